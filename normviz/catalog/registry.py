@@ -1,0 +1,58 @@
+"""A registry that speaks: a frozen, ordered list of records with unique keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from typing import Generic, Protocol, TypeVar
+
+
+class Record(Protocol):
+    """What every record has: a key that links and configs use, and a label people read."""
+
+    @property
+    def key(self) -> str: ...
+
+    @property
+    def label(self) -> str: ...
+
+
+R = TypeVar("R", bound=Record)
+
+
+class Registry(Generic[R]):
+    """Records by key, in the order given. Raises ValueError for a duplicate or unknown key."""
+
+    def __init__(self, kind: str, records: Iterable[R]) -> None:
+        self.kind = kind
+        self._records: dict[str, R] = {}
+        for record in records:
+            if record.key in self._records:
+                raise ValueError(f"two {kind} records have the key {record.key!r}")
+            self._records[record.key] = record
+
+    def __getitem__(self, key: str) -> R:
+        if key not in self._records:
+            raise ValueError(self.unknown(key))
+        return self._records[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._records
+
+    def __iter__(self) -> Iterator[R]:
+        return iter(self._records.values())
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def keys(self) -> tuple[str, ...]:
+        return tuple(self._records)
+
+    def label(self, key: str) -> str:
+        return self[key].label
+
+    def unknown(self, key: str) -> str:
+        """One sentence for a key that is not here, with the closest one that is."""
+        close = get_close_matches(key.lower(), self._records, n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        return f"unknown {self.kind} {key!r}: allowed are {', '.join(self._records)}.{hint}"
