@@ -1,0 +1,28 @@
+"""NormViz: what does it do to a transformer where you put the norm?
+
+    from normviz import RunConfig, train
+
+    for event in train(RunConfig(scheme="post")):
+        print(event)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .config import ConfigError, RunConfig
+
+if TYPE_CHECKING:
+    from .training import train
+
+__all__ = ["ConfigError", "RunConfig", "train"]
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """`train` is imported on first use: it needs torch, and the page must not load torch."""
+    if name == "train":
+        from .training import train
+
+        return train
+    raise AttributeError(f"module 'normviz' has no attribute {name!r}")

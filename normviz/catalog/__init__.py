@@ -1,0 +1,21 @@
+"""What exists, as torch-free records: schemes, norms, inits, tasks, probes and the smaller choices."""
+
+from .choices import ACTIVATIONS, DEVICES, OPTIMIZERS, QK_NORMS, SCHEDULES
+from .inits import INITS
+from .norms import NORMS
+from .probes import PROBES
+from .schemes import SCHEMES
+from .tasks import TASKS
+
+__all__ = [
+    "ACTIVATIONS",
+    "DEVICES",
+    "INITS",
+    "NORMS",
+    "OPTIMIZERS",
+    "PROBES",
+    "QK_NORMS",
+    "SCHEDULES",
+    "SCHEMES",
+    "TASKS",
+]

@@ -1,0 +1,53 @@
+"""The initialisations, as torch-free records. `normviz.nn.init` holds the rule of each key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .registry import Registry
+
+
+@dataclass(frozen=True)
+class InitRecord:
+    """An initialisation: what it draws, in one sentence, and who uses it."""
+
+    key: str
+    label: str
+    sentence: str
+    source: str
+
+
+INITS: Registry[InitRecord] = Registry(
+    "init",
+    (
+        InitRecord(
+            "xavier",
+            "Xavier",
+            "Xavier-uniform for each matrix, with query, key and value apart; biases zero; "
+            "embeddings N(0, 1), positions N(0, 0.25).",
+            "Xiong et al. 2020, arXiv:2002.04745; fairseq",
+        ),
+        InitRecord(
+            "torch",
+            "PyTorch",
+            "What torch.nn.TransformerEncoderLayer does: Xavier-uniform over the fused query, key "
+            "and value matrix, the other matrices U(-1/sqrt(n), 1/sqrt(n)) with n inputs; "
+            "branches come out about 2.3 times smaller than with Xavier.",
+            "torch.nn.TransformerEncoderLayer",
+        ),
+        InitRecord(
+            "gpt2",
+            "GPT-2",
+            "N(0, 0.02) everywhere, the two matrices that write to the stream divided by "
+            "sqrt(2L); biases zero.",
+            "Radford et al. 2019",
+        ),
+        InitRecord(
+            "gpt2_width",
+            "GPT-2, width-scaled",
+            "GPT-2's with 0.02 multiplied by sqrt(768 / width), so that narrow models start with "
+            "branches as strong as GPT-2's.",
+            "GPT-2's rule, scaled",
+        ),
+    ),
+)

@@ -1,0 +1,49 @@
+"""The tasks that models learn, as torch-free records. `normviz.data` makes their batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .registry import Registry
+
+
+@dataclass(frozen=True)
+class TaskRecord:
+    """A task: what a sequence is, and where its chance and floor come from."""
+
+    key: str
+    label: str
+    sentence: str
+    chance: str
+    floor: str
+
+
+TASKS: Registry[TaskRecord] = Registry(
+    "task",
+    (
+        TaskRecord(
+            "markov",
+            "Markov chain",
+            "32 states, each with four successors of probability .55, .25, .15 and .05: the next "
+            "token depends on the last one alone.",
+            "entropy of the stationary distribution",
+            "entropy rate of the chain",
+        ),
+        TaskRecord(
+            "copy",
+            "Copy",
+            "Random tokens (32 kinds), then the same tokens once more; the loss counts the second "
+            "half alone.",
+            "ln 32",
+            "0: the second half is fully determined",
+        ),
+        TaskRecord(
+            "prose",
+            "English prose",
+            "Characters of the language reference that ships with every Python "
+            "(pydoc_data.topics).",
+            "entropy of the character frequencies",
+            "unknown",
+        ),
+    ),
+)

@@ -1,0 +1,74 @@
+"""What all three charts share: how one is compiled, and the axes and words they have in common.
+
+A chart is compiled once to a constant Vega-Lite dict that names its datasets but holds none. The
+page adds the data of the moment, and the browser swaps it in place while the spec stays the same.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import altair as alt
+
+from .scale import Domain
+
+Spec = dict[str, Any]
+TEXT_SIZE = 12
+# ARIA attributes on every mark cost most of the browser's time while a chart moves (the page gives
+# the finding as alternative text instead). Without a pinned renderer, Streamlit would change to
+# canvas, and so rebuild the chart, on crossing 2,000 rows.
+CONFIG: Spec = {"aria": False, "view": {"stroke": None}}
+CANVAS: Spec = {"embedOptions": {"renderer": "canvas"}}
+
+
+def compiled(chart: alt.LayerChart | alt.Chart) -> Spec:
+    """The chart as a Vega-Lite dict, checked against Altair's schema, free of Altair's theme."""
+    spec = chart.to_dict()
+    # Set here and not by alt.theme, which is global to all threads of the server.
+    return {**spec, "config": CONFIG, "usermeta": CANVAS}
+
+
+def named(dataset: str) -> alt.Chart:
+    """A chart whose rows come later, under this name."""
+    return alt.Chart(alt.NamedData(name=dataset))
+
+
+def step_axis(steps: int, title: str = "step") -> alt.X:
+    """The steps axis, fixed to the configured steps; each step is centred on its number."""
+    return alt.X(
+        "step:Q",
+        scale=alt.Scale(domain=[-0.5, steps - 0.5], nice=False, zero=False),
+        axis=alt.Axis(
+            title=title,
+            grid=False,
+            format="d",
+            tickMinStep=1,
+            tickCount=alt.ExprRef("max(2, ceil(width / 90))"),
+        ),
+    )
+
+
+def value_scale(domain: Domain) -> alt.Scale:
+    """The y scale of a probe's values."""
+    return alt.Scale(type=domain.scale, domain=[domain.lo, domain.hi], nice=False, zero=False)
+
+
+def tick_label(domain: Domain) -> str:
+    """Vega expression that writes a tick: 1e-5 on log axes, with a sign where values lie beyond."""
+    if domain.scale == "linear":
+        return "format(datum.value, '.2~f')"
+    plain = "replace(format(datum.value, '.0e'), '+', '')"
+    low = f"datum.value < {domain.lo * 1.01} ? '≤' + {plain} : " if domain.below else ""
+    high = f"datum.value > {domain.hi * 0.99} ? '≥' + {plain} : " if domain.above else ""
+    return low + high + plain
+
+
+def js(value: object) -> str:
+    """A Python value as a literal in a Vega expression."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def halo(color: str) -> dict[str, Any]:
+    """Mark properties that put a border of the page's colour round words."""
+    return {"stroke": color, "strokeWidth": 4, "strokeJoin": "round", "strokeOpacity": 0.85}

@@ -1,0 +1,114 @@
+"""Domains that hardly ever change: a chart whose domain changes is built anew in the browser.
+
+A domain covers everything recorded so far in whole decades and only ever grows while a run goes
+on, so it changes a few times at most. Bars and heatmaps share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, floor, log10
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from normviz.catalog.probes import PROBES, ProbeRecord
+from normviz.frames import Floats, LaneFrame
+
+# How many decades beyond the record's own domain an axis may reach. The last step before a
+# divergence can be 1e30: shown at the axis' end, it does not flatten everything else.
+REACH_DOWN, REACH_UP = 6, 3
+MARGIN = 1.1  # the smallest value stands clear of the axis, or its bar would have no height
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The range of a value axis, and what lies outside it.
+
+    lo, hi   ends of the axis, in the probe's unit
+    scale    "log" (whole decades) or "linear"
+    below    True where positive values lie under `lo`; above: the same over `hi`
+    zeros    True where values are zero or (by rounding) negative, which a log axis cannot hold
+    broken   True where values are not finite
+    """
+
+    lo: float
+    hi: float
+    scale: Literal["log", "linear"] = "log"
+    below: bool = False
+    above: bool = False
+    zeros: bool = False
+    broken: bool = False
+
+    def ticks(self, most: int = 6) -> list[float]:
+        """At most `most` + 1 values to label: whole decades, or even steps on a linear axis."""
+        if self.scale == "linear":
+            return [float(v) for v in np.linspace(self.lo, self.hi, 5)]
+        first, last = round(log10(self.lo)), round(log10(self.hi))
+        return [10.0**e for e in range(first, last + 1, ceil((last - first) / most) or 1)]
+
+    def place(self, values: Floats) -> Floats:
+        """Share of the way from `lo` (0) to `hi` (1), clamped; NaN where `values` is not finite.
+
+        A value of zero or less is at 0 on a log axis.
+        """
+        if self.scale == "linear":
+            share = (values - self.lo) / (self.hi - self.lo)
+        else:
+            with np.errstate(invalid="ignore"):
+                inside = np.where(values > 0, np.maximum(values, self.lo), self.lo)
+            share = (np.log10(inside) - log10(self.lo)) / (log10(self.hi) - log10(self.lo))
+        return np.where(np.isfinite(values), np.clip(share, 0.0, 1.0), np.nan)
+
+    def zero(self, values: Floats) -> NDArray[np.bool_]:
+        """Where `values` cannot stand on this axis because it is zero or less."""
+        return np.isfinite(values) & (values <= 0) & (self.scale == "log")
+
+
+def probe_of(lane: LaneFrame) -> ProbeRecord:
+    """The record of what the lane's values are; raises ValueError for an unknown probe."""
+    return PROBES[lane.probe]
+
+
+def shown(lane: LaneFrame) -> Floats:
+    """[m, layers] values as charts draw them, from the probe's first layer up to the last block."""
+    record = probe_of(lane)
+    values = lane.values[:, record.first_layer :]
+    return 1.0 - values if record.shown == "one_minus" else values
+
+
+def quantised_domain(record: ProbeRecord, lanes: Sequence[LaneFrame]) -> Domain:
+    """The axis for everything recorded so far in all lanes; the record's own while nothing is.
+
+    Log: whole decades, at most REACH_DOWN and REACH_UP beyond the record's. Linear: the record's
+    domain, longer by whole quarters of itself where values lie outside.
+    """
+    parts = [shown(lane).ravel() for lane in lanes]
+    values = np.concatenate(parts) if parts else np.empty(0)
+    finite = values[np.isfinite(values)]
+    broken = len(finite) < len(values)
+    if record.scale == "linear":
+        return _linear(record, finite, broken)
+    positive = finite[finite > 0]
+    zeros = len(positive) < len(finite)
+    low, high = record.domain
+    if len(positive) == 0:
+        return Domain(low, high, zeros=zeros, broken=broken)
+    least, most = float(positive.min()), float(positive.max())
+    limits = round(log10(low)) - REACH_DOWN, round(log10(high)) + REACH_UP
+    bottom = min(max(floor(log10(least / MARGIN)), limits[0]), limits[1] - 1)
+    top = max(min(ceil(log10(most)), limits[1]), bottom + 1)
+    lo, hi = 10.0**bottom, 10.0**top
+    return Domain(lo, hi, "log", least < lo, most > hi, zeros, broken)
+
+
+def _linear(record: ProbeRecord, finite: Floats, broken: bool) -> Domain:
+    low, high = record.domain
+    if len(finite) == 0:
+        return Domain(low, high, "linear", broken=broken)
+    quarter = (high - low) / 4
+    lo = low - quarter * max(0, ceil((low - float(finite.min())) / quarter))
+    hi = high + quarter * max(0, ceil((float(finite.max()) - high) / quarter))
+    return Domain(lo, hi, "linear", broken=broken)

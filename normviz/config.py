@@ -1,0 +1,177 @@
+"""RunConfig: everything that decides the result of one run, validated, hashable, frozen."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from . import catalog
+from .catalog.registry import Registry
+from .limits import RANGES, over_budget
+
+ENGINE = 1
+"""Version of everything that turns a config into numbers. A change of any result raises it."""
+
+CHOICES: dict[str, Registry[Any]] = {
+    "scheme": catalog.SCHEMES,
+    "norm": catalog.NORMS,
+    "init": catalog.INITS,
+    "qk_norm": catalog.QK_NORMS,
+    "activation": catalog.ACTIVATIONS,
+    "task": catalog.TASKS,
+    "optimizer": catalog.OPTIMIZERS,
+    "schedule": catalog.SCHEDULES,
+    "device": catalog.DEVICES,
+}
+
+
+class ConfigError(ValueError):
+    """One sentence: which field, what was given, what is allowed. `field` is None for the whole."""
+
+    def __init__(self, sentence: str, field: str | None = None, given: object = None) -> None:
+        super().__init__(sentence)
+        self.field = field
+        self.given = given
+
+
+class RunConfig(BaseModel):
+    """One training run. Defaults are the hero: Pre-LN, 12 blocks of width 32 on the Markov chain.
+
+    Raises ConfigError (a ValueError) with one sentence for the first bad value.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    scheme: str = Field("pre", title="placement")
+    norm: str = Field("layernorm", title="norm")
+    init: str = Field("xavier", title="initialisation")
+    qk_norm: str = Field("off", title="QK-norm")
+    depth: int = Field(12, title="depth", description="number of blocks L")
+    width: int = Field(32, title="width", description="channels of the residual stream d")
+    heads: int = Field(4, title="heads", description="attention heads; they divide the width")
+    ffn_ratio: int = Field(4, title="FFN ratio", description="FFN width over stream width")
+    activation: str = Field("relu", title="activation")
+    task: str = Field("markov", title="task")
+    seq_len: int = Field(32, title="sequence length", description="tokens a sequence")
+    batch: int = Field(8, title="batch", description="sequences a step")
+    steps: int = Field(200, title="steps", description="0 measures at initialisation and stops")
+    optimizer: str = Field("adamw", title="optimizer")
+    lr: float = Field(3e-3, title="learning rate", description="peak, after warm-up")
+    beta1: float = Field(0.9, title="beta1", description="AdamW: decay of the mean gradient")
+    beta2: float = Field(0.999, title="beta2", description="AdamW: decay of the squared gradient")
+    momentum: float = Field(0.0, title="momentum", description="SGD alone")
+    weight_decay: float = Field(0.0, title="weight decay", description="on every parameter")
+    warmup: int = Field(0, title="warm-up", description="steps of linear rise of the rate")
+    schedule: str = Field("constant", title="schedule")
+    clip: float | None = Field(None, title="clip", description="largest global gradient norm, or off")
+    dropout: float = Field(0.0, title="dropout", description="on each branch output and embedding")
+    init_seed: int = Field(0, title="init seed")
+    data_seed: int = Field(0, title="data seed")
+    device: str = Field("auto", title="device")
+    lr_edits: tuple[tuple[int, float], ...] = Field(
+        (), title="learning-rate changes", description="(step, new peak rate), made while it ran"
+    )
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise _first_sentence(error) from None
+
+    @field_validator("qk_norm", mode="before")
+    @classmethod
+    def _switch(cls, value: object) -> object:
+        """QK-norm also reads as a yes or no."""
+        return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
+
+    @field_validator(*(RANGES.keys() - {"clip"}), mode="before")
+    @classmethod
+    def _no_yes_or_no(cls, value: object) -> object:
+        if isinstance(value, bool):
+            raise ValueError("not a number")
+        return value
+
+    @field_validator("clip", mode="before")
+    @classmethod
+    def _off(cls, value: object) -> object:
+        return None if value in ("off", "none", "") else value
+
+    @field_validator("*")
+    @classmethod
+    def _in_range(cls, value: Any, info: Any) -> Any:
+        name = info.field_name
+        if name in CHOICES and value not in CHOICES[name]:
+            raise ValueError("not a choice")
+        if name in RANGES and value is not None and value not in RANGES[name]:
+            raise ValueError("out of range")
+        if name == "lr_edits" and any(s < 1 or lr not in RANGES["lr"] for s, lr in value):
+            raise ValueError("not edits")
+        return value + 0.0 if isinstance(value, float) else value  # -0.0 is 0.0
+
+    @model_validator(mode="after")
+    def _together(self) -> RunConfig:
+        if self.width % self.heads:
+            raise ConfigErrorTogether(
+                f"width is {self.width} and heads is {self.heads}, but the heads must divide the "
+                "width",
+            )
+        if self.task == "copy" and self.seq_len % 2:
+            raise ConfigErrorTogether(
+                f"seq_len is {self.seq_len}, but the copy task needs an even sequence length"
+            )
+        if [s for s, _ in self.lr_edits] != sorted({s for s, _ in self.lr_edits}):
+            raise ConfigErrorTogether("lr_edits must name each step once, in ascending order")
+        if sentence := over_budget(self):
+            raise ConfigErrorTogether(sentence)
+        return self
+
+    def replace(self, **changes: Any) -> RunConfig:
+        """The same config with some fields changed, validated like a new one."""
+        return RunConfig(**{**self.model_dump(), **changes})
+
+    def canonical(self) -> str:
+        """Canonical JSON: every field, sorted, no spaces."""
+        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+
+    @property
+    def key(self) -> str:
+        """Name of this config's result: engine version and content hash, as "e1-0123456789abcdef"."""
+        return f"e{ENGINE}-{hashlib.sha256(self.canonical().encode()).hexdigest()[:16]}"
+
+
+class ConfigErrorTogether(ValueError):
+    """Inside validation: a sentence about several fields, passed on as it is."""
+
+
+def allowed(name: str) -> str:
+    """What a field may be, as an error sentence ends."""
+    if name in CHOICES:
+        return f"one of {', '.join(CHOICES[name].keys())}"
+    if name == "clip":
+        return f"off, or {RANGES[name].text()}"
+    if name == "lr_edits":
+        return f"pairs of a step from 1 and a learning rate, {RANGES['lr'].text()}"
+    return RANGES[name].text()
+
+
+def _first_sentence(error: ValidationError) -> ConfigError:
+    """Pydantic's first complaint as one sentence of ours."""
+    first = error.errors()[0]
+    inner = first.get("ctx", {}).get("error")
+    if isinstance(inner, ConfigErrorTogether):
+        return ConfigError(str(inner))
+    name = str(first["loc"][0])
+    given = first["input"]
+    if name not in RunConfig.model_fields:
+        fields = ", ".join(RunConfig.model_fields)
+        return ConfigError(f"unknown setting {name!r}: known settings are {fields}", name, given)
+    shown = repr(given)
+    shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
+    sentence = f"{name} is {shown}, allowed is {allowed(name)}"
+    if name in CHOICES and isinstance(given, str):
+        _, _, hint = CHOICES[name].unknown(given).partition(" Did you mean ")
+        sentence += f". Did you mean {hint}" if hint else ""
+    return ConfigError(sentence, name, given)

@@ -1,0 +1,142 @@
+"""Tasks as deterministic batches: what a step sees depends on the data seed and the step alone.
+
+Chance is the loss of the best guess that ignores the context; the floor is the lowest reachable
+loss, where it is known. Both are computed here, in nats, never written down. NumPy alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .config import RunConfig
+
+Tokens = NDArray[np.int64]
+IGNORED = -100
+"""Target of a position that the loss does not count."""
+
+STATES = 32
+SUCCESSOR_P = np.array([0.55, 0.25, 0.15, 0.05])
+CHAIN_SEED = 5
+"""The chain is part of the task, not of the run: chance and floor are the same for everybody.
+With this seed every state is visited and the unigram entropy is 3.34 nats."""
+
+
+def entropy(p: NDArray[np.float64]) -> float:
+    """Entropy in nats of a distribution."""
+    p = p[p > 0]
+    return float(-(p * np.log(p)).sum())
+
+
+class Task(ABC):
+    """Batches of (inputs, targets), both [B, T] int64; a target of -100 is not counted.
+
+    `text` is the SHA-256 of the text a task reads, or None for a synthetic one.
+    """
+
+    vocabulary: int
+    chance: float
+    floor: float | None
+    text: str | None = None
+
+    def __init__(self, config: RunConfig) -> None:
+        self.batch_size, self.seq_len, self.seed = config.batch, config.seq_len, config.data_seed
+
+    def batch(self, step: int) -> tuple[Tokens, Tokens]:
+        """The batch of a step, a function of (data seed, step)."""
+        return self._make(np.random.Generator(np.random.Philox(key=[self.seed, step])))
+
+    @abstractmethod
+    def _make(self, rng: np.random.Generator) -> tuple[Tokens, Tokens]: ...
+
+
+class Markov(Task):
+    """An order-1 chain: each of 32 states has four successors."""
+
+    vocabulary = STATES
+
+    def __init__(self, config: RunConfig) -> None:
+        super().__init__(config)
+        self.successors, self.stationary = chain()
+        self.chance, self.floor = entropy(self.stationary), entropy(SUCCESSOR_P)
+
+    def _make(self, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
+        states = np.empty((self.seq_len + 1, self.batch_size), np.int64)
+        states[0] = rng.choice(STATES, size=self.batch_size, p=self.stationary)
+        picks = np.searchsorted(
+            SUCCESSOR_P.cumsum()[:-1], rng.random((self.seq_len, self.batch_size)), side="right"
+        )
+        for t in range(self.seq_len):
+            states[t + 1] = self.successors[states[t], picks[t]]
+        rows = np.ascontiguousarray(states.T)
+        return rows[:, :-1], rows[:, 1:]
+
+
+@lru_cache
+def chain() -> tuple[Tokens, NDArray[np.float64]]:
+    """The chain's successors [32, 4] and its stationary distribution [32]."""
+    rng = np.random.default_rng(CHAIN_SEED)
+    successors = np.stack([rng.permutation(STATES)[: len(SUCCESSOR_P)] for _ in range(STATES)])
+    transition = np.zeros((STATES, STATES))
+    np.put_along_axis(transition, successors, SUCCESSOR_P[None, :], axis=1)
+    return successors, np.linalg.matrix_power(transition, 4096)[0]
+
+
+class Copy(Task):
+    """Random tokens, then the same once more; only the second half is counted."""
+
+    vocabulary = 32
+    floor = 0.0
+
+    def __init__(self, config: RunConfig) -> None:
+        super().__init__(config)
+        self.chance = float(np.log(self.vocabulary))
+
+    def _make(self, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
+        half = self.seq_len // 2
+        first = rng.integers(self.vocabulary, size=(self.batch_size, half))
+        row = np.concatenate([first, first], axis=1)
+        targets = np.roll(row, -1, axis=1)
+        targets[:, : half - 1] = IGNORED
+        targets[:, -1] = IGNORED  # what follows the copy is not determined
+        return row, targets
+
+
+class Prose(Task):
+    """Characters of the language reference that ships with Python, from random offsets."""
+
+    floor = None
+
+    def __init__(self, config: RunConfig) -> None:
+        super().__init__(config)
+        self.codes, self.alphabet, self.text = prose()
+        self.vocabulary = len(self.alphabet)
+        self.chance = entropy(np.bincount(self.codes) / len(self.codes))
+
+    def _make(self, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
+        starts = rng.integers(len(self.codes) - self.seq_len, size=self.batch_size)
+        rows = self.codes[starts[:, None] + np.arange(self.seq_len + 1)]
+        return rows[:, :-1], rows[:, 1:]
+
+
+@lru_cache
+def prose() -> tuple[Tokens, str, str]:
+    """The text as codes [n], its alphabet, and the SHA-256 of its UTF-8 bytes."""
+    from pydoc_data.topics import topics  # 0.7 MB of source: read only by those who need it
+
+    text = "\n".join(topics[name] for name in sorted(topics))
+    alphabet = "".join(sorted(set(text)))
+    codes = np.searchsorted(np.array(list(alphabet)), np.array(list(text))).astype(np.int64)
+    return codes, alphabet, hashlib.sha256(text.encode()).hexdigest()
+
+
+TASKS: dict[str, type[Task]] = {"markov": Markov, "copy": Copy, "prose": Prose}
+
+
+def make_task(config: RunConfig) -> Task:
+    """The task of a config."""
+    return TASKS[config.task](config)

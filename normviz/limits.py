@@ -1,0 +1,130 @@
+"""Every limit of a run, in one place: the range of each number, and the budget of the whole.
+
+The page prints these ranges, links and the terminal are checked against them, and the error
+sentences quote them. Nothing is clamped anywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .config import RunConfig
+
+
+@dataclass(frozen=True)
+class Range:
+    """Allowed values of one number. `above` and `below` leave out the end itself."""
+
+    low: float
+    high: float
+    whole: bool = False
+    above: bool = False
+    below: bool = False
+
+    def __contains__(self, value: float) -> bool:
+        over = value > self.low if self.above else value >= self.low
+        under = value < self.high if self.below else value <= self.high
+        return over and under
+
+    def text(self) -> str:
+        """The range as an error sentence ends: "a whole number from 1 to 1000"."""
+        kind = "a whole number" if self.whole else "a number"
+        if self.above:
+            return f"{kind} above {self.low:g}, up to {self.high:g}"
+        if self.below:
+            return f"{kind} from {self.low:g} to below {self.high:g}"
+        return f"{kind} from {self.low:g} to {self.high:g}"
+
+    def nearest(self, value: float) -> float | None:
+        """The closest legal value, offered (never applied) where one is well defined."""
+        if value != value or (self.above and value <= self.low):
+            return None
+        if self.below and value >= self.high:
+            return None
+        return min(max(value, self.low), self.high)
+
+
+RANGES: dict[str, Range] = {
+    "depth": Range(1, 1000, whole=True),
+    "width": Range(4, 1024, whole=True),
+    "heads": Range(1, 64, whole=True),
+    "ffn_ratio": Range(1, 16, whole=True),
+    "seq_len": Range(2, 512, whole=True),
+    "batch": Range(1, 256, whole=True),
+    "steps": Range(0, 20_000, whole=True),
+    "lr": Range(0, 10, above=True),
+    "beta1": Range(0, 1, below=True),
+    "beta2": Range(0, 1, below=True),
+    "momentum": Range(0, 1, below=True),
+    "weight_decay": Range(0, 10),
+    "warmup": Range(0, 20_000, whole=True),
+    "clip": Range(0, 1e6, above=True),
+    "dropout": Range(0, 1, below=True),
+    "init_seed": Range(0, 2**31 - 1, whole=True),
+    "data_seed": Range(0, 2**31 - 1, whole=True),
+}
+
+MAX_MINUTES = 30.0
+"""Estimated minutes of one CPU core that a run may take."""
+
+MAX_GIB = 4.0
+"""Estimated memory of a run in GiB."""
+
+MAX_LANES = 4
+
+# Measured with `normviz run` on one thread of the CPUs this was developed on (2026-11): a block of
+# the hero costs about a millisecond a step in calls alone; large matrices run at tens of GFLOP/s.
+SECONDS_PER_BLOCK_STEP = 1.2e-3
+FLOPS_PER_SECOND = 2e10
+
+
+def parameters_per_block(config: RunConfig) -> int:
+    """Weights of one block, norms and biases left out."""
+    return (4 + 2 * config.ffn_ratio) * config.width**2
+
+
+def estimated_seconds(config: RunConfig) -> float:
+    """Rough seconds on one CPU thread: calls plus arithmetic, forward and backward."""
+    tokens = config.batch * config.seq_len
+    dense = 6 * parameters_per_block(config) * tokens
+    attention = 12 * tokens * config.seq_len * config.width
+    a_block = SECONDS_PER_BLOCK_STEP + (dense + attention) / FLOPS_PER_SECOND
+    return (config.steps + 1) * config.depth * a_block
+
+
+def estimated_gib(config: RunConfig) -> float:
+    """Rough memory in GiB: weights with gradients and optimizer state, and what backward needs."""
+    tokens = config.batch * config.seq_len
+    weights = 5 * parameters_per_block(config)
+    activations = tokens * config.width * (16 + 3 * config.ffn_ratio)
+    scores = 4 * tokens * config.seq_len * config.heads
+    return 4 * config.depth * (weights + activations + scores) / 2**30
+
+
+def over_budget(config: RunConfig) -> str | None:
+    """One sentence if the run would cost more than a run may, else None."""
+    minutes = estimated_seconds(config) / 60
+    if minutes > MAX_MINUTES:
+        return (
+            f"this run would take about {minutes:,.0f} minutes of one CPU core and at most "
+            f"{MAX_MINUTES:g} are allowed: lower steps, depth, width, seq_len or batch"
+        )
+    gib = estimated_gib(config)
+    if gib > MAX_GIB:
+        return (
+            f"this run would take about {gib:,.1f} GiB of memory and at most {MAX_GIB:g} are "
+            "allowed: lower depth, width, seq_len or batch"
+        )
+    return None
+
+
+def summary() -> str:
+    """The limits as the page states them."""
+    depth, width, steps = RANGES["depth"], RANGES["width"], RANGES["steps"]
+    return (
+        f"Limits: depth {depth.low:g} to {depth.high:g}, width {width.low:g} to {width.high:g}, "
+        f"up to {steps.high:,g} steps and {MAX_LANES} lanes; a run may take about "
+        f"{MAX_MINUTES:g} minutes of one CPU core and {MAX_GIB:g} GiB (estimated)."
+    )

@@ -1,0 +1,189 @@
+"""A duel as a link: every setting that decides the result, in the open, plus a version.
+
+    v=1&lanes=2&scheme=pre,post&depth=12&lr=0.003&...
+
+A setting that all lanes share is written once; one that differs is written once a lane, with
+commas. The link names every field, so its meaning does not change when a default does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
+
+from .config import CHOICES, ConfigError, RunConfig
+from .limits import MAX_LANES, RANGES
+
+VERSION = 1
+FIELDS = tuple(RunConfig.model_fields)
+Params = Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong with a link: a sentence, and the query that mends it if one is well defined."""
+
+    sentence: str
+    mended: str | None = None
+    offer: str | None = None
+
+
+@dataclass(frozen=True)
+class Link:
+    """What a link says. `lanes` is empty when there are problems. `missing` fields took defaults."""
+
+    lanes: tuple[RunConfig, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    missing: tuple[str, ...] = ()
+    notices: tuple[str, ...] = field(default=())
+
+
+def encode(lanes: Sequence[RunConfig]) -> str:
+    """The query string of a duel of 1 to 4 lanes."""
+    params: dict[str, str] = {"v": str(VERSION), "lanes": str(len(lanes))}
+    for name in FIELDS:
+        words = [_word(getattr(lane, name)) for lane in lanes]
+        params[name] = words[0] if len(set(words)) == 1 else ",".join(words)
+    return urlencode(params, quote_via=quote, safe=",:;")
+
+
+def decode(query: str | Params) -> Link:
+    """Read a link, a query string, or the parameters of one. Never raises for what they hold."""
+    params = query if isinstance(query, Mapping) else _params(query)
+    problems = list(_problems_of_form(params))
+    if problems:
+        return Link(problems=tuple(problems))
+    n_lanes = int(params["lanes"][0]) if "lanes" in params else _widest(params)
+    columns = {name: params[name][0].split(",") for name in FIELDS if name in params}
+    lanes: list[RunConfig] = []
+    for i in range(n_lanes):
+        values = {name: _value(name, col[i if len(col) > 1 else 0]) for name, col in columns.items()}
+        try:
+            lanes.append(RunConfig(**values))
+        except ConfigError as error:
+            problems.append(_problem(error, params, i))
+    if problems:
+        unique = {problem.sentence: problem for problem in problems}
+        return Link(problems=tuple(unique.values()))
+    missing = tuple(name for name in FIELDS if name not in params)
+    notices = tuple(_notices(params, missing))
+    return Link(lanes=tuple(lanes), missing=missing, notices=notices)
+
+
+def _params(text: str) -> Params:
+    query = urlsplit(text).query if "?" in text else text
+    return parse_qs(query, keep_blank_values=True, max_num_fields=200)
+
+
+def _word(value: Any) -> str:
+    if value is None:
+        return "off"
+    if isinstance(value, tuple):
+        return ";".join(f"{step}:{lr!r}" for step, lr in value) or "none"
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def _value(name: str, word: str) -> Any:
+    if name != "lr_edits":
+        return word
+    if word in ("none", ""):
+        return ()
+    return tuple(tuple(pair.split(":")) for pair in word.split(";"))
+
+
+def _widest(params: Params) -> int:
+    return max((params[name][0].count(",") + 1 for name in FIELDS if name in params), default=1)
+
+
+def _problems_of_form(params: Params) -> list[Problem]:
+    """Repeats, a bad version or lane count, and settings with another number of values."""
+    found = [
+        Problem(f"the link gives {name} {len(params[name])} times, allowed is once")
+        for name in ("v", "lanes", *FIELDS)
+        if len(params.get(name, [""])) > 1
+    ]
+    version = params.get("v", [str(VERSION)])[0]
+    if version != str(VERSION):
+        found.append(
+            Problem(f"the link has version {version!r}, allowed is {VERSION}: it may come from "
+                    "another release of NormViz")
+        )  # fmt: skip
+    lanes = params.get("lanes", [str(max(1, _widest(params)))])[0]
+    if lanes not in {str(n) for n in range(1, MAX_LANES + 1)}:
+        found.append(Problem(f"lanes is {lanes!r}, allowed is a whole number from 1 to {MAX_LANES}"))
+        return found
+    for name in FIELDS:
+        count = params[name][0].count(",") + 1 if name in params else 1
+        if count not in (1, int(lanes)):
+            found.append(
+                Problem(f"{name} has {count} values for {lanes} lanes, allowed is one value for "
+                        "all lanes or one for each")
+            )  # fmt: skip
+    return found
+
+
+def _problem(error: ConfigError, params: Params, lane: int) -> Problem:
+    """The sentence of a bad value, with the link that holds the nearest legal one instead."""
+    name = error.field
+    if name is None or name not in RANGES or not isinstance(error.given, str):
+        return Problem(str(error))
+    try:
+        nearest = RANGES[name].nearest(float(error.given))
+    except (ValueError, OverflowError):
+        return Problem(str(error))
+    if nearest is None or (RANGES[name].whole and nearest != int(nearest)):
+        return Problem(str(error))
+    word = str(int(nearest)) if RANGES[name].whole else repr(nearest)
+    words = params[name][0].split(",")
+    words[lane if len(words) > 1 else 0] = word
+    mended = {key: values[0] for key, values in params.items()} | {name: ",".join(words)}
+    return Problem(str(error), urlencode(mended, quote_via=quote, safe=",:;"), f"{name} = {word}")
+
+
+def _notices(params: Params, missing: tuple[str, ...]) -> list[str]:
+    """What a visitor should know about a link that was read without a problem."""
+    notices = []
+    if missing:
+        named = ", ".join(missing[:5]) + (" and others" if len(missing) > 5 else "")
+        notices.append(
+            f"The link does not name {named}: today's defaults fill in, so it may mean something "
+            "else in another release. Copy the link again to fix every setting."
+        )
+    known = {"v", "lanes", "probe", "embed", "embed_options", *FIELDS}
+    if strangers := sorted(set(params) - known):
+        named = ", ".join(repr(name[:40]) for name in strangers[:5])
+        notices.append(f"The link also names {named}, which is not a setting here: not used.")
+    return notices
+
+
+def settings(words: Sequence[str]) -> dict[str, Any]:
+    """`key=value` words of a command line as config values. Raises ConfigError for another form."""
+    values: dict[str, Any] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise ConfigError(f"{word!r} is not a setting: write key=value, as in depth=24")
+        if name in values:
+            raise ConfigError(f"{name} is given twice: give it once", name, value)
+        values[name] = _value(name, value)
+    return values
+
+
+def differences(lane: RunConfig, other: RunConfig) -> dict[str, tuple[str, str]]:
+    """What differs between two lanes: field to (value there, value here), as people read them."""
+    return {
+        name: (shown(name, getattr(other, name)), shown(name, getattr(lane, name)))
+        for name in FIELDS
+        if getattr(lane, name) != getattr(other, name)
+    }
+
+
+def shown(name: str, value: Any) -> str:
+    """A setting's value as people read it: a registry's label, "off", or a short number."""
+    if name in CHOICES:
+        return CHOICES[name].label(value)
+    if isinstance(value, tuple):
+        return ", ".join(f"{lr:g} from step {step}" for step, lr in value) or "none"
+    return "off" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

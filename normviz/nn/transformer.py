@@ -1,0 +1,68 @@
+"""A decoder-only transformer whose blocks are wires of the chosen scheme."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ..catalog import SCHEMES
+from ..catalog.scheme import Place
+from ..config import RunConfig
+from ..data import IGNORED
+from .branches import Attention, FeedForward
+from .dropout import Dropout
+from .norms import make_norm
+from .sites import Tap, untapped
+from .wire import Wire
+
+class Block(nn.Module):
+    """Attention and FFN, each in its wire. `block` counts from 1."""
+
+    def __init__(self, config: RunConfig, block: int, dropout: Dropout) -> None:
+        super().__init__()
+        c, scheme = config, SCHEMES[config.scheme]
+        attention = Attention(c.width, c.heads, c.seq_len, c.qk_norm, block)
+        ffn = FeedForward(c.width, c.ffn_ratio, c.activation)
+        at, ff = Place(block, c.depth, "attention"), Place(block, c.depth, "ffn")
+        self.block = block
+        self.attention = Wire(scheme.slots(at), c.norm, c.width, attention, dropout)
+        self.ffn = Wire(scheme.slots(ff), c.norm, c.width, ffn, dropout)
+
+    def forward(self, x: Tensor, tap: Tap) -> Tensor:
+        first = 2 * (self.block - 1)
+        x = self.ffn(self.attention(x, first, tap), first + 1, tap)
+        return tap("stream", self.block, x)
+
+
+class Transformer(nn.Module):
+    """Learned positions, L blocks, untied output head. Tokens [B, T] to logits [B, T, V]."""
+
+    def __init__(self, config: RunConfig, vocabulary: int) -> None:
+        super().__init__()
+        c, scheme = config, SCHEMES[config.scheme]
+        self.tokens = nn.Embedding(vocabulary, c.width)
+        self.positions = nn.Embedding(c.seq_len, c.width)
+        self.embed_norm = make_norm(c.norm if scheme.embed_norm else "none", c.width)
+        self.dropout = Dropout(c.dropout, seed=c.init_seed)
+        self.blocks = nn.ModuleList(Block(c, b, self.dropout) for b in range(1, c.depth + 1))
+        self.final_norm = make_norm(c.norm if scheme.final_norm else "none", c.width)
+        self.head = nn.Linear(c.width, vocabulary, bias=False)
+
+    def forward(self, tokens: Tensor, tap: Tap = untapped) -> Tensor:
+        x = self.tokens(tokens) + self.positions.weight[: tokens.shape[1]]
+        x = tap("stream", 0, self.dropout(self.embed_norm(x)))
+        for block in self.blocks:
+            x = block(x, tap)
+        return self.head(tap("final", 0, self.final_norm(x)))
+
+    def loss(self, tokens: Tensor, targets: Tensor, tap: Tap = untapped) -> Tensor:
+        """Mean cross-entropy in nats over the counted positions, a scalar."""
+        logits = self(tokens, tap)
+        return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORED)
+
+
+def build(config: RunConfig, vocabulary: int) -> Transformer:
+    """An uninitialised model: `normviz.nn.init` fills every parameter."""
+    with torch.device("cpu"):
+        return Transformer(config, vocabulary)

@@ -1,0 +1,11 @@
+"""Instruments on named sites of the model: what `catalog.PROBES` defines, computed.
+
+A probe is inert: it reads what the step computes anyway and changes no number of it. It works on
+all layers at once (a stack of L tensors and one kernel, instead of L kernels) because at hero size
+a training step is made of kernel launches.
+"""
+
+from .instruments import INSTRUMENTS, Seen, read, watch
+from .watch import Watch
+
+__all__ = ["INSTRUMENTS", "Seen", "Watch", "read", "watch"]

@@ -1,0 +1,149 @@
+"""train(config): one run, from its first parameter to its last step, as a stream of events.
+
+The generator is driven by whoever reads it: to pause, stop reading; to step, read one more `Step`;
+to stop, close it. The one thing that can be changed from outside is the learning rate (`Knobs`).
+Everything is deterministic on one machine and one number of threads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from . import probes
+from .config import ConfigError, RunConfig
+from .data import Task, make_task
+from .events import Diverged, Edited, Event, Finished, Started, Step
+from .nn.flat import Flat
+from .nn.init import initialise
+from .nn.sites import Tap, untapped
+from .nn.transformer import Transformer, build
+from .schedule import lr_at, recorded
+
+
+@dataclass
+class Knobs:
+    """What may be turned while a run goes on: set `lr` and the next step takes it as its peak."""
+
+    lr: float | None = None
+
+
+def train(
+    config: RunConfig,
+    knobs: Knobs | None = None,
+    also_at: Collection[int] = (),
+    record: Collection[int] | None = None,
+) -> Iterator[Event]:
+    """Train one config. Yields Started, one Step a step, then Finished; Diverged comes before it.
+
+    Layers are recorded at `record` (by default `schedule.recorded`) and `also_at`. With steps=0 it
+    measures at initialisation and stops. Raises ConfigError for a device that is not there.
+    """
+    knobs = knobs or Knobs()
+    device = find_device(config.device)
+    task = make_task(config)
+    model = build(config, task.vocabulary)
+    initialise(model, config)
+    model.to(device)  # buffers; the parameters move into the flat buffer next
+    flat = Flat(model, device)
+    optimizer = make_optimizer(config, flat)
+    wanted = {*(recorded(config) if record is None else record), *also_at}
+    threads = torch.get_num_threads()
+    parameters = sum(p.numel() for p in model.parameters())
+    yield Started(
+        config, device.type, threads, parameters, task.chance, task.floor, task.text
+    )  # fmt: skip
+
+    for step in range(max(config.steps, 1)):
+        if knobs.lr is not None:
+            config, knobs.lr = with_lr(config, step, knobs.lr), None
+            yield Edited(config)
+        lr = lr_at(config, step)
+        tap = probes.watch() if step in wanted else None
+        loss = backward(model, flat, task, step, tap or untapped)
+        norm = torch.linalg.vector_norm(flat.grads)
+        value, grad_norm = loss.item(), norm.item()
+        healthy = math.isfinite(value) and math.isfinite(grad_norm)
+
+        before = None
+        if healthy and config.steps:
+            before = flat.blocks.clone() if tap else None
+            update(config, optimizer, flat, lr, grad_norm)
+        layers = probes.read(probes.Seen(config, tap, flat, before)) if tap else None
+        yield Step(step, value, lr, grad_norm, layers)
+        if not healthy:
+            yield find_divergence(model, flat, task, step)
+            break
+    yield Finished(step + 1 if config.steps else 0)
+
+
+def find_device(name: str) -> torch.device:
+    """The device of a config. Raises ConfigError where a GPU is asked for and there is none."""
+    there = torch.cuda.is_available()
+    if name == "cuda" and not there:
+        raise ConfigError(
+            "device is 'cuda', but this machine has no CUDA GPU that PyTorch can use: choose auto "
+            "or cpu",
+            "device",
+            name,
+        )
+    return torch.device("cuda" if there and name != "cpu" else "cpu")
+
+
+def make_optimizer(config: RunConfig, flat: Flat) -> torch.optim.Optimizer:
+    """The config's optimizer over the one flat parameter; its rate is set before every step."""
+    if config.optimizer == "sgd":
+        return torch.optim.SGD(
+            [flat.optimised], config.lr, config.momentum, weight_decay=config.weight_decay
+        )
+    betas = (config.beta1, config.beta2)
+    return torch.optim.AdamW(
+        [flat.optimised], config.lr, betas, weight_decay=config.weight_decay, fused=True
+    )
+
+
+def with_lr(config: RunConfig, step: int, lr: float) -> RunConfig:
+    """The config of a run whose peak rate changes to `lr` from `step` on."""
+    if step == 0:
+        return config.replace(lr=lr)
+    earlier = tuple(edit for edit in config.lr_edits if edit[0] < step)
+    return config.replace(lr_edits=(*earlier, (step, lr)))
+
+
+def backward(model: Transformer, flat: Flat, task: Task, step: int, tap: Tap) -> Tensor:
+    """Loss of a step's batch, with its gradients in the flat buffer."""
+    inputs, targets = (torch.from_numpy(x).to(flat.values.device) for x in task.batch(step))
+    flat.grads.zero_()
+    loss = model.loss(inputs, targets, tap)
+    loss.backward()
+    return loss.detach()
+
+
+def update(
+    config: RunConfig, optimizer: torch.optim.Optimizer, flat: Flat, lr: float, grad_norm: float
+) -> None:
+    """Clip, set the learning rate, and let the optimizer step."""
+    if config.clip is not None and grad_norm > config.clip:
+        flat.grads.mul_(config.clip / grad_norm)
+    optimizer.param_groups[0]["lr"] = lr
+    optimizer.step()
+
+
+@torch.no_grad()
+def find_divergence(model: Transformer, flat: Flat, task: Task, step: int) -> Diverged:
+    """Where a non-finite number came first: forwards through the stream, else back from the loss."""
+    inputs, targets = (torch.from_numpy(x).to(flat.values.device) for x in task.batch(step))
+    tap = probes.Watch(("stream",))
+    loss = model.loss(inputs, targets, tap)
+    stream_ok = tap.stack("stream").isfinite().flatten(1).all(1).tolist()
+    if not all(stream_ok):
+        return Diverged(step, stream_ok.index(False), "activation")
+    if not loss.isfinite():
+        return Diverged(step, None, "loss")
+    grads_ok = flat.block_grads.isfinite().all(1).tolist()
+    bad = [block for block, ok in enumerate(grads_ok, start=1) if not ok]
+    return Diverged(step, max(bad, default=0), "gradient")
