@@ -21,9 +21,9 @@ IGNORED = -100
 
 STATES = 32
 SUCCESSOR_P = np.array([0.55, 0.25, 0.15, 0.05])
-CHAIN_SEED = 5
+CHAIN_SEED = 242
 """The chain is part of the task, not of the run: chance and floor are the same for everybody.
-With this seed every state is visited and the unigram entropy is 3.34 nats."""
+With this seed every state is visited and the unigram entropy is 3.319 nats."""
 
 
 def entropy(p: NDArray[np.float64]) -> float:

@@ -52,6 +52,7 @@ def train(
     flat = Flat(model, device)
     optimizer = make_optimizer(config, flat)
     wanted = {*(recorded(config) if record is None else record), *also_at}
+    stacks = probes.Stacks()
     threads = torch.get_num_threads()
     parameters = sum(p.numel() for p in model.parameters())
     yield Started(
@@ -71,9 +72,9 @@ def train(
 
         before = None
         if healthy and config.steps:
-            before = flat.blocks.clone() if tap else None
+            before = stacks.copy("before", flat.blocks) if tap else None
             update(config, optimizer, flat, lr, grad_norm)
-        layers = probes.read(probes.Seen(config, tap, flat, before)) if tap else None
+        layers = probes.read(probes.Seen(config, flat, tap, before, stacks)) if tap else None
         yield Step(step, value, lr, grad_norm, layers)
         if not healthy:
             yield find_divergence(model, flat, task, step)
@@ -139,7 +140,7 @@ def find_divergence(model: Transformer, flat: Flat, task: Task, step: int) -> Di
     inputs, targets = (torch.from_numpy(x).to(flat.values.device) for x in task.batch(step))
     tap = probes.Watch(("stream",))
     loss = model.loss(inputs, targets, tap)
-    stream_ok = tap.stack("stream").isfinite().flatten(1).all(1).tolist()
+    stream_ok = [bool(x.isfinite().all()) for x in tap.seen["stream"]]
     if not all(stream_ok):
         return Diverged(step, stream_ok.index(False), "activation")
     if not loss.isfinite():

@@ -6,6 +6,6 @@ a training step is made of kernel launches.
 """
 
 from .instruments import INSTRUMENTS, Seen, read, watch
-from .watch import Watch
+from .watch import Stacks, Watch
 
-__all__ = ["INSTRUMENTS", "Seen", "Watch", "read", "watch"]
+__all__ = ["INSTRUMENTS", "Seen", "Stacks", "Watch", "read", "watch"]

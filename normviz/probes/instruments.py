@@ -1,10 +1,9 @@
-"""One function a probe: what a step left behind, to one number a layer."""
+"""One function a probe (or two that share their work): what a step left, to one number a layer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -14,10 +13,9 @@ from torch import Tensor
 from ..catalog import PROBES
 from ..config import RunConfig
 from ..nn.flat import Flat
-from .watch import Watch
+from .watch import Reduction, Stacks, Watch
 
-SITES = ("stream", "skip", "branch_out", "attn_logits", "attn_weights")
-GRADIENT_SITES = ("stream",)
+SITES = ("stream", "skip", "branch_out")
 
 
 @dataclass
@@ -25,20 +23,10 @@ class Seen:
     """What one step left behind. `before` holds the blocks' parameters before its update, [L, P]."""
 
     config: RunConfig
-    watch: Watch
     flat: Flat
+    watch: Watch
     before: Tensor | None
-
-    @cached_property
-    def stream(self) -> Tensor:
-        """[L+1, B*T, D]"""
-        return self.watch.stack("stream")
-
-
-def rms(x: Tensor) -> Tensor:
-    """Root mean square of everything but the first axis."""
-    flat = x.flatten(1)
-    return torch.linalg.vector_norm(flat, dim=1) / flat.shape[1] ** 0.5
+    stacks: Stacks = field(default_factory=Stacks)
 
 
 def grad_block(seen: Seen) -> Tensor:
@@ -60,53 +48,64 @@ def grad_hidden(seen: Seen) -> Tensor:
     return seen.watch.gradient_norms("stream")
 
 
-def stream_rms(seen: Seen) -> Tensor:
-    return rms(seen.stream)
-
-
 def branch_ratio(seen: Seen) -> Tensor:
-    ratio = rms(seen.watch.stack("branch_out")) / rms(seen.watch.stack("skip"))
+    ratio = seen.watch.norms("branch_out") / seen.watch.norms("skip")  # of equally many numbers
     return ratio.view(-1, 2).mean(1)  # attention and FFN of each block
 
 
 def update_ratio(seen: Seen) -> Tensor:
     if seen.before is None:
         return torch.full((len(seen.flat.blocks),), torch.nan)
-    step = torch.linalg.vector_norm(seen.flat.blocks - seen.before, dim=1)
-    return step / torch.linalg.vector_norm(seen.before, dim=1)
+    size = torch.linalg.vector_norm(seen.before, dim=1)
+    step = torch.linalg.vector_norm(seen.before.sub_(seen.flat.blocks), dim=1)
+    return step / size
 
 
-def token_cosine(seen: Seen) -> Tensor:
-    """Through the spread of unit vectors: (1 - cos) = |u - mean u|^2 T / (T - 1), which stays exact
-    to 1e-14 where the cosine itself would round to 1."""
-    T = seen.config.seq_len
-    unit = torch.nn.functional.normalize(seen.stream, dim=-1)
-    unit = unit.unflatten(1, (-1, T))  # [L+1, B, T, D]
-    spread = (unit - unit.mean(2, keepdim=True)).square_().sum((2, 3)) / (T - 1)
-    return 1.0 - spread.mean(1, dtype=torch.float64)
+def stream(seen: Seen) -> tuple[Tensor, Tensor]:
+    """RMS of the stream, and mean pairwise cosine of its positions.
+
+    The cosine comes from the spread of the unit vectors u: 1 - cos = sum |u - mean u|^2 / (T - 1),
+    which stays exact to 1e-14 where the cosine itself would round to 1.
+    """
+    x = seen.stacks.stack(seen.watch, "stream")  # [L+1, B, T, D]
+    rms = torch.linalg.vector_norm(x.flatten(1), dim=1) / x[0].numel() ** 0.5
+    x.div_(torch.linalg.vector_norm(x, dim=-1, keepdim=True).clamp_min_(1e-30))
+    x.sub_(x.mean(2, keepdim=True))
+    spread = torch.linalg.vector_norm(x.flatten(2), dim=2).double().square_() / (x.shape[2] - 1)
+    return rms, 1.0 - spread.mean(1)
 
 
-def _visible(logits: Tensor, T: int) -> Tensor:
-    """Logits with hidden positions at zero. [L, B*H*T, T]"""
-    mask = torch.ones(T, T, dtype=logits.dtype, device=logits.device).tril()
-    return (logits.unflatten(1, (-1, T)) * mask).flatten(1, 2)
+def attention_reductions() -> dict[str, Reduction]:
+    """What `attention` needs of the logits z and weights p of a block, both [B*H, T, T].
+
+    Sums and extremes over B*H first: reducing along the first axis is several times faster than
+    along rows of T numbers, and what is left is tiny. Hidden positions have p = 0 exactly.
+    """
+    last: list[Tensor] = []
+
+    def of_logits(z: Tensor) -> tuple[Tensor, ...]:
+        last.append(z)
+        return z.amin(0), z.amax(-1)  # [T, T], [B*H, T]
+
+    def of_weights(p: Tensor) -> tuple[Tensor, ...]:
+        return p.amax(-1), last.pop().mul(p).sum(0)  # [B*H, T], [T, T]
+
+    return {"attn_logits": of_logits, "attn_weights": of_weights}
 
 
 def attention(seen: Seen) -> tuple[Tensor, Tensor]:
     """Largest absolute logit, and entropy as a fraction of its maximum, of each block.
 
-    With z the logits and p the weights: entropy = max z - ln max p - sum p z, because
-    ln sum exp z = max z - ln max p.
+    Entropy = ln sum exp z - sum p z, and ln sum exp z = max z - ln max p: one logarithm a row
+    instead of one an entry.
     """
-    T = seen.config.seq_len
-    logits, weights = seen.watch.stack("attn_logits"), seen.watch.stack("attn_weights")
-    visible = _visible(logits, T)
-    low, high = torch.aminmax(visible.flatten(1), dim=1)
-    mean = torch.linalg.vecdot(weights, visible)
-    entropy = logits.amax(-1) - weights.amax(-1).log() - mean  # [L, B*H*T]
-    most = torch.arange(1, T + 1, device=logits.device).log()
-    fraction = entropy.unflatten(1, (-1, T))[..., 1:] / most[1:]
-    return torch.maximum(high, -low), fraction.mean((1, 2))
+    low, row_high = seen.watch.reduced("attn_logits")
+    row_p, pz = seen.watch.reduced("attn_weights")
+    T, n = low.shape[-1], row_p.shape[1]
+    largest = torch.maximum(row_high.amax((1, 2)), -low.tril().amin((1, 2)))
+    entropy = (row_high - row_p.log()).mean(1) - pz.sum(-1) / n  # [L, T], mean over B*H
+    most = torch.arange(2, T + 1, device=low.device).log()
+    return largest, (entropy[:, 1:] / most).mean(1)
 
 
 INSTRUMENTS: dict[tuple[str, ...], Callable[[Seen], Tensor | tuple[Tensor, ...]]] = {
@@ -114,10 +113,9 @@ INSTRUMENTS: dict[tuple[str, ...], Callable[[Seen], Tensor | tuple[Tensor, ...]]
     ("grad_w2",): grad_w2,
     ("grad_qk",): grad_qk,
     ("grad_hidden",): grad_hidden,
-    ("stream_rms",): stream_rms,
     ("branch_ratio",): branch_ratio,
     ("update_ratio",): update_ratio,
-    ("token_cosine",): token_cosine,
+    ("stream_rms", "token_cosine"): stream,
     ("attn_logit_max", "attn_entropy"): attention,
 }
 ROWS = {key: i for i, key in enumerate(PROBES.keys())}
@@ -125,7 +123,7 @@ ROWS = {key: i for i, key in enumerate(PROBES.keys())}
 
 def watch() -> Watch:
     """A fresh tap for one step, on the sites that the instruments read."""
-    return Watch(SITES, GRADIENT_SITES)
+    return Watch(SITES, ("stream",), attention_reductions())
 
 
 @torch.no_grad()

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor
+
+Reduction = Callable[[Tensor], tuple[Tensor, ...]]
 
 
 class Watch:
@@ -15,27 +18,73 @@ class Watch:
     Of the sites in `gradients` it hands on a view and keeps that view's gradient. A view, because in
     Post-LN the same tensor is what enters the skip path and the branch: a hook on the tensor itself
     would see both gradients added up there, and only there.
+
+    Of the sites in `reductions` it keeps not the tensor but what the reduction makes of it, at once,
+    while it is in the cache and so that its memory is free again as it is without a probe.
     """
 
-    def __init__(self, sites: Collection[str], gradients: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        sites: Collection[str],
+        gradients: Collection[str] = (),
+        reductions: Mapping[str, Reduction] | None = None,
+    ) -> None:
         self.sites, self.gradients = frozenset(sites), frozenset(gradients)
-        self.seen: dict[str, list[Tensor]] = defaultdict(list)
+        self.reductions = reductions or {}
+        self.seen: dict[str, list[Any]] = defaultdict(list)
 
     def __call__(self, site: str, index: int, x: Tensor, /) -> Tensor:
         del index  # sites are passed in order
         if site in self.gradients and x.requires_grad:
             x = x.view_as(x)
             x.retain_grad()
-        if site in self.sites:
+        if site in self.reductions:
+            with torch.no_grad():
+                self.seen[site].append(self.reductions[site](x))
+        elif site in self.sites:
             self.seen[site].append(x)
         return x
 
-    def stack(self, site: str) -> Tensor:
-        """All tensors of a site, [n, ...] flattened to [n, rows, last axis]."""
-        tensors = [x.detach() for x in self.seen[site]]
-        return torch.stack(tensors).flatten(1, -2)
+    def norms(self, site: str) -> Tensor:
+        """[n] L2 norms of the tensors of a site."""
+        return foreach_norm([x.detach() for x in self.seen[site]])
 
     def gradient_norms(self, site: str) -> Tensor:
         """[n] L2 norms of the loss gradients at a site."""
-        grads = [x.grad for x in self.seen[site] if x.grad is not None]
-        return torch.linalg.vector_norm(torch.stack(grads).flatten(1), dim=1)
+        return foreach_norm([x.grad for x in self.seen[site]])
+
+    def reduced(self, site: str) -> tuple[Tensor, ...]:
+        """What a site's reduction returned, each part stacked over the layers."""
+        return tuple(torch.stack(parts) for parts in zip(*self.seen[site], strict=True))
+
+
+def foreach_norm(tensors: list[Tensor]) -> Tensor:
+    """[n] L2 norms of n tensors."""
+    return torch.stack(torch._foreach_norm(tensors))
+
+
+class Stacks:
+    """Buffers that are kept from step to step.
+
+    Fresh megabytes every step would be given back to the system and faulted in again, which cost
+    more than the arithmetic of the probes (measured at hero size).
+    """
+
+    def __init__(self) -> None:
+        self.buffers: dict[str, Tensor] = {}
+
+    def buffer(self, name: str, like: Tensor, shape: tuple[int, ...]) -> Tensor:
+        """An uninitialised tensor of this shape, the same one every step."""
+        if name not in self.buffers or self.buffers[name].shape != shape:
+            self.buffers[name] = like.new_empty(shape)
+        return self.buffers[name]
+
+    def stack(self, watch: Watch, site: str) -> Tensor:
+        """A copy of all tensors of a site, [n, ...]; the caller may write to it."""
+        tensors = [x.detach() for x in watch.seen[site]]
+        out = self.buffer(site, tensors[0], (len(tensors), *tensors[0].shape))
+        return torch.stack(tensors, out=out)
+
+    def copy(self, name: str, x: Tensor) -> Tensor:
+        """A copy of `x`."""
+        return self.buffer(name, x, tuple(x.shape)).copy_(x)

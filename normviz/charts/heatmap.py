@@ -1,0 +1,190 @@
+"""The value of every layer at every step of one lane, on a colour scale that all lanes share.
+
+The lowest layer is at the bottom. Steps not run yet are transparent, numbers that are not finite
+are red, zero is grey, and the legend says so where values lie beyond the scale.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import altair as alt
+import numpy as np
+
+from normviz.catalog.probes import PROBES, ProbeRecord
+from normviz.frames import LaneFrame
+
+from .base import TEXT_SIZE, Spec, compiled, halo, named, step_axis, tick_label
+from .heatmap_data import MOST_COLUMNS, MOST_ROWS, Buffer, data, grid
+from .palette import RAMP_SCHEME, RED, LaneStyle, ink, lane_styles, paper
+from .scale import Domain, probe_of, shown
+from .words import diverged, name, number
+
+
+def chart(
+    lane: LaneFrame,
+    cursor: int,
+    domain: Domain,
+    buffer: Buffer,
+    *,
+    style: LaneStyle | None = None,
+    dark: bool = False,
+    finished: bool = False,
+) -> Spec:
+    """One lane's heatmap, ready for st.vega_lite_chart; `domain` is the one all lanes share."""
+    style = style or lane_styles((lane.scheme,))[0]
+    constant = spec(style, lane.label, lane.probe, lane.depth, lane.steps, domain, dark)
+    return {**constant, "datasets": data(lane, cursor, domain, buffer, finished)}
+
+
+def spec(
+    style: LaneStyle,
+    label: str,
+    probe: str,
+    depth: int,
+    steps: int,
+    domain: Domain,
+    dark: bool = False,
+) -> Spec:
+    """Vega-Lite dict of a heatmap without its data; a shallow copy of a cached one."""
+    return dict(_spec(style, label, probe, depth, steps, domain, dark))
+
+
+@lru_cache(maxsize=128)
+def _spec(
+    style: LaneStyle, label: str, probe: str, depth: int, steps: int, domain: Domain, dark: bool
+) -> Spec:
+    record = PROBES[probe]
+    columns, per_column = grid(steps, MOST_COLUMNS)
+    rows, per_row = grid(depth + 1 - record.first_layer, MOST_ROWS)
+    x = step_axis(columns * per_column)
+    y = _layer_axis(record.first_layer, depth, rows * per_row)
+    height = min(320, max(150, 12 * rows))
+    layers = [
+        _picture("back"),
+        _picture("front"),
+        named("ahead").mark_rect(color=paper(dark), opacity=0.6).encode(x=x, x2="end:Q"),
+        _legend(record, domain, height),
+        named("cursor").mark_rule(strokeWidth=1.5, color=ink(dark)).encode(x=x),
+        *_bad(x, y, dark),
+        _tips(record, x, y, rows * per_row),
+    ]
+    title = alt.TitleParams(
+        " ".join(label.split()),
+        subtitle=_subtitle(record, domain),
+        color=style.color,
+        subtitleColor=ink(dark),
+        subtitleFontSize=TEXT_SIZE,
+        fontSize=14,
+        offset=8,
+        anchor="start",
+    )
+    return compiled(alt.layer(*layers).properties(height=height, title=title))
+
+
+def _subtitle(record: ProbeRecord, domain: Domain) -> str:
+    """What is drawn, and what the colours outside the scale mean, where they occur."""
+    notes = [record.axis_label]
+    if domain.zeros:
+        notes.append("grey: 0")
+    if domain.broken:
+        notes.append("red: not finite")
+    return " · ".join(notes)
+
+
+def _layer_axis(first: int, depth: int, layers: int) -> alt.Y:
+    stride = next(s for s in (1, 2, 5, 10, 20, 50, 100, 200, 500, 10**6) if depth / s <= 8)
+    inner = [v for v in range(stride, depth, stride) if v != first and depth - v >= stride / 2]
+    return alt.Y(
+        "layer:Q",
+        scale=alt.Scale(domain=[first - 0.5, first - 0.5 + layers], nice=False, zero=False),
+        axis=alt.Axis(title="layer", grid=False, format="d", values=[first, *inner, depth]),
+    )
+
+
+def _picture(dataset: str) -> alt.Chart:
+    """The whole matrix in one image, stretched over the plot without blurring its cells."""
+    return (
+        named(dataset)
+        .mark_image(
+            aspect=False,
+            smooth=False,
+            align="left",
+            baseline="top",
+            width=alt.ExprRef("width"),
+            height=alt.ExprRef("height"),
+        )
+        .encode(x=alt.value(0), y=alt.value(0), url="url:N")
+    )
+
+
+def _legend(record: ProbeRecord, domain: Domain, height: int) -> alt.Chart:
+    """A mark nobody sees: it carries the scale whose colours the picture is drawn in."""
+    scale = alt.Scale(
+        type=domain.scale, domain=[domain.lo, domain.hi], scheme=RAMP_SCHEME, nice=False, zero=False
+    )
+    legend = alt.Legend(
+        title=None,
+        orient="right",
+        gradientLength=height - 10,
+        gradientThickness=12,
+        values=domain.ticks(),
+        labelExpr=tick_label(domain),
+        offset=8,
+        padding=0,
+    )
+    return (
+        named("cursor")
+        .mark_point(opacity=0, size=1)
+        .encode(x=alt.value(0), y=alt.value(0), color=alt.Color("step:Q", scale=scale, legend=legend))
+    )
+
+
+def _bad(x: alt.X, y: alt.Y, dark: bool) -> list[alt.Chart]:
+    """A red cross in the first bad cell, and its step and layer in words on the emptier side."""
+    at = named("bad").encode(x=x, y=y)
+    shape = {"shape": "cross", "angle": 45, "filled": True, "opacity": 1}
+    marks = [
+        at.mark_point(**shape, size=150, color=paper(dark)),
+        at.mark_point(**shape, size=80, color=RED),
+    ]
+    for side, dx in (("left", 10), ("right", -10)):
+        words = at.transform_filter(alt.datum.side == side).encode(text="text:N")
+        place = {"align": side, "baseline": "middle", "dx": dx, "fontSize": TEXT_SIZE}
+        marks += [
+            words.mark_text(**place, **halo(paper(dark))),
+            words.mark_text(**place, color=RED),
+        ]
+    return marks
+
+
+def _tips(record: ProbeRecord, x: alt.X, y: alt.Y, layers: int) -> alt.Chart:
+    """One invisible rectangle a cell, for its tooltip; there are none while a run goes on."""
+    tooltip = [
+        alt.Tooltip("layer:Q", title="layer"),
+        alt.Tooltip("first:Q", title="step"),
+        alt.Tooltip("value:Q", title=record.label, format=".3~g"),
+    ]
+    return (
+        named("tips")
+        .mark_rect(fillOpacity=0, height=alt.ExprRef(f"height / {layers}"))
+        .encode(x=x, x2="end:Q", y=y, tooltip=tooltip)
+    )
+
+
+def finding(lane: LaneFrame) -> str:
+    """What the heatmap shows: the lane's extremes with their layers and steps, and its divergence."""
+    values, first = shown(lane), probe_of(lane).first_layer
+    if not np.isfinite(values).any():
+        return f"{name(lane)}: nothing finite has been recorded yet."
+    said = []
+    for which, at in (("lowest", np.nanargmin), ("highest", np.nanargmax)):
+        finite = np.where(np.isfinite(values), values, np.nan)
+        row, column = np.unravel_index(at(finite), values.shape)
+        where = f"layer {column + first}, step {lane.probe_steps[row]}"
+        said.append(f"{which} {number(values[row, column])} ({where})")
+    end = diverged(lane)
+    return (
+        f"{name(lane)}, {probe_of(lane).axis_label}, layers {first} to {lane.depth}, steps 0 to "
+        f"{lane.probe_steps[-1]}: {', '.join(said)}." + (f" The lane {end}." if end else "")
+    )

@@ -1,0 +1,43 @@
+"""The lane encodings: lanes travel as numbers 0..3; colours, dashes and names stay in the spec."""
+
+from __future__ import annotations
+
+import altair as alt
+
+from .base import js
+from .palette import LaneStyle
+
+
+def lane_color(styles: tuple[LaneStyle, ...], labels: tuple[str, ...]) -> alt.Color:
+    """The colour of each lane, with a legend above the chart that names them."""
+    return alt.Color(
+        "lane:N", scale=_scale(styles, [s.color for s in styles]), legend=_legend(labels)
+    )
+
+
+def lane_dash(styles: tuple[LaneStyle, ...], labels: tuple[str, ...]) -> alt.StrokeDash:
+    """The dash pattern of each lane; its legend merges with the colour's."""
+    dashes = [list(s.dash) or [1, 0] for s in styles]
+    return alt.StrokeDash("lane:N", scale=_scale(styles, dashes), legend=_legend(labels))
+
+
+def _scale(styles: tuple[LaneStyle, ...], values: list[str] | list[list[int]]) -> alt.Scale:
+    return alt.Scale(domain=list(range(len(styles))), range=values)
+
+
+def _legend(labels: tuple[str, ...]) -> alt.Legend:
+    names = [" ".join(label.split()) for label in labels]
+    return alt.Legend(
+        title=None,
+        orient="top",
+        direction="horizontal",
+        columns=alt.ExprRef("width < 480 ? 2 : 4"),
+        labelExpr=f"{js(names)}[datum.value]",
+        labelLimit=170,
+        symbolType="stroke",
+        symbolSize=400,
+        symbolStrokeWidth=3,
+        symbolOpacity=1,
+        offset=4,
+        padding=0,
+    )

@@ -1,0 +1,151 @@
+"""Loss curves of all lanes on one log axis, with chance and floor to measure them by.
+
+What ran before the cursor is solid, what comes after it is faint. Divergence is drawn, not left
+out, and so is what lies above the axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import altair as alt
+
+from normviz.frames import LaneFrame
+
+from .base import TEXT_SIZE, Spec, compiled, halo, named, step_axis
+from .lanes import lane_color, lane_dash
+from .loss_axis import ticks, y_domain
+from .loss_data import data
+from .palette import RED, LaneStyle, ink, lane_styles, paper
+from .words import divergences, first_bad, listed, name, number
+
+ZOOM = "loss_zoom"  # the selection a page lists in selection_mode, or zoom is lost at every tick
+HEIGHT = 280
+
+
+def chart(lanes: Sequence[LaneFrame], cursor: int, dark: bool = False) -> Spec:
+    """The loss chart at step `cursor`, ready for st.vega_lite_chart: constant spec + datasets."""
+    domain = y_domain(lanes)
+    styles = lane_styles(tuple(lane.scheme for lane in lanes))
+    labels = tuple(lane.label for lane in lanes)
+    steps = max((lane.steps for lane in lanes), default=1)
+    return {**spec(styles, labels, steps, domain, dark), "datasets": data(lanes, cursor, domain)}
+
+
+def spec(
+    styles: tuple[LaneStyle, ...],
+    labels: tuple[str, ...],
+    steps: int,
+    domain: tuple[float, float],
+    dark: bool = False,
+) -> Spec:
+    """Vega-Lite dict of the loss chart without its data; a shallow copy of a cached one."""
+    return dict(_spec(styles, labels, steps, domain, dark))
+
+
+@lru_cache(maxsize=64)
+def _spec(
+    styles: tuple[LaneStyle, ...],
+    labels: tuple[str, ...],
+    steps: int,
+    domain: tuple[float, float],
+    dark: bool,
+) -> Spec:
+    x = step_axis(steps)
+    y = alt.Y(
+        "loss:Q",
+        scale=alt.Scale(type="log", domain=list(domain), nice=False),
+        axis=alt.Axis(title="loss (nats per token)", values=ticks(domain), format="~g"),
+    )
+    line = {
+        "x": x,
+        "y": y,
+        "color": lane_color(styles, labels),
+        "strokeDash": lane_dash(styles, labels),
+    }
+    past = named("past").mark_line(clip=True, strokeWidth=2.2).encode(**line)
+    layers = alt.layer(
+        named("levels").mark_rule(clip=True, strokeDash=[5, 4], color=ink(dark)).encode(y=y),
+        _cursor(x, ink(dark)),
+        named("ahead").mark_line(clip=True, strokeWidth=1.5, opacity=0.3).encode(**line),
+        past.properties(name="loss_lines").add_params(_zoom()),
+        named("heads").mark_point(clip=True, filled=True, size=70, opacity=1).encode(
+            x=x, y=y, color=line["color"]
+        ),
+        *_level_words(y, dark),
+        *_above(x, line["color"]),
+        *_bad(x, y),
+    )
+    return compiled(layers.properties(height=HEIGHT))
+
+
+def _zoom() -> alt.Parameter:
+    """Drag to move, ctrl + wheel to zoom, double click to reset.
+
+    A plain wheel and a finger keep scrolling the page.
+    """
+    return alt.selection_interval(
+        name=ZOOM,
+        bind="scales",
+        translate="[pointerdown[event.pointerType === 'mouse'], window:pointerup]"
+        " > window:pointermove!",
+        zoom="wheel![event.ctrlKey || event.metaKey]",
+    )
+
+
+def _level_words(y: alt.Y, dark: bool) -> list[alt.Chart]:
+    """The names of chance and floor at the right end of their rules, legible over curves."""
+    at = named("levels").encode(x=alt.value(alt.ExprRef("width")), y=y, text="text:N")
+    place = {"align": "right", "baseline": "bottom", "dx": -8, "dy": -3, "fontSize": TEXT_SIZE}
+    return [
+        at.mark_text(**place, clip=True, **halo(paper(dark))),
+        at.mark_text(**place, clip=True, color=ink(dark)),
+    ]
+
+
+def _cursor(x: alt.X, color: str) -> alt.Chart:
+    return named("cursor").mark_rule(clip=True, strokeWidth=1, color=color, opacity=0.7).encode(x=x)
+
+
+def _above(x: alt.X, color: alt.Color) -> list[alt.Chart]:
+    """Triangles at the upper edge where the loss is above the axis; the peak is written out."""
+    at = named("above").encode(x=x, color=color)
+    words = at.mark_text(
+        align="left", baseline="middle", dx=8, fontSize=TEXT_SIZE, clip=True
+    ).encode(y=alt.value(8), text="text:N")
+    mark = at.mark_point(clip=True, filled=True, shape="triangle-up", size=60, opacity=1)
+    return [mark.encode(y=alt.value(8)), words]
+
+
+def _bad(x: alt.X, y: alt.Y) -> list[alt.Chart]:
+    """A red rule and cross where a lane stopped being finite, and the words beside it."""
+    at = named("bad").encode(x=x)
+    rule = at.mark_rule(clip=True, strokeDash=[2, 2], color=RED)
+    cross = at.mark_point(
+        clip=True, shape="cross", angle=45, filled=True, size=130, color=RED, opacity=1
+    ).encode(y=y)
+    words = [
+        named("bad")
+        .transform_filter(alt.datum.side == side)
+        .mark_text(align=side, baseline="middle", dx=dx, fontSize=TEXT_SIZE, color=RED, clip=True)
+        .encode(x=x, y=alt.Y("row:Q", scale=None, axis=None), text="text:N")
+        for side, dx in (("left", 6), ("center", 0), ("right", -6))
+    ]
+    return [rule, cross, *words]
+
+
+def finding(lanes: Sequence[LaneFrame]) -> str:
+    """What the chart shows: the last loss of each lane beside chance, and where one diverged."""
+    ran = [lane for lane in lanes if len(lane.loss)]
+    if not ran:
+        return "No step has run yet."
+    finite = [lane for lane in ran if first_bad(lane) is None]
+    ends = {len(lane.loss) - 1 for lane in finite}
+    together = f" at step {ends.pop()}" if len(ends) == 1 else ""
+    each = [f"{name(lane)} {number(lane.loss[-1])}" for lane in finite]
+    if not together:
+        each = [f"{v} at step {len(lane.loss) - 1}" for v, lane in zip(each, finite, strict=True)]
+    chance = listed(sorted({number(lane.chance) for lane in ran}))
+    said = [f"Loss{together} in nats per token: {listed([*each, f'chance {chance}'])}."]
+    return " ".join(said + divergences(ran))
