@@ -19,7 +19,7 @@ from .bars_data import data, row_at
 from .base import TEXT_SIZE, Spec, compiled, named, tick_label, value_scale
 from .lanes import lane_color
 from .palette import RED, LaneStyle, ink, lane_styles
-from .scale import Domain, probe_of, quantised_domain, shown
+from .scale import Domain, probe_of, shown
 from .words import SOLVED, divergences, name, number
 
 HEIGHT = 240
@@ -61,11 +61,9 @@ def _spec(
     y = alt.Y(
         "value:Q",
         scale=value_scale(domain),
-        axis=alt.Axis(
-            title=record.axis_label, values=domain.ticks(), labelExpr=tick_label(domain)
-        ),
+        axis=alt.Axis(title=record.axis_label, values=domain.ticks(), labelExpr=tick_label(domain)),
     )
-    color = lane_color(styles, labels)
+    color = lane_color(styles, labels, "square")
     layers = [
         *_values(place, y, color, domain, deep=depth > MOST_BARS),
         *_outside(place, color),
@@ -142,6 +140,3 @@ def _lane_finding(lane: LaneFrame, cursor: int | None) -> str:
     values, first = shown(lane)[row], probe_of(lane).first_layer
     ends = f"{number(values[0])} in layer {first}, {number(values[-1])} in layer {lane.depth}"
     return f"{name(lane)} at step {lane.probe_steps[row]}: {ends}"
-
-
-__all__ = ["chart", "data", "finding", "quantised_domain", "spec"]

@@ -19,6 +19,8 @@ TEXT_SIZE = 12
 # the finding as alternative text instead). Without a pinned renderer, Streamlit would change to
 # canvas, and so rebuild the chart, on crossing 2,000 rows.
 CONFIG: Spec = {"aria": False, "view": {"stroke": None}}
+# The page gives the width; the plot keeps its height whatever the legend above it needs.
+FIT: Spec = {"type": "fit-x", "contains": "padding"}
 CANVAS: Spec = {"embedOptions": {"renderer": "canvas"}}
 
 
@@ -26,7 +28,7 @@ def compiled(chart: alt.LayerChart | alt.Chart) -> Spec:
     """The chart as a Vega-Lite dict, checked against Altair's schema, free of Altair's theme."""
     spec = chart.to_dict()
     # Set here and not by alt.theme, which is global to all threads of the server.
-    return {**spec, "config": CONFIG, "usermeta": CANVAS}
+    return {**spec, "autosize": FIT, "config": CONFIG, "usermeta": CANVAS}
 
 
 def named(dataset: str) -> alt.Chart:

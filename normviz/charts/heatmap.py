@@ -59,12 +59,13 @@ def _spec(
     rows, per_row = grid(depth + 1 - record.first_layer, MOST_ROWS)
     x = step_axis(columns * per_column)
     y = _layer_axis(record.first_layer, depth, rows * per_row)
-    height = min(320, max(150, 12 * rows))
+    height = min(300, max(120, 11 * rows))
     layers = [
         _picture("back"),
         _picture("front"),
         named("ahead").mark_rect(color=paper(dark), opacity=0.6).encode(x=x, x2="end:Q"),
         _legend(record, domain, height),
+        named("cursor").mark_rule(strokeWidth=4, color=paper(dark), opacity=0.7).encode(x=x),
         named("cursor").mark_rule(strokeWidth=1.5, color=ink(dark)).encode(x=x),
         *_bad(x, y, dark),
         _tips(record, x, y, rows * per_row),
@@ -126,7 +127,7 @@ def _legend(record: ProbeRecord, domain: Domain, height: int) -> alt.Chart:
     legend = alt.Legend(
         title=None,
         orient="right",
-        gradientLength=height - 10,
+        gradientLength=height,
         gradientThickness=12,
         values=domain.ticks(),
         labelExpr=tick_label(domain),
@@ -136,7 +137,9 @@ def _legend(record: ProbeRecord, domain: Domain, height: int) -> alt.Chart:
     return (
         named("cursor")
         .mark_point(opacity=0, size=1)
-        .encode(x=alt.value(0), y=alt.value(0), color=alt.Color("step:Q", scale=scale, legend=legend))
+        .encode(
+            x=alt.value(0), y=alt.value(0), color=alt.Color("step:Q", scale=scale, legend=legend)
+        )
     )
 
 

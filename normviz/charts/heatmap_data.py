@@ -73,11 +73,11 @@ def data(
     key = (lane.label, lane.probe, lane.depth, lane.steps, domain)
     picture = _picture(cells(lane, domain, finished))
     known = _known(lane)
-    ahead = cursor + 1 < known
+    ahead, any_known = int(cursor + 1 < known), int(known > 0)
     return {
         **buffer.show(picture, key, len(lane.probe_steps)),
         "ahead": ipc({"step": np.full(ahead, cursor + 0.5), "end": np.full(ahead, known - 0.5)}),
-        "cursor": ipc({"step": np.full(known > 0, max(0, min(cursor, lane.steps - 1)))}),
+        "cursor": ipc({"step": np.full(any_known, max(0, min(cursor, lane.steps - 1)))}),
         "bad": _bad(lane),
         "tips": _tips(lane, finished),
     }

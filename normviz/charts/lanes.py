@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import altair as alt
 
 from .base import js
 from .palette import LaneStyle
 
 
-def lane_color(styles: tuple[LaneStyle, ...], labels: tuple[str, ...]) -> alt.Color:
+Symbol = Literal["stroke", "square"]
+
+
+def lane_color(
+    styles: tuple[LaneStyle, ...], labels: tuple[str, ...], symbol: Symbol = "stroke"
+) -> alt.Color:
     """The colour of each lane, with a legend above the chart that names them."""
-    return alt.Color(
-        "lane:N", scale=_scale(styles, [s.color for s in styles]), legend=_legend(labels)
-    )
+    scale = _scale(styles, [s.color for s in styles])
+    return alt.Color("lane:N", scale=scale, legend=_legend(labels, symbol))
 
 
 def lane_dash(styles: tuple[LaneStyle, ...], labels: tuple[str, ...]) -> alt.StrokeDash:
     """The dash pattern of each lane; its legend merges with the colour's."""
     dashes = [list(s.dash) or [1, 0] for s in styles]
-    return alt.StrokeDash("lane:N", scale=_scale(styles, dashes), legend=_legend(labels))
+    return alt.StrokeDash("lane:N", scale=_scale(styles, dashes), legend=_legend(labels, "stroke"))
 
 
 def _scale(styles: tuple[LaneStyle, ...], values: list[str] | list[list[int]]) -> alt.Scale:
     return alt.Scale(domain=list(range(len(styles))), range=values)
 
 
-def _legend(labels: tuple[str, ...]) -> alt.Legend:
+def _legend(labels: tuple[str, ...], symbol: Symbol) -> alt.Legend:
     names = [" ".join(label.split()) for label in labels]
     return alt.Legend(
         title=None,
@@ -34,8 +40,8 @@ def _legend(labels: tuple[str, ...]) -> alt.Legend:
         columns=alt.ExprRef("width < 480 ? 2 : 4"),
         labelExpr=f"{js(names)}[datum.value]",
         labelLimit=170,
-        symbolType="stroke",
-        symbolSize=400,
+        symbolType=symbol,
+        symbolSize=400 if symbol == "stroke" else 130,
         symbolStrokeWidth=3,
         symbolOpacity=1,
         offset=4,

@@ -70,9 +70,9 @@ def _spec(
         _cursor(x, ink(dark)),
         named("ahead").mark_line(clip=True, strokeWidth=1.5, opacity=0.3).encode(**line),
         past.properties(name="loss_lines").add_params(_zoom()),
-        named("heads").mark_point(clip=True, filled=True, size=70, opacity=1).encode(
-            x=x, y=y, color=line["color"]
-        ),
+        named("heads")
+        .mark_point(clip=True, filled=True, size=70, opacity=1)
+        .encode(x=x, y=y, color=line["color"]),
         *_level_words(y, dark),
         *_above(x, line["color"]),
         *_bad(x, y),

@@ -16,9 +16,7 @@ POINTS = 400  # a lane's most drawn points; the lowest and highest of each stret
 ROW_HEIGHT, FIRST_ROW = 16, 28  # pixels: words about divergences stand under one another
 
 
-def data(
-    lanes: Sequence[LaneFrame], cursor: int, domain: tuple[float, float]
-) -> dict[str, bytes]:
+def data(lanes: Sequence[LaneFrame], cursor: int, domain: tuple[float, float]) -> dict[str, bytes]:
     """Arrow datasets of the loss chart: the curve up to step `cursor` and, faint, what follows it."""
     kept = [_kept(lane) for lane in lanes]
     past, ahead = [], []

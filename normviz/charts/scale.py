@@ -47,7 +47,13 @@ class Domain:
         if self.scale == "linear":
             return [float(v) for v in np.linspace(self.lo, self.hi, 5)]
         first, last = round(log10(self.lo)), round(log10(self.hi))
-        return [10.0**e for e in range(first, last + 1, ceil((last - first) / most) or 1)]
+        stride = ceil((last - first) / most)
+        # Where values lie beyond the upper end, its tick says so: count from there.
+        exponents = (
+            range(last, first - 1, -stride) if self.above else range(first, last + 1, stride)
+        )
+        labelled = {*exponents, *([first] if self.below else [])}
+        return [10.0**e for e in sorted(labelled)]
 
     def place(self, values: Floats) -> Floats:
         """Share of the way from `lo` (0) to `hi` (1), clamped; NaN where `values` is not finite.

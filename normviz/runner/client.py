@@ -1,0 +1,46 @@
+"""The server's end of the supervisor: start it, and start it again if it died."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+
+from ..home import VARIABLE
+from ..store import Store
+
+
+class Backend:
+    """A supervisor for a store: this process's own, or one that another server already runs.
+
+    The supervisor leaves when its standard input closes, so it never outlives this process.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.process: subprocess.Popen[bytes] | None = None
+        self.lock = threading.Lock()
+        self.tried = 0.0
+
+    def ensure(self) -> None:
+        """Start a supervisor unless one is alive; at most one try a second."""
+        with self.lock:
+            if self.process is not None and self.process.poll() is None:
+                return
+            if self.store.supervisor()[0] or time.monotonic() - self.tried < 1.0:
+                return
+            self.tried = time.monotonic()
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "normviz.runner"],
+                stdin=subprocess.PIPE,
+                env={**os.environ, VARIABLE: str(self.store.folder)},
+                start_new_session=True,  # Ctrl-C goes to the server; its end reaches us by stdin
+            )
+
+    def close(self) -> None:
+        """End the supervisor that this process started, and with it all its workers."""
+        if self.process is not None and self.process.stdin is not None:
+            self.process.stdin.close()
+            self.process.wait(10)

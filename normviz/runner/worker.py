@@ -1,0 +1,137 @@
+"""A worker: waits warm, trains one run into the store, and ends."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from ..config import RunConfig
+from ..events import Diverged, Edited, Event, Finished, Started, Step
+from ..store import Store
+
+FLUSH_SECONDS = 0.06
+POLL_SECONDS = 0.01
+
+
+def main(pipe: Connection, folder: Path) -> None:
+    """Warm up, say so, wait for the number of a run, train it. Leaves when the supervisor does."""
+    from . import preload  # noqa: F401
+
+    os.nice(10)  # the page stays responsive
+    for _ in preload.training.train(RunConfig(depth=1, steps=2)):
+        pass
+    try:
+        pipe.send("warm")
+        run = pipe.recv()
+    except (EOFError, OSError):
+        return
+    threading.Thread(target=_leave_with, args=(pipe,), daemon=True).start()
+    Lane(Store(folder), run).go()
+
+
+def _leave_with(pipe: Connection) -> None:
+    """End this process when the supervisor's end of the pipe closes."""
+    try:
+        pipe.recv()
+    except (EOFError, OSError):
+        os._exit(1)
+
+
+class Lane:
+    """One run on its way into the store, steered by the controls that the store holds for it."""
+
+    def __init__(self, store: Store, run: int) -> None:
+        from ..training import Knobs
+
+        self.store, self.run = store, run
+        self.knobs = Knobs()
+        self.waiting: list[Step] = []
+        self.flushed = 0.0
+        self.last_control = 0
+        self.paused = self.stopped = False
+        self.credits = 0
+
+    def go(self) -> None:
+        """Train to the end, to a stop, or to an error that is written down as a sentence."""
+        record = self.store.run(self.run)
+        if record is None or record.status != "queued":
+            return
+        try:
+            self.read_controls()
+            self.follow(record.config)
+        except MemoryError:
+            self.fail("the run needs more memory than this machine has: lower width, depth or batch")
+        except Exception as error:  # every error of a run ends as its message
+            traceback.print_exc()
+            self.fail(str(error).splitlines()[0] if str(error) else type(error).__name__)
+
+    def follow(self, config: RunConfig) -> None:
+        from ..training import train
+
+        bad: Diverged | None = None
+        for event in self.steered(train(config, self.knobs)):
+            match event:
+                case Started():
+                    self.store.started(self.run, event, os.getpid(), self.paused)
+                case Step():
+                    self.waiting.append(event)
+                    if event.step == 0 or time.monotonic() - self.flushed > FLUSH_SECONDS:
+                        self.flush()
+                case Edited():
+                    self.store.edited(self.run, event.config)
+                case Diverged():
+                    bad = event
+                case Finished():
+                    self.flush()
+                    self.store.end(self.run, "diverged" if bad else "finished", bad)
+        if self.stopped:
+            self.flush()
+            self.store.end(self.run, "stopped")
+
+    def steered(self, events: Iterator[Event]) -> Iterator[Event]:
+        """Pass events on; between steps obey pause, step, resume, stop and a new learning rate."""
+        for event in events:
+            yield event
+            if isinstance(event, Step | Started):
+                self.credits -= isinstance(event, Step) and self.credits > 0
+                self.read_controls()
+                while self.paused and not self.stopped and self.credits == 0:
+                    self.flush()
+                    time.sleep(POLL_SECONDS)
+                    self.read_controls()
+                if self.stopped:
+                    return
+
+    def read_controls(self) -> None:
+        for number, action, value in self.store.controls(self.run, self.last_control):
+            self.last_control = number
+            was = self.paused
+            match action:
+                case "pause":
+                    self.paused = True
+                case "resume":
+                    self.paused, self.credits = False, 0
+                case "step":
+                    self.paused, self.credits = True, self.credits + 1
+                case "stop":
+                    self.stopped = True
+                case "lr":
+                    self.knobs.lr = value
+            if was != self.paused and self.flushed:
+                self.store.set_status(self.run, "paused" if self.paused else "running")
+
+    def flush(self) -> None:
+        """Commit what waits."""
+        if self.waiting:
+            self.store.append(self.run, self.waiting)
+            self.waiting.clear()
+        self.flushed = time.monotonic()
+
+    def fail(self, message: str) -> None:
+        self.flush()
+        self.store.end(self.run, "failed", message=message)

@@ -1,0 +1,180 @@
+"""Everything that is kept: runs, their steps, and what the page asks of them.
+
+The page says two things to the back end, both through the store: "queue this config" and "pause,
+resume, step, stop this run or set its learning rate". Everything else it reads from here; a live
+chart is the tail of the store. Readers and one writer a run, so nothing needs a lock of ours.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from ..catalog import PROBES
+from ..config import RunConfig
+from ..events import Diverged, Started, Step
+from ..home import home
+from .run import DONE, LOST, OPEN, Run, Steps, alive, read_run, read_steps
+from .schema import Database, StoreError
+
+__all__ = ["DONE", "OPEN", "Run", "Steps", "Store", "StoreError"]
+
+Action = Literal["pause", "resume", "step", "stop", "lr"]
+
+
+class Store:
+    """The store in a folder, by default the user's data folder. Safe to share among threads."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder or home()
+        self.db = Database(self.folder / "normviz.sqlite")
+
+    # What the page says
+
+    def enqueue(self, config: RunConfig, paused: bool = False) -> int:
+        """Queue a config; `paused` lets it start before its first step and wait. Returns the run."""
+        with self.db.transaction() as db:
+            run = db.execute(
+                "INSERT INTO runs (key, config, status, origin, created, probes) "
+                "VALUES (?, ?, 'queued', 'here', ?, ?)",
+                (config.key, config.canonical(), time.time(), " ".join(PROBES.keys())),
+            ).lastrowid
+            if paused:
+                db.execute(
+                    "INSERT INTO controls (run, action, created) VALUES (?, 'pause', ?)",
+                    (run, time.time()),
+                )
+        assert run is not None
+        return run
+
+    def control(self, run: int, action: Action, value: float | None = None) -> None:
+        """Ask something of a run; a run that is not open ignores it."""
+        with self.db.transaction() as db:
+            db.execute(
+                "INSERT INTO controls (run, action, value, created) VALUES (?, ?, ?, ?)",
+                (run, action, value, time.time()),
+            )
+
+    # What the page reads
+
+    def run(self, run: int) -> Run | None:
+        """One run, or None if there is none of this number."""
+        row = self.db.connection.execute("SELECT * FROM runs WHERE id = ?", (run,)).fetchone()
+        return read_run(row) if row else None
+
+    def latest(self, key: str) -> Run | None:
+        """The run that shows a config's result best: a finished one, else an open one, else any."""
+        rows = self.db.connection.execute(
+            "SELECT * FROM runs WHERE key = ? ORDER BY id DESC LIMIT 50", (key,)
+        ).fetchall()
+        runs = [read_run(row) for row in rows]
+        rank = {**dict.fromkeys(DONE, 0), **dict.fromkeys(OPEN, 1), "stopped": 2, "failed": 3}
+        return min(runs, key=lambda run: rank[run.status], default=None)
+
+    def steps(self, run: Run, after: int = -1) -> Steps:
+        """The steps of a run beyond `after`."""
+        rows = self.db.connection.execute(
+            "SELECT step, loss, lr, grad_norm, layers FROM steps WHERE run = ? AND step > ? "
+            "ORDER BY step",
+            (run.id, after),
+        ).fetchall()
+        return read_steps(rows, len(run.probes), run.config.depth)
+
+    def position(self, run: int) -> int:
+        """Place in the queue, from 1."""
+        return self.db.connection.execute(
+            "SELECT COUNT(*) FROM runs WHERE status = 'queued' AND id <= ?", (run,)
+        ).fetchone()[0]
+
+    # What workers write
+
+    def started(self, run: int, event: Started, pid: int, paused: bool) -> None:
+        """A worker took the run."""
+        with self.db.transaction() as db:
+            db.execute(
+                "UPDATE runs SET status = ?, started = ?, pid = ?, device = ?, threads = ?, "
+                "parameters = ?, chance = ?, floor = ?, text = ? WHERE id = ?",
+                ("paused" if paused else "running", time.time(), pid, event.device, event.threads,
+                 event.parameters, event.chance, event.floor, event.text, run),
+            )  # fmt: skip
+
+    def append(self, run: int, steps: Iterable[Step]) -> None:
+        """Commit steps."""
+        rows = [
+            (run, s.step, s.loss, s.lr, s.grad_norm,
+             None if s.layers is None else np.ascontiguousarray(s.layers, "<f8").tobytes())
+            for s in steps
+        ]  # fmt: skip
+        with self.db.transaction() as db:
+            db.executemany("INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+    def set_status(self, run: int, status: Literal["running", "paused"]) -> None:
+        self.db.connection.execute("UPDATE runs SET status = ? WHERE id = ?", (status, run))
+
+    def edited(self, run: int, config: RunConfig) -> None:
+        """The learning rate of a running run changed: from now on the row names the new config."""
+        self.db.connection.execute(
+            "UPDATE runs SET key = ?, config = ? WHERE id = ?", (config.key, config.canonical(), run)
+        )
+
+    def end(
+        self, run: int, status: str, bad: Diverged | None = None, message: str | None = None
+    ) -> None:
+        """Close a run that is still open; a closed one stays as it is."""
+        step, layer, where = (bad.step, bad.layer, bad.where) if bad else (None, None, None)
+        self.db.connection.execute(
+            "UPDATE runs SET status = ?, ended = ?, bad_step = ?, bad_layer = ?, bad_where = ?, "
+            "message = ? WHERE id = ? AND status IN ('queued', 'running', 'paused')",
+            (status, time.time(), step, layer, where, message, run),
+        )
+
+    def controls(self, run: int, after: int) -> Sequence[tuple[int, str, float | None]]:
+        """What was asked of a run beyond control number `after`: (number, action, value)."""
+        return self.db.connection.execute(
+            "SELECT id, action, value FROM controls WHERE run = ? AND id > ? ORDER BY id",
+            (run, after),
+        ).fetchall()
+
+    # What the supervisor reads and writes
+
+    def queued(self) -> list[int]:
+        """Runs that wait, oldest first."""
+        rows = self.db.connection.execute("SELECT id FROM runs WHERE status = 'queued' ORDER BY id")
+        return [row[0] for row in rows.fetchall()]
+
+    def stops(self) -> dict[int, float]:
+        """Open runs that were asked to stop, and when."""
+        rows = self.db.connection.execute(
+            "SELECT run, MIN(controls.created) FROM controls JOIN runs ON runs.id = run "
+            "WHERE action = 'stop' AND status IN ('queued', 'running', 'paused') GROUP BY run"
+        )
+        return dict(rows.fetchall())
+
+    def close_lost(self) -> None:
+        """Write down what is true of runs whose process is gone."""
+        rows = self.db.connection.execute(
+            "SELECT id, pid FROM runs WHERE status IN ('running', 'paused')"
+        ).fetchall()
+        for run, pid in rows:
+            if not alive(pid):
+                self.end(run, "failed", message=LOST)
+
+    def announce(self, pid: int, ready: bool) -> None:
+        """The supervisor says who it is, and whether a warm worker waits."""
+        self.db.connection.execute(
+            "INSERT OR REPLACE INTO supervisor VALUES (1, ?, ?)", (pid, int(ready))
+        )
+
+    def supervisor(self) -> tuple[bool, bool]:
+        """Whether a supervisor is alive, and whether a warm worker waits."""
+        row = self.db.connection.execute("SELECT pid, ready FROM supervisor").fetchone()
+        there = row is not None and alive(row["pid"])
+        return there, there and bool(row["ready"])
+
+    def version(self) -> int:
+        """A number that changes when another connection has committed something."""
+        return self.db.connection.execute("PRAGMA data_version").fetchone()[0]

@@ -1,0 +1,106 @@
+"""A run as the store knows it, and its steps as arrays."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..config import RunConfig
+
+OPEN = ("queued", "running", "paused")
+DONE = ("finished", "diverged")
+LOST = "the training process ended without a word; everything committed up to there is kept"
+
+
+def alive(pid: int | None) -> bool:
+    """Whether a process of this machine exists."""
+    if pid is None:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+@dataclass(frozen=True)
+class Run:
+    """One attempt at a config. `status` is true now: a run whose process is gone reads as failed."""
+
+    id: int
+    key: str
+    config: RunConfig
+    status: str
+    origin: str
+    created: float
+    started: float | None
+    ended: float | None
+    probes: tuple[str, ...]
+    device: str | None
+    threads: int | None
+    parameters: int | None
+    chance: float | None
+    floor: float | None
+    text: str | None
+    bad_step: int | None
+    bad_layer: int | None
+    bad_where: str | None
+    message: str | None
+
+    @property
+    def is_open(self) -> bool:
+        return self.status in OPEN
+
+    @property
+    def is_done(self) -> bool:
+        return self.status in DONE
+
+
+def read_run(row: sqlite3.Row) -> Run:
+    """A row of `runs`, with the status that is true now."""
+    values = {name: row[name] for name in row.keys() if name != "pid"}  # noqa: SIM118 (sqlite3.Row)
+    values["config"] = RunConfig(**json.loads(row["config"]))
+    values["probes"] = tuple(row["probes"].split())
+    if row["status"] in ("running", "paused") and not alive(row["pid"]):
+        values |= {"status": "failed", "message": LOST}
+    return Run(**values)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Steps of a run, ascending: step [n], loss [n], lr [n], grad_norm [n]; layers where recorded.
+
+    `layer_steps` [m] are the steps with layers, `layers` [m, probes, L+1] their values.
+    """
+
+    step: NDArray[np.int64]
+    loss: NDArray[np.float64]
+    lr: NDArray[np.float64]
+    grad_norm: NDArray[np.float64]
+    layer_steps: NDArray[np.int64]
+    layers: NDArray[np.float64]
+
+
+def read_steps(rows: list[sqlite3.Row], n_probes: int, depth: int) -> Steps:
+    """Rows of `steps` as arrays; NULL numbers are NaN again."""
+
+    def column(i: int) -> NDArray[np.float64]:
+        return np.array([row[i] for row in rows], dtype=np.float64)
+
+    with_layers = [row for row in rows if row[4] is not None]
+    blobs = b"".join(row[4] for row in with_layers)
+    return Steps(
+        step=np.array([row[0] for row in rows], dtype=np.int64),
+        loss=column(1),
+        lr=column(2),
+        grad_norm=column(3),
+        layer_steps=np.array([row[0] for row in with_layers], dtype=np.int64),
+        layers=np.frombuffer(blobs, dtype="<f8").reshape(len(with_layers), n_probes, depth + 1),
+    )

@@ -1,0 +1,88 @@
+"""What came of a run, in one word and one sentence. Torch-free; the rules stand here alone.
+
+    diverged   a NaN or inf ended it
+    measured   steps=0: measured at initialisation
+    solved     the mean loss of ten steps came within 2 % of the way from chance to the floor
+    stuck      ended within 3 % of chance: what can be had without looking at the context
+    above      ended more than 3 % above chance
+    learned    ended below chance
+    training, queued, stopped, failed   not at its end
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+WINDOW = 10
+NEAR_CHANCE = 0.03
+SOLVED = 0.02
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`step` is where it happened (divergence, start of the plateau, solution), if anywhere."""
+
+    kind: str
+    sentence: str
+    step: int | None = None
+    layer: int | None = None
+
+
+def final_loss(losses: Floats) -> float:
+    """Mean loss of the last tenth of the steps, at least one; NaN without steps."""
+    if len(losses) == 0:
+        return float("nan")
+    with np.errstate(invalid="ignore"):
+        return float(np.mean(losses[-max(1, len(losses) // 10) :]))
+
+
+def running_mean(losses: Floats) -> Floats:
+    """Mean over each step and up to nine before it."""
+    sums = np.concatenate([[0.0], np.cumsum(losses)])
+    ends = np.arange(1, len(losses) + 1)
+    starts = np.maximum(0, ends - WINDOW)
+    return (sums[ends] - sums[starts]) / (ends - starts)
+
+
+def diverged(step: int, layer: int | None, where: str | None) -> Verdict:
+    """The verdict of a run that met a NaN or inf."""
+    at = "in the output head" if layer is None else f"first in layer {layer}"
+    kind = f" ({where})" if where else ""
+    return Verdict("diverged", f"diverged at step {step}, {at}{kind}", step, layer)
+
+
+def judge(losses: Floats, steps: int, chance: float, floor: float | None) -> Verdict:
+    """The verdict of a run of `steps` steps that reached its end with finite losses."""
+    final = final_loss(losses)
+    if steps == 0:
+        return Verdict("measured", f"measured at initialisation: loss {final:.3g}, chance {chance:.2f}")
+    mean = running_mean(losses)
+    if floor is not None:
+        below = np.flatnonzero(mean <= floor + SOLVED * (chance - floor))
+        below = below[below >= WINDOW - 1]
+        if len(below) and final <= floor + 2 * SOLVED * (chance - floor):
+            step = int(below[0])
+            return Verdict("solved", f"solved at step {step}: loss {final:.3g}", step)
+    if final > chance * (1 + NEAR_CHANCE):
+        return Verdict("above", f"above chance: loss {final:.4g}, chance {chance:.2f}")
+    if final >= chance * (1 - NEAR_CHANCE):
+        return _stuck(mean, final, chance)
+    if floor is None:
+        return Verdict("learned", f"learned: loss {final:.2f}, chance {chance:.2f}")
+    share = (chance - final) / (chance - floor)
+    return Verdict(
+        "learned", f"learned: loss {final:.2f}, {share:.0%} of the way from chance to the floor"
+    )
+
+
+def _stuck(mean: Floats, final: float, chance: float) -> Verdict:
+    """The plateau at chance, and the step since which the loss has been flat there."""
+    off = np.flatnonzero(np.abs(mean - chance) > NEAR_CHANCE * chance)
+    since = int(off[-1]) + 1 if len(off) else 0
+    return Verdict(
+        "stuck", f"stuck at chance since step {since}: loss {final:.2f}, chance {chance:.2f}", since
+    )
