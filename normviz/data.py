@@ -1,7 +1,7 @@
 """Tasks as deterministic batches: what a step sees depends on the data seed and the step alone.
 
 Chance is the loss of the best guess that ignores the context; the floor is the lowest reachable
-loss, where it is known. Both are computed here, in nats, never written down. NumPy alone.
+loss, where it is known. Both are computed here, in nats, never written down.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from functools import lru_cache
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from .config import RunConfig
@@ -49,6 +50,11 @@ class Task(ABC):
     def batch(self, step: int) -> tuple[Tokens, Tokens]:
         """The batch of a step, a function of (data seed, step)."""
         return self._make(np.random.Generator(np.random.Philox(key=[self.seed, step])))
+
+    def tensors(self, step: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+        """The batch of a step on a device."""
+        inputs, targets = (torch.from_numpy(x).to(device) for x in self.batch(step))
+        return inputs, targets
 
     @abstractmethod
     def _make(self, rng: np.random.Generator) -> tuple[Tokens, Tokens]: ...

@@ -7,7 +7,6 @@ Everything is deterministic on one machine and one number of threads.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
@@ -17,7 +16,8 @@ from torch import Tensor
 from . import probes
 from .config import ConfigError, RunConfig
 from .data import Task, make_task
-from .events import Diverged, Edited, Event, Finished, Started, Step
+from .divergence import Watchman
+from .events import Edited, Event, Finished, Started, Step
 from .nn.flat import Flat
 from .nn.init import initialise
 from .nn.sites import Tap, untapped
@@ -52,12 +52,9 @@ def train(
     flat = Flat(model, device)
     optimizer = make_optimizer(config, flat)
     wanted = {*(recorded(config) if record is None else record), *also_at}
-    stacks = probes.Stacks()
-    threads = torch.get_num_threads()
-    parameters = sum(p.numel() for p in model.parameters())
-    yield Started(
-        config, device.type, threads, parameters, task.chance, task.floor, task.text
-    )  # fmt: skip
+    stacks, watchman = probes.Stacks(), Watchman(model, flat, task)
+    parameters, threads = sum(p.numel() for p in model.parameters()), torch.get_num_threads()
+    yield Started(config, device.type, threads, parameters, task.chance, task.floor, task.text)
 
     for step in range(max(config.steps, 1)):
         if knobs.lr is not None:
@@ -68,16 +65,16 @@ def train(
         loss = backward(model, flat, task, step, tap or untapped)
         norm = torch.linalg.vector_norm(flat.grads)
         value, grad_norm = loss.item(), norm.item()
-        healthy = math.isfinite(value) and math.isfinite(grad_norm)
+        bad = watchman.look(step, value, grad_norm)
 
         before = None
-        if healthy and config.steps:
+        if bad is None and config.steps:
             before = stacks.copy("before", flat.blocks) if tap else None
             update(config, optimizer, flat, lr, grad_norm)
         layers = probes.read(probes.Seen(config, flat, tap, before, stacks)) if tap else None
         yield Step(step, value, lr, grad_norm, layers)
-        if not healthy:
-            yield find_divergence(model, flat, task, step)
+        if bad is not None:
+            yield bad
             break
     yield Finished(step + 1 if config.steps else 0)
 
@@ -117,7 +114,7 @@ def with_lr(config: RunConfig, step: int, lr: float) -> RunConfig:
 
 def backward(model: Transformer, flat: Flat, task: Task, step: int, tap: Tap) -> Tensor:
     """Loss of a step's batch, with its gradients in the flat buffer."""
-    inputs, targets = (torch.from_numpy(x).to(flat.values.device) for x in task.batch(step))
+    inputs, targets = task.tensors(step, flat.values.device)
     flat.grads.zero_()
     loss = model.loss(inputs, targets, tap)
     loss.backward()
@@ -132,19 +129,3 @@ def update(
         flat.grads.mul_(config.clip / grad_norm)
     optimizer.param_groups[0]["lr"] = lr
     optimizer.step()
-
-
-@torch.no_grad()
-def find_divergence(model: Transformer, flat: Flat, task: Task, step: int) -> Diverged:
-    """Where a non-finite number came first: forwards through the stream, else back from the loss."""
-    inputs, targets = (torch.from_numpy(x).to(flat.values.device) for x in task.batch(step))
-    tap = probes.Watch(("stream",))
-    loss = model.loss(inputs, targets, tap)
-    stream_ok = [bool(x.isfinite().all()) for x in tap.seen["stream"]]
-    if not all(stream_ok):
-        return Diverged(step, stream_ok.index(False), "activation")
-    if not loss.isfinite():
-        return Diverged(step, None, "loss")
-    grads_ok = flat.block_grads.isfinite().all(1).tolist()
-    bad = [block for block, ok in enumerate(grads_ok, start=1) if not ok]
-    return Diverged(step, max(bad, default=0), "gradient")

@@ -1,6 +1,7 @@
 """What came of a run, in one word and one sentence. Torch-free; the rules stand here alone.
 
-    diverged   a NaN or inf ended it
+    diverged   a NaN or inf ended it, or a loss above 100 times chance for 20 steps
+    short      fewer than 20 steps: too short to judge
     measured   steps=0: measured at initialisation
     solved     the mean loss of ten steps came within 2 % of the way from chance to the floor
     stuck      ended within 3 % of chance: what can be had without looking at the context
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 WINDOW = 10
 NEAR_CHANCE = 0.03
 SOLVED = 0.02
+ENOUGH = 20
 Floats = NDArray[np.float64]
 
 
@@ -49,10 +51,10 @@ def running_mean(losses: Floats) -> Floats:
 
 
 def diverged(step: int, layer: int | None, where: str | None) -> Verdict:
-    """The verdict of a run that met a NaN or inf."""
+    """The verdict of a run that met a NaN or inf, or whose loss blew up."""
     at = "in the output head" if layer is None else f"first in layer {layer}"
-    kind = f" ({where})" if where else ""
-    return Verdict("diverged", f"diverged at step {step}, {at}{kind}", step, layer)
+    what = "loss above 100 times chance" if where == "blow-up" else f"{where} not finite"
+    return Verdict("diverged", f"diverged at step {step}, {at} ({what})", step, layer)
 
 
 def judge(losses: Floats, steps: int, chance: float, floor: float | None) -> Verdict:
@@ -60,6 +62,8 @@ def judge(losses: Floats, steps: int, chance: float, floor: float | None) -> Ver
     final = final_loss(losses)
     if steps == 0:
         return Verdict("measured", f"measured at initialisation: loss {final:.3g}, chance {chance:.2f}")
+    if len(losses) < ENOUGH:
+        return Verdict("short", f"too short to judge: loss {final:.3g} after {len(losses)} steps")
     mean = running_mean(losses)
     if floor is not None:
         below = np.flatnonzero(mean <= floor + SOLVED * (chance - floor))
@@ -80,8 +84,9 @@ def judge(losses: Floats, steps: int, chance: float, floor: float | None) -> Ver
 
 
 def _stuck(mean: Floats, final: float, chance: float) -> Verdict:
-    """The plateau at chance, and the step since which the loss has been flat there."""
-    off = np.flatnonzero(np.abs(mean - chance) > NEAR_CHANCE * chance)
+    """The plateau at chance, and the step since which the loss has been flat there (within 6 %: the
+    mean of ten batches strays by itself)."""
+    off = np.flatnonzero(np.abs(mean - chance) > 2 * NEAR_CHANCE * chance)
     since = int(off[-1]) + 1 if len(off) else 0
     return Verdict(
         "stuck", f"stuck at chance since step {since}: loss {final:.2f}, chance {chance:.2f}", since

@@ -19,7 +19,7 @@ Column = NDArray[Any] | Sequence[str]
 def ipc(columns: Mapping[str, Column]) -> bytes:
     """Arrow IPC stream of equally long columns (arrays of numbers, or sequences of text).
 
-    Integers travel as int32: the browser would read 64-bit ones as BigInt. NaN and infinity stay
+    64-bit integers travel as int32: the browser would read them as BigInt. NaN and infinity stay
     what they are. Raises pyarrow.ArrowInvalid where the lengths differ.
     """
     batch = pa.record_batch([_array(column) for column in columns.values()], names=list(columns))
@@ -32,6 +32,6 @@ def ipc(columns: Mapping[str, Column]) -> bytes:
 def _array(column: Column) -> pa.Array:
     if not isinstance(column, np.ndarray):
         return pa.array(column, pa.string())
-    if np.issubdtype(column.dtype, np.integer):
+    if column.dtype == np.int64:
         return pa.array(column.astype(np.int32))
-    return pa.array(np.asarray(column, dtype=np.float64))
+    return pa.array(column)

@@ -22,7 +22,8 @@ from .palette import RED, LaneStyle, ink, lane_styles
 from .scale import Domain, probe_of, shown
 from .words import SOLVED, divergences, name, number
 
-HEIGHT = 240
+HEIGHT = 200
+NOTE_BELOW = 50  # pixels under the axis: the row of the axis title
 MOST_BARS = 40  # layers; in deeper models bars would be thinner than the gaps between them
 
 
@@ -71,10 +72,10 @@ def _spec(
         .mark_point(shape="cross", angle=45, filled=True, size=90, color=RED, opacity=1)
         .encode(**place, y=alt.value(7)),
         named("note")
-        .mark_text(align="right", baseline="bottom", dy=-4, fontSize=TEXT_SIZE, color=ink(dark))
-        .encode(x=alt.value(alt.ExprRef("width")), y=alt.value(0), text="text:N"),
+        .mark_text(align="right", baseline="middle", fontSize=TEXT_SIZE, color=ink(dark))
+        .encode(x=alt.value(alt.ExprRef("width")), y=alt.value(HEIGHT + NOTE_BELOW), text="text:N"),
     ]
-    return compiled(alt.layer(*layers).properties(height=HEIGHT))
+    return compiled(layers, HEIGHT)
 
 
 def _place(first: int, depth: int, lanes: int) -> dict[str, Any]:
@@ -107,7 +108,7 @@ def _values(
 
 
 def _outside(place: dict[str, Any], color: alt.Color) -> list[alt.Chart]:
-    """ "0" on the lower edge where a log axis has no place for a value; triangles at either edge."""
+    """ "0" on the lower edge where a log axis has no place for a value; triangles off it."""
     zero = named("zeros").mark_text(baseline="bottom", dy=-2, fontSize=11, fontWeight="bold")
     low = named("below").mark_point(filled=True, shape="triangle-down", size=45, opacity=1)
     high = named("above").mark_point(filled=True, shape="triangle-up", size=45, opacity=1)
@@ -120,7 +121,7 @@ def _outside(place: dict[str, Any], color: alt.Color) -> list[alt.Chart]:
 
 
 def finding(lanes: Sequence[LaneFrame], cursor: int | None = None) -> str:
-    """What the bars show: the first and the last layer of each lane, at `cursor` or the last step."""
+    """What the bars show: first and last layer of each lane, at `cursor` or the last step."""
     said = [text for lane in lanes if (text := _lane_finding(lane, cursor))]
     if not said:
         return "Nothing has been recorded yet."

@@ -1,4 +1,4 @@
-"""The bars' datasets at one moment: what each lane last recorded up to the cursor, sorted by kind."""
+"""The bars' datasets at one moment: what each lane last recorded by the cursor, by kind."""
 
 from __future__ import annotations
 

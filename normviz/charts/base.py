@@ -7,6 +7,7 @@ page adds the data of the moment, and the browser swaps it in place while the sp
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
@@ -24,9 +25,9 @@ FIT: Spec = {"type": "fit-x", "contains": "padding"}
 CANVAS: Spec = {"embedOptions": {"renderer": "canvas"}}
 
 
-def compiled(chart: alt.LayerChart | alt.Chart) -> Spec:
-    """The chart as a Vega-Lite dict, checked against Altair's schema, free of Altair's theme."""
-    spec = chart.to_dict()
+def compiled(layers: Sequence[alt.Chart], height: int, **properties: Any) -> Spec:
+    """The layers as a Vega-Lite dict, checked against Altair's schema; `height` in pixels."""
+    spec = alt.layer(*layers).properties(height=height, **properties).to_dict()
     # Set here and not by alt.theme, which is global to all threads of the server.
     return {**spec, "autosize": FIT, "config": CONFIG, "usermeta": CANVAS}
 
@@ -52,8 +53,11 @@ def step_axis(steps: int, title: str = "step") -> alt.X:
 
 
 def value_scale(domain: Domain) -> alt.Scale:
-    """The y scale of a probe's values."""
-    return alt.Scale(type=domain.scale, domain=[domain.lo, domain.hi], nice=False, zero=False)
+    """The scale of a probe's values, for an axis or (with a scheme) for colours."""
+    ends = [domain.lo, domain.hi]
+    if domain.scale == "log":
+        return alt.Scale(type="log", domain=ends, nice=False)
+    return alt.Scale(type="linear", domain=ends, nice=False, zero=False)
 
 
 def tick_label(domain: Domain) -> str:

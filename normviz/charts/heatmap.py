@@ -14,7 +14,7 @@ import numpy as np
 from normviz.catalog.probes import PROBES, ProbeRecord
 from normviz.frames import LaneFrame
 
-from .base import TEXT_SIZE, Spec, compiled, halo, named, step_axis, tick_label
+from .base import TEXT_SIZE, Spec, compiled, halo, named, step_axis, tick_label, value_scale
 from .heatmap_data import MOST_COLUMNS, MOST_ROWS, Buffer, data, grid
 from .palette import RAMP_SCHEME, RED, LaneStyle, ink, lane_styles, paper
 from .scale import Domain, probe_of, shown
@@ -80,7 +80,7 @@ def _spec(
         offset=8,
         anchor="start",
     )
-    return compiled(alt.layer(*layers).properties(height=height, title=title))
+    return compiled(layers, height, title=title)
 
 
 def _subtitle(record: ProbeRecord, domain: Domain) -> str:
@@ -121,9 +121,8 @@ def _picture(dataset: str) -> alt.Chart:
 
 def _legend(record: ProbeRecord, domain: Domain, height: int) -> alt.Chart:
     """A mark nobody sees: it carries the scale whose colours the picture is drawn in."""
-    scale = alt.Scale(
-        type=domain.scale, domain=[domain.lo, domain.hi], scheme=RAMP_SCHEME, nice=False, zero=False
-    )
+    scale = value_scale(domain)
+    scale.scheme = RAMP_SCHEME
     legend = alt.Legend(
         title=None,
         orient="right",
@@ -166,17 +165,18 @@ def _tips(record: ProbeRecord, x: alt.X, y: alt.Y, layers: int) -> alt.Chart:
     tooltip = [
         alt.Tooltip("layer:Q", title="layer"),
         alt.Tooltip("first:Q", title="step"),
-        alt.Tooltip("value:Q", title=record.label, format=".3~g"),
+        alt.Tooltip("value:Q", title=record.axis_label, format=".3~g"),
     ]
     return (
         named("tips")
+        .transform_calculate(step="datum.first - 0.5", end="datum.next - 0.5")
         .mark_rect(fillOpacity=0, height=alt.ExprRef(f"height / {layers}"))
         .encode(x=x, x2="end:Q", y=y, tooltip=tooltip)
     )
 
 
 def finding(lane: LaneFrame) -> str:
-    """What the heatmap shows: the lane's extremes with their layers and steps, and its divergence."""
+    """What the heatmap shows: the lane's extremes, where they are, and its divergence."""
     values, first = shown(lane), probe_of(lane).first_layer
     if not np.isfinite(values).any():
         return f"{name(lane)}: nothing finite has been recorded yet."

@@ -134,7 +134,7 @@ def _picture(codes: Codes) -> bytes:
 
 
 def _bad(lane: LaneFrame) -> bytes:
-    """Where the lane stopped being finite, and the words beside it (above all layers if unknown)."""
+    """Where the lane stopped being finite, and the words beside it (at the top if unknown)."""
     bad = first_bad(lane)
     if bad is None:
         return ipc({"step": np.empty(0, np.int64), "layer": np.empty(0), "text": [], "side": []})
@@ -152,7 +152,7 @@ def _bad(lane: LaneFrame) -> bytes:
 
 
 def _tips(lane: LaneFrame, finished: bool) -> bytes:
-    """One row per cell (its first step, its end, layer, value) where they are not too many."""
+    """A row per cell (first step, the next cell's, layer, value) where they are not too many."""
     values = shown(lane)
     count, layers = values.shape
     rows = count if finished and values.size <= MOST_TIPS else 0
@@ -160,10 +160,10 @@ def _tips(lane: LaneFrame, finished: bool) -> bytes:
     first = probe_of(lane).first_layer
     return ipc(
         {
-            "first": np.repeat(lane.probe_steps[:rows], layers),
-            "step": np.repeat(lane.probe_steps[:rows] - 0.5, layers),
-            "end": np.repeat(ends[:rows] - 0.5, layers),
-            "layer": np.tile(np.arange(first, first + layers), rows),
-            "value": values[:rows].ravel(),
+            # Narrow columns: a replay sends these rows again at every tick.
+            "first": np.repeat(lane.probe_steps[:rows].astype(np.int32), layers),
+            "next": np.repeat(ends[:rows].astype(np.int32), layers),
+            "layer": np.tile(np.arange(first, first + layers, dtype=np.int16), rows),
+            "value": values[:rows].ravel().astype(np.float32),
         }
     )

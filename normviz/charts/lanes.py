@@ -9,7 +9,6 @@ import altair as alt
 from .base import js
 from .palette import LaneStyle
 
-
 Symbol = Literal["stroke", "square"]
 
 

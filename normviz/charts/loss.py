@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Literal
 
 import altair as alt
 
@@ -21,7 +22,13 @@ from .palette import RED, LaneStyle, ink, lane_styles, paper
 from .words import divergences, first_bad, listed, name, number
 
 ZOOM = "loss_zoom"  # the selection a page lists in selection_mode, or zoom is lost at every tick
-HEIGHT = 280
+HEIGHT = 240
+# Words stand beside what they name, on the side with room: (alignment, shift in pixels).
+SIDES: tuple[tuple[Literal["left", "center", "right"], int], ...] = (
+    ("left", 8),
+    ("center", 0),
+    ("right", -8),
+)
 
 
 def chart(lanes: Sequence[LaneFrame], cursor: int, dark: bool = False) -> Spec:
@@ -65,7 +72,7 @@ def _spec(
         "strokeDash": lane_dash(styles, labels),
     }
     past = named("past").mark_line(clip=True, strokeWidth=2.2).encode(**line)
-    layers = alt.layer(
+    layers = [
         named("levels").mark_rule(clip=True, strokeDash=[5, 4], color=ink(dark)).encode(y=y),
         _cursor(x, ink(dark)),
         named("ahead").mark_line(clip=True, strokeWidth=1.5, opacity=0.3).encode(**line),
@@ -76,8 +83,8 @@ def _spec(
         *_level_words(y, dark),
         *_above(x, line["color"]),
         *_bad(x, y),
-    )
-    return compiled(layers.properties(height=HEIGHT))
+    ]
+    return compiled(layers, HEIGHT)
 
 
 def _zoom() -> alt.Parameter:
@@ -109,13 +116,11 @@ def _cursor(x: alt.X, color: str) -> alt.Chart:
 
 
 def _above(x: alt.X, color: alt.Color) -> list[alt.Chart]:
-    """Triangles at the upper edge where the loss is above the axis; the peak is written out."""
-    at = named("above").encode(x=x, color=color)
-    words = at.mark_text(
-        align="left", baseline="middle", dx=8, fontSize=TEXT_SIZE, clip=True
-    ).encode(y=alt.value(8), text="text:N")
-    mark = at.mark_point(clip=True, filled=True, shape="triangle-up", size=60, opacity=1)
-    return [mark.encode(y=alt.value(8)), words]
+    """Triangles at the upper edge where the loss is above the axis; the peaks in words."""
+    mark = named("above").mark_point(
+        clip=True, filled=True, shape="triangle-up", size=60, opacity=1
+    )
+    return [mark.encode(x=x, y=alt.value(8), color=color), *_words("peaks", x, color)]
 
 
 def _bad(x: alt.X, y: alt.Y) -> list[alt.Chart]:
@@ -125,14 +130,19 @@ def _bad(x: alt.X, y: alt.Y) -> list[alt.Chart]:
     cross = at.mark_point(
         clip=True, shape="cross", angle=45, filled=True, size=130, color=RED, opacity=1
     ).encode(y=y)
-    words = [
-        named("bad")
+    return [rule, cross, *_words("bad", x, alt.ColorValue(RED))]
+
+
+def _words(dataset: str, x: alt.X, color: alt.Color | alt.ColorValue) -> list[alt.Chart]:
+    """The dataset's words beside their steps, in pixel rows of their own."""
+    row = alt.Y("row:Q", scale=None, axis=None)
+    return [
+        named(dataset)
         .transform_filter(alt.datum.side == side)
-        .mark_text(align=side, baseline="middle", dx=dx, fontSize=TEXT_SIZE, color=RED, clip=True)
-        .encode(x=x, y=alt.Y("row:Q", scale=None, axis=None), text="text:N")
-        for side, dx in (("left", 6), ("center", 0), ("right", -6))
+        .mark_text(align=side, baseline="middle", dx=dx, fontSize=TEXT_SIZE, clip=True)
+        .encode(x=x, y=row, color=color, text="text:N")
+        for side, dx in SIDES
     ]
-    return [rule, cross, *words]
 
 
 def finding(lanes: Sequence[LaneFrame]) -> str:

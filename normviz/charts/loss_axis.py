@@ -1,4 +1,4 @@
-"""The loss axis: tiers, so that a late spike or a solved task changes the chart a few times at most."""
+"""The loss axis: tiers, so that a spike or a solved task changes the chart only a few times."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def y_domain(lanes: Sequence[LaneFrame]) -> tuple[float, float]:
 
 
 def ticks(domain: tuple[float, float], most: int = 7) -> list[float]:
-    """Values to label on a log axis: 1, 2, 5 of each decade, or whole decades where those are many."""
+    """Values to label on a log axis: round ones, fewer to the decade where there are many."""
     low, high = domain
     decades = range(floor(log10(low)), ceil(log10(high)) + 1)
-    for digits in ((1, 2, 5), (1, 3), (1,)):
+    for digits in ((1, 1.5, 2, 3, 4, 5, 7), (1, 2, 5), (1, 3), (1,)):
         values = [d * 10.0**e for e in decades for d in digits if low <= d * 10.0**e <= high]
         if len(values) <= most:
             return values

@@ -7,17 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from normviz.frames import Floats, LaneFrame
+from normviz.frames import LaneFrame
 
-from .arrow import ipc
+from .arrow import Column, ipc
 from .words import diverged, first_bad, number, short
 
+Steps = NDArray[np.int64]
 POINTS = 400  # a lane's most drawn points; the lowest and highest of each stretch are among them
-ROW_HEIGHT, FIRST_ROW = 16, 28  # pixels: words about divergences stand under one another
+ROW_HEIGHT, TOP_ROW = 16, 8  # pixels: words about events stand under one another
+NO_STEPS = np.empty(0, np.int64)
 
 
 def data(lanes: Sequence[LaneFrame], cursor: int, domain: tuple[float, float]) -> dict[str, bytes]:
-    """Arrow datasets of the loss chart: the curve up to step `cursor` and, faint, what follows it."""
+    """Arrow datasets of the loss chart: the curve up to step `cursor`, and what follows."""
     kept = [_kept(lane) for lane in lanes]
     past, ahead = [], []
     for lane, at in zip(lanes, kept, strict=True):
@@ -28,18 +30,20 @@ def data(lanes: Sequence[LaneFrame], cursor: int, domain: tuple[float, float]) -
     # The head of a line sits on its last finite point.
     heads = [at[np.isfinite(lane.loss[at])][-1:] for lane, at in zip(lanes, past, strict=True)]
     last = max((len(lane.loss) for lane in lanes), default=0) - 1
+    above, peaks, rows = _above(lanes, kept, domain[1])
     return {
         "levels": _levels(lanes, domain),
         "cursor": ipc({"step": np.arange(last + 1)[-1:].clip(max=max(cursor, 0))}),
         "ahead": _points(lanes, ahead, domain),
         "past": _points(lanes, past, domain),
         "heads": _points(lanes, heads, domain),
-        "above": _above(lanes, kept, domain[1]),
-        "bad": _bad(lanes, domain),
+        "above": above,
+        "peaks": peaks,
+        "bad": _bad(lanes, domain, rows),
     }
 
 
-def _kept(lane: LaneFrame) -> NDArray[np.int64]:
+def _kept(lane: LaneFrame) -> Steps:
     """Steps to draw, ascending: of each stretch of steps its lowest, highest and not finite one.
 
     Stretches are fixed by the configured steps, so points stay where they are as others arrive.
@@ -62,13 +66,11 @@ def _kept(lane: LaneFrame) -> NDArray[np.int64]:
     return at[at < len(steps)]
 
 
-def _points(
-    lanes: Sequence[LaneFrame], steps: list[NDArray[np.int64]], domain: tuple[float, float]
-) -> bytes:
+def _points(lanes: Sequence[LaneFrame], steps: list[Steps], domain: tuple[float, float]) -> bytes:
     losses = [lane.loss[at] for lane, at in zip(lanes, steps, strict=True)]
     return ipc(
         {
-            "step": np.concatenate([*steps, np.empty(0, np.int64)]),
+            "step": np.concatenate([*steps, NO_STEPS]),
             # A loss of zero has no logarithm: it lies on the lower edge.
             "loss": np.maximum(np.concatenate([*losses, np.empty(0)]), domain[0]),
             "lane": np.repeat(np.arange(len(lanes)), [len(at) for at in steps]),
@@ -87,40 +89,49 @@ def _levels(lanes: Sequence[LaneFrame], domain: tuple[float, float]) -> bytes:
     return ipc({"loss": np.maximum(values, domain[0]), "text": [text for text, _ in ordered]})
 
 
-def _above(lanes: Sequence[LaneFrame], kept: list[NDArray[np.int64]], top: float) -> bytes:
-    """Steps whose loss is above the axis; the highest of each lane carries its value in words."""
-    steps, words, which = [], [], []
-    for index, (lane, at) in enumerate(zip(lanes, kept, strict=True)):
-        losses: Floats = lane.loss[at]
-        over = np.isfinite(losses) & (losses > top)
-        peak = losses[over].max(initial=-np.inf)
-        steps.append(at[over])
-        words += [f"peak {number(v)}" if v == peak else "" for v in losses[over]]
-        which.append(np.full(np.count_nonzero(over), index))
-    return ipc(
+def _above(lanes: Sequence[LaneFrame], kept: list[Steps], top: float) -> tuple[bytes, bytes, int]:
+    """(above, peaks, number of peaks): steps whose loss is above the axis, and the highest ones."""
+    over = [
+        at[np.isfinite(lane.loss[at]) & (lane.loss[at] > top)]
+        for lane, at in zip(lanes, kept, strict=True)
+    ]
+    above = ipc(
         {
-            "step": np.concatenate([*steps, np.empty(0, np.int64)]),
-            "lane": np.concatenate([*which, np.empty(0, np.int64)]),
-            "text": words,
+            "step": np.concatenate([*over, NO_STEPS]),
+            "lane": np.repeat(np.arange(len(lanes)), [len(at) for at in over]),
         }
     )
+    some = [index for index, at in enumerate(over) if len(at)]
+    peaks = [int(over[i][np.argmax(lanes[i].loss[over[i]])]) for i in some]
+    words = [f"peak {number(lanes[i].loss[step])}" for i, step in zip(some, peaks, strict=True)]
+    share = [step / lanes[i].steps for i, step in zip(some, peaks, strict=True)]
+    lane = np.array(some, dtype=np.int64)
+    return above, ipc({"lane": lane, **_words(peaks, words, share, 0)}), len(some)
 
 
-def _bad(lanes: Sequence[LaneFrame], domain: tuple[float, float]) -> bytes:
+def _bad(lanes: Sequence[LaneFrame], domain: tuple[float, float], first_row: int) -> bytes:
     """Where each diverged lane stopped being finite; the cross sits on its last finite loss."""
     rows = [(lane, bad) for lane in lanes if (bad := first_bad(lane)) is not None]
     last = [
-        lane.loss[np.isfinite(lane.loss) & (np.arange(len(lane.loss)) <= step)][-1:]
-        for lane, (step, _) in rows
+        lane.loss[: step + 1][np.isfinite(lane.loss[: step + 1])][-1:] for lane, (step, _) in rows
     ]
+    steps = [step for _, (step, _) in rows]
+    words = [f"{short(lane)} {diverged(lane)}" for lane, _ in rows]
     share = [step / lane.steps for lane, (step, _) in rows]
-    return ipc(
-        {
-            "step": np.array([step for _, (step, _) in rows], dtype=np.int64),
-            "loss": np.array([at[0] if len(at) else domain[1] for at in last]).clip(*domain),
-            "row": FIRST_ROW + ROW_HEIGHT * np.arange(len(rows)),
-            "text": [f"{short(lane)} {diverged(lane)}" for lane, _ in rows],
-            # Words stay inside a narrow chart: to the right of an early step, left of a late one.
-            "side": ["left" if s < 0.36 else "right" if s > 0.64 else "center" for s in share],
-        }
-    )
+    at = np.array([loss[0] if len(loss) else domain[1] for loss in last], dtype=np.float64)
+    return ipc({"loss": at.clip(*domain), **_words(steps, words, share, first_row)})
+
+
+def _words(
+    steps: list[int], words: list[str], share: list[float], first_row: int
+) -> dict[str, Column]:
+    """Columns of words beside their steps, each in a row (pixels) of its own.
+
+    To the right of an early step, to the left of a late one: they stay inside a narrow chart.
+    """
+    return {
+        "step": np.array(steps, dtype=np.int64),
+        "row": TOP_ROW + ROW_HEIGHT * (first_row + np.arange(len(steps))),
+        "text": words,
+        "side": ["left" if s < 0.36 else "right" if s > 0.64 else "center" for s in share],
+    }

@@ -1,4 +1,4 @@
-"""Colours, defined once: a placement keeps its colour on every chart, and red means divergence only.
+"""Colours, defined once: a placement keeps its colour everywhere, and red means divergence only.
 
 Every lane colour has a contrast of at least 3 to 1 on white and on Streamlit's dark background.
 Colour alone never tells two lanes apart: each placement also has its dash pattern.
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 RED = "#e03131"  # not finite: nothing else is red
 GREY = "#8a8f98"  # a heatmap cell whose value is zero (or below, by rounding)
-BACKGROUNDS = ("#ffffff", "#0e1117")
+BACKGROUNDS = ("#ffffff", "#171614")  # of Streamlit, light and dark
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,9 @@ def lane_styles(schemes: tuple[str, ...]) -> tuple[LaneStyle, ...]:
         if style not in styles:
             styles.append(style)
             continue
-        variants = (LaneStyle(_mix(style.color, *mix), dash) for *mix, dash in REPEATS)
+        variants = (
+            LaneStyle(_mix(style.color, other, share), dash) for other, share, dash in REPEATS
+        )
         styles.append(next((v for v in variants if v not in styles), style))
     return tuple(styles)
 

@@ -1,4 +1,4 @@
-"""A matrix as a tiny indexed PNG: one pixel a cell, so a heatmap is one image and not 2,400 marks."""
+"""A matrix as a tiny indexed PNG: one pixel a cell, so a heatmap is one image, not 2,400 marks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ INDEXED = 3  # the PNG colour type
 
 
 def png(codes: NDArray[np.uint8], palette: NDArray[np.uint8]) -> bytes:
-    """PNG of `codes` [rows, columns], indices into `palette` [n <= 256, 4] (red, green, blue, alpha).
+    """PNG of `codes` [rows, columns], indices into `palette` [n <= 256, 4] (RGB, alpha).
 
     The first row is the top of the picture. Raises ValueError for an empty matrix, or for a palette
     of another shape.

@@ -85,9 +85,11 @@ def shown(lane: LaneFrame) -> Floats:
     return 1.0 - values if record.shown == "one_minus" else values
 
 
-def quantised_domain(record: ProbeRecord, lanes: Sequence[LaneFrame]) -> Domain:
+def quantised_domain(record: ProbeRecord, lanes: Sequence[LaneFrame], live: bool = False) -> Domain:
     """The axis for everything recorded so far in all lanes; the record's own while nothing is.
 
+    `live` keeps the record's own domain in it until the run has ended: otherwise a gradient that
+    falls by five decades would rebuild the charts five times. Either way it only ever grows.
     Log: whole decades, at most REACH_DOWN and REACH_UP beyond the record's. Linear: the record's
     domain, longer by whole quarters of itself where values lie outside.
     """
@@ -103,9 +105,12 @@ def quantised_domain(record: ProbeRecord, lanes: Sequence[LaneFrame]) -> Domain:
     if len(positive) == 0:
         return Domain(low, high, zeros=zeros, broken=broken)
     least, most = float(positive.min()), float(positive.max())
-    limits = round(log10(low)) - REACH_DOWN, round(log10(high)) + REACH_UP
-    bottom = min(max(floor(log10(least / MARGIN)), limits[0]), limits[1] - 1)
-    top = max(min(ceil(log10(most)), limits[1]), bottom + 1)
+    first, last = round(log10(low)), round(log10(high))
+    bottom, top = floor(log10(least / MARGIN)), ceil(log10(most))
+    if live:
+        bottom, top = min(bottom, first), max(top, last)
+    bottom = min(max(bottom, first - REACH_DOWN), last + REACH_UP - 1)
+    top = max(min(top, last + REACH_UP), bottom + 1)
     lo, hi = 10.0**bottom, 10.0**top
     return Domain(lo, hi, "log", least < lo, most > hi, zeros, broken)
 

@@ -7,6 +7,8 @@ chart is the tail of the store. Readers and one writer a run, so nothing needs a
 
 from __future__ import annotations
 
+import os
+import sqlite3
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -26,6 +28,18 @@ __all__ = ["DONE", "OPEN", "Run", "Steps", "Store", "StoreError"]
 Action = Literal["pause", "resume", "step", "stop", "lr"]
 
 
+def _insert(db: sqlite3.Connection, config: RunConfig, status: str, origin: str) -> int:
+    """A new row of `runs`; returns its number."""
+    run = db.execute(
+        "INSERT INTO runs (key, config, status, origin, created, pid, probes) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (config.key, config.canonical(), status, origin, time.time(), os.getpid(),
+         " ".join(PROBES.keys())),
+    ).lastrowid  # fmt: skip
+    assert run is not None
+    return run
+
+
 class Store:
     """The store in a folder, by default the user's data folder. Safe to share among threads."""
 
@@ -38,17 +52,12 @@ class Store:
     def enqueue(self, config: RunConfig, paused: bool = False) -> int:
         """Queue a config; `paused` lets it start before its first step and wait. Returns the run."""
         with self.db.transaction() as db:
-            run = db.execute(
-                "INSERT INTO runs (key, config, status, origin, created, probes) "
-                "VALUES (?, ?, 'queued', 'here', ?, ?)",
-                (config.key, config.canonical(), time.time(), " ".join(PROBES.keys())),
-            ).lastrowid
+            run = _insert(db, config, "queued", "here")
             if paused:
                 db.execute(
                     "INSERT INTO controls (run, action, created) VALUES (?, 'pause', ?)",
                     (run, time.time()),
                 )
-        assert run is not None
         return run
 
     def control(self, run: int, action: Action, value: float | None = None) -> None:
@@ -58,6 +67,18 @@ class Store:
                 "INSERT INTO controls (run, action, value, created) VALUES (?, ?, ?, ?)",
                 (run, action, value, time.time()),
             )
+
+    def adopt(self, event: Started, steps: Sequence[Step], bad: Diverged | None) -> None:
+        """Take in a finished run that ships with the product, unless its result is here."""
+        config = event.config
+        known = self.latest(config.key)
+        if known is not None and known.is_done:
+            return
+        with self.db.transaction() as db:
+            run = _insert(db, config, "running", "shipped")
+        self.started(run, event, pid=os.getpid(), paused=False)
+        self.append(run, steps)
+        self.end(run, "diverged" if bad else "finished", bad)
 
     # What the page reads
 

@@ -1,0 +1,41 @@
+"""`normviz app`: the page, in a browser."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..home import VARIABLE, home, shipped
+from . import main
+from .complain import complain
+
+
+@main.command()
+def app(
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the page")] = 8501,
+    host: Annotated[str, typer.Option(help="Address to listen on")] = "localhost",
+    data: Annotated[Path | None, typer.Option(help="Folder that keeps the runs")] = None,
+    browser: Annotated[bool, typer.Option(help="Open a browser window")] = True,
+) -> None:
+    """Start the page. Ends with Ctrl-C, and everything it started ends with it."""
+    import os
+
+    try:
+        folder = home() if data is None else data.expanduser()
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        complain(f"the data folder can't be made ({error}): choose another with --data")
+    page = shipped("app") / "main.py"
+    options = {"server.port": port, "server.address": host, "server.headless": not browser}
+    flags = [f"--{name}={str(value).lower()}" for name, value in options.items()]
+    command = [sys.executable, "-m", "streamlit", "run", str(page), *flags]
+    environment = {**os.environ, VARIABLE: str(folder.resolve())}
+    with subprocess.Popen(command, env=environment, cwd=page.parent) as server:
+        try:
+            raise typer.Exit(server.wait())
+        except KeyboardInterrupt:
+            server.wait()

@@ -1,0 +1,32 @@
+"""`normviz bench probes|click`: ratios and latencies, measured here and now."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from . import main
+
+bench = typer.Typer(help="Measure this machine: each command prints what it measured, and how.")
+main.add_typer(bench, name="bench")
+
+
+@bench.command()
+def probes(
+    words: Annotated[list[str] | None, typer.Argument(metavar="[preset] [key=value ...]")] = None,
+    rounds: Annotated[int, typer.Option(min=5, help="Interleaved pairs")] = 60,
+) -> None:
+    """Cost of the probes: training with all of them beside training with none, interleaved."""
+    from ..bench.probes import measure
+    from .run import read_config
+
+    typer.echo(measure(read_config(words or []), rounds))
+
+
+@bench.command()
+def click(clicks: Annotated[int, typer.Option(min=1)] = 10) -> None:
+    """From a click on Train to the first recorded step, and from Stop to the end, warm."""
+    from ..bench.click import measure
+
+    typer.echo(measure(clicks))

@@ -1,0 +1,27 @@
+"""`normviz list`: what can be chosen, from the records."""
+
+from __future__ import annotations
+
+import typer
+
+from ..catalog import PROBES
+from ..config import CHOICES
+from ..limits import summary
+from ..presets import PRESETS
+from . import main
+
+
+@main.command("list")
+def list_() -> None:
+    """Print every choice, probe and preset with what it means."""
+    for field, registry in CHOICES.items():
+        typer.echo(field)
+        for record in registry:
+            typer.echo(f"  {record.key:12} {record.label}: {record.sentence}")
+    typer.echo("probes")
+    for probe in PROBES:
+        typer.echo(f"  {probe.key:14} {probe.label} ({probe.unit}): {probe.definition}")
+    typer.echo("presets")
+    for preset in PRESETS:
+        typer.echo(f"  {preset.key:12} {preset.label}: {preset.question}")
+    typer.echo(summary())

@@ -1,0 +1,168 @@
+"""`normviz run [LINK or preset] [key=value ...]`: train one lane here and say what came out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..config import ConfigError, RunConfig
+from ..events import Step
+from ..links import decode, encode, settings, shown
+from ..presets import PRESETS
+from ..result import Result
+from ..verdict import final_loss
+from . import main
+from .complain import complain
+
+SUFFIXES = (".csv", ".parquet", ".json")
+
+
+@main.command()
+def run(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[LINK or preset] [key=value ...]", show_default=False),
+    ] = None,
+    at: Annotated[str, typer.Option(help="Steps whose layers --json prints: 0,10,199")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Write all data to FILE.csv, .parquet or .json")
+    ] = None,
+    lane: Annotated[int, typer.Option(help="Which lane of a link or preset")] = 1,
+    threads: Annotated[int, typer.Option(min=1, help="CPU threads")] = 1,
+) -> None:
+    """Train one lane of a link or preset (default: hero, Pre-LN) with settings changed."""
+    try:
+        config = read_config(words or [], lane)
+        steps = read_at(at, config)
+        check_out(out)
+    except (ConfigError, ValueError) as error:
+        complain(error)
+    result = follow(config, steps, threads)
+    if out is not None:
+        write(result, out, steps)
+    if as_json:
+        typer.echo(json.dumps(result.as_json(steps), allow_nan=False))
+    else:
+        typer.echo(report(result))
+    if result.status == "stopped":
+        raise typer.Exit(130)
+
+
+def read_config(words: Sequence[str], lane: int = 1) -> RunConfig:
+    """The config that a command line names. Raises ValueError with a sentence."""
+    named = [word for word in words if "?" in word or "=" not in word]
+    if len(named) > 1:
+        raise ValueError(f"{named[1]!r} is one name too many: give one link or preset")
+    lanes = read_lanes(named[0]) if named else PRESETS["hero"].lanes()
+    if not 1 <= lane <= len(lanes):
+        raise ValueError(f"lane is {lane}, allowed is a whole number from 1 to {len(lanes)}")
+    return lanes[lane - 1].replace(**settings([word for word in words if word not in named]))
+
+
+def read_lanes(name: str) -> tuple[RunConfig, ...]:
+    """The lanes of a link or a preset."""
+    if "?" not in name:
+        return PRESETS[name].lanes()
+    link = decode(name)
+    if link.problems:
+        raise ValueError(link.problems[0].sentence)
+    for notice in link.notices:
+        typer.echo(f"normviz: {notice}", err=True)
+    return link.lanes
+
+
+def read_at(text: str, config: RunConfig) -> tuple[int, ...]:
+    """The steps of --at; a run of no steps has step 0."""
+    last = max(config.steps, 1) - 1
+    if not text:
+        return () if config.steps else (0,)
+    try:
+        steps = tuple(int(word) for word in text.split(","))
+    except ValueError:
+        raise ValueError(f"--at is {text!r}, allowed are steps such as 0,10,{last}") from None
+    for step in steps:
+        if not 0 <= step <= last:
+            raise ValueError(f"--at names step {step}, this run has steps 0 to {last}")
+    return steps
+
+
+def check_out(out: Path | None) -> None:
+    """Complain before training, not after."""
+    if out is None:
+        return
+    if out.suffix not in SUFFIXES:
+        raise ValueError(f"--out is {str(out)!r}, allowed is a name ending in {', '.join(SUFFIXES)}")
+    if not out.parent.is_dir():
+        raise ValueError(f"--out names the folder {str(out.parent)!r}, which does not exist")
+
+
+def follow(config: RunConfig, at: Sequence[int], threads: int) -> Result:
+    """Train with a progress bar on a terminal; Ctrl-C stops and keeps what is there."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    )  # fmt: skip
+    result = Result()
+    with Progress(*columns, console=console, disable=not sys.stderr.isatty(), transient=True) as bar:
+        task = bar.add_task("loading", total=max(config.steps, 1))
+        import torch
+
+        from ..training import train
+
+        torch.set_num_threads(threads)
+        try:
+            for event in train(config, also_at=at):
+                result.take(event)
+                if isinstance(event, Step):
+                    bar.update(task, advance=1, description=f"loss {event.loss:.3f}")
+        except KeyboardInterrupt:
+            if result.started is None:
+                raise typer.Exit(130) from None
+        except ConfigError as error:
+            complain(error)
+    return result
+
+
+def write(result: Result, out: Path, at: Sequence[int]) -> None:
+    """The tidy table as CSV or Parquet, or the JSON object."""
+    try:
+        if out.suffix == ".json":
+            out.write_text(json.dumps(result.as_json(at), allow_nan=False))
+        elif out.suffix == ".csv":
+            result.tidy().to_csv(out, index=False, na_rep="nan")
+        else:
+            result.tidy().to_parquet(out, index=False)
+    except OSError as error:
+        complain(f"--out {str(out)!r} can't be written: {error.strerror}")
+
+
+def report(result: Result) -> str:
+    """What came out, for people."""
+    started, config = result.started, result.config
+    assert started is not None and config is not None
+    names = ("scheme", "norm", "init", "task", "optimizer")
+    head = ", ".join(shown(name, getattr(config, name)) for name in names)
+    floor = "unknown" if started.floor is None else f"{started.floor:.3f}"
+    n, rate = len(result.steps), len(result.steps) / max(result.seconds, 1e-9)
+    losses = result.losses
+    return "\n".join(
+        (
+            f"{head}; depth {config.depth}, width {config.width}, lr {config.lr:g}, "
+            f"{started.parameters:,} parameters (1 seed)",
+            result.verdict.sentence,
+            f"loss {losses[0]:.3f} at step 0, {final_loss(losses):.3f} in the last tenth; "
+            f"chance {started.chance:.3f}, floor {floor} (nats per token)",
+            f"{n} step{'s' * (n != 1)} in {result.seconds:.1f} s, {rate:.0f} a second "
+            f"({started.device}, {started.threads} thread{'s' * (started.threads > 1)})",
+            f"{config.key}  ?{encode([config])}",
+        )
+    )

@@ -1,0 +1,75 @@
+"""Named duels: functions that return the lanes. The page, the terminal and the tests use the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .catalog.registry import Registry
+from .config import RunConfig
+
+Lanes = tuple[RunConfig, ...]
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A duel worth opening: the question it asks, and its lanes."""
+
+    key: str
+    label: str
+    question: str
+    lanes: Callable[[], Lanes]
+
+
+def hero() -> Lanes:
+    """Pre-LN against Post-LN, 12 blocks, Xavier, learning rate 0.003, 200 steps."""
+    return RunConfig(), RunConfig(scheme="post")
+
+
+def prose() -> Lanes:
+    """The hero on real text, 16 blocks."""
+    return tuple(lane.replace(task="prose", depth=16) for lane in hero())
+
+
+def init() -> Lanes:
+    """Post-LN with Xavier and with PyTorch's default initialisation."""
+    post = RunConfig(scheme="post")
+    return post, post.replace(init="torch")
+
+
+def warmup() -> Lanes:
+    """Post-LN with 10 blocks, without warm-up and with 200 steps of it."""
+    post = RunConfig(scheme="post", depth=10, steps=400)
+    return post, post.replace(warmup=200)
+
+
+def high_lr() -> Lanes:
+    """Pre-LN, Peri-LN and Pre-LN with QK-norm at learning rate 0.1."""
+    pre = RunConfig(lr=0.1, steps=150)
+    return pre, pre.replace(scheme="peri"), pre.replace(qk_norm="on")
+
+
+def depth() -> Lanes:
+    """Pre-LN, Post-LN and DeepNorm with 24 blocks at learning rate 0.001."""
+    pre = RunConfig(depth=24, lr=1e-3, steps=150)
+    return pre, pre.replace(scheme="post"), pre.replace(scheme="deepnorm")
+
+
+def no_norm() -> Lanes:
+    """No norm at all, with Xavier and with PyTorch's default initialisation."""
+    none = RunConfig(scheme="none")
+    return none, none.replace(init="torch")
+
+
+PRESETS: Registry[Preset] = Registry(
+    "preset",
+    (
+        Preset("hero", "Pre-LN and Post-LN", "What does moving the norm do?", hero),
+        Preset("prose", "On real text", "Does the same happen on English prose?", prose),
+        Preset("init", "Another initialisation", "Is it the placement alone?", init),
+        Preset("warmup", "Warm-up", "Does warm-up rescue Post-LN?", warmup),
+        Preset("high_lr", "Learning rate 0.1", "Who stays calm at a high rate?", high_lr),
+        Preset("depth", "24 blocks", "What happens when it gets deeper?", depth),
+        Preset("no_norm", "No norm", "Does it train without any norm?", no_norm),
+    ),
+)
