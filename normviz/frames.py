@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
+
+from .catalog import PROBES
+from .store import Run, Steps, Store
+from .verdict import Verdict, diverged, judge
 
 Floats = NDArray[np.float64]
 
@@ -38,3 +45,94 @@ class LaneFrame:
     first_bad: tuple[int, int | None] | None
     chance: float
     floor: float | None
+
+
+KEPT_RUNS = 64
+"""Runs whose steps stay in memory; a hero run is a quarter of a megabyte."""
+
+
+class Frames:
+    """Reads runs step by step: each look fetches what the store got since the last one.
+
+    One object serves all visitors, so a run that many watch is read once.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._kept: OrderedDict[int, Steps] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def steps(self, run: Run) -> Steps:
+        """All steps of a run so far."""
+        with self._lock:
+            kept = self._kept.get(run.id)
+            last = int(kept.step[-1]) if kept is not None and len(kept.step) else -1
+            fresh = self.store.steps(run, after=last)
+            if kept is None or len(fresh.step):
+                kept = fresh if kept is None else _joined(kept, fresh)
+                self._kept[run.id] = kept
+            self._kept.move_to_end(run.id)
+            if len(self._kept) > KEPT_RUNS:
+                self._kept.popitem(last=False)
+            return kept
+
+    def lane(self, run: Run, label: str, probe: str) -> LaneFrame:
+        """A run as one lane of the charts. Raises ValueError for a probe the run did not record."""
+        steps = self.steps(run)
+        return LaneFrame(
+            label=label,
+            scheme=run.config.scheme,
+            depth=run.config.depth,
+            steps=max(run.config.steps, 1),
+            loss=steps.loss,
+            probe=probe,
+            probe_steps=steps.layer_steps,
+            values=steps.layers[:, run.probes.index(probe)],
+            first_bad=None if run.bad_step is None else (run.bad_step, run.bad_layer),
+            chance=run.chance or float("nan"),
+            floor=run.floor,
+        )
+
+    def verdict(self, run: Run) -> Verdict:
+        """What came of a run, or what it is doing."""
+        n = len(self.steps(run).step)
+        if run.status == "diverged" and run.bad_step is not None:
+            return diverged(run.bad_step, run.bad_layer, run.bad_where)
+        if run.status == "finished" and run.chance is not None:
+            return judge(self.steps(run).loss, run.config.steps, run.chance, run.floor)
+        if run.status == "queued":
+            return Verdict("queued", f"waiting, place {self.store.position(run.id)} in the queue")
+        if run.status == "failed":
+            return Verdict("failed", f"failed after {n} steps: {run.message}")
+        return Verdict(run.status, f"{run.status} at step {n} of {run.config.steps}")
+
+    def tidy(self, runs: dict[str, Run]) -> pd.DataFrame:
+        """Every number of some lanes as one long table.
+
+        Columns: lane (its name), step, layer (0 embedding, 1..L blocks; empty for the whole model),
+        probe (a key of `catalog.PROBES`, or loss in nats, lr, grad_norm), value.
+        """
+        return pd.concat([_tidy(lane, run, self.steps(run)) for lane, run in runs.items()])
+
+
+def _joined(a: Steps, b: Steps) -> Steps:
+    pairs = ((getattr(a, name), getattr(b, name)) for name in Steps.__dataclass_fields__)
+    return Steps(*(np.concatenate(pair) for pair in pairs))
+
+
+def _tidy(lane: str, run: Run, steps: Steps) -> pd.DataFrame:
+    """One lane of `Frames.tidy`."""
+    whole = [
+        pd.DataFrame({"step": steps.step, "layer": pd.NA, "probe": name, "value": values})
+        for name, values in (("loss", steps.loss), ("lr", steps.lr), ("grad_norm", steps.grad_norm))
+    ]
+    layers = range(run.config.depth + 1)
+    index = pd.MultiIndex.from_product(
+        [steps.layer_steps, run.probes, layers], names=["step", "probe", "layer"]
+    )
+    deep = pd.DataFrame({"value": steps.layers.ravel()}, index=index).reset_index()
+    first = deep["probe"].map({key: PROBES[key].first_layer for key in run.probes})
+    deep = deep[deep["layer"] >= first]
+    table = pd.concat([*(t.astype({"layer": "Int64"}) for t in whole), deep.astype({"layer": "Int64"})])
+    table.insert(0, "lane", lane)
+    return table[["lane", "step", "layer", "probe", "value"]]

@@ -143,7 +143,7 @@ def _legend(record: ProbeRecord, domain: Domain, height: int) -> alt.Chart:
 
 
 def _bad(x: alt.X, y: alt.Y, dark: bool) -> list[alt.Chart]:
-    """A red cross in the first bad cell, and its step and layer in words on the emptier side."""
+    """A red cross where the lane diverged, and its step and layer in words on the emptier side."""
     at = named("bad").encode(x=x, y=y)
     shape = {"shape": "cross", "angle": 45, "filled": True, "opacity": 1}
     marks = [

@@ -100,7 +100,7 @@ def cells(lane: LaneFrame, domain: Domain, finished: bool) -> Codes:
         ends = np.minimum((np.arange(columns) + 1) * per, lane.steps)
         known = _known(lane)
         full = np.arange(columns) * per < known if ended else ends <= known
-        source = np.searchsorted(steps, ends[full], side="right") - 1
+        source = np.searchsorted(steps, ends[full], side="left") - 1
         tops = np.minimum(np.arange(rows) * layers + layers, records.shape[1]) - 1
         out[full] = np.where((source >= 0)[:, None], records[source][:, tops], EMPTY)
         at, layer = np.nonzero(records == BROKEN)
@@ -134,7 +134,7 @@ def _picture(codes: Codes) -> bytes:
 
 
 def _bad(lane: LaneFrame) -> bytes:
-    """Where the lane stopped being finite, and the words beside it (at the top if unknown)."""
+    """Where the lane diverged, and the words beside it (at the top if unknown)."""
     bad = first_bad(lane)
     if bad is None:
         return ipc({"step": np.empty(0, np.int64), "layer": np.empty(0), "text": [], "side": []})
@@ -145,7 +145,7 @@ def _bad(lane: LaneFrame) -> bytes:
         {
             "step": np.array([step]),
             "layer": np.array([lane.depth if layer is None else layer]),
-            "text": [f"not finite: step {step}{where}"],
+            "text": [f"diverged: step {step}{where}"],
             "side": [side],
         }
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from math import isfinite
 from typing import Literal
 
 import altair as alt
@@ -124,7 +125,7 @@ def _above(x: alt.X, color: alt.Color) -> list[alt.Chart]:
 
 
 def _bad(x: alt.X, y: alt.Y) -> list[alt.Chart]:
-    """A red rule and cross where a lane stopped being finite, and the words beside it."""
+    """A red rule and cross where a lane diverged, and the words beside it."""
     at = named("bad").encode(x=x)
     rule = at.mark_rule(clip=True, strokeDash=[2, 2], color=RED)
     cross = at.mark_point(
@@ -156,6 +157,7 @@ def finding(lanes: Sequence[LaneFrame]) -> str:
     each = [f"{name(lane)} {number(lane.loss[-1])}" for lane in finite]
     if not together:
         each = [f"{v} at step {len(lane.loss) - 1}" for v, lane in zip(each, finite, strict=True)]
-    chance = listed(sorted({number(lane.chance) for lane in ran}))
-    said = [f"Loss{together} in nats per token: {listed([*each, f'chance {chance}'])}."]
+    known = {number(lane.chance) for lane in ran if isfinite(lane.chance)}
+    each += [f"chance {chance}" for chance in sorted(known)]
+    said = [f"Loss{together} in nats per token: {listed(each)}."]
     return " ".join(said + divergences(ran))

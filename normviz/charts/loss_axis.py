@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil, floor, log10
+from math import ceil, floor, isfinite, log10
 
 import numpy as np
 
 from normviz.frames import Floats, LaneFrame
 
 LEAST = 1e-9  # a loss of zero is drawn here: it has no place on a log axis
+UNKNOWN_CHANCE = 3.0  # nats, for the axis only, until a run has measured its own
 TOPS = (10.0, 100.0, 1e4, 1e6, 1e9, 1e12)
 BOTTOMS = (1.0, 0.3, 0.1, 0.03, 1e-2, 1e-3, 1e-4, 1e-6, LEAST)
 # A tier holds when at most this share of a lane's steps is above it: a few early spikes are marked
@@ -22,11 +23,12 @@ def y_domain(lanes: Sequence[LaneFrame]) -> tuple[float, float]:
 
     It starts at 1.5 times chance, and just below the floor (a third of chance where there is none).
     """
-    first_top = 1.5 * max((lane.chance for lane in lanes), default=3.0)
+    chances = [lane.chance for lane in lanes if isfinite(lane.chance)] or [UNKNOWN_CHANCE]
+    first_top = 1.5 * max(chances)
     tops = (first_top, *(t for t in TOPS if t > first_top))
     top = max((_top(lane, tops) for lane in lanes), default=first_top)
     floors = [lane.floor for lane in lanes if lane.floor is not None and lane.floor > 0]
-    third = min((lane.chance for lane in lanes), default=3.0) / 3
+    third = min(chances) / 3
     first_bottom = min(0.8 * min(floors), third) if floors else third
     lowest = min((_lowest(lane.loss) for lane in lanes), default=np.inf)
     bottoms = (first_bottom, *(b for b in BOTTOMS if b < first_bottom))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,7 +80,8 @@ def _points(lanes: Sequence[LaneFrame], steps: list[Steps], domain: tuple[float,
 
 
 def _levels(lanes: Sequence[LaneFrame], domain: tuple[float, float]) -> bytes:
-    levels = {(f"chance {number(lane.chance)}", lane.chance) for lane in lanes}
+    known = [lane.chance for lane in lanes if isfinite(lane.chance)]
+    levels = {(f"chance {number(chance)}", chance) for chance in known}
     for lane in lanes:
         if lane.floor is not None:
             below = " (below the axis)" if lane.floor < domain[0] else ""
@@ -110,7 +112,7 @@ def _above(lanes: Sequence[LaneFrame], kept: list[Steps], top: float) -> tuple[b
 
 
 def _bad(lanes: Sequence[LaneFrame], domain: tuple[float, float], first_row: int) -> bytes:
-    """Where each diverged lane stopped being finite; the cross sits on its last finite loss."""
+    """Where each lane diverged; the cross sits on its last finite loss up to there."""
     rows = [(lane, bad) for lane in lanes if (bad := first_bad(lane)) is not None]
     last = [
         lane.loss[: step + 1][np.isfinite(lane.loss[: step + 1])][-1:] for lane, (step, _) in rows

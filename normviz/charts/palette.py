@@ -25,14 +25,15 @@ class LaneStyle:
     dash: tuple[int, ...] = ()
 
 
+# Found by search: the farthest apart for usual and for colour-blind eyes, pre, post and red given.
 SCHEMES = {
     "pre": LaneStyle("#3b7dd8"),
     "post": LaneStyle("#e07a10"),
-    "pre_nofinal": LaneStyle("#1a9ec4", (6, 3)),
-    "sandwich": LaneStyle("#0f9d76", (8, 3, 2, 3)),
-    "peri": LaneStyle("#c061c9", (2, 2)),
-    "deepnorm": LaneStyle("#a0703c", (10, 4)),
-    "none": LaneStyle("#808891", (4, 4)),
+    "pre_nofinal": LaneStyle("#7830fc", (6, 3)),
+    "sandwich": LaneStyle("#30a860", (8, 3, 2, 3)),
+    "peri": LaneStyle("#b484a8", (2, 2)),
+    "deepnorm": LaneStyle("#845490", (10, 4)),
+    "none": LaneStyle("#606c60", (4, 4)),
 }
 # For placements that are not in the table yet; which one depends on the key alone.
 SPARE = (
@@ -42,7 +43,8 @@ SPARE = (
     LaneStyle("#5f8f4e", (9, 2, 3, 2)),
 )
 # What sets the second, third and fourth lane of one placement apart: (mixed with, share, dash).
-REPEATS = (("#ffffff", 0.4, (6, 3)), ("#000000", 0.35, (2, 2)), ("#ffffff", 0.6, (8, 3, 2, 3)))
+# No placement has these dashes.
+REPEATS = (("#ffffff", 0.4, (5, 1)), ("#000000", 0.35, (1, 3)), ("#ffffff", 0.6, (12, 3, 2, 3)))
 
 # Vega's own stops of its scheme "viridis" (perceptually uniform, safe for colour-blind eyes, no
 # red). Vega interpolates them linearly in RGB; ramp() does the same, so legend and picture agree.

@@ -36,7 +36,7 @@ def listed(parts: Sequence[str]) -> str:
 
 
 def first_bad(lane: LaneFrame) -> tuple[int, int | None] | None:
-    """(step, layer or None) of the first number that is not finite: as recorded, else by loss."""
+    """(step, layer or None) where the lane diverged: as recorded, else its first bad loss."""
     if lane.first_bad is not None:
         return lane.first_bad
     bad = np.flatnonzero(~np.isfinite(lane.loss))

@@ -1,0 +1,38 @@
+"""What all visitors share: the store, its reader, and the supervisor behind them."""
+
+from __future__ import annotations
+
+import gc
+from dataclasses import dataclass
+
+import streamlit as st
+
+from normviz.frames import Frames
+from normviz.runner.client import Backend
+from normviz.shipped import adopt
+from normviz.store import Store
+
+
+@dataclass(frozen=True)
+class Shared:
+    """The server's one store, reader and supervisor."""
+
+    store: Store
+    frames: Frames
+    backend: Backend
+
+
+@st.cache_resource(show_spinner=False)
+def _open() -> Shared:
+    store = Store()
+    adopt(store)
+    gc.collect()
+    gc.freeze()  # what was imported stays: later collections have little to look at
+    return Shared(store, Frames(store), Backend(store))
+
+
+def shared() -> Shared:
+    """The shared back end, with a live supervisor behind it."""
+    it = _open()
+    it.backend.ensure()
+    return it

@@ -1,0 +1,134 @@
+"""The knobs that all lanes share. Every one shows the lanes' settings and writes to all lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import state
+import streamlit as st
+from backend import Shared
+from lanes import Lane
+
+from normviz.catalog import TASKS
+from normviz.config import CHOICES, RunConfig
+from normviz.limits import MAX_LANES, RANGES, estimated_seconds, summary
+
+LADDER = tuple(float(f"{m}e{e}") for e in range(-5, 1) for m in (1, 3))
+DEPTHS = (1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1000)
+WARMUPS = (0, 10, 20, 50, 100, 200, 400, 800)
+STEPS = (0, 20, 50, 100, 150, 200, 300, 400, 600, 1000, 2000, 5000)
+MORE = (
+    "width", "heads", "ffn_ratio", "seq_len", "batch", "weight_decay", "beta1", "beta2", "momentum",
+    "clip", "dropout", "data_seed",
+)  # fmt: skip
+MORE_CHOICES = ("activation", "optimizer", "schedule", "device")
+
+
+def show(lanes: list[Lane], shared: Shared) -> None:
+    """The knobs, then everything else behind "More settings"."""
+    it = state.duel()
+    configs = [lane.config for lane in lanes]
+    _slide("depth", "Depth (blocks)", configs, DEPTHS)
+    running = any(lane.run is not None and lane.run.is_open for lane in lanes)
+    _rate(configs, shared, running)
+    _slide("warmup", "Warm-up (steps)", configs, WARMUPS)
+    _slide("steps", "Steps", configs, STEPS)
+    _choose("task", configs)
+    st.caption(TASKS[configs[0].task].sentence)
+    _number("init_seed", configs)
+    st.segmented_control(
+        "Lanes", range(1, MAX_LANES + 1), default=len(lanes), required=True, key=_fresh("lanes", len(lanes)),
+        on_change=_count, args=(len(lanes),),
+    )  # fmt: skip
+    with st.expander("More settings"):
+        for name in MORE_CHOICES:
+            _choose(name, configs)
+        for name in MORE:
+            _number(name, configs)
+    seconds = sum(estimated_seconds(config) for config in configs)
+    st.caption(f"About {seconds:.0f} s of one CPU core for all lanes. {summary()}")
+    if it.complaint:
+        st.error(it.complaint.capitalize())
+
+
+def _fresh(name: str, value: object) -> str:
+    """A widget key that changes with the value, so that the widget always shows the truth."""
+    return f"{name}={value}"
+
+
+def _title(name: str, configs: Sequence[RunConfig], title: str = "") -> str:
+    """The label of a knob; it says when the lanes differ."""
+    title = title or (RunConfig.model_fields[name].title or name).capitalize()
+    values = {getattr(config, name) for config in configs}
+    return f"{title} :orange[(lanes differ)]" if len(values) > 1 else title
+
+
+def _help(name: str) -> str | None:
+    about = RunConfig.model_fields[name].description
+    limit = f"Allowed: {RANGES[name].text()}." if name in RANGES else None
+    return " ".join(part for part in (about and f"{about.capitalize()}.", limit) if part) or None
+
+
+def _slide(name: str, title: str, configs: Sequence[RunConfig], stops: Sequence[int]) -> None:
+    value = getattr(configs[0], name)
+    key = _fresh(name, value)
+    st.select_slider(
+        _title(name, configs, title), sorted({*stops, value}), value, key=key, help=_help(name),
+        on_change=_take, args=(name, key),
+    )  # fmt: skip
+
+
+def _rate(configs: Sequence[RunConfig], shared: Shared, running: bool) -> None:
+    """The learning rate: on a 1-3-10 ladder, and the one setting that a running model takes."""
+    first = configs[0]
+    value = first.lr_edits[-1][1] if first.lr_edits else first.lr
+    key = _fresh("lr", value)
+    title = "Learning rate" + (" (acts at once)" if running else "")
+    st.select_slider(
+        _title("lr", configs, title), sorted({*LADDER, value}), value, key=key, help=_help("lr"),
+        format_func=lambda lr: f"{lr:g}", on_change=_turn, args=(key, shared),
+    )  # fmt: skip
+
+
+def _choose(name: str, configs: Sequence[RunConfig]) -> None:
+    value = getattr(configs[0], name)
+    key = _fresh(name, value)
+    registry = CHOICES[name]
+    st.selectbox(
+        _title(name, configs), registry.keys(), registry.keys().index(value), key=key,
+        format_func=registry.label, help=registry[value].sentence, on_change=_take, args=(name, key),
+    )  # fmt: skip
+
+
+def _number(name: str, configs: Sequence[RunConfig]) -> None:
+    """A number as text: what is typed is checked as a whole and never changed by the widget."""
+    value = getattr(configs[0], name)
+    key = _fresh(name, value)
+    shown = "off" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    st.text_input(
+        _title(name, configs), shown, key=key, help=_help(name), on_change=_take, args=(name, key)
+    )
+
+
+def _take(name: str, key: str) -> None:
+    value: Any = st.session_state[key]
+    state.change(name, value.strip() if isinstance(value, str) else value)
+
+
+def _turn(key: str, shared: Shared) -> None:
+    """Open runs take a new rate at their next step; without any it is a setting like others."""
+    it, rate = state.duel(), st.session_state[key]
+    open_lanes = [
+        (i, run) for i, run in enumerate(it.runs)
+        if run is not None and (record := shared.store.run(run)) and record.is_open
+    ]  # fmt: skip
+    if not open_lanes:
+        state.change("lr", rate)
+    for i, run in open_lanes:
+        shared.store.control(run, "lr", rate)
+        it.turned |= {i}
+
+
+def _count(now: int) -> None:
+    state.set_lane_count(st.session_state[_fresh("lanes", now)])

@@ -1,0 +1,157 @@
+"""The lanes: what each one is set to, which stored run it shows, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import state
+import streamlit as st
+from backend import Shared
+
+from normviz.catalog import INITS, NORMS, QK_NORMS, SCHEMES
+from normviz.charts import scheme_style
+from normviz.config import RunConfig
+from normviz.links import FIELDS, differences, shown
+from normviz.store import Run
+from normviz.verdict import Verdict
+
+CHIP_COLOR = {
+    "learned": "green", "solved": "green", "stuck": "orange", "above": "orange",
+    "diverged": "red", "failed": "red", "measured": "blue", "running": "blue",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A lane of the page: its settings, the run it shows (of these settings or of earlier ones)."""
+
+    index: int
+    config: RunConfig
+    run: Run | None
+
+    @property
+    def name(self) -> str:
+        return state.NAMES[self.index]
+
+    @property
+    def label(self) -> str:
+        """What the charts call it: the settings that its curves were trained with."""
+        config = self.run.config if self.run else self.config
+        return f"{self.name}  {SCHEMES.label(config.scheme)}"
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the run shown is of the settings shown."""
+        return self.run is not None and self.run.config == self.config
+
+
+def current(it: state.Duel, shared: Shared) -> list[Lane]:
+    """The lanes with their runs; settings that have a stored result show it at once."""
+    lanes = []
+    for i, config in enumerate(it.lanes):
+        run = shared.store.run(it.runs[i]) if it.runs[i] is not None else None
+        if run is not None and i in it.turned and run.config != config:
+            config = _taken(it, i, run)
+        if run is None or (run.config != config and not run.is_open):
+            known = shared.store.latest(config.key)
+            if known is not None and (known.is_done or known.is_open):
+                run = known
+                it.runs = (*it.runs[:i], known.id, *it.runs[i + 1 :])
+        lanes.append(Lane(i, config, run))
+    return lanes
+
+
+def _taken(it: state.Duel, i: int, run: Run) -> RunConfig:
+    """The run took its new learning rate: the lane's settings now say so."""
+    it.turned -= {i}
+    it.lanes = (*it.lanes[:i], run.config, *it.lanes[i + 1 :])
+    return run.config
+
+
+def show(lanes: list[Lane], shared: Shared) -> None:
+    """One card a lane."""
+    columns = st.columns(len(lanes)) if len(lanes) < 4 else [*st.columns(2), *st.columns(2)]
+    for lane, column in zip(lanes, columns, strict=True):
+        with column, st.container(border=True, key=f"card_{lane.index}"):
+            _card(lane, lanes[0], shared)
+
+
+def _card(lane: Lane, first: Lane, shared: Shared) -> None:
+    i, config = lane.index, lane.config
+    color = scheme_style(config.scheme).color
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.html(
+            f'<span class="lane-name" style="border-color:{color}">{lane.name} '
+            f"{SCHEMES.label(config.scheme)}</span>",
+            width="content",
+        )
+        verdict = chip(lane, shared)
+        st.badge(verdict.sentence, color=CHIP_COLOR.get(verdict.kind, "gray"))  # pyright: ignore
+    _choice("scheme", "Placement", i, config.scheme, SCHEMES.keys(), SCHEMES.label)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall"):
+        _pick("norm", "Norm", i, config.norm, NORMS)
+        _pick("init", "Init", i, config.init, INITS)
+        _pick("qk_norm", "QK-norm", i, config.qk_norm, QK_NORMS)
+        _own(lane)
+    if lane is not first and (found := differences(config, first.config)):
+        words = "; ".join(
+            f"{RunConfig.model_fields[name].title}: {a} → {b}" for name, (a, b) in found.items()
+        )
+        st.caption(f"Against A: {words}")
+    else:
+        st.caption("Same settings as A" if lane is not first else "The lane to compare with")
+
+
+def chip(lane: Lane, shared: Shared) -> Verdict:
+    """The verdict of a lane, or why it has none."""
+    if lane.run is None:
+        return Verdict("none", "not trained yet: press Train")
+    if not lane.is_current and not lane.run.is_open:
+        return Verdict("changed", "settings changed: press Train")
+    return shared.frames.verdict(lane.run)
+
+
+def _choice(field, label, i, value, options, format_func) -> None:  # noqa: ANN001
+    key = f"lane{i}_{field}"
+    st.session_state[key] = value
+    st.segmented_control(
+        label, options, key=key, format_func=format_func, required=True, on_change=_set,
+        args=(field, i), label_visibility="collapsed",
+    )  # fmt: skip
+
+
+def _pick(field, label, i, value, registry) -> None:  # noqa: ANN001
+    key = f"lane{i}_{field}"
+    st.session_state[key] = value
+    st.selectbox(
+        label, registry.keys(), key=key, format_func=lambda k: f"{label}: {registry.label(k)}",
+        on_change=_set, args=(field, i), label_visibility="collapsed", width=160,
+    )  # fmt: skip
+
+
+def _set(field: str, lane: int) -> None:
+    state.change(field, st.session_state[f"lane{lane}_{field}"], lane)
+
+
+def _own(lane: Lane) -> None:
+    """Any other setting, for this lane alone."""
+    with st.popover("More", help="Any setting, for this lane alone"):
+        i = lane.index
+        names = [name for name in FIELDS if name not in ("scheme", "norm", "init", "lr_edits")]
+        field = st.selectbox(
+            f"Setting of lane {lane.name} alone", names, index=names.index("warmup"),
+            key=f"lane{i}_own", format_func=lambda name: RunConfig.model_fields[name].title or name,
+        )  # fmt: skip
+        st.text_input(
+            f"Value (now {shown(field, getattr(lane.config, field))})", key=f"lane{i}_value",
+            on_change=_set_own, args=(i,), placeholder="as in a link: 100, 0.01, torch, off",
+        )  # fmt: skip
+
+
+def _set_own(lane: int) -> None:
+    value = st.session_state[f"lane{lane}_value"].strip()
+    if value:
+        state.change(st.session_state[f"lane{lane}_own"], value, lane)
+        st.session_state[f"lane{lane}_value"] = ""
+
+

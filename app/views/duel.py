@@ -1,0 +1,71 @@
+"""The duel: two to four transformers that differ in what the visitor chose, and in nothing else."""
+
+from __future__ import annotations
+
+import knobs
+import lanes as page_lanes
+import live
+import share
+import state
+import streamlit as st
+import transport
+from backend import shared
+
+from normviz.config import RunConfig
+from normviz.links import differences
+
+
+def page() -> None:
+    """The page, from top to bottom."""
+    back = shared()
+    it = state.duel()
+    lanes = page_lanes.current(it, back)
+    with st.container(horizontal=True, vertical_alignment="bottom", key="head"):
+        st.markdown("#### What does it do to a transformer where you put the norm?")
+        st.caption(_difference(lanes))
+    _about_the_link(it)
+    page_lanes.show(lanes, back)
+    transport.show(lanes, back)
+    with st.container(key="body"):
+        left, right = st.columns([1, 3], gap="medium")
+        with left, st.container(key="knobs"):
+            knobs.show(lanes, back)
+        with right, st.container(key="charts"):
+            live.show(lanes)
+            share.show(lanes, back)
+
+
+def _difference(lanes: list[page_lanes.Lane]) -> str:
+    """What the lanes share, said only as far as it is true."""
+    first = lanes[0].config
+    fields = {name for lane in lanes for name in differences(lane.config, first)}
+    if fields == {"scheme"}:
+        return "Same model, same data, same seed. Only the norm moved."
+    if not fields:
+        return "All lanes have the same settings: choose another placement in one of them."
+    titles = [RunConfig.model_fields[name].title or name for name in RunConfig.model_fields]
+    named = [t for t, n in zip(titles, RunConfig.model_fields, strict=True) if n in fields]
+    return f"Same in everything but: {', '.join(named)}."
+
+
+def _about_the_link(it: state.Duel) -> None:
+    """What is wrong with the link that was opened, and the nearest legal one as an offer."""
+    for notice in it.notices:
+        st.info(notice)
+    if it.link is None or not it.link.problems:
+        return
+    for i, problem in enumerate(it.link.problems):
+        st.error(f"This link can't be opened as it is: {problem.sentence}.")
+        if problem.mended:
+            st.button(
+                f"Open it with {problem.offer}", key=f"mend_{i}", on_click=_open,
+                args=(problem.mended,),
+            )  # fmt: skip
+    st.caption("Below is the duel that this page opens with.")
+
+
+def _open(query: str) -> None:
+    from urllib.parse import parse_qsl
+
+    st.query_params.from_dict(dict(parse_qsl(query, keep_blank_values=True)))
+    del st.session_state["duel"]

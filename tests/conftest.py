@@ -1,0 +1,41 @@
+"""What all tests share: one thread, a data folder of their own, and a tiny run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from normviz import RunConfig
+from normviz.home import VARIABLE
+from normviz.store import Store
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test ever touches the data folder of the person who runs it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(VARIABLE, str(tmp_path_factory.mktemp("home")))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Results depend on the number of threads, so every test begins and ends with one."""
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(1)
+
+
+@pytest.fixture
+def tiny() -> RunConfig:
+    """Two blocks of width 16 on eight tokens, 20 steps: about 0.1 s."""
+    return RunConfig(depth=2, width=16, heads=2, seq_len=8, batch=4, steps=20)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """An empty store."""
+    return Store(tmp_path)

@@ -1,0 +1,229 @@
+"""Charts: constant specs, data that decodes to the numbers given, nothing left out in silence."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from charts_kit import DEPTH, LOG, STEPS, broken, make, render, rows, without_data
+
+from normviz.catalog.probes import PROBES
+from normviz.charts import Buffer, Domain, bars, heatmap, loss, quantised_domain
+from normviz.charts.arrow import ipc
+from normviz.charts.heatmap_data import LOWEST, cells
+from normviz.charts.loss_axis import y_domain
+from normviz.frames import LaneFrame
+
+# Every chart
+
+
+def all_charts(lanes: list[LaneFrame], cursor: int, buffer: Buffer) -> list[dict[str, Any]]:
+    domain = quantised_domain(PROBES[lanes[0].probe], lanes, live=True)
+    return [
+        loss.chart(lanes, cursor),
+        bars.chart(lanes, cursor, domain),
+        heatmap.chart(lanes[0], cursor, domain, buffer),
+    ]
+
+
+def test_specs_stay_equal_while_a_run_goes_on() -> None:
+    buffer, specs = Buffer(), set()
+    for ran in range(1, STEPS):
+        lanes = [make("pre", ran), make("post", ran)]
+        specs.add(tuple(without_data(c) for c in all_charts(lanes, ran - 1, buffer)))
+    assert len(specs) == 1
+
+
+def test_specs_are_constant_canvas_and_without_aria() -> None:
+    for chart in all_charts([make(), broken()], 10, Buffer()):
+        assert chart["usermeta"]["embedOptions"]["renderer"] == "canvas"
+        assert chart["config"]["aria"] is False
+        named = set(re.findall(r'"data": \{"name": "(\w+)"\}', without_data(chart)))
+        assert named == set(chart["datasets"])
+
+
+def test_a_caller_cannot_corrupt_a_cached_spec() -> None:
+    before = without_data(loss.chart([make()], 3))
+    spoilt = loss.chart([make()], 3)
+    spoilt.clear()
+    assert without_data(loss.chart([make()], 3)) == before
+
+
+@pytest.mark.parametrize("probe", PROBES.keys())
+def test_every_probe_renders_empty_and_full(probe: str) -> None:
+    for ran in (0, 1, STEPS):
+        lanes = [make("pre", ran, probe), make("pre", ran, probe)]
+        for chart in all_charts(lanes, max(0, ran - 1), Buffer()):
+            assert "<svg" in render(chart)
+
+
+def test_deep_models_and_dark_pages_render() -> None:
+    lane = make(depth=100, values=np.full((STEPS, 101), 0.1))
+    domain = quantised_domain(PROBES[lane.probe], [lane])
+    assert "line" in without_data(bars.chart([lane], 3, domain))
+    for chart in (loss.chart([lane], 3, True), bars.chart([lane], 3, domain, True)):
+        assert "<svg" in render(chart)
+
+
+def test_arrow_keeps_numbers_and_avoids_64_bit_integers() -> None:
+    data = ipc({"i": np.array([1, 2]), "x": np.array([np.inf, 0.5]), "t": ["a", "b"]})
+    table = pa.ipc.open_stream(data).read_all()
+    assert table.schema.field("i").type == pa.int32()
+    assert table.to_pylist() == [{"i": 1, "x": np.inf, "t": "a"}, {"i": 2, "x": 0.5, "t": "b"}]
+
+
+# Loss
+
+
+def test_loss_data_is_what_was_measured_up_to_the_cursor() -> None:
+    lanes = [make("pre"), make("post", loss=np.linspace(4, 3, STEPS))]
+    data = loss.data(lanes, 30, y_domain(lanes))
+    for index, lane in enumerate(lanes):
+        past = [r for r in rows(data["past"]) if r["lane"] == index]
+        ahead = [r for r in rows(data["ahead"]) if r["lane"] == index]
+        assert [r["loss"] for r in past] == list(lane.loss[:31])
+        assert [r["loss"] for r in ahead] == list(lane.loss[30:])
+    assert rows(data["cursor"]) == [{"step": 30}]
+
+
+def test_long_runs_are_thinned_but_keep_extremes_and_bad_steps() -> None:
+    curve = np.full(5000, 2.0)
+    curve[1234], curve[2345], curve[3456] = 904.0, 0.9, np.nan
+    lane = make(steps=5000, loss=curve)
+    points = rows(loss.data([lane], 4999, y_domain([lane]))["past"])
+    kept = {r["step"]: r["loss"] for r in points}
+    assert len(points) < 1300
+    assert (kept[1234], kept[2345]) == (904.0, 0.9)
+    assert np.isnan(kept[3456])
+
+
+def test_divergence_and_losses_above_the_axis_are_marked() -> None:
+    spike = make("post")
+    spike.loss[3] = 904.0
+    lanes = [broken(), spike]
+    domain = y_domain(lanes)
+    data = loss.data(lanes, STEPS, domain)
+    assert domain[1] < 904  # one spike does not set the axis
+    assert [(r["step"], r["lane"]) for r in rows(data["above"])] == [(3, 1)]
+    assert [r["text"] for r in rows(data["peaks"])] == ["peak 904"]
+    (bad,) = rows(data["bad"])
+    assert (bad["step"], bad["text"]) == (20, "A diverged at step 20, layer 4")
+    assert "diverged at step 20, layer 4" in render(loss.chart(lanes, STEPS))
+
+
+def test_y_domain_only_widens_and_changes_rarely() -> None:
+    rng = np.random.default_rng(0)
+    curve = np.exp(np.linspace(np.log(4), np.log(1e-4), 300)) * rng.lognormal(0, 0.2, 300)
+    curve[40:80] = 5e3
+    domains = [y_domain([make(steps=300, loss=curve[:n])]) for n in range(301)]
+    for (low, high), (lower, higher) in zip(domains, domains[1:], strict=False):
+        assert lower <= low and higher >= high
+    assert len(set(domains)) <= 12
+    assert domains[-1][0] <= curve.min()
+
+
+def test_different_chances_each_have_a_rule() -> None:
+    lanes = [make(), make("post", chance=2.2, floor=None)]
+    texts = {r["text"] for r in rows(loss.data(lanes, 5, y_domain(lanes))["levels"])}
+    assert texts == {"chance 3.3", "chance 2.2", "floor 1"}
+
+
+# Bars
+
+
+def test_bars_show_the_last_record_at_or_before_the_cursor() -> None:
+    lane = make(probe_steps=np.arange(0, 60, 10), values=make().values[::10])
+    data = bars.data([lane], 39, LOG)
+    assert [r["value"] for r in rows(data["bars"])] == list(lane.values[3, 1:])
+    assert [r["layer"] for r in rows(data["bars"])] == list(range(1, DEPTH + 1))
+    assert rows(data["note"]) == [{"text": "step 30"}]
+
+
+def test_what_bars_cannot_hold_has_a_mark_of_its_own() -> None:
+    lane = make()
+    lane.values[5, 1:] = [0.0, np.nan, np.inf, 1e-9, 1e6, 0.1]
+    data = bars.data([lane], 5, LOG)
+
+    def layers(name: str) -> list[int]:
+        return [r["layer"] for r in rows(data[name])]
+
+    assert (layers("zeros"), layers("bad")) == ([1], [2, 3])
+    assert (layers("below"), layers("above")) == ([4], [5])
+    assert [r["value"] for r in rows(data["bars"])] == [LOG.lo, LOG.hi, 0.1]
+
+
+def test_cosines_are_drawn_as_one_minus() -> None:
+    lane = make(probe="token_cosine", values=np.full((STEPS, DEPTH + 1), 1 - 1e-6))
+    lane.values[9, 2] = 1.0 + 1e-16 * 4  # rounding: one minus it is not positive
+    data = bars.data([lane], 9, Domain(1e-8, 1.0))
+    assert rows(data["bars"])[0]["value"] == pytest.approx(1e-6)
+    assert [r["layer"] for r in rows(data["zeros"])] == [2]
+
+
+# Domains
+
+
+def test_domain_is_whole_decades_over_everything_and_shared() -> None:
+    record = PROBES["grad_block"]
+    assert quantised_domain(record, [make(ran=0)]) == Domain(*record.domain)
+    domain = quantised_domain(record, [make(), make("post", values=make().values * 1e-3)])
+    assert (domain.lo, domain.hi) == (1e-7, 1.0)
+    assert not (domain.below or domain.above or domain.zeros or domain.broken)
+    assert quantised_domain(record, [broken()]).broken
+    live = quantised_domain(record, [make()], live=True)
+    assert (live.lo, live.hi) == record.domain and quantised_domain(record, [make()]) != live
+
+
+@pytest.mark.parametrize("live", [False, True])
+@pytest.mark.parametrize("probe", PROBES.keys())
+def test_domain_only_grows(probe: str, live: bool) -> None:
+    rng = np.random.default_rng(2)
+    walk = 10.0 ** np.cumsum(rng.normal(0, 0.3, (STEPS, DEPTH + 1)), axis=0)
+    spans = []
+    for ran in range(1, STEPS + 1):
+        lane = make(ran=ran, probe=probe, probe_steps=np.arange(ran), values=walk[:ran])
+        domain = quantised_domain(PROBES[probe], [lane], live)
+        spans.append((domain.lo, domain.hi))
+    for (low, high), (lower, higher) in zip(spans, spans[1:], strict=False):
+        assert lower <= low and higher >= high
+
+
+def test_values_beyond_reach_are_clamped_and_the_legend_says_so() -> None:
+    lane = make()
+    lane.values[4, 1], lane.values[4, 2] = 1e30, 1e-30
+    domain = quantised_domain(PROBES[lane.probe], [lane])
+    assert domain.above and domain.below and domain.hi < 1e30
+    codes = cells(lane, domain, finished=True)
+    assert (codes[-1, 4], codes[-2, 4]) == (255, LOWEST)
+    svg = render(heatmap.chart(lane, 4, domain, Buffer()))
+    assert "≥1e4" in svg and "≤1e-10" in svg
+
+
+# Findings
+
+
+def test_findings_state_numbers() -> None:
+    lanes = [make("pre"), broken()]
+    assert loss.finding(lanes) == (
+        "Loss at step 59 in nats per token: A pre 1.5, chance 3.3. "
+        "A none diverged at step 20, layer 4."
+    )
+    assert "A pre at step 59: 0.158 in layer 1, 0.0005 in layer 6" in bars.finding(lanes)
+    assert heatmap.finding(lanes[1]).endswith("The lane diverged at step 20, layer 4.")
+    solved = make(loss=np.full(STEPS, 1e-4))
+    assert "go with success" in bars.finding([solved])
+
+
+def test_a_chance_not_measured_yet_draws_no_rule() -> None:
+    lane = make(chance=float("nan"), floor=None)
+    assert rows(loss.data([lane], 3, y_domain([lane]))["levels"]) == []
+    assert "chance" not in loss.finding([lane]) and "<svg" in render(loss.chart([lane], 3))
+
+
+def test_findings_of_a_run_that_has_not_begun() -> None:
+    empty = make(ran=0)
+    for text in (loss.finding([empty]), bars.finding([empty]), heatmap.finding(empty)):
+        assert "yet" in text

@@ -1,0 +1,205 @@
+"""Initial values: the table in normviz/nn/init.py holds, and lanes are paired bit for bit."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import combinations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from normviz import RunConfig
+from normviz.catalog import INITS, NORMS, SCHEMES, TASKS
+from normviz.catalog.scheme import Place, plain
+from normviz.data import make_task
+from normviz.nn.init import initialise
+from normviz.nn.transformer import build
+
+D, FFN, V, L = 64, 256, 32, 2
+BASE = RunConfig(depth=L, width=D, seq_len=64)
+PLAIN = [scheme.key for scheme in SCHEMES if scheme.weight_gain is plain]
+
+
+@cache
+def initial(config: RunConfig) -> dict[str, Tensor]:
+    model = build(config, make_task(config).vocabulary)
+    initialise(model, config)
+    return {name: p.detach() for name, p in model.named_parameters()}
+
+
+# The table
+
+
+def xavier(inputs: int, outputs: int) -> tuple[str, float]:
+    return "uniform", (6 / (inputs + outputs)) ** 0.5
+
+
+def gpt2(s: float) -> dict[str, tuple[str, float]]:
+    residual = ("normal", s / (2 * L) ** 0.5)
+    return {
+        "tokens.weight": ("normal", s),
+        "positions.weight": ("normal", s),
+        "head.weight": ("normal", s),
+        "qkv.weight": ("normal", s),
+        "out.weight": residual,
+        "up.weight": ("normal", s),
+        "down.weight": residual,
+    }
+
+
+EMBEDDINGS = {
+    "tokens.weight": ("normal", 1.0),
+    "positions.weight": ("normal", 0.5),
+    "head.weight": xavier(D, V),
+}
+TABLE: dict[str, dict[str, tuple[str, float]]] = {
+    "xavier": EMBEDDINGS
+    | {
+        "qkv.weight": xavier(D, D),
+        "out.weight": xavier(D, D),
+        "up.weight": xavier(D, FFN),
+        "down.weight": xavier(FFN, D),
+    },
+    "torch": EMBEDDINGS
+    | {
+        "qkv.weight": xavier(D, 3 * D),
+        "out.weight": ("uniform", D**-0.5),
+        "up.weight": ("uniform", D**-0.5),
+        "up.bias": ("uniform", D**-0.5),
+        "down.weight": ("uniform", FFN**-0.5),
+        "down.bias": ("uniform", FFN**-0.5),
+    },
+    "gpt2": gpt2(0.02),
+    "gpt2_width": gpt2(0.02 * (768 / D) ** 0.5),
+}
+
+
+def assert_drawn_from(x: Tensor, kind: str, size: float) -> None:
+    """By extremes and standard deviation, which tell the two kinds and a wrong size apart."""
+    spread = size / 3**0.5 if kind == "uniform" else size
+    noise = 4 / (2 * x.numel()) ** 0.5
+    assert float(x.std()) == pytest.approx(spread, rel=noise)
+    assert abs(float(x.mean())) < 4 * spread / x.numel() ** 0.5
+    if kind == "uniform":
+        assert 1 - 10 / x.numel() < float(x.abs().max()) / size <= 1
+    else:
+        assert float(x.abs().max()) > 2.5 * size
+
+
+@pytest.mark.parametrize("init", INITS.keys())
+def test_table(init: str) -> None:
+    for name, x in initial(BASE.replace(init=init)).items():
+        if "norm" in name:
+            assert (x == (1.0 if name.endswith("weight") else 0.0)).all()
+            continue
+        rule = TABLE[init].get(".".join(name.split(".")[-2:]))
+        if rule is None:
+            assert (x == 0).all(), name
+        else:
+            assert_drawn_from(x, *rule)
+
+
+@pytest.mark.parametrize("init", ["xavier"])
+def test_query_key_and_value_are_apart(init: str) -> None:
+    """Each of the three fills its own D x D bound; fused, the bound would be smaller."""
+    for part in initial(BASE.replace(init=init))["blocks.0.attention.branch.qkv.weight"].split(D):
+        assert_drawn_from(part, *xavier(D, D))
+
+
+def test_torch_init_is_that_of_a_real_encoder_layer() -> None:
+    torch.manual_seed(0)
+    layer = dict(nn.TransformerEncoderLayer(D, 4, FFN).named_parameters())
+    ours = initial(BASE.replace(init="torch"))
+    for theirs, name in {
+        "self_attn.in_proj_weight": "attention.branch.qkv.weight",
+        "self_attn.in_proj_bias": "attention.branch.qkv.bias",
+        "self_attn.out_proj.weight": "attention.branch.out.weight",
+        "self_attn.out_proj.bias": "attention.branch.out.bias",
+        "linear1.weight": "ffn.branch.up.weight",
+        "linear1.bias": "ffn.branch.up.bias",
+        "linear2.weight": "ffn.branch.down.weight",
+        "linear2.bias": "ffn.branch.down.bias",
+    }.items():
+        mine, real = ours[f"blocks.0.{name}"], layer[theirs].detach()
+        assert mine.shape == real.shape
+        noise = 10 / real.numel()
+        assert float(mine.abs().max()) == pytest.approx(float(real.abs().max()), rel=noise), name
+        assert float(mine.std()) == pytest.approx(float(real.std()), rel=0.15), name
+
+
+# Pairing
+
+
+def assert_paired(a: RunConfig, b: RunConfig) -> None:
+    ours, theirs = initial(a), initial(b)
+    shared = [n for n in ours if n in theirs and ours[n].shape == theirs[n].shape]
+    assert len(shared) >= 3 + 8 * min(a.depth, b.depth)
+    for name in shared:
+        assert torch.equal(ours[name], theirs[name]), name
+
+
+@pytest.mark.parametrize("init", INITS.keys())
+@pytest.mark.parametrize(("a", "b"), list(combinations(PLAIN, 2)))
+def test_schemes_share_their_initial_values(a: str, b: str, init: str) -> None:
+    assert_paired(BASE.replace(scheme=a, init=init), BASE.replace(scheme=b, init=init))
+
+
+@pytest.mark.parametrize(("a", "b"), list(combinations(NORMS.keys(), 2)))
+def test_norms_share_their_initial_values(a: str, b: str) -> None:
+    assert_paired(BASE.replace(scheme="peri", norm=a), BASE.replace(scheme="peri", norm=b))
+
+
+@pytest.mark.parametrize("init", ["xavier", "torch"])
+@pytest.mark.parametrize("change", [{"depth": 5}, {"qk_norm": "on"}, {"heads": 8}, {"lr": 1.0}])
+def test_other_changes_share_their_initial_values(change: dict, init: str) -> None:
+    base = BASE.replace(init=init)
+    assert_paired(base, base.replace(**change))
+
+
+@pytest.mark.parametrize("scheme", sorted(set(SCHEMES.keys()) - set(PLAIN)))
+def test_a_weight_gain_multiplies_the_same_draw(scheme: str) -> None:
+    ours, bare = initial(BASE.replace(scheme=scheme)), initial(BASE.replace(scheme="none"))
+    gain = SCHEMES[scheme].weight_gain
+    for b in range(L):
+        at, ff = gain(Place(b + 1, L, "attention")), gain(Place(b + 1, L, "ffn"))
+        prefix = f"blocks.{b}."
+        qkv = f"{prefix}attention.branch.qkv.weight"
+        assert torch.equal(ours[qkv][: 2 * D], bare[qkv][: 2 * D])
+        assert torch.equal(ours[qkv][2 * D :], bare[qkv][2 * D :] * at)
+        name = f"{prefix}attention.branch.out.weight"
+        assert torch.equal(ours[name], bare[name] * at)
+        for name in (f"{prefix}ffn.branch.up.weight", f"{prefix}ffn.branch.down.weight"):
+            assert torch.equal(ours[name], bare[name] * ff)
+    for name in EMBEDDINGS:
+        assert torch.equal(ours[name], bare[name])
+
+
+def test_every_parameter_and_seed_has_a_draw_of_its_own() -> None:
+    drawn = [x.flatten()[:8] for x in initial(BASE).values() if x.std() > 0]
+    drawn += [x.flatten()[:8] for x in initial(BASE.replace(init_seed=1)).values() if x.std() > 0]
+    normalised = {tuple((x / x.abs().max()).tolist()) for x in drawn}
+    assert len(normalised) == len(drawn)
+
+
+# Batches
+
+
+@pytest.mark.parametrize("task", TASKS.keys())
+def test_lanes_see_the_same_batches(task: str) -> None:
+    lane = BASE.replace(task=task)
+    other = lane.replace(scheme="post", depth=3, width=16, init_seed=7, lr=0.1, optimizer="sgd")
+    for step in (0, 1, 19):
+        for x, y in zip(make_task(lane).batch(step), make_task(other).batch(step), strict=True):
+            assert np.array_equal(x, y)
+
+
+@pytest.mark.parametrize("task", TASKS.keys())
+def test_batches_depend_on_step_and_data_seed_alone(task: str) -> None:
+    one, two = make_task(BASE.replace(task=task)), make_task(BASE.replace(task=task, data_seed=1))
+    late = one.batch(5)[0]
+    one.batch(0)
+    assert np.array_equal(one.batch(5)[0], late)  # not on what was asked before
+    assert not np.array_equal(one.batch(5)[0], one.batch(6)[0])
+    assert not np.array_equal(one.batch(5)[0], two.batch(5)[0])
