@@ -12,7 +12,7 @@ from lanes import Lane
 
 from normviz.catalog import TASKS
 from normviz.config import CHOICES, RunConfig
-from normviz.limits import MAX_LANES, RANGES, estimated_seconds, summary
+from normviz.limits import RANGES, estimated_seconds, summary
 
 LADDER = tuple(float(f"{m}e{e}") for e in range(-5, 1) for m in (1, 3))
 DEPTHS = (1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1000)
@@ -37,10 +37,6 @@ def show(lanes: list[Lane], shared: Shared) -> None:
     _choose("task", configs)
     st.caption(TASKS[configs[0].task].sentence)
     _number("init_seed", configs)
-    st.segmented_control(
-        "Lanes", range(1, MAX_LANES + 1), default=len(lanes), required=True, key=_fresh("lanes", len(lanes)),
-        on_change=_count, args=(len(lanes),),
-    )  # fmt: skip
     with st.expander("More settings"):
         for name in MORE_CHOICES:
             _choose(name, configs)
@@ -129,6 +125,3 @@ def _turn(key: str, shared: Shared) -> None:
         shared.store.control(run, "lr", rate)
         it.turned |= {i}
 
-
-def _count(now: int) -> None:
-    state.set_lane_count(st.session_state[_fresh("lanes", now)])

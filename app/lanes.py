@@ -125,7 +125,7 @@ def _pick(field, label, i, value, registry) -> None:  # noqa: ANN001
     st.session_state[key] = value
     st.selectbox(
         label, registry.keys(), key=key, format_func=lambda k: f"{label}: {registry.label(k)}",
-        on_change=_set, args=(field, i), label_visibility="collapsed", width=160,
+        on_change=_set, args=(field, i), label_visibility="collapsed", width=142,
     )  # fmt: skip
 
 

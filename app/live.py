@@ -109,6 +109,7 @@ def _cursor(it: state.Duel, last: int) -> None:
         )  # fmt: skip
         if last > 0:
             st.session_state["cursor"] = it.cursor
+            it.given.append(it.cursor)
             # A label that changed with the step would make it another widget at every tick.
             st.slider("Step", 0, last, key="cursor", on_change=_moved, width="stretch")
     record = PROBES[it.probe]
@@ -130,8 +131,11 @@ def _replay(last: int) -> None:
 
 
 def _moved() -> None:
-    it = state.duel()
-    it.cursor, it.following, it.replay = st.session_state["cursor"], False, None
+    """A visitor moved the slider. While it moves by itself, the browser also sends back positions
+    that it was given a tick or two ago; those are not a visitor's."""
+    it, position = state.duel(), st.session_state["cursor"]
+    if (it.replay is None and not it.following) or position not in it.given:
+        it.cursor, it.following, it.replay = position, False, None
 
 
 def _charts(it: state.Duel, lanes: list[Lane], frames: list[LaneFrame]) -> None:

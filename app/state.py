@@ -7,6 +7,7 @@ a value that is not allowed changes nothing and leaves a sentence in `complaint`
 from __future__ import annotations
 
 import time
+from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,6 +30,7 @@ class Duel:
     cursor     step that bars and rules show
     following  the cursor follows the training
     replay     when and from where the cursor started to move by itself, or None
+    given      the last positions that the slider was given by us
     turned     lanes whose running run was given another learning rate that it has not taken yet
     """
 
@@ -37,6 +39,7 @@ class Duel:
     cursor: int = 0
     following: bool = False
     replay: tuple[float, int] | None = None
+    given: deque[int] = field(default_factory=lambda: deque([0], maxlen=12))
     probe: str = "grad_block"
     complaint: str | None = None
     turned: frozenset[int] = frozenset()

@@ -7,6 +7,7 @@ import streamlit as st
 from backend import Shared
 from lanes import Lane
 
+from normviz.limits import MAX_LANES
 from normviz.links import encode
 
 
@@ -37,6 +38,16 @@ def show(lanes: list[Lane], shared: Shared) -> None:
             "Reset", key="reset", icon=":material/restart_alt:", on_click=back, args=(shared,),
             help="Stop, and back to the duel this page opens with",
         )  # fmt: skip
+        st.segmented_control(
+            "Lanes", range(1, MAX_LANES + 1), default=len(lanes), required=True,
+            key=f"lanes={len(lanes)}", on_change=count, args=(len(lanes),),
+            format_func=lambda n: f"{n} lane{'s' * (n > 1)}", label_visibility="collapsed",
+        )  # fmt: skip
+
+
+def count(now: int) -> None:
+    """Another number of lanes."""
+    state.set_lane_count(st.session_state[f"lanes={now}"])
 
 
 def train(shared: Shared, paused: bool = False) -> None:

@@ -104,7 +104,8 @@ class Frames:
             return Verdict("queued", f"waiting, place {self.store.position(run.id)} in the queue")
         if run.status == "failed":
             return Verdict("failed", f"failed after {n} steps: {run.message}")
-        return Verdict(run.status, f"{run.status} at step {n} of {run.config.steps}")
+        words = {"running": "training", "paused": "paused", "stopped": f"stopped after {n} steps"}
+        return Verdict(run.status, words[run.status])
 
     def tidy(self, runs: dict[str, Run]) -> pd.DataFrame:
         """Every number of some lanes as one long table.

@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import settings
 
 from normviz import RunConfig
 from normviz.home import VARIABLE
 from normviz.store import Store
+
+settings.register_profile("normviz", deadline=None, derandomize=True, database=None)
+settings.load_profile("normviz")
 
 
 @pytest.fixture(scope="session", autouse=True)

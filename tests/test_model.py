@@ -39,7 +39,7 @@ def batch(config: RunConfig) -> tuple[Tensor, Tensor]:
 
 def assert_close(ours: Tensor, theirs: Tensor, tolerance: float) -> None:
     """Equal up to a tolerance relative to the largest number of the tensor (or 1 if it is less)."""
-    scale = max(1.0, float(theirs.abs().max()))
+    scale = max(1.0, float(theirs.detach().abs().max()))
     torch.testing.assert_close(ours, theirs, rtol=0.0, atol=tolerance * scale)
 
 

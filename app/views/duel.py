@@ -9,6 +9,7 @@ import share
 import state
 import streamlit as st
 import transport
+import why
 from backend import shared
 
 from normviz.config import RunConfig
@@ -33,6 +34,7 @@ def page() -> None:
         with right, st.container(key="charts"):
             live.show(lanes)
             share.show(lanes, back)
+            why.show(lanes)
 
 
 def _difference(lanes: list[page_lanes.Lane]) -> str:

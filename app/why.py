@@ -1,0 +1,44 @@
+"""Why: each lane's sublayer as diagram, formula, gradient path and code, changing with the switch."""
+
+from __future__ import annotations
+
+import streamlit as st
+from lanes import Lane
+
+from normviz import explain
+from normviz.catalog import NORMS, SCHEMES
+from normviz.charts import scheme_style
+
+
+def show(lanes: list[Lane]) -> None:
+    """One column a lane."""
+    with st.expander("Why: where the norm sits, and what a gradient passes on its way down"):
+        for column, lane in zip(st.columns(len(lanes)), lanes, strict=True):
+            with column:
+                _lane(lane)
+
+
+def _lane(lane: Lane) -> None:
+    config = lane.config
+    scheme = SCHEMES[config.scheme]
+    norm = NORMS.label(config.norm)
+    st.markdown(f"**{lane.name} {scheme.label}**")
+    st.html(
+        explain.diagram(config.scheme, config.depth, norm, scheme_style(config.scheme).color)
+    )
+    st.latex(explain.formula(config.scheme, config.depth))
+    st.latex(explain.gradient_path(config.scheme, config.depth))
+    for line in explain.constants(config.scheme, config.depth):
+        st.latex(line)
+    st.code(explain.code(config.scheme, config.depth), language="python")
+    ends = [
+        words
+        for words, there in (
+            ("a norm on the embedding", scheme.embed_norm),
+            ("a norm before the output head", scheme.final_norm),
+        )
+        if there
+    ]
+    also = f"Also {' and '.join(ends)}. " if ends else ""
+    st.caption(f"{scheme.sentence} {also}{scheme.trouble}")
+    st.caption(f"J is a Jacobian, N the norm ({norm}), F attention or FFN. {scheme.source}.")

@@ -1,0 +1,10 @@
+"""A scheme's record, said in other ways: formula, gradient path, diagram, code. Torch-free.
+
+Everything here is derived from the record that the model is built from, so it can't drift from it.
+"""
+
+from .code import code
+from .diagram import diagram
+from .formula import constants, formula, gradient_path
+
+__all__ = ["code", "constants", "diagram", "formula", "gradient_path"]

@@ -1,0 +1,184 @@
+"""RunConfig: bad values get one sentence, and equal configs have one name that never moves."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+from normviz import ConfigError, RunConfig
+from normviz.config import CHOICES, allowed
+from normviz.limits import MAX_GIB, MAX_MINUTES, RANGES, estimated_gib, estimated_seconds, summary
+
+FIELDS = tuple(RunConfig.model_fields)
+CHEAP = {"depth": 1, "width": 64, "heads": 1, "ffn_ratio": 1, "seq_len": 2, "batch": 1, "steps": 1}
+
+
+def bad_numbers(name: str) -> list[Any]:
+    """Below, above, not a number, not finite, and everything that only looks like a number."""
+    span = RANGES[name]
+    bad: list[Any] = [span.low - 1, span.high + 1, math.nan, math.inf, -math.inf, "nan", "-inf"]
+    bad += [span.low] * span.above + [span.high] * span.below + [1.5] * span.whole
+    return [*bad, "three", [], {}, True, False] + ([] if name == "clip" else ["", None])
+
+
+BAD = [(name, value) for name in RANGES for value in bad_numbers(name)]
+BAD += [(name, value) for name in CHOICES for value in ("", "nonsense", 3, None, [], math.nan)]
+BAD += [(name, True) for name in CHOICES if name != "qk_norm"]
+BAD += [
+    ("lr_edits", value)
+    for value in (
+        "x", 3, None, ((0, 0.1),), ((1, 0.0),), ((1, 11.0),), ((1, math.nan),), ((1,),),
+        ((1, 0.1, 2),), ((1.5, 0.1),), ((1, True),), ((True, 0.1),),
+    )
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), BAD, ids=repr)
+def test_a_bad_value_gets_one_sentence(name: str, value: Any) -> None:
+    with pytest.raises(ConfigError) as caught:
+        RunConfig(**{name: value})
+    sentence = str(caught.value)
+    assert sentence.startswith(f"{name} is {value!r}, allowed is {allowed(name)}")
+    assert "\n" not in sentence
+    assert (caught.value.field, repr(caught.value.given)) == (name, repr(value))
+
+
+def test_every_field_is_tried() -> None:
+    assert {name for name, _ in BAD} == set(FIELDS)
+
+
+def test_long_values_are_quoted_short() -> None:
+    for value in ("x" * 10_000, 10**400, 10**5000):
+        with pytest.raises(ConfigError, match=r"^depth is .*\.\.\., allowed is") as caught:
+            RunConfig(depth=value)
+        assert len(str(caught.value)) < 200
+
+
+def test_a_near_miss_gets_a_hint() -> None:
+    with pytest.raises(ConfigError, match=r"Did you mean 'post'\?$"):
+        RunConfig(scheme="psot")
+
+
+def test_an_unknown_setting_names_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match=r"^unknown setting 'depht': known settings are scheme,"):
+        RunConfig(depht=3)
+
+
+@pytest.mark.parametrize("name", RANGES)
+def test_the_ends_of_a_range_are_legal(name: str) -> None:
+    span = RANGES[name]
+    ends = [span.low] * (not span.above) + [span.high] * (not span.below)
+    for end in ends:
+        changes = {**CHEAP, name: int(end) if span.whole else end}
+        assert getattr(RunConfig(**changes), name) == end
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "value"),
+    [
+        ({"depth": "24"}, "depth", 24),
+        ({"lr": "1e-3"}, "lr", 1e-3),
+        ({"clip": "off"}, "clip", None),
+        ({"clip": "0.5"}, "clip", 0.5),
+        ({"qk_norm": True}, "qk_norm", "on"),
+        ({"qk_norm": False}, "qk_norm", "off"),
+        ({"dropout": -0.0}, "dropout", 0.0),
+    ],
+    ids=str,
+)
+def test_words_of_links_and_terminals_are_read(given: dict, field: str, value: Any) -> None:
+    assert repr(getattr(RunConfig(**given), field)) == repr(value)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"heads": 5}, "width is 32 and heads is 5, but the heads must divide the width"),
+        ({"task": "copy", "seq_len": 7}, "seq_len is 7, but the copy task needs an even"),
+        ({"lr_edits": ((5, 0.1), (3, 0.2))}, "lr_edits must name each step once, in ascending"),
+        ({"lr_edits": ((5, 0.1), (5, 0.2))}, "lr_edits must name each step once, in ascending"),
+        ({"depth": 1000, "steps": 20_000}, "this run would take about .* minutes of one CPU core"),
+        ({"depth": 1000, "width": 1024, "steps": 0}, "this run would take about .* GiB of memory"),
+    ],
+    ids=str,
+)
+def test_values_that_do_not_go_together_get_a_sentence(given: dict, words: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{words}") as caught:
+        RunConfig(**given)
+    assert caught.value.field is None
+
+
+# The budget
+
+
+@pytest.mark.parametrize("name", ["depth", "width", "ffn_ratio", "seq_len", "batch", "steps"])
+def test_more_of_anything_is_estimated_to_cost_more(name: str) -> None:
+    base = RunConfig()
+    more = base.replace(**{name: 2 * getattr(base, name)})
+    assert estimated_seconds(more) > estimated_seconds(base)
+    assert estimated_gib(more) > estimated_gib(base) or name == "steps"
+
+
+def test_the_hero_and_a_thousand_blocks_are_affordable() -> None:
+    for config in (RunConfig(), RunConfig(depth=1000, steps=100)):
+        assert estimated_seconds(config) < 60 * MAX_MINUTES
+        assert estimated_gib(config) < MAX_GIB
+
+
+def test_the_limits_are_stated() -> None:
+    for word in ("depth 1 to 1000", "width 4 to 1024", "20,000 steps", "4 lanes", "30 minutes"):
+        assert word in summary()
+
+
+# Names
+
+
+def another(name: str) -> Any:
+    """A legal value of a field other than its default."""
+    default = getattr(RunConfig(), name)
+    if name in CHOICES:
+        return next(key for key in CHOICES[name].keys() if key != default)  # noqa: SIM118
+    if name == "lr_edits":
+        return ((3, 0.1),)
+    return (2 * default or 1) if RANGES[name].whole else 0.5
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_every_field_is_part_of_the_name(name: str) -> None:
+    other = RunConfig(**{name: another(name)})
+    assert other.key != RunConfig().key
+    assert other != RunConfig()
+
+
+def test_the_name_of_the_hero_is_pinned() -> None:
+    """Links, shipped runs and stored runs are found by it. If results changed, raise ENGINE."""
+    assert RunConfig().key == "e1-019c3e1c70f8affb"
+
+
+def test_equal_configs_have_one_name() -> None:
+    assert RunConfig(lr=0.003, depth="12", weight_decay=-0.0).key == RunConfig(depth=12.0).key
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_canonical_json_round_trip(name: str) -> None:
+    config = RunConfig(**{name: another(name)})
+    text = config.canonical()
+    assert RunConfig(**json.loads(text)) == config
+    assert list(json.loads(text)) == sorted(FIELDS)
+    assert " " not in text
+
+
+def test_frozen() -> None:
+    config = RunConfig()
+    with pytest.raises(ValueError, match="frozen"):
+        config.depth = 3  # type: ignore[misc]
+    assert hash(config) == hash(RunConfig())
+
+
+def test_replace_validates() -> None:
+    assert RunConfig().replace(depth=3).depth == 3
+    with pytest.raises(ConfigError, match="^depth is 0, allowed is a whole number from 1 to 1000$"):
+        RunConfig().replace(depth=0)

@@ -1,0 +1,223 @@
+"""Links: every duel survives the round trip, and whatever else is pasted gets a sentence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from normviz import ConfigError, RunConfig
+from normviz.config import CHOICES
+from normviz.limits import MAX_LANES, RANGES
+from normviz.links import FIELDS, Link, decode, differences, encode, settings, shown
+
+
+def numbers(name: str) -> st.SearchStrategy[Any]:
+    span = RANGES[name]
+    if span.whole:
+        return st.integers(int(span.low), min(int(span.high), 1000))
+    return st.floats(span.low, span.high, exclude_min=span.above, exclude_max=span.below)
+
+
+EDITS = st.dictionaries(st.integers(1, 10**6), numbers("lr"), max_size=4).map(
+    lambda edits: tuple(sorted(edits.items()))
+)
+ANY_FIELD = {
+    **{name: st.sampled_from(registry.keys()) for name, registry in CHOICES.items()},
+    **{name: numbers(name) for name in RANGES},
+    "clip": st.none() | numbers("clip"),
+    "lr_edits": EDITS,
+}
+
+
+@st.composite
+def configs(draw: st.DrawFn) -> RunConfig:
+    """Any legal config."""
+    values = draw(st.fixed_dictionaries({}, optional=ANY_FIELD))
+    try:
+        return RunConfig(**values)
+    except ConfigError:  # heads that do not divide, or too dear
+        assume(False)
+        raise
+
+
+def assert_sane(link: Link) -> None:
+    """Lanes or problems, never both or neither; every problem is one sentence."""
+    assert bool(link.lanes) != bool(link.problems)
+    for problem in link.problems:
+        assert len(problem.sentence) > 10
+        assert "\n" not in problem.sentence
+        assert "Error" not in problem.sentence
+        assert (problem.mended is None) == (problem.offer is None)
+
+
+@given(st.lists(configs(), min_size=1, max_size=MAX_LANES))
+def test_round_trip(lanes: list[RunConfig]) -> None:
+    link = decode(encode(lanes))
+    assert link == Link(lanes=tuple(lanes))
+
+
+@pytest.mark.parametrize("head", ["", "?", "http://localhost:8501/?", "https://a.b/c/d?"])
+def test_a_link_is_read_with_or_without_its_head(head: str) -> None:
+    lanes = (RunConfig(), RunConfig(scheme="post"))
+    assert decode(head + encode(lanes)).lanes == lanes
+
+
+def test_a_link_names_its_version_and_every_setting() -> None:
+    query = encode([RunConfig(), RunConfig(scheme="post")])
+    names = [pair.split("=")[0] for pair in query.split("&")]
+    assert names == ["v", "lanes", *FIELDS]
+    assert query.startswith("v=1&lanes=2&scheme=pre,post&norm=layernorm&")
+
+
+# Whatever is pasted
+
+WORDS = st.text(max_size=12) | st.sampled_from(["1", "5000", "-1", "nan", "1e999", "1,2", "", "off"])
+NAMES = st.sampled_from(["v", "lanes", *FIELDS]) | st.text(max_size=8)
+
+
+@given(st.text())
+@example("&".join(f"a{i}=1" for i in range(300)))
+@example("http://[?v=1")
+@example("depth=" + "9" * 5000)
+def test_no_text_raises(text: str) -> None:
+    assert_sane(decode(text))
+
+
+@given(st.dictionaries(NAMES, st.lists(WORDS, max_size=2)))
+@example({"lanes": []})
+@example({"depth": []})
+def test_no_parameters_raise(params: dict[str, list[str]]) -> None:
+    assert_sane(decode(params))
+
+
+@given(st.dictionaries(NAMES, WORDS))
+def test_no_query_raises(params: dict[str, str]) -> None:
+    assert_sane(decode("&".join(f"{name}={word}" for name, word in params.items())))
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        ("v=2&depth=3", "the link has version '2', allowed is 1: it may come from another release"),
+        ("lanes=5", "lanes is '5', allowed is a whole number from 1 to 4"),
+        ("lanes=0", "lanes is '0', allowed"),
+        ("lanes=two", "lanes is 'two', allowed"),
+        ("depth=1,2,3,4,5", "lanes is '5', allowed"),
+        ("lanes=3&depth=1,2", "depth has 2 values for 3 lanes, allowed is one value for all lanes"),
+        ("depth=3&depth=4", "the link gives depth 2 times, allowed is once"),
+        ("v=1&v=1", "the link gives v 2 times, allowed is once"),
+        ("depth=5000", "depth is '5000', allowed is a whole number from 1 to 1000"),
+        ("scheme=psot", "scheme is 'psot', allowed is one of pre, post, "),
+        ("lr=fast", "lr is 'fast', allowed is a number above 0, up to 10"),
+        ("heads=5", "width is 32 and heads is 5, but the heads must divide the width"),
+        ("lr_edits=9", "lr_edits is "),
+        ("lr_edits=5:0.1;3:0.1", "lr_edits must name each step once, in ascending order"),
+    ],
+)
+def test_a_bad_link_gets_a_sentence_and_no_lanes(query: str, sentence: str) -> None:
+    link = decode(query)
+    assert_sane(link)
+    assert link.problems[0].sentence.startswith(sentence)
+
+
+def test_every_problem_is_told_at_once() -> None:
+    link = decode("lanes=2&depth=0,5000&lr=99")
+    assert len(link.problems) == 2  # one a lane: validation names the first bad field of each
+    assert len({problem.sentence for problem in link.problems}) == 2
+
+
+# Offers
+
+
+@pytest.mark.parametrize("name", RANGES)
+@pytest.mark.parametrize("side", ["below", "above"])
+def test_an_offer_mends_the_link(name: str, side: str) -> None:
+    span = RANGES[name]
+    word = str(int(span.low) - 5 if side == "below" else int(span.high) + 5)
+    link = decode(f"steps=5&{name}={word}" if name != "steps" else f"steps={word}")
+    (problem,) = link.problems
+    open_end = span.above if side == "below" else span.below
+    if open_end:
+        assert problem.mended is None  # no nearest legal value
+        return
+    assert problem.mended is not None
+    assert problem.offer is not None
+    again = decode(problem.mended)
+    assert again.lanes, again.problems
+    assert getattr(again.lanes[0], name) == (span.low if side == "below" else span.high)
+    assert problem.offer.startswith(f"{name} = ")
+
+
+@given(st.lists(st.sampled_from(["3", "0", "5000", "nan", "1.5"]), min_size=1, max_size=MAX_LANES))
+def test_an_offer_leads_to_fewer_problems(depths: list[str]) -> None:
+    query = f"steps=1&lanes={len(depths)}&depth={','.join(depths)}"
+    problems = decode(query).problems
+    for problem in problems:
+        if problem.mended is not None:
+            mended = decode(problem.mended).problems
+            assert len(mended) < len(problems) or depths.count("0") + depths.count("5000") > 1
+
+
+def test_nothing_is_offered_for_a_word() -> None:
+    assert [p.mended for p in decode("depth=deep").problems] == [None]
+
+
+# Notices
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_a_missing_setting_is_noticed(name: str) -> None:
+    query = "&".join(
+        pair for pair in encode([RunConfig()]).split("&") if not pair.startswith(f"{name}=")
+    )
+    link = decode(query)
+    assert link.lanes == (RunConfig(),)
+    assert link.missing == (name,)
+    assert len(link.notices) == 1
+    assert f"does not name {name}:" in link.notices[0]
+
+
+def test_an_unknown_setting_is_noticed() -> None:
+    link = decode(encode([RunConfig()]) + "&colour=red")
+    assert link.lanes == (RunConfig(),)
+    assert link.notices == (
+        "The link also names 'colour', which is not a setting here: not used.",
+    )
+
+
+def test_parameters_of_the_page_are_no_strangers() -> None:
+    assert decode(encode([RunConfig()]) + "&probe=grad_w2&embed=true").notices == ()
+
+
+# Words
+
+
+def test_settings_of_a_command_line() -> None:
+    assert settings(["depth=24", "lr_edits=3:0.1;9:0.2"]) == {
+        "depth": "24",
+        "lr_edits": (("3", "0.1"), ("9", "0.2")),
+    }
+
+
+@pytest.mark.parametrize("words", [["depth"], ["depth=1", "depth=2"]], ids=str)
+def test_bad_settings_of_a_command_line_get_a_sentence(words: list[str]) -> None:
+    with pytest.raises(ConfigError, match="write key=value|is given twice"):
+        settings(words)
+
+
+def test_differences_are_told_as_people_read_them() -> None:
+    there, here = RunConfig(), RunConfig(scheme="post", lr=0.01, clip=1.0, lr_edits=((5, 0.1),))
+    assert differences(here, there) == {
+        "scheme": ("Pre-LN", "Post-LN"),
+        "lr": ("0.003", "0.01"),
+        "clip": ("off", "1"),
+        "lr_edits": ("none", "0.1 from step 5"),
+    }
+
+
+@given(configs())
+def test_every_value_can_be_shown(config: RunConfig) -> None:
+    assert all(shown(name, getattr(config, name)) for name in FIELDS)
