@@ -48,9 +48,10 @@ def show(lanes: list[Lane], shared: Shared) -> None:
         st.error(it.complaint.capitalize())
 
 
-def _fresh(name: str, value: object) -> str:
-    """A widget key that changes with the value, so that the widget always shows the truth."""
-    return f"{name}={value}"
+def _key(name: str, value: object) -> str:
+    """A knob's widget key; the widget shows the truth, also after a value that was not allowed."""
+    st.session_state[f"knob_{name}"] = value
+    return f"knob_{name}"
 
 
 def _title(name: str, configs: Sequence[RunConfig], title: str = "") -> str:
@@ -68,9 +69,9 @@ def _help(name: str) -> str | None:
 
 def _slide(name: str, title: str, configs: Sequence[RunConfig], stops: Sequence[int]) -> None:
     value = getattr(configs[0], name)
-    key = _fresh(name, value)
+    key = _key(name, value)
     st.select_slider(
-        _title(name, configs, title), sorted({*stops, value}), value, key=key, help=_help(name),
+        _title(name, configs, title), sorted({*stops, value}), key=key, help=_help(name),
         on_change=_take, args=(name, key),
     )  # fmt: skip
 
@@ -79,20 +80,20 @@ def _rate(configs: Sequence[RunConfig], shared: Shared, running: bool) -> None:
     """The learning rate: on a 1-3-10 ladder, and the one setting that a running model takes."""
     first = configs[0]
     value = first.lr_edits[-1][1] if first.lr_edits else first.lr
-    key = _fresh("lr", value)
+    key = _key("lr", value)
     title = "Learning rate" + (" (acts at once)" if running else "")
     st.select_slider(
-        _title("lr", configs, title), sorted({*LADDER, value}), value, key=key, help=_help("lr"),
+        _title("lr", configs, title), sorted({*LADDER, value}), key=key, help=_help("lr"),
         format_func=lambda lr: f"{lr:g}", on_change=_turn, args=(key, shared),
     )  # fmt: skip
 
 
 def _choose(name: str, configs: Sequence[RunConfig]) -> None:
     value = getattr(configs[0], name)
-    key = _fresh(name, value)
+    key = _key(name, value)
     registry = CHOICES[name]
     st.selectbox(
-        _title(name, configs), registry.keys(), registry.keys().index(value), key=key,
+        _title(name, configs), registry.keys(), key=key,
         format_func=registry.label, help=registry[value].sentence, on_change=_take, args=(name, key),
     )  # fmt: skip
 
@@ -100,10 +101,10 @@ def _choose(name: str, configs: Sequence[RunConfig]) -> None:
 def _number(name: str, configs: Sequence[RunConfig]) -> None:
     """A number as text: what is typed is checked as a whole and never changed by the widget."""
     value = getattr(configs[0], name)
-    key = _fresh(name, value)
     shown = "off" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    key = _key(name, shown)
     st.text_input(
-        _title(name, configs), shown, key=key, help=_help(name), on_change=_take, args=(name, key)
+        _title(name, configs), key=key, help=_help(name), on_change=_take, args=(name, key)
     )
 
 

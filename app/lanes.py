@@ -89,9 +89,9 @@ def _card(lane: Lane, first: Lane, shared: Shared) -> None:
         st.badge(verdict.sentence, color=CHIP_COLOR.get(verdict.kind, "gray"))  # pyright: ignore
     _choice("scheme", "Placement", i, config.scheme, SCHEMES.keys(), SCHEMES.label)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall"):
-        _pick("norm", "Norm", i, config.norm, NORMS)
-        _pick("init", "Init", i, config.init, INITS)
-        _pick("qk_norm", "QK-norm", i, config.qk_norm, QK_NORMS)
+        _pick("norm", "Norm", "{}", i, config.norm, NORMS)
+        _pick("init", "Initialisation", "{} init", i, config.init, INITS)
+        _pick("qk_norm", "QK-norm", "QK-norm: {}", i, config.qk_norm, QK_NORMS)
         _own(lane)
     if lane is not first and (found := differences(config, first.config)):
         words = "; ".join(
@@ -120,11 +120,11 @@ def _choice(field, label, i, value, options, format_func) -> None:  # noqa: ANN0
     )  # fmt: skip
 
 
-def _pick(field, label, i, value, registry) -> None:  # noqa: ANN001
+def _pick(field, label, words, i, value, registry) -> None:  # noqa: ANN001
     key = f"lane{i}_{field}"
     st.session_state[key] = value
     st.selectbox(
-        label, registry.keys(), key=key, format_func=lambda k: f"{label}: {registry.label(k)}",
+        label, registry.keys(), key=key, format_func=lambda k: words.format(registry.label(k)),
         on_change=_set, args=(field, i), label_visibility="collapsed", width=142,
     )  # fmt: skip
 

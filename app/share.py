@@ -15,7 +15,7 @@ COPY = st.components.v2.component(
     "copy_link",
     html='<button type="button">Copy link</button><span role="status"></span>',
     css="""
-      button { font: inherit; color: var(--st-text-color); background: var(--st-background-color);
+      button { font: inherit; font-size: .875rem; color: var(--st-text-color); background: var(--st-background-color);
         border: 1px solid var(--st-border-color); border-radius: .5rem; padding: .35rem .75rem;
         cursor: pointer; min-height: 2.5rem; }
       button:hover { border-color: var(--st-primary-color); color: var(--st-primary-color); }

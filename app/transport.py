@@ -38,16 +38,16 @@ def show(lanes: list[Lane], shared: Shared) -> None:
             "Reset", key="reset", icon=":material/restart_alt:", on_click=back, args=(shared,),
             help="Stop, and back to the duel this page opens with",
         )  # fmt: skip
+        st.session_state["n_lanes"] = len(lanes)
         st.segmented_control(
-            "Lanes", range(1, MAX_LANES + 1), default=len(lanes), required=True,
-            key=f"lanes={len(lanes)}", on_change=count, args=(len(lanes),),
+            "Lanes", range(1, MAX_LANES + 1), required=True, key="n_lanes", on_change=count,
             format_func=lambda n: f"{n} lane{'s' * (n > 1)}", label_visibility="collapsed",
         )  # fmt: skip
 
 
-def count(now: int) -> None:
+def count() -> None:
     """Another number of lanes."""
-    state.set_lane_count(st.session_state[f"lanes={now}"])
+    state.set_lane_count(st.session_state["n_lanes"])
 
 
 def train(shared: Shared, paused: bool = False) -> None:

@@ -23,9 +23,8 @@ def _lane(lane: Lane) -> None:
     scheme = SCHEMES[config.scheme]
     norm = NORMS.label(config.norm)
     st.markdown(f"**{lane.name} {scheme.label}**")
-    st.html(
-        explain.diagram(config.scheme, config.depth, norm, scheme_style(config.scheme).color)
-    )
+    color = scheme_style(config.scheme).color
+    st.image(explain.diagram(config.scheme, config.depth, norm, color), width=220)
     st.latex(explain.formula(config.scheme, config.depth))
     st.latex(explain.gradient_path(config.scheme, config.depth))
     for line in explain.constants(config.scheme, config.depth):

@@ -74,10 +74,12 @@ MAX_GIB = 4.0
 
 MAX_LANES = 4
 
-# Measured with `normviz run` on one thread of the CPUs this was developed on (2026-11): a block of
-# the hero costs about a millisecond a step in calls alone; large matrices run at tens of GFLOP/s.
-SECONDS_PER_BLOCK_STEP = 1.2e-3
-FLOPS_PER_SECOND = 2e10
+# Fitted to `normviz run` on one thread of the CPUs this was developed on (2026-11), widths 32 to
+# 512, sequences of 32 and 128, batches of 8 and 64: a block costs calls, arithmetic, and passes over
+# its attention matrices.
+SECONDS_PER_BLOCK_STEP = 0.75e-3
+FLOPS_PER_SECOND = 6.5e10
+SECONDS_PER_SCORE = 1.1e-8
 
 
 def parameters_per_block(config: RunConfig) -> int:
@@ -88,10 +90,9 @@ def parameters_per_block(config: RunConfig) -> int:
 def estimated_seconds(config: RunConfig) -> float:
     """Rough seconds on one CPU thread: calls plus arithmetic, forward and backward."""
     tokens = config.batch * config.seq_len
-    dense = 6 * parameters_per_block(config) * tokens
-    attention = 12 * tokens * config.seq_len * config.width
-    a_block = SECONDS_PER_BLOCK_STEP + (dense + attention) / FLOPS_PER_SECOND
-    return (config.steps + 1) * config.depth * a_block
+    arithmetic = 6 * parameters_per_block(config) * tokens / FLOPS_PER_SECOND
+    passes = tokens * config.seq_len * config.heads * SECONDS_PER_SCORE
+    return (config.steps + 1) * config.depth * (SECONDS_PER_BLOCK_STEP + arithmetic + passes)
 
 
 def estimated_gib(config: RunConfig) -> float:

@@ -78,9 +78,7 @@ def judge(losses: Floats, steps: int, chance: float, floor: float | None) -> Ver
     if floor is None:
         return Verdict("learned", f"learned: loss {final:.2f}, chance {chance:.2f}")
     share = (chance - final) / (chance - floor)
-    return Verdict(
-        "learned", f"learned: loss {final:.2f}, {share:.0%} of the way from chance to the floor"
-    )
+    return Verdict("learned", f"learned: loss {final:.2f}, {share:.0%} of the way to the floor")
 
 
 def _stuck(mean: Floats, final: float, chance: float) -> Verdict:

@@ -40,10 +40,11 @@ BAD += [
 def test_a_bad_value_gets_one_sentence(name: str, value: Any) -> None:
     with pytest.raises(ConfigError) as caught:
         RunConfig(**{name: value})
-    sentence = str(caught.value)
-    assert sentence.startswith(f"{name} is {value!r}, allowed is {allowed(name)}")
+    sentence, given = str(caught.value), caught.value.given
+    assert sentence.startswith(f"{name} is {given!r}, allowed is {allowed(name)}")
     assert "\n" not in sentence
-    assert (caught.value.field, repr(caught.value.given)) == (name, repr(value))
+    assert caught.value.field == name
+    assert repr(given) in repr(value)  # the value itself, or the part of a list that is bad
 
 
 def test_every_field_is_tried() -> None:
@@ -180,5 +181,7 @@ def test_frozen() -> None:
 
 def test_replace_validates() -> None:
     assert RunConfig().replace(depth=3).depth == 3
-    with pytest.raises(ConfigError, match="^depth is 0, allowed is a whole number from 1 to 1000$"):
+    with pytest.raises(
+        ConfigError, match=r"^depth is 0, allowed is a whole number from 1 to 1000$"
+    ):
         RunConfig().replace(depth=0)

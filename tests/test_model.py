@@ -171,7 +171,7 @@ def test_causal(tiny: RunConfig, scheme: str) -> None:
 
 
 def test_qk_norm_makes_every_head_unit_rms(tiny: RunConfig) -> None:
-    """With q, k of RMS 1 over a head of h channels, |q.k| / sqrt(h) <= sqrt(h); and q.q reaches it."""
+    """With q = k of RMS 1 over the h channels of a head, q.k / sqrt(h) is sqrt(h)."""
     config = tiny.replace(qk_norm="on")
     model, seen = shaken(config), []
 

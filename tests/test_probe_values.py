@@ -103,7 +103,8 @@ def update_ratio(scene: Scene) -> list[float]:
     else:
         torch.optim.AdamW(after.values(), c.lr, weight_decay=c.weight_decay).step()
     step = {name: after[name].detach() - p for name, p in scene.params.items()}
-    return scene.each_block(lambda b: size(scene.block(b, step)) / size(scene.block(b, scene.params)))
+    params = scene.params
+    return scene.each_block(lambda b: size(scene.block(b, step)) / size(scene.block(b, params)))
 
 
 def token_cosine(scene: Scene) -> list[float]:
@@ -177,8 +178,8 @@ def test_equals_its_twin(scheme: str, key: str) -> None:
 @pytest.mark.parametrize("key", PROBES.keys())
 @pytest.mark.parametrize(
     "change",
-    [{"norm": norm} for norm in NORMS.keys()]
-    + [{"task": task} for task in TASKS.keys()]
+    [{"norm": norm.key} for norm in NORMS]
+    + [{"task": task.key} for task in TASKS]
     + [{"qk_norm": "on"}, {"activation": "gelu"}, {"heads": 4}],
     ids=str,
 )
@@ -188,7 +189,7 @@ def test_equals_its_twin_in_other_settings(change: dict[str, str], key: str) -> 
 
 @ALL_SCHEMES
 def test_update_of_adamw_equals_its_twin(scheme: str) -> None:
-    """Wider: a key bias has no gradient but rounding errors, and AdamW makes full steps of those."""
+    """Wider: the gradient of a key bias is rounding error, and AdamW makes full steps of it."""
     assert_equals_twin(SMALL.replace(scheme=scheme, lr=0.1), "update_ratio", 5e-3)
 
 

@@ -42,6 +42,14 @@ def test_inert(scheme: str, extras: str) -> None:
     assert all(map(torch.equal, watched[1], unwatched[1]))
 
 
+def test_probes_draw_no_random_numbers() -> None:
+    events = training.train(SMALL.replace(steps=3))
+    next(events)
+    state = torch.get_rng_state()
+    list(events)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
 def test_recording_some_steps_gives_the_same_numbers_there() -> None:
     config = SMALL.replace(steps=6)
     every, some = steps_of(config, range(6)), steps_of(config, (1, 4))

@@ -138,11 +138,14 @@ def test_a_live_change_is_the_config_that_it_names(
     knobs, live = Knobs(), []
     for event in train(config, knobs):
         live.append(event)
+        if isinstance(event, Edited):
+            continue
         for i, after in enumerate(turned_after):
-            if len([e for e in live if isinstance(e, Step)]) == after and not isinstance(event, Edited):
+            if len(losses(live)) == after:
                 knobs.lr = 0.01 * (i + 2)
     edited = [event.config for event in live if isinstance(event, Edited)][-1]
-    assert edited != config
+    at, peak = (edited.lr_edits or ((0, edited.lr),))[-1]
+    assert (at, peak) == (turned_after[-1], 0.01 * (len(turned_after) + 1))  # the very next step
     again = list(train(edited))
     assert losses(again) == losses(live)
     assert [e.lr for e in again if isinstance(e, Step)] == [

@@ -15,15 +15,16 @@ from backend import shared
 from normviz.config import RunConfig
 from normviz.links import differences
 
+QUESTION = "What does it do to a transformer where you put the norm?"
+
 
 def page() -> None:
     """The page, from top to bottom."""
     back = shared()
     it = state.duel()
     lanes = page_lanes.current(it, back)
-    with st.container(horizontal=True, vertical_alignment="bottom", key="head"):
-        st.markdown("#### What does it do to a transformer where you put the norm?")
-        st.caption(_difference(lanes))
+    with st.container(key="head"):
+        st.markdown(f"# {QUESTION} :small[:gray[{_difference(lanes)}]]")
     _about_the_link(it)
     page_lanes.show(lanes, back)
     transport.show(lanes, back)

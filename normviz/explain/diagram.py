@@ -9,20 +9,20 @@ from ..catalog.scheme import Place
 
 WIDTH, ROW, TOP = 220, 34, 26
 STREAM, BRANCH = 60, 150
+INK = "#868e96"  # an image does not see the page's theme: a mid tone reads on light and dark
 
 
 def _box(x: int, y: int, words: str, color: str, norm: bool) -> str:
-    """A labelled box centred on (x, y); norms are filled."""
-    fill = f'fill="{color}" fill-opacity="{0.85 if norm else 0.08}" stroke="{color}"'
-    ink = "#fff" if norm else "currentColor"
+    """A labelled box centred on (x, y); norms have the lane's colour."""
+    fill = color if norm else INK
     return (
-        f'<rect x="{x - 42}" y="{y - 12}" width="84" height="24" rx="5" {fill}/>'
-        f'<text x="{x}" y="{y + 4}" text-anchor="middle" fill="{ink}">{escape(words)}</text>'
+        f'<rect x="{x - 42}" y="{y - 12}" width="84" height="24" rx="5" fill="{fill}"/>'
+        f'<text x="{x}" y="{y + 4}" text-anchor="middle" fill="#fff">{escape(words)}</text>'
     )
 
 
 def _line(points: str) -> str:
-    return f'<polyline points="{points}" fill="none" stroke="currentColor" stroke-width="1.5"/>'
+    return f'<polyline points="{points}" fill="none" stroke="{INK}" stroke-width="1.5"/>'
 
 
 def diagram(key: str, depth: int, norm: str, color: str) -> str:
@@ -42,8 +42,8 @@ def diagram(key: str, depth: int, norm: str, color: str) -> str:
         label = norm if is_norm else words
         parts.append(_box(BRANCH, bottom - ROW * (i + 1), label, color, is_norm))
     parts.append(
-        f'<circle cx="{STREAM}" cy="{join}" r="11" fill="none" stroke="currentColor"/>'
-        f'<text x="{STREAM}" y="{join + 5}" text-anchor="middle" fill="currentColor">+</text>'
+        f'<circle cx="{STREAM}" cy="{join}" r="11" fill="none" stroke="{INK}"/>'
+        f'<text x="{STREAM}" y="{join + 5}" text-anchor="middle" fill="{INK}">+</text>'
     )
     if s.norm_skip:
         parts.append(_box(STREAM, (fork + join) // 2, norm, color, True))
@@ -55,13 +55,13 @@ def diagram(key: str, depth: int, norm: str, color: str) -> str:
         parts.append(_box(STREAM, join - ROW, norm, color, True))
     names = f"One sublayer of {scheme.label}"
     return (
-        f'<svg viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img" '
-        f'aria-label="{escape(names)}" font-size="11" font-family="inherit">{"".join(parts)}'
-        f'<text x="{STREAM - 12}" y="16" text-anchor="end" fill="currentColor">x⁺</text>'
-        f'<text x="{STREAM - 12}" y="{bottom + 4}" text-anchor="end" fill="currentColor">x</text>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img" '
+        f'aria-label="{escape(names)}" font-size="11" font-family="sans-serif">{"".join(parts)}'
+        f'<text x="{STREAM - 12}" y="16" text-anchor="end" fill="{INK}">x⁺</text>'
+        f'<text x="{STREAM - 12}" y="{bottom + 4}" text-anchor="end" fill="{INK}">x</text>'
         "</svg>"
     )
 
 
 def _gain(x: int, y: int, value: float) -> str:
-    return f'<text x="{x}" y="{y}" fill="currentColor">× {value:.3g}</text>'
+    return f'<text x="{x}" y="{y}" fill="{INK}">× {value:.3g}</text>'

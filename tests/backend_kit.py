@@ -1,0 +1,85 @@
+"""A real back end for tests: waiting on state, and looking at its processes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from normviz import RunConfig, train
+from normviz.events import Step
+from normviz.store import Run, Steps, Store
+
+SECONDS = 60.0
+"""How long a test waits for what must happen; generous, since the machine may be busy."""
+
+SHORT = RunConfig(depth=2, width=16, heads=2, seq_len=8, batch=4, steps=20)
+LONG = SHORT.replace(steps=20_000)
+
+
+def wait_for(done: Callable[[], object], what: str, seconds: float = SECONDS) -> float:
+    """Poll until `done`; returns how many seconds it took."""
+    began = time.monotonic()
+    while not done():
+        if time.monotonic() - began > seconds:
+            raise TimeoutError(f"waited {seconds:g} s in vain for {what}")
+        time.sleep(0.005)
+    return time.monotonic() - began
+
+
+def losses(config: RunConfig) -> list[float]:
+    """What the run gives in this process."""
+    return [event.loss for event in train(config) if isinstance(event, Step)]
+
+
+def members(session: int) -> set[int]:
+    """Processes of a session that still run: a supervisor and all that it started."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, _, its_session = path.read_text().rpartition(")")[2].split()[:4]
+        except OSError:  # ended meanwhile
+            continue
+        if int(its_session) == session and state != "Z":
+            found.add(int(path.parent.name))
+    return found
+
+
+class Lane:
+    """A run in a store, as a test looks at it."""
+
+    def __init__(self, store: Store, config: RunConfig, paused: bool = False) -> None:
+        self.store, self.id = store, store.enqueue(config, paused)
+
+    @property
+    def run(self) -> Run:
+        run = self.store.run(self.id)
+        assert run is not None
+        return run
+
+    @property
+    def status(self) -> str:
+        return self.run.status
+
+    @property
+    def steps(self) -> Steps:
+        return self.store.steps(self.run)
+
+    @property
+    def n(self) -> int:
+        return len(self.steps.step)
+
+    @property
+    def pid(self) -> int:
+        query = "SELECT pid FROM runs WHERE id = ?"
+        return self.store.db.connection.execute(query, (self.id,)).fetchone()["pid"]
+
+    def reach(self, status: str) -> float:
+        return wait_for(lambda: self.status == status, f"{status}, not {self.status}")
+
+    def reach_step(self, n: int) -> float:
+        return wait_for(lambda: self.n >= n, f"step {n} of a run that is {self.status}")
+
+    def stop(self) -> float:
+        self.store.control(self.id, "stop")
+        return self.reach("stopped")

@@ -1,0 +1,88 @@
+"""A real server and a real browser for tests: Debian's Chromium, driven by Playwright."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
+FLAGS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run "
+    "--disable-background-networking --disable-component-update --disable-sync"
+).split()
+PATIENCE_MS = 60_000
+"""Nothing here is a measurement: the machine may be busy."""
+
+
+@contextmanager
+def server(home: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """`normviz app` on a free port; yields its address and its process."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "normviz", "app", "--no-browser", "--host", "127.0.0.1"]
+    process = subprocess.Popen(
+        [*command, "--port", str(port), "--data", str(home)],
+        stdout=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    address = f"http://127.0.0.1:{port}"
+    try:
+        wait_for(lambda: _answers(f"{address}/_stcore/health"))
+        yield address, process
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGINT)
+            process.wait(20)
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=2) as answer:
+            return answer.status == 200
+    except OSError:
+        return False
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A headless browser. Fails, and does not skip, where Chromium is missing."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+def wait_for(done: Callable[[], object], seconds: float = PATIENCE_MS / 1000) -> None:
+    """Poll until `done` says yes. Raises TimeoutError."""
+    until = time.monotonic() + seconds
+    while not done():
+        if time.monotonic() > until:
+            raise TimeoutError("waited in vain")
+        time.sleep(0.05)
+
+
+def opened(page: Page, address: str, charts: int = 3) -> Page:
+    """The page at an address, once that many charts stand (0: nobody has run this link)."""
+    page.set_default_timeout(PATIENCE_MS)
+    page.goto(address)
+    page.wait_for_selector(".st-key-copy_link button")
+    page.wait_for_function(
+        f"document.querySelectorAll('.st-key-live canvas').length >= {charts}"
+    )
+    return page
+
+
+def chip(page: Page, lane: int) -> str:
+    """The verdict of a lane as the page shows it."""
+    return page.locator(f".st-key-card_{lane} .stMarkdownBadge").first.inner_text()

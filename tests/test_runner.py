@@ -1,0 +1,245 @@
+"""Runs in processes of their own: steering them, and that they are what `train` gives here."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+import torch
+from backend_kit import LONG, SHORT, Lane, losses, members, wait_for
+
+from normviz import RunConfig
+from normviz.runner.client import Backend
+from normviz.store import Store
+
+
+@pytest.fixture(scope="module")
+def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
+    """A supervisor with a warm worker, for all tests of this file."""
+    backend = Backend(Store(tmp_path_factory.mktemp("runner")))
+    backend.ensure()
+    wait_for(lambda: backend.store.supervisor()[1], "a warm worker")
+    assert backend.process is not None
+    session = backend.process.pid
+    yield backend
+    backend.close()
+    wait_for(lambda: not members(session), "the end of every process")
+
+
+@pytest.fixture
+def store(backend: Backend) -> Iterator[Store]:
+    """The supervisor's store, idle and warm; runs that a test leaves behind are stopped."""
+    store = backend.store
+    wait_for(lambda: store.supervisor()[1], "a warm worker")
+    yield store
+    open_runs = "SELECT id FROM runs WHERE status IN ('queued', 'running', 'paused')"
+    for (run,) in store.db.connection.execute(open_runs).fetchall():
+        store.control(run, "stop")
+    wait_for(lambda: not store.db.connection.execute(open_runs).fetchall(), "idleness")
+
+
+@pytest.mark.parametrize("scheme", ["pre", "post"])
+def test_a_run_is_bitwise_what_train_gives_here(store: Store, scheme: str) -> None:
+    config = SHORT.replace(scheme=scheme, dropout=0.1)
+    lane = Lane(store, config)
+    lane.reach("finished")
+    assert lane.steps.loss.tolist() == losses(config)
+    assert lane.steps.layer_steps.tolist() == list(range(20))
+    assert (lane.run.threads, lane.run.message) == (1, None)
+    assert lane.run.chance is not None
+
+
+def test_two_lanes_train_at_once_and_begin_soon(store: Store) -> None:
+    """A warm start takes 0.3 s on an idle machine; this one may be busy."""
+    lanes = [Lane(store, LONG), Lane(store, LONG.replace(scheme="post"))]
+    both = wait_for(lambda: all(lane.n for lane in lanes), "first steps of both lanes")
+    assert [lane.status for lane in lanes] == ["running", "running"]
+    assert lanes[0].pid != lanes[1].pid
+    assert both < 6.0
+
+
+def test_a_lane_beyond_the_cores_waits_its_turn(store: Store) -> None:
+    lanes = [Lane(store, LONG) for _ in range(os.cpu_count() or 1)]
+    last = Lane(store, SHORT)
+    for lane in lanes:
+        lane.reach_step(1)
+    assert (last.status, store.position(last.id)) == ("queued", 1)
+    lanes[0].stop()
+    last.reach("finished")
+    assert last.steps.loss.tolist() == losses(SHORT)
+
+
+def test_a_waiting_lane_can_be_stopped(store: Store) -> None:
+    for _ in range(os.cpu_count() or 1):
+        Lane(store, LONG).reach_step(1)
+    waiting = Lane(store, SHORT)
+    waiting.stop()
+    assert waiting.n == 0
+    assert waiting.run.started is None
+
+
+# Pause, step, resume
+
+
+def test_started_paused_a_lane_waits_before_its_first_step(store: Store) -> None:
+    lane = Lane(store, SHORT, paused=True)
+    lane.reach("paused")
+    Lane(store, SHORT).reach("finished")  # time enough to do something wrong
+    assert (lane.status, lane.n) == ("paused", 0)
+
+
+def test_step_is_exactly_one_and_resume_changes_no_number(store: Store) -> None:
+    lane = Lane(store, SHORT, paused=True)
+    lane.reach("paused")
+    for n in (1, 2):
+        store.control(lane.id, "step")
+        lane.reach_step(n)
+    store.control(lane.id, "step")
+    store.control(lane.id, "step")
+    lane.reach_step(4)
+    Lane(store, SHORT).reach("finished")
+    assert (lane.status, lane.n) == ("paused", 4)
+    store.control(lane.id, "resume")
+    lane.reach("finished")
+    assert lane.steps.loss.tolist() == losses(SHORT)
+
+
+def test_pause_holds_a_running_lane(store: Store) -> None:
+    lane = Lane(store, LONG)
+    lane.reach_step(1)
+    store.control(lane.id, "pause")
+    lane.reach("paused")
+    Lane(store, SHORT).reach("finished")  # by now it has written down what it had
+    held = lane.n
+    Lane(store, SHORT).reach("finished")
+    assert (lane.status, lane.n) == ("paused", held)
+    store.control(lane.id, "resume")
+    lane.reach_step(held + 5)
+    assert lane.status == "running"
+
+
+def test_a_paused_lane_does_not_take_a_core(store: Store) -> None:
+    paused = [Lane(store, SHORT, paused=True) for _ in range(os.cpu_count() or 1)]
+    for lane in paused:
+        lane.reach("paused")
+    Lane(store, SHORT).reach("finished")
+
+
+# Stop
+
+
+@pytest.mark.parametrize("paused", [False, True], ids=["running", "paused"])
+def test_stop_ends_the_process_and_keeps_the_steps(store: Store, paused: bool) -> None:
+    """It takes 0.2 s on an idle machine; what it had is a prefix of the run."""
+    lane = Lane(store, LONG)
+    lane.reach_step(3)
+    if paused:
+        store.control(lane.id, "pause")
+        lane.reach("paused")
+    pid = lane.pid
+    assert lane.stop() < 2.0
+    wait_for(lambda: not os.path.exists(f"/proc/{pid}"), "the end of the process", 2.0)
+    n = lane.n
+    assert n >= 3
+    assert lane.steps.step.tolist() == list(range(n))
+    assert lane.steps.loss[:3].tolist() == losses(LONG.replace(steps=3))
+
+
+def test_stop_does_not_wait_for_a_long_step(store: Store) -> None:
+    lane = Lane(store, RunConfig(depth=700, width=64, steps=5))
+    lane.reach("running")
+    pid = lane.pid
+    assert lane.stop() < 2.0
+    assert lane.n == 0  # it was killed inside its first step
+    wait_for(lambda: not os.path.exists(f"/proc/{pid}"), "the end of the process", 2.0)
+
+
+# The learning rate
+
+
+def test_a_live_change_is_noted_in_the_config(store: Store) -> None:
+    lane = Lane(store, SHORT, paused=True)
+    for _ in range(5):
+        store.control(lane.id, "step")
+    lane.reach_step(5)
+    store.control(lane.id, "lr", 0.05)
+    store.control(lane.id, "resume")
+    lane.reach("finished")
+    assert lane.run.config == SHORT.replace(lr_edits=((5, 0.05),))
+    assert lane.run.key == lane.run.config.key
+    assert lane.steps.lr.tolist() == [SHORT.lr] * 5 + [0.05] * 15
+    assert lane.steps.loss.tolist() == losses(lane.run.config)
+
+
+@pytest.mark.parametrize("lr", [-1.0, 0.0, 1e9])
+def test_an_illegal_rate_fails_with_a_sentence(store: Store, lr: float) -> None:
+    lane = Lane(store, LONG)
+    lane.reach_step(1)
+    store.control(lane.id, "lr", lr)
+    lane.reach("failed")
+    assert "allowed is" in (lane.run.message or "")
+
+
+# Results that are no curves
+
+
+def test_a_diverged_run_says_where(store: Store) -> None:
+    lane = Lane(store, SHORT.replace(scheme="none", optimizer="sgd", lr=10.0, momentum=0.99))
+    lane.reach("diverged")
+    assert lane.run.bad_step == lane.n - 1
+    assert lane.run.bad_where in ("activation", "gradient", "loss")
+
+
+def test_no_steps_is_one_measurement(store: Store) -> None:
+    lane = Lane(store, SHORT.replace(steps=0))
+    lane.reach("finished")
+    assert (lane.n, len(lane.steps.layers)) == (1, 1)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA GPU")
+def test_a_run_that_cannot_start_fails_with_a_sentence(store: Store) -> None:
+    lane = Lane(store, SHORT.replace(device="cuda"))
+    lane.reach("failed")
+    assert (lane.run.message or "").startswith("device is 'cuda', but this machine has no CUDA GPU")
+
+
+# Deaths
+
+
+def test_a_killed_worker_takes_nothing_else_along(store: Store) -> None:
+    killed, other = Lane(store, LONG), Lane(store, SHORT.replace(steps=1000))
+    killed.reach_step(5)
+    other.reach_step(1)
+    before = killed.steps
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.reach("failed")
+    wait_for(lambda: "killed by signal 9" in (killed.run.message or ""), "the obituary")
+    n = len(before.step)
+    assert killed.n >= n
+    assert killed.steps.loss[:n].tobytes() == before.loss.tobytes()
+    assert killed.steps.step.tolist() == list(range(killed.n))
+    other.reach("finished")
+    assert other.n == 1000
+
+
+def test_one_supervisor_a_store(backend: Backend, store: Store) -> None:
+    environment = {**os.environ, "NORMVIZ_HOME": str(store.folder)}
+    command = [sys.executable, "-m", "normviz.runner"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, env=environment) as second:
+        assert second.wait(60) == 0  # although its standard input is open
+    row = store.db.connection.execute("SELECT pid FROM supervisor").fetchone()
+    assert backend.process is not None
+    assert row["pid"] == backend.process.pid
+    Lane(store, SHORT).reach("finished")
+
+
+def test_a_second_server_uses_the_same_supervisor(store: Store) -> None:
+    other = Backend(store)
+    other.ensure()
+    assert other.process is None
+    other.close()  # and its end is not the supervisor's
+    Lane(store, SHORT).reach("finished")

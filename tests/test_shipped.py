@@ -1,0 +1,76 @@
+"""Finished runs that ship with the product, and their way into a store."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from normviz import RunConfig, shipped
+from normviz.events import Diverged, Started, Step
+from normviz.home import shipped as shipped_folder
+from normviz.presets import PRESETS
+from normviz.result import collect
+from normviz.store import Store
+from normviz.training import train
+
+SHIPPED = sorted((shipped_folder("assets") / "runs").glob("*.npz"))
+
+
+def test_runs_ship_with_the_product() -> None:
+    assert len(SHIPPED) >= 2
+
+
+@pytest.mark.parametrize("lane", [0, 1], ids=["A", "B"])
+def test_the_hero_is_finished_on_opening(store: Store, lane: int) -> None:
+    shipped.adopt(store)
+    config = PRESETS["hero"].lanes()[lane]
+    run = store.latest(config.key)
+    assert run is not None
+    assert (run.status, run.origin, run.config) == ("finished", "shipped", config)
+    steps = store.steps(run)
+    assert len(steps.step) == len(steps.layer_steps) == config.steps
+    assert np.isfinite(steps.loss).all()
+
+
+def test_adopting_twice_is_adopting_once(store: Store) -> None:
+    for _ in range(2):
+        shipped.adopt(store)
+    count = store.db.connection.execute("SELECT COUNT(*) FROM runs").fetchone()[0]
+    assert count == len(SHIPPED)
+
+
+@pytest.mark.parametrize("bad", [None, Diverged(1, None, "loss")], ids=["finished", "diverged"])
+def test_a_result_is_adopted_as_it_was(store: Store, bad: Diverged | None) -> None:
+    config = RunConfig(depth=3)
+    steps = [Step(0, 3.5, 1e-3, 0.7, None), Step(1, math.inf, 1e-3, math.nan, None)]
+    store.adopt(Started(config, "cpu", 1, 1234, 3.3, 1.1, None), steps, bad)
+    run = store.latest(config.key)
+    assert run is not None
+    assert run.status == ("diverged" if bad else "finished")
+    assert (run.bad_step, run.bad_where) == ((1, "loss") if bad else (None, None))
+    assert len(store.steps(run).step) == len(steps)
+
+
+def test_a_saved_run_is_read_back_bit_for_bit(tmp_path: Path, tiny: RunConfig) -> None:
+    result, path = collect(train(tiny, record=(0, 5))), tmp_path / "run.npz"
+    shipped.save(result, path)
+    loaded = shipped.load(path)
+    assert loaded is not None
+    started, steps, bad = loaded
+    assert (started, bad) == (result.started, None)
+    for ours, theirs in zip(steps, result.steps, strict=True):
+        assert (ours.step, ours.loss, ours.lr) == (theirs.step, theirs.loss, theirs.lr)
+        assert (ours.layers is None) == (theirs.layers is None)
+        if ours.layers is not None and theirs.layers is not None:
+            assert ours.layers.tobytes() == theirs.layers.tobytes()
+
+
+def test_a_run_of_another_engine_is_left_out(
+    tmp_path: Path, tiny: RunConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped.save(collect(train(tiny)), tmp_path / "run.npz")
+    monkeypatch.setattr(shipped, "ENGINE", 99)
+    assert shipped.load(tmp_path / "run.npz") is None
