@@ -6,8 +6,11 @@ import math
 
 from .config import RunConfig
 
-EVERY_STEP_UP_TO = 400
-"""Runs of at most this many steps record their layers at every step."""
+DENSE = 32
+"""The first steps decide, so each of them is recorded."""
+
+MOST_RECORDS = 400
+"""Of the later steps every third is recorded, or fewer, so that a run has at most this many."""
 
 
 def lr_at(config: RunConfig, step: int) -> float:
@@ -27,7 +30,8 @@ def lr_at(config: RunConfig, step: int) -> float:
     return peak * 0.5 * (1.0 + math.cos(math.pi * done))
 
 
-def recorded(config: RunConfig) -> range:
-    """The steps at which layers are recorded by default: every n-th, at most 400 of them."""
+def recorded(config: RunConfig) -> tuple[int, ...]:
+    """The steps at which layers are recorded by default, ascending; the last step is one of them."""
     steps = max(config.steps, 1)
-    return range(0, steps, math.ceil(steps / EVERY_STEP_UP_TO))
+    stride = max(3, math.ceil((steps - DENSE) / (MOST_RECORDS - DENSE - 1)))
+    return tuple(sorted({*range(min(DENSE, steps)), *range(DENSE, steps, stride), steps - 1}))

@@ -155,7 +155,7 @@ def measured(config: RunConfig) -> tuple[np.ndarray, Scene]:
     assert isinstance(step, Step)
     assert step.layers is not None
     trace = forward(config, params, *make_task(config).tensors(0, torch.device("cpu")))
-    assert step.loss == pytest.approx(float(trace.loss), rel=TOLERANCE)
+    assert step.loss == pytest.approx(trace.loss.item(), rel=TOLERANCE)
     hidden = torch.autograd.grad(trace.loss, trace.stream, retain_graph=True)
     grads = torch.autograd.grad(trace.loss, list(params.values()))
     plain = {name: p.detach() for name, p in params.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable
 
@@ -17,7 +18,7 @@ from normviz.divergence import PATIENCE, TIMES_CHANCE, Watchman
 from normviz.events import Diverged, Edited, Event, Finished, Started, Step
 from normviz.nn.init import initialise
 from normviz.nn.transformer import Transformer, build
-from normviz.schedule import lr_at, recorded
+from normviz.schedule import DENSE, MOST_RECORDS, lr_at, recorded
 from normviz.training import Knobs, train
 
 
@@ -80,12 +81,14 @@ def test_the_text_is_named_where_there_is_one(tiny: RunConfig) -> None:
     assert synthetic.text is None
 
 
-@pytest.mark.parametrize("steps", [0, 1, 400, 401, 1000, 20_000])
-def test_layers_are_recorded_at_four_hundred_steps_at_most(steps: int) -> None:
-    at = recorded(RunConfig(steps=steps, depth=1))
-    assert at[0] == 0
-    assert len(at) == max(1, steps) if steps <= 400 else 200 <= len(at) <= 400
-    assert at[-1] < max(1, steps)
+@pytest.mark.parametrize("steps", [0, 1, 31, 32, 33, 200, 1000, 1137, 19_999, 20_000])
+def test_layers_are_recorded_densely_first_evenly_later_and_last(steps: int) -> None:
+    at, last = list(recorded(RunConfig(steps=steps, depth=1))), max(1, steps) - 1
+    assert at[: DENSE + 1] == list(range(min(DENSE, last + 1))) + at[DENSE : DENSE + 1]
+    assert (at[-1], len(at) <= MOST_RECORDS) == (last, True)
+    gaps = [b - a for a, b in itertools.pairwise(at[DENSE - 1 :])]
+    assert len(set(gaps[1:-1])) <= 1
+    assert min(gaps, default=1) > 0
 
 
 def test_more_layers_are_recorded_on_request(tiny: RunConfig) -> None:

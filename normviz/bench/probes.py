@@ -1,4 +1,4 @@
-"""What the probes cost: two trainings of one config, with and without, taking turns."""
+"""What the probes cost: whole runs of one config, with and without probes, taking turns."""
 
 from __future__ import annotations
 
@@ -9,46 +9,52 @@ import numpy as np
 import torch
 
 from ..config import RunConfig
-from ..events import Event
+from ..events import Event, Step
 from ..schedule import recorded
 from ..training import train
 
-STEPS_A_TURN = 10
+TURN = 10
 
 
 def measure(config: RunConfig, rounds: int) -> str:
-    """A table of milliseconds a step and the ratio, as medians with quartiles over the rounds."""
+    """A table of milliseconds a step and ratios: medians, and the range over the rounds."""
     torch.set_num_threads(1)
-    steps = STEPS_A_TURN * (rounds + 2)
-    long = config.replace(steps=steps)
-    every = _turns(train(long, record=range(steps)))
-    none = _turns(train(long, record=()))
-    times = []
-    for i in range(rounds + 1):
-        pair = (every, none) if i % 2 else (none, every)
-        taken = [next(turn) for turn in pair]
-        times.append(taken if i % 2 else taken[::-1])
-    every_ms, none_ms = 1e3 * np.array(times[1:]).T / STEPS_A_TURN  # the first turn warms up
-    ratio = np.percentile(every_ms / none_ms, [25, 50, 75])
-    share = len(recorded(config)) / max(config.steps, 1)
-    return (
-        f"probes, depth {config.depth}, width {config.width}, one thread, {rounds} interleaved "
-        f"pairs of {STEPS_A_TURN} steps\n"
-        f"  without probes          {np.median(none_ms):7.2f} ms a step\n"
-        f"  all probes, every step  {np.median(every_ms):7.2f} ms a step\n"
-        f"  ratio                   {ratio[1]:7.3f}  (quartiles {ratio[0]:.3f} to {ratio[2]:.3f})\n"
-        f"a run of {config.steps} steps records every step in {share:.0%} of its steps: "
-        f"{1 + (ratio[1] - 1) * share:.3f} times the time without probes"
-    )
+    steps = max(config.steps, 1)
+    kinds = {"none": (), "default": recorded(config), "every step": range(steps)}
+    seconds = np.array([_round(config, kinds, i) for i in range(rounds + 1)])[1:]  # one warms up
+    ms = 1e3 * np.median(seconds, axis=0) / steps
+    ratio = seconds / seconds[:, :1]
+    lines = [
+        f"probes: {steps} steps, depth {config.depth}, width {config.width}, one thread; "
+        f"{rounds} rounds of whole runs that take turns every {TURN} steps"
+    ]
+    for i, (kind, at) in enumerate(kinds.items()):
+        low, middle, high = np.percentile(ratio[:, i], [0, 50, 100])
+        lines.append(
+            f"  {kind:10}  {len(at):4} steps recorded  {ms[i]:6.2f} ms a step  "
+            f"ratio {middle:.3f} ({low:.3f} to {high:.3f})"
+        )
+    return "\n".join(lines)
+
+
+def _round(config: RunConfig, kinds: dict[str, tuple[int, ...] | range], turn: int) -> list[float]:
+    """Seconds of one whole run of each kind; who goes first changes from turn to turn."""
+    runs = [_turns(train(config, record=at)) for at in kinds.values()]
+    seconds = [0.0] * len(runs)
+    order = list(range(len(runs)))
+    for k in range(-(-max(config.steps, 1) // TURN)):
+        for i in order[(k + turn) % len(order) :] + order[: (k + turn) % len(order)]:
+            seconds[i] += next(runs[i], 0.0)
+    return seconds
 
 
 def _turns(events: Iterator[Event]) -> Iterator[float]:
     """Seconds of each next ten steps."""
     next(events)
-    while True:
-        start = time.perf_counter()
-        for _ in range(STEPS_A_TURN):
-            next(events)
-        yield time.perf_counter() - start
-
-
+    done = 0
+    start = time.perf_counter()
+    for event in events:
+        done += isinstance(event, Step)
+        if isinstance(event, Step) and done % TURN == 0:
+            yield time.perf_counter() - start
+            start = time.perf_counter()

@@ -15,7 +15,7 @@ main.add_typer(bench, name="bench")
 @bench.command()
 def probes(
     words: Annotated[list[str] | None, typer.Argument(metavar="[preset] [key=value ...]")] = None,
-    rounds: Annotated[int, typer.Option(min=5, help="Interleaved pairs")] = 60,
+    rounds: Annotated[int, typer.Option(min=1, help="Whole runs of each kind")] = 5,
 ) -> None:
     """Cost of the probes: training with all of them beside training with none, interleaved."""
     from ..bench.probes import measure

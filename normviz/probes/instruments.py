@@ -45,11 +45,12 @@ def grad_qk(seen: Seen) -> Tensor:
 
 
 def grad_hidden(seen: Seen) -> Tensor:
-    return seen.watch.gradient_norms("stream")
+    return seen.stacks.gradient_norms(seen.watch, "stream")
 
 
 def branch_ratio(seen: Seen) -> Tensor:
-    ratio = seen.watch.norms("branch_out") / seen.watch.norms("skip")  # of equally many numbers
+    # RMS over RMS is norm over norm: both have equally many numbers.
+    ratio = seen.stacks.norms(seen.watch, "branch_out") / seen.stacks.norms(seen.watch, "skip")
     return ratio.view(-1, 2).mean(1)  # attention and FFN of each block
 
 

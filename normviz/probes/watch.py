@@ -45,22 +45,9 @@ class Watch:
             self.seen[site].append(x)
         return x
 
-    def norms(self, site: str) -> Tensor:
-        """[n] L2 norms of the tensors of a site."""
-        return foreach_norm([x.detach() for x in self.seen[site]])
-
-    def gradient_norms(self, site: str) -> Tensor:
-        """[n] L2 norms of the loss gradients at a site."""
-        return foreach_norm([x.grad for x in self.seen[site]])
-
     def reduced(self, site: str) -> tuple[Tensor, ...]:
         """What a site's reduction returned, each part stacked over the layers."""
         return tuple(torch.stack(parts) for parts in zip(*self.seen[site], strict=True))
-
-
-def foreach_norm(tensors: list[Tensor]) -> Tensor:
-    """[n] L2 norms of n tensors."""
-    return torch.stack(torch._foreach_norm(tensors))
 
 
 class Stacks:
@@ -81,10 +68,24 @@ class Stacks:
 
     def stack(self, watch: Watch, site: str) -> Tensor:
         """A copy of all tensors of a site, [n, ...]; the caller may write to it."""
-        tensors = [x.detach() for x in watch.seen[site]]
-        out = self.buffer(site, tensors[0], (len(tensors), *tensors[0].shape))
+        return self._stack(site, [x.detach() for x in watch.seen[site]])
+
+    def norms(self, watch: Watch, site: str) -> Tensor:
+        """[n] L2 norms of the tensors of a site."""
+        return _norms(self.stack(watch, site))
+
+    def gradient_norms(self, watch: Watch, site: str) -> Tensor:
+        """[n] L2 norms of the loss gradients at a site."""
+        return _norms(self._stack(f"gradient of {site}", [x.grad for x in watch.seen[site]]))
+
+    def _stack(self, name: str, tensors: list[Tensor]) -> Tensor:
+        out = self.buffer(name, tensors[0], (len(tensors), *tensors[0].shape))
         return torch.stack(tensors, out=out)
 
     def copy(self, name: str, x: Tensor) -> Tensor:
         """A copy of `x`."""
         return self.buffer(name, x, tuple(x.shape)).copy_(x)
+
+
+def _norms(x: Tensor) -> Tensor:
+    return torch.linalg.vector_norm(x.flatten(1), dim=1)
