@@ -125,4 +125,3 @@ def _turn(key: str, shared: Shared) -> None:
     for i, run in open_lanes:
         shared.store.control(run, "lr", rate)
         it.turned |= {i}
-

@@ -49,7 +49,8 @@ def current(it: state.Duel, shared: Shared) -> list[Lane]:
     """The lanes with their runs; settings that have a stored result show it at once."""
     lanes = []
     for i, config in enumerate(it.lanes):
-        run = shared.store.run(it.runs[i]) if it.runs[i] is not None else None
+        shown_run = it.runs[i]
+        run = None if shown_run is None else shared.store.run(shown_run)
         if run is not None and i in it.turned and run.config != config:
             config = _taken(it, i, run)
         if run is None or (run.config != config and not run.is_open):
@@ -111,7 +112,7 @@ def chip(lane: Lane, shared: Shared) -> Verdict:
     return shared.frames.verdict(lane.run)
 
 
-def _choice(field, label, i, value, options, format_func) -> None:  # noqa: ANN001
+def _choice(field, label, i, value, options, format_func) -> None:
     key = f"lane{i}_{field}"
     st.session_state[key] = value
     st.segmented_control(
@@ -120,7 +121,7 @@ def _choice(field, label, i, value, options, format_func) -> None:  # noqa: ANN0
     )  # fmt: skip
 
 
-def _pick(field, label, words, i, value, registry) -> None:  # noqa: ANN001
+def _pick(field, label, words, i, value, registry) -> None:
     key = f"lane{i}_{field}"
     st.session_state[key] = value
     st.selectbox(
@@ -153,5 +154,3 @@ def _set_own(lane: int) -> None:
     if value:
         state.change(st.session_state[f"lane{lane}_own"], value, lane)
         st.session_state[f"lane{lane}_value"] = ""
-
-

@@ -81,7 +81,9 @@ def _progress(lanes: list[Lane], frames: list[LaneFrame], back: Shared) -> None:
     total = sum(frame.steps for frame in frames)
     began = [run.started for run in opened if run.started is not None]
     if not began:
-        words = "Waiting for a free worker" if warm else "Loading PyTorch in a worker: a few seconds"
+        words = (
+            "Waiting for a free worker" if warm else "Loading PyTorch in a worker: a few seconds"
+        )
     else:
         rate = sum(len(back.frames.steps(run).step) for run in opened) / max(
             time.time() - min(began), 1e-3

@@ -13,6 +13,8 @@ HERE = Path(__file__).parent
 st.set_page_config("NormViz", str(HERE / "icon.png"), layout="wide")
 st.html(HERE / "style.css")
 try:
-    st.navigation([st.Page(duel.page, title="Duel", url_path="duel", default=True)], position="hidden").run()
+    st.navigation(
+        [st.Page(duel.page, title="Duel", url_path="duel", default=True)], position="hidden"
+    ).run()
 except StoreError as error:
     st.error(str(error))

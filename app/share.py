@@ -8,14 +8,16 @@ import state
 import streamlit as st
 from backend import Shared
 from lanes import Lane
+from streamlit.components.v2 import component
 
 from normviz.links import encode
 
-COPY = st.components.v2.component(
+COPY = component(
     "copy_link",
     html='<button type="button">Copy link</button><span role="status"></span>',
     css="""
-      button { font: inherit; font-size: .875rem; color: var(--st-text-color); background: var(--st-background-color);
+      button { font: inherit; font-size: .875rem; color: var(--st-text-color);
+        background: var(--st-background-color);
         border: 1px solid var(--st-border-color); border-radius: .5rem; padding: .35rem .75rem;
         cursor: pointer; min-height: 2.5rem; }
       button:hover { border-color: var(--st-primary-color); color: var(--st-primary-color); }

@@ -1,9 +1,9 @@
 """NormViz: what does it do to a transformer where you put the norm?
 
-    from normviz import RunConfig, train
+from normviz import RunConfig, train
 
-    for event in train(RunConfig(scheme="post")):
-        print(event)
+for event in train(RunConfig(scheme="post")):
+    print(event)
 """
 
 from __future__ import annotations

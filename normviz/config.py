@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -66,7 +67,9 @@ class RunConfig(BaseModel):
     weight_decay: float = Field(0.0, title="weight decay", description="on every parameter")
     warmup: int = Field(0, title="warm-up", description="steps of linear rise of the rate")
     schedule: str = Field("constant", title="schedule")
-    clip: float | None = Field(None, title="clip", description="largest global gradient norm, or off")
+    clip: float | None = Field(
+        None, title="clip", description="largest global gradient norm, or off"
+    )
     dropout: float = Field(0.0, title="dropout", description="on each branch output and embedding")
     init_seed: int = Field(0, title="init seed")
     data_seed: int = Field(0, title="data seed")
@@ -87,10 +90,10 @@ class RunConfig(BaseModel):
         """QK-norm also reads as a yes or no."""
         return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
 
-    @field_validator(*(RANGES.keys() - {"clip"}), mode="before")
+    @field_validator(*RANGES, "lr_edits", mode="before")
     @classmethod
     def _no_yes_or_no(cls, value: object) -> object:
-        if isinstance(value, bool):
+        if isinstance(value, bool) or (isinstance(value, tuple | list) and _holds_bool(value)):
             raise ValueError("not a number")
         return value
 
@@ -107,7 +110,7 @@ class RunConfig(BaseModel):
             raise ValueError("not a choice")
         if name in RANGES and value is not None and value not in RANGES[name]:
             raise ValueError("out of range")
-        if name == "lr_edits" and any(s < 1 or lr not in RANGES["lr"] for s, lr in value):
+        if name == "lr_edits" and value and any(s < 1 or lr not in RANGES["lr"] for s, lr in value):
             raise ValueError("not edits")
         return value + 0.0 if isinstance(value, float) else value  # -0.0 is 0.0
 
@@ -168,10 +171,25 @@ def _first_sentence(error: ValidationError) -> ConfigError:
     if name not in RunConfig.model_fields:
         fields = ", ".join(RunConfig.model_fields)
         return ConfigError(f"unknown setting {name!r}: known settings are {fields}", name, given)
-    shown = repr(given)
-    shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
+    shown = _short(given)
     sentence = f"{name} is {shown}, allowed is {allowed(name)}"
     if name in CHOICES and isinstance(given, str):
         _, _, hint = CHOICES[name].unknown(given).partition(" Did you mean ")
         sentence += f". Did you mean {hint}" if hint else ""
     return ConfigError(sentence, name, given)
+
+
+def _holds_bool(values: Sequence[object]) -> bool:
+    """Whether a yes or no stands anywhere in nested pairs."""
+    return any(
+        isinstance(x, bool) or (isinstance(x, tuple | list) and _holds_bool(x)) for x in values
+    )
+
+
+def _short(given: object) -> str:
+    """What was given, at most 60 characters of it."""
+    try:
+        shown = repr(given)
+    except ValueError:  # Python does not print a whole number of thousands of digits
+        return "a number of thousands of digits..."
+    return shown if len(shown) <= 60 else f"{shown[:57]}..."

@@ -15,6 +15,7 @@ from .store import Run, Steps, Store
 from .verdict import Verdict, diverged, judge
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,8 @@ class Frames:
         Columns: lane (its name), step, layer (0 embedding, 1..L blocks; empty for the whole model),
         probe (a key of `catalog.PROBES`, or loss in nats, lr, grad_norm), value.
         """
-        return pd.concat([_tidy(lane, run, self.steps(run)) for lane, run in runs.items()])
+        tables = [_tidy(lane, run, self.steps(run)) for lane, run in runs.items()]
+        return pd.concat(tables, ignore_index=True)
 
 
 def _joined(a: Steps, b: Steps) -> Steps:
@@ -123,17 +125,20 @@ def _joined(a: Steps, b: Steps) -> Steps:
 
 def _tidy(lane: str, run: Run, steps: Steps) -> pd.DataFrame:
     """One lane of `Frames.tidy`."""
-    whole = [
-        pd.DataFrame({"step": steps.step, "layer": pd.NA, "probe": name, "value": values})
-        for name, values in (("loss", steps.loss), ("lr", steps.lr), ("grad_norm", steps.grad_norm))
-    ]
-    layers = range(run.config.depth + 1)
-    index = pd.MultiIndex.from_product(
-        [steps.layer_steps, run.probes, layers], names=["step", "probe", "layer"]
-    )
-    deep = pd.DataFrame({"value": steps.layers.ravel()}, index=index).reset_index()
-    first = deep["probe"].map({key: PROBES[key].first_layer for key in run.probes})
-    deep = deep[deep["layer"] >= first]
-    table = pd.concat([*(t.astype({"layer": "Int64"}) for t in whole), deep.astype({"layer": "Int64"})])
+    scalars = {"loss": steps.loss, "lr": steps.lr, "grad_norm": steps.grad_norm}
+    parts = [_part(name, steps.step, None, values) for name, values in scalars.items()]
+    for i, key in enumerate(run.probes):
+        layers = np.arange(PROBES[key].first_layer, run.config.depth + 1)
+        at = np.repeat(steps.layer_steps, len(layers))
+        values = steps.layers[:, i, layers].ravel()
+        parts.append(_part(key, at, np.tile(layers, len(steps.layer_steps)), values))
+    table = pd.concat(parts, ignore_index=True)
     table.insert(0, "lane", lane)
-    return table[["lane", "step", "layer", "probe", "value"]]
+    return table
+
+
+def _part(probe: str, step: Ints, layer: Ints | None, value: Floats) -> pd.DataFrame:
+    """Rows of one probe; without layers for a number of the whole model."""
+    empty = pd.array([pd.NA] * len(step), dtype="Int64")
+    layers = empty if layer is None else pd.array(layer, dtype="Int64")
+    return pd.DataFrame({"step": step, "layer": layers, "probe": probe, "value": value})

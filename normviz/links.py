@@ -51,7 +51,11 @@ def encode(lanes: Sequence[RunConfig]) -> str:
 
 def decode(query: str | Params) -> Link:
     """Read a link, a query string, or the parameters of one. Never raises for what they hold."""
-    params = query if isinstance(query, Mapping) else _params(query)
+    try:
+        params = query if isinstance(query, Mapping) else _params(query)
+    except ValueError as error:
+        return Link(problems=(Problem(f"the link can't be read: {error}"),))
+    params = {name: values for name, values in params.items() if values}
     problems = list(_problems_of_form(params))
     if problems:
         return Link(problems=tuple(problems))
@@ -59,14 +63,16 @@ def decode(query: str | Params) -> Link:
     columns = {name: params[name][0].split(",") for name in FIELDS if name in params}
     lanes: list[RunConfig] = []
     for i in range(n_lanes):
-        values = {name: _value(name, col[i if len(col) > 1 else 0]) for name, col in columns.items()}
+        values = {
+            name: _value(name, col[i if len(col) > 1 else 0]) for name, col in columns.items()
+        }
         try:
             lanes.append(RunConfig(**values))
         except ConfigError as error:
             problems.append(_problem(error, params, i))
     if problems:
         unique = {problem.sentence: problem for problem in problems}
-        return Link(problems=tuple(unique.values()))
+        return Link(problems=tuple(_honest(problem, len(unique)) for problem in unique.values()))
     missing = tuple(name for name in FIELDS if name not in params)
     notices = tuple(_notices(params, missing))
     return Link(lanes=tuple(lanes), missing=missing, notices=notices)
@@ -112,7 +118,9 @@ def _problems_of_form(params: Params) -> list[Problem]:
         )  # fmt: skip
     lanes = params.get("lanes", [str(max(1, _widest(params)))])[0]
     if lanes not in {str(n) for n in range(1, MAX_LANES + 1)}:
-        found.append(Problem(f"lanes is {lanes!r}, allowed is a whole number from 1 to {MAX_LANES}"))
+        found.append(
+            Problem(f"lanes is {lanes!r}, allowed is a whole number from 1 to {MAX_LANES}")
+        )
         return found
     for name in FIELDS:
         count = params[name][0].count(",") + 1 if name in params else 1
@@ -140,6 +148,13 @@ def _problem(error: ConfigError, params: Params, lane: int) -> Problem:
     words[lane if len(words) > 1 else 0] = word
     mended = {key: values[0] for key, values in params.items()} | {name: ",".join(words)}
     return Problem(str(error), urlencode(mended, quote_via=quote, safe=",:;"), f"{name} = {word}")
+
+
+def _honest(problem: Problem, n_problems: int) -> Problem:
+    """The problem without its offer, if taking it would only bring another problem."""
+    if problem.mended is not None and len(decode(problem.mended).problems) >= n_problems:
+        return Problem(problem.sentence)
+    return problem
 
 
 def _notices(params: Params, missing: tuple[str, ...]) -> list[str]:

@@ -61,7 +61,8 @@ class Result:
 
     def as_json(self, at: Collection[int]) -> dict[str, Any]:
         """The result as plain JSON values; numbers that are not finite are None."""
-        assert self.started is not None and self.config is not None
+        assert self.started is not None
+        assert self.config is not None
         n = len(self.steps)
         first_bad = {"step": self.bad.step, "layer": self.bad.layer} if self.bad else None
         return {

@@ -61,17 +61,18 @@ def train(
             config, knobs.lr = with_lr(config, step, knobs.lr), None
             yield Edited(config)
         lr = lr_at(config, step)
-        tap = probes.watch() if step in wanted else None
+        tap = probes.fresh_watch() if step in wanted else None
         loss = backward(model, flat, task, step, tap or untapped)
         norm = torch.linalg.vector_norm(flat.grads)
         value, grad_norm = loss.item(), norm.item()
         bad = watchman.look(step, value, grad_norm)
 
-        before = None
+        layers = probes.read(probes.Seen(config, flat, tap, stacks)) if tap else None
         if bad is None and config.steps:
             before = stacks.copy("before", flat.blocks) if tap else None
             update(config, optimizer, flat, lr, grad_norm)
-        layers = probes.read(probes.Seen(config, flat, tap, before, stacks)) if tap else None
+            if layers is not None and before is not None:
+                probes.read_update(layers, flat, before)
         yield Step(step, value, lr, grad_norm, layers)
         if bad is not None:
             yield bad

@@ -1,13 +1,13 @@
 """What came of a run, in one word and one sentence. Torch-free; the rules stand here alone.
 
-    diverged   a NaN or inf ended it, or a loss above 100 times chance for 20 steps
-    short      fewer than 20 steps: too short to judge
-    measured   steps=0: measured at initialisation
-    solved     the mean loss of ten steps came within 2 % of the way from chance to the floor
-    stuck      ended within 3 % of chance: what can be had without looking at the context
-    above      ended more than 3 % above chance
-    learned    ended below chance
-    training, queued, stopped, failed   not at its end
+diverged   a NaN or inf ended it, or a loss above 100 times chance for 20 steps
+short      fewer than 20 steps: too short to judge
+measured   steps=0: measured at initialisation
+solved     the mean loss of ten steps came within 2 % of the way from chance to the floor
+stuck      ended within 3 % of chance: what can be had without looking at the context
+above      ended more than 3 % above chance
+learned    ended below chance
+training, queued, stopped, failed   not at its end
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ def judge(losses: Floats, steps: int, chance: float, floor: float | None) -> Ver
     """The verdict of a run of `steps` steps that reached its end with finite losses."""
     final = final_loss(losses)
     if steps == 0:
-        return Verdict("measured", f"measured at initialisation: loss {final:.3g}, chance {chance:.2f}")
+        return Verdict(
+            "measured", f"measured at initialisation: loss {final:.3g}, chance {chance:.2f}"
+        )
     if len(losses) < ENOUGH:
         return Verdict("short", f"too short to judge: loss {final:.3g} after {len(losses)} steps")
     mean = running_mean(losses)

@@ -17,10 +17,16 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, sync_playwright
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run "
-    "--disable-background-networking --disable-component-update --disable-sync"
-).split()
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 PATIENCE_MS = 60_000
 """Nothing here is a measurement: the machine may be busy."""
 
@@ -77,9 +83,7 @@ def opened(page: Page, address: str, charts: int = 3) -> Page:
     page.set_default_timeout(PATIENCE_MS)
     page.goto(address)
     page.wait_for_selector(".st-key-copy_link button")
-    page.wait_for_function(
-        f"document.querySelectorAll('.st-key-live canvas').length >= {charts}"
-    )
+    page.wait_for_function(f"document.querySelectorAll('.st-key-live canvas').length >= {charts}")
     return page
 
 

@@ -52,7 +52,7 @@ def checked(at: AppTest) -> AppTest:
     return at
 
 
-def duel(at: AppTest):  # noqa: ANN201
+def duel(at: AppTest):
     return at.session_state["duel"]
 
 

@@ -30,3 +30,13 @@ def click(clicks: Annotated[int, typer.Option(min=1)] = 10) -> None:
     from ..bench.click import measure
 
     typer.echo(measure(clicks))
+
+
+@bench.command()
+def live(
+    seconds: Annotated[float, typer.Option(min=1, help="How long to watch")] = 10.0,
+) -> None:
+    """The page while two lanes train, in headless Chromium (needs the tests' packages)."""
+    from ..bench.live import measure
+
+    typer.echo(measure(seconds))

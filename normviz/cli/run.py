@@ -97,7 +97,9 @@ def check_out(out: Path | None) -> None:
     if out is None:
         return
     if out.suffix not in SUFFIXES:
-        raise ValueError(f"--out is {str(out)!r}, allowed is a name ending in {', '.join(SUFFIXES)}")
+        raise ValueError(
+            f"--out is {str(out)!r}, allowed is a name ending in {', '.join(SUFFIXES)}"
+        )
     if not out.parent.is_dir():
         raise ValueError(f"--out names the folder {str(out.parent)!r}, which does not exist")
 
@@ -105,14 +107,22 @@ def check_out(out: Path | None) -> None:
 def follow(config: RunConfig, at: Sequence[int], threads: int) -> Result:
     """Train with a progress bar on a terminal; Ctrl-C stops and keeps what is there."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     )  # fmt: skip
     result = Result()
-    with Progress(*columns, console=console, disable=not sys.stderr.isatty(), transient=True) as bar:
+    with Progress(
+        *columns, console=console, disable=not sys.stderr.isatty(), transient=True
+    ) as bar:
         task = bar.add_task("loading", total=max(config.steps, 1))
         import torch
 
@@ -148,7 +158,8 @@ def write(result: Result, out: Path, at: Sequence[int]) -> None:
 def report(result: Result) -> str:
     """What came out, for people."""
     started, config = result.started, result.config
-    assert started is not None and config is not None
+    assert started is not None
+    assert config is not None
     names = ("scheme", "norm", "init", "task", "optimizer")
     head = ", ".join(shown(name, getattr(config, name)) for name in names)
     floor = "unknown" if started.floor is None else f"{started.floor:.3f}"

@@ -55,7 +55,8 @@ def diagram(key: str, depth: int, norm: str, color: str) -> str:
         parts.append(_box(STREAM, join - ROW, norm, color, True))
     names = f"One sublayer of {scheme.label}"
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
+        f'width="{WIDTH}" height="{height}" role="img" '
         f'aria-label="{escape(names)}" font-size="11" font-family="sans-serif">{"".join(parts)}'
         f'<text x="{STREAM - 12}" y="16" text-anchor="end" fill="{INK}">x⁺</text>'
         f'<text x="{STREAM - 12}" y="{bottom + 4}" text-anchor="end" fill="{INK}">x</text>'

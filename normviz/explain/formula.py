@@ -46,8 +46,10 @@ def gradient_path(key: str, depth: int) -> str:
         )
     )
     total = f"\\left({skip} + {branch}\\right)"
-    return f"\\frac{{\\partial x^{{+}}}}{{\\partial x}} = " + (
-        f"J_{{\\mathrm{{N}}}}\\,{total}" if s.norm_main else total.removeprefix("\\left(").removesuffix("\\right)")
+    return "\\frac{\\partial x^{+}}{\\partial x} = " + (
+        f"J_{{\\mathrm{{N}}}}\\,{total}"
+        if s.norm_main
+        else total.removeprefix("\\left(").removesuffix("\\right)")
     )
 
 

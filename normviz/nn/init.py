@@ -29,7 +29,8 @@ from torch import Tensor
 from ..catalog import SCHEMES
 from ..catalog.scheme import Place
 from ..config import RunConfig
-from .transformer import Transformer
+from .branches import Attention, FeedForward
+from .transformer import Block, Transformer
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,10 @@ def _apply_weight_gains(model: Transformer, config: RunConfig) -> None:
     """The scheme's own initialisation rule: value, output and FFN matrices times its gain."""
     gain = SCHEMES[config.scheme].weight_gain
     for b, block in enumerate(model.blocks, start=1):
+        assert isinstance(block, Block)
         attention, ffn = block.attention.branch, block.ffn.branch
+        assert isinstance(attention, Attention)
+        assert isinstance(ffn, FeedForward)
         at = gain(Place(b, config.depth, "attention"))
         attention.qkv.weight[2 * config.width :].mul_(at)
         attention.out.weight.mul_(at)

@@ -16,6 +16,7 @@ from .norms import make_norm
 from .sites import Tap, untapped
 from .wire import Wire
 
+
 class Block(nn.Module):
     """Attention and FFN, each in its wire. `block` counts from 1."""
 

@@ -1,8 +1,8 @@
 """The residual wire: one sublayer, built from a scheme's record. Every placement runs through it.
 
-      x ---+--- N_skip --- a ----------------------- (+) --- N_main --- x+
-           |                                          |
-           +--- N_in --- s --- F --- N_out --- g -----+
+x ---+--- N_skip --- a ----------------------- (+) --- N_main --- x+
+     |                                          |
+     +--- N_in --- s --- F --- N_out --- g -----+
 """
 
 from __future__ import annotations

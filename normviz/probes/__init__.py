@@ -5,7 +5,7 @@ all layers at once (a stack of L tensors and one kernel, instead of L kernels) b
 a training step is made of kernel launches.
 """
 
-from .instruments import INSTRUMENTS, Seen, read, watch
+from .instruments import INSTRUMENTS, Seen, fresh_watch, read, read_update
 from .watch import Stacks, Watch
 
-__all__ = ["INSTRUMENTS", "Seen", "Stacks", "Watch", "read", "watch"]
+__all__ = ["INSTRUMENTS", "Seen", "Stacks", "Watch", "fresh_watch", "read", "read_update"]

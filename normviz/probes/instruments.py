@@ -20,12 +20,11 @@ SITES = ("stream", "skip", "branch_out")
 
 @dataclass
 class Seen:
-    """What one step left behind. `before` holds the blocks' parameters before its update, [L, P]."""
+    """What one step's forward and backward pass left behind, before clipping and the update."""
 
     config: RunConfig
     flat: Flat
     watch: Watch
-    before: Tensor | None
     stacks: Stacks = field(default_factory=Stacks)
 
 
@@ -52,14 +51,6 @@ def branch_ratio(seen: Seen) -> Tensor:
     # RMS over RMS is norm over norm: both have equally many numbers.
     ratio = seen.stacks.norms(seen.watch, "branch_out") / seen.stacks.norms(seen.watch, "skip")
     return ratio.view(-1, 2).mean(1)  # attention and FFN of each block
-
-
-def update_ratio(seen: Seen) -> Tensor:
-    if seen.before is None:
-        return torch.full((len(seen.flat.blocks),), torch.nan)
-    size = torch.linalg.vector_norm(seen.before, dim=1)
-    step = torch.linalg.vector_norm(seen.before.sub_(seen.flat.blocks), dim=1)
-    return step / size
 
 
 def stream(seen: Seen) -> tuple[Tensor, Tensor]:
@@ -115,24 +106,34 @@ INSTRUMENTS: dict[tuple[str, ...], Callable[[Seen], Tensor | tuple[Tensor, ...]]
     ("grad_qk",): grad_qk,
     ("grad_hidden",): grad_hidden,
     ("branch_ratio",): branch_ratio,
-    ("update_ratio",): update_ratio,
     ("stream_rms", "token_cosine"): stream,
     ("attn_logit_max", "attn_entropy"): attention,
 }
 ROWS = {key: i for i, key in enumerate(PROBES.keys())}
 
 
-def watch() -> Watch:
+def fresh_watch() -> Watch:
     """A fresh tap for one step, on the sites that the instruments read."""
     return Watch(SITES, ("stream",), attention_reductions())
 
 
 @torch.no_grad()
 def read(seen: Seen) -> NDArray[np.float64]:
-    """All probes of one step as [probes, L+1]; layers a probe does not have stay NaN."""
+    """All probes of one step but the update ratio as [probes, L+1]; layers that a probe does not have
+    stay NaN. To be called before clipping changes the gradients."""
     out = torch.full((len(ROWS), seen.config.depth + 1), torch.nan, dtype=torch.float64)
     for keys, instrument in INSTRUMENTS.items():
         values = instrument(seen)
-        for key, value in zip(keys, values if isinstance(values, tuple) else (values,), strict=True):
+        for key, value in zip(
+            keys, values if isinstance(values, tuple) else (values,), strict=True
+        ):
             out[ROWS[key], PROBES[key].first_layer :] = value
     return out.numpy()
+
+
+@torch.no_grad()
+def read_update(layers: NDArray[np.float64], flat: Flat, before: Tensor) -> None:
+    """Fill in the update ratio. `before` [L, P], the blocks before the update, is used up."""
+    size = torch.linalg.vector_norm(before, dim=1)
+    step = torch.linalg.vector_norm(before.sub_(flat.blocks), dim=1)
+    layers[ROWS["update_ratio"], 1:] = (step / size).cpu().numpy()

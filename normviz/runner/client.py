@@ -32,6 +32,8 @@ class Backend:
             if self.store.supervisor()[0] or time.monotonic() - self.tried < 1.0:
                 return
             self.tried = time.monotonic()
+            if self.process is not None and self.process.stdin is not None:
+                self.process.stdin.close()
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "normviz.runner"],
                 stdin=subprocess.PIPE,

@@ -42,10 +42,11 @@ class Supervisor:
         self.store, self.slots = store, slots
         # Forking from a preloaded process shares torch's memory and takes milliseconds. Elsewhere
         # than on Linux a fork of a process that has loaded system frameworks is not safe.
-        linux = sys.platform == "linux"
-        self.context = mp.get_context("forkserver" if linux else "spawn")
-        if linux:
+        if sys.platform == "linux":
+            self.context = mp.get_context("forkserver")
             self.context.set_forkserver_preload(["normviz.runner.preload"])
+        else:
+            self.context = mp.get_context("spawn")
         self.spares: list[Worker] = []
         self.busy: dict[int, Worker] = {}
         self.ready = False

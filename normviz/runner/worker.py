@@ -20,7 +20,7 @@ POLL_SECONDS = 0.01
 
 def main(pipe: Connection, folder: Path) -> None:
     """Warm up, say so, wait for the number of a run, train it. Leaves when the supervisor does."""
-    from . import preload  # noqa: F401
+    from . import preload
 
     os.nice(10)  # the page stays responsive
     for _ in preload.training.train(RunConfig(depth=1, steps=2)):
@@ -65,7 +65,9 @@ class Lane:
             self.read_controls()
             self.follow(record.config)
         except MemoryError:
-            self.fail("the run needs more memory than this machine has: lower width, depth or batch")
+            self.fail(
+                "the run needs more memory than this machine has: lower width, depth or batch"
+            )
         except Exception as error:  # every error of a run ends as its message
             traceback.print_exc()
             self.fail(str(error).splitlines()[0] if str(error) else type(error).__name__)

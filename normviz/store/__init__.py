@@ -139,7 +139,8 @@ class Store:
     def edited(self, run: int, config: RunConfig) -> None:
         """The learning rate of a running run changed: from now on the row names the new config."""
         self.db.connection.execute(
-            "UPDATE runs SET key = ?, config = ? WHERE id = ?", (config.key, config.canonical(), run)
+            "UPDATE runs SET key = ?, config = ? WHERE id = ?",
+            (config.key, config.canonical(), run),
         )
 
     def end(
@@ -193,8 +194,9 @@ class Store:
     def supervisor(self) -> tuple[bool, bool]:
         """Whether a supervisor is alive, and whether a warm worker waits."""
         row = self.db.connection.execute("SELECT pid, ready FROM supervisor").fetchone()
-        there = row is not None and alive(row["pid"])
-        return there, there and bool(row["ready"])
+        if row is None or not alive(row["pid"]):
+            return False, False
+        return True, bool(row["ready"])
 
     def version(self) -> int:
         """A number that changes when another connection has committed something."""

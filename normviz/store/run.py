@@ -6,6 +6,7 @@ import json
 import os
 import sqlite3
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +19,13 @@ LOST = "the training process ended without a word; everything committed up to th
 
 
 def alive(pid: int | None) -> bool:
-    """Whether a process of this machine exists."""
+    """Whether a process of this machine runs. One that ended but was not collected does not."""
     if pid is None:
         return False
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        pass  # no such process, or no /proc: ask the system
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
