@@ -51,22 +51,28 @@ def current(it: state.Duel, shared: Shared) -> list[Lane]:
     for i, config in enumerate(it.lanes):
         shown_run = it.runs[i]
         run = None if shown_run is None else shared.store.run(shown_run)
-        if run is not None and i in it.turned and run.config != config:
-            config = _taken(it, i, run)
+        if run is not None and i in it.turned:
+            config = _turned(it, i, run)
         if run is None or (run.config != config and not run.is_open):
             known = shared.store.latest(config.key)
-            if known is not None and (known.is_done or known.is_open):
+            # An earlier attempt that ended half-way is better than nothing, not than what is shown.
+            if known is not None and (run is None or known.is_done or known.is_open):
                 run = known
                 it.runs = (*it.runs[:i], known.id, *it.runs[i + 1 :])
         lanes.append(Lane(i, config, run))
     return lanes
 
 
-def _taken(it: state.Duel, i: int, run: Run) -> RunConfig:
-    """The run took its new learning rate: the lane's settings now say so."""
-    it.turned -= {i}
-    it.lanes = (*it.lanes[:i], run.config, *it.lanes[i + 1 :])
-    return run.config
+def _turned(it: state.Duel, i: int, run: Run) -> RunConfig:
+    """A lane whose run was given another learning rate: once the run took it, the settings say so."""
+    config = it.lanes[i]
+    if differences(run.config, config).keys() & {"lr", "lr_edits"}:
+        it.lanes = (*it.lanes[:i], run.config, *it.lanes[i + 1 :])
+        it.turned -= {i}
+        return run.config
+    if not run.is_open:
+        it.turned -= {i}  # it ended first
+    return config
 
 
 def show(lanes: list[Lane], shared: Shared) -> None:

@@ -20,6 +20,8 @@ from normviz.frames import LaneFrame
 from normviz.limits import estimated_seconds
 
 TICK_SECONDS = 0.12
+SAME_PRESS_SECONDS = 0.3
+"""A press of a button inside the fragment may come twice (see `clicks`), and this one toggles."""
 
 
 def show(lanes: list[Lane]) -> None:
@@ -123,10 +125,13 @@ def _set_probe() -> None:
 
 
 def _replay(last: int) -> None:
-    it = state.duel()
+    it, now = state.duel(), time.monotonic()
+    if now - st.session_state.get("replay_pressed", 0.0) < SAME_PRESS_SECONDS:
+        return
+    st.session_state["replay_pressed"] = now
     if it.replay is None:
         start = 0 if it.cursor >= last else it.cursor
-        it.replay, it.following = (time.monotonic(), start), False
+        it.replay, it.following = (now, start), False
     else:
         it.replay = None
     st.session_state["signature"] = None  # the fragment's timer starts or ends with a full run

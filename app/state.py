@@ -31,6 +31,7 @@ class Duel:
     following  the cursor follows the training
     replay     when and from where the cursor started to move by itself, or None
     given      the last positions that the slider was given by us
+    touched    the settings are the visitor's own: the address names them
     turned     lanes whose running run was given another learning rate that it has not taken yet
     """
 
@@ -44,7 +45,8 @@ class Duel:
     complaint: str | None = None
     turned: frozenset[int] = frozenset()
     notices: tuple[str, ...] = ()
-    link: Link | None = field(default=None)
+    link: Link | None = None
+    touched: bool = False
 
 
 def duel() -> Duel:
@@ -61,7 +63,9 @@ def _opened() -> Duel:
     if link is None or not link.lanes:
         lanes = PRESETS["hero"].lanes()
         return Duel(lanes, (None,) * len(lanes), replay=(time.monotonic(), 0), link=link)
-    found = Duel(link.lanes, (None,) * len(link.lanes), notices=link.notices)
+    found = Duel(
+        link.lanes, (None,) * len(link.lanes), notices=link.notices, following=True, touched=True
+    )
     probe = params.get("probe", [""])[0]
     from normviz.catalog import PROBES
 
@@ -87,7 +91,7 @@ def change(field: str, value: Any, lane: int | None = None) -> None:
             config.replace(**values) if lane in (None, i) else config
             for i, config in enumerate(it.lanes)
         )
-        it.complaint = None
+        it.complaint, it.touched = None, True
     except ConfigError as error:
         it.complaint = str(error)
 
@@ -98,6 +102,7 @@ def set_lane_count(n: int) -> None:
     n = max(1, min(n, MAX_LANES))
     it.lanes = (*it.lanes, *(it.lanes[-1:] * MAX_LANES))[:n]
     it.runs = (*it.runs, *(None,) * MAX_LANES)[:n]
+    it.touched = True
 
 
 def replay_cursor(it: Duel, last: int) -> int:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import state
 import streamlit as st
 from backend import Shared
+from clicks import button
 from lanes import Lane
 
 from normviz.limits import MAX_LANES
-from normviz.links import encode
+from normviz.store import Action
 
 
 def show(lanes: list[Lane], shared: Shared) -> None:
@@ -17,37 +18,37 @@ def show(lanes: list[Lane], shared: Shared) -> None:
     paused = bool(opened) and all(lane.run and lane.run.status == "paused" for lane in opened)
     changed = not all(lane.is_current for lane in lanes)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        label = "Train (settings changed)" if changed and not opened else "Train"
-        st.button(
-            label, key="train", type="primary", icon=":material/play_arrow:", shortcut="T",
-            on_click=train, args=(shared,), help="Train all lanes from their first step",
+        button(
+            "Train (settings changed)" if changed and not opened else "Train", train, shared,
+            key="train", type="primary", icon=":material/play_arrow:", shortcut="T",
+            help="Train all lanes from their first step",
         )  # fmt: skip
-        st.button(
-            "Resume" if paused else "Pause", key="pause", icon=":material/pause:", shortcut="P",
-            on_click=ask, args=(shared, "resume" if paused else "pause"), disabled=not opened,
+        button(
+            "Resume" if paused else "Pause", ask, shared, "resume" if paused else "pause",
+            key="pause", icon=":material/pause:", shortcut="P", disabled=not opened,
         )  # fmt: skip
-        st.button(
-            "Step", key="step", icon=":material/skip_next:", on_click=step, args=(shared,),
-            help="One training step of every lane; starts them if none runs", shortcut="S",
+        button(
+            "Step", step, shared, key="step", icon=":material/skip_next:", shortcut="S",
+            help="One training step of every lane; starts them if none runs",
         )  # fmt: skip
-        st.button(
-            "Stop", key="stop", icon=":material/stop:", on_click=ask, args=(shared, "stop"),
-            disabled=not opened,
-        )  # fmt: skip
-        st.button(
-            "Reset", key="reset", icon=":material/restart_alt:", on_click=back, args=(shared,),
+        button("Stop", ask, shared, "stop", key="stop", icon=":material/stop:", disabled=not opened)
+        button(
+            "Reset", back, shared, key="reset", icon=":material/restart_alt:",
             help="Stop, and back to the duel this page opens with",
         )  # fmt: skip
         st.session_state["n_lanes"] = len(lanes)
         st.segmented_control(
             "Lanes", range(1, MAX_LANES + 1), required=True, key="n_lanes", on_change=count,
+            args=(shared,),
             format_func=lambda n: f"{n} lane{'s' * (n > 1)}", label_visibility="collapsed",
         )  # fmt: skip
 
 
-def count() -> None:
-    """Another number of lanes."""
-    state.set_lane_count(st.session_state["n_lanes"])
+def count(shared: Shared) -> None:
+    """Another number of lanes; a run whose lane goes is stopped."""
+    n = st.session_state["n_lanes"]
+    ask(shared, "stop", state.duel().runs[n:])
+    state.set_lane_count(n)
 
 
 def train(shared: Shared, paused: bool = False) -> None:
@@ -56,15 +57,14 @@ def train(shared: Shared, paused: bool = False) -> None:
     it = state.duel()
     it.runs = tuple(shared.store.enqueue(config, paused) for config in it.lanes)
     it.following, it.replay, it.cursor, it.turned = True, None, 0, frozenset()
-    it.link, it.notices = None, ()
-    st.query_params.from_dict(dict(pair.split("=", 1) for pair in encode(it.lanes).split("&")))
+    it.link, it.notices, it.touched = None, (), True
 
 
-def ask(shared: Shared, action: str) -> None:
-    """Send a request to every open run of this duel."""
-    for run in state.duel().runs:
+def ask(shared: Shared, action: Action, runs: tuple[int | None, ...] | None = None) -> None:
+    """Send a request to every open run of this duel, or to those given."""
+    for run in state.duel().runs if runs is None else runs:
         if run is not None and (record := shared.store.run(run)) and record.is_open:
-            shared.store.control(run, action)  # pyright: ignore[reportArgumentType]
+            shared.store.control(run, action)
 
 
 def step(shared: Shared) -> None:

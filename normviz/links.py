@@ -40,13 +40,18 @@ class Link:
     notices: tuple[str, ...] = field(default=())
 
 
-def encode(lanes: Sequence[RunConfig]) -> str:
-    """The query string of a duel of 1 to 4 lanes."""
+def as_params(lanes: Sequence[RunConfig]) -> dict[str, str]:
+    """The parameters of a duel of 1 to 4 lanes: version, number of lanes, every setting."""
     params: dict[str, str] = {"v": str(VERSION), "lanes": str(len(lanes))}
     for name in FIELDS:
         words = [_word(getattr(lane, name)) for lane in lanes]
         params[name] = words[0] if len(set(words)) == 1 else ",".join(words)
-    return urlencode(params, quote_via=quote, safe=",:;")
+    return params
+
+
+def encode(lanes: Sequence[RunConfig]) -> str:
+    """The query string of a duel of 1 to 4 lanes."""
+    return urlencode(as_params(lanes), quote_via=quote, safe=",:;")
 
 
 def decode(query: str | Params) -> Link:

@@ -21,6 +21,7 @@ WINDOW = 10
 NEAR_CHANCE = 0.03
 SOLVED = 0.02
 ENOUGH = 20
+HALF = 0.5
 Floats = NDArray[np.float64]
 
 
@@ -80,7 +81,8 @@ def judge(losses: Floats, steps: int, chance: float, floor: float | None) -> Ver
     if floor is None:
         return Verdict("learned", f"learned: loss {final:.2f}, chance {chance:.2f}")
     share = (chance - final) / (chance - floor)
-    return Verdict("learned", f"learned: loss {final:.2f}, {share:.0%} of the way to the floor")
+    word = "learned" if share >= HALF else "learned little"
+    return Verdict("learned", f"{word}: loss {final:.2f}, {share:.0%} of the way to the floor")
 
 
 def _stuck(mean: Floats, final: float, chance: float) -> Verdict:

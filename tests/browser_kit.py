@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import socket
@@ -48,7 +47,7 @@ def server(home: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
         yield address, process
     finally:
         if process.poll() is None:
-            os.killpg(process.pid, signal.SIGINT)
+            process.send_signal(signal.SIGTERM)
             process.wait(20)
 
 
@@ -88,5 +87,10 @@ def opened(page: Page, address: str, charts: int = 3) -> Page:
 
 
 def chip(page: Page, lane: int) -> str:
-    """The verdict of a lane as the page shows it."""
-    return page.locator(f".st-key-card_{lane} .stMarkdownBadge").first.inner_text()
+    """The verdict of a lane as the page shows it now; empty while there is none."""
+    return text_now(page, f".st-key-card_{lane} .stMarkdownBadge")
+
+
+def text_now(page: Page, selector: str) -> str:
+    """The text of the first match in one look, without waiting: a live page may drop it any time."""
+    return next(iter(page.locator(selector).all_inner_texts()), "")

@@ -223,7 +223,10 @@ main()
 
 def test_ctrl_c_keeps_what_is_there() -> None:
     command = [sys.executable, "-c", TELLING, "run", "steps=2000", "--json"]
+    # A shell starts background jobs with SIGINT ignored, and children inherit that.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    signal.signal(signal.SIGINT, handler)
     with process:
         assert process.stderr is not None
         told = [process.stderr.readline().strip() for _ in range(4)]

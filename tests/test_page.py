@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,8 +12,9 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from normviz import RunConfig
+from normviz import RunConfig, train
 from normviz.catalog import PROBES, SCHEMES
+from normviz.events import Started, Step
 from normviz.home import VARIABLE, shipped
 from normviz.links import encode
 from normviz.runner.client import Backend
@@ -210,6 +212,50 @@ def test_a_link_that_nobody_ran_says_so(page: Open) -> None:
     assert any("Nobody has run this yet" in info.value for info in at.info)
     assert duel(at).lanes[1] == RunConfig(depth=3, scheme="post")
     assert not specs(at)
+
+
+def test_a_link_of_an_attempt_that_was_stopped_shows_what_there_is(
+    page: Open, folder: Path
+) -> None:
+    config, store = RunConfig(depth=2, steps=40), Store(folder)
+    run = store.enqueue(config)
+    for event in train(config):
+        if isinstance(event, Started):
+            store.started(run, event, os.getpid(), paused=False)
+        if isinstance(event, Step) and event.step < 7:
+            store.append(run, [event])
+    store.end(run, "stopped")
+    at = page(encode([config]))
+    assert "stopped after 7 steps" in chips(at)[0]
+    assert len(specs(at)) == 3
+
+
+def test_the_address_names_what_was_chosen(page: Open) -> None:
+    at = page()
+    assert not dict(at.query_params)
+    checked(at.select_slider(key="knob_depth").set_value(24).run())
+    assert at.query_params["depth"] in ("24", ["24"])
+
+
+def test_a_run_whose_lane_goes_is_stopped(page: Open, folder: Path) -> None:
+    at = page()
+    checked(at.button(key="train").click().run())
+    kept, gone = duel(at).runs
+    checked(at.button_group(key="n_lanes").set_value(1).run())
+    store = Store(folder)
+    assert [action for _, action, _ in store.controls(gone, 0)] == ["stop"]
+    assert not store.controls(kept, 0)
+
+
+def test_a_rate_that_a_run_took_shows_in_its_lane_alone(page: Open, folder: Path) -> None:
+    at = page()
+    checked(at.button(key="train").click().run())
+    first, _ = duel(at).runs
+    checked(at.select_slider(key="knob_lr").set_value(0.01).run())
+    taken = RunConfig(lr_edits=((5, 0.01),))
+    Store(folder).edited(first, taken)
+    checked(at.run())
+    assert duel(at).lanes == (taken, RunConfig(scheme="post"))
 
 
 def test_a_bad_link_gets_a_sentence_and_an_offer(page: Open) -> None:

@@ -11,9 +11,10 @@ import streamlit as st
 import transport
 import why
 from backend import shared
+from clicks import button
 
 from normviz.config import RunConfig
-from normviz.links import differences
+from normviz.links import as_params, differences
 
 QUESTION = "What does it do to a transformer where you put the norm?"
 
@@ -22,6 +23,8 @@ def page() -> None:
     """The page, from top to bottom."""
     back = shared()
     it = state.duel()
+    if it.touched:  # a reload, and a copied address, keep what was chosen
+        st.query_params.from_dict({**as_params(it.lanes), "probe": it.probe})
     lanes = page_lanes.current(it, back)
     with st.container(key="head"):
         st.markdown(f"# {QUESTION} :small[:gray[{_difference(lanes)}]]")
@@ -60,10 +63,7 @@ def _about_the_link(it: state.Duel) -> None:
     for i, problem in enumerate(it.link.problems):
         st.error(f"This link can't be opened as it is: {problem.sentence}.")
         if problem.mended:
-            st.button(
-                f"Open it with {problem.offer}", key=f"mend_{i}", on_click=_open,
-                args=(problem.mended,),
-            )  # fmt: skip
+            button(f"Open it with {problem.offer}", _open, problem.mended, key=f"mend_{i}")
     st.caption("Below is the duel that this page opens with.")
 
 

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 import urllib.request
+from pathlib import Path
 from typing import Any
 
 FLAGS = [
@@ -109,11 +110,7 @@ def _await(url: str) -> None:
     raise TimeoutError(url)
 
 
-def _cpu_seconds(parent: int) -> float:
-    """CPU seconds of the Streamlit process, a child of `parent`, so far (Linux)."""
-    pid = subprocess.run(
-        ["pgrep", "-P", str(parent)], capture_output=True, text=True, check=True
-    ).stdout.split()[0]
-    with open(f"/proc/{pid}/stat") as stat:
-        fields = stat.read().rsplit(")", 1)[1].split()
+def _cpu_seconds(pid: int) -> float:
+    """CPU seconds of a process so far (Linux)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -22,8 +23,6 @@ def app(
     browser: Annotated[bool, typer.Option(help="Open a browser window")] = True,
 ) -> None:
     """Start the page. Ends with Ctrl-C, and everything it started ends with it."""
-    import os
-
     try:
         folder = home() if data is None else data.expanduser()
         folder.mkdir(parents=True, exist_ok=True)
@@ -34,8 +33,7 @@ def app(
     flags = [f"--{name}={str(value).lower()}" for name, value in options.items()]
     command = [sys.executable, "-m", "streamlit", "run", str(page), *flags]
     environment = {**os.environ, VARIABLE: str(folder.resolve())}
-    with subprocess.Popen(command, env=environment, cwd=page.parent) as server:
-        try:
-            raise typer.Exit(server.wait())
-        except KeyboardInterrupt:
-            server.wait()
+    os.chdir(page.parent)  # where Streamlit looks for its settings
+    if os.name == "nt":
+        raise typer.Exit(subprocess.run(command, env=environment).returncode)
+    os.execve(sys.executable, command, environment)  # one process: ending it ends everything

@@ -23,7 +23,7 @@ from ..home import home
 from .run import DONE, LOST, OPEN, Run, Steps, alive, read_run, read_steps
 from .schema import Database, StoreError
 
-__all__ = ["DONE", "OPEN", "Run", "Steps", "Store", "StoreError"]
+__all__ = ["DONE", "OPEN", "Action", "Run", "Steps", "Store", "StoreError"]
 
 Action = Literal["pause", "resume", "step", "stop", "lr"]
 
