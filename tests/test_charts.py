@@ -191,6 +191,14 @@ def test_domain_only_grows(probe: str, live: bool) -> None:
         assert lower <= low and higher >= high
 
 
+def test_a_live_domain_grows_rarely() -> None:
+    """A gradient that falls by five decades rebuilds the charts once or twice."""
+    falls = np.logspace(0, -8, STEPS)[:, None] * np.ones(DEPTH + 1)
+    lanes = [make(probe_steps=np.arange(n), values=falls[:n]) for n in range(1, STEPS + 1)]
+    domains = {quantised_domain(PROBES["grad_block"], [lane], live=True).lo for lane in lanes}
+    assert len(domains) <= 3
+
+
 def test_values_beyond_reach_are_clamped_and_the_legend_says_so() -> None:
     lane = make()
     lane.values[4, 1], lane.values[4, 2] = 1e30, 1e-30

@@ -105,11 +105,15 @@ def _zoom() -> alt.Parameter:
 def _level_words(y: alt.Y, dark: bool) -> list[alt.Chart]:
     """The names of chance and floor at the right end of their rules, legible over curves."""
     at = named("levels").encode(x=alt.value(alt.ExprRef("width")), y=y, text="text:N")
-    place = {"align": "right", "baseline": "bottom", "dx": -8, "dy": -3, "fontSize": TEXT_SIZE}
-    return [
-        at.mark_text(**place, clip=True, **halo(paper(dark))),
-        at.mark_text(**place, clip=True, color=ink(dark)),
-    ]
+    words = []
+    for side, baseline, dy in (("!datum.under", "bottom", -3), ("datum.under", "top", 4)):
+        place = {"align": "right", "baseline": baseline, "dx": -8, "dy": dy, "fontSize": TEXT_SIZE}
+        one = at.transform_filter(side)
+        words += [
+            one.mark_text(**place, clip=True, **halo(paper(dark))),
+            one.mark_text(**place, clip=True, color=ink(dark)),
+        ]
+    return words
 
 
 def _cursor(x: alt.X, color: str) -> alt.Chart:

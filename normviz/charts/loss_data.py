@@ -80,15 +80,18 @@ def _points(lanes: Sequence[LaneFrame], steps: list[Steps], domain: tuple[float,
 
 
 def _levels(lanes: Sequence[LaneFrame], domain: tuple[float, float]) -> bytes:
+    """Chance and floor of all lanes, and whether the words stand under the line: the floor's do,
+    where no curve is in their way."""
     known = [lane.chance for lane in lanes if isfinite(lane.chance)]
-    levels = {(f"chance {number(chance)}", chance) for chance in known}
+    levels = {(f"chance {number(chance)}", chance, False) for chance in known}
     for lane in lanes:
         if lane.floor is not None:
-            below = " (below the axis)" if lane.floor < domain[0] else ""
-            levels.add((f"floor {number(lane.floor)}{below}", lane.floor))
-    ordered = sorted(levels)
-    values = np.array([value for _, value in ordered], dtype=np.float64)
-    return ipc({"loss": np.maximum(values, domain[0]), "text": [text for text, _ in ordered]})
+            outside = lane.floor < domain[0]
+            below = " (below the axis)" if outside else ""
+            levels.add((f"floor {number(lane.floor)}{below}", lane.floor, not outside))
+    texts, values, under = zip(*sorted(levels), strict=True) if levels else ((), (), ())
+    loss = np.maximum(np.array(values, dtype=np.float64), domain[0])
+    return ipc({"loss": loss, "text": list(texts), "under": np.array(under, dtype=bool)})
 
 
 def _above(lanes: Sequence[LaneFrame], kept: list[Steps], top: float) -> tuple[bytes, bytes, int]:

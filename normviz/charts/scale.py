@@ -20,6 +20,7 @@ from normviz.frames import Floats, LaneFrame
 # How many decades beyond the record's own domain an axis may reach. The last step before a
 # divergence can be 1e30: shown at the axis' end, it does not flatten everything else.
 REACH_DOWN, REACH_UP = 6, 3
+STRIDE = 3
 MARGIN = 1.1  # the smallest value stands clear of the axis, or its bar would have no height
 
 
@@ -89,7 +90,8 @@ def quantised_domain(record: ProbeRecord, lanes: Sequence[LaneFrame], live: bool
     """The axis for everything recorded so far in all lanes; the record's own while nothing is.
 
     `live` keeps the record's own domain in it until the run has ended: otherwise a gradient that
-    falls by five decades would rebuild the charts five times. Either way it only ever grows.
+    falls by five decades would rebuild the charts five times. Beyond that it grows by STRIDE
+    decades at once, for the same reason. Either way it only ever grows.
     Log: whole decades, at most REACH_DOWN and REACH_UP beyond the record's. Linear: the record's
     domain, longer by whole quarters of itself where values lie outside.
     """
@@ -108,7 +110,8 @@ def quantised_domain(record: ProbeRecord, lanes: Sequence[LaneFrame], live: bool
     first, last = round(log10(low)), round(log10(high))
     bottom, top = floor(log10(least / MARGIN)), ceil(log10(most))
     if live:
-        bottom, top = min(bottom, first), max(top, last)
+        bottom = first - STRIDE * max(0, ceil((first - bottom) / STRIDE))
+        top = last + STRIDE * max(0, ceil((top - last) / STRIDE))
     bottom = min(max(bottom, first - REACH_DOWN), last + REACH_UP - 1)
     top = max(min(top, last + REACH_UP), bottom + 1)
     lo, hi = 10.0**bottom, 10.0**top
