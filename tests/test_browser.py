@@ -118,7 +118,7 @@ def test_pause_step_resume(page: Page, address: str) -> None:
     for _ in range(20):  # a fragment's tick may carry a press a second time
         press(page, "step")
         done += 2  # one in each lane
-        wait_for(lambda: progress(page).split()[2] == str(done))
+        wait_for(lambda at=done: progress(page).split()[2] == str(at))
     press(page, "pause")
     wait_for(lambda: not progress(page))
     wait_for(lambda: chip(page, 0).startswith(("learned", "solved")))
