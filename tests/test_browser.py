@@ -12,7 +12,7 @@ import pytest
 from browser_kit import chip, chromium, opened, server, text_now, wait_for
 from playwright.sync_api import Browser, Page
 
-from normviz.store import Store
+from normviz.store import Run, Store
 
 pytestmark = pytest.mark.browser
 
@@ -182,18 +182,21 @@ def test_a_phone_in_light_and_dark(browser: Browser, address: str, dark: bool) -
 
 def test_nothing_outlives_the_server(browser: Browser, tmp_path: Path) -> None:
     """SIGKILL of the server: supervisor and workers leave by themselves, no row is lost."""
+    store = Store(tmp_path)
+
+    def runs() -> list[Run]:
+        found = "SELECT id FROM runs WHERE origin = 'here'"
+        rows = store.db.connection.execute(found).fetchall()
+        return [run for row in rows if (run := store.run(row["id"]))]
+
     with server(tmp_path) as (address, process):
         page = opened(browser.new_page(), address)
         press(page, "train")
-        wait_for(lambda: "steps/s" in progress(page))
+        wait_for(lambda: [len(store.steps(run).step) > 0 for run in runs()] == [True, True])
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(20)
-    store = Store(tmp_path)
     wait_for(lambda: not store.supervisor()[0])
-    rows = store.db.connection.execute("SELECT * FROM runs WHERE origin = 'here'").fetchall()
-    wait_for(lambda: all(not run.is_open for run in (store.run(row["id"]) for row in rows) if run))
-    for row in rows:
-        run = store.run(row["id"])
-        assert run is not None
+    wait_for(lambda: not any(run.is_open for run in runs()))
+    for run in runs():
         assert run.status == "failed"
         assert len(store.steps(run).step) > 0
