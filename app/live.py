@@ -7,6 +7,7 @@ them from flickering (the numbers are in `normviz.charts`).
 from __future__ import annotations
 
 import time
+from collections import deque
 
 import lanes as page_lanes
 import state
@@ -20,6 +21,7 @@ from normviz.frames import LaneFrame
 from normviz.limits import estimated_seconds
 
 TICK_SECONDS = 0.12
+PACE_SECONDS = 3.0
 SAME_PRESS_SECONDS = 0.3
 """A press of a button inside the fragment may come twice (see `clicks`), and this one toggles."""
 
@@ -87,14 +89,26 @@ def _progress(lanes: list[Lane], frames: list[LaneFrame], back: Shared) -> None:
             "Waiting for a free worker" if warm else "Loading PyTorch in a worker: a few seconds"
         )
     else:
-        rate = sum(len(back.frames.steps(run).step) for run in opened) / max(
-            time.time() - min(began), 1e-3
-        )
-        left = (total - done) / max(rate, 1e-3)
-        words = f"{done} of {total} steps in all lanes, {rate:.0f} steps/s, about {left:.0f} s left"
+        rate = _rate(done)
+        words = f"{done} of {total} steps in all lanes"
+        if rate > 0:
+            words += f", {rate:.0f} steps/s, about {(total - done) / rate:.0f} s left"
         if all(run.status == "paused" for run in opened):
             words = f"Paused at {done} of {total} steps in all lanes"
     st.progress(min(1.0, done / total), words)
+
+
+def _rate(done: int) -> float:
+    """Steps a second over the last few seconds; 0 while that is not known."""
+    seen = st.session_state.setdefault("pace", deque())
+    now = time.monotonic()
+    if seen and done < seen[-1][1]:
+        seen.clear()  # another run
+    seen.append((now, done))
+    while now - seen[0][0] > PACE_SECONDS and len(seen) > 2:
+        seen.popleft()
+    (since, before), (until, after) = seen[0], seen[-1]
+    return (after - before) / (until - since) if until - since > 0.2 else 0.0
 
 
 def _cursor(it: state.Duel, last: int) -> None:
@@ -160,7 +174,7 @@ def _charts(it: state.Duel, lanes: list[Lane], frames: list[LaneFrame]) -> None:
             alt=charts.loss.finding(frames) if finished else "Loss curves, training now",
         )  # fmt: skip
     with right:
-        st.markdown(f"**{record.label} in each layer** at step {it.cursor}")
+        st.markdown(f"**{record.label} in each layer**")
         st.vega_lite_chart(
             charts.bars.chart(frames, it.cursor, domain, dark), key="bars", width="stretch",
             alt=charts.bars.finding(frames) if finished else "Bars per layer, training now",

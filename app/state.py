@@ -15,7 +15,7 @@ import streamlit as st
 
 from normviz.config import ConfigError, RunConfig
 from normviz.limits import MAX_LANES
-from normviz.links import Link, decode
+from normviz.links import Link, decode, names_a_setting
 from normviz.presets import PRESETS
 
 REPLAY_SECONDS = 8.0
@@ -32,6 +32,7 @@ class Duel:
     replay     when and from where the cursor started to move by itself, or None
     given      the last positions that the slider was given by us
     touched    the settings are the visitor's own: the address names them
+    mine       runs that this visitor started: nobody else's are stopped by leaving them
     turned     lanes whose running run was given another learning rate that it has not taken yet
     """
 
@@ -43,6 +44,7 @@ class Duel:
     given: deque[int] = field(default_factory=lambda: deque([0], maxlen=12))
     probe: str = "grad_block"
     complaint: str | None = None
+    mine: frozenset[int] = frozenset()
     turned: frozenset[int] = frozenset()
     notices: tuple[str, ...] = ()
     link: Link | None = None
@@ -58,8 +60,7 @@ def duel() -> Duel:
 
 def _opened() -> Duel:
     params = {name: st.query_params.get_all(name) for name in st.query_params}
-    setting = {name: values for name, values in params.items() if not name.startswith("embed")}
-    link = decode(params) if setting else None
+    link = decode(params) if names_a_setting(params) else None
     if link is None or not link.lanes:
         lanes = PRESETS["hero"].lanes()
         return Duel(lanes, (None,) * len(lanes), replay=(time.monotonic(), 0), link=link)
@@ -84,12 +85,20 @@ def reset(name: str = "hero") -> None:
 def change(field: str, value: Any, lane: int | None = None) -> None:
     """Set a field in one lane or in all. A value that is not allowed changes nothing and is said."""
     it = duel()
+
     # A new peak rate replaces the changes that were made while an earlier run went on.
-    values = {field: value, "lr_edits": ()} if field == "lr" else {field: value}
+    # Fewer steps leave out the changes beyond them.
+    def changed(config: RunConfig) -> RunConfig:
+        values = {field: value}
+        if field == "lr":
+            values["lr_edits"] = ()
+        if field == "steps" and str(value).isdecimal():
+            values["lr_edits"] = tuple(e for e in config.lr_edits if e[0] < int(value))
+        return config.replace(**values)
+
     try:
         it.lanes = tuple(
-            config.replace(**values) if lane in (None, i) else config
-            for i, config in enumerate(it.lanes)
+            changed(config) if lane in (None, i) else config for i, config in enumerate(it.lanes)
         )
         it.complaint, it.touched = None, True
     except ConfigError as error:

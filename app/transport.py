@@ -45,17 +45,18 @@ def show(lanes: list[Lane], shared: Shared) -> None:
 
 
 def count(shared: Shared) -> None:
-    """Another number of lanes; a run whose lane goes is stopped."""
+    """Another number of lanes; the visitor's run in a lane that goes is stopped."""
     n = st.session_state["n_lanes"]
-    ask(shared, "stop", state.duel().runs[n:])
+    leave(shared, state.duel().runs[n:])
     state.set_lane_count(n)
 
 
 def train(shared: Shared, paused: bool = False) -> None:
-    """Queue every lane; what ran before in these lanes is stopped."""
-    ask(shared, "stop")
+    """Queue every lane; what this visitor's lanes ran before is stopped."""
     it = state.duel()
+    leave(shared, it.runs)
     it.runs = tuple(shared.store.enqueue(config, paused) for config in it.lanes)
+    it.mine |= frozenset(it.runs)
     it.following, it.replay, it.cursor, it.turned = True, None, 0, frozenset()
     it.link, it.notices, it.touched = None, (), True
 
@@ -65,6 +66,11 @@ def ask(shared: Shared, action: Action, runs: tuple[int | None, ...] | None = No
     for run in state.duel().runs if runs is None else runs:
         if run is not None and (record := shared.store.run(run)) and record.is_open:
             shared.store.control(run, action)
+
+
+def leave(shared: Shared, runs: tuple[int | None, ...]) -> None:
+    """Stop those runs that this visitor started; others may have come by a link, and go on."""
+    ask(shared, "stop", tuple(run for run in runs if run in state.duel().mine))
 
 
 def step(shared: Shared) -> None:
@@ -79,5 +85,5 @@ def step(shared: Shared) -> None:
 
 def back(shared: Shared) -> None:
     """Stop and return to the hero."""
-    ask(shared, "stop")
+    leave(shared, state.duel().runs)
     state.reset()

@@ -78,7 +78,7 @@ class RunConfig(BaseModel):
         (), title="learning-rate changes", description="(step, new peak rate), made while it ran"
     )
 
-    def __init__(self, **values: Any) -> None:
+    def __init__(self, /, **values: Any) -> None:
         try:
             super().__init__(**values)
         except ValidationError as error:
@@ -127,11 +127,16 @@ class RunConfig(BaseModel):
             )
         if [s for s, _ in self.lr_edits] != sorted({s for s, _ in self.lr_edits}):
             raise ConfigErrorTogether("lr_edits must name each step once, in ascending order")
+        if self.lr_edits and self.lr_edits[-1][0] >= self.steps:
+            raise ConfigErrorTogether(
+                f"lr_edits names step {self.lr_edits[-1][0]}, but the last of {self.steps} steps is "
+                f"{self.steps - 1}"
+            )
         if sentence := over_budget(self):
             raise ConfigErrorTogether(sentence)
         return self
 
-    def replace(self, **changes: Any) -> RunConfig:
+    def replace(self, /, **changes: Any) -> RunConfig:
         """The same config with some fields changed, validated like a new one."""
         return RunConfig(**{**self.model_dump(), **changes})
 

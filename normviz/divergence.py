@@ -1,8 +1,9 @@
 """When a run counts as diverged, at which step, and in which layer it began.
 
 At once: the loss or a gradient is NaN or inf. Or by staying power: the loss has been above 100
-times chance for 20 steps in a row. The second rule is needed because a model can be lost without a
-NaN: without norms and with Xavier, 12 and 16 blocks sit at losses of hundreds to thousands with
+times chance for 20 steps in a row and has not fallen in them. (A run that starts that high and
+falls may yet come down.) The second rule is needed because a model can be lost without a NaN:
+without norms and with Xavier, 12 and 16 blocks sit at losses of hundreds to thousands with
 attention logits of 1e5 to 1e10, all finite. (The fused attention kernel of PyTorch turns the same
 runs into NaN within 60 steps, in its backward pass; the attention written out here does not.)
 """
@@ -10,6 +11,7 @@ runs into NaN within 60 steps, in its backward pass; the attention written out h
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -32,6 +34,7 @@ class Watchman:
     def __init__(self, model: Transformer, flat: Flat, task: Task) -> None:
         self.model, self.flat, self.task = model, flat, task
         self.began: Diverged | None = None
+        self.losses: list[float] = []
 
     def look(self, step: int, loss: float, grad_norm: float) -> Diverged | None:
         """How the run diverged, or None if it has not (yet)."""
@@ -40,8 +43,17 @@ class Watchman:
         if loss <= TIMES_CHANCE * self.task.chance:
             self.began = None
             return None
-        self.began = self.began or Diverged(step, self._outgrown(step), "blow-up")
-        return self.began if step - self.began.step >= PATIENCE - 1 else None
+        if self.began is None:
+            self.began, self.losses = Diverged(step, self._outgrown(step), "blow-up"), []
+        self.losses.append(loss)
+        if len(self.losses) < PATIENCE:
+            return None
+        half = PATIENCE // 2
+        if sum(self.losses[half:]) < sum(self.losses[:half]):
+            self.losses = self.losses[half:]
+            return None
+        layer = self.began.layer
+        return replace(self.began, layer=self._outgrown(step) if layer is None else layer)
 
     @torch.no_grad()
     def _forward(self, step: int) -> tuple[list[Tensor], Tensor]:
@@ -65,6 +77,8 @@ class Watchman:
             return Diverged(step, bad[0], "activation")
         if not bool(loss.isfinite()):
             return Diverged(step, None, "loss")
-        healthy = self.flat.block_grads.isfinite().all(1).tolist()
-        blocks = [block for block, ok in enumerate(healthy, start=1) if not ok]
+        largest = self.flat.block_grads.abs().amax(1)
+        if bool(self.flat.grads.isfinite().all()):  # each number is, their norm is not
+            return Diverged(step, int(largest.argmax()) + 1, "gradient norm")
+        blocks = [b for b, top in enumerate(largest.tolist(), start=1) if not math.isfinite(top)]
         return Diverged(step, max(blocks, default=0), "gradient")

@@ -50,10 +50,11 @@ class Edited:
 
 @dataclass(frozen=True)
 class Diverged:
-    """The run ended at its first non-finite number.
+    """The run is lost: at its first non-finite number, or where its loss began to stay blown up.
 
-    `layer` is the first bad block (0: the embedding, None: the output head), `where` the kind of
-    number: "activation", "gradient" or "loss".
+    `where` is what was not finite ("activation", "gradient", "gradient norm" or "loss") or
+    "blow-up". `layer` is the first bad block, 0 the embedding; None is the output head, and in a
+    blow-up that no block stands out.
     """
 
     step: int

@@ -30,7 +30,7 @@ class LaneFrame:
     probe        key of the probe whose values follow
     probe_steps  [m] steps at which the probe was recorded, ascending
     values       [m, L+1] value per layer; layers below the probe's first_layer are NaN and mean nothing
-    first_bad    (step, layer) of the first non-finite number, or None; layer None where unknown
+    first_bad    (step, layer) where the run diverged, or None; layer None where unknown
     chance       loss of the best guess that ignores the context, in nats (unigram entropy)
     floor        lowest reachable loss in nats, or None where unknown
     """
@@ -48,8 +48,8 @@ class LaneFrame:
     floor: float | None
 
 
-KEPT_RUNS = 64
-"""Runs whose steps stay in memory; a hero run is a quarter of a megabyte."""
+KEPT_BYTES = 128 * 2**20
+"""Of runs' steps in memory; a hero run is a tenth of a megabyte, one of depth 1000 ten of them."""
 
 
 class Frames:
@@ -73,13 +73,19 @@ class Frames:
                 kept = fresh if kept is None else _joined(kept, fresh)
                 self._kept[run.id] = kept
             self._kept.move_to_end(run.id)
-            if len(self._kept) > KEPT_RUNS:
-                self._kept.popitem(last=False)
+            size = sum(steps.layers.nbytes for steps in self._kept.values())
+            while size > KEPT_BYTES and len(self._kept) > 1:
+                size -= self._kept.popitem(last=False)[1].layers.nbytes
             return kept
 
     def lane(self, run: Run, label: str, probe: str) -> LaneFrame:
         """A run as one lane of the charts. Raises ValueError for a probe the run did not record."""
         steps = self.steps(run)
+        values = steps.layers[:, run.probes.index(probe)]
+        # Where nothing was updated there is no update to measure, which is not the same as a NaN.
+        there = np.full(len(values), True)
+        if probe == "update_ratio":
+            there = ~np.isnan(values).all(axis=1)
         return LaneFrame(
             label=label,
             scheme=run.config.scheme,
@@ -87,8 +93,8 @@ class Frames:
             steps=max(run.config.steps, 1),
             loss=steps.loss,
             probe=probe,
-            probe_steps=steps.layer_steps,
-            values=steps.layers[:, run.probes.index(probe)],
+            probe_steps=steps.layer_steps[there],
+            values=values[there],
             first_bad=None if run.bad_step is None else (run.bad_step, run.bad_layer),
             chance=run.chance or float("nan"),
             floor=run.floor,
@@ -105,8 +111,10 @@ class Frames:
             return Verdict("queued", f"waiting, place {self.store.position(run.id)} in the queue")
         if run.status == "failed":
             return Verdict("failed", f"failed after {n} steps: {run.message}")
-        words = {"running": "training", "paused": "paused", "stopped": f"stopped after {n} steps"}
-        return Verdict(run.status, words[run.status])
+        if run.status == "stopped":
+            why = f": {run.message}" if run.message else ""
+            return Verdict("stopped", f"stopped after {n} steps{why}")
+        return Verdict(run.status, {"running": "training"}.get(run.status, run.status))
 
     def tidy(self, runs: dict[str, Run]) -> pd.DataFrame:
         """Every number of some lanes as one long table.

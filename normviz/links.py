@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
+from .catalog import PROBES
 from .config import CHOICES, ConfigError, RunConfig
 from .limits import MAX_LANES, RANGES
 
@@ -54,8 +55,11 @@ def encode(lanes: Sequence[RunConfig]) -> str:
     return urlencode(as_params(lanes), quote_via=quote, safe=",:;")
 
 
-def decode(query: str | Params) -> Link:
-    """Read a link, a query string, or the parameters of one. Never raises for what they hold."""
+def decode(query: str | Params, offers: bool = True) -> Link:
+    """Read a link, a query string, or the parameters of one. Never raises for what they hold.
+
+    Without `offers` problems come without the links that mend them.
+    """
     try:
         params = query if isinstance(query, Mapping) else _params(query)
     except ValueError as error:
@@ -77,10 +81,16 @@ def decode(query: str | Params) -> Link:
             problems.append(_problem(error, params, i))
     if problems:
         unique = {problem.sentence: problem for problem in problems}
-        return Link(problems=tuple(_honest(problem, len(unique)) for problem in unique.values()))
+        found = tuple(unique.values())
+        return Link(problems=tuple(_honest(p, len(found)) for p in found) if offers else found)
     missing = tuple(name for name in FIELDS if name not in params)
     notices = tuple(_notices(params, missing))
     return Link(lanes=tuple(lanes), missing=missing, notices=notices)
+
+
+def names_a_setting(params: Params) -> bool:
+    """Whether parameters of an address are a link at all: messengers append their own."""
+    return any(name in params for name in ("v", "lanes", *FIELDS))
 
 
 def _params(text: str) -> Params:
@@ -157,9 +167,9 @@ def _problem(error: ConfigError, params: Params, lane: int) -> Problem:
 
 def _honest(problem: Problem, n_problems: int) -> Problem:
     """The problem without its offer, if taking it would only bring another problem."""
-    if problem.mended is not None and len(decode(problem.mended).problems) >= n_problems:
-        return Problem(problem.sentence)
-    return problem
+    if problem.mended is None or len(decode(problem.mended, False).problems) < n_problems:
+        return problem
+    return Problem(problem.sentence)
 
 
 def _notices(params: Params, missing: tuple[str, ...]) -> list[str]:
@@ -171,6 +181,8 @@ def _notices(params: Params, missing: tuple[str, ...]) -> list[str]:
             f"The link does not name {named}: today's defaults fill in, so it may mean something "
             "else in another release. Copy the link again to fix every setting."
         )
+    if (probe := params.get("probe", ["grad_block"])[0]) not in PROBES:
+        notices.append(f"The link shows {PROBES.unknown(probe[:40])} Shown is grad_block.")
     known = {"v", "lanes", "probe", "embed", "embed_options", *FIELDS}
     if strangers := sorted(set(params) - known):
         named = ", ".join(repr(name[:40]) for name in strangers[:5])

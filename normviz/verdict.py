@@ -1,6 +1,6 @@
 """What came of a run, in one word and one sentence. Torch-free; the rules stand here alone.
 
-diverged   a NaN or inf ended it, or a loss above 100 times chance for 20 steps
+diverged   a NaN or inf ended it, or a loss that stayed above 100 times chance for 20 steps
 short      fewer than 20 steps: too short to judge
 measured   steps=0: measured at initialisation
 solved     the mean loss of ten steps came within 2 % of the way from chance to the floor
@@ -53,8 +53,10 @@ def running_mean(losses: Floats) -> Floats:
 
 def diverged(step: int, layer: int | None, where: str | None) -> Verdict:
     """The verdict of a run that met a NaN or inf, or whose loss blew up."""
-    at = "in the output head" if layer is None else f"first in layer {layer}"
-    what = "loss above 100 times chance" if where == "blow-up" else f"{where} not finite"
+    lost = where == "blow-up"
+    nowhere = "in no block alone" if lost else "in the output head"
+    at = nowhere if layer is None else f"first in layer {layer}"
+    what = "loss above 100 times chance" if lost else f"{where} not finite"
     return Verdict("diverged", f"diverged at step {step}, {at} ({what})", step, layer)
 
 

@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 import torch
 from hypothesis import settings
+from page_kit import folder, page
 
 from normviz import RunConfig
 from normviz.home import VARIABLE
 from normviz.store import Store
+
+__all__ = ["folder", "page"]
 
 settings.register_profile("normviz", deadline=None, derandomize=True, database=None)
 settings.load_profile("normviz")

@@ -104,7 +104,8 @@ def test_charts_move_in_place(page: Page, address: str) -> None:
     before, seen = page.evaluate(count), set()
     wait_for(lambda: seen.add(progress(page)) or len(seen) >= 4)
     assert before == page.evaluate(count) > 0
-    wait_for(lambda: not progress(page))
+    press(page, "stop")
+    wait_for(lambda: chip(page, 0).startswith("stopped after"))
 
 
 def test_pause_step_resume(page: Page, address: str) -> None:
@@ -120,8 +121,9 @@ def test_pause_step_resume(page: Page, address: str) -> None:
         done += 2  # one in each lane
         wait_for(lambda at=done: progress(page).split()[2] == str(at))
     press(page, "pause")
-    wait_for(lambda: not progress(page))
-    wait_for(lambda: chip(page, 0).startswith(("learned", "solved")))
+    wait_for(lambda: "steps/s" in progress(page))
+    press(page, "stop")
+    wait_for(lambda: chip(page, 0).startswith("stopped after"))
 
 
 def test_a_killed_worker_is_said_and_the_other_lane_goes_on(

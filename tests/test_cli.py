@@ -173,6 +173,9 @@ def test_json_file_holds_the_object(tmp_path: Path) -> None:
         (["http://x/?depth=0"], "depth is '0', allowed"),
         (["http://x/?v=7"], "the link has version '7', allowed is 1"),
         (["http://[?v=1"], "the link"),
+        (["self=1"], "unknown setting 'self'"),
+        (["lr=?"], "lr is '?', allowed"),
+        (["steps=9", "lr_edits=9:0.1"], "lr_edits names step 9, but the last of 9 steps is 8"),
         (["--at", "x"], "--at is 'x', allowed are steps such as 0,10,199"),
         (["--at", "200"], "--at names step 200, this run has steps 0 to 199"),
         (["--at", "-1"], "--at names step -1"),
@@ -193,6 +196,13 @@ def test_bad_input_gets_one_sentence_and_exit_code_two(words: list[str], sentenc
     assert "Traceback" not in result.stderr
     for part in sentence.split(" .* "):
         assert part in result.stderr
+
+
+@pytest.mark.parametrize("word", ["depth=0", "steps=5"])
+def test_a_bench_of_a_bad_config_gets_a_sentence(word: str) -> None:
+    result = normviz("bench", "probes", word)
+    assert result.exit_code == 2, result.exception
+    assert result.stderr.startswith(f"normviz: {word.split('=')[0]} is ")
 
 
 def test_a_folder_that_cannot_be_written_gets_a_sentence(tmp_path: Path) -> None:

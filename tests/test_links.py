@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 from urllib.parse import urlencode
 
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from normviz import ConfigError, RunConfig
+from normviz import ConfigError, RunConfig, links
 from normviz.config import CHOICES
 from normviz.limits import MAX_LANES, RANGES
 from normviz.links import FIELDS, Link, decode, differences, encode, settings, shown
@@ -22,7 +23,7 @@ def numbers(name: str) -> st.SearchStrategy[Any]:
     return st.floats(span.low, span.high, exclude_min=span.above, exclude_max=span.below)
 
 
-EDITS = st.dictionaries(st.integers(1, 10**6), numbers("lr"), max_size=4).map(
+EDITS = st.dictionaries(st.integers(1, 40), numbers("lr"), max_size=4).map(
     lambda edits: tuple(sorted(edits.items()))
 )
 ANY_FIELD = {
@@ -229,3 +230,25 @@ def test_differences_are_told_as_people_read_them() -> None:
 @given(configs())
 def test_every_value_can_be_shown(config: RunConfig) -> None:
     assert all(shown(name, getattr(config, name)) for name in FIELDS)
+
+
+def test_a_link_of_many_mistakes_is_read_soon() -> None:
+    """Offers are looked at once, not offers of offers."""
+    names = [name for name in RANGES if name in FIELDS]
+    query = "&".join(f"{name}=99999998,99999999" for name in names)
+    with patch.object(links, "decode", side_effect=links.decode) as calls:
+        links.decode(f"lanes=2&{query}")
+    assert calls.call_count <= 1 + 2 * len(names)
+
+
+@pytest.mark.parametrize(
+    ("params", "is_one"),
+    [({"utm_source": ["x"]}, False), ({"probe": ["stream_rms"]}, False), ({"depth": ["3"]}, True)],
+)
+def test_what_messengers_append_is_no_link(params: dict[str, list[str]], is_one: bool) -> None:
+    assert links.names_a_setting(params) == is_one
+
+
+def test_an_unknown_probe_is_said() -> None:
+    (notice, *_) = [n for n in decode("probe=stream_rm").notices if "probe" in n]
+    assert "stream_rms" in notice

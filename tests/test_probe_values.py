@@ -21,6 +21,8 @@ from normviz.data import make_task
 from normviz.events import Step
 from normviz.nn.init import initialise
 from normviz.nn.transformer import Transformer
+from normviz.probes import Seen, Watch
+from normviz.probes.instruments import attention, attention_reductions
 
 TOLERANCE = 2e-5
 """Relative difference allowed between the probes (float32) and their twins (float64)."""
@@ -215,3 +217,21 @@ def test_token_cosine_is_exact_where_tokens_nearly_coincide() -> None:
     assert 1e-9 < expected < 1e-7
     assert step.layers is not None
     assert 1 - step.layers[ROWS["token_cosine"], 0] == pytest.approx(expected, abs=1e-9, rel=0.01)
+
+
+def test_entropy_is_exact_at_logits_of_a_million() -> None:
+    """The regime of stacks without norms: a difference of large numbers would leave 0 to 1."""
+    T = 8
+    z = torch.randn(6, T, T, generator=torch.Generator().manual_seed(0)) * 3e6
+    z[:3] *= 1e-6  # heads of ordinary size beside them
+    hidden = torch.ones(T, T, dtype=torch.bool).triu(1)
+    p = z.masked_fill(hidden, -1e30).softmax(-1)
+    of = attention_reductions()
+    watch = Watch((), (), of)
+    watch("attn_logits", 1, z.masked_fill(hidden, -1e30))
+    watch("attn_weights", 1, p)
+    seen = Seen(SMALL, None, watch)  # type: ignore[arg-type]
+    _, entropy = attention(seen)
+    q = p.double()
+    exact = -(q * q.clamp_min(1e-300).log()).sum(-1)[:, 1:] / torch.arange(2, T + 1).log()
+    assert float(entropy[0]) == pytest.approx(float(exact.mean()), rel=1e-5)

@@ -14,6 +14,7 @@ from backend_kit import LONG, SHORT, Lane, losses, members, wait_for
 
 from normviz import RunConfig
 from normviz.runner.client import Backend
+from normviz.runner.supervisor import MAX_PAUSED
 from normviz.store import Store
 
 
@@ -90,6 +91,27 @@ def test_started_paused_a_lane_waits_before_its_first_step(store: Store) -> None
     lane.reach("paused")
     Lane(store, SHORT).reach("finished")  # time enough to do something wrong
     assert (lane.status, lane.n) == ("paused", 0)
+
+
+@pytest.mark.parametrize("depth", [2, 96])
+def test_a_pause_before_the_first_step_is_kept_and_told(store: Store, depth: int) -> None:
+    """The press may come while the model is being built."""
+    lane = Lane(store, LONG.replace(depth=depth, steps=300))
+    store.control(lane.id, "pause")
+    lane.reach("paused")
+    store.control(lane.id, "resume")
+    lane.reach("running")
+    lane.reach_step(1)
+
+
+def test_many_paused_runs_do_not_keep_others_from_training(store: Store) -> None:
+    paused = [Lane(store, SHORT, paused=True) for _ in range(MAX_PAUSED + 2)]
+    for lane in paused:
+        wait_for(lambda lane=lane: lane.status in ("paused", "stopped"), "its turn")
+    Lane(store, SHORT).reach("finished")
+    wait_for(lambda: sum(x.status == "paused" for x in paused) <= MAX_PAUSED, "room")
+    assert next(x.run.message for x in paused if x.status == "stopped") is not None
+    assert paused[-1].status == "paused"  # the first to go is the oldest
 
 
 def test_step_is_exactly_one_and_resume_changes_no_number(store: Store) -> None:

@@ -122,3 +122,15 @@ def test_a_supervisor_can_be_closed_while_it_starts(tmp_path: Path) -> None:
     backend.close()
     assert backend.process.returncode == 0
     wait_for(lambda: not members(session), "the end of every process")
+
+
+def test_a_number_that_another_process_has_now_keeps_nobody_from_training(tmp_path: Path) -> None:
+    """As after the restart of a container: the last supervisor's number is somebody else's."""
+    store = Store(tmp_path)
+    store.announce(os.getpid(), ready=True)
+    backend = Backend(store)
+    backend.ensure()
+    lane = Lane(store, SHORT)
+    lane.reach("finished")
+    backend.close()
+    assert store.supervisor() == (False, False)

@@ -117,15 +117,17 @@ def test_an_edited_run_has_the_name_of_what_it_is_now(store: Store) -> None:
 def test_a_run_whose_process_is_gone_reads_as_failed(store: Store) -> None:
     run = begin(store, pid=dead_pid())
     assert (found(store, run).status, found(store, run).message) == ("failed", LOST)
-    store.close_lost()  # writes it down
+    store.close_open()  # a new supervisor writes it down
     row = store.db.connection.execute("SELECT status FROM runs").fetchone()
     assert row["status"] == "failed"
 
 
-def test_a_living_or_waiting_run_is_not_lost(store: Store) -> None:
+def test_a_new_supervisor_knows_that_no_run_has_a_process(store: Store) -> None:
+    """Also where another process has the number of one that trained: numbers come again."""
     running, queued = begin(store), store.enqueue(CONFIG)
-    store.close_lost()
-    assert [found(store, run).status for run in (running, queued)] == ["running", "queued"]
+    assert found(store, running).status == "running"  # our own number: it lives
+    store.close_open()
+    assert [found(store, run).status for run in (running, queued)] == ["failed", "queued"]
 
 
 @pytest.mark.parametrize("status", ["finished", "diverged", "stopped", "failed"])

@@ -246,6 +246,20 @@ def test_a_spike_shorter_than_the_patience_is_survived(tiny: RunConfig) -> None:
     assert (bad.step, bad.where) == (PATIENCE, "blow-up")  # it began right after the low step
 
 
+def test_a_loss_that_starts_high_and_falls_is_let_go_on(tiny: RunConfig) -> None:
+    guard = watchman(tiny)
+    high = 3 * TIMES_CHANCE * make_task(tiny).chance
+    assert not any(guard.look(step, high * 0.99**step, 1.0) for step in range(3 * PATIENCE))
+    flat = [guard.look(step, high, 1.0) for step in range(3 * PATIENCE, 5 * PATIENCE)]
+    assert any(flat)
+
+
+def test_a_norm_that_overflows_is_told_from_a_gradient_that_does(tiny: RunConfig) -> None:
+    guard = watchman(tiny)
+    guard.flat.block_grads[0, :] = 3e38
+    assert guard.look(5, 3.0, math.inf) == Diverged(5, 1, "gradient norm")
+
+
 def test_bad_gradients_of_a_finite_loss_name_the_last_bad_block(tiny: RunConfig) -> None:
     guard = watchman(tiny)
     guard.flat.block_grads[0, 3] = math.inf

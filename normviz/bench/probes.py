@@ -19,7 +19,8 @@ TURN = 10
 def measure(config: RunConfig, rounds: int) -> str:
     """A table of milliseconds a step and ratios: medians, and the range over the rounds."""
     torch.set_num_threads(1)
-    steps = max(config.steps, 1)
+    steps = config.steps // TURN * TURN
+    config = config.replace(steps=steps)
     kinds = {"none": (), "default": recorded(config), "every step": range(steps)}
     seconds = np.array([_round(config, kinds, i) for i in range(rounds + 1)])[1:]  # one warms up
     ms = 1e3 * np.median(seconds, axis=0) / steps
@@ -42,9 +43,9 @@ def _round(config: RunConfig, kinds: dict[str, tuple[int, ...] | range], turn: i
     runs = [_turns(train(config, record=at)) for at in kinds.values()]
     seconds = [0.0] * len(runs)
     order = list(range(len(runs)))
-    for k in range(-(-max(config.steps, 1) // TURN)):
+    for k in range(config.steps // TURN):
         for i in order[(k + turn) % len(order) :] + order[: (k + turn) % len(order)]:
-            seconds[i] += next(runs[i], 0.0)
+            seconds[i] += next(runs[i])
     return seconds
 
 

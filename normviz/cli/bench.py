@@ -18,10 +18,17 @@ def probes(
     rounds: Annotated[int, typer.Option(min=1, help="Whole runs of each kind")] = 5,
 ) -> None:
     """Cost of the probes: training with all of them beside training with none, interleaved."""
-    from ..bench.probes import measure
+    from ..bench.probes import TURN, measure
+    from .complain import complain
     from .run import read_config
 
-    typer.echo(measure(read_config(words or []), rounds))
+    try:
+        config = read_config(words or [])
+        if config.steps < TURN:
+            raise ValueError(f"steps is {config.steps}, allowed here is {TURN} or more")
+    except ValueError as error:
+        complain(error)
+    typer.echo(measure(config, rounds))
 
 
 @bench.command()

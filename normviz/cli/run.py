@@ -34,7 +34,7 @@ def run(
         Path | None, typer.Option(help="Write all data to FILE.csv, .parquet or .json")
     ] = None,
     lane: Annotated[int, typer.Option(help="Which lane of a link or preset")] = 1,
-    threads: Annotated[int, typer.Option(min=1, help="CPU threads")] = 1,
+    threads: Annotated[int, typer.Option(min=1, max=256, help="CPU threads")] = 1,
 ) -> None:
     """Train one lane of a link or preset (default: hero, Pre-LN) with settings changed."""
     try:
@@ -56,7 +56,7 @@ def run(
 
 def read_config(words: Sequence[str], lane: int = 1) -> RunConfig:
     """The config that a command line names. Raises ValueError with a sentence."""
-    named = [word for word in words if "?" in word or "=" not in word]
+    named = [word for word in words if "?" in word.partition("=")[0] or "=" not in word]
     if len(named) > 1:
         raise ValueError(f"{named[1]!r} is one name too many: give one link or preset")
     lanes = read_lanes(named[0]) if named else PRESETS["hero"].lanes()

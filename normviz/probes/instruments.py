@@ -77,10 +77,12 @@ def attention_reductions() -> dict[str, Reduction]:
 
     def of_logits(z: Tensor) -> tuple[Tensor, ...]:
         last.append(z)
-        return z.amin(0), z.amax(-1)  # [T, T], [B*H, T]
+        return (z.amin(0), z.amax((0, 2)))  # [T, T], [T]
 
     def of_weights(p: Tensor) -> tuple[Tensor, ...]:
-        return p.amax(-1), last.pop().mul(p).sum(0)  # [B*H, T], [T, T]
+        z = last.pop()
+        below = z.amax(-1, keepdim=True).sub(z)  # of a hidden position 1e30, times p = 0
+        return p.amax(-1), below.mul_(p).sum(0)  # [B*H, T], [T, T]
 
     return {"attn_logits": of_logits, "attn_weights": of_weights}
 
@@ -88,14 +90,14 @@ def attention_reductions() -> dict[str, Reduction]:
 def attention(seen: Seen) -> tuple[Tensor, Tensor]:
     """Largest absolute logit, and entropy as a fraction of its maximum, of each block.
 
-    Entropy = ln sum exp z - sum p z, and ln sum exp z = max z - ln max p: one logarithm a row
-    instead of one an entry.
+    Entropy = sum p (max z - z) - ln max p: one logarithm a row instead of one an entry, and no
+    difference of large numbers.
     """
     low, row_high = seen.watch.reduced("attn_logits")
-    row_p, pz = seen.watch.reduced("attn_weights")
+    row_p, below = seen.watch.reduced("attn_weights")
     T, n = low.shape[-1], row_p.shape[1]
-    largest = torch.maximum(row_high.amax((1, 2)), -low.tril().amin((1, 2)))
-    entropy = (row_high - row_p.log()).mean(1) - pz.sum(-1) / n  # [L, T], mean over B*H
+    largest = torch.maximum(row_high.amax(1), -low.tril().amin((1, 2)))
+    entropy = below.sum(-1) / n - row_p.log().mean(1)  # [L, T], mean over B*H
     most = torch.arange(2, T + 1, device=low.device).log()
     return largest, (entropy[:, 1:] / most).mean(1)
 

@@ -8,8 +8,20 @@ import sys
 import threading
 import time
 
+from filelock import FileLock, Timeout
+
 from ..home import VARIABLE
 from ..store import Store
+
+
+def is_supervised(store: Store) -> bool:
+    """Whether a supervisor holds the store's lock. Its number would not tell: after a restart of a
+    container another process may have it."""
+    try:
+        with FileLock(store.folder / "supervisor.lock", timeout=0):
+            return False
+    except Timeout:
+        return True
 
 
 class Backend:
@@ -29,9 +41,11 @@ class Backend:
         with self.lock:
             if self.process is not None and self.process.poll() is None:
                 return
-            if self.store.supervisor()[0] or time.monotonic() - self.tried < 1.0:
+            if time.monotonic() - self.tried < 1.0:
                 return
             self.tried = time.monotonic()
+            if is_supervised(self.store):
+                return
             if self.process is not None and self.process.stdin is not None:
                 self.process.stdin.close()
             self.process = subprocess.Popen(

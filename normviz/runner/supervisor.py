@@ -21,8 +21,9 @@ TICK_SECONDS = 0.015
 STOP_GRACE_SECONDS = 0.12
 """A worker that has not obeyed a stop by then (it may be inside one long step) is killed."""
 
-MAX_PROCESSES = 8
 SPARES = 2
+MAX_PAUSED = 6
+"""Paused runs hold a process each. Of more, the one that was queued first is stopped."""
 
 
 @dataclass
@@ -56,7 +57,8 @@ class Supervisor:
         self.notice_deaths()
         self.make_stops_certain()
         self.hand_out()
-        while len(self.spares) < SPARES and len(self.spares) + len(self.busy) < MAX_PROCESSES:
+        self.limit_paused()
+        while len(self.spares) < SPARES:
             self.spares.append(self.new_worker())
 
     def new_worker(self) -> Worker:
@@ -110,6 +112,12 @@ class Supervisor:
             self.busy[run] = spare
             active += 1
 
+    def limit_paused(self) -> None:
+        paused = sorted(run for run in self.busy if self._is_paused(run))
+        for run in paused[: max(0, len(paused) - MAX_PAUSED)]:
+            self.store.end(run, "stopped", message="paused while many others waited")
+            self.busy[run].process.kill()
+
     def _is_paused(self, run: int) -> bool:
         record = self.store.run(run)
         return record is not None and record.status == "paused"
@@ -145,13 +153,13 @@ def serve(slots: int | None = None) -> int:
     store = Store()
     lock = FileLock(store.folder / "supervisor.lock")
     try:
-        lock.acquire(timeout=0)
+        lock.acquire(timeout=0.5)  # servers hold it for a moment, to see whether we live
     except Timeout:
         return 0
     gone = threading.Event()
     threading.Thread(target=_ended, args=(gone,), daemon=True).start()
     store.announce(os.getpid(), ready=False)
-    store.close_lost()
+    store.close_open()
     supervisor = Supervisor(store, slots or os.cpu_count() or 1)
     try:
         while not gone.is_set():
@@ -161,5 +169,6 @@ def serve(slots: int | None = None) -> int:
         pass
     finally:
         supervisor.close()
-        store.close_lost()
+        store.close_open()
+        store.retire()
     return 0

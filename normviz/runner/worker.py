@@ -53,7 +53,7 @@ class Lane:
         self.waiting: list[Step] = []
         self.flushed = 0.0
         self.last_control = 0
-        self.paused = self.stopped = False
+        self.paused = self.stopped = self.announced = False
         self.credits = 0
 
     def go(self) -> None:
@@ -80,6 +80,7 @@ class Lane:
             match event:
                 case Started():
                     self.store.started(self.run, event, os.getpid(), self.paused)
+                    self.announced = True
                 case Step():
                     self.waiting.append(event)
                     if event.step == 0 or time.monotonic() - self.flushed > FLUSH_SECONDS:
@@ -124,7 +125,7 @@ class Lane:
                     self.stopped = True
                 case "lr":
                     self.knobs.lr = value
-            if was != self.paused and self.flushed:
+            if was != self.paused and self.announced:
                 self.store.set_status(self.run, "paused" if self.paused else "running")
 
     def flush(self) -> None:

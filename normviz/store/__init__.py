@@ -176,20 +176,23 @@ class Store:
         )
         return dict(rows.fetchall())
 
-    def close_lost(self) -> None:
-        """Write down what is true of runs whose process is gone."""
-        rows = self.db.connection.execute(
-            "SELECT id, pid FROM runs WHERE status IN ('running', 'paused')"
-        ).fetchall()
-        for run, pid in rows:
-            if not alive(pid):
-                self.end(run, "failed", message=LOST)
+    def close_open(self) -> None:
+        """Write down that runs have no process: their supervisor is new, or leaving."""
+        self.db.connection.execute(
+            "UPDATE runs SET status = 'failed', ended = ?, message = ? "
+            "WHERE status IN ('running', 'paused') AND origin = 'here'",
+            (time.time(), LOST),
+        )
 
     def announce(self, pid: int, ready: bool) -> None:
         """The supervisor says who it is, and whether a warm worker waits."""
         self.db.connection.execute(
             "INSERT OR REPLACE INTO supervisor VALUES (1, ?, ?)", (pid, int(ready))
         )
+
+    def retire(self) -> None:
+        """The supervisor leaves."""
+        self.db.connection.execute("DELETE FROM supervisor")
 
     def supervisor(self) -> tuple[bool, bool]:
         """Whether a supervisor is alive, and whether a warm worker waits."""

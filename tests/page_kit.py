@@ -1,0 +1,58 @@
+"""The page on a store of its own, without a browser and without a supervisor: AppTest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from normviz.home import VARIABLE, shipped
+from normviz.runner.client import Backend
+
+MAIN = str(shipped("app") / "main.py")
+Open = Callable[..., AppTest]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty data folder that the page uses."""
+    import streamlit as st
+
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    monkeypatch.setattr(Backend, "ensure", lambda self: None)
+    st.cache_resource.clear()
+    return tmp_path
+
+
+@pytest.fixture
+def page(folder: Path) -> Open:
+    """Opens the page at a query string."""
+
+    def opened(query: str = "") -> AppTest:
+        at = AppTest.from_file(MAIN, default_timeout=60)
+        for pair in filter(None, query.split("&")):
+            name, _, value = pair.partition("=")
+            at.query_params[name] = value
+        return checked(at.run())
+
+    return opened
+
+
+def checked(at: AppTest) -> AppTest:
+    assert not at.exception, at.exception[0].message
+    return at
+
+
+def duel(at: AppTest):
+    return at.session_state["duel"]
+
+
+def chips(at: AppTest) -> list[str]:
+    return [m.value for m in at.markdown if "-badge[" in m.value]
+
+
+def specs(at: AppTest) -> list[dict]:
+    return [json.loads(chart.proto.spec) for chart in at.get("vega_lite_chart")]

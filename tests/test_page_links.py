@@ -1,0 +1,133 @@
+"""What the page makes of an address, and of runs that are there already."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from page_kit import Open, checked, chips, duel, specs
+
+from normviz import RunConfig, train
+from normviz.events import Started, Step
+from normviz.links import encode
+from normviz.store import Store
+
+
+def test_a_link_of_a_stored_run_opens_its_curves(page: Open) -> None:
+    at = page(encode([RunConfig(scheme="post")]))
+    assert "stuck at chance" in chips(at)[0]
+    assert len(specs(at)) == 3
+
+
+def test_a_link_that_nobody_ran_says_so(page: Open) -> None:
+    at = page(encode([RunConfig(depth=3), RunConfig(depth=3, scheme="post")]))
+    assert any("Nobody has run this yet" in info.value for info in at.info)
+    assert duel(at).lanes[1] == RunConfig(depth=3, scheme="post")
+    assert not specs(at)
+
+
+def test_a_link_of_an_attempt_that_was_stopped_shows_what_there_is(
+    page: Open, folder: Path
+) -> None:
+    config, store = RunConfig(depth=2, steps=40), Store(folder)
+    run = store.enqueue(config)
+    for event in train(config):
+        if isinstance(event, Started):
+            store.started(run, event, os.getpid(), paused=False)
+        if isinstance(event, Step) and event.step < 7:
+            store.append(run, [event])
+    store.end(run, "stopped")
+    at = page(encode([config]))
+    assert "stopped after 7 steps" in chips(at)[0]
+    assert len(specs(at)) == 3
+
+
+def test_the_address_names_what_was_chosen(page: Open) -> None:
+    at = page()
+    assert not dict(at.query_params)
+    checked(at.select_slider(key="knob_depth").set_value(24).run())
+    assert at.query_params["depth"] in ("24", ["24"])
+
+
+def test_a_run_whose_lane_goes_is_stopped(page: Open, folder: Path) -> None:
+    at = page()
+    checked(at.button(key="train").click().run())
+    kept, gone = duel(at).runs
+    checked(at.button_group(key="n_lanes").set_value(1).run())
+    store = Store(folder)
+    assert [action for _, action, _ in store.controls(gone, 0)] == ["stop"]
+    assert not store.controls(kept, 0)
+
+
+def test_a_rate_that_a_run_took_shows_in_its_lane_alone(page: Open, folder: Path) -> None:
+    at = page()
+    checked(at.button(key="train").click().run())
+    first, _ = duel(at).runs
+    checked(at.select_slider(key="knob_lr").set_value(0.01).run())
+    taken = RunConfig(lr_edits=((5, 0.01),))
+    Store(folder).edited(first, taken)
+    checked(at.run())
+    assert duel(at).lanes == (taken, RunConfig(scheme="post"))
+
+
+def test_a_bad_link_gets_a_sentence_and_an_offer(page: Open) -> None:
+    at = page("v=1&depth=5000&scheme=pre,post")
+    assert "depth is '5000', allowed is a whole number from 1 to 1000" in at.error[0].value
+    assert "learned" in chips(at)[0]  # the hero is there all the same
+    checked(at.button(key="mend_0").click().run())
+    assert [lane.depth for lane in duel(at).lanes] == [1000, 1000]
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["v=9", "lanes=0", "depth=1e400", "lr=inf", "scheme=<script>alert(1)</script>", "lanes=5",
+     "depth=1,2,3&lanes=2", "width=nan", "lr_edits=1:2:3", "batch=-1", "steps=1e9"],
+)  # fmt: skip
+def test_no_link_shows_a_traceback(page: Open, query: str) -> None:
+    at = page(query)
+    assert at.error
+    assert len(specs(at)) == 4
+
+
+def test_a_store_of_another_version_is_said(page: Open, folder: Path) -> None:
+    store = Store(folder)
+    store.db.connection.execute("PRAGMA user_version = 99")
+    at = page()
+    assert "version 99" in at.error[0].value
+
+
+def test_who_came_by_a_link_stops_nobody_elses_run(page: Open, folder: Path) -> None:
+    """Reset, Train and fewer lanes stop the visitor's own runs; those of others go on."""
+    lanes = [RunConfig(scheme=scheme, depth=3) for scheme in ("pre", "post")]
+    store = Store(folder)
+    theirs = [store.enqueue(lane) for lane in lanes]
+    for act in ("reset", "train"):
+        at = page(encode(lanes))
+        assert list(duel(at).runs) == theirs
+        checked(at.button(key=act).click().run())
+        assert not any(store.controls(run, 0) for run in theirs)
+    mine = duel(at).runs
+    checked(at.button(key="reset").click().run())
+    assert all([action for _, action, _ in store.controls(run, 0)] == ["stop"] for run in mine)
+
+
+def test_the_hero_opens_whatever_a_messenger_appends(page: Open) -> None:
+    at = page("utm_source=x")
+    assert [lane.scheme for lane in duel(at).lanes] == ["pre", "post"]
+    assert not duel(at).notices
+
+
+def test_a_run_of_no_steps_has_no_update_and_shows_no_red(page: Open, folder: Path) -> None:
+    config = RunConfig(depth=3, steps=0)
+    store = Store(folder)
+    run = store.enqueue(config)
+    for event in train(config):
+        if isinstance(event, Started):
+            store.started(run, event, os.getpid(), paused=False)
+        elif isinstance(event, Step):
+            store.append(run, [event])
+    store.end(run, "finished")
+    at = page(f"{encode([config])}&probe=update_ratio")
+    assert "not finite" not in json.dumps(specs(at))
