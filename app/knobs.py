@@ -22,7 +22,7 @@ MORE = (
     "width", "heads", "ffn_ratio", "seq_len", "batch", "weight_decay", "beta1", "beta2", "momentum",
     "clip", "dropout", "data_seed",
 )  # fmt: skip
-MORE_CHOICES = ("activation", "optimizer", "schedule", "device")
+MORE_CHOICES = ("v_norm", "activation", "optimizer", "schedule", "device")
 
 
 def show(lanes: list[Lane], shared: Shared) -> None:

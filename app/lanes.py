@@ -21,6 +21,10 @@ CHIP_COLOR = {
 }  # fmt: skip
 
 
+USUAL = 7
+"""Placements on the switch itself, the first of the registry; a list beside it has all."""
+
+
 @dataclass(frozen=True)
 class Lane:
     """A lane of the page: its settings, the run it shows (of these settings or of earlier ones)."""
@@ -94,12 +98,21 @@ def _card(lane: Lane, first: Lane, shared: Shared) -> None:
         )
         verdict = chip(lane, shared)
         st.badge(verdict.sentence, color=CHIP_COLOR.get(verdict.kind, "gray"))  # pyright: ignore
-    _choice("scheme", "Placement", i, config.scheme, SCHEMES.keys(), SCHEMES.label)
+    _placement(i, config.scheme)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall"):
+        st.session_state[f"lane{i}_any_scheme"] = config.scheme
+        st.selectbox(
+            "All placements", SCHEMES.keys(), key=f"lane{i}_any_scheme", width=190,
+            format_func=lambda key: f"{SCHEMES.label(key)} ({SCHEMES[key].family})",
+            on_change=_set_scheme, args=(i,), label_visibility="collapsed",
+            help=f"All {len(SCHEMES)} placements",
+        )  # fmt: skip
         _pick("norm", "Norm", "{}", i, config.norm, NORMS)
         _pick("init", "Initialisation", "{} init", i, config.init, INITS)
-        _pick("qk_norm", "QK-norm", "QK-norm: {}", i, config.qk_norm, QK_NORMS)
+        _pick("qk_norm", "QK-norm", "QK: {}", i, config.qk_norm, QK_NORMS, width=190)
         _own(lane)
+    if warning := NORMS[config.norm].warning:
+        st.caption(f":material/warning: :orange[{warning}]")
     if lane is not first and (found := differences(config, first.config)):
         words = "; ".join(
             f"{RunConfig.model_fields[name].title}: {a} → {b}" for name, (a, b) in found.items()
@@ -118,21 +131,28 @@ def chip(lane: Lane, shared: Shared) -> Verdict:
     return shared.frames.verdict(lane.run)
 
 
-def _choice(field, label, i, value, options, format_func) -> None:
-    key = f"lane{i}_{field}"
+def _placement(i: int, value: str) -> None:
+    """The switch of the usual placements, and of the one chosen if it is another."""
+    key = f"lane{i}_scheme"
     st.session_state[key] = value
+    usual = SCHEMES.keys()[:USUAL]
     st.segmented_control(
-        label, options, key=key, format_func=format_func, required=True, on_change=_set,
-        args=(field, i), label_visibility="collapsed",
+        "Placement", usual if value in usual else (*usual, value), key=key,
+        format_func=SCHEMES.label, required=True, on_change=_set, args=("scheme", i),
+        label_visibility="collapsed",
     )  # fmt: skip
 
 
-def _pick(field, label, words, i, value, registry) -> None:
+def _set_scheme(lane: int) -> None:
+    state.change("scheme", st.session_state[f"lane{lane}_any_scheme"], lane)
+
+
+def _pick(field, label, words, i, value, registry, width=142) -> None:
     key = f"lane{i}_{field}"
     st.session_state[key] = value
     st.selectbox(
         label, registry.keys(), key=key, format_func=lambda k: words.format(registry.label(k)),
-        on_change=_set, args=(field, i), label_visibility="collapsed", width=142,
+        on_change=_set, args=(field, i), label_visibility="collapsed", width=width,
     )  # fmt: skip
 
 

@@ -9,6 +9,9 @@ from normviz import explain
 from normviz.catalog import NORMS, SCHEMES
 from normviz.charts import scheme_style
 
+VOCABULARY = 32
+"""Of the synthetic tasks; the code shown names it once, for readers to change."""
+
 
 def show(lanes: list[Lane]) -> None:
     """One column a lane."""
@@ -24,12 +27,16 @@ def _lane(lane: Lane) -> None:
     norm = NORMS.label(config.norm)
     st.markdown(f"**{lane.name} {scheme.label}**")
     color = scheme_style(config.scheme).color
-    st.image(explain.diagram(config.scheme, config.depth, norm, color), width=220)
-    st.latex(explain.formula(config.scheme, config.depth))
-    st.latex(explain.gradient_path(config.scheme, config.depth))
+    st.image(explain.diagram(config.scheme, config.depth, norm, color), width=244)
+    for where, latex in explain.formula(config.scheme, config.depth):
+        st.caption(where)
+        st.latex(latex)
+    for _, latex in explain.gradient_path(config.scheme, config.depth):
+        st.latex(latex)
     for line in explain.constants(config.scheme, config.depth):
         st.latex(line)
-    st.code(explain.code(config.scheme, config.depth), language="python")
+    with st.popover("PyTorch code"):
+        st.code(explain.code(config, VOCABULARY), language="python")
     ends = [
         words
         for words, there in (

@@ -21,6 +21,7 @@ CHOICES: dict[str, Registry[Any]] = {
     "norm": catalog.NORMS,
     "init": catalog.INITS,
     "qk_norm": catalog.QK_NORMS,
+    "v_norm": catalog.V_NORMS,
     "activation": catalog.ACTIVATIONS,
     "task": catalog.TASKS,
     "optimizer": catalog.OPTIMIZERS,
@@ -50,6 +51,7 @@ class RunConfig(BaseModel):
     norm: str = Field("layernorm", title="norm")
     init: str = Field("xavier", title="initialisation")
     qk_norm: str = Field("off", title="QK-norm")
+    v_norm: str = Field("off", title="V-norm")
     depth: int = Field(12, title="depth", description="number of blocks L")
     width: int = Field(32, title="width", description="channels of the residual stream d")
     heads: int = Field(4, title="heads", description="attention heads; they divide the width")
@@ -84,10 +86,10 @@ class RunConfig(BaseModel):
         except ValidationError as error:
             raise _first_sentence(error) from None
 
-    @field_validator("qk_norm", mode="before")
+    @field_validator("qk_norm", "v_norm", mode="before")
     @classmethod
     def _switch(cls, value: object) -> object:
-        """QK-norm also reads as a yes or no."""
+        """QK-norm and V-norm also read as a yes or no."""
         return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
 
     @field_validator(*RANGES, "lr_edits", mode="before")

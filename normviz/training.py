@@ -20,6 +20,7 @@ from .divergence import Watchman
 from .events import Edited, Event, Finished, Started, Step
 from .nn.flat import Flat
 from .nn.init import initialise
+from .nn.profile import profile
 from .nn.sites import Tap, untapped
 from .nn.transformer import Transformer, build
 from .schedule import lr_at, recorded
@@ -48,6 +49,7 @@ def train(
     task = make_task(config)
     model = build(config, task.vocabulary)
     initialise(model, config)
+    profile(model, config, task)
     model.to(device)  # buffers; the parameters move into the flat buffer next
     flat = Flat(model, device)
     optimizer = make_optimizer(config, flat)
@@ -61,6 +63,7 @@ def train(
             config, knobs.lr = with_lr(config, step, knobs.lr), None
             yield Edited(config)
         lr = lr_at(config, step)
+        model.clock.share = step / max(config.steps, 1)
         tap = probes.fresh_watch() if step in wanted else None
         loss = backward(model, flat, task, step, tap or untapped)
         norm = torch.linalg.vector_norm(flat.grads)

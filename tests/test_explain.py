@@ -6,28 +6,73 @@ from xml.etree import ElementTree
 
 import pytest
 import torch
+from test_model import shaken
+from twin import SHARE
 
 from normviz import RunConfig, explain
-from normviz.catalog import SCHEMES
-from normviz.nn.init import initialise
-from normviz.nn.sites import untapped
-from normviz.nn.transformer import build
+from normviz.catalog import NORMS, QK_NORMS, SCHEMES, V_NORMS
+from normviz.catalog.scheme import Gain, Slots
+from normviz.explain.patterns import GAINS, patterns
 
-DEPTH = 4
+ALL_SCHEMES = pytest.mark.parametrize("scheme", SCHEMES.keys())
 
 
-@pytest.mark.parametrize("scheme", SCHEMES.keys())
-def test_the_code_shown_computes_what_the_model_does(scheme: str) -> None:
-    config = RunConfig(scheme=scheme, depth=DEPTH, width=16)
-    model = build(config, 8)
-    initialise(model, config)
-    wire = model.blocks[DEPTH // 2 - 1].ffn
-    norms = {slot: getattr(wire, f"norm_{slot}") for slot in ("in", "out", "skip", "main")}
-    shown: dict = {}
-    exec(explain.code(scheme, DEPTH), shown)
-    x = torch.randn(2, 5, 16, generator=torch.Generator().manual_seed(1))
-    branch = lambda z: wire.branch(z, untapped)  # noqa: E731
-    assert torch.equal(shown["sublayer"](x, branch, norms), wire(x, 0, untapped))
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"norm": "rmsnorm", "activation": "gelu"},
+        {"norm": "none", "qk_norm": "on"},
+        {"norm": "crmsnorm"},
+        {"norm": "rmsnorm_1p"},
+    ],
+    ids=str,
+)
+@ALL_SCHEMES
+def test_the_code_shown_computes_what_the_model_does(
+    tiny: RunConfig, scheme: str, change: dict[str, str]
+) -> None:
+    assert_the_same(tiny.replace(scheme=scheme, depth=5, **change))
+
+
+@pytest.mark.parametrize("norm", NORMS.keys())
+def test_so_does_the_code_of_every_norm(tiny: RunConfig, norm: str) -> None:
+    for scheme in ("peri", "subln", "hybridnorm"):
+        assert_the_same(tiny.replace(scheme=scheme, norm=norm))
+
+
+@pytest.mark.parametrize("v_norm", V_NORMS.keys())
+@pytest.mark.parametrize("qk_norm", QK_NORMS.keys())
+def test_so_does_the_code_of_every_attention(tiny: RunConfig, qk_norm: str, v_norm: str) -> None:
+    assert_the_same(tiny.replace(qk_norm=qk_norm, v_norm=v_norm))
+
+
+def assert_the_same(config: RunConfig) -> None:
+    model = shaken(config)
+    source = explain.code(config, 32)
+    pasted: dict = {}
+    exec(source, pasted)
+    theirs = pasted["Model"]().double()
+    ours = [*model.named_parameters(), *model.named_buffers()]
+    theirs.load_state_dict({explain.our_name(n): x for n, x in ours if not n.endswith(".mask")})
+    tokens = torch.randint(0, 32, (4, 8), generator=torch.Generator().manual_seed(0))
+    progress = (SHARE,) if "progress" in source else ()
+    expected = model(tokens)
+    tolerance = 1e-10 * max(1.0, float(expected.detach().abs().max()))
+    torch.testing.assert_close(theirs(tokens, *progress), expected, rtol=0.0, atol=tolerance)
+
+
+@ALL_SCHEMES
+def test_the_code_shown_starts_gains_and_norms_as_the_model_does(scheme: str) -> None:
+    config = RunConfig(scheme=scheme, depth=5)
+    from normviz.nn.transformer import build
+
+    pasted: dict = {}
+    exec(explain.code(config, 32), pasted)
+    theirs = dict(pasted["Model"]().named_parameters())
+    for name, p in build(config, 32).named_parameters():
+        if any(kept in name for kept in ("norm", "gain", "gate")):
+            torch.testing.assert_close(theirs[explain.our_name(name)], p)
 
 
 @pytest.mark.parametrize(
@@ -38,10 +83,27 @@ def test_the_code_shown_computes_what_the_model_does(scheme: str) -> None:
         ("peri", r"x^{+} = x + \mathrm{N}\left(F\left(\mathrm{N}\left(x\right)\right)\right)"),
         ("deepnorm", r"x^{+} = \mathrm{N}\left(\alpha\,x + F\left(x\right)\right)"),
         ("none", r"x^{+} = x + F\left(x\right)"),
+        ("lns", r"x^{+} = x + F\left(s\,\mathrm{N}\left(x\right)\right)"),
+        ("skip_norm", r"u = \mathrm{N}\left(x\right),\quad x^{+} = u + F\left(u\right)"),
     ],
 )
 def test_formulas(scheme: str, expected: str) -> None:
-    assert explain.formula(scheme, 12) == expected
+    assert explain.formula(scheme, 12) == [("attention and FFN", expected)]
+
+
+def test_a_formula_says_where_blocks_differ() -> None:
+    assert [where for where, _ in explain.formula("mixln", 12)] == [
+        "attention and FFN of blocks 1 to 3",
+        "attention and FFN of blocks 4 to 12",
+    ]
+    assert [where for where, _ in explain.formula("b2t", 12)] == ["attention", "FFN"]
+
+
+def test_a_gradient_passes_every_gain_on_its_way() -> None:
+    ((_, latex),) = explain.gradient_path("lns", 12)
+    assert latex.endswith(r"= I + J_{F}\,s\,J_{\mathrm{N}}")
+    ((_, latex),) = explain.gradient_path("skip_norm", 12)
+    assert latex.endswith(r"= \left(I + J_{F}\right)\,J_{\mathrm{N}}")
 
 
 def test_deepnorm_constants() -> None:
@@ -51,16 +113,31 @@ def test_deepnorm_constants() -> None:
     ]
 
 
-@pytest.mark.parametrize("scheme", SCHEMES.keys())
+@ALL_SCHEMES
+def test_every_gain_has_a_name(scheme: str) -> None:
+    """A number without a symbol could not be explained."""
+    named = {c.gain for c in SCHEMES[scheme].constants}
+    for group in patterns(scheme, 12):
+        for slots in (group.attention, group.ffn):
+            used = {name for name in GAINS if _is_number(getattr(slots, name))}
+            used -= {"branch_gain"} if slots.mix != "sum" else set()
+            used |= {name for name in ("gamma_in", "gamma_out") if getattr(slots, name) != 1.0}
+            assert used <= named
+
+
+def _is_number(gain: Gain) -> bool:
+    return not (gain.is_one or gain.is_zero)
+
+
+@ALL_SCHEMES
 def test_the_diagram_has_a_box_for_every_norm(scheme: str) -> None:
     svg = explain.diagram(scheme, 12, "LayerNorm", "#3b7dd8")
     ElementTree.fromstring(svg)
-    slots = SCHEMES[scheme].slots(explain_place())
-    there = slots.norm_in + slots.norm_out + slots.norm_skip + slots.norm_main
-    assert svg.count(">LayerNorm<") == there
+    group = patterns(scheme, 12)[-1]
+    drawn = (group.ffn,) if group.is_one_wire else (group.attention, group.ffn)
+    assert svg.count(">LayerNorm<") == sum(boxes(slots) for slots in drawn)
 
 
-def explain_place():
-    from normviz.catalog.scheme import Place
-
-    return Place(6, 12, "ffn")
+def boxes(s: Slots) -> int:
+    """Norms in front of, behind and around a branch; those inside are written on it."""
+    return sum((s.norm_fork, s.norm_in and not s.shares_norm, s.norm_out, s.norm_skip, s.norm_main))

@@ -137,13 +137,15 @@ def assert_paired(a: RunConfig, b: RunConfig) -> None:
     shared = [n for n in ours if n in theirs and ours[n].shape == theirs[n].shape]
     assert len(shared) >= 3 + 8 * min(a.depth, b.depth)
     for name in shared:
-        assert torch.equal(ours[name], theirs[name]), name
+        if not any(kept in name for kept in ("norm", "gain", "gate")):
+            assert torch.equal(ours[name], theirs[name]), name
 
 
 @pytest.mark.parametrize("init", INITS.keys())
-@pytest.mark.parametrize(("a", "b"), list(combinations(PLAIN, 2)))
-def test_schemes_share_their_initial_values(a: str, b: str, init: str) -> None:
-    assert_paired(BASE.replace(scheme=a, init=init), BASE.replace(scheme=b, init=init))
+@pytest.mark.parametrize("scheme", PLAIN)
+def test_schemes_share_their_initial_values(scheme: str, init: str) -> None:
+    """All that is drawn; gains, and norms that start smaller, are the scheme's own."""
+    assert_paired(BASE.replace(init=init), BASE.replace(scheme=scheme, init=init))
 
 
 @pytest.mark.parametrize(("a", "b"), list(combinations(NORMS.keys(), 2)))
@@ -161,19 +163,24 @@ def test_other_changes_share_their_initial_values(change: dict, init: str) -> No
 @pytest.mark.parametrize("scheme", sorted(set(SCHEMES.keys()) - set(PLAIN)))
 def test_a_weight_gain_multiplies_the_same_draw(scheme: str) -> None:
     ours, bare = initial(BASE.replace(scheme=scheme)), initial(BASE.replace(scheme="none"))
-    gain = SCHEMES[scheme].weight_gain
+    record = SCHEMES[scheme]
     for b in range(L):
-        at, ff = gain(Place(b + 1, L, "attention")), gain(Place(b + 1, L, "ffn"))
-        prefix = f"blocks.{b}."
-        qkv = f"{prefix}attention.branch.qkv.weight"
-        assert torch.equal(ours[qkv][: 2 * D], bare[qkv][: 2 * D])
-        assert torch.equal(ours[qkv][2 * D :], bare[qkv][2 * D :] * at)
-        name = f"{prefix}attention.branch.out.weight"
-        assert torch.equal(ours[name], bare[name] * at)
-        for name in (f"{prefix}ffn.branch.up.weight", f"{prefix}ffn.branch.down.weight"):
-            assert torch.equal(ours[name], bare[name] * ff)
+        at, ff = Place(b + 1, L, "attention"), Place(b + 1, L, "ffn")
+        for place, name, matrix, rows in (
+            (at, "attention.branch.qkv", "query_key", slice(0, 2 * D)),
+            (at, "attention.branch.qkv", "value", slice(2 * D, 3 * D)),
+            (at, "attention.branch.out", "out", slice(None)),
+            (ff, "ffn.branch.up", "up", slice(None)),
+            (ff, "ffn.branch.down", "down", slice(None)),
+        ):
+            mine, theirs = (x[f"blocks.{b}.{name}.weight"][rows] for x in (ours, bare))
+            assert torch.equal(mine, theirs * record.weight_gain(place, matrix))
     for name in EMBEDDINGS:
-        assert torch.equal(ours[name], bare[name])
+        if name == "tokens.weight" and record.embedding_std is not None:
+            spread = float(ours[name].std())
+            assert spread == pytest.approx(record.embedding_std(D, L), rel=0.1)
+        else:
+            assert torch.equal(ours[name], bare[name])
 
 
 def test_every_parameter_and_seed_has_a_draw_of_its_own() -> None:

@@ -8,10 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from lanes import USUAL
 from page_kit import MAIN, Open, checked, chips, duel, specs
 
 from normviz import RunConfig
-from normviz.catalog import PROBES, SCHEMES
+from normviz.catalog import NORMS, PROBES, SCHEMES
 from normviz.store import Store
 
 
@@ -36,11 +37,20 @@ def test_the_page_never_loads_torch(folder: Path) -> None:
     subprocess.run([sys.executable, "-c", script, MAIN, str(Path(MAIN).parent)], check=True)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES.keys())
+@pytest.mark.parametrize("scheme", SCHEMES.keys()[:USUAL])
 def test_a_switch_changes_its_lane_alone(page: Open, scheme: str) -> None:
     at = page()
     checked(at.button_group(key="lane1_scheme").set_value(scheme).run())
     assert duel(at).lanes == (RunConfig(), RunConfig(scheme=scheme))
+
+
+@pytest.mark.parametrize("scheme", SCHEMES.keys())
+def test_the_list_has_every_placement_and_the_page_explains_it(page: Open, scheme: str) -> None:
+    at = page()
+    checked(at.selectbox(key="lane1_any_scheme").set_value(scheme).run())
+    assert duel(at).lanes == (RunConfig(), RunConfig(scheme=scheme))
+    assert at.button_group(key="lane1_scheme").value == scheme
+    assert any(SCHEMES[scheme].sentence in caption.value for caption in at.caption)
 
 
 @pytest.mark.parametrize(
@@ -55,6 +65,20 @@ def test_pickers_change_their_lane(page: Open, key: str, value: str, expected: d
     at = page()
     checked(at.selectbox(key=key).set_value(value).run())
     assert duel(at).lanes == (RunConfig(**expected), RunConfig(scheme="post"))
+
+
+@pytest.mark.parametrize("norm", ["rmsnorm", "batchnorm", "powernorm"])
+def test_a_lane_warns_of_a_norm_that_leaks(page: Open, norm: str) -> None:
+    at = page()
+    checked(at.selectbox(key="lane1_norm").set_value(norm).run())
+    said = [caption.value for caption in at.caption if "sees the future" in caption.value]
+    assert len(said) == bool(NORMS[norm].warning)
+
+
+def test_v_norm_is_among_the_settings_of_all_lanes(page: Open) -> None:
+    at = page()
+    checked(at.selectbox(key="knob_v_norm").set_value("on").run())
+    assert {lane.v_norm for lane in duel(at).lanes} == {"on"}
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from torch import Tensor
 from twin import Trace, forward
 
 from normviz import RunConfig, training
-from normviz.catalog import NORMS, PROBES, SCHEMES, TASKS
+from normviz.catalog import NORMS, PROBES, QK_NORMS, SCHEMES, TASKS
 from normviz.data import make_task
 from normviz.events import Step
 from normviz.nn.init import initialise
@@ -30,6 +30,8 @@ TOLERANCE = 2e-5
 ALL_SCHEMES = pytest.mark.parametrize("scheme", SCHEMES.keys())
 ROWS = {key: i for i, key in enumerate(PROBES.keys())}
 SMALL = RunConfig(depth=3, width=16, heads=2, seq_len=8, batch=4, steps=1)
+# It divides by one channel of 16: float32 can't follow float64 there. test_model compares it in float64.
+ILL_CONDITIONED = {"prmsnorm"}
 # Clipping, decay and a large step: probes must see gradients before the first, updates after all.
 LARGE_STEP = SMALL.replace(optimizer="sgd", lr=1.0, momentum=0.5, clip=0.2, weight_decay=0.01)
 
@@ -156,7 +158,8 @@ def measured(config: RunConfig) -> tuple[np.ndarray, Scene]:
         step = next(events)
     assert isinstance(step, Step)
     assert step.layers is not None
-    trace = forward(config, params, *make_task(config).tensors(0, torch.device("cpu")))
+    batch = make_task(config).tensors(0, torch.device("cpu"))
+    trace = forward(config, params, *batch, share=0.0)
     assert step.loss == pytest.approx(trace.loss.item(), rel=TOLERANCE)
     hidden = torch.autograd.grad(trace.loss, trace.stream, retain_graph=True)
     grads = torch.autograd.grad(trace.loss, list(params.values()))
@@ -168,7 +171,10 @@ def assert_equals_twin(config: RunConfig, key: str, tolerance: float = TOLERANCE
     layers, scene = measured(config)
     with torch.no_grad():
         expected = TWINS[key](scene)
-    np.testing.assert_allclose(layers[ROWS[key], PROBES[key].first_layer :], expected, tolerance)
+    # A cosine near 0 is a difference of numbers near 1; elsewhere small numbers stay exact.
+    absolute = 1e-7 if key == "token_cosine" else 0.0
+    seen = layers[ROWS[key], PROBES[key].first_layer :]
+    np.testing.assert_allclose(seen, expected, tolerance, absolute)
 
 
 @pytest.mark.parametrize("key", PROBES.keys())
@@ -180,9 +186,10 @@ def test_equals_its_twin(scheme: str, key: str) -> None:
 @pytest.mark.parametrize("key", PROBES.keys())
 @pytest.mark.parametrize(
     "change",
-    [{"norm": norm.key} for norm in NORMS]
+    [{"norm": norm.key} for norm in NORMS if norm.key not in ILL_CONDITIONED]
     + [{"task": task.key} for task in TASKS]
-    + [{"qk_norm": "on"}, {"activation": "gelu"}, {"heads": 4}],
+    + [{"qk_norm": choice.key} for choice in QK_NORMS]
+    + [{"v_norm": "on"}, {"activation": "gelu"}, {"heads": 4}],
     ids=str,
 )
 def test_equals_its_twin_in_other_settings(change: dict[str, str], key: str) -> None:

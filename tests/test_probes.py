@@ -11,7 +11,7 @@ from peek import model_seen, steps_of
 from torch import Tensor
 
 from normviz import RunConfig, training
-from normviz.catalog import PROBES, SCHEMES, TASKS
+from normviz.catalog import NORMS, PROBES, QK_NORMS, SCHEMES, TASKS
 from normviz.data import make_task
 from normviz.nn.sites import SITES
 from normviz.probes import Watch
@@ -29,6 +29,18 @@ def outcome(config: RunConfig, record: Collection[int]) -> tuple[list[float], li
         steps = steps_of(config, record)
     numbers = [x for step in steps for x in (step.loss, step.grad_norm)]
     return numbers, [p.detach().clone() for p in models[0].parameters()]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"norm": norm.key} for norm in NORMS] + [{"qk_norm": choice.key} for choice in QK_NORMS],
+    ids=str,
+)
+def test_inert_with_every_norm(change: dict[str, str]) -> None:
+    config = SMALL.replace(scheme="peri", v_norm="on", steps=6, **change)
+    watched, unwatched = outcome(config, range(6)), outcome(config, ())
+    assert watched[0] == unwatched[0]
+    assert all(map(torch.equal, watched[1], unwatched[1]))
 
 
 @pytest.mark.parametrize("extras", ["plain", "qk_norm, dropout, clip"])

@@ -12,57 +12,176 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from norm_twins import normed, qk_logits, v_normed
 from torch import Tensor
 
 from normviz import RunConfig
 
 Function = Callable[[Tensor], Tensor]
 Params = Mapping[str, Tensor]
-Formula = Callable[[Tensor, Function, Any, int], tuple[Tensor, Tensor, Function]]
+Formula = Callable[[Tensor, Function, Any], tuple[Tensor, Tensor, Function]]
 
 
 def same(x: Tensor) -> Tensor:
     return x
 
 
-# (skip, branch, what is done to their sum) of x, branch F, norms N and depth L.
+def pre(x: Tensor, F: Function, S: Any) -> tuple[Tensor, Tensor, Function]:
+    return x, F(S.norm_in(x)), same
+
+
+def post(x: Tensor, F: Function, S: Any) -> tuple[Tensor, Tensor, Function]:
+    return x, F(x), S.norm_main
+
+
+def around(x: Tensor, F: Function, S: Any) -> tuple[Tensor, Tensor, Function]:
+    return x, S.norm_out(F(S.norm_in(x))), same
+
+
+def beam(x: Tensor, F: Function, S: Any) -> tuple[Tensor, Tensor, Function]:
+    k = 2 * S.b + (not S.attention)
+    return ((k - 1) / k) ** 0.5 * x, S.norm_out(F(S.norm_in(x))) / k**0.5, same
+
+
+def gated_peri(x: Tensor, F: Function, S: Any) -> tuple[Tensor, Tensor, Function]:
+    w = S.learned("branch_gain") / 0.3
+    keep = (torch.sigmoid(-w) * (1 + torch.sigmoid(w))).sqrt()
+    return keep * x, torch.sigmoid(w) * S.norm_out(F(S.norm_in(x))), same
+
+
+def keel(x: Tensor, F: Function, S: Any) -> tuple[Tensor, Tensor, Function]:
+    first = S.b == 1 and S.attention
+    return pre(x, F, S) if first else (2 * S.L * x, F(S.norm_in(x)), S.norm_main)
+
+
+def gpas(x: Tensor, F: Function, S: Any) -> tuple[Tensor, Tensor, Function]:
+    q = S.learned("gate", shared=True)
+    return x, F(S.norm_in(x)), lambda y: y - torch.nn.functional.silu(q) * y.detach()
+
+
+def normformer(x: Tensor, F: Function, S: Any) -> tuple[Tensor, Tensor, Function]:
+    if S.attention:
+        return x, S.norm_out(F(S.norm_in(x))), same
+    return S.learned("skip_gain") * x, F(S.norm_in(x)), same
+
+
+def hybridnorm(x: Tensor, F: Function, S: Any) -> tuple[Tensor, Tensor, Function]:
+    if S.attention:
+        return x, F(x), same
+    z = S.norm_fork(x)
+    return z, F(z), same
+
+
+def minimax(x: Tensor, F: Function, S: Any) -> tuple[Tensor, Tensor, Function]:
+    z = S.norm_fork(x)
+    return z, F(z), same
+
+
+def b2t(x: Tensor, F: Function, S: Any) -> tuple[Tensor, Tensor, Function]:
+    return (x if S.attention else S.entered + x), F(x), S.norm_main
+
+
+def spannorm(x: Tensor, F: Function, S: Any) -> tuple[Tensor, Tensor, Function]:
+    return (x if S.attention else S.entered), F(x), S.norm_main
+
+
+def parallel(x: Tensor, F: Function, S: Any) -> tuple[Tensor, Tensor, Function]:
+    return x, F(S.attentions_norm_in(S.entered)), same
+
+
+def parallel_two(x: Tensor, F: Function, S: Any) -> tuple[Tensor, Tensor, Function]:
+    return x, F(S.norm_in(S.entered)), same
+
+
+def lambda_skip(x: Tensor, F: Function, S: Any) -> tuple[Tensor, Tensor, Function]:
+    if S.attention:
+        x = S.learned("stream_gain") * x + S.learned("embed_gain") * S.embedding
+    return pre(x, F, S)
+
+
+# (skip, branch, what is done to their sum) of x, branch F and surroundings S.
 FORMULAS: dict[str, Formula] = {
-    "pre": lambda x, F, N, L: (x, F(N.norm_in(x)), same),
-    "pre_nofinal": lambda x, F, N, L: (x, F(N.norm_in(x)), same),
-    "post": lambda x, F, N, L: (x, F(x), N.norm_main),
-    "sandwich": lambda x, F, N, L: (x, N.norm_out(F(N.norm_in(x))), same),
-    "peri": lambda x, F, N, L: (x, N.norm_out(F(N.norm_in(x))), same),
-    "deepnorm": lambda x, F, N, L: ((2 * L) ** 0.25 * x, F(x), N.norm_main),
-    "none": lambda x, F, N, L: (x, F(x), same),
+    "pre": pre,
+    "pre_nofinal": pre,
+    "post": post,
+    "pre_post_main": lambda x, F, S: (x, F(S.norm_in(x)), S.norm_main),
+    "mixln": lambda x, F, S: (post if S.b <= S.L // 4 else pre)(x, F, S),
+    "none": lambda x, F, S: (x, F(x), same),
+    "sandwich": around,
+    "peri": around,
+    "dssn": lambda x, F, S: (x, S.norm_out(F(S.norm_in(x)), S.L**-0.5), same),
+    "beam": beam,
+    "gated_peri": gated_peri,
+    "resp": lambda x, F, S: (x, S.norm_out(F(x)), same),
+    "resp_zero": lambda x, F, S: (x, S.norm_out(F(x), 0.0), same),
+    "deepnorm": lambda x, F, S: ((2 * S.L) ** 0.25 * x, F(x), S.norm_main),
+    "admin": lambda x, F, S: (S.learned("skip_gain") * x, F(x), S.norm_main),
+    "keel": keel,
+    "layerscale": lambda x, F, S: (x, S.learned("branch_gain") * F(S.norm_in(x)), same),
+    "resid_const": lambda x, F, S: (x, F(S.norm_in(x)) / S.L**0.5, same),
+    "completep": lambda x, F, S: (x, F(S.norm_in(x)) / S.L, same),
+    "lns": lambda x, F, S: (x, F(S.norm_in(x) / S.b**0.5), same),
+    "lns_learned": lambda x, F, S: (x, F(S.norm_in(x, S.b**-0.5)), same),
+    "prores": lambda x, F, S: (x, min(1, S.share / (0.25 * S.b / S.L)) * F(S.norm_in(x)), same),
+    "gpas": gpas,
+    "subln": pre,
+    "normformer": normformer,
+    "hybridnorm": hybridnorm,
+    "hybridnorm_star": lambda x, F, S: (pre if S.b == 1 else hybridnorm)(x, F, S),
+    "rezero": lambda x, F, S: (x, S.learned("branch_gain", shared=True) * F(x), same),
+    "skipinit": lambda x, F, S: (x, S.learned("branch_gain") * F(x), same),
+    "tfixup": lambda x, F, S: (x, F(x), same),
+    "b2t": b2t,
+    "spannorm": spannorm,
+    "skip_norm": minimax,
+    "parallel": parallel,
+    "parallel_two": parallel_two,
+    "lambda_skip": lambda_skip,
 }
-FINAL_NORM = {"pre", "sandwich", "peri"}
-EMBED_NORM = {"peri"}
-
-
-def normed(kind: str, x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
-    """The norms by their formulas, over the last axis."""
-    if kind == "none":
-        return x
-    assert weight is not None
-    if kind == "rmsnorm":
-        return weight * x / (x.pow(2).mean(-1, keepdim=True) + 1e-6).sqrt()
-    assert bias is not None
-    spread = x - x.mean(-1, keepdim=True)
-    return weight * spread / (spread.pow(2).mean(-1, keepdim=True) + 1e-5).sqrt() + bias
+FINAL_NORM = {
+    "pre", "mixln", "sandwich", "peri", "dssn", "beam", "gated_peri", "resp", "resp_zero",
+    "layerscale", "resid_const", "completep", "lns", "lns_learned", "prores", "gpas", "subln",
+    "normformer", "hybridnorm", "hybridnorm_star", "skip_norm", "parallel", "parallel_two",
+    "lambda_skip",
+}  # fmt: skip
+EMBED_NORM = {"peri", "spannorm", "lambda_skip"}
+INNER_NORM = {("subln", "attention"), ("subln", "ffn"), ("normformer", "ffn")}
+QKV_NORM = {"hybridnorm", "hybridnorm_star"}
+HEAD_GAIN = {"normformer"}
+SHARE = 0.1
+"""How much of the run is over."""
 
 
 @dataclass
-class Norms:
-    """The norms of one place by slot: `N.norm_in(x)`."""
+class Surroundings:
+    """Of one sublayer: its norms by slot (`S.norm_in(x)`; the second argument stands for a learned
+    scale that a norm does not have), its learned numbers, and what it may read besides x."""
 
     params: Params
-    prefix: str
+    block: str
+    name: str
     kind: str
+    b: int = 0
+    L: int = 0
+    embedding: Any = None
+    entered: Any = None
+    share: float = 0.0
 
-    def __getattr__(self, slot: str) -> Function:
-        weight = self.params.get(f"{self.prefix}{slot}.weight")
-        bias = self.params.get(f"{self.prefix}{slot}.bias")
-        return lambda x: normed(self.kind, x, weight, bias)
+    @property
+    def attention(self) -> bool:
+        return self.name == "attention."
+
+    def learned(self, what: str, shared: bool = False) -> Tensor:
+        return self.params[f"{self.block}{'shared.' if shared else self.name}{what}.weight"]
+
+    def attentions_norm_in(self, x: Tensor) -> Tensor:
+        return Surroundings(self.params, self.block, "attention.", self.kind).norm_in(x)
+
+    def __getattr__(self, slot: str) -> Callable[..., Tensor]:
+        prefix = f"{self.block}{self.name}{slot}."
+        own = {n.removeprefix(prefix): p for n, p in self.params.items() if n.startswith(prefix)}
+        scaled = own.keys() & {"weight", "scale", "offset"}
+        return lambda x, start=1.0: normed(self.kind, x, own) * (1.0 if scaled else start)
 
 
 @dataclass
@@ -89,14 +208,22 @@ def attention(p: Params, name: str, config: RunConfig, trace: Trace, x: Tensor) 
     head = D // config.heads
     q, k, v = linear(p, f"{name}.qkv", x).split(D, dim=-1)
     q, k, v = (y.view(B, T, config.heads, head).transpose(1, 2) for y in (q, k, v))
-    if config.qk_norm == "on":
-        q, k = (y / (y.pow(2).mean(-1, keepdim=True) + 1e-6).sqrt() for y in (q, k))
-    logits = q @ k.transpose(2, 3) / math.sqrt(head)
+    S = Surroundings(p, f"{name}.", "", config.norm)
+    if config.scheme in QKV_NORM:
+        q, k, v = S.norm_q(q), S.norm_k(k), S.norm_v(v)
+    logits = qk_logits(config.qk_norm, p, f"{name}.qk_norm.", q, k)
+    v = v_normed(config.v_norm, v)
     rows = [torch.softmax(logits[:, :, i, : i + 1], -1) for i in range(T)]
     weights = torch.stack([torch.nn.functional.pad(row, (0, T - row.shape[-1])) for row in rows], 2)
     trace.logits.append(logits)
     trace.weights.append(weights)
-    return linear(p, f"{name}.out", (weights @ v).transpose(1, 2).reshape(B, T, D))
+    mixed = weights @ v
+    if config.scheme in HEAD_GAIN:
+        mixed = p[f"{name}.head_gain"][:, None, None] * mixed
+    mixed = mixed.transpose(1, 2).reshape(B, T, D)
+    if (config.scheme, "attention") in INNER_NORM:
+        mixed = S.norm_inner(mixed)
+    return linear(p, f"{name}.out", mixed)
 
 
 def feed_forward(p: Params, name: str, config: RunConfig, x: Tensor) -> Tensor:
@@ -105,34 +232,42 @@ def feed_forward(p: Params, name: str, config: RunConfig, x: Tensor) -> Tensor:
         inner = inner.clamp(min=0)
     else:
         inner = inner * 0.5 * (1 + torch.erf(inner / math.sqrt(2)))
+    if (config.scheme, "ffn") in INNER_NORM:
+        inner = Surroundings(p, f"{name}.", "", config.norm).norm_inner(inner)
     return linear(p, f"{name}.down", inner)
 
 
-def sublayer(trace: Trace, config: RunConfig, x: Tensor, branch: Function, norms: Norms) -> Tensor:
-    skip, added, after = FORMULAS[config.scheme](x, branch, norms, config.depth)
+def sublayer(trace: Trace, scheme: str, x: Tensor, branch: Function, S: Surroundings) -> Tensor:
+    skip, added, after = FORMULAS[scheme](x, branch, S)
     trace.skip.append(skip)
     trace.branch.append(added)
     return after(skip + added)
 
 
-def forward(config: RunConfig, p: Params, tokens: Tensor, targets: Tensor) -> Trace:
-    """The whole model and its mean loss over the counted targets."""
+def forward(
+    config: RunConfig, p: Params, tokens: Tensor, targets: Tensor, share: float = SHARE
+) -> Trace:
+    """The whole model and its mean loss over the counted targets, when `share` of a run is over."""
     trace = Trace()
-    outside = Norms(p, "", config.norm)
+    outside = Surroundings(p, "", "", config.norm)
     x = p["tokens.weight"][tokens] + p["positions.weight"][: tokens.shape[1]]
-    x = outside.embed_norm(x) if config.scheme in EMBED_NORM else x
+    embedding = x = outside.embed_norm(x) if config.scheme in EMBED_NORM else x
     trace.stream.append(x)
     for b in range(config.depth):
-        at, ff = f"blocks.{b}.attention.", f"blocks.{b}.ffn."
+        block = f"blocks.{b}."
 
-        def attend(z: Tensor, name: str = f"{at}branch") -> Tensor:
+        def attend(z: Tensor, name: str = f"{block}attention.branch") -> Tensor:
             return attention(p, name, config, trace, z)
 
-        def feed(z: Tensor, name: str = f"{ff}branch") -> Tensor:
+        def feed(z: Tensor, name: str = f"{block}ffn.branch") -> Tensor:
             return feed_forward(p, name, config, z)
 
-        x = sublayer(trace, config, x, attend, Norms(p, at, config.norm))
-        x = sublayer(trace, config, x, feed, Norms(p, ff, config.norm))
+        at, ff = (
+            Surroundings(p, block, name, config.norm, b + 1, config.depth, embedding, x, share)
+            for name in ("attention.", "ffn.")
+        )
+        x = sublayer(trace, config.scheme, x, attend, at)
+        x = sublayer(trace, config.scheme, x, feed, ff)
         trace.stream.append(x)
     x = outside.final_norm(x) if config.scheme in FINAL_NORM else x
     trace.output = x @ p["head.weight"].T

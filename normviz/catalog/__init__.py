@@ -1,6 +1,6 @@
 """What exists, as torch-free records: schemes, norms, inits, tasks, probes and the smaller choices."""
 
-from .choices import ACTIVATIONS, DEVICES, OPTIMIZERS, QK_NORMS, SCHEDULES
+from .choices import ACTIVATIONS, DEVICES, OPTIMIZERS, QK_NORMS, SCHEDULES, V_NORMS
 from .inits import INITS
 from .norms import NORMS
 from .probes import PROBES
@@ -18,4 +18,5 @@ __all__ = [
     "SCHEDULES",
     "SCHEMES",
     "TASKS",
+    "V_NORMS",
 ]

@@ -1,4 +1,4 @@
-"""The smaller choices of a run that are plain words: activation, optimizer, schedule, QK-norm, device."""
+"""The smaller choices of a run that are plain words: QK-norm, activation, optimizer, and so on."""
 
 from __future__ import annotations
 
@@ -22,9 +22,38 @@ QK_NORMS: Registry[Choice] = Registry(
         Choice("off", "Off", "Queries and keys are used as they are."),
         Choice(
             "on",
-            "On",
+            "Per head, no scale",
             "Queries and keys of each head are divided by their RMS, without learned scale "
             "(after Henry et al. 2020, arXiv:2010.04245).",
+        ),
+        Choice(
+            "head",
+            "Per head",
+            "Queries and keys of each head are divided by their RMS and scaled by learned numbers "
+            "that all heads share (Qwen3, arXiv:2505.09388; Gemma 3).",
+        ),
+        Choice(
+            "full",
+            "Full width",
+            "Queries and keys are divided by their RMS over all heads together and scaled channel "
+            "by channel (OLMo 2, arXiv:2501.00656; eps 1e-5).",
+        ),
+        Choice(
+            "cosine",
+            "Cosine",
+            "Logits are the cosine of query and key times a learned number of each head, which "
+            "starts at 10 and is at most 100 (Swin V2, arXiv:2111.09883).",
+        ),
+    ),
+)
+V_NORMS: Registry[Choice] = Registry(
+    "v_norm",
+    (
+        Choice("off", "Off", "Values are used as they are."),
+        Choice(
+            "on",
+            "Per head, no scale",
+            "Values of each head are divided by their RMS, without learned scale, as in Gemma 4.",
         ),
     ),
 )

@@ -2,14 +2,17 @@
 
 Every sublayer (attention or FFN, written F) of every single-stream scheme is
 
-    x+ = N_main( a * N_skip(x)  +  g * N_out( F( s * N_in(x) ) ) )
+    u  = N_fork( r x + e x_0 )                                   x_0: the embedding
+    f  = g * N_out( F( s N_in(u or x_b) ) )                      x_b: what entered the block
+    x+ = N_main( a N_skip(u) + c x_b + f )
 
-          x ---+--- N_skip --- a ----------------------- (+) --- N_main --- x+
-               |                                          |
-               +--- N_in --- s --- F --- N_out --- g -----+
+          x --- r, e --- N_fork ---+--- N_skip --- a ----------- (+) --- N_main --- x+
+                                   |                              |
+                                   +--- N_in --- s --- F --- N_out --- g
 
-From the record come the forward pass (`normviz.nn.wire`), the initialisation, the formula, the
-diagram and the readable code (`normviz.explain`), and the tests. Nothing is written twice.
+and every letter is 1, or 0 for e and c, or no norm, unless the record says otherwise. From the
+record come the forward pass (`normviz.nn.wire`), the initialisation, the formula, the diagram and
+the readable code (`normviz.explain`), and the tests. Nothing is written twice.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Branch = Literal["attention", "ffn"]
+Matrix = Literal["query_key", "value", "out", "up", "down"]
 
 
 @dataclass(frozen=True)
@@ -29,35 +33,119 @@ class Place:
     depth: int
     branch: Branch
 
+    @property
+    def number(self) -> int:
+        """The sublayer's number, 1..2L."""
+        return 2 * self.block - (self.branch == "attention")
+
+
+Learned = Literal["", "block", "sublayer", "channel"]
+
+
+@dataclass(frozen=True)
+class Gain:
+    """A multiplier: its value (at the start, where it is learned) and what learns it.
+
+    learned  "" a constant; "block" one number for both sublayers of a block; "sublayer" one number;
+             "channel" one number a channel
+    ramp     it rises in a straight line from 0 to its value over this share of the run's steps
+    """
+
+    value: float = 1.0
+    learned: Learned = ""
+    ramp: float = 0.0
+
+    @property
+    def is_one(self) -> bool:
+        return self == ONE
+
+    @property
+    def is_zero(self) -> bool:
+        return self == ZERO
+
+
+ONE, ZERO = Gain(), Gain(0.0)
+
+Mix = Literal["sum", "lerp", "variance"]
+
 
 @dataclass(frozen=True)
 class Slots:
-    """One sublayer: True where a slot holds a norm, and the three gains. The default is x + F(x)."""
+    """One sublayer: True where a slot holds a norm, and its gains. The default is x + F(x).
 
+    gamma_in, gamma_out  what the learned scale of that norm starts at, as a multiple
+    norm_inner           a norm inside the branch, in front of its last matrix
+    norm_qkv             norms of queries, keys and values, over the channels of a head
+    head_gain            a learned gain of each head, in front of the output matrix
+    branch_reads         "block": the branch reads what entered the block, not what attention made
+    shares_norm          the FFN reads what attention's norm made: one norm for both
+    mix                  how the branch's gain g acts on skip path and branch: "sum" a, g as above;
+                         "lerp" 1 - |g|, |g|; "variance" sqrt(1 - s^2), s with s = sigmoid(g / 0.3)
+    gate                 x+ is multiplied by 1 - SiLU(q), q learned a block and 0 at the start, in
+                         the forward pass alone: gradients pass as if it were not there
+    """
+
+    norm_fork: bool = False
     norm_in: bool = False
     norm_out: bool = False
     norm_skip: bool = False
     norm_main: bool = False
-    skip_gain: float = 1.0
-    branch_gain: float = 1.0
-    input_gain: float = 1.0
+    gamma_in: float = 1.0
+    gamma_out: float = 1.0
+    norm_inner: bool = False
+    norm_qkv: bool = False
+    head_gain: bool = False
+    stream_gain: Gain = ONE
+    embed_gain: Gain = ZERO
+    input_gain: Gain = ONE
+    skip_gain: Gain = ONE
+    block_gain: Gain = ZERO
+    branch_gain: Gain = ONE
+    branch_reads: Literal["stream", "block"] = "stream"
+    shares_norm: bool = False
+    mix: Mix = "sum"
+    gate: bool = False
 
 
-GainSlot = Literal["skip_gain", "branch_gain", "input_gain", "weight_gain"]
+GainSlot = Literal[
+    "stream_gain",
+    "embed_gain",
+    "input_gain",
+    "skip_gain",
+    "block_gain",
+    "branch_gain",
+    "gamma_in",
+    "gamma_out",
+    "weight_gain",
+]
 
 
 @dataclass(frozen=True)
 class Constant:
-    """A named constant of a scheme: which gain it is, its symbol and its definition, in LaTeX."""
+    """A named constant of a scheme: which gain it is, its symbol and its definition, in LaTeX, and
+    the definition in Python, of L, the block b and the sublayer k = 1..2L."""
 
     gain: GainSlot
     symbol: str
     formula: str
+    code: str = ""
 
 
-def plain(_: Place) -> float:
+def plain(_: Place, _matrix: Matrix) -> float:
     """The weight gain of a scheme that has no initialisation rule of its own."""
     return 1.0
+
+
+Family = Literal[
+    "Pre-LN and Post-LN",
+    "Norms around the branch",
+    "Scaled skip",
+    "Scaled branch",
+    "Norms inside the branch",
+    "Other paths",
+    "No norm",
+    "Several streams",
+]
 
 
 @dataclass(frozen=True)
@@ -65,18 +153,27 @@ class Scheme:
     """A placement of norms.
 
     `slots` gives the sublayer at a place; `final_norm` a norm before the output head; `embed_norm`
-    a norm on the embedding. `weight_gain` multiplies the initial value, output and FFN matrices of
-    a place (on top of the chosen initialisation). `constants` names the gains that are not 1.
+    a norm on the embedding. `weight_gain` multiplies the initial matrices of a place (on top of the
+    chosen initialisation); `embedding_std` is the standard deviation of the token embedding, of
+    width and depth, where the scheme has its own. With `profiled` the learned skip gains start
+    from one forward pass. `constants` names the gains that are not 1. `used_by` names models.
+    `oracle` names the implementations by others, with "; " between them, that the tests hold this
+    one against (`catalog.parity` has what came out).
     """
 
     key: str
     label: str
     order: int
+    family: Family
     sentence: str
     trouble: str
     source: str
     slots: Callable[[Place], Slots]
     final_norm: bool
     embed_norm: bool = False
-    weight_gain: Callable[[Place], float] = plain
+    weight_gain: Callable[[Place, Matrix], float] = plain
+    embedding_std: Callable[[int, int], float] | None = None
+    profiled: bool = False
     constants: tuple[Constant, ...] = ()
+    used_by: str = ""
+    oracle: str = ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from ..catalog import PROBES
@@ -9,15 +11,23 @@ from ..config import CHOICES
 from ..limits import summary
 from ..presets import PRESETS
 from . import main
+from .parity import table
 
 
 @main.command("list")
-def list_() -> None:
+def list_(
+    parity: Annotated[
+        bool, typer.Option("--parity", help="What each record was tested against instead")
+    ] = False,
+) -> None:
     """Print every choice, probe and preset with what it means."""
+    if parity:
+        typer.echo(table())
+        return
     for field, registry in CHOICES.items():
         typer.echo(field)
         for record in registry:
-            typer.echo(f"  {record.key:12} {record.label}: {record.sentence}")
+            typer.echo(f"  {record.key:18} {record.label}: {record.sentence}")
     typer.echo("probes")
     for probe in PROBES:
         typer.echo(f"  {probe.key:14} {probe.label} ({probe.unit}): {probe.definition}")

@@ -3,8 +3,8 @@
 Everything here is derived from the record that the model is built from, so it can't drift from it.
 """
 
-from .code import code
+from .code import code, our_name
 from .diagram import diagram
 from .formula import constants, formula, gradient_path
 
-__all__ = ["code", "constants", "diagram", "formula", "gradient_path"]
+__all__ = ["code", "constants", "diagram", "formula", "gradient_path", "our_name"]

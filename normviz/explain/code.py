@@ -1,33 +1,86 @@
-"""The sublayer of a scheme as readable PyTorch, written from its record; a test executes it."""
+"""A whole model of a scheme as plain PyTorch that a reader can paste; a test executes it.
+
+It has no wires, slots or records: what the scheme does not use is not there. Its parameters are
+ours under shorter names (`our_name` translates), so it computes what the product's model computes.
+"""
 
 from __future__ import annotations
 
+import re
+
 from ..catalog import SCHEMES
-from ..catalog.scheme import Place
+from ..config import RunConfig
+from .code_block import block_class, has_progress, reads_embedding
+from .code_norms import norm_call, norm_source
+from .code_parts import HEAD, attention_class, feed_forward_class
+from .patterns import patterns
 
 
-def code(key: str, depth: int) -> str:
-    """Source of `sublayer(x, branch, norms)`: what one attention or FFN sublayer computes.
+def code(config: RunConfig, vocabulary: int) -> str:
+    """Source of a module whose `Model()` maps tokens [B, T] to logits [B, T, V]."""
+    c, scheme = config, SCHEMES[config.scheme]
+    groups = patterns(c.scheme, c.depth)
+    slots = [s for group in groups for s in (group.attention, group.ffn)]
+    names = ["Block"] if len(groups) == 1 else [f"Block{i + 1}" for i in range(len(groups))]
+    parts = [
+        HEAD.format(
+            label=scheme.label, V=vocabulary, T=c.seq_len, D=c.width, H=c.heads, L=c.depth,
+            hidden=c.ffn_ratio * c.width,
+        ),
+        *([f"\n{source}"] if (source := norm_source(c.norm)) else []),
+        attention_class(c, [group.attention for group in groups]),
+        feed_forward_class(c, [group.ffn for group in groups]),
+        *(block_class(c, scheme, group, name) for group, name in zip(groups, names, strict=True)),
+        _model(c, [(g.last, n) for g, n in zip(groups, names, strict=True)], has_progress(slots),
+               reads_embedding(slots)),
+    ]  # fmt: skip
+    return "\n\n".join(parts) + "\n"
 
-    `branch` is attention or the FFN; `norms` holds a norm module for each slot that the scheme uses.
-    """
-    scheme = SCHEMES[key]
-    s = scheme.slots(Place(max(1, depth // 2), depth, "ffn"))
-    names = {c.gain: f"  # {c.formula}, L = {depth}" for c in scheme.constants}
-    lines = [f"def sublayer(x, branch, norms):  # {scheme.label}"]
-    lines.append(f"    skip = {_call('skip', s.norm_skip, 'x')}")
-    lines += _gain("skip", s.skip_gain, names.get("skip_gain", ""))
-    lines.append(f"    f = {_call('in', s.norm_in, 'x')}")
-    lines += _gain("f", s.input_gain, names.get("input_gain", ""))
-    lines.append(f"    f = {_call('out', s.norm_out, 'branch(f)')}")
-    lines += _gain("f", s.branch_gain, names.get("branch_gain", ""))
-    lines.append(f"    return {_call('main', s.norm_main, 'skip + f')}")
+
+def _model(c: RunConfig, blocks: list[tuple[int, str]], progress: bool, embedding: bool) -> str:
+    scheme = SCHEMES[c.scheme]
+    choice = blocks[-1][1]
+    for last, name in reversed(blocks[:-1]):
+        choice = f"({name} if b <= {last} else {choice})"
+    more = (["x0"] if embedding else []) + (["progress"] if progress else [])
+    embed = norm_call(c.norm, "D") if scheme.embed_norm and c.norm != "none" else ""
+    final = norm_call(c.norm, "D") if scheme.final_norm and c.norm != "none" else ""
+    lines = [
+        "",
+        "class Model(nn.Module):",
+        "    def __init__(self):",
+        "        super().__init__()",
+        "        self.tokens = nn.Embedding(V, D)",
+        "        self.positions = nn.Embedding(T, D)",
+        *([f"        self.embed_norm = {embed}"] if embed else []),
+        f"        self.blocks = nn.ModuleList({choice}(b) for b in range(1, L + 1))",
+        *([f"        self.final_norm = {final}"] if final else []),
+        "        self.head = nn.Linear(D, V, bias=False)",
+        "",
+        f"    def forward(self, tokens{', progress=1.0' if progress else ''}):",
+        "        x = self.tokens(tokens) + self.positions.weight[: tokens.shape[1]]",
+        *(["        x = self.embed_norm(x)"] if embed else []),
+        *(["        x0 = x"] if embedding else []),
+        "        for block in self.blocks:",
+        f"            x = block({', '.join(['x', *more])})",
+        f"        return self.head({'self.final_norm(x)' if final else 'x'})",
+    ]
     return "\n".join(lines)
 
 
-def _call(slot: str, there: bool, inner: str) -> str:
-    return f'norms["{slot}"]({inner})' if there else inner
+def our_name(name: str) -> str:
+    """The name in the pasted model of a parameter of the product's model."""
+    name = re.sub(r"\.(attention|ffn)\.branch\.", r".\1.", name)
+    name = re.sub(r"\.(attention|ffn)\.((?:norm_(?:fork|in|out|skip|main)|\w+_gain))\b(?=\.)",
+                  _flat, name)  # fmt: skip
+    name = re.sub(
+        r"\.qk_norm\.(q|k)\.", lambda m: f".norm_{'query' if m[1] == 'q' else 'key'}.", name
+    )
+    name = name.replace(".qk_norm.log_scale", ".log_scale")
+    name = re.sub(r"\.shared\.(branch_gain|gate)\.weight$", r".\1", name)
+    return re.sub(r"(_gain)\.weight$", r"\1", name)
 
 
-def _gain(name: str, value: float, comment: str) -> list[str]:
-    return [] if value == 1.0 else [f"    {name} = {name} * {value!r}{comment}"]
+def _flat(match: re.Match[str]) -> str:
+    branch, part = match.groups()
+    return f".{branch}.{part}" if part == "head_gain" else f".{branch}_{part}"

@@ -1,68 +1,153 @@
-"""One sublayer of a scheme as a small SVG, drawn from its record. Reads from the bottom up."""
+"""A block of a scheme as a small SVG, drawn from its record. Reads from the bottom up."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from html import escape
 
 from ..catalog import SCHEMES
-from ..catalog.scheme import Place
+from ..catalog.scheme import Constant, Gain, Slots
+from .patterns import patterns
 
-WIDTH, ROW, TOP = 220, 34, 26
-STREAM, BRANCH = 60, 150
+WIDTH, ROW = 244, 34
+ENTERED, STREAM, BRANCH = 16, 66, 178
 INK = "#868e96"  # an image does not see the page's theme: a mid tone reads on light and dark
+PLAIN = {
+    r"\alpha": "α", r"\beta": "β", r"\gamma": "γ", r"\lambda": "λ", r"\omega": "ω",
+    r"\gamma_{\mathrm{out}}": "γ",
+}  # fmt: skip
 
 
-def _box(x: int, y: int, words: str, color: str, norm: bool) -> str:
-    """A labelled box centred on (x, y); norms have the lane's colour."""
-    fill = color if norm else INK
-    return (
-        f'<rect x="{x - 42}" y="{y - 12}" width="84" height="24" rx="5" fill="{fill}"/>'
-        f'<text x="{x}" y="{y + 4}" text-anchor="middle" fill="#fff">{escape(words)}</text>'
-    )
+@dataclass
+class Drawing:
+    """Rows from the bottom up; `y` is where the next one goes, counted upwards from 0."""
 
+    norm: str
+    color: str
+    constants: tuple[Constant, ...]
+    y: int = 0
+    parts: list[str] = field(default_factory=list)
 
-def _line(points: str) -> str:
-    return f'<polyline points="{points}" fill="none" stroke="{INK}" stroke-width="1.5"/>'
+    def up(self, rows: float = 1.0) -> int:
+        self.y += round(ROW * rows)
+        return self.y
+
+    def box(self, x: int, y: int, words: str, is_norm: bool = False) -> None:
+        """A labelled box centred on (x, y); norms have the lane's colour."""
+        fill, half = (self.color, 42) if is_norm else (INK, 60)
+        self.parts.append(
+            f'<rect x="{x - half}" y="{-y - 12}" width="{2 * half}" height="24" rx="5" fill="{fill}"/>'
+            f'<text x="{x}" y="{-y + 4}" text-anchor="middle" fill="#fff">{escape(words)}</text>'
+        )
+
+    def line(self, *points: tuple[int, int]) -> None:
+        path = " ".join(f"{x},{-y}" for x, y in points)
+        self.parts.insert(
+            0, f'<polyline points="{path}" fill="none" stroke="{INK}" stroke-width="1.5"/>'
+        )
+
+    def word(self, x: int, y: int, words: str, anchor: str = "start") -> None:
+        self.parts.append(
+            f'<text x="{x}" y="{-y}" text-anchor="{anchor}" fill="{INK}">{escape(words)}</text>'
+        )
+
+    def plus(self, y: int) -> None:
+        self.parts.append(
+            f'<circle cx="{STREAM}" cy="{-y}" r="11" fill="none" stroke="{INK}"/>'
+            f'<text x="{STREAM}" y="{-y + 5}" text-anchor="middle" fill="{INK}">+</text>'
+        )
+
+    def times(self, slot: str, gain: Gain) -> str:
+        """ "× name" of a gain that is not 1."""
+        named = next((c.symbol for c in self.constants if c.gain == slot), "")
+        return "" if gain.is_one else f"× {PLAIN.get(named, named) or f'{gain.value:.3g}'}"
 
 
 def diagram(key: str, depth: int, norm: str, color: str) -> str:
-    """SVG of the stream (left) and the branch (right) with the norms where the scheme puts them."""
-    scheme = SCHEMES[key]
-    s = scheme.slots(Place(max(1, depth // 2), depth, "ffn"))
-    branch = [("norm", s.norm_in), ("attention / FFN", True), ("norm", s.norm_out)]
-    rows = [(words, words == "norm") for words, there in branch if there]
-    height = TOP + ROW * (len(rows) + 3 + s.norm_main)
-    bottom = height - TOP // 2
-    fork, join = bottom - ROW // 2, bottom - ROW * (len(rows) + 1)
-    parts = [
-        _line(f"{STREAM},{bottom + 8} {STREAM},8"),
-        _line(f"{STREAM},{fork} {BRANCH},{fork} {BRANCH},{join} {STREAM + 11},{join}"),
-    ]
-    for i, (words, is_norm) in enumerate(rows):
-        label = norm if is_norm else words
-        parts.append(_box(BRANCH, bottom - ROW * (i + 1), label, color, is_norm))
-    parts.append(
-        f'<circle cx="{STREAM}" cy="{join}" r="11" fill="none" stroke="{INK}"/>'
-        f'<text x="{STREAM}" y="{join + 5}" text-anchor="middle" fill="{INK}">+</text>'
-    )
-    if s.norm_skip:
-        parts.append(_box(STREAM, (fork + join) // 2, norm, color, True))
-    if s.skip_gain != 1.0:
-        parts.append(_gain(STREAM + 6, (fork + join) // 2, s.skip_gain))
-    if s.branch_gain != 1.0:
-        parts.append(_gain((STREAM + BRANCH) // 2, join - 6, s.branch_gain))
-    if s.norm_main:
-        parts.append(_box(STREAM, join - ROW, norm, color, True))
-    names = f"One sublayer of {scheme.label}"
+    """SVG of the stream (left) and the branches (right) of the topmost kind of block, with the norms
+    where the scheme puts them; of one sublayer where attention and FFN are wired alike."""
+    scheme, group = SCHEMES[key], patterns(key, depth)[-1]
+    d = Drawing(norm, color, scheme.constants)
+    sublayers = [("attention / FFN", group.ffn)]
+    if not group.is_one_wire:
+        sublayers = [("attention", group.attention), ("FFN", group.ffn)]
+    for name, slots in sublayers:
+        _sublayer(d, name, slots)
+    d.up(0.8)
+    if any(s.branch_reads == "block" or not s.block_gain.is_zero for _, s in sublayers):
+        d.word(ENTERED - 4, -4, "x of the block")
+    d.line((STREAM, -10), (STREAM, d.y))
+    d.word(STREAM - 12, d.y - 10, "x⁺", "end")
+    d.word(STREAM - 12, -10, "x", "end")
+    height = d.y + 28
+    what = "One sublayer" if len(sublayers) == 1 else "One block"
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 {-d.y - 6} {WIDTH} {height}" '
         f'width="{WIDTH}" height="{height}" role="img" '
-        f'aria-label="{escape(names)}" font-size="11" font-family="sans-serif">{"".join(parts)}'
-        f'<text x="{STREAM - 12}" y="16" text-anchor="end" fill="{INK}">x⁺</text>'
-        f'<text x="{STREAM - 12}" y="{bottom + 4}" text-anchor="end" fill="{INK}">x</text>'
-        "</svg>"
+        f'aria-label="{escape(f"{what} of {scheme.label}")}" font-size="11" '
+        f'font-family="sans-serif">{"".join(d.parts)}</svg>'
     )
 
 
-def _gain(x: int, y: int, value: float) -> str:
-    return f'<text x="{x}" y="{y}" fill="{INK}">× {value:.3g}</text>'
+def _sublayer(d: Drawing, name: str, s: Slots) -> None:
+    if before := _before_the_fork(d, s):
+        d.word(STREAM + 6, d.up(0.6), before)
+    if s.norm_fork:
+        d.box(STREAM, d.up(0.8), d.norm, True)
+    fork = d.up(0.7)
+    rows: list[tuple[str, bool]] = []
+    if s.norm_in and not s.shares_norm:
+        rows.append((d.norm, True))
+    rows.append((_branch_words(name, s), False))
+    rows += [(d.norm, True)] * s.norm_out
+    for words, is_norm in rows:
+        d.box(BRANCH, d.up(), words, is_norm)
+    if scale := d.times("input_gain", s.input_gain):
+        d.word(BRANCH + 6, fork + ROW * len(rows) - 20, scale)
+    join = d.up()
+    start = ENTERED if s.branch_reads == "block" else STREAM
+    d.line((start, fork), (BRANCH, fork), (BRANCH, join), (STREAM + 11, join))
+    if s.branch_reads == "block":
+        d.line((ENTERED, 0), (ENTERED, fork))
+        d.line((STREAM, 0), (ENTERED, 0))
+    if not s.block_gain.is_zero:
+        d.line((STREAM, 0), (ENTERED, 0), (ENTERED, join), (STREAM - 11, join))
+    d.plus(join)
+    _gains(d, s, fork, join)
+    if s.norm_main:
+        d.box(STREAM, d.up(), d.norm, True)
+    if s.gate:
+        d.word(STREAM + 6, d.up(0.7), "× (1 − SiLU q), forward only")
+
+
+def _before_the_fork(d: Drawing, s: Slots) -> str:
+    first = d.times("stream_gain", s.stream_gain)
+    return first if s.embed_gain.is_zero else f"{first}  + {d.times('embed_gain', s.embed_gain)} x₀"
+
+
+def _branch_words(name: str, s: Slots) -> str:
+    inside = []
+    if s.norm_qkv:
+        inside.append("qkv norm")
+    if s.norm_inner:
+        inside.append("norm inside" if name == "FFN" else "inner norm")
+    if s.head_gain:
+        inside.append("head gains")
+    return f"{name}, {inside[0]}" if inside else name
+
+
+def _gains(d: Drawing, s: Slots, fork: int, join: int) -> None:
+    middle = (fork + join) // 2
+    if s.norm_skip:
+        d.box(STREAM, middle, d.norm, True)
+    skip, branch = d.times("skip_gain", s.skip_gain), d.times("branch_gain", s.branch_gain)
+    if s.mix == "variance":
+        skip, branch = "× √(1 − s²)", "× s"
+    elif s.mix == "lerp":
+        skip, branch = "× (1 − α)", "× α"
+    if s.skip_gain.is_zero:
+        skip = "(not added)"
+    if skip:
+        d.word(STREAM - 6, middle, skip, "end")
+    if branch:
+        d.word((STREAM + BRANCH) // 2 - 8, join + 6, branch)

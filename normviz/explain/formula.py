@@ -1,66 +1,142 @@
-"""LaTeX of one sublayer, of its gradient path, and the values of its constants at a depth."""
+"""LaTeX of the sublayers of a scheme, of their gradient paths, and the values of its constants."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..catalog import SCHEMES
-from ..catalog.scheme import Place, Scheme, Slots
+from ..catalog.scheme import Branch, Constant, Gain, Place, Scheme, Slots
+from .patterns import Blocks, SubLines, each, patterns
 
 
-def _slots(scheme: Scheme, depth: int) -> Slots:
-    """The sublayer in the middle of the stack, which stands for all."""
-    return scheme.slots(Place(max(1, depth // 2), depth, "ffn"))
+def formula(key: str, depth: int) -> SubLines:
+    """(where, LaTeX of x after that sublayer): F is attention or the FFN, N the norm."""
+    return each(key, depth, _formula)
 
 
-def _symbol(scheme: Scheme, gain: str, value: float) -> str:
+def gradient_path(key: str, depth: int) -> SubLines:
+    """(where, LaTeX of the derivative of x+ by x): what a gradient is multiplied with on its way
+    down."""
+    return each(key, depth, _gradient)
+
+
+def _symbol(scheme: Scheme, slot: str, gain: Gain) -> str:
     """The name of a gain if the scheme has one, its value if it is not 1, else nothing."""
-    named = next((c.symbol for c in scheme.constants if c.gain == gain), "")
-    return f"{named}\\," if named else "" if value == 1.0 else f"{value:.3g}\\,"
+    if gain.is_one:
+        return ""
+    named = next((c.symbol for c in scheme.constants if c.gain == slot), "")
+    return f"{named}\\," if named else f"{gain.value:.3g}\\,"
 
 
-def _norm(there: bool, inner: str) -> str:
-    return f"\\mathrm{{N}}\\left({inner}\\right)" if there else inner
+def _norm(there: bool, inner: str, mark: str = "") -> str:
+    return f"\\mathrm{{N}}{mark}\\left({inner}\\right)" if there else inner
 
 
-def formula(key: str, depth: int) -> str:
-    """LaTeX of x after one sublayer F of a scheme (F is attention or FFN, N the norm)."""
-    scheme = SCHEMES[key]
-    s = _slots(scheme, depth)
-    skip = _symbol(scheme, "skip_gain", s.skip_gain) + _norm(s.norm_skip, "x")
-    inside = _symbol(scheme, "input_gain", s.input_gain) + _norm(s.norm_in, "x")
-    branch = _norm(s.norm_out, f"F\\left({inside}\\right)")
-    branch = _symbol(scheme, "branch_gain", s.branch_gain) + branch
-    return f"x^{{+}} = {_norm(s.norm_main, f'{skip} + {branch}')}"
+def _gamma(scheme: Scheme, slot: str, start: float) -> str:
+    """The mark of a norm whose scale starts elsewhere than at 1."""
+    named = next((c.symbol for c in scheme.constants if c.gain == slot), "")
+    return f"_{{{named}}}" if named and start != 1.0 else ""
 
 
-def gradient_path(key: str, depth: int) -> str:
-    """LaTeX of the derivative of x+ by x: what a gradient is multiplied with on its way down."""
-    scheme = SCHEMES[key]
-    s = _slots(scheme, depth)
-    skip = _symbol(scheme, "skip_gain", s.skip_gain) + ("J_{\\mathrm{N}}" if s.norm_skip else "I")
-    branch = "".join(
-        (
-            _symbol(scheme, "branch_gain", s.branch_gain),
-            "J_{\\mathrm{N}}\\," if s.norm_out else "",
-            "J_F",
-            "\\,J_{\\mathrm{N}}" if s.norm_in else "",
+def _letter(slots: Slots) -> str:
+    """F, or F with norms inside."""
+    inside = slots.norm_inner or slots.norm_qkv or slots.head_gain
+    return "F_{\\mathrm{N}}" if inside else "F"
+
+
+def _fork(scheme: Scheme, s: Slots) -> str:
+    """What skip path and branch start from: x itself, unless something stands before the fork."""
+    u = _symbol(scheme, "stream_gain", s.stream_gain) + "x"
+    if not s.embed_gain.is_zero:
+        u += f" + {_symbol(scheme, 'embed_gain', s.embed_gain)}x_0"
+    return _norm(s.norm_fork, u)
+
+
+def _read(scheme: Scheme, s: Slots, u: str) -> str:
+    """What the branch sees."""
+    source = "x_b" if s.branch_reads == "block" else u
+    mark = "_{\\mathrm{att}}" if s.shares_norm else _gamma(scheme, "gamma_in", s.gamma_in)
+    return _symbol(scheme, "input_gain", s.input_gain) + _norm(s.norm_in, source, mark)
+
+
+def _weights(scheme: Scheme, s: Slots) -> tuple[str, str]:
+    """What skip path and branch are multiplied with."""
+    if s.mix == "lerp":
+        return r"(1 - |\alpha|)\,", r"|\alpha|\,"
+    if s.mix == "variance":
+        return r"\sqrt{1 - s^2}\,", r"s\,"
+    return (
+        _symbol(scheme, "skip_gain", s.skip_gain),
+        _symbol(scheme, "branch_gain", s.branch_gain),
+    )
+
+
+def _formula(scheme: Scheme, s: Slots, branch: Branch | None) -> str:
+    del branch
+    fork = _fork(scheme, s)
+    u = "x" if fork == "x" else "u"
+    a, g = _weights(scheme, s)
+    terms = []
+    if not s.skip_gain.is_zero:
+        terms.append(a + _norm(s.norm_skip, u))
+    if not s.block_gain.is_zero:
+        terms.append(_symbol(scheme, "block_gain", s.block_gain) + "x_b")
+    inside = f"{_letter(s)}\\left({_read(scheme, s, u)}\\right)"
+    terms.append(g + _norm(s.norm_out, inside, _gamma(scheme, "gamma_out", s.gamma_out)))
+    total = _norm(s.norm_main, " + ".join(terms))
+    if s.gate:
+        total = f"\\left(1 - \\mathrm{{SiLU}}(q)\\right)\\left({total}\\right)"
+    return ("" if u == "x" else f"u = {fork},\\quad ") + f"x^{{+}} = {total}"
+
+
+def _gradient(scheme: Scheme, s: Slots, branch: Branch | None) -> str:
+    del branch
+    a, g = _weights(scheme, s)
+    terms = []
+    if not s.skip_gain.is_zero:
+        terms.append(a + ("J_{\\mathrm{N}}" if s.norm_skip else "I"))
+    if s.branch_reads == "stream":
+        out = "J_{\\mathrm{N}}\\," if s.norm_out else ""
+        scale = _symbol(scheme, "input_gain", s.input_gain).removesuffix("\\,")
+        inner = (f"\\,{scale}" if scale else "") + ("\\,J_{\\mathrm{N}}" if s.norm_in else "")
+        terms.append(f"{g}{out}J_{{{_letter(s)}}}{inner}")
+    total = " + ".join(terms)
+    before = "J_{\\mathrm{N}}\\," if s.norm_main else ""
+    fork = _symbol(scheme, "stream_gain", s.stream_gain).removesuffix("\\,")
+    after = ("\\,J_{\\mathrm{N}}" if s.norm_fork else "") + (f"\\,{fork}" if fork else "")
+    if before or after:
+        total = (
+            f"{before}\\left({total}\\right){after}" if len(terms) > 1 else before + total + after
         )
-    )
-    total = f"\\left({skip} + {branch}\\right)"
-    return "\\frac{\\partial x^{+}}{\\partial x} = " + (
-        f"J_{{\\mathrm{{N}}}}\\,{total}"
-        if s.norm_main
-        else total.removeprefix("\\left(").removesuffix("\\right)")
-    )
+    return f"\\frac{{\\partial x^{{+}}}}{{\\partial x}} = {total}"
 
 
 def constants(key: str, depth: int) -> list[str]:
-    """LaTeX of each named constant of a scheme with its value at a depth."""
-    scheme = SCHEMES[key]
-    place = Place(max(1, depth // 2), depth, "ffn")
-    slots = scheme.slots(place)
+    """LaTeX of each named constant of a scheme with its value, or its range over the blocks."""
+    return [_constant(SCHEMES[key], c, depth) for c in SCHEMES[key].constants]
+
+
+def _constant(scheme: Scheme, c: Constant, depth: int) -> str:
+    values = [v for group in patterns(scheme.key, depth) for v in _values(scheme, c, group, depth)]
+    if values and isinstance(values[0], str):
+        return f"{c.symbol} = {c.formula}"
+    low, high = min(values, default=1.0), max(values, default=1.0)
+    numbers = f"{low:.4g}" if low == high else f"{high:.4g} \\ldots {low:.4g}"
+    return f"{c.symbol} = {c.formula}" + ("" if numbers == c.formula else f" = {numbers}")
+
+
+def _values(scheme: Scheme, c: Constant, group: Blocks, depth: int) -> list[Any]:
+    """A constant in all blocks of a group, in the branches that use it; a word if it is no constant."""
     found = []
-    for c in scheme.constants:
-        weight = c.gain == "weight_gain"
-        value = scheme.weight_gain(place) if weight else getattr(slots, c.gain)
-        found.append(f"{c.symbol} = {c.formula} = {value:.4g}")
+    for branch in ("attention", "ffn"):
+        places = [Place(b, depth, branch) for b in range(group.first, group.last + 1)]
+        if c.gain == "weight_gain":
+            matrix = "value" if branch == "attention" else "up"
+            found += [scheme.weight_gain(place, matrix) for place in places]
+            continue
+        gains = [getattr(scheme.slots(place), c.gain) for place in places]
+        if any(isinstance(g, Gain) and (g.learned or g.ramp) for g in gains):
+            return ["learned"]
+        if any(g != getattr(Slots(), c.gain) for g in gains):
+            found += [g.value if isinstance(g, Gain) else g for g in gains]
     return found

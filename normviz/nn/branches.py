@@ -6,6 +6,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..catalog.scheme import Slots
+from ..config import RunConfig
+from .norms import make_norm
+from .qk_norm import make_qk_norm, make_v_norm
 from .sites import Tap
 
 HIDDEN = -1e30
@@ -18,16 +22,25 @@ def causal_mask(seq_len: int) -> Tensor:
 
 
 class Attention(nn.Module):
-    """Multi-head causal self-attention, [B, T, D] to [B, T, D]; optionally RMS-normed q and k."""
+    """Multi-head causal self-attention, [B, T, D] to [B, T, D]; with norms on q, k and v."""
 
     mask: Tensor
 
-    def __init__(self, width: int, heads: int, seq_len: int, qk_norm: str, block: int) -> None:
+    def __init__(self, config: RunConfig, slots: Slots, block: int) -> None:
         super().__init__()
-        self.heads, self.qk_norm, self.block = heads, qk_norm, block
+        width, head = config.width, config.width // config.heads
+        self.heads, self.block = config.heads, block
+        self.qk_norm = make_qk_norm(config.qk_norm, config.heads, head)
+        self.v_norm = make_v_norm(config.v_norm)
         self.qkv = nn.Linear(width, 3 * width)
         self.out = nn.Linear(width, width)
-        self.register_buffer("mask", causal_mask(seq_len), persistent=False)
+        self.register_buffer("mask", causal_mask(config.seq_len), persistent=False)
+        inner = config.norm if slots.norm_inner else "none"
+        self.norm_inner = make_norm(inner, width)
+        qkv = config.norm if slots.norm_qkv else "none"
+        self.has_qkv_norm = qkv != "none"
+        self.norm_q, self.norm_k, self.norm_v = (make_norm(qkv, head) for _ in range(3))
+        self.head_gain = nn.Parameter(torch.ones(config.heads)) if slots.head_gain else None
 
     def forward(self, x: Tensor, tap: Tap) -> Tensor:
         B, T, D = x.shape
@@ -39,26 +52,34 @@ class Attention(nn.Module):
             .reshape(3, B * H, T, head)
             .unbind(0)
         )
-        if self.qk_norm == "on":
-            q, k = F.rms_norm(q, (head,), eps=1e-6), F.rms_norm(k, (head,), eps=1e-6)
+        if self.has_qkv_norm:
+            q, k, v = self.norm_q(q), self.norm_k(k), self.norm_v(v)
+        (q, k), v = self.qk_norm(q, k), self.v_norm(v)
         # Written out rather than through the fused kernel: probes read the logits and weights, and
         # a forward pass that differed with probes on would not be inert. At hero size it costs 3 %.
-        logits = torch.baddbmm(self.mask, q, k.transpose(1, 2), alpha=head**-0.5)  # [B*H, T, T]
+        logits = torch.baddbmm(
+            self.mask, q, k.transpose(1, 2), alpha=self.qk_norm.alpha
+        )  # [B*H, T, T]
         logits = tap("attn_logits", self.block, logits)
         weights = tap("attn_weights", self.block, torch.softmax(logits, -1))
-        mixed = torch.bmm(weights, v).view(B, H, T, head).transpose(1, 2).reshape(B, T, D)
-        return self.out(mixed)
+        mixed = torch.bmm(weights, v).view(B, H, T, head)
+        if self.head_gain is not None:
+            mixed = mixed * self.head_gain[:, None, None]
+        mixed = mixed.transpose(1, 2).reshape(B, T, D)
+        return self.out(self.norm_inner(mixed))
 
 
 class FeedForward(nn.Module):
     """Two linear maps with an activation between, [B, T, D] to [B, T, D]."""
 
-    def __init__(self, width: int, ratio: int, activation: str) -> None:
+    def __init__(self, config: RunConfig, slots: Slots) -> None:
         super().__init__()
-        self.up = nn.Linear(width, ratio * width)
-        self.down = nn.Linear(ratio * width, width)
-        self.activation = {"relu": F.relu, "gelu": F.gelu}[activation]
+        width, hidden = config.width, config.ffn_ratio * config.width
+        self.up = nn.Linear(width, hidden)
+        self.down = nn.Linear(hidden, width)
+        self.norm_inner = make_norm(config.norm if slots.norm_inner else "none", hidden)
+        self.activation = {"relu": F.relu, "gelu": F.gelu}[config.activation]
 
     def forward(self, x: Tensor, tap: Tap) -> Tensor:
         del tap
-        return self.down(self.activation(self.up(x)))
+        return self.down(self.norm_inner(self.activation(self.up(x))))

@@ -14,8 +14,8 @@ So two lanes that share a parameter share its initial value bit for bit, whateve
     other biases             0                   0                   0
 
 Xavier is uniform with bound sqrt(6 / (inputs + outputs)); n is the number of inputs; gpt2_width has
-s = 0.02 sqrt(768 / D). A scheme's weight gain multiplies v, out, up and down. Norms start as their
-modules make them.
+s = 0.02 sqrt(768 / D). A scheme's weight gain multiplies its matrices, and a scheme may have its own
+size of tokens.weight. Norms, gains and gates start as their modules make them.
 """
 
 from __future__ import annotations
@@ -99,6 +99,9 @@ def _outside_blocks(config: RunConfig, name: str, shape: torch.Size) -> Draw | N
     """Embeddings and head."""
     if name not in ("tokens.weight", "positions.weight", "head.weight"):
         return None
+    own = SCHEMES[config.scheme].embedding_std
+    if own is not None and name == "tokens.weight":
+        return Draw(own(config.width, config.depth), normal=True)
     if config.init in ("gpt2", "gpt2_width"):
         return Draw(_gpt2_size(config), normal=True)
     if name == "head.weight":
@@ -120,8 +123,8 @@ def draw_into(parameter: Tensor, draw: Draw, seed: int) -> None:
 def initialise(model: Transformer, config: RunConfig) -> None:
     """Fill every parameter of a fresh model by the table above."""
     for name, parameter in model.named_parameters():
-        if "norm" in name:
-            continue
+        if any(kept in name for kept in ("norm", "gain", "gate")):
+            continue  # they start as their modules make them
         if name.startswith("blocks."):
             draw = RULES[config.init](config, ".".join(name.split(".")[-2:]))
         else:
@@ -134,16 +137,16 @@ def initialise(model: Transformer, config: RunConfig) -> None:
 
 
 def _apply_weight_gains(model: Transformer, config: RunConfig) -> None:
-    """The scheme's own initialisation rule: value, output and FFN matrices times its gain."""
-    gain = SCHEMES[config.scheme].weight_gain
+    """The scheme's own initialisation rule, on top of the chosen one."""
+    gain, d = SCHEMES[config.scheme].weight_gain, config.width
     for b, block in enumerate(model.blocks, start=1):
         assert isinstance(block, Block)
         attention, ffn = block.attention.branch, block.ffn.branch
         assert isinstance(attention, Attention)
         assert isinstance(ffn, FeedForward)
-        at = gain(Place(b, config.depth, "attention"))
-        attention.qkv.weight[2 * config.width :].mul_(at)
-        attention.out.weight.mul_(at)
-        ff = gain(Place(b, config.depth, "ffn"))
-        ffn.up.weight.mul_(ff)
-        ffn.down.weight.mul_(ff)
+        at, ff = Place(b, config.depth, "attention"), Place(b, config.depth, "ffn")
+        attention.qkv.weight[: 2 * d].mul_(gain(at, "query_key"))
+        attention.qkv.weight[2 * d :].mul_(gain(at, "value"))
+        attention.out.weight.mul_(gain(at, "out"))
+        ffn.up.weight.mul_(gain(ff, "up"))
+        ffn.down.weight.mul_(gain(ff, "down"))

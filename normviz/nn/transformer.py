@@ -12,27 +12,30 @@ from ..config import RunConfig
 from ..data import IGNORED
 from .branches import Attention, FeedForward
 from .dropout import Dropout
+from .gains import Clock
 from .norms import make_norm
 from .sites import Tap, untapped
-from .wire import Wire
+from .wire import Around, Shared, Wire
 
 
 class Block(nn.Module):
     """Attention and FFN, each in its wire. `block` counts from 1."""
 
-    def __init__(self, config: RunConfig, block: int, dropout: Dropout) -> None:
+    def __init__(self, config: RunConfig, block: int, dropout: Dropout, clock: Clock) -> None:
         super().__init__()
         c, scheme = config, SCHEMES[config.scheme]
-        attention = Attention(c.width, c.heads, c.seq_len, c.qk_norm, block)
-        ffn = FeedForward(c.width, c.ffn_ratio, c.activation)
         at, ff = Place(block, c.depth, "attention"), Place(block, c.depth, "ffn")
         self.block = block
-        self.attention = Wire(scheme.slots(at), c.norm, c.width, attention, dropout)
-        self.ffn = Wire(scheme.slots(ff), c.norm, c.width, ffn, dropout)
+        self.shared = Shared(scheme.slots(at), c.width, clock)
+        attention = Attention(c, scheme.slots(at), block)
+        ffn = FeedForward(c, scheme.slots(ff))
+        self.attention = Wire(c, scheme, at, attention, self.shared, dropout, clock)
+        self.ffn = Wire(c, scheme, ff, ffn, self.shared, dropout, clock)
 
-    def forward(self, x: Tensor, tap: Tap) -> Tensor:
-        first = 2 * (self.block - 1)
-        x = self.ffn(self.attention(x, first, tap), first + 1, tap)
+    def forward(self, x: Tensor, tap: Tap, embedding: Tensor) -> Tensor:
+        first, around = 2 * (self.block - 1), Around(embedding, x)
+        x = self.attention(x, first, tap, around)
+        x = self.ffn(x, first + 1, tap, around)
         return tap("stream", self.block, x)
 
 
@@ -46,15 +49,19 @@ class Transformer(nn.Module):
         self.positions = nn.Embedding(c.seq_len, c.width)
         self.embed_norm = make_norm(c.norm if scheme.embed_norm else "none", c.width)
         self.dropout = Dropout(c.dropout, seed=c.init_seed)
-        self.blocks = nn.ModuleList(Block(c, b, self.dropout) for b in range(1, c.depth + 1))
+        self.clock = Clock()
+        self.blocks = nn.ModuleList(
+            Block(c, b, self.dropout, self.clock) for b in range(1, c.depth + 1)
+        )
         self.final_norm = make_norm(c.norm if scheme.final_norm else "none", c.width)
         self.head = nn.Linear(c.width, vocabulary, bias=False)
 
     def forward(self, tokens: Tensor, tap: Tap = untapped) -> Tensor:
         x = self.tokens(tokens) + self.positions.weight[: tokens.shape[1]]
         x = tap("stream", 0, self.dropout(self.embed_norm(x)))
+        embedding = x
         for block in self.blocks:
-            x = block(x, tap)
+            x = block(x, tap, embedding)
         return self.head(tap("final", 0, self.final_norm(x)))
 
     def loss(self, tokens: Tensor, targets: Tensor, tap: Tap = untapped) -> Tensor:

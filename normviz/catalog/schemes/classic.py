@@ -1,4 +1,4 @@
-"""The two placements everybody argues about, and their ablations."""
+"""The two placements everybody argues about, what lies between them, and their ablations."""
 
 from __future__ import annotations
 
@@ -13,8 +13,12 @@ def norm_before_the_branch(_: Place) -> Slots:
     return Slots(norm_in=True)
 
 
-def no_norm(_: Place) -> Slots:
-    return Slots()
+def norm_before_and_after(_: Place) -> Slots:
+    return Slots(norm_in=True, norm_main=True)
+
+
+def post_below_pre_above(place: Place) -> Slots:
+    return Slots(norm_main=True) if place.block <= place.depth // 4 else Slots(norm_in=True)
 
 
 SCHEMES = (
@@ -22,10 +26,13 @@ SCHEMES = (
         key="pre",
         label="Pre-LN",
         order=10,
+        family="Pre-LN and Post-LN",
         sentence="The norm stands in front of each branch; the residual stream itself is never "
         "normalised until one final norm before the output.",
         trouble="The stream grows with depth, so each deeper block changes it less.",
         source="Baevski and Auli 2018, arXiv:1809.10853; Xiong et al. 2020, arXiv:2002.04745",
+        used_by="GPT-2, Llama, Qwen, DeepSeek-V3",
+        oracle="torch TransformerEncoderLayer; transformers GPT2Model; transformers LlamaModel",
         slots=norm_before_the_branch,
         final_norm=True,
     ),
@@ -33,11 +40,16 @@ SCHEMES = (
         key="post",
         label="Post-LN",
         order=20,
+        family="Pre-LN and Post-LN",
         sentence="The norm stands on the residual stream itself, after each sum: the layout of the "
         "original transformer.",
         trouble="With a large initialisation, a deep stack collapses in its first steps: every "
         "token looks the same to the upper blocks.",
         source="Vaswani et al. 2017, arXiv:1706.03762",
+        used_by="the original Transformer, BERT, RoBERTa, BART, OPT-350m",
+        oracle="torch TransformerEncoderLayer; "
+        "transformers OPTModel; "
+        "x-transformers Decoder(pre_norm=False)",
         slots=norm_after_the_sum,
         final_norm=False,
     ),
@@ -45,22 +57,50 @@ SCHEMES = (
         key="pre_nofinal",
         label="Pre-LN, no final norm",
         order=30,
+        family="Pre-LN and Post-LN",
         sentence="Pre-LN without the one norm before the output head.",
         trouble="The logits inherit the growth of the stream: the loss starts far above chance in "
         "deep models.",
         source="ablation of Pre-LN",
+        oracle="transformers OPTModel; x-transformers Decoder(pre_norm_has_final_norm=False)",
         slots=norm_before_the_branch,
         final_norm=False,
+    ),
+    Scheme(
+        key="pre_post_main",
+        label="Pre- and Post-LN",
+        order=110,
+        family="Pre-LN and Post-LN",
+        sentence="A norm in front of each branch and another on the stream after each sum.",
+        trouble="The stream is normalised at every sublayer, so a gradient passes every norm on "
+        "its way down, as in Post-LN.",
+        source="x-transformers, pre_and_post_norm",
+        used_by="looped language models",
+        oracle="x-transformers Decoder(pre_and_post_norm)",
+        slots=norm_before_and_after,
+        final_norm=False,
+    ),
+    Scheme(
+        key="mixln",
+        label="Mix-LN",
+        order=120,
+        family="Pre-LN and Post-LN",
+        sentence="Post-LN in the first quarter of the blocks, Pre-LN in the rest.",
+        trouble="The Post-LN part brings Post-LN's troubles along. Below 4 blocks it is Pre-LN.",
+        source="Li et al. 2024, arXiv:2412.13795",
+        slots=post_below_pre_above,
+        final_norm=True,
     ),
     Scheme(
         key="none",
         label="No norm",
         order=90,
+        family="No norm",
         sentence="No norm anywhere: each branch is added to the stream as it is.",
         trouble="The stream grows by a factor in every block unless the initialisation keeps the "
         "branches small.",
         source="the ablation",
-        slots=no_norm,
+        slots=lambda _: Slots(),
         final_norm=False,
     ),
 )

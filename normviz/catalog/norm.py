@@ -1,0 +1,49 @@
+"""A norm is data: its formula, what it learns and from where, what it ignores, who checked it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A parameter of a norm: its name in the module, its symbol in the formula, where it starts.
+
+    `start` is a number or "sqrt(d)"; the parameter has d entries, or one if `single`.
+    """
+
+    name: str
+    symbol: str
+    start: str
+    single: bool = False
+
+    def value(self, width: int) -> float:
+        """The number that every entry has before training."""
+        return width**0.5 if self.start == "sqrt(d)" else float(self.start)
+
+
+@dataclass(frozen=True)
+class NormRecord:
+    """A norm: its formula (LaTeX, of x with d channels), what it learns, and where it comes from.
+
+    `shift_invariant`: x + c gives what x gives, for the same c in every channel. `scale_invariant`:
+    so does a x, for a > 0. Both up to eps and for any learned values. `oracle` names the public
+    implementation that the tests compare with; without one they compare with the formula, written
+    out a second time. `warning` is a sentence for whoever chooses the norm, or empty.
+    """
+
+    key: str
+    label: str
+    formula: str
+    sentence: str
+    eps: float
+    source: str
+    learns: tuple[Learned, ...] = ()
+    shift_invariant: bool = False
+    scale_invariant: bool = False
+    oracle: str = ""
+    warning: str = ""
+
+
+GAMMA = Learned("weight", r"\gamma", "1")
+BETA = Learned("bias", r"\beta", "0")

@@ -1,0 +1,59 @@
+"""LayerNorm and its kin: mean and spread of each token's own channels."""
+
+from __future__ import annotations
+
+from ..norm import BETA, GAMMA, NormRecord
+
+LAYERNORM = "Ba et al. 2016, arXiv:1607.06450"
+
+NORMS = (
+    NormRecord(
+        "layernorm",
+        "LayerNorm",
+        r"\gamma \odot \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta",
+        "Subtracts the mean of each token's channels, divides by their standard deviation, "
+        "then scales and shifts each channel.",
+        1e-5,
+        LAYERNORM,
+        learns=(GAMMA, BETA),
+        shift_invariant=True,
+        scale_invariant=True,
+        oracle="torch.nn.LayerNorm",
+    ),
+    NormRecord(
+        "layernorm_nobias",
+        "LN without β",
+        r"\gamma \odot \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}}",
+        "LayerNorm that scales each channel but does not shift it, as in Cohere's Command models.",
+        1e-5,
+        f"{LAYERNORM}; without shift as in Chowdhery et al. 2022, arXiv:2204.02311",
+        learns=(GAMMA,),
+        shift_invariant=True,
+        scale_invariant=True,
+        oracle="transformers CohereLayerNorm",
+    ),
+    NormRecord(
+        "layernorm_nonparam",
+        "LN without γ, β",
+        r"\frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}}",
+        "LayerNorm that learns nothing, as in the first OLMo.",
+        1e-5,
+        "Groeneveld et al. 2024, arXiv:2402.00838",
+        shift_invariant=True,
+        scale_invariant=True,
+        oracle="transformers OlmoLayerNorm",
+    ),
+    NormRecord(
+        "groupnorm",
+        "GroupNorm",
+        r"\gamma \odot \frac{x - \mu_g}{\sqrt{\sigma_g^2 + \epsilon}} + \beta",
+        "LayerNorm inside each of G groups of a token's channels; G is the largest of 4, 2 and 1 "
+        "that divides the width into groups of at least two channels.",
+        1e-5,
+        "Wu and He 2018, arXiv:1803.08494, here over the channels of one token",
+        learns=(GAMMA, BETA),
+        shift_invariant=True,
+        scale_invariant=True,
+        oracle="torch.nn.GroupNorm",
+    ),
+)

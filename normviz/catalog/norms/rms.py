@@ -1,0 +1,76 @@
+"""RMSNorm and its kin: size without centring."""
+
+from __future__ import annotations
+
+from ..norm import GAMMA, Learned, NormRecord
+
+RMSNORM = "Zhang and Sennrich 2019, arXiv:1910.07467"
+
+NORMS = (
+    NormRecord(
+        "rmsnorm",
+        "RMSNorm",
+        r"\gamma \odot \frac{x}{\sqrt{\mathrm{mean}(x^2) + \epsilon}}",
+        "Divides each token's channels by their root mean square, then scales each channel; "
+        "the mean stays.",
+        1e-6,
+        RMSNORM,
+        learns=(GAMMA,),
+        scale_invariant=True,
+        oracle="transformers LlamaRMSNorm",
+    ),
+    NormRecord(
+        "rmsnorm_1p",
+        "RMSNorm 1 + w",
+        r"(1 + w) \odot \frac{x}{\sqrt{\mathrm{mean}(x^2) + \epsilon}}",
+        "RMSNorm whose scale is 1 + w with w from 0, as in Gemma: weight decay then pulls the "
+        "scale towards 1, not towards 0.",
+        1e-6,
+        "Gemma team 2024, arXiv:2403.08295",
+        learns=(Learned("offset", "w", "0"),),
+        scale_invariant=True,
+        oracle="transformers Gemma2RMSNorm",
+    ),
+    NormRecord(
+        "rmsnorm_noaffine",
+        "RMSNorm, no γ",
+        r"\frac{x}{\sqrt{\mathrm{mean}(x^2) + \epsilon}}",
+        "RMSNorm that learns nothing: every token gets the same size.",
+        1e-6,
+        "SimpleRMSNorm, Qin et al. 2023, arXiv:2307.14995",
+        scale_invariant=True,
+        oracle="transformers Llama4TextL2Norm",
+    ),
+    NormRecord(
+        "prmsnorm",
+        "pRMSNorm",
+        r"\gamma \odot \frac{x}{\sqrt{\mathrm{mean}(x_{1..k}^2)} + \epsilon},\ k = \lfloor d / 16 \rfloor",
+        "RMSNorm that measures the size on the first 6.25 % of the channels alone, at least one: "
+        "2 of 32, so at such widths its outputs are large wherever these happen to be small.",
+        1e-8,
+        RMSNORM,
+        learns=(GAMMA,),
+        scale_invariant=True,
+    ),
+    NormRecord(
+        "crmsnorm",
+        "CRMSNorm",
+        r"\frac{x}{\sqrt{(\sum x_i^2 + (\sum x_i)^2) / (d + 1) + \epsilon}}",
+        "Reads the d channels as a token of d + 1 channels with mean zero whose last one is left "
+        "out, and divides them by its RMS: what LayerNorm does to that token, without a mean.",
+        1e-5,
+        "Jiang et al. 2023, arXiv:2305.14858",
+        scale_invariant=True,
+        oracle="torch.nn.LayerNorm of the completed token",
+    ),
+    NormRecord(
+        "seednorm",
+        "SeeDNorm",
+        r"(\gamma + \tanh(x \cdot \beta)\, \alpha) \odot \frac{x}{\sqrt{\mathrm{mean}(x^2) + \epsilon}}",
+        "RMSNorm whose scale depends on the token through one learned projection, so that its size "
+        "is not lost; with β = 0 it starts as RMSNorm. The form with one head.",
+        1e-6,
+        "Cai et al. 2025, arXiv:2510.22777",
+        learns=(GAMMA, Learned("alpha", r"\alpha", "1"), Learned("beta", r"\beta", "0")),
+    ),
+)

@@ -1,0 +1,59 @@
+"""Without norms: the branches start at zero or small instead."""
+
+from __future__ import annotations
+
+from ..scheme import Constant, Gain, Matrix, Place, Scheme, Slots
+
+
+def fixed_up(place: Place, matrix: Matrix) -> float:
+    return 1.0 if matrix == "query_key" else 0.67 * place.depth**-0.25
+
+
+def small_embedding(width: int, depth: int) -> float:
+    return width**-0.5 * (9 * depth) ** -0.25
+
+
+SCHEMES = (
+    Scheme(
+        key="rezero",
+        label="ReZero",
+        order=310,
+        family="No norm",
+        sentence="No norm; each branch is multiplied by a learned number that starts at 0, one a "
+        "block, so that the model starts as the identity.",
+        trouble="Nothing but these numbers has a gradient in the first step.",
+        source="Bachlechner et al. 2020, arXiv:2003.04887",
+        slots=lambda _: Slots(branch_gain=Gain(0.0, "block")),
+        final_norm=False,
+        constants=(Constant("branch_gain", "r", r"\text{learned, starts at 0}"),),
+    ),
+    Scheme(
+        key="skipinit",
+        label="SkipInit",
+        order=320,
+        family="No norm",
+        sentence="No norm; each branch is multiplied by a learned number of its own that starts "
+        "at 0.",
+        trouble="Nothing but these numbers has a gradient in the first step.",
+        source="De and Smith 2020, arXiv:2002.10444",
+        slots=lambda _: Slots(branch_gain=Gain(0.0, "sublayer")),
+        final_norm=False,
+        constants=(Constant("branch_gain", r"\alpha", r"\text{learned, starts at 0}"),),
+    ),
+    Scheme(
+        key="tfixup",
+        label="T-Fixup",
+        order=330,
+        family="No norm",
+        sentence="No norm; value, output and FFN matrices start 0.67 L^(-1/4) times smaller, the "
+        "embedding from N(0, 1/sqrt(d)) times (9L)^(-1/4).",
+        trouble="Meant for Xavier initialisation. The encoder's constants: the paper has none for "
+        "a stack of decoder blocks without cross-attention.",
+        source="Huang et al. 2020 (ICML), layer6ai/T-Fixup",
+        slots=lambda _: Slots(),
+        final_norm=False,
+        weight_gain=fixed_up,
+        embedding_std=small_embedding,
+        constants=(Constant("weight_gain", r"\beta", "0.67\\,L^{-1/4}"),),
+    ),
+)

@@ -1,0 +1,144 @@
+"""Skip paths that start elsewhere, and branches that read elsewhere."""
+
+from __future__ import annotations
+
+from ..scheme import ONE, ZERO, Constant, Gain, Matrix, Place, Scheme, Slots
+
+
+def bottom_to_top(place: Place) -> Slots:
+    return Slots(norm_main=True, block_gain=ONE if place.branch == "ffn" else ZERO)
+
+
+def by_root_depth(place: Place, _: Matrix) -> float:
+    return place.depth**-0.5
+
+
+def spanning(place: Place) -> Slots:
+    if place.branch == "attention":
+        return Slots(norm_main=True)
+    return Slots(norm_main=True, skip_gain=ZERO, block_gain=ONE)
+
+
+def side_by_side(place: Place) -> Slots:
+    if place.branch == "attention":
+        return Slots(norm_in=True)
+    return Slots(norm_in=True, branch_reads="block")
+
+
+def side_by_side_one_norm(place: Place) -> Slots:
+    if place.branch == "attention":
+        return Slots(norm_in=True)
+    return Slots(norm_in=True, branch_reads="block", shares_norm=True)
+
+
+def from_the_embedding(place: Place) -> Slots:
+    if place.branch == "ffn":
+        return Slots(norm_in=True)
+    down = (place.block - 1) / max(1, place.depth - 1)
+    return Slots(
+        norm_in=True,
+        stream_gain=Gain(1.15 - 0.10 * down, "sublayer"),
+        embed_gain=Gain(0.20 - 0.15 * down, "sublayer"),
+    )
+
+
+SCHEMES = (
+    Scheme(
+        key="b2t",
+        label="B2T",
+        order=340,
+        family="Other paths",
+        sentence="Post-LN with one more skip path in each block, from its input to the sum in "
+        "front of its last norm; all matrices of the blocks start 1/sqrt(L) times smaller.",
+        trouble="The scaled start is the published code's, and part of the effect.",
+        source="Takase et al. 2022, arXiv:2206.00330",
+        slots=bottom_to_top,
+        final_norm=False,
+        weight_gain=by_root_depth,
+        constants=(Constant("weight_gain", r"\beta", "1/\\sqrt{L}"),),
+    ),
+    Scheme(
+        key="spannorm",
+        label="SpanNorm",
+        order=350,
+        family="Other paths",
+        sentence="Post-LN whose FFN adds to what entered the block rather than to what attention "
+        "made of it; the embedding is normalised.",
+        trouble="The paper's scaled initialisation is not included: its constants are not known "
+        "to us.",
+        source="Wang et al. 2026, arXiv:2601.22580 (equations from third-party code)",
+        slots=spanning,
+        final_norm=False,
+        embed_norm=True,
+    ),
+    Scheme(
+        key="skip_norm",
+        label="Norm before the fork",
+        order=360,
+        family="Other paths",
+        sentence="The norm stands before the fork: skip path and branch both start from the "
+        "normalised stream.",
+        trouble="As in Post-LN a gradient passes every norm on its way down. MiniMax-Text-01 "
+        "multiplies the skip path by a constant that is 1 here.",
+        source="MiniMax 2025, arXiv:2501.08313",
+        used_by="MiniMax-Text-01",
+        oracle="transformers MiniMaxModel",
+        slots=lambda _: Slots(norm_fork=True),
+        final_norm=True,
+    ),
+    Scheme(
+        key="parallel",
+        label="Parallel, one norm",
+        order=370,
+        family="Other paths",
+        sentence="Pre-LN whose FFN reads the same normalised input as attention, beside it rather "
+        "than after it.",
+        trouble="Half as many steps from bottom to top: the FFN of a block can't use its attention.",
+        source="GPT-J 2021; Chowdhery et al. 2022 (PaLM), arXiv:2204.02311",
+        used_by="GPT-J, PaLM, Phi, Command R",
+        oracle="transformers GPTJModel",
+        slots=side_by_side_one_norm,
+        final_norm=True,
+    ),
+    Scheme(
+        key="parallel_two",
+        label="Parallel, two norms",
+        order=380,
+        family="Other paths",
+        sentence="Attention and FFN side by side, each with its own norm of the block's input.",
+        trouble="Half as many steps from bottom to top: the FFN of a block can't use its attention.",
+        source="Black et al. 2022 (GPT-NeoX), arXiv:2204.06745",
+        used_by="GPT-NeoX, Falcon-40B",
+        oracle="transformers GPTNeoXModel",
+        slots=side_by_side,
+        final_norm=True,
+    ),
+    Scheme(
+        key="lambda_skip",
+        label="Skip to the embedding",
+        order=390,
+        family="Other paths",
+        sentence="Pre-LN whose blocks start from r x + lambda x_0: learned shares of the stream "
+        "and of the normalised embedding.",
+        trouble="The middle-layer readout of nanochat is not included.",
+        source="karpathy/nanochat, gpt.py",
+        used_by="nanochat, modded-nanogpt",
+        slots=from_the_embedding,
+        final_norm=True,
+        embed_norm=True,
+        constants=(
+            Constant(
+                "stream_gain",
+                "r",
+                r"\text{learned, starts at 1.15 to 1.05}",
+                "1.15 - 0.10 * (b - 1) / max(1, L - 1)",
+            ),
+            Constant(
+                "embed_gain",
+                r"\lambda",
+                r"\text{learned, starts at 0.20 to 0.05}",
+                "0.20 - 0.15 * (b - 1) / max(1, L - 1)",
+            ),
+        ),
+    ),
+)

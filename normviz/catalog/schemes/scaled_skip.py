@@ -1,0 +1,75 @@
+"""Post-LN with a stronger skip path."""
+
+from __future__ import annotations
+
+from ..scheme import Constant, Gain, Matrix, Place, Scheme, Slots
+
+
+def stronger_skip(place: Place) -> Slots:
+    return Slots(norm_main=True, skip_gain=Gain((2 * place.depth) ** 0.25))
+
+
+def smaller_branch(place: Place, matrix: Matrix) -> float:
+    return 1.0 if matrix == "query_key" else (8 * place.depth) ** -0.25
+
+
+def as_many_as_sublayers(place: Place) -> Slots:
+    if place.number == 1:
+        return Slots(norm_in=True)
+    return Slots(norm_in=True, norm_main=True, skip_gain=Gain(2.0 * place.depth))
+
+
+SCHEMES = (
+    Scheme(
+        key="deepnorm",
+        label="DeepNorm",
+        order=60,
+        family="Scaled skip",
+        sentence="Post-LN whose skip is multiplied by alpha, and whose value, output and FFN "
+        "matrices start beta times smaller.",
+        trouble="Steady in depth, not in learning rate: at high rates it collapses where Pre-LN "
+        "still trains.",
+        source="Wang et al. 2022, arXiv:2203.00555 (the constants of a decoder-only stack)",
+        used_by="BEiT-3",
+        oracle="x-transformers Decoder(pre_norm=False, scale_residual_constant)",
+        slots=stronger_skip,
+        final_norm=False,
+        weight_gain=smaller_branch,
+        constants=(
+            Constant("skip_gain", r"\alpha", "(2L)^{1/4}", "(2 * L) ** 0.25"),
+            Constant("weight_gain", r"\beta", "(8L)^{-1/4}"),
+        ),
+    ),
+    Scheme(
+        key="admin",
+        label="Admin",
+        order=180,
+        family="Scaled skip",
+        sentence="Post-LN whose skip path has a learned gain omega a channel; one forward pass "
+        "sets it so that no sublayer outweighs what came before.",
+        trouble="The start depends on the first batch, and the gain grows with depth: deep "
+        "sublayers change the stream little at first.",
+        source="Liu et al. 2020, arXiv:2004.08249; Transformer-Clinic",
+        oracle="x-transformers Decoder(pre_norm=False, scale_residual)",
+        slots=lambda _: Slots(norm_main=True, skip_gain=Gain(1.0, "channel")),
+        final_norm=False,
+        profiled=True,
+        constants=(Constant("skip_gain", r"\omega", r"\text{learned, from one forward pass}"),),
+    ),
+    Scheme(
+        key="keel",
+        label="KEEL",
+        order=190,
+        family="Scaled skip",
+        sentence="A norm before each branch and one after the sum, with the skip multiplied by the "
+        "number of sublayers; the first sublayer is plain Pre-LN.",
+        trouble="alpha = 2L is taken from independent re-implementations. The first sublayer "
+        "has far larger gradients than the others.",
+        source="Chen and Wei 2026, arXiv:2601.19895",
+        oracle="x-transformers Decoder(pre_and_post_norm, scale_residual_constant), first "
+        "sublayer plain",
+        slots=as_many_as_sublayers,
+        final_norm=False,
+        constants=(Constant("skip_gain", r"\alpha", "2L", "2 * L"),),
+    ),
+)

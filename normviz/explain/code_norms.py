@@ -1,0 +1,70 @@
+"""The norms of a pasted model: PyTorch's where it has one, else the product's own module, as it is."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from ..catalog import NORMS
+
+FOLDER = Path(__file__).parents[1] / "nn" / "norms"
+CALLS = {
+    "layernorm": "nn.LayerNorm({width}, {eps})",
+    "layernorm_nobias": "nn.LayerNorm({width}, {eps}, bias=False)",
+    "layernorm_nonparam": "nn.LayerNorm({width}, {eps}, elementwise_affine=False)",
+    "groupnorm": "GroupNorm({width}, {eps})",
+    "rmsnorm": "nn.RMSNorm({width}, {eps})",
+    "rmsnorm_1p": "RMSNorm1p({width}, {eps})",
+    "rmsnorm_noaffine": "nn.RMSNorm({width}, {eps}, elementwise_affine=False)",
+    "prmsnorm": "PartialRMSNorm({width}, {eps})",
+    "crmsnorm": "CRMSNorm({width}, {eps})",
+    "seednorm": "SeeDNorm({width}, {eps})",
+    "scalenorm": "ScaleNorm({width}, {eps})",
+    "l2": "UnitLength({width}, {eps})",
+    "dyt": "DyT({width}, {eps})",
+    "derf": "Derf({width}, {eps})",
+    "bhyt": "BHyT({width}, {eps})",
+    "batchnorm": "BatchNorm({width}, {eps})",
+    "powernorm": "PowerNorm({width}, {eps})",
+    "none": "nn.Identity()",
+}
+IMPORTS = {
+    "Any": "from typing import Any",
+    "Tensor": "from torch import Tensor",
+    "once_differentiable": "from torch.autograd.function import once_differentiable",
+}
+
+
+def norm_call(key: str, width: str) -> str:
+    """The expression that makes a norm over `width` channels."""
+    return CALLS[key].format(width=width, eps=NORMS[key].eps)
+
+
+def norm_source(key: str) -> str:
+    """Source of the classes that `norm_call` needs, with their imports; empty for PyTorch's own."""
+    name = CALLS[key].split("(")[0]
+    if name.startswith("nn."):
+        return ""
+    path = next(p for p in FOLDER.glob("*.py") if f"class {name}(" in p.read_text())
+    text = path.read_text()
+    if "from .group import" in text:
+        text = _body((FOLDER / "group.py").read_text(), "") + "\n\n\n" + _body(text, name)
+    else:
+        text = _body(text, name)
+    used = [line for word, line in IMPORTS.items() if word in text]
+    return "\n".join([*used, "", "", text]) if used else text
+
+
+def _body(text: str, name: str) -> str:
+    """A module without its docstring and imports, and of its public classes only `name`."""
+    kept = []
+    for node in ast.parse(text).body[1:]:
+        other = isinstance(node, ast.ClassDef) and node.name not in (name,) and node.name[0] != "_"
+        if isinstance(node, ast.Import | ast.ImportFrom) or other:
+            continue
+        kept.append(
+            (isinstance(node, ast.ClassDef | ast.FunctionDef), ast.get_source_segment(text, node))
+        )
+    return "".join(
+        ("\n\n\n" if big else "\n") * bool(i) + str(part) for i, (big, part) in enumerate(kept)
+    )

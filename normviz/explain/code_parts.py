@@ -1,0 +1,112 @@
+"""The classes of a pasted model that do not depend on the wiring: attention and FFN."""
+
+from __future__ import annotations
+
+from ..catalog.scheme import Slots
+from ..config import RunConfig
+from .code_norms import norm_call
+
+HEAD = '''"""{label}: a small decoder-only transformer in plain PyTorch."""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+V, T, D, H, L = {V}, {T}, {D}, {H}, {L}  # vocabulary, positions, width, heads, blocks
+HIDDEN = {hidden}'''
+
+QK: dict[str, tuple[list[str], list[str]]] = {
+    "off": ([], []),
+    "on": ([], ["q, k = (F.rms_norm(x, (D // H,), eps=1e-6) for x in (q, k))"]),
+    "head": (
+        [f"self.norm_{x} = nn.RMSNorm(D // H, 1e-6)" for x in ("query", "key")],
+        ["q, k = self.norm_query(q), self.norm_key(k)"],
+    ),
+    "full": (
+        [f"self.norm_{x} = nn.RMSNorm(D, 1e-5)" for x in ("query", "key")],
+        [
+            "def joined(x): return x.transpose(1, 2).flatten(2)",
+            "def split(x): return x.view(B, -1, H, D // H).transpose(1, 2)",
+            "q, k = split(self.norm_query(joined(q))), split(self.norm_key(joined(k)))",
+        ],
+    ),
+    "cosine": (
+        ["self.log_scale = nn.Parameter(torch.full((H, 1, 1), 10.0).log())"],
+        [
+            "q, k = F.normalize(q, dim=-1), F.normalize(k, dim=-1)",
+            "q = self.log_scale.exp().clamp(max=100.0) * q",
+        ],
+    ),
+}
+"""Of each QK-norm: what attention holds, and what it does to queries and keys."""
+
+
+def _uniform(slots: list[Slots]) -> Slots:
+    """The insides of a branch are the same in all blocks."""
+    first = slots[0]
+    assert all(
+        (s.norm_inner, s.norm_qkv, s.head_gain)
+        == (first.norm_inner, first.norm_qkv, first.head_gain)
+        for s in slots
+    )
+    return first
+
+
+def attention_class(c: RunConfig, slots: list[Slots]) -> str:
+    """Causal self-attention with the norms that the scheme puts inside."""
+    s, norms = _uniform(slots), c.norm != "none"
+    init = ["self.qkv = nn.Linear(D, 3 * D)", "self.out = nn.Linear(D, D)"]
+    before, after = [], []
+    if s.norm_qkv and norms:
+        init += [f"self.norm_{x} = {norm_call(c.norm, 'D // H')}" for x in "qkv"]
+        before.append("q, k, v = self.norm_q(q), self.norm_k(k), self.norm_v(v)")
+    more, norm_q_k = QK[c.qk_norm]
+    init += more
+    before += norm_q_k
+    if c.v_norm == "on":
+        before.append("v = F.rms_norm(v, (D // H,), eps=1e-6)")
+    if s.head_gain:
+        init.append("self.head_gain = nn.Parameter(torch.ones(H))")
+        after.append("x = self.head_gain[:, None, None] * x")
+    out = "x.transpose(1, 2).reshape(B, -1, D)"
+    if s.norm_inner and norms:
+        init.append(f"self.norm_inner = {norm_call(c.norm, 'D')}")
+        out = f"self.norm_inner({out})"
+    scale = ", scale=1.0" if c.qk_norm == "cosine" else ""
+    body = [
+        "B = x.shape[0]",
+        "q, k, v = self.qkv(x).view(B, -1, 3, H, D // H).permute(2, 0, 3, 1, 4)",
+        *before,
+        f"x = F.scaled_dot_product_attention(q, k, v, is_causal=True{scale})",
+        *after,
+        f"return self.out({out})",
+    ]
+    return module("Attention", "", init, "x", body)
+
+
+def feed_forward_class(c: RunConfig, slots: list[Slots]) -> str:
+    """The FFN with the norm that the scheme may put inside."""
+    s = _uniform(slots)
+    init = ["self.up = nn.Linear(D, HIDDEN)", "self.down = nn.Linear(HIDDEN, D)"]
+    inner = f"F.{c.activation}(self.up(x))"
+    if s.norm_inner and c.norm != "none":
+        init.append(f"self.norm_inner = {norm_call(c.norm, 'HIDDEN')}")
+        inner = f"self.norm_inner({inner})"
+    return module("FeedForward", "", init, "x", [f"return self.down({inner})"])
+
+
+def module(name: str, arguments: str, init: list[str], inputs: str, body: list[str]) -> str:
+    """Source of an nn.Module from the lines of its two methods."""
+    head = f"self, {arguments}" if arguments else "self"
+    return "\n".join(
+        (
+            "",
+            f"class {name}(nn.Module):",
+            f"    def __init__({head}):",
+            "        super().__init__()",
+            *(f"        {line}" for line in init),
+            "",
+            f"    def forward(self, {inputs}):",
+            *(f"        {line}" for line in body),
+        )
+    )
