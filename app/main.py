@@ -1,11 +1,11 @@
-"""The page's entry script: `normviz app` runs it through Streamlit."""
+"""The entry script: `normviz app` runs it through Streamlit."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import streamlit as st
-from views import duel
+from views import anatomy, catalogue, duel
 
 from normviz.store import StoreError
 
@@ -13,8 +13,17 @@ HERE = Path(__file__).parent
 st.set_page_config("NormViz", str(HERE / "icon.png"), layout="wide")
 st.html(HERE / "style.css")
 try:
-    st.navigation(
-        [st.Page(duel.page, title="Duel", url_path="duel", default=True)], position="hidden"
-    ).run()
+    page = st.navigation(
+        [
+            st.Page(duel.page, title="Duel", url_path="duel", default=True),
+            anatomy.entry(),
+            catalogue.entry(),
+        ],
+        position="top",
+    )
+    # A link is read by the page that a visitor arrives at, once: later the page writes the address.
+    st.session_state["arrived"] = st.session_state.get("page") != page.url_path
+    st.session_state["page"] = page.url_path
+    page.run()
 except StoreError as error:
     st.error(str(error))

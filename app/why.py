@@ -2,49 +2,49 @@
 
 from __future__ import annotations
 
+import drawn
 import streamlit as st
+from anatomy_state import DEPTHS, NAMES, untrained
 from lanes import Lane
+from views import anatomy
+from words import literal
 
 from normviz import explain
-from normviz.catalog import NORMS, SCHEMES
-from normviz.charts import scheme_style
-
-VOCABULARY = 32
-"""Of the synthetic tasks; the code shown names it once, for readers to change."""
+from normviz.catalog import SCHEMES
+from normviz.links import as_params
 
 
 def show(lanes: list[Lane]) -> None:
-    """One column a lane."""
+    """One column a lane, and the way to the Anatomy page."""
     with st.expander("Why: where the norm sits, and what a gradient passes on its way down"):
         for column, lane in zip(st.columns(len(lanes)), lanes, strict=True):
             with column:
                 _lane(lane)
+        _more([lane for lane in lanes if lane.config.depth in DEPTHS][: len(NAMES)])
 
 
 def _lane(lane: Lane) -> None:
     config = lane.config
     scheme = SCHEMES[config.scheme]
-    norm = NORMS.label(config.norm)
-    st.markdown(f"**{lane.name} {scheme.label}**")
-    color = scheme_style(config.scheme).color
-    st.image(explain.diagram(config.scheme, config.depth, norm, color), width=244)
-    for where, latex in explain.formula(config.scheme, config.depth):
-        st.caption(where)
-        st.latex(latex)
-    for _, latex in explain.gradient_path(config.scheme, config.depth):
-        st.latex(latex)
-    for line in explain.constants(config.scheme, config.depth):
-        st.latex(line)
+    st.markdown(f"**{lane.name} {literal(scheme.label)}**")
+    drawn.diagram(config)
+    drawn.formulas(config)
+    drawn.gradients(config)
+    drawn.constants(config)
     with st.popover("PyTorch code"):
-        st.code(explain.code(config, VOCABULARY), language="python")
-    ends = [
-        words
-        for words, there in (
-            ("a norm on the embedding", scheme.embed_norm),
-            ("a norm before the output head", scheme.final_norm),
-        )
-        if there
-    ]
-    also = f"Also {' and '.join(ends)}. " if ends else ""
+        st.code(explain.code(config, drawn.VOCABULARY), language="python")
+    ends = drawn.ends(config)
+    also = f"Also {ends}. " if ends else ""
     st.caption(f"{scheme.sentence} {also}{scheme.trouble}")
-    st.caption(f"J is a Jacobian, N the norm ({norm}), F attention or FFN. {scheme.source}.")
+    st.caption(f"{drawn.letters(config)} {scheme.source}.")
+
+
+def _more(lanes: list[Lane]) -> None:
+    """A link to the anatomy of the first lanes that are shallow enough for it."""
+    if lanes:
+        named = " and ".join(f"{lane.name} {SCHEMES.label(lane.config.scheme)}" for lane in lanes)
+        st.page_link(
+            anatomy.entry(), label=literal(f"Anatomy of {named}, measured before the first step"),
+            icon=":material/biotech:",
+            query_params=as_params([untrained(lane.config) for lane in lanes]),
+        )  # fmt: skip

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .catalog import SCHEMES
+
 if TYPE_CHECKING:
     from .config import RunConfig
 
@@ -101,7 +103,8 @@ def estimated_gib(config: RunConfig) -> float:
     weights = 5 * parameters_per_block(config)
     activations = tokens * config.width * (16 + 3 * config.ffn_ratio)
     scores = 4 * tokens * config.seq_len * config.heads
-    return 4 * config.depth * (weights + activations + scores) / 2**30
+    kept = SCHEMES[config.scheme].history * config.depth * tokens * config.width
+    return 4 * config.depth * (weights + activations + scores + kept) / 2**30
 
 
 def over_budget(config: RunConfig) -> str | None:

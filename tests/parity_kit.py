@@ -198,11 +198,11 @@ def measure(comparison: Comparison) -> float:
 
     embedded = model.embed_norm(model.tokens(tokens) + model.positions.weight)
     embedded.retain_grad()
-    x, ours = embedded, []
+    state, ours = model.streams.enter(embedded), []
     for block in model.blocks:
-        x = block(x, untapped, embedded)
-        ours.append(x)
-    logits = model.head(model.final_norm(x))
+        state = block(state, untapped, embedded)
+        ours.append(state)
+    logits = model.head(model.final_norm(model.streams.leave(state)))
     cross_entropy(logits.flatten(0, 1), targets.flatten()).backward()
 
     theirs, start = streams_of(peer), embedded.detach().requires_grad_()

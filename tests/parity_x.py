@@ -129,6 +129,12 @@ COMPARISONS = (
         pre_norm=False,
         scale_residual_constant=twice_root_root,
     ),
+    decoder(
+        "value_residual",
+        "add_value_residual",
+        add_value_residual=True,
+        learned_value_residual_mix=False,
+    ),
     decoder("admin", "pre_norm=False, scale_residual", pre_norm=False, scale_residual=True),
     decoder(
         "keel",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from charts_kit import DEPTH, LOG, STEPS, broken, make, render, rows, without_data
 
 from normviz.catalog.probes import PROBES
-from normviz.charts import Buffer, Domain, bars, heatmap, loss, quantised_domain
+from normviz.charts import Buffer, Domain, bars, heatmap, layers, loss, quantised_domain
 from normviz.charts.arrow import ipc
 from normviz.charts.heatmap_data import LOWEST, cells
 from normviz.charts.loss_axis import y_domain
@@ -26,6 +27,7 @@ def all_charts(lanes: list[LaneFrame], cursor: int, buffer: Buffer) -> list[dict
         loss.chart(lanes, cursor),
         bars.chart(lanes, cursor, domain),
         heatmap.chart(lanes[0], cursor, domain, buffer),
+        layers.chart(lanes),
     ]
 
 
@@ -235,3 +237,13 @@ def test_findings_of_a_run_that_has_not_begun() -> None:
     empty = make(ran=0)
     for text in (loss.finding([empty]), bars.finding([empty]), heatmap.finding(empty)):
         assert "yet" in text
+
+
+def test_lines_over_the_layers_hold_every_decade_of_growth() -> None:
+    grown = make("none", probe="stream_rms", values=10.0 ** np.linspace(0, 18, DEPTH + 1)[None, :])
+    grown = replace(grown, probe_steps=np.array([0]))
+    chart = layers.chart([make("pre", probe="stream_rms"), grown])
+    drawn = [row["value"] for row in rows(chart["datasets"]["bars"]) if row["lane"] == 1]
+    assert drawn == pytest.approx(list(grown.values[0]))
+    assert not rows(chart["datasets"]["above"])
+    assert "1e" in render(chart)

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from norm_twins import normed, qk_logits, v_normed
 from torch import Tensor
+from twin_streams import RUNS
 
 from normviz import RunConfig
 
@@ -137,12 +138,13 @@ FORMULAS: dict[str, Formula] = {
     "parallel": parallel,
     "parallel_two": parallel_two,
     "lambda_skip": lambda_skip,
+    "value_residual": pre,
 }
 FINAL_NORM = {
     "pre", "mixln", "sandwich", "peri", "dssn", "beam", "gated_peri", "resp", "resp_zero",
     "layerscale", "resid_const", "completep", "lns", "lns_learned", "prores", "gpas", "subln",
     "normformer", "hybridnorm", "hybridnorm_star", "skip_norm", "parallel", "parallel_two",
-    "lambda_skip",
+    "lambda_skip", "value_residual", "denseformer", "attnres", "siamese", "hyper", "mhc",
 }  # fmt: skip
 EMBED_NORM = {"peri", "spannorm", "lambda_skip"}
 INNER_NORM = {("subln", "attention"), ("subln", "ffn"), ("normformer", "ffn")}
@@ -202,7 +204,9 @@ def linear(p: Params, name: str, x: Tensor) -> Tensor:
     return x @ p[f"{name}.weight"].T + p[f"{name}.bias"]
 
 
-def attention(p: Params, name: str, config: RunConfig, trace: Trace, x: Tensor) -> Tensor:
+def attention(
+    p: Params, name: str, config: RunConfig, trace: Trace, x: Tensor, values: list[Tensor]
+) -> Tensor:
     """Causal attention, one head and one position at a time."""
     B, T, D = x.shape
     head = D // config.heads
@@ -213,6 +217,9 @@ def attention(p: Params, name: str, config: RunConfig, trace: Trace, x: Tensor) 
         q, k, v = S.norm_q(q), S.norm_k(k), S.norm_v(v)
     logits = qk_logits(config.qk_norm, p, f"{name}.qk_norm.", q, k)
     v = v_normed(config.v_norm, v)
+    values.append(v)
+    if config.scheme == "value_residual":
+        v = (v + values[0]) / 2
     rows = [torch.softmax(logits[:, :, i, : i + 1], -1) for i in range(T)]
     weights = torch.stack([torch.nn.functional.pad(row, (0, T - row.shape[-1])) for row in rows], 2)
     trace.logits.append(logits)
@@ -237,38 +244,50 @@ def feed_forward(p: Params, name: str, config: RunConfig, x: Tensor) -> Tensor:
     return linear(p, f"{name}.down", inner)
 
 
-def sublayer(trace: Trace, scheme: str, x: Tensor, branch: Function, S: Surroundings) -> Tensor:
-    skip, added, after = FORMULAS[scheme](x, branch, S)
-    trace.skip.append(skip)
-    trace.branch.append(added)
-    return after(skip + added)
+def one_stream(
+    x: Tensor, sublayers: list[tuple[Surroundings, Function]], trace: Trace, scheme: str
+) -> Tensor:
+    """The schemes with one residual stream, by FORMULAS."""
+    trace.stream.append(x)
+    for S, branch in sublayers:
+        S.entered = x if S.attention else S.entered
+        skip, added, after = FORMULAS[scheme](x, branch, S)
+        trace.skip.append(skip)
+        trace.branch.append(added)
+        entered, x = S.entered, after(skip + added)
+        if S.attention:
+            sublayers[2 * S.b - 1][0].entered = entered
+        else:
+            trace.stream.append(x)
+    return x
 
 
 def forward(
     config: RunConfig, p: Params, tokens: Tensor, targets: Tensor, share: float = SHARE
 ) -> Trace:
     """The whole model and its mean loss over the counted targets, when `share` of a run is over."""
-    trace = Trace()
+    trace, values = Trace(), list[Tensor]()
     outside = Surroundings(p, "", "", config.norm)
     x = p["tokens.weight"][tokens] + p["positions.weight"][: tokens.shape[1]]
-    embedding = x = outside.embed_norm(x) if config.scheme in EMBED_NORM else x
-    trace.stream.append(x)
+    x = outside.embed_norm(x) if config.scheme in EMBED_NORM else x
+    sublayers: list[tuple[Surroundings, Function]] = []
     for b in range(config.depth):
         block = f"blocks.{b}."
 
         def attend(z: Tensor, name: str = f"{block}attention.branch") -> Tensor:
-            return attention(p, name, config, trace, z)
+            return attention(p, name, config, trace, z, values)
 
         def feed(z: Tensor, name: str = f"{block}ffn.branch") -> Tensor:
             return feed_forward(p, name, config, z)
 
-        at, ff = (
-            Surroundings(p, block, name, config.norm, b + 1, config.depth, embedding, x, share)
-            for name in ("attention.", "ffn.")
-        )
-        x = sublayer(trace, config.scheme, x, attend, at)
-        x = sublayer(trace, config.scheme, x, feed, ff)
-        trace.stream.append(x)
+        for name, branch in (("attention.", attend), ("ffn.", feed)):
+            about = (p, block, name, config.norm, b + 1, config.depth, x, None, share)
+            sublayers.append((Surroundings(*about), branch))
+    if config.scheme in RUNS:
+        own = Surroundings(p, "", "streams.", config.norm)
+        x = RUNS[config.scheme](x, sublayers, trace, p, own)
+    else:
+        x = one_stream(x, sublayers, trace, config.scheme)
     x = outside.final_norm(x) if config.scheme in FINAL_NORM else x
     trace.output = x @ p["head.weight"].T
     counted = targets >= 0

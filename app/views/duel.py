@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import knobs
 import lanes as page_lanes
+import linked
 import live
 import share
 import state
@@ -11,7 +12,6 @@ import streamlit as st
 import transport
 import why
 from backend import shared
-from clicks import button
 
 from normviz.config import RunConfig
 from normviz.links import as_params, differences
@@ -28,7 +28,7 @@ def page() -> None:
     lanes = page_lanes.current(it, back)
     with st.container(key="head"):
         st.markdown(f"# {QUESTION} :small[:gray[{_difference(lanes)}]]")
-    _about_the_link(it)
+    linked.show(it.link, it.notices, "duel", "Below is the duel that this page opens with.")
     page_lanes.show(lanes, back)
     transport.show(lanes, back)
     with st.container(key="body"):
@@ -52,23 +52,3 @@ def _difference(lanes: list[page_lanes.Lane]) -> str:
     titles = [RunConfig.model_fields[name].title or name for name in RunConfig.model_fields]
     named = [t for t, n in zip(titles, RunConfig.model_fields, strict=True) if n in fields]
     return f"Same in everything but: {', '.join(named)}."
-
-
-def _about_the_link(it: state.Duel) -> None:
-    """What is wrong with the link that was opened, and the nearest legal one as an offer."""
-    for notice in it.notices:
-        st.info(notice)
-    if it.link is None or not it.link.problems:
-        return
-    for i, problem in enumerate(it.link.problems):
-        st.error(f"This link can't be opened as it is: {problem.sentence}.")
-        if problem.mended:
-            button(f"Open it with {problem.offer}", _open, problem.mended, key=f"mend_{i}")
-    st.caption("Below is the duel that this page opens with.")
-
-
-def _open(query: str) -> None:
-    from urllib.parse import parse_qsl
-
-    st.query_params.from_dict(dict(parse_qsl(query, keep_blank_values=True)))
-    del st.session_state["duel"]

@@ -81,6 +81,7 @@ class Slots:
     shares_norm          the FFN reads what attention's norm made: one norm for both
     mix                  how the branch's gain g acts on skip path and branch: "sum" a, g as above;
                          "lerp" 1 - |g|, |g|; "variance" sqrt(1 - s^2), s with s = sigmoid(g / 0.3)
+    first_value          share of the first block's values that attention mixes with its own
     gate                 x+ is multiplied by 1 - SiLU(q), q learned a block and 0 at the start, in
                          the forward pass alone: gradients pass as if it were not there
     """
@@ -104,6 +105,7 @@ class Slots:
     branch_reads: Literal["stream", "block"] = "stream"
     shares_norm: bool = False
     mix: Mix = "sum"
+    first_value: float = 0.0
     gate: bool = False
 
 
@@ -148,6 +150,9 @@ Family = Literal[
 ]
 
 
+Streams = Literal["one", "dual", "siamese", "hyper", "manifold", "dense", "attention"]
+
+
 @dataclass(frozen=True)
 class Scheme:
     """A placement of norms.
@@ -156,7 +161,10 @@ class Scheme:
     a norm on the embedding. `weight_gain` multiplies the initial matrices of a place (on top of the
     chosen initialisation); `embedding_std` is the standard deviation of the token embedding, of
     width and depth, where the scheme has its own. With `profiled` the learned skip gains start
-    from one forward pass. `constants` names the gains that are not 1. `used_by` names models.
+    from one forward pass. `streams` is what travels from sublayer to sublayer (`nn.streams`); where
+    it is not one stream, `equations` says in LaTeX what `slots` alone does not, and `history` counts
+    the values of a block that stay in use above it. `constants` names the gains that are not 1.
+    `used_by` names models.
     `oracle` names the implementations by others, with "; " between them, that the tests hold this
     one against (`catalog.parity` has what came out).
     """
@@ -174,6 +182,9 @@ class Scheme:
     weight_gain: Callable[[Place, Matrix], float] = plain
     embedding_std: Callable[[int, int], float] | None = None
     profiled: bool = False
+    streams: Streams = "one"
+    equations: tuple[str, ...] = ()
+    history: int = 0
     constants: tuple[Constant, ...] = ()
     used_by: str = ""
     oracle: str = ""

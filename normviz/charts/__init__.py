@@ -1,10 +1,10 @@
-"""Frames to Vega-Lite: three charts of a duel, each a constant spec and the data of the moment.
+"""Frames to Vega-Lite: charts of a duel, each a constant spec and the data of the moment.
 
-`chart(...)` of loss, bars and heatmap returns what st.vega_lite_chart takes. The spec part stays
-equal from tick to tick, so the browser only swaps data; no Streamlit and no torch in here.
+`chart(...)` of loss, bars, heatmap and layers returns what st.vega_lite_chart takes. The spec part
+stays equal from tick to tick, so the browser only swaps data; no Streamlit and no torch in here.
 """
 
-from . import bars, heatmap, loss
+from . import bars, heatmap, layers, loss
 from .heatmap_data import Buffer
 from .loss import ZOOM
 from .palette import LaneStyle, lane_styles, scheme_style
@@ -18,6 +18,7 @@ __all__ = [
     "bars",
     "heatmap",
     "lane_styles",
+    "layers",
     "loss",
     "quantised_domain",
     "scheme_style",

@@ -67,7 +67,7 @@ def _spec(
     color = lane_color(styles, labels, "square")
     layers = [
         *_values(place, y, color, domain, deep=depth > MOST_BARS),
-        *_outside(place, color),
+        *outside(place, color),
         named("bad")
         .mark_point(shape="cross", angle=45, filled=True, size=90, color=RED, opacity=1)
         .encode(**place, y=alt.value(7)),
@@ -107,7 +107,7 @@ def _values(
     return [at.mark_bar(clip=True).encode(y2=alt.Y2Datum(domain.lo))]
 
 
-def _outside(place: dict[str, Any], color: alt.Color) -> list[alt.Chart]:
+def outside(place: dict[str, Any], color: alt.Color) -> list[alt.Chart]:
     """ "0" on the lower edge where a log axis has no place for a value; triangles off it."""
     zero = named("zeros").mark_text(baseline="bottom", dy=-2, fontSize=11, fontWeight="bold")
     low = named("below").mark_point(filled=True, shape="triangle-down", size=45, opacity=1)

@@ -1,4 +1,4 @@
-"""What all three charts share: how one is compiled, and the axes and words they have in common.
+"""What all charts share: how one is compiled, and the axes and words they have in common.
 
 A chart is compiled once to a constant Vega-Lite dict that names its datasets but holds none. The
 page adds the data of the moment, and the browser swaps it in place while the spec stays the same.

@@ -86,13 +86,18 @@ def shown(lane: LaneFrame) -> Floats:
     return 1.0 - values if record.shown == "one_minus" else values
 
 
-def quantised_domain(record: ProbeRecord, lanes: Sequence[LaneFrame], live: bool = False) -> Domain:
+def quantised_domain(
+    record: ProbeRecord,
+    lanes: Sequence[LaneFrame],
+    live: bool = False,
+    reach_up: int = REACH_UP,
+) -> Domain:
     """The axis for everything recorded so far in all lanes; the record's own while nothing is.
 
     `live` keeps the record's own domain in it until the run has ended: otherwise a gradient that
     falls by five decades would rebuild the charts five times. Beyond that it grows by STRIDE
     decades at once, for the same reason. Either way it only ever grows.
-    Log: whole decades, at most REACH_DOWN and REACH_UP beyond the record's. Linear: the record's
+    Log: whole decades, at most REACH_DOWN and `reach_up` beyond the record's. Linear: the record's
     domain, longer by whole quarters of itself where values lie outside.
     """
     parts = [shown(lane).ravel() for lane in lanes]
@@ -112,8 +117,8 @@ def quantised_domain(record: ProbeRecord, lanes: Sequence[LaneFrame], live: bool
     if live:
         bottom = first - STRIDE * max(0, ceil((first - bottom) / STRIDE))
         top = last + STRIDE * max(0, ceil((top - last) / STRIDE))
-    bottom = min(max(bottom, first - REACH_DOWN), last + REACH_UP - 1)
-    top = max(min(top, last + REACH_UP), bottom + 1)
+    bottom = min(max(bottom, first - REACH_DOWN), last + reach_up - 1)
+    top = max(min(top, last + reach_up), bottom + 1)
     lo, hi = 10.0**bottom, 10.0**top
     return Domain(lo, hi, "log", least < lo, most > hi, zeros, broken)
 

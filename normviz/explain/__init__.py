@@ -6,5 +6,17 @@ Everything here is derived from the record that the model is built from, so it c
 from .code import code, our_name
 from .diagram import diagram
 from .formula import constants, formula, gradient_path
+from .parameters import Added, added
+from .plain import plain
 
-__all__ = ["code", "constants", "diagram", "formula", "gradient_path", "our_name"]
+__all__ = [
+    "Added",
+    "added",
+    "code",
+    "constants",
+    "diagram",
+    "formula",
+    "gradient_path",
+    "our_name",
+    "plain",
+]

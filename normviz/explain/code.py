@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 
 from ..catalog import SCHEMES
+from ..catalog.scheme import Slots
 from ..config import RunConfig
 from .code_block import block_class, has_progress, reads_embedding
 from .code_norms import norm_call, norm_source
 from .code_parts import HEAD, attention_class, feed_forward_class
+from .code_streams import block_and_model
 from .patterns import patterns
 
 
@@ -22,23 +24,30 @@ def code(config: RunConfig, vocabulary: int) -> str:
     groups = patterns(c.scheme, c.depth)
     slots = [s for group in groups for s in (group.attention, group.ffn)]
     names = ["Block"] if len(groups) == 1 else [f"Block{i + 1}" for i in range(len(groups))]
+    head = HEAD.format(
+        label=scheme.label, V=vocabulary, T=c.seq_len, D=c.width, H=c.heads, L=c.depth,
+        hidden=c.ffn_ratio * c.width,
+    )  # fmt: skip
     parts = [
-        HEAD.format(
-            label=scheme.label, V=vocabulary, T=c.seq_len, D=c.width, H=c.heads, L=c.depth,
-            hidden=c.ffn_ratio * c.width,
-        ),
+        head,
         *([f"\n{source}"] if (source := norm_source(c.norm)) else []),
         attention_class(c, [group.attention for group in groups]),
         feed_forward_class(c, [group.ffn for group in groups]),
-        *(block_class(c, scheme, group, name) for group, name in zip(groups, names, strict=True)),
-        _model(c, [(g.last, n) for g, n in zip(groups, names, strict=True)], has_progress(slots),
-               reads_embedding(slots)),
-    ]  # fmt: skip
+    ]
+    if scheme.streams != "one":
+        parts.append(block_and_model(c, scheme.streams, scheme.final_norm))
+        return "\n\n".join(parts) + "\n"
+    parts += (
+        block_class(c, scheme, group, name) for group, name in zip(groups, names, strict=True)
+    )
+    ends = [(group.last, name) for group, name in zip(groups, names, strict=True)]
+    parts.append(_model(c, ends, slots))
     return "\n\n".join(parts) + "\n"
 
 
-def _model(c: RunConfig, blocks: list[tuple[int, str]], progress: bool, embedding: bool) -> str:
-    scheme = SCHEMES[c.scheme]
+def _model(c: RunConfig, blocks: list[tuple[int, str]], slots: list[Slots]) -> str:
+    scheme, progress, embedding = SCHEMES[c.scheme], has_progress(slots), reads_embedding(slots)
+    values = any(s.first_value for s in slots)
     choice = blocks[-1][1]
     for last, name in reversed(blocks[:-1]):
         choice = f"({name} if b <= {last} else {choice})"
@@ -61,8 +70,11 @@ def _model(c: RunConfig, blocks: list[tuple[int, str]], progress: bool, embeddin
         "        x = self.tokens(tokens) + self.positions.weight[: tokens.shape[1]]",
         *(["        x = self.embed_norm(x)"] if embed else []),
         *(["        x0 = x"] if embedding else []),
+        *(["        first = None"] if values else []),
         "        for block in self.blocks:",
+        *(["            block.attention.first = first"] if values else []),
         f"            x = block({', '.join(['x', *more])})",
+        *(["            first = block.attention.values if first is None else first"] * values),
         f"        return self.head({'self.final_norm(x)' if final else 'x'})",
     ]
     return "\n".join(lines)
@@ -71,11 +83,12 @@ def _model(c: RunConfig, blocks: list[tuple[int, str]], progress: bool, embeddin
 def our_name(name: str) -> str:
     """The name in the pasted model of a parameter of the product's model."""
     name = re.sub(r"\.(attention|ffn)\.branch\.", r".\1.", name)
-    name = re.sub(r"\.(attention|ffn)\.((?:norm_(?:fork|in|out|skip|main)|\w+_gain))\b(?=\.)",
+    name = re.sub(r"\.(attention|ffn)\.((?:norm_(?:fork|in|out|skip|main|x|y)|\w+_gain|gain_\w+))\b",
                   _flat, name)  # fmt: skip
     name = re.sub(
         r"\.qk_norm\.(q|k)\.", lambda m: f".norm_{'query' if m[1] == 'q' else 'key'}.", name
     )
+    name = re.sub(r"^streams\.", "", name)
     name = name.replace(".qk_norm.log_scale", ".log_scale")
     name = re.sub(r"\.shared\.(branch_gain|gate)\.weight$", r".\1", name)
     return re.sub(r"(_gain)\.weight$", r"\1", name)

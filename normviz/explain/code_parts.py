@@ -72,6 +72,12 @@ def attention_class(c: RunConfig, slots: list[Slots]) -> str:
     if s.norm_inner and norms:
         init.append(f"self.norm_inner = {norm_call(c.norm, 'D')}")
         out = f"self.norm_inner({out})"
+    if s.first_value:
+        init.append("self.first = None  # the values of the first block, or None in it")
+        before.append(
+            f"v = v if self.first is None else {1 - s.first_value} * v + {s.first_value} * self.first"
+        )
+        before.append("self.values = v")
     scale = ", scale=1.0" if c.qk_norm == "cosine" else ""
     body = [
         "B = x.shape[0]",

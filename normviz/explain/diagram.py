@@ -18,6 +18,17 @@ PLAIN = {
 }  # fmt: skip
 
 
+# What travels beside the one line: how many more lines, and what they are. The formula has the rest.
+BESIDE = {
+    "dual": (1, "two streams: see the formula"),
+    "siamese": (1, "two streams: see the formula"),
+    "hyper": (3, "four mixed copies"),
+    "manifold": (3, "four mixed copies"),
+    "dense": (2, "and all earlier outputs"),
+    "attention": (2, "and all earlier outputs"),
+}
+
+
 @dataclass
 class Drawing:
     """Rows from the bottom up; `y` is where the next one goes, counted upwards from 0."""
@@ -76,6 +87,11 @@ def diagram(key: str, depth: int, norm: str, color: str) -> str:
     d.up(0.8)
     if any(s.branch_reads == "block" or not s.block_gain.is_zero for _, s in sublayers):
         d.word(ENTERED - 4, -4, "x of the block")
+    lines, told = BESIDE.get(scheme.streams, (0, ""))
+    for i in range(1, lines + 1):
+        d.line((STREAM - 5 * i, -10), (STREAM - 5 * i, d.y))
+    if told:
+        d.word(STREAM + 8, -10, told)
     d.line((STREAM, -10), (STREAM, d.y))
     d.word(STREAM - 12, d.y - 10, "x⁺", "end")
     d.word(STREAM - 12, -10, "x", "end")

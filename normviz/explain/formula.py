@@ -11,12 +11,16 @@ from .patterns import Blocks, SubLines, each, patterns
 
 def formula(key: str, depth: int) -> SubLines:
     """(where, LaTeX of x after that sublayer): F is attention or the FFN, N the norm."""
+    if equations := SCHEMES[key].equations:
+        return [("attention and FFN" if i == 0 else "", line) for i, line in enumerate(equations)]
     return each(key, depth, _formula)
 
 
 def gradient_path(key: str, depth: int) -> SubLines:
     """(where, LaTeX of the derivative of x+ by x): what a gradient is multiplied with on its way
-    down."""
+    down. Empty where more than one stream carries gradients."""
+    if SCHEMES[key].equations:
+        return []
     return each(key, depth, _gradient)
 
 

@@ -34,6 +34,9 @@ class Attention(nn.Module):
         self.v_norm = make_v_norm(config.v_norm)
         self.qkv = nn.Linear(width, 3 * width)
         self.out = nn.Linear(width, width)
+        self.first_value = slots.first_value
+        self.first: tuple[Attention, ...] = ()
+        self.values: Tensor | None = None
         self.register_buffer("mask", causal_mask(config.seq_len), persistent=False)
         inner = config.norm if slots.norm_inner else "none"
         self.norm_inner = make_norm(inner, width)
@@ -55,6 +58,7 @@ class Attention(nn.Module):
         if self.has_qkv_norm:
             q, k, v = self.norm_q(q), self.norm_k(k), self.norm_v(v)
         (q, k), v = self.qk_norm(q, k), self.v_norm(v)
+        v = self.mixed_values(v)
         # Written out rather than through the fused kernel: probes read the logits and weights, and
         # a forward pass that differed with probes on would not be inert. At hero size it costs 3 %.
         logits = torch.baddbmm(
@@ -67,6 +71,17 @@ class Attention(nn.Module):
             mixed = mixed * self.head_gain[:, None, None]
         mixed = mixed.transpose(1, 2).reshape(B, T, D)
         return self.out(self.norm_inner(mixed))
+
+    def mixed_values(self, v: Tensor) -> Tensor:
+        """Values, mixed with those of the first block where the scheme says so."""
+        if self.first_value == 0.0:
+            return v
+        if not self.first:
+            self.values = v
+            return v
+        (first,) = self.first
+        assert first.values is not None
+        return (1.0 - self.first_value) * v + self.first_value * first.values
 
 
 class FeedForward(nn.Module):

@@ -15,7 +15,8 @@ from .dropout import Dropout
 from .gains import Clock
 from .norms import make_norm
 from .sites import Tap, untapped
-from .wire import Around, Shared, Wire
+from .streams import make_streams, make_wire
+from .wire import Around, Shared
 
 
 class Block(nn.Module):
@@ -29,14 +30,19 @@ class Block(nn.Module):
         self.shared = Shared(scheme.slots(at), c.width, clock)
         attention = Attention(c, scheme.slots(at), block)
         ffn = FeedForward(c, scheme.slots(ff))
-        self.attention = Wire(c, scheme, at, attention, self.shared, dropout, clock)
-        self.ffn = Wire(c, scheme, ff, ffn, self.shared, dropout, clock)
+        self.attention = make_wire(c, scheme, at, attention, self.shared, dropout, clock)
+        self.ffn = make_wire(c, scheme, ff, ffn, self.shared, dropout, clock)
 
-    def forward(self, x: Tensor, tap: Tap, embedding: Tensor) -> Tensor:
-        first, around = 2 * (self.block - 1), Around(embedding, x)
-        x = self.attention(x, first, tap, around)
-        x = self.ffn(x, first + 1, tap, around)
-        return tap("stream", self.block, x)
+    def forward(self, state: Tensor, tap: Tap, embedding: Tensor) -> Tensor:
+        first, around = 2 * (self.block - 1), Around(embedding, state)
+        return self.ffn(self.attention(state, first, tap, around), first + 1, tap, around)
+
+
+def share_first_values(blocks: nn.ModuleList) -> None:
+    """Every attention that mixes in the first block's values knows the first block's attention."""
+    first, *others = (module for module in blocks.modules() if isinstance(module, Attention))
+    for attention in others:
+        attention.first = (first,)  # in a tuple: not a submodule of this one
 
 
 class Transformer(nn.Module):
@@ -53,16 +59,19 @@ class Transformer(nn.Module):
         self.blocks = nn.ModuleList(
             Block(c, b, self.dropout, self.clock) for b in range(1, c.depth + 1)
         )
+        share_first_values(self.blocks)
+        self.streams = make_streams(c, scheme)
+        self.streams.connect(self.blocks)
         self.final_norm = make_norm(c.norm if scheme.final_norm else "none", c.width)
         self.head = nn.Linear(c.width, vocabulary, bias=False)
 
     def forward(self, tokens: Tensor, tap: Tap = untapped) -> Tensor:
         x = self.tokens(tokens) + self.positions.weight[: tokens.shape[1]]
-        x = tap("stream", 0, self.dropout(self.embed_norm(x)))
-        embedding = x
-        for block in self.blocks:
-            x = block(x, tap, embedding)
-        return self.head(tap("final", 0, self.final_norm(x)))
+        x = self.dropout(self.embed_norm(x))
+        state = embedding = self.streams.show(self.streams.enter(x), 0, tap)
+        for b, block in enumerate(self.blocks, start=1):
+            state = self.streams.show(block(state, tap, embedding), b, tap)
+        return self.head(tap("final", 0, self.final_norm(self.streams.leave(state))))
 
     def loss(self, tokens: Tensor, targets: Tensor, tap: Tap = untapped) -> Tensor:
         """Mean cross-entropy in nats over the counted positions, a scalar."""

@@ -1,0 +1,30 @@
+"""What a page says of the link that was opened: notices, and what is wrong with a mend on offer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from urllib.parse import parse_qsl
+
+import streamlit as st
+from clicks import button
+
+from normviz.links import Link
+
+
+def show(link: Link | None, notices: Sequence[str], holder: str, instead: str) -> None:
+    """The sentences. `holder` is the session's key of what a mended link replaces; `instead` says
+    what is on the page while the link can't be opened."""
+    for notice in notices:
+        st.info(notice)
+    if link is None or not link.problems:
+        return
+    for i, problem in enumerate(link.problems):
+        st.error(f"This link can't be opened as it is: {problem.sentence}.")
+        if problem.mended:
+            button(f"Open it with {problem.offer}", _open, problem.mended, holder, key=f"mend_{i}")
+    st.caption(instead)
+
+
+def _open(query: str, holder: str) -> None:
+    st.query_params.from_dict(dict(parse_qsl(query, keep_blank_values=True)))
+    del st.session_state[holder]

@@ -1,0 +1,112 @@
+"""Measured at initialisation: runs of no steps, queued when nobody has them, drawn over the layers."""
+
+from __future__ import annotations
+
+import math
+
+import streamlit as st
+from anatomy_state import NAMES, Anatomy
+from backend import Shared, shared
+
+from normviz import charts
+from normviz.catalog import PROBES, SCHEMES
+from normviz.store import Run
+
+TICK_SECONDS = 0.15
+QUANTITIES = ("stream_rms", "grad_block", "token_cosine")
+
+
+def ask(it: Anatomy, back: Shared) -> list[Run]:
+    """The runs of the configs on the page; what is neither there nor under way is queued once."""
+    runs = []
+    for config in it.lanes:
+        run = back.store.latest(config.key)
+        ended = run is None or not (run.is_done or run.is_open)
+        if run is None or run.status == "stopped" or (ended and config.key not in it.asked):
+            run = back.store.run(back.store.enqueue(config))
+            assert run is not None
+            it.asked.add(config.key)
+            it.mine.add(run.id)
+        runs.append(run)
+    return runs
+
+
+def leave(it: Anatomy, back: Shared, wanted: list[Run]) -> None:
+    """Stop what this visitor queued and no longer looks at, so that it keeps nobody waiting."""
+    for run in it.mine - {run.id for run in wanted}:
+        back.store.control(run, "stop")
+    it.mine &= {run.id for run in wanted}
+
+
+def show(it: Anatomy, runs: list[Run]) -> None:
+    """The charts, in a fragment that ticks until the runs have ended."""
+    st.fragment(_tick, run_every=TICK_SECONDS if _open(runs) else None)(it)
+
+
+def _open(runs: list[Run]) -> bool:
+    return any(run.is_open for run in runs)
+
+
+def _tick(it: Anatomy) -> None:
+    back = shared()
+    was_open = st.session_state.get("measuring", False)
+    runs = [run for config in it.lanes if (run := back.store.latest(config.key))]
+    st.session_state["measuring"] = _open(runs)
+    with st.container(key="measured"):
+        st.markdown("**Measured at initialisation**")
+        _status(it, runs, back)
+        if runs and all(run.is_done for run in runs):
+            it.drawn = tuple(run.id for run in runs)
+        _charts(it, back)
+    if was_open and not _open(runs):
+        st.rerun()  # the timer ends with a run of the whole page
+
+
+def _status(it: Anatomy, runs: list[Run], back: Shared) -> None:
+    """One line: what is being measured, what came out, or why nothing did."""
+    failed = [(i, run) for i, run in enumerate(runs) if not run.is_done and not run.is_open]
+    for i, run in failed:
+        why = f": {run.message}" if run.message else ""
+        st.error(f"{_name(i, run)} could not be measured{why}.")
+    if failed:
+        st.button("Measure again", on_click=it.asked.clear, key="measure_again")
+        return
+    if _open(runs):
+        _, warm = back.store.supervisor()
+        waits = all(run.status == "queued" for run in runs if run.is_open)
+        doing = "Measuring" if warm or not waits else "Loading PyTorch in a worker, then measuring"
+        st.caption(f"{doing}: {_blocks(runs)} ...")
+        return
+    losses = [f"{NAMES[i]} {_loss(run, back)}" for i, run in enumerate(runs)]
+    chance = next((f"; chance {run.chance:.2f}" for run in runs if run.chance), "")
+    st.caption(f"{_blocks(runs)}, first batch, 1 seed. Loss {', '.join(losses)}{chance} nats.")
+
+
+def _name(i: int, run: Run) -> str:
+    return f"{NAMES[i]}  {SCHEMES.label(run.config.scheme)}"
+
+
+def _blocks(runs: list[Run]) -> str:
+    sizes = [f"{run.config.depth} blocks of width {run.config.width}" for run in runs]
+    return " and ".join(dict.fromkeys(sizes))
+
+
+def _loss(run: Run, back: Shared) -> str:
+    losses = back.frames.steps(run).loss
+    return f"{losses[0]:.3g}" if len(losses) and math.isfinite(losses[0]) else "not finite"
+
+
+def _charts(it: Anatomy, back: Shared) -> None:
+    found = [run for number in it.drawn if (run := back.store.run(number))]
+    if not found:
+        return
+    for probe in QUANTITIES:
+        frames = [back.frames.lane(run, _name(i, run), probe) for i, run in enumerate(found)]
+        record = PROBES[probe]
+        st.markdown(
+            record.axis_label.partition(" (")[0], help=f"{record.definition} ({record.source})"
+        )
+        st.vega_lite_chart(
+            charts.layers.chart(frames), key=f"layers_{probe}", width="stretch",
+            alt=charts.layers.finding(frames),
+        )  # fmt: skip

@@ -1,0 +1,116 @@
+"""Catalogue: every placement and every norm in a table, each row a way to its anatomy."""
+
+from __future__ import annotations
+
+import drawn
+import pandas as pd
+import streamlit as st
+from anatomy_state import untrained
+from streamlit.navigation.page import StreamlitPage
+from views import anatomy
+from words import literal, source
+
+from normviz.catalog import NORMS, SCHEMES
+from normviz.catalog.norm import NormRecord
+from normviz.catalog.scheme import Scheme
+from normviz.config import RunConfig
+from normviz.explain import formula, plain
+from normviz.links import as_params
+
+DEPTH = RunConfig().depth
+WIDE = 330
+TWIN = "its formula, written twice"
+
+
+def entry() -> StreamlitPage:
+    """The page as the navigation knows it."""
+    return st.Page(page, title="Catalogue", url_path="catalogue")
+
+
+def page() -> None:
+    """The page, from top to bottom."""
+    with st.container(key="head"):
+        st.markdown(f"# Catalogue: {len(SCHEMES)} placements and {len(NORMS)} norms")
+    words = st.text_input(
+        "Search", key="search", placeholder="sandwich, Gemma, arXiv:2002.04745, tanh ...",
+        label_visibility="collapsed",
+    )  # fmt: skip
+    placements, norms = st.tabs(["Placements", "Norms"])
+    with placements:
+        if (key := _chosen([_scheme(scheme) for scheme in SCHEMES], words, "schemes")) is not None:
+            _about_scheme(SCHEMES[key])
+    with norms:
+        if (key := _chosen([_norm(norm) for norm in NORMS], words, "norms")) is not None:
+            _about_norm(NORMS[key])
+
+
+def _chosen(rows: list[dict[str, str]], words: str, key: str) -> str | None:
+    """The table of the rows that hold the words; the key of the row that is chosen."""
+    wanted = words.casefold().split()
+    found = [r for r in rows if all(word in " ".join(r.values()).casefold() for word in wanted)]
+    st.caption(f"{len(found)} of {len(rows)}. Choose a row for its formula and its anatomy.")
+    if not found:
+        return None
+    table = pd.DataFrame(found)
+    seen = st.dataframe(
+        table, key=f"{key} {words}", hide_index=True, height=min(36 * len(found) + 38, 430),
+        on_select="rerun", selection_mode="single-row-required",
+        column_config={"Formula": st.column_config.Column(width=WIDE)},
+    )  # fmt: skip
+    row = next(iter(seen.selection.rows), 0)
+    return found[min(row, len(found) - 1)]["Key"]
+
+
+def _scheme(scheme: Scheme) -> dict[str, str]:
+    lines = formula(scheme.key, DEPTH)
+    parts = [
+        plain(latex) if len(lines) == 1 else f"{where}: {plain(latex)}" for where, latex in lines
+    ]
+    return {
+        "Placement": scheme.label,
+        "Formula": "; ".join(parts),
+        "Family": scheme.family,
+        "Final norm": "yes" if scheme.final_norm else "no",
+        "Used by": scheme.used_by,
+        "Held against": scheme.oracle or TWIN,
+        "Source": scheme.source,
+        "Key": scheme.key,
+    }
+
+
+def _norm(norm: NormRecord) -> dict[str, str]:
+    return {
+        "Norm": norm.label,
+        "Formula": plain(norm.formula),
+        "Learns": ", ".join(f"{plain(p.symbol)} from {p.start}" for p in norm.learns) or "nothing",
+        "Warning": norm.warning,
+        "Source": norm.source,
+        "Held against": norm.oracle or TWIN,
+        "Key": norm.key,
+    }
+
+
+def _about_scheme(scheme: Scheme) -> None:
+    config = untrained(RunConfig(scheme=scheme.key))
+    with st.container(border=True):
+        drawn.heading("", scheme.key)
+        st.markdown(literal(f"{scheme.sentence} {scheme.trouble}"))
+        drawn.formulas(config)
+        st.markdown(source(scheme.source))
+        _link(config, scheme.label)
+
+
+def _about_norm(norm: NormRecord) -> None:
+    with st.container(border=True):
+        st.markdown(f"**{literal(norm.label)}**")
+        st.markdown(literal(" ".join(filter(None, (norm.sentence, norm.warning)))))
+        st.latex(norm.formula)
+        st.markdown(source(norm.source))
+        _link(untrained(RunConfig(norm=norm.key)), f"Pre-LN with {norm.label}")
+
+
+def _link(config: RunConfig, words: str) -> None:
+    st.page_link(
+        anatomy.entry(), label=literal(f"Anatomy of {words}"), icon=":material/biotech:",
+        query_params=as_params([config]),
+    )  # fmt: skip

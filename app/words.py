@@ -1,0 +1,21 @@
+"""The records' words in a page: as they are, whatever Markdown would make of them."""
+
+from __future__ import annotations
+
+import re
+
+ARXIV = re.compile(r"arXiv:(\d{4}\.\d{5})")
+
+
+def literal(text: str) -> str:
+    """Text that Markdown shows as it is: HybridNorm* has a star."""
+    return re.sub(r"([\\`*_{}\[\]<>#$~|:^])", r"\\\1", text)
+
+
+def source(text: str) -> str:
+    """A source as Markdown, with its papers as links."""
+    parts = ARXIV.split(text)  # words and numbers in turn
+    return "".join(
+        f"[arXiv\\:{part}](https://arxiv.org/abs/{part})" if i % 2 else literal(part)
+        for i, part in enumerate(parts)
+    )

@@ -1,0 +1,107 @@
+"""What a scheme learns beyond a model without norms, counted from its record. Torch-free."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..catalog import NORMS, SCHEMES
+from ..catalog.scheme import Gain, Place, Slots
+from ..config import RunConfig
+
+NORM_SLOTS = {
+    "norm_fork": "norms before the fork",
+    "norm_in": "norms in front of branches",
+    "norm_out": "norms behind branches",
+    "norm_skip": "norms on skip paths",
+    "norm_main": "norms after sums",
+}
+GAINS = {
+    "stream_gain": "gains of the stream",
+    "embed_gain": "gains of the embedding",
+    "input_gain": "gains of branch inputs",
+    "skip_gain": "gains of skip paths",
+    "block_gain": "gains of block inputs",
+    "branch_gain": "gains of branches",
+}
+Piece = tuple[str, int]
+"""A name, and the learned numbers of one thing of that name."""
+
+
+@dataclass(frozen=True)
+class Added:
+    """`pieces` things of one name with `parameters` learned numbers in all."""
+
+    name: str
+    pieces: int
+    parameters: int
+
+
+def added(config: RunConfig) -> list[Added]:
+    """Everything with learned numbers that the scheme `none` does not have, in order of a pass."""
+    pieces, numbers = Counter[str](), Counter[str]()
+    for name, size in _pieces(config):
+        if size:
+            pieces[name] += 1
+            numbers[name] += size
+    return [Added(name, pieces[name], numbers[name]) for name in pieces]
+
+
+def _pieces(config: RunConfig) -> Iterator[Piece]:
+    scheme = SCHEMES[config.scheme]
+    if scheme.embed_norm:
+        yield "norm on the embedding", _norm(config, config.width)
+    for block in range(1, config.depth + 1):
+        at, ff = (scheme.slots(Place(block, config.depth, b)) for b in ("attention", "ffn"))
+        yield from _sublayer(config, at)
+        yield from _inside_attention(config, at)
+        yield from _sublayer(config, ff)
+        yield "norms inside FFNs", ff.norm_inner * _norm(config, config.ffn_ratio * config.width)
+        # One number, or one gate, for both sublayers of the block.
+        yield GAINS["branch_gain"], int(at.branch_gain.learned == "block")
+        yield "gates", int(at.gate)
+    yield from _streams(config, scheme.streams)
+    if scheme.final_norm:
+        yield "norm before the output head", _norm(config, config.width)
+
+
+def _streams(config: RunConfig, kind: str) -> Iterator[Piece]:
+    """What several streams learn, in all sublayers and at the end (`nn.streams`)."""
+    d, n, sublayers, norm = config.width, 4, 2 * config.depth, _norm(config, config.width)
+    each = {
+        "siamese": ("norms of the two streams", 2 * norm),
+        "hyper": ("mixtures of copies", n * (n + 1) + n + d * (n + 1) + d + 2),
+        "manifold": ("mixtures of copies", (n * d + 1) * (2 * n + n * n) + 3),
+        "attention": ("queries over depth", d),
+    }
+    if kind in each:
+        yield from [each[kind]] * sublayers
+    if kind == "dense":
+        for block in range(1, config.depth + 1):
+            yield "averages over depth", block + 1
+    yield from [("norms at the end", norm)] * {"dual": 1, "siamese": 2}.get(kind, 0)
+
+
+def _sublayer(config: RunConfig, slots: Slots) -> Iterator[Piece]:
+    for slot, name in NORM_SLOTS.items():
+        there = getattr(slots, slot) and not (slot == "norm_in" and slots.shares_norm)
+        yield name, there * _norm(config, config.width)
+    for slot, name in GAINS.items():
+        gain: Gain = getattr(slots, slot)
+        of_the_block = slot == "branch_gain" and gain.learned == "block"
+        size = config.width if gain.learned == "channel" else int(gain.learned != "")
+        yield name, 0 if of_the_block else size
+
+
+def _inside_attention(config: RunConfig, slots: Slots) -> Iterator[Piece]:
+    head = config.width // config.heads
+    for _ in range(3):
+        yield "norms of queries, keys and values", slots.norm_qkv * _norm(config, head)
+    yield "norms inside attention", slots.norm_inner * _norm(config, config.width)
+    yield "gains of heads", slots.head_gain * config.heads
+
+
+def _norm(config: RunConfig, width: int) -> int:
+    """Learned numbers of the chosen norm over `width` channels."""
+    return sum(1 if p.single else width for p in NORMS[config.norm].learns)

@@ -1,0 +1,78 @@
+"""Comparisons of the schemes with several streams."""
+
+from __future__ import annotations
+
+from parity_kit import Comparison, Link, Peer, Plugged, norm_links
+from torch import Tensor, nn
+
+from normviz import RunConfig
+from normviz.nn.streams.hyper import COPIES, EPS
+from normviz.nn.streams.manifold import ROUNDS
+from normviz.nn.transformer import Transformer
+
+
+def transposed(x: Tensor) -> Tensor:
+    return x.T
+
+
+class SideBySide(nn.Module):
+    """A layer on [B, T, n, D], as one on [B, T, n D]."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, state: Tensor) -> Tensor:
+        made = self.layer(state.unflatten(-1, (COPIES, -1)), input_ids=None)
+        return made.flatten(-2)
+
+
+def deepseek_v4(config: RunConfig, ours: Transformer) -> Peer:
+    """Its hyper-connections, norms and wiring around our branches."""
+    from transformers.models.deepseek_v4 import modeling_deepseek_v4 as v4
+
+    class Layer(v4.DeepseekV4DecoderLayer):
+        """Its own forward pass; the parts come one by one, as its attention needs much that we lack."""
+
+        def __init__(self) -> None:
+            nn.Module.__init__(self)
+
+    theirs = v4.DeepseekV4Config(
+        hidden_size=config.width, hc_mult=COPIES, hc_sinkhorn_iters=ROUNDS, hc_eps=0.0,
+        rms_norm_eps=EPS,
+    )  # fmt: skip
+    layers, links = nn.ModuleList(), []
+    for b, block in enumerate(ours.blocks):
+        layer = Layer()
+        layer.attn_hc, layer.ffn_hc = (v4.DeepseekV4HyperConnection(theirs) for _ in range(2))
+        layer.self_attn = Plugged(block.attention.branch, 2)  # pyright: ignore
+        layer.mlp = Plugged(block.ffn.branch, 0)  # pyright: ignore
+        layer.input_layernorm = v4.DeepseekV4RMSNorm(config.width, EPS)
+        layer.post_attention_layernorm = v4.DeepseekV4RMSNorm(config.width, EPS)
+        layers.append(SideBySide(layer))
+        for name, hc, norm, branch in (
+            ("attention", layer.attn_hc, layer.input_layernorm, layer.self_attn),
+            ("ffn", layer.ffn_hc, layer.post_attention_layernorm, layer.mlp),
+        ):
+            at = f"blocks.{b}.{name}"
+            links += norm_links(f"{at}.norm_in", norm) + branch.links(at)
+            links += [
+                Link(f"{at}.gain_of_state", hc.fn, transposed),
+                Link(f"{at}.gain_start", hc.base),
+                Link(f"{at}.gain_scale", hc.scale),
+            ]
+    final = v4.DeepseekV4RMSNorm(config.width, EPS)
+    links += norm_links("final_norm", final)
+
+    def run(_: Tensor, x: Tensor) -> Tensor:
+        state = x.repeat(1, 1, COPIES)
+        for layer in layers:
+            state = layer(state)
+        return final(state.unflatten(-1, (COPIES, -1)).mean(-2))
+
+    return Peer(nn.ModuleList([layers, final]), run, list(layers), links)
+
+
+COMPARISONS = (
+    Comparison("mhc", "transformers DeepseekV4DecoderLayer", deepseek_v4, norm="rmsnorm"),
+)

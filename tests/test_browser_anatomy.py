@@ -1,0 +1,74 @@
+"""The Anatomy page in a real browser: another depth, and the curves of that depth appear."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from browser_kit import PATIENCE_MS, chromium, server, text_now, wait_for
+from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as it:
+        yield it
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with server(tmp_path_factory.mktemp("store")) as (url, _):
+        yield url
+
+
+def opened(page: Page, address: str) -> Page:
+    page.set_default_timeout(PATIENCE_MS)
+    page.goto(address)
+    page.wait_for_function("document.querySelectorAll('.st-key-measured canvas').length >= 3")
+    return page
+
+
+def measured(page: Page) -> str:
+    return text_now(page, ".st-key-measured")
+
+
+def test_another_depth_brings_new_curves(browser: Browser, address: str) -> None:
+    page = opened(browser.new_page(), f"{address}/anatomy?lanes=2&scheme=keel,post&depth=6")
+    wait_for(lambda: "6 blocks of width 32, first batch" in measured(page))
+    page.locator(".st-key-anatomy_depth input[type=range]").press("ArrowRight")
+    wait_for(lambda: "7 blocks of width 32, first batch" in measured(page))
+    assert page.locator(".st-key-measured canvas").count() == 3
+    assert "depth=7" in page.url
+    assert page.locator(".stException").count() == 0
+
+
+def test_from_the_duel_through_the_catalogue_and_back(browser: Browser, address: str) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.set_default_timeout(PATIENCE_MS)
+    page.goto(address)
+    page.get_by_text("Why: where the norm sits").click()
+    page.get_by_text("Anatomy of A Pre-LN and B Post-LN").click()
+    wait_for(lambda: "12 blocks of width 32, first batch" in measured(page))
+    assert "scheme=pre%2Cpost" in page.url
+    page.locator(".stAppHeader").get_by_text("Catalogue").click()
+    page.locator(".st-key-search input").fill("LayerNorm Scaling, learned")
+    page.locator(".st-key-search input").press("Enter")
+    page.get_by_text("Anatomy of LayerNorm Scaling, learned").click()
+    page.get_by_text("A LayerNorm Scaling, learned", exact=True).first.wait_for()
+    wait_for(lambda: "scheme=lns_learned" in page.url)
+    page.locator(".stAppHeader").get_by_text("Duel").click()
+    page.wait_for_selector(".st-key-live canvas")
+    assert page.locator(".stException").count() == 0
+
+
+@pytest.mark.parametrize("path", ["anatomy?scheme=normformer,hybridnorm&lanes=2", "catalogue"])
+def test_a_phone_cuts_nothing_off(browser: Browser, address: str, path: str) -> None:
+    page = browser.new_page(viewport={"width": 375, "height": 740})
+    page.set_default_timeout(PATIENCE_MS)
+    page.goto(f"{address}/{path}")
+    page.wait_for_selector("canvas")
+    assert page.evaluate("document.querySelector('.stMain').scrollWidth") <= 375
+    title, header = (page.locator(at).first.bounding_box() for at in ("h1", ".stAppHeader"))
+    assert title and header and title["y"] >= header["y"] + header["height"]

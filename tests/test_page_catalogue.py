@@ -1,0 +1,68 @@
+"""The Catalogue page without a browser: complete, searchable, and a way to each anatomy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from page_kit import MAIN, checked
+from streamlit.testing.v1 import AppTest
+
+from normviz.catalog import NORMS, SCHEMES
+from normviz.explain import formula, plain
+
+
+@pytest.fixture
+def catalogue(folder: Path) -> AppTest:
+    at = AppTest.from_function(visit, default_timeout=60, args=(MAIN,))
+    return checked(at.run())
+
+
+def visit(main: str) -> None:
+    """What the entry script does for a visitor of /catalogue."""
+    import sys
+    from pathlib import Path
+
+    import streamlit as st
+
+    sys.path.insert(0, str(Path(main).parent))
+    from views import anatomy, catalogue
+
+    st.navigation([catalogue.entry(), anatomy.entry()])
+    catalogue.page()
+
+
+def test_every_placement_and_norm_is_there(catalogue: AppTest) -> None:
+    placements, norms = (table.value for table in catalogue.dataframe)
+    assert tuple(placements["Key"]) == SCHEMES.keys()
+    assert tuple(norms["Key"]) == NORMS.keys()
+    for table, registry in ((placements, SCHEMES), (norms, NORMS)):
+        for row, record in zip(table.to_dict("records"), registry, strict=True):
+            assert row["Source"] == record.source
+            assert row["Formula"] and row["Held against"]
+    assert list(norms["Warning"]) == [norm.warning for norm in NORMS]
+
+
+def test_the_search_finds_words_of_any_column(catalogue: AppTest) -> None:
+    checked(catalogue.text_input(key="search").set_value("gemma").run())
+    placements, norms = (table.value for table in catalogue.dataframe)
+    assert "sandwich" in set(placements["Key"]) and "pre" not in set(placements["Key"])
+    assert "rmsnorm_1p" in set(norms["Key"])
+    checked(catalogue.text_input(key="search").set_value("no such thing").run())
+    assert not catalogue.dataframe
+    assert any(f"0 of {len(SCHEMES)}" in caption.value for caption in catalogue.caption)
+
+
+def test_the_row_that_is_chosen_leads_to_its_anatomy(catalogue: AppTest) -> None:
+    checked(catalogue.text_input(key="search").set_value("HybridNorm*").run())
+    assert any(formula("hybridnorm_star", 12)[0][1] in latex.value for latex in catalogue.latex)
+    link, *_ = catalogue.get("page_link")
+    assert link.proto.page == "anatomy"
+    assert "scheme=hybridnorm_star" in link.proto.query_string
+
+
+def test_formulas_read_without_latex() -> None:
+    texts = [plain(norm.formula) for norm in NORMS]
+    texts += [plain(latex) for s in SCHEMES for d in (1, 12) for _, latex in formula(s.key, d)]
+    assert not [text for text in texts if set(text) & set("\\{}")]
+    assert plain(NORMS["layernorm"].formula) == "γ ⊙ (x - μ) / √(σ² + ε) + β"

@@ -1,0 +1,141 @@
+"""Twins of the schemes with several streams, or without a running sum: as their papers write them.
+
+Each maps the embedding and the list of sublayers [(surroundings S, branch F)] to what the final norm
+reads, and tells `trace` what probes see: the state after each block, streams side by side.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Sublayers = list[tuple[Any, Callable[[Tensor], Tensor]]]
+N = 4
+
+
+def rms(x: Tensor) -> Tensor:
+    return x / (x.pow(2).mean(-1, keepdim=True) + 1e-6).sqrt()
+
+
+def see(trace: Any, at: int, state: Tensor) -> Tensor:
+    """A state after an FFN is the state after a block."""
+    if at % 2:
+        trace.stream.append(state)
+    return state
+
+
+def tell(trace: Any, skip: Tensor, branch: Tensor) -> None:
+    trace.skip.append(skip)
+    trace.branch.append(branch)
+
+
+def residual_dual(x: Tensor, sublayers: Sublayers, trace: Any, p: Any, own: Any) -> Tensor:
+    D = x.shape[-1]
+    state = torch.cat([x, x], -1)
+    trace.stream.append(state)
+    for at, (S, F) in enumerate(sublayers):
+        x, r = state[..., :D], state[..., D:]
+        f = F(x)
+        tell(trace, x, f)
+        state = see(trace, at, torch.cat([S.norm_main(x + f), r + f], -1))
+    return state[..., :D] + own.norm_dual(state[..., D:])
+
+
+def siamese(x: Tensor, sublayers: Sublayers, trace: Any, p: Any, own: Any) -> Tensor:
+    D = x.shape[-1]
+    state = torch.cat([x, x], -1)
+    trace.stream.append(state)
+    for at, (S, F) in enumerate(sublayers):
+        x, y = state[..., :D], state[..., D:]
+        out = F(S.norm_in(x + S.norm_y(y)))
+        tell(trace, x, out / math.sqrt(2 * S.b))
+        state = torch.cat([S.norm_x(x + out / math.sqrt(2 * S.b)), y + out], -1)
+        state = see(trace, at, state)
+    return own.norm_x(state[..., :D]) + own.norm_y(state[..., D:])
+
+
+def hyper(x: Tensor, sublayers: Sublayers, trace: Any, p: Any, own: Any) -> Tensor:
+    D = x.shape[-1]
+    state = torch.cat([x] * N, -1)
+    trace.stream.append(state)
+    for at, (S, F) in enumerate(sublayers):
+        g = {k: p[f"{S.block}{S.name}gain_{k}"] for k in
+             ("start", "write", "of_token", "write_of_token", "scale")}  # fmt: skip
+        copies = [state[..., i * D : (i + 1) * D] for i in range(N)]
+        A = [g["start"][i] + g["scale"][0] * torch.tanh(rms(c) @ g["of_token"])
+             for i, c in enumerate(copies)]  # fmt: skip
+        B = [g["write"][i] + g["scale"][1] * torch.tanh(rms(c) @ g["write_of_token"])
+             for i, c in enumerate(copies)]  # fmt: skip
+        h = sum(A[i][..., :1] * copies[i] for i in range(N))
+        kept = [sum(A[i][..., 1 + j, None] * copies[i] for i in range(N)) for j in range(N)]
+        f = F(S.norm_in(h))
+        added = [b[..., None] * f for b in B]
+        tell(trace, torch.cat(kept, -1), torch.cat(added, -1))
+        state = torch.cat([k + a for k, a in zip(kept, added, strict=True)], -1)
+        state = see(trace, at, state)
+    return sum(state[..., i * D : (i + 1) * D] for i in range(N))
+
+
+def mhc(x: Tensor, sublayers: Sublayers, trace: Any, p: Any, own: Any) -> Tensor:
+    D = x.shape[-1]
+    state = torch.cat([x] * N, -1)
+    trace.stream.append(state)
+    for at, (S, F) in enumerate(sublayers):
+        W, b, a = (p[f"{S.block}{S.name}gain_{k}"] for k in ("of_state", "start", "scale"))
+        z = rms(state) @ W
+        q = torch.sigmoid(a[0] * z[..., :N] + b[:N])
+        out = 2 * torch.sigmoid(a[1] * z[..., N : 2 * N] + b[N : 2 * N])
+        R = torch.exp(a[2] * z[..., 2 * N :] + b[2 * N :]).unflatten(-1, (N, N))
+        for _ in range(20):
+            R = R / R.sum(-1, keepdim=True)
+            R = R / R.sum(-2, keepdim=True)
+        copies = [state[..., i * D : (i + 1) * D] for i in range(N)]
+        f = F(S.norm_in(sum(q[..., i, None] * copies[i] for i in range(N))))
+        kept = [sum(R[..., i, j, None] * copies[i] for i in range(N)) for j in range(N)]
+        added = [out[..., j, None] * f for j in range(N)]
+        tell(trace, torch.cat(kept, -1), torch.cat(added, -1))
+        state = torch.cat([k + f for k, f in zip(kept, added, strict=True)], -1)
+        state = see(trace, at, state)
+    return sum(state[..., i * D : (i + 1) * D] for i in range(N)) / N
+
+
+def denseformer(x: Tensor, sublayers: Sublayers, trace: Any, p: Any, own: Any) -> Tensor:
+    outputs = [x]
+    trace.stream.append(x)
+    for at, (S, F) in enumerate(sublayers):
+        f = F(S.norm_in(x))
+        tell(trace, x, f)
+        x = x + f
+        if at % 2:
+            outputs.append(x)
+            alpha = p[f"streams.gains.{at // 2}"]
+            x = sum(a * y for a, y in zip(alpha, outputs, strict=True))
+            trace.stream.append(x)
+    return x
+
+
+def attnres(x: Tensor, sublayers: Sublayers, trace: Any, p: Any, own: Any) -> Tensor:
+    values, h = [x], x
+    trace.stream.append(x)
+    for at, (S, F) in enumerate(sublayers):
+        values.append(F(S.norm_in(h)))
+        tell(trace, h, values[-1])
+        w = p[f"{S.block}{S.name}query_gain"]
+        scores = torch.stack([(rms(v) * w).sum(-1).exp() for v in values])
+        shares = scores / scores.sum(0)
+        h = see(trace, at, sum(s[..., None] * v for s, v in zip(shares, values, strict=True)))
+    return h
+
+
+RUNS = {
+    "residual_dual": residual_dual,
+    "siamese": siamese,
+    "hyper": hyper,
+    "mhc": mhc,
+    "denseformer": denseformer,
+    "attnres": attnres,
+}
