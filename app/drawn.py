@@ -32,7 +32,8 @@ def diagram(config: RunConfig) -> None:
 def formulas(config: RunConfig, before: str = "") -> None:
     """The sublayers, each with where it stands; `before` leads that in."""
     for where, latex in explain.formula(config.scheme, config.depth):
-        st.caption(before + where)
+        if where:
+            st.caption(before + where)
         st.latex(latex)
 
 

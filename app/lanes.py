@@ -21,7 +21,7 @@ CHIP_COLOR = {
 }  # fmt: skip
 
 
-USUAL = 7
+USUAL = 6
 """Placements on the switch itself, the first of the registry; a list beside it has all."""
 
 
@@ -98,18 +98,18 @@ def _card(lane: Lane, first: Lane, shared: Shared) -> None:
         )
         verdict = chip(lane, shared)
         st.badge(verdict.sentence, color=CHIP_COLOR.get(verdict.kind, "gray"))  # pyright: ignore
-    _placement(i, config.scheme)
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
+        _placement(i, config.scheme)
         st.session_state[f"lane{i}_any_scheme"] = config.scheme
         st.selectbox(
-            "All placements", SCHEMES.keys(), key=f"lane{i}_any_scheme", width=190,
+            "All placements", SCHEMES.keys(), key=f"lane{i}_any_scheme", width=128,
             format_func=lambda key: f"{SCHEMES.label(key)} ({SCHEMES[key].family})",
             on_change=_set_scheme, args=(i,), label_visibility="collapsed",
-            help=f"All {len(SCHEMES)} placements",
         )  # fmt: skip
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall"):
         _pick("norm", "Norm", "{}", i, config.norm, NORMS)
         _pick("init", "Initialisation", "{} init", i, config.init, INITS)
-        _pick("qk_norm", "QK-norm", "QK: {}", i, config.qk_norm, QK_NORMS, width=190)
+        _pick("qk_norm", "QK-norm", "QK: {}", i, config.qk_norm, QK_NORMS)
         _own(lane)
     if warning := NORMS[config.norm].warning:
         st.caption(f":material/warning: :orange[{warning}]")
@@ -147,12 +147,12 @@ def _set_scheme(lane: int) -> None:
     state.change("scheme", st.session_state[f"lane{lane}_any_scheme"], lane)
 
 
-def _pick(field, label, words, i, value, registry, width=142) -> None:
+def _pick(field, label, words, i, value, registry) -> None:
     key = f"lane{i}_{field}"
     st.session_state[key] = value
     st.selectbox(
         label, registry.keys(), key=key, format_func=lambda k: words.format(registry.label(k)),
-        on_change=_set, args=(field, i), label_visibility="collapsed", width=width,
+        on_change=_set, args=(field, i), label_visibility="collapsed", width=142,
     )  # fmt: skip
 
 

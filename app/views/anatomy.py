@@ -120,8 +120,9 @@ def _picture(name: str, config: RunConfig) -> None:
 
 def _formulas(name: str, config: RunConfig) -> None:
     drawn.formulas(config, f"{name}: ")
-    st.caption(f"{name}: what a gradient is multiplied by on its way down")
-    drawn.gradients(config)
+    if explain.gradient_path(config.scheme, config.depth):
+        st.caption(f"{name}: what a gradient is multiplied by on its way down")
+        drawn.gradients(config)
     if SCHEMES[config.scheme].constants:
         st.caption(f"{name}: constants at depth {config.depth}")
         drawn.constants(config)

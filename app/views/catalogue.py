@@ -64,7 +64,8 @@ def _chosen(rows: list[dict[str, str]], words: str, key: str) -> str | None:
 def _scheme(scheme: Scheme) -> dict[str, str]:
     lines = formula(scheme.key, DEPTH)
     parts = [
-        plain(latex) if len(lines) == 1 else f"{where}: {plain(latex)}" for where, latex in lines
+        f"{where}: {plain(latex)}" if where and len(lines) > 1 else plain(latex)
+        for where, latex in lines
     ]
     return {
         "Placement": scheme.label,

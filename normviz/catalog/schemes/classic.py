@@ -56,7 +56,7 @@ SCHEMES = (
     Scheme(
         key="pre_nofinal",
         label="Pre-LN, no final norm",
-        order=30,
+        order=105,
         family="Pre-LN and Post-LN",
         sentence="Pre-LN without the one norm before the output head.",
         trouble="The logits inherit the growth of the stream: the loss starts far above chance in "

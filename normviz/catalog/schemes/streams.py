@@ -132,7 +132,8 @@ SCHEMES = (
         streams="manifold",
         equations=(
             r"H^{+} = R^{\top} H + p^{\top} F\left(\mathrm{N}(q\,H)\right)",
-            r"q = \sigma(\cdot),\quad p = 2\sigma(\cdot),\quad R = \text{Sinkhorn}_{20}(\exp \cdot)",
+            r"q = \sigma(\cdot),\quad p = 2\sigma(\cdot)",
+            r"R = \text{Sinkhorn}_{20}(\exp \cdot)",
         ),
     ),
 )
