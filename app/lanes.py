@@ -100,11 +100,12 @@ def _card(lane: Lane, first: Lane, shared: Shared) -> None:
         st.badge(verdict.sentence, color=CHIP_COLOR.get(verdict.kind, "gray"))  # pyright: ignore
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
         _placement(i, config.scheme)
-        st.session_state[f"lane{i}_any_scheme"] = config.scheme
+        st.session_state[f"lane{i}_any_scheme"] = None  # the switch shows what is chosen
         st.selectbox(
-            "All placements", SCHEMES.keys(), key=f"lane{i}_any_scheme", width=128,
+            "All placements", SCHEMES.keys(), index=None, key=f"lane{i}_any_scheme", width=128,
             format_func=lambda key: f"{SCHEMES.label(key)} ({SCHEMES[key].family})",
-            on_change=_set_scheme, args=(i,), label_visibility="collapsed",
+            placeholder=f"All {len(SCHEMES)}", on_change=_set_scheme, args=(i,),
+            label_visibility="collapsed",
         )  # fmt: skip
     with st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall"):
         _pick("norm", "Norm", "{}", i, config.norm, NORMS)
@@ -144,7 +145,8 @@ def _placement(i: int, value: str) -> None:
 
 
 def _set_scheme(lane: int) -> None:
-    state.change("scheme", st.session_state[f"lane{lane}_any_scheme"], lane)
+    if scheme := st.session_state[f"lane{lane}_any_scheme"]:
+        state.change("scheme", scheme, lane)
 
 
 def _pick(field, label, words, i, value, registry) -> None:
