@@ -40,13 +40,17 @@ class Lane:
     @property
     def label(self) -> str:
         """What the charts call it: the settings that its curves were trained with."""
-        config = self.run.config if self.run else self.config
-        return f"{self.name}  {SCHEMES.label(config.scheme)}"
+        return label(self.index, self.run.config if self.run else self.config)
 
     @property
     def is_current(self) -> bool:
         """Whether the run shown is of the settings shown."""
         return self.run is not None and self.run.config == self.config
+
+
+def label(index: int, config: RunConfig) -> str:
+    """ "A  Pre-LN": a lane's letter and what it trained."""
+    return f"{state.NAMES[index]}  {SCHEMES.label(config.scheme)}"
 
 
 def current(it: state.Duel, shared: Shared) -> list[Lane]:

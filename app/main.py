@@ -1,4 +1,4 @@
-"""The entry script: `normviz app` runs it through Streamlit."""
+"""The page's script: `server` runs it for every visitor."""
 
 from __future__ import annotations
 

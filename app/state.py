@@ -6,10 +6,8 @@ a value that is not allowed changes nothing and leaves a sentence in `complaint`
 
 from __future__ import annotations
 
-import time
-from collections import deque
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import streamlit as st
 
@@ -18,7 +16,6 @@ from normviz.limits import MAX_LANES
 from normviz.links import Link, decode, names_a_setting
 from normviz.presets import PRESETS
 
-REPLAY_SECONDS = 8.0
 NAMES = "ABCD"
 
 
@@ -27,10 +24,8 @@ class Duel:
     """One visitor's duel.
 
     runs       the run shown in each lane, None where there is none
-    cursor     step that bars and rules show
-    following  the cursor follows the training
-    replay     when and from where the cursor started to move by itself, or None
-    given      the last positions that the slider was given by us
+    start      how the charts begin: they follow the training, replay it, or show its end
+    nonce      counts beginnings: charts that show the same runs still begin anew
     touched    the settings are the visitor's own: the address names them
     mine       runs that this visitor started: nobody else's are stopped by leaving them
     turned     lanes whose running run was given another learning rate that it has not taken yet
@@ -38,10 +33,8 @@ class Duel:
 
     lanes: tuple[RunConfig, ...]
     runs: tuple[int | None, ...]
-    cursor: int = 0
-    following: bool = False
-    replay: tuple[float, int] | None = None
-    given: deque[int] = field(default_factory=lambda: deque([0], maxlen=12))
+    start: Literal["follow", "replay", "end"] = "replay"
+    nonce: int = 0
     probe: str = "grad_block"
     complaint: str | None = None
     mine: frozenset[int] = frozenset()
@@ -63,9 +56,9 @@ def _opened() -> Duel:
     link = decode(params) if names_a_setting(params) else None
     if link is None or not link.lanes:
         lanes = PRESETS["hero"].lanes()
-        return Duel(lanes, (None,) * len(lanes), replay=(time.monotonic(), 0), link=link)
+        return Duel(lanes, (None,) * len(lanes), link=link)
     found = Duel(
-        link.lanes, (None,) * len(link.lanes), notices=link.notices, following=True, touched=True
+        link.lanes, (None,) * len(link.lanes), notices=link.notices, start="follow", touched=True
     )
     probe = params.get("probe", [""])[0]
     from normviz.catalog import PROBES
@@ -76,9 +69,8 @@ def _opened() -> Duel:
 def reset(name: str = "hero") -> None:
     """Back to a preset, replaying."""
     lanes = PRESETS[name].lanes()
-    st.session_state["duel"] = Duel(
-        lanes, (None,) * len(lanes), replay=(time.monotonic(), 0), probe=duel().probe
-    )
+    it = duel()
+    st.session_state["duel"] = Duel(lanes, (None,) * len(lanes), probe=it.probe, nonce=it.nonce + 1)
     st.query_params.clear()
 
 
@@ -105,6 +97,12 @@ def change(field: str, value: Any, lane: int | None = None) -> None:
         it.complaint = str(error)
 
 
+def begin(start: Literal["follow", "replay", "end"]) -> None:
+    """Let the charts begin anew."""
+    it = duel()
+    it.start, it.nonce = start, it.nonce + 1
+
+
 def set_lane_count(n: int) -> None:
     """Add copies of the last lane, or drop lanes from the end."""
     it = duel()
@@ -112,14 +110,3 @@ def set_lane_count(n: int) -> None:
     it.lanes = (*it.lanes, *(it.lanes[-1:] * MAX_LANES))[:n]
     it.runs = (*it.runs, *(None,) * MAX_LANES)[:n]
     it.touched = True
-
-
-def replay_cursor(it: Duel, last: int) -> int:
-    """Where a replay stands now; ends it at the last step. Slow first: the early steps decide."""
-    if it.replay is None:
-        return it.cursor
-    began, start = it.replay
-    share = min(1.0, (time.monotonic() - began) / REPLAY_SECONDS)
-    if share >= 1.0:
-        it.replay = None
-    return start + round((last - start) * share**2)

@@ -57,7 +57,8 @@ def train(shared: Shared, paused: bool = False) -> None:
     leave(shared, it.runs)
     it.runs = tuple(shared.store.enqueue(config, paused) for config in it.lanes)
     it.mine |= frozenset(it.runs)
-    it.following, it.replay, it.cursor, it.turned = True, None, 0, frozenset()
+    it.turned = frozenset()
+    state.begin("follow")
     it.link, it.notices, it.touched = None, (), True
 
 
@@ -79,7 +80,7 @@ def step(shared: Shared) -> None:
     records = [shared.store.run(run) for run in it.runs if run is not None]
     if not any(record and record.is_open for record in records):
         train(shared, paused=True)
-    it.following, it.replay = True, None
+    state.begin("follow")
     ask(shared, "step")
 
 

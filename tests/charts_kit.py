@@ -49,8 +49,14 @@ def broken() -> LaneFrame:
     return lane
 
 
-def rows(data: bytes) -> list[dict[str, Any]]:
-    return pa.ipc.open_stream(data).read_all().to_pylist()
+def rows(data: Any) -> list[dict[str, Any]]:
+    """Rows of a dataset: Arrow bytes, columns, or rows already."""
+    if isinstance(data, bytes):
+        return pa.ipc.open_stream(data).read_all().to_pylist()
+    if isinstance(data, list):
+        return data
+    columns = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in data.items()}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def without_data(chart: dict[str, Any]) -> str:

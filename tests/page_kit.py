@@ -54,5 +54,17 @@ def chips(at: AppTest) -> list[str]:
     return [m.value for m in at.markdown if "-badge[" in m.value]
 
 
+def shown(at: AppTest) -> dict:
+    """What the page asked the player to show; its "runs" are null where a lane has none."""
+    found = at.get("bidi_component")
+    whats = [json.loads(element.proto.json).get("what") for element in found]
+    return next((what for what in whats if what), {"runs": []})
+
+
+def runs(at: AppTest) -> list[int]:
+    """The runs whose charts the page shows."""
+    return [run for run in shown(at)["runs"] if run is not None]
+
+
 def specs(at: AppTest) -> list[dict]:
     return [json.loads(chart.proto.spec) for chart in at.get("vega_lite_chart")]

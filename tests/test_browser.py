@@ -53,7 +53,7 @@ def press(page: Page, key: str) -> None:
 
 
 def progress(page: Page) -> str:
-    return text_now(page, ".st-key-live [data-testid=stProgress]")
+    return text_now(page, ".nv-progress:not([hidden]) span")
 
 
 def train_to_the_end(page: Page) -> None:
@@ -99,7 +99,7 @@ def test_charts_move_in_place(page: Page, address: str) -> None:
     wait_for(lambda: "steps/s" in progress(page))
     page.wait_for_timeout(500)
     mark = "document.querySelectorAll('.st-key-live canvas').forEach(c => c.kept = true)"
-    count = "[...document.querySelectorAll('.st-key-loss canvas')].filter(c => c.kept).length"
+    count = "[...document.querySelectorAll('.nv-loss canvas')].filter(c => c.kept).length"
     page.evaluate(mark)
     before, seen = page.evaluate(count), set()
     wait_for(lambda: seen.add(progress(page)) or len(seen) >= 4)

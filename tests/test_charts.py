@@ -1,4 +1,4 @@
-"""Charts: constant specs, data that decodes to the numbers given, nothing left out in silence."""
+"""Charts: constant specs, rows that hold the numbers given, nothing left out in silence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,16 @@ import pytest
 from charts_kit import DEPTH, LOG, STEPS, broken, make, render, rows, without_data
 
 from normviz.catalog.probes import PROBES
-from normviz.charts import Buffer, Domain, bars, heatmap, layers, loss, quantised_domain
+from normviz.charts import (
+    Domain,
+    bars,
+    bars_data,
+    heatmap,
+    layers,
+    loss,
+    loss_data,
+    quantised_domain,
+)
 from normviz.charts.arrow import ipc
 from normviz.charts.heatmap_data import LOWEST, cells
 from normviz.charts.loss_axis import y_domain
@@ -21,26 +30,26 @@ from normviz.frames import LaneFrame
 # Every chart
 
 
-def all_charts(lanes: list[LaneFrame], cursor: int, buffer: Buffer) -> list[dict[str, Any]]:
+def all_charts(lanes: list[LaneFrame], cursor: int) -> list[dict[str, Any]]:
     domain = quantised_domain(PROBES[lanes[0].probe], lanes, live=True)
     return [
         loss.chart(lanes, cursor),
         bars.chart(lanes, cursor, domain),
-        heatmap.chart(lanes[0], cursor, domain, buffer),
+        heatmap.chart(lanes[0], cursor, domain),
         layers.chart(lanes),
     ]
 
 
 def test_specs_stay_equal_while_a_run_goes_on() -> None:
-    buffer, specs = Buffer(), set()
+    specs = set()
     for ran in range(1, STEPS):
         lanes = [make("pre", ran), make("post", ran)]
-        specs.add(tuple(without_data(c) for c in all_charts(lanes, ran - 1, buffer)))
+        specs.add(tuple(without_data(c) for c in all_charts(lanes, ran - 1)))
     assert len(specs) == 1
 
 
 def test_specs_are_constant_canvas_and_without_aria() -> None:
-    for chart in all_charts([make(), broken()], 10, Buffer()):
+    for chart in all_charts([make(), broken()], 10):
         assert chart["usermeta"]["embedOptions"]["renderer"] == "canvas"
         assert chart["config"]["aria"] is False
         named = set(re.findall(r'"data": \{"name": "(\w+)"\}', without_data(chart)))
@@ -58,7 +67,7 @@ def test_a_caller_cannot_corrupt_a_cached_spec() -> None:
 def test_every_probe_renders_empty_and_full(probe: str) -> None:
     for ran in (0, 1, STEPS):
         lanes = [make("pre", ran, probe), make("pre", ran, probe)]
-        for chart in all_charts(lanes, max(0, ran - 1), Buffer()):
+        for chart in all_charts(lanes, max(0, ran - 1)):
             assert "<svg" in render(chart)
 
 
@@ -82,7 +91,7 @@ def test_arrow_keeps_numbers_and_avoids_64_bit_integers() -> None:
 
 def test_loss_data_is_what_was_measured_up_to_the_cursor() -> None:
     lanes = [make("pre"), make("post", loss=np.linspace(4, 3, STEPS))]
-    data = loss.data(lanes, 30, y_domain(lanes))
+    data = loss_data.moving(lanes, 30, y_domain(lanes))
     for index, lane in enumerate(lanes):
         past = [r for r in rows(data["past"]) if r["lane"] == index]
         ahead = [r for r in rows(data["ahead"]) if r["lane"] == index]
@@ -95,7 +104,7 @@ def test_long_runs_are_thinned_but_keep_extremes_and_bad_steps() -> None:
     curve = np.full(5000, 2.0)
     curve[1234], curve[2345], curve[3456] = 904.0, 0.9, np.nan
     lane = make(steps=5000, loss=curve)
-    points = rows(loss.data([lane], 4999, y_domain([lane]))["past"])
+    points = rows(loss_data.moving([lane], 4999, y_domain([lane]))["past"])
     kept = {r["step"]: r["loss"] for r in points}
     assert len(points) < 1300
     assert (kept[1234], kept[2345]) == (904.0, 0.9)
@@ -107,7 +116,7 @@ def test_divergence_and_losses_above_the_axis_are_marked() -> None:
     spike.loss[3] = 904.0
     lanes = [broken(), spike]
     domain = y_domain(lanes)
-    data = loss.data(lanes, STEPS, domain)
+    data = loss_data.fixed(lanes, domain)
     assert domain[1] < 904  # one spike does not set the axis
     assert [(r["step"], r["lane"]) for r in rows(data["above"])] == [(3, 1)]
     assert [r["text"] for r in rows(data["peaks"])] == ["peak 904"]
@@ -129,7 +138,7 @@ def test_y_domain_only_widens_and_changes_rarely() -> None:
 
 def test_different_chances_each_have_a_rule() -> None:
     lanes = [make(), make("post", chance=2.2, floor=None)]
-    texts = {r["text"] for r in rows(loss.data(lanes, 5, y_domain(lanes))["levels"])}
+    texts = {r["text"] for r in rows(loss_data.fixed(lanes, y_domain(lanes))["levels"])}
     assert texts == {"chance 3.3", "chance 2.2", "floor 1"}
 
 
@@ -138,7 +147,7 @@ def test_different_chances_each_have_a_rule() -> None:
 
 def test_bars_show_the_last_record_at_or_before_the_cursor() -> None:
     lane = make(probe_steps=np.arange(0, 60, 10), values=make().values[::10])
-    data = bars.data([lane], 39, LOG)
+    data = bars_data.data([lane], 39, LOG)
     assert [r["value"] for r in rows(data["bars"])] == list(lane.values[3, 1:])
     assert [r["layer"] for r in rows(data["bars"])] == list(range(1, DEPTH + 1))
     assert rows(data["note"]) == [{"text": "step 30"}]
@@ -147,7 +156,7 @@ def test_bars_show_the_last_record_at_or_before_the_cursor() -> None:
 def test_what_bars_cannot_hold_has_a_mark_of_its_own() -> None:
     lane = make()
     lane.values[5, 1:] = [0.0, np.nan, np.inf, 1e-9, 1e6, 0.1]
-    data = bars.data([lane], 5, LOG)
+    data = bars_data.data([lane], 5, LOG)
 
     def layers(name: str) -> list[int]:
         return [r["layer"] for r in rows(data[name])]
@@ -160,7 +169,7 @@ def test_what_bars_cannot_hold_has_a_mark_of_its_own() -> None:
 def test_cosines_are_drawn_as_one_minus() -> None:
     lane = make(probe="token_cosine", values=np.full((STEPS, DEPTH + 1), 1 - 1e-6))
     lane.values[9, 2] = 1.0 + 1e-16 * 4  # rounding: one minus it is not positive
-    data = bars.data([lane], 9, Domain(1e-8, 1.0))
+    data = bars_data.data([lane], 9, Domain(1e-8, 1.0))
     assert rows(data["bars"])[0]["value"] == pytest.approx(1e-6)
     assert [r["layer"] for r in rows(data["zeros"])] == [2]
 
@@ -206,9 +215,9 @@ def test_values_beyond_reach_are_clamped_and_the_legend_says_so() -> None:
     lane.values[4, 1], lane.values[4, 2] = 1e30, 1e-30
     domain = quantised_domain(PROBES[lane.probe], [lane])
     assert domain.above and domain.below and domain.hi < 1e30
-    codes = cells(lane, domain, finished=True)
+    codes = cells(lane, domain)
     assert (codes[-1, 4], codes[-2, 4]) == (255, LOWEST)
-    svg = render(heatmap.chart(lane, 4, domain, Buffer()))
+    svg = render(heatmap.chart(lane, 4, domain))
     assert "≥1e4" in svg and "≤1e-10" in svg
 
 
@@ -229,7 +238,7 @@ def test_findings_state_numbers() -> None:
 
 def test_a_chance_not_measured_yet_draws_no_rule() -> None:
     lane = make(chance=float("nan"), floor=None)
-    assert rows(loss.data([lane], 3, y_domain([lane]))["levels"]) == []
+    assert rows(loss_data.fixed([lane], y_domain([lane]))["levels"]) == []
     assert "chance" not in loss.finding([lane]) and "<svg" in render(loss.chart([lane], 3))
 
 

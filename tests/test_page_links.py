@@ -7,25 +7,27 @@ import os
 from pathlib import Path
 
 import pytest
-from page_kit import Open, checked, chips, duel, specs
+from page_kit import Open, checked, chips, duel, runs, shown
 
 from normviz import RunConfig, train
 from normviz.events import Started, Step
+from normviz.frames import Frames
 from normviz.links import encode
+from normviz.player import Sent, message
 from normviz.store import Store
 
 
 def test_a_link_of_a_stored_run_opens_its_curves(page: Open) -> None:
     at = page(encode([RunConfig(scheme="post")]))
     assert "stuck at chance" in chips(at)[0]
-    assert len(specs(at)) == 3
+    assert len(runs(at)) == 1
 
 
 def test_a_link_that_nobody_ran_says_so(page: Open) -> None:
     at = page(encode([RunConfig(depth=3), RunConfig(depth=3, scheme="post")]))
     assert any("Nobody has run this yet" in info.value for info in at.info)
     assert duel(at).lanes[1] == RunConfig(depth=3, scheme="post")
-    assert not specs(at)
+    assert not runs(at)
 
 
 def test_a_link_of_an_attempt_that_was_stopped_shows_what_there_is(
@@ -41,7 +43,7 @@ def test_a_link_of_an_attempt_that_was_stopped_shows_what_there_is(
     store.end(run, "stopped")
     at = page(encode([config]))
     assert "stopped after 7 steps" in chips(at)[0]
-    assert len(specs(at)) == 3
+    assert len(runs(at)) == 1
 
 
 def test_the_address_names_what_was_chosen(page: Open) -> None:
@@ -88,7 +90,7 @@ def test_a_bad_link_gets_a_sentence_and_an_offer(page: Open) -> None:
 def test_no_link_shows_a_traceback(page: Open, query: str) -> None:
     at = page(query)
     assert at.error
-    assert len(specs(at)) == 4
+    assert len(runs(at)) == 2
 
 
 def test_a_store_of_another_version_is_said(page: Open, folder: Path) -> None:
@@ -130,4 +132,8 @@ def test_a_run_of_no_steps_has_no_update_and_shows_no_red(page: Open, folder: Pa
             store.append(run, [event])
     store.end(run, "finished")
     at = page(f"{encode([config])}&probe=update_ratio")
-    assert "not finite" not in json.dumps(specs(at))
+    assert shown(at)["probe"] == "update_ratio"
+    stored = store.run(run)
+    assert stored is not None
+    lane = Frames(store).lane(stored, "A  Pre-LN", "update_ratio")
+    assert "not finite" not in json.dumps(message([lane], Sent(), live=False, dark=False))

@@ -1,4 +1,4 @@
-"""How the page moves while it trains, seen from a real browser."""
+"""How the page moves while it trains, seen from a real browser, beside a plain Streamlit page."""
 
 from __future__ import annotations
 
@@ -10,8 +10,13 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 from typing import Any
+
+from ..home import shipped
 
 FLAGS = [
     "--headless",
@@ -24,79 +29,145 @@ FLAGS = [
     "--disable-sync",
 ]
 
-# Counts animation frames, and updates as changes of the step slider, which moves with every one.
+# Counts animation frames, and updates as changes of what `at()` returns.
 WATCH = """
-() => {
+(at) => {
+  const look = new Function(`return ${at}`);
   const seen = window.seen = { frames: 0, longest: 0, updates: 0, start: performance.now() };
-  let last = seen.start, value = null;
+  let last = seen.start, value = look();
   const frame = (now) => {
     seen.frames += 1;
     seen.longest = Math.max(seen.longest, now - last);
-    last = now;
-    const slider = document.querySelector('.st-key-cursor [role=slider], .st-key-cursor input');
-    const next = slider && (slider.getAttribute('aria-valuenow') || slider.value);
+    last = seen.last = now;
+    const next = look();
     if (next !== value) { seen.updates += 1; value = next; }
-    seen.last = now;
     requestAnimationFrame(frame);
   };
-  document.querySelectorAll('.st-key-live canvas').forEach((c) => { c.kept = true; });
+  document.querySelectorAll('canvas, svg.marks').forEach((c) => { c.kept = true; });
   requestAnimationFrame(frame);
 }
 """
 READ = """
 () => ({ ...window.seen, seconds: (window.seen.last - window.seen.start) / 1000,
-  kept: [...document.querySelectorAll('.st-key-live canvas')].filter((c) => c.kept).length,
-  all: document.querySelectorAll('.st-key-live canvas').length })
+  kept: [...document.querySelectorAll('canvas, svg.marks')].filter((c) => c.kept).length,
+  all: document.querySelectorAll('canvas, svg.marks').length })
 """
+PLAYER_STEP = "document.querySelector('.nv-step output')?.textContent"
+PLAIN_STEP = "document.querySelector('.st-key-step')?.textContent"
 
 
-def measure(seconds: float) -> str:
-    """Train two hero lanes on the page and watch for some seconds. Needs playwright and chromium."""
-    with tempfile.TemporaryDirectory() as home:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        command = [sys.executable, "-m", "normviz", "app", "--no-browser", "--host", "127.0.0.1"]
-        with subprocess.Popen(
-            [*command, "--port", str(port), "--data", home], stdout=subprocess.DEVNULL
-        ) as server:
-            try:
-                return _watch(f"http://127.0.0.1:{port}", server.pid, seconds)
-            finally:
-                server.terminate()
+def measure(seconds: float, rounds: int = 2) -> str:
+    """Four lanes training on our page, and the same numbers on a plain one, taking turns.
+
+    Needs playwright and chromium.
+    """
+    ours, plain = [], []
+    for _ in range(rounds):
+        ours.append(_ours(seconds))
+        plain.append(_plain(seconds))
+    head = (
+        f"four lanes and four heatmaps, medians of {rounds} rounds of {seconds:.0f} s, headless "
+        f"Chromium at 1280 x 900, {os.cpu_count()} cores for server, training and browser"
+    )
+    lines = [f"{'':32}{'NormViz':>10}{'plain':>10}"]
+    for label, name, unit in (
+        ("chart updates a second", "updates", "{:.1f}"),
+        ("animation frames a second", "frames", "{:.1f}"),
+        ("longest gap between frames, ms", "longest", "{:.0f}"),
+        ("kilobytes an update", "kilobytes", "{:.1f}"),
+        ("drawings kept, share", "kept", "{:.0%}"),
+        ("server, share of one core", "server", "{:.1%}"),
+        ("page opened in, s", "opened", "{:.1f}"),
+    ):
+        values = [unit.format(median(one[name] for one in side)) for side in (ours, plain)]
+        lines.append(f"{label:32}{values[0]:>10}{values[1]:>10}")
+    note = (
+        "plain: st.altair_chart built in a fragment every 0.1 s from a finished run's numbers, "
+        "nothing training beside it"
+    )
+    return "\n".join([head, *lines, note])
 
 
-def _watch(address: str, server: int, seconds: float) -> str:
+def _ours(seconds: float) -> dict[str, float]:
+    command = [sys.executable, "-m", "normviz", "app", "--no-browser", "--host", "127.0.0.1"]
+    with (
+        tempfile.TemporaryDirectory() as home,
+        _served([*command, "--data", home]) as (url, server),
+    ):
+
+        def train(page: Any) -> None:
+            page.wait_for_selector(".st-key-copy_link button")
+            page.locator(".st-key-train button:visible").first.click()
+            page.get_by_text("steps/s").wait_for(timeout=60_000)
+            page.wait_for_function("document.querySelectorAll('.nv canvas').length >= 6")
+            page.wait_for_timeout(4000)  # the axes have found their range
+
+        query = "?v=1&lanes=4&scheme=pre,post,peri,deepnorm&steps=4000"
+        return _watch(f"{url}/{query}", server, seconds, train, PLAYER_STEP)
+
+
+def _plain(seconds: float) -> dict[str, float]:
+    script = shipped("app") / "plain.py"
+    command = [sys.executable, "-m", "streamlit", "run", str(script), "--server.headless=true"]
+    with _served([*command, "--server.address=127.0.0.1"], "--server.port") as (url, server):
+
+        def ready(page: Any) -> None:
+            page.wait_for_function("document.querySelectorAll('.stVegaLiteChart').length >= 6")
+            page.wait_for_timeout(2000)
+
+        return _watch(url, server, seconds, ready, PLAIN_STEP)
+
+
+@contextmanager
+def _served(command: list[str], port_flag: str = "--port") -> Iterator[tuple[str, int]]:
+    """The server that `command` starts on a free port: its address and process number."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with subprocess.Popen([*command, port_flag, str(port)], stdout=subprocess.DEVNULL) as server:
+        try:
+            _await(f"http://127.0.0.1:{port}/_stcore/health")
+            yield f"http://127.0.0.1:{port}", server.pid
+        finally:
+            server.terminate()
+
+
+def _watch(
+    address: str, server: int, seconds: float, prepare: Callable[[Any], None], at: str
+) -> dict[str, float]:
     from playwright.sync_api import sync_playwright
 
-    _await(f"{address}/_stcore/health")
+    received = 0
+
+    def count(frame: str | bytes) -> None:
+        nonlocal received
+        received += len(frame)
+
     with sync_playwright() as playwright:
         chromium = shutil.which("chromium")
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
         page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.on("websocket", lambda line: line.on("framereceived", count))
         began = time.perf_counter()
-        page.goto(f"{address}/?v=1&lanes=2&scheme=pre,post&steps=2000")
-        page.wait_for_selector(".st-key-copy_link button")
+        page.goto(address)
+        page.wait_for_selector(".stMain [data-testid=stVerticalBlock]")
         opened = time.perf_counter() - began
-        page.locator(".st-key-train button:visible").first.click()
-        page.get_by_text("steps/s").wait_for(timeout=60_000)
-        page.wait_for_timeout(4000)  # the axes have found their range
-        page.evaluate(WATCH)
-        cpu = _cpu_seconds(server)
+        prepare(page)
+        page.evaluate(WATCH, at)
+        cpu, before = _cpu_seconds(server), received
         page.wait_for_timeout(1000 * seconds)
         seen: dict[str, Any] = page.evaluate(READ)
-        share = (_cpu_seconds(server) - cpu) / seen["seconds"]
+        used = _cpu_seconds(server) - cpu
         browser.close()
-    return (
-        f"two lanes training for {seen['seconds']:.0f} s, headless Chromium at 1280 x 900, "
-        f"{os.cpu_count()} cores for server, training and browser\n"
-        f"  chart updates      {seen['updates'] / seen['seconds']:5.1f} a second\n"
-        f"  animation frames   {seen['frames'] / seen['seconds']:5.1f} a second, longest gap "
-        f"{seen['longest']:.0f} ms\n"
-        f"  canvases kept      {seen['kept']} of {seen['all']}\n"
-        f"  server             {share:5.0%} of one core\n"
-        f"  page opened in     {opened:5.1f} s"
-    )
+    return {
+        "updates": seen["updates"] / seen["seconds"],
+        "frames": seen["frames"] / seen["seconds"],
+        "longest": seen["longest"],
+        "kilobytes": (received - before) / 1024 / max(1, seen["updates"]),
+        "kept": seen["kept"] / max(1, seen["all"]),
+        "server": used / seen["seconds"],
+        "opened": opened,
+    }
 
 
 def _await(url: str) -> None:

@@ -1,8 +1,4 @@
-"""Columns to Arrow IPC bytes: the form in which a live chart's named datasets travel.
-
-Streamlit passes bytes through untouched, so writing them here skips its pandas round trip, and
-equal bytes let the browser skip a dataset that did not change.
-"""
+"""A dataset's columns as rows of JSON, or as Arrow IPC bytes, which Streamlit passes on untouched."""
 
 from __future__ import annotations
 
@@ -14,9 +10,25 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 Column = NDArray[Any] | Sequence[str]
+Columns = Mapping[str, Column]
+"""Equally long columns by name."""
 
 
-def ipc(columns: Mapping[str, Column]) -> bytes:
+def rows(columns: Columns) -> list[dict[str, Any]]:
+    """One JSON object a row; a number that is not finite becomes null, which JSON can hold."""
+    lists = [_plain(column) for column in columns.values()]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
+
+
+def _plain(column: Column) -> list[Any]:
+    if not isinstance(column, np.ndarray):
+        return list(column)
+    if column.dtype.kind != "f":
+        return column.tolist()
+    return [v if ok else None for v, ok in zip(column.tolist(), np.isfinite(column), strict=True)]
+
+
+def ipc(columns: Columns) -> bytes:
     """Arrow IPC stream of equally long columns (arrays of numbers, or sequences of text).
 
     64-bit integers travel as int32: the browser would read them as BigInt. NaN and infinity stay

@@ -15,6 +15,7 @@ import altair as alt
 from normviz.catalog.probes import PROBES
 from normviz.frames import LaneFrame
 
+from .arrow import rows
 from .bars_data import data, row_at
 from .base import TEXT_SIZE, Spec, compiled, named, tick_label, value_scale
 from .lanes import lane_color
@@ -28,12 +29,13 @@ MOST_BARS = 40  # layers; in deeper models bars would be thinner than the gaps b
 
 
 def chart(lanes: Sequence[LaneFrame], cursor: int, domain: Domain, dark: bool = False) -> Spec:
-    """The bars at step `cursor`, ready for st.vega_lite_chart; all lanes hold the same probe."""
+    """The bars at step `cursor`, with their rows; all lanes hold the same probe."""
     styles = lane_styles(tuple(lane.scheme for lane in lanes))
     labels = tuple(lane.label for lane in lanes)
     depth = max(lane.depth for lane in lanes)
     constant = spec(styles, labels, lanes[0].probe, depth, domain, dark)
-    return {**constant, "datasets": data(lanes, cursor, domain)}
+    sets = data(lanes, cursor, domain)
+    return {**constant, "datasets": {name: rows(columns) for name, columns in sets.items()}}
 
 
 def spec(

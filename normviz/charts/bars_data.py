@@ -8,7 +8,7 @@ import numpy as np
 
 from normviz.frames import Floats, LaneFrame
 
-from .arrow import ipc
+from .arrow import Columns
 from .scale import Domain, probe_of, shown
 from .words import name, short
 
@@ -19,8 +19,8 @@ def row_at(lane: LaneFrame, cursor: int) -> int | None:
     return row if row >= 0 else None
 
 
-def data(lanes: Sequence[LaneFrame], cursor: int, domain: Domain) -> dict[str, bytes]:
-    """Arrow datasets of the bars at step `cursor`; every layer of every lane is in one or more.
+def data(lanes: Sequence[LaneFrame], cursor: int, domain: Domain) -> dict[str, Columns]:
+    """Datasets of the bars at step `cursor`; every layer of every lane is in one or more.
 
     bars: finite values, clamped to the axis. zeros, below, above, bad: what the axis cannot hold.
     """
@@ -29,24 +29,22 @@ def data(lanes: Sequence[LaneFrame], cursor: int, domain: Domain) -> dict[str, b
     drawn = finite & ~zero
     names = [name(one) for one in lanes]
     return {
-        "bars": ipc(
-            {
-                "layer": layer[drawn],
-                "lane": lane[drawn],
-                "value": value[drawn].clip(domain.lo, domain.hi),
-                "name": [names[i] for i in lane[drawn]],
-            }
-        ),
-        "zeros": ipc({"layer": layer[zero], "lane": lane[zero]}),
+        "bars": {
+            "layer": layer[drawn],
+            "lane": lane[drawn],
+            "value": value[drawn].clip(domain.lo, domain.hi),
+            "name": [names[i] for i in lane[drawn]],
+        },
+        "zeros": {"layer": layer[zero], "lane": lane[zero]},
         "below": _where(layer, lane, drawn & (value < domain.lo)),
         "above": _where(layer, lane, drawn & (value > domain.hi)),
         "bad": _where(layer, lane, ~finite),
-        "note": ipc({"text": _note(lanes, cursor)}),
+        "note": {"text": _note(lanes, cursor)},
     }
 
 
-def _where(layer: np.ndarray, lane: np.ndarray, mask: np.ndarray) -> bytes:
-    return ipc({"layer": layer[mask], "lane": lane[mask]})
+def _where(layer: np.ndarray, lane: np.ndarray, mask: np.ndarray) -> Columns:
+    return {"layer": layer[mask], "lane": lane[mask]}
 
 
 def _long(lanes: Sequence[LaneFrame], cursor: int) -> tuple[np.ndarray, np.ndarray, Floats]:

@@ -1,7 +1,7 @@
 """What all charts share: how one is compiled, and the axes and words they have in common.
 
 A chart is compiled once to a constant Vega-Lite dict that names its datasets but holds none. The
-page adds the data of the moment, and the browser swaps it in place while the spec stays the same.
+page's script, or `chart()`, adds the rows of the moment.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import altair as alt
 from .scale import Domain
 
 Spec = dict[str, Any]
+Rows = list[dict[str, Any]]
 TEXT_SIZE = 12
 # ARIA attributes on every mark cost most of the browser's time while a chart moves (the page gives
 # the finding as alternative text instead). Without a pinned renderer, Streamlit would change to
@@ -23,6 +24,21 @@ CONFIG: Spec = {"aria": False, "view": {"stroke": None}}
 # The page gives the width; the plot keeps its height whatever the legend above it needs.
 FIT: Spec = {"type": "fit-x", "contains": "padding"}
 CANVAS: Spec = {"embedOptions": {"renderer": "canvas"}}
+
+
+def look(dark: bool) -> Spec:
+    """Vega-Lite config: fonts and quiet axes, for the page's light or dark background."""
+    words, lines = ("#c9ced6", "#33363d") if dark else ("#5b606b", "#e3e6ea")
+    return {
+        "background": None,
+        "font": '"Source Sans", "Source Sans 3", "Segoe UI", system-ui, sans-serif',
+        "axis": {
+            "labelColor": words, "titleColor": words, "gridColor": lines, "domainColor": lines,
+            "tickColor": lines, "labelFontSize": 12, "titleFontSize": 13, "titleFontWeight": "normal",
+            "labelPadding": 6, "titlePadding": 10, "domain": False, "ticks": False,
+        },
+        "legend": {"labelColor": words, "titleColor": words, "labelFontSize": 13},
+    }  # fmt: skip
 
 
 def compiled(layers: Sequence[alt.Chart], height: int, **properties: Any) -> Spec:

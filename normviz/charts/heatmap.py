@@ -14,8 +14,20 @@ import numpy as np
 from normviz.catalog.probes import PROBES, ProbeRecord
 from normviz.frames import LaneFrame
 
-from .base import TEXT_SIZE, Spec, compiled, halo, named, step_axis, tick_label, value_scale
-from .heatmap_data import MOST_COLUMNS, MOST_ROWS, Buffer, data, grid
+from . import heatmap_data
+from .arrow import rows
+from .base import (
+    TEXT_SIZE,
+    Rows,
+    Spec,
+    compiled,
+    halo,
+    named,
+    step_axis,
+    tick_label,
+    value_scale,
+)
+from .heatmap_data import MOST_COLUMNS, MOST_ROWS, grid
 from .palette import RAMP_SCHEME, RED, LaneStyle, ink, lane_styles, paper
 from .scale import Domain, probe_of, shown
 from .words import diverged, name, number
@@ -25,16 +37,20 @@ def chart(
     lane: LaneFrame,
     cursor: int,
     domain: Domain,
-    buffer: Buffer,
     *,
     style: LaneStyle | None = None,
     dark: bool = False,
-    finished: bool = False,
 ) -> Spec:
-    """One lane's heatmap, ready for st.vega_lite_chart; `domain` is the one all lanes share."""
+    """One lane's heatmap, with its rows; `domain` is the one all lanes share."""
     style = style or lane_styles((lane.scheme,))[0]
     constant = spec(style, lane.label, lane.probe, lane.depth, lane.steps, domain, dark)
-    return {**constant, "datasets": data(lane, cursor, domain, buffer, finished)}
+    sets = {**heatmap_data.moving(lane, cursor, domain), **heatmap_data.fixed(lane)}
+    return {**constant, "datasets": {name: rows(columns) for name, columns in sets.items()}}
+
+
+def fixed(lane: LaneFrame) -> dict[str, Rows]:
+    """The datasets that the cursor does not change, as rows of JSON."""
+    return {name: rows(columns) for name, columns in heatmap_data.fixed(lane).items()}
 
 
 def spec(
@@ -56,19 +72,17 @@ def _spec(
 ) -> Spec:
     record = PROBES[probe]
     columns, per_column = grid(steps, MOST_COLUMNS)
-    rows, per_row = grid(depth + 1 - record.first_layer, MOST_ROWS)
+    cells, per_row = grid(depth + 1 - record.first_layer, MOST_ROWS)
     x = step_axis(columns * per_column)
-    y = _layer_axis(record.first_layer, depth, rows * per_row)
-    height = min(300, max(120, 11 * rows))
+    y = _layer_axis(record.first_layer, depth, cells * per_row)
+    height = min(300, max(120, 11 * cells))
     layers = [
-        _picture("back"),
-        _picture("front"),
+        _picture(),
         named("ahead").mark_rect(color=paper(dark), opacity=0.6).encode(x=x, x2="end:Q"),
         _legend(record, domain, height),
         named("cursor").mark_rule(strokeWidth=4, color=paper(dark), opacity=0.7).encode(x=x),
         named("cursor").mark_rule(strokeWidth=1.5, color=ink(dark)).encode(x=x),
         *_bad(x, y, dark),
-        _tips(record, x, y, rows * per_row),
     ]
     title = alt.TitleParams(
         " ".join(label.split()),
@@ -103,10 +117,10 @@ def _layer_axis(first: int, depth: int, layers: int) -> alt.Y:
     )
 
 
-def _picture(dataset: str) -> alt.Chart:
+def _picture() -> alt.Chart:
     """The whole matrix in one image, stretched over the plot without blurring its cells."""
     return (
-        named(dataset)
+        named("picture")
         .mark_image(
             aspect=False,
             smooth=False,
@@ -158,21 +172,6 @@ def _bad(x: alt.X, y: alt.Y, dark: bool) -> list[alt.Chart]:
             words.mark_text(**place, color=RED),
         ]
     return marks
-
-
-def _tips(record: ProbeRecord, x: alt.X, y: alt.Y, layers: int) -> alt.Chart:
-    """One invisible rectangle a cell, for its tooltip; there are none while a run goes on."""
-    tooltip = [
-        alt.Tooltip("layer:Q", title="layer"),
-        alt.Tooltip("first:Q", title="step"),
-        alt.Tooltip("value:Q", title=record.axis_label, format=".3~g"),
-    ]
-    return (
-        named("tips")
-        .transform_calculate(step="datum.first - 0.5", end="datum.next - 0.5")
-        .mark_rect(fillOpacity=0, height=alt.ExprRef(f"height / {layers}"))
-        .encode(x=x, x2="end:Q", y=y, tooltip=tooltip)
-    )
 
 
 def finding(lane: LaneFrame) -> str:

@@ -11,6 +11,7 @@ import altair as alt
 from normviz.catalog.probes import PROBES
 from normviz.frames import LaneFrame
 
+from .arrow import ipc
 from .bars import finding, outside
 from .bars_data import data
 from .base import Spec, compiled, named, tick_label, value_scale
@@ -31,9 +32,10 @@ def chart(lanes: Sequence[LaneFrame]) -> Spec:
     styles = lane_styles(tuple(lane.scheme for lane in lanes))
     labels = tuple(lane.label for lane in lanes)
     constant = _spec(styles, labels, lanes[0].probe, max(lane.depth for lane in lanes), domain)
-    datasets = data(lanes, 0, domain)
-    del datasets["note"]  # the page says which step this is
-    return {**constant, "datasets": datasets}
+    sets = data(lanes, 0, domain)
+    # The page says which step this is.
+    tables = {name: ipc(columns) for name, columns in sets.items() if name != "note"}
+    return {**constant, "datasets": tables}
 
 
 @lru_cache(maxsize=64)

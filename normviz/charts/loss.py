@@ -15,10 +15,11 @@ import altair as alt
 
 from normviz.frames import LaneFrame
 
-from .base import TEXT_SIZE, Spec, compiled, halo, named, step_axis
+from . import loss_data
+from .arrow import Columns, rows
+from .base import TEXT_SIZE, Rows, Spec, compiled, halo, named, step_axis
 from .lanes import lane_color, lane_dash
 from .loss_axis import ticks, y_domain
-from .loss_data import data
 from .palette import RED, LaneStyle, ink, lane_styles, paper
 from .words import divergences, first_bad, listed, name, number
 
@@ -33,12 +34,22 @@ SIDES: tuple[tuple[Literal["left", "center", "right"], int], ...] = (
 
 
 def chart(lanes: Sequence[LaneFrame], cursor: int, dark: bool = False) -> Spec:
-    """The loss chart at step `cursor`, ready for st.vega_lite_chart: constant spec + datasets."""
+    """The loss chart at step `cursor`: a whole Vega-Lite dict, with its rows."""
     domain = y_domain(lanes)
     styles = lane_styles(tuple(lane.scheme for lane in lanes))
     labels = tuple(lane.label for lane in lanes)
     steps = max((lane.steps for lane in lanes), default=1)
-    return {**spec(styles, labels, steps, domain, dark), "datasets": data(lanes, cursor, domain)}
+    sets = {**loss_data.moving(lanes, cursor, domain), **loss_data.fixed(lanes, domain)}
+    return {**spec(styles, labels, steps, domain, dark), "datasets": _rows(sets)}
+
+
+def fixed(lanes: Sequence[LaneFrame], domain: tuple[float, float]) -> dict[str, Rows]:
+    """The datasets that the cursor does not change, as rows of JSON."""
+    return _rows(loss_data.fixed(lanes, domain))
+
+
+def _rows(sets: dict[str, Columns]) -> dict[str, Rows]:
+    return {name: rows(columns) for name, columns in sets.items()}
 
 
 def spec(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from normviz.frames import LaneFrame
 
-from .arrow import Column, ipc
+from .arrow import Column, Columns
 from .words import diverged, first_bad, number, short
 
 Steps = NDArray[np.int64]
@@ -19,8 +19,10 @@ ROW_HEIGHT, TOP_ROW = 16, 8  # pixels: words about events stand under one anothe
 NO_STEPS = np.empty(0, np.int64)
 
 
-def data(lanes: Sequence[LaneFrame], cursor: int, domain: tuple[float, float]) -> dict[str, bytes]:
-    """Arrow datasets of the loss chart: the curve up to step `cursor`, and what follows."""
+def moving(
+    lanes: Sequence[LaneFrame], cursor: int, domain: tuple[float, float]
+) -> dict[str, Columns]:
+    """Datasets that depend on the cursor: the curve up to step `cursor`, and what follows."""
     kept = [_kept(lane) for lane in lanes]
     past, ahead = [], []
     for lane, at in zip(lanes, kept, strict=True):
@@ -31,13 +33,19 @@ def data(lanes: Sequence[LaneFrame], cursor: int, domain: tuple[float, float]) -
     # The head of a line sits on its last finite point.
     heads = [at[np.isfinite(lane.loss[at])][-1:] for lane, at in zip(lanes, past, strict=True)]
     last = max((len(lane.loss) for lane in lanes), default=0) - 1
-    above, peaks, rows = _above(lanes, kept, domain[1])
     return {
-        "levels": _levels(lanes, domain),
-        "cursor": ipc({"step": np.arange(last + 1)[-1:].clip(max=max(cursor, 0))}),
+        "cursor": {"step": np.arange(last + 1)[-1:].clip(max=max(cursor, 0))},
         "ahead": _points(lanes, ahead, domain),
         "past": _points(lanes, past, domain),
         "heads": _points(lanes, heads, domain),
+    }
+
+
+def fixed(lanes: Sequence[LaneFrame], domain: tuple[float, float]) -> dict[str, Columns]:
+    """Datasets that do not: chance and floor, what lies above the axis, where lanes diverged."""
+    above, peaks, rows = _above(lanes, [_kept(lane) for lane in lanes], domain[1])
+    return {
+        "levels": _levels(lanes, domain),
         "above": above,
         "peaks": peaks,
         "bad": _bad(lanes, domain, rows),
@@ -67,19 +75,17 @@ def _kept(lane: LaneFrame) -> Steps:
     return at[at < len(steps)]
 
 
-def _points(lanes: Sequence[LaneFrame], steps: list[Steps], domain: tuple[float, float]) -> bytes:
+def _points(lanes: Sequence[LaneFrame], steps: list[Steps], domain: tuple[float, float]) -> Columns:
     losses = [lane.loss[at] for lane, at in zip(lanes, steps, strict=True)]
-    return ipc(
-        {
-            "step": np.concatenate([*steps, NO_STEPS]),
-            # A loss of zero has no logarithm: it lies on the lower edge.
-            "loss": np.maximum(np.concatenate([*losses, np.empty(0)]), domain[0]),
-            "lane": np.repeat(np.arange(len(lanes)), [len(at) for at in steps]),
-        }
-    )
+    return {
+        "step": np.concatenate([*steps, NO_STEPS]),
+        # A loss of zero has no logarithm: it lies on the lower edge.
+        "loss": np.maximum(np.concatenate([*losses, np.empty(0)]), domain[0]),
+        "lane": np.repeat(np.arange(len(lanes)), [len(at) for at in steps]),
+    }
 
 
-def _levels(lanes: Sequence[LaneFrame], domain: tuple[float, float]) -> bytes:
+def _levels(lanes: Sequence[LaneFrame], domain: tuple[float, float]) -> Columns:
     """Chance and floor of all lanes, and whether the words stand under the line: the floor's do,
     where no curve is in their way."""
     known = [lane.chance for lane in lanes if isfinite(lane.chance)]
@@ -91,30 +97,30 @@ def _levels(lanes: Sequence[LaneFrame], domain: tuple[float, float]) -> bytes:
             levels.add((f"floor {number(lane.floor)}{below}", lane.floor, not outside))
     texts, values, under = zip(*sorted(levels), strict=True) if levels else ((), (), ())
     loss = np.maximum(np.array(values, dtype=np.float64), domain[0])
-    return ipc({"loss": loss, "text": list(texts), "under": np.array(under, dtype=bool)})
+    return {"loss": loss, "text": list(texts), "under": np.array(under, dtype=bool)}
 
 
-def _above(lanes: Sequence[LaneFrame], kept: list[Steps], top: float) -> tuple[bytes, bytes, int]:
+def _above(
+    lanes: Sequence[LaneFrame], kept: list[Steps], top: float
+) -> tuple[Columns, Columns, int]:
     """(above, peaks, number of peaks): steps whose loss is above the axis, and the highest ones."""
     over = [
         at[np.isfinite(lane.loss[at]) & (lane.loss[at] > top)]
         for lane, at in zip(lanes, kept, strict=True)
     ]
-    above = ipc(
-        {
-            "step": np.concatenate([*over, NO_STEPS]),
-            "lane": np.repeat(np.arange(len(lanes)), [len(at) for at in over]),
-        }
-    )
+    above = {
+        "step": np.concatenate([*over, NO_STEPS]),
+        "lane": np.repeat(np.arange(len(lanes)), [len(at) for at in over]),
+    }
     some = [index for index, at in enumerate(over) if len(at)]
     peaks = [int(over[i][np.argmax(lanes[i].loss[over[i]])]) for i in some]
     words = [f"peak {number(lanes[i].loss[step])}" for i, step in zip(some, peaks, strict=True)]
     share = [step / lanes[i].steps for i, step in zip(some, peaks, strict=True)]
     lane = np.array(some, dtype=np.int64)
-    return above, ipc({"lane": lane, **_words(peaks, words, share, 0)}), len(some)
+    return above, {"lane": lane, **_words(peaks, words, share, 0)}, len(some)
 
 
-def _bad(lanes: Sequence[LaneFrame], domain: tuple[float, float], first_row: int) -> bytes:
+def _bad(lanes: Sequence[LaneFrame], domain: tuple[float, float], first_row: int) -> Columns:
     """Where each lane diverged; the cross sits on its last finite loss up to there."""
     rows = [(lane, bad) for lane in lanes if (bad := first_bad(lane)) is not None]
     last = [
@@ -124,7 +130,7 @@ def _bad(lanes: Sequence[LaneFrame], domain: tuple[float, float], first_row: int
     words = [f"{short(lane)} {diverged(lane)}" for lane, _ in rows]
     share = [step / lane.steps for lane, (step, _) in rows]
     at = np.array([loss[0] if len(loss) else domain[1] for loss in last], dtype=np.float64)
-    return ipc({"loss": at.clip(*domain), **_words(steps, words, share, first_row)})
+    return {"loss": at.clip(*domain), **_words(steps, words, share, first_row)}
 
 
 def _words(

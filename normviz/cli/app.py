@@ -28,7 +28,7 @@ def app(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         complain(f"the data folder can't be made ({error}): choose another with --data")
-    page = shipped("app") / "main.py"
+    page = shipped("app") / "server.py"
     options = {"server.port": port, "server.address": host, "server.headless": not browser}
     flags = [f"--{name}={str(value).lower()}" for name, value in options.items()]
     command = [sys.executable, "-m", "streamlit", "run", str(page), *flags]

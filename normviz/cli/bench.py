@@ -43,7 +43,10 @@ def click(clicks: Annotated[int, typer.Option(min=1)] = 10) -> None:
 def live(
     seconds: Annotated[float, typer.Option(min=1, help="How long to watch")] = 10.0,
 ) -> None:
-    """The page while two lanes train, in headless Chromium (needs the tests' packages)."""
+    """The page while four lanes train, in headless Chromium, beside a plain Streamlit page.
+
+    Needs the tests' packages.
+    """
     from ..bench.live import measure
 
     typer.echo(measure(seconds))

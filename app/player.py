@@ -1,0 +1,85 @@
+"""The player on the page: mounts it, and hears which quantity it shows and when a run changed."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+import state
+import streamlit as st
+from lanes import Lane
+from progress import signature
+from streamlit.components.v2 import component
+
+from normviz.player import css, script, vega
+
+
+def _version(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:12]
+
+
+# The scripts come from routes of the server, once; the component's own script only fetches them.
+MOUNT = """
+const load = (name) => (globalThis.normvizScripts ??= {})[name] ??= new Promise((done, failed) => {
+  const tag = document.createElement("script");
+  tag.src = new URL(`normviz/${name}.js`, document.baseURI);
+  tag.onload = done;
+  tag.onerror = failed;
+  document.head.append(tag);
+});
+
+export default function ({ data, parentElement, setStateValue, setTriggerValue }) {
+  const root = parentElement.querySelector(".nv-root");
+  root.what = data.what;
+  root.tell = { probe: (key) => setStateValue("probe", key),
+                changed: (now) => setTriggerValue("changed", now) };
+  const address = new URL("normviz/numbers", document.baseURI);
+  address.protocol = address.protocol.replace("http", "ws");
+  const ready = Promise.all(data.scripts.map(load));
+  ready.then(() => {
+    if (root.gone) return;
+    root.player ??= normvizPlayer.mount(root, {
+      source: normvizPlayer.socket(address),
+      probe: (key) => root.tell.probe(key),
+      changed: (now) => root.tell.changed(now),
+    });
+    root.player.update(root.what);
+  }, () => { root.textContent = "The charts' script did not arrive: reload the page."; });
+  return () => { root.gone = true; root.player?.close(); };
+}
+"""
+
+PLAYER = component(
+    "normviz_player",
+    html='<div class="nv-root"></div>',
+    css=css()
+    + """
+.nv-root { min-height: 40rem; --nv-accent: var(--st-primary-color);
+  --nv-paper: var(--st-background-color); --nv-ink: var(--st-text-color);
+  --nv-line: var(--st-border-color); --nv-field: var(--st-secondary-background-color); }
+""",
+    js=MOUNT,
+    isolate_styles=False,
+)
+
+
+def show(lanes: list[Lane]) -> None:
+    """The charts of the lanes that have a run."""
+    it = state.duel()
+    what = {
+        "runs": [lane.run.id if lane.run else None for lane in lanes],
+        "probe": it.probe,
+        "dark": st.context.theme.type == "dark",
+        "start": it.start,
+        "nonce": it.nonce,
+        "signature": signature([lane.run for lane in lanes if lane.run]),
+    }
+    scripts = [f"vega-{_version(vega())}", f"player-{_version(script())}"]
+    PLAYER(
+        key="player", data={"what": what, "scripts": scripts}, on_probe_change=_probe,
+        on_changed_change=lambda: None, height="content",
+    )  # fmt: skip
+
+
+def _probe() -> None:
+    state.duel().probe = st.session_state["player"]["probe"]
+    state.duel().touched = True

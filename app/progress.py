@@ -1,0 +1,36 @@
+"""What the runs of a duel are doing: for the player's progress bar, and for the page to notice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from normviz.frames import LaneFrame
+from normviz.store import Run, Store
+
+
+def signature(runs: list[Run]) -> str:
+    """What the rest of the page shows of the runs: when it changes, the page is due."""
+    return " ".join(f"{run.id}:{run.status}:{run.key}" for run in runs)
+
+
+def status(store: Store, runs: list[Run], frames: list[LaneFrame]) -> dict[str, Any]:
+    """Signature, steps done and to do, and words for what can't be counted; no words when done."""
+    opened = [run for run in runs if run.is_open]
+    done, total = sum(len(f.loss) for f in frames), sum(f.steps for f in frames)
+    return {
+        "signature": signature(runs),
+        "done": done,
+        "total": total,
+        "words": _words(store, opened, done, total),
+    }
+
+
+def _words(store: Store, opened: list[Run], done: int, total: int) -> str:
+    if not opened:
+        return ""
+    if all(run.started is None for run in opened):
+        _, warm = store.supervisor()
+        return "Waiting for a free worker" if warm else "Loading PyTorch in a worker: a few seconds"
+    if all(run.status == "paused" for run in opened):
+        return f"Paused at {done} of {total} steps in all lanes"
+    return f"{done} of {total} steps in all lanes"

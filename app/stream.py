@@ -1,0 +1,98 @@
+"""The socket of a page's charts: numbers go to the browser as they come, past the page's script.
+
+A browser says which runs and probe it shows and what it has of them. It gets the rest, and while a
+run is open what is new, ten times a second; less often where very many watch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from backend import shared
+from lanes import label
+from progress import status
+from pydantic import BaseModel, Field, ValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from normviz.catalog import PROBES
+from normviz.limits import MAX_LANES
+from normviz.player import Sent, message
+
+TICK_SECONDS = 0.1
+SECONDS_EACH = 0.005
+"""Of a tick for each browser that is watching: what one costs, with room for the page itself."""
+IDLE_SECONDS = 1.0
+
+Count = Annotated[int, Field(ge=0)]
+
+
+class Request(BaseModel):
+    """What a browser asks for."""
+
+    runs: Annotated[list[int | None], Field(min_length=1, max_length=MAX_LANES)]
+    probe: str = Field(pattern=f"^({'|'.join(PROBES.keys())})$")
+    dark: bool = False
+    have: list[tuple[Count, Count]] = []
+
+
+_watching: set[WebSocket] = set()
+
+
+async def numbers(socket: WebSocket) -> None:
+    """Serve one browser until it leaves. Pages of other sites are turned away."""
+    origin = urlsplit(socket.headers.get("origin", "")).netloc
+    if origin and origin != socket.headers.get("host"):
+        await socket.close(1008)
+        return
+    await socket.accept()
+    _watching.add(socket)
+    serving: asyncio.Task[None] | None = None
+    try:
+        while True:
+            text = await socket.receive_text()
+            if serving is not None:
+                serving.cancel()
+            serving = asyncio.create_task(_serve(socket, text))
+    except WebSocketDisconnect:
+        pass
+    finally:
+        _watching.discard(socket)
+        if serving is not None:
+            serving.cancel()
+
+
+async def _serve(socket: WebSocket, text: str) -> None:
+    """Answer one request: once, and then again whenever there is more."""
+    try:
+        request = Request.model_validate_json(text)
+    except ValidationError:
+        await socket.close(1008)
+        return
+    sent, before = Sent(list(request.have)), ""
+    while True:
+        began = time.monotonic()
+        out = await run_in_threadpool(_look, request, sent)
+        if (now := json.dumps(out, separators=(",", ":"), allow_nan=False)) != before:
+            await socket.send_text(now)
+            before = now
+        busy = out.get("live", False)
+        pause = max(TICK_SECONDS, SECONDS_EACH * len(_watching)) if busy else IDLE_SECONDS
+        await asyncio.sleep(max(0.01, pause - (time.monotonic() - began)))
+
+
+def _look(request: Request, sent: Sent) -> dict[str, Any]:
+    """What is new in the runs since the last look."""
+    back = shared()
+    asked = ((i, number) for i, number in enumerate(request.runs) if number is not None)
+    runs = [(i, run) for i, number in asked if (run := back.store.run(number)) is not None]
+    frames = [back.frames.lane(run, label(i, run.config), request.probe) for i, run in runs]
+    out: dict[str, Any] = {"status": status(back.store, [run for _, run in runs], frames)}
+    if frames:
+        live = any(run.is_open for _, run in runs)
+        out |= message(frames, sent, live=live, dark=request.dark)
+    return out

@@ -1,0 +1,103 @@
+// One chart: a Vega view that stays while its numbers change, and is replaced unseen when its axes do.
+
+export class Chart {
+  constructor(host) {
+    this.host = host;
+    this.view = null;
+    this.waiting = {};
+    host.classList.add("nv-chart");
+  }
+
+  // The plot's picture (heatmaps) is a canvas of ours: nothing to decode, so nothing blinks.
+  async show(spec) {
+    const turn = (this.turn = (this.turn ?? 0) + 1);
+    const room = this.host.appendChild(document.createElement("div"));
+    room.style.display = this.view ? "none" : "";
+    const { view } = await globalThis.normvizVega.vegaEmbed(room, { ...spec, width: this.width() }, {
+      mode: "vega-lite", renderer: "canvas", actions: false, defaultStyle: false, patch: drawn,
+    });
+    if (turn !== this.turn) {  // axes changed again meanwhile
+      view.finalize();
+      room.remove();
+      return;
+    }
+    const before = this.view;
+    view.width(this.width());
+    if (before) keepZoom(before, view);
+    this.view = view;
+    this.drawn = null;
+    this.retired = () => { this.room?.remove(); before?.finalize(); room.style.display = ""; this.room = room; this.retired = null; };
+    if (!before) this.retired();
+  }
+
+  width() {
+    return Math.max(160, Math.floor(this.host.clientWidth || 400));
+  }
+
+  set(sets) {
+    for (const [name, rows] of Object.entries(sets)) this.view.data(name, rows);
+  }
+
+  async draw() {
+    await this.view.runAsync();
+    this.retired?.();  // the new view has its numbers: the old one may go
+  }
+
+  fit() {
+    if (this.view && this.view.width() !== this.width()) this.view.width(this.width()).runAsync();
+  }
+
+  // Plot coordinates of a pointer: { x, y, inside }.
+  place(event) {
+    const box = this.room.querySelector("canvas").getBoundingClientRect();
+    const [left, top] = this.view.origin(), padding = this.view.padding();
+    const x = event.clientX - box.left - left - padding.left;
+    const y = event.clientY - box.top - top - padding.top;
+    const size = this.plot();
+    return { x, y, inside: x >= 0 && y >= 0 && x <= size.width && y <= size.height };
+  }
+
+  // The plot in pixels of the host.
+  plot() {
+    const [left, top] = this.view.origin(), padding = this.view.padding();
+    const [from, to] = this.view.scale("x").range();
+    return {
+      left: left + padding.left,
+      top: top + padding.top,
+      width: Math.abs(to - from),
+      height: this.view.height(),
+    };
+  }
+
+  close() {
+    this.view?.finalize();
+    this.view = null;
+    this.host.replaceChildren();
+  }
+}
+
+function drawn(plan) {
+  for (const mark of marksOf(plan)) {
+    if (mark.type !== "image") continue;
+    delete mark.encode.update.url;
+    mark.encode.update.image = { field: "image" };
+  }
+  return plan;
+}
+
+function* marksOf(node) {
+  for (const mark of node.marks ?? []) {
+    yield mark;
+    yield* marksOf(mark);
+  }
+}
+
+// A chart whose axes grow keeps the part that the visitor looks at.
+function keepZoom(before, after) {
+  for (const name of ["loss_zoom_step", "loss_zoom_loss"]) {
+    try {
+      const domain = before.signal(name);
+      if (Array.isArray(domain)) after.signal(name, domain);
+    } catch { /* a chart without zoom */ }
+  }
+}

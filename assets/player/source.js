@@ -1,0 +1,35 @@
+// Where numbers come from: a socket of the server, or the file that the script stands in.
+
+export function embedded(messages) {
+  return {
+    ask(request, receive) { receive(messages[request().probe] ?? Object.values(messages)[0]); },
+    close() {},
+  };
+}
+
+export function socket(address) {
+  let line = null, wanted = null, receive = null, closed = false, wait = 250;
+  const open = () => {
+    line = new WebSocket(address);
+    line.onopen = () => { wait = 250; send(); };
+    line.onmessage = (event) => receive(JSON.parse(event.data));
+    line.onclose = () => {
+      if (closed) return;
+      receive({ lost: true });
+      setTimeout(open, wait);
+      wait = Math.min(4000, 2 * wait);
+    };
+  };
+  const send = () => {
+    if (wanted && line?.readyState === WebSocket.OPEN) line.send(JSON.stringify(wanted()));
+  };
+  return {
+    // `request` is a function: after a broken line it is asked again, for what is missing by then.
+    ask(request, receiver) {
+      wanted = request;
+      receive = receiver;
+      if (line) send(); else open();
+    },
+    close() { closed = true; line?.close(); },
+  };
+}

@@ -1,0 +1,11 @@
+"""The player: a duel's charts in a browser, live from a socket or from one file without a server.
+
+`message` says what travels, `bundle` the script that draws it, `page` writes the file. The same
+script runs in all of them, so a replay moves exactly as the live page did.
+"""
+
+from .bundle import css, script, vega
+from .message import Have, Sent, message
+from .page import page
+
+__all__ = ["Have", "Sent", "css", "message", "page", "script", "vega"]

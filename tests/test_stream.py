@@ -1,0 +1,82 @@
+"""The socket of the charts: numbers of stored runs, and nothing to strangers or for nonsense."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from starlette.applications import Starlette
+from starlette.routing import WebSocketRoute
+from starlette.testclient import TestClient
+from starlette.websockets import WebSocketDisconnect
+
+from normviz import RunConfig
+from normviz.catalog import PROBES
+
+
+@pytest.fixture
+def client(folder: Path) -> TestClient:
+    from stream import numbers
+
+    return TestClient(Starlette(routes=[WebSocketRoute("/numbers", numbers)]))
+
+
+def hero() -> list[int]:
+    from backend import shared
+
+    store = shared().store
+    found = [store.latest(RunConfig(scheme=scheme).key) for scheme in ("pre", "post")]
+    return [run.id for run in found if run]
+
+
+@pytest.mark.parametrize("probe", PROBES.keys())
+def test_a_stored_duel_arrives_whole(client: TestClient, probe: str) -> None:
+    with client.websocket_connect("/numbers") as line:
+        line.send_json({"runs": hero(), "probe": probe})
+        out = line.receive_json()
+    assert out["status"]["words"] == "" and not out["live"]
+    assert [one["name"] for one in out["about"]] == ["A Pre-LN", "B Post-LN"]
+    assert out["probe"] == probe and len(out["charts"]) == 4
+    assert "Post-LN 3.3" in out["findings"]["loss"]
+
+
+def test_after_a_broken_line_only_the_rest_is_sent(client: TestClient) -> None:
+    with client.websocket_connect("/numbers") as line:
+        line.send_json({"runs": hero(), "probe": "grad_block", "have": [[200, 80], [150, 10]]})
+        out = line.receive_json()
+    assert [lane["from"] for lane in out["lanes"]] == [[200, 80], [150, 10]]
+    assert out["lanes"][0]["loss"] == ""
+
+
+def test_a_lane_without_a_run_keeps_its_letter(client: TestClient) -> None:
+    with client.websocket_connect("/numbers") as line:
+        line.send_json({"runs": [None, hero()[1]], "probe": "grad_block"})
+        assert line.receive_json()["about"][0]["name"] == "B Post-LN"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "x", "[]", "{}", '{"runs": [], "probe": "grad_block"}', '{"runs": [1], "probe": "<b>"}',
+     '{"runs": [1,1,1,1,1], "probe": "grad_block"}', '{"runs": ["a"], "probe": "grad_block"}',
+     '{"runs": [1], "probe": "grad_block", "have": [[-1, 0]]}', "[" * 10_000],
+)  # fmt: skip
+def test_nonsense_closes_the_line(client: TestClient, text: str) -> None:
+    with client.websocket_connect("/numbers") as line:
+        line.send_text(text)
+        with pytest.raises(WebSocketDisconnect):
+            line.receive_json()
+
+
+def test_a_run_that_is_not_there_is_no_error(client: TestClient) -> None:
+    with client.websocket_connect("/numbers") as line:
+        line.send_json({"runs": [10**12, -1], "probe": "grad_block"})
+        assert json.dumps(line.receive_json()["status"]["signature"]) == '""'
+
+
+def test_pages_of_other_sites_are_turned_away(client: TestClient) -> None:
+    with (
+        pytest.raises(WebSocketDisconnect),
+        client.websocket_connect("/numbers", headers={"origin": "https://evil.example"}),
+    ):
+        pass
