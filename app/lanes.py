@@ -10,7 +10,7 @@ from backend import Shared
 
 from normviz.catalog import INITS, NORMS, QK_NORMS, SCHEMES
 from normviz.charts import scheme_style
-from normviz.config import RunConfig
+from normviz.config import ConfigError, RunConfig
 from normviz.links import FIELDS, differences, shown
 from normviz.store import Run
 from normviz.verdict import Verdict
@@ -32,6 +32,8 @@ class Lane:
     index: int
     config: RunConfig
     run: Run | None
+    repeats: tuple[Run, ...] = ()
+    """Its runs from all seeds shown, its own first; empty where only one is."""
 
     @property
     def name(self) -> str:
@@ -67,8 +69,29 @@ def current(it: state.Duel, shared: Shared) -> list[Lane]:
             if known is not None and (run is None or known.is_done or known.is_open):
                 run = known
                 it.runs = (*it.runs[:i], known.id, *it.runs[i + 1 :])
-        lanes.append(Lane(i, config, run))
+        lanes.append(Lane(i, config, run, _repeats(run, it.seeds, shared)))
     return lanes
+
+
+def seeded(config: RunConfig, seeds: int) -> list[RunConfig]:
+    """The same settings from this seed and the next ones. All lanes of a duel move on together, so
+    that they still see the same batches."""
+    return [
+        config.replace(init_seed=config.init_seed + k, data_seed=config.data_seed + k)
+        for k in range(seeds)
+    ]
+
+
+def _repeats(run: Run | None, seeds: int, shared: Shared) -> tuple[Run, ...]:
+    if run is None or seeds == 1:
+        return ()
+    try:
+        configs = seeded(run.config, seeds)[1:]
+    except ConfigError:
+        return ()  # there is no next seed
+    found = [shared.store.latest(config.key) for config in configs]
+    known = [one for one in found if one is not None and (one.is_done or one.is_open)]
+    return (run, *known) if known else ()
 
 
 def _turned(it: state.Duel, i: int, run: Run) -> RunConfig:

@@ -31,6 +31,7 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
   const root = parentElement.querySelector(".nv-root");
   root.what = data.what;
   root.tell = { probe: (key) => setStateValue("probe", key),
+                view: (key) => setStateValue("view", key),
                 changed: (now) => setTriggerValue("changed", now) };
   const address = new URL("normviz/numbers", document.baseURI);
   address.protocol = address.protocol.replace("http", "ws");
@@ -40,6 +41,7 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
     root.player ??= normvizPlayer.mount(root, {
       source: normvizPlayer.socket(address),
       probe: (key) => root.tell.probe(key),
+      view: (key) => root.tell.view(key),
       changed: (now) => root.tell.changed(now),
     });
     root.player.update(root.what);
@@ -65,21 +67,30 @@ PLAYER = component(
 def show(lanes: list[Lane]) -> None:
     """The charts of the lanes that have a run."""
     it = state.duel()
+    every = [lane.run for lane in lanes if lane.run]
+    every = list(dict.fromkeys(every + [run for lane in lanes if lane.run for run in lane.repeats]))
     what = {
         "runs": [lane.run.id if lane.run else None for lane in lanes],
+        "repeats": [[run.id for run in lane.repeats] for lane in lanes],
         "probe": it.probe,
+        "view": it.view,
         "dark": st.context.theme.type == "dark",
         "start": it.start,
         "nonce": it.nonce,
-        "signature": signature([lane.run for lane in lanes if lane.run]),
+        "signature": signature(every),
     }
     scripts = [f"vega-{_version(vega())}", f"player-{_version(script())}"]
     PLAYER(
-        key="player", data={"what": what, "scripts": scripts}, on_probe_change=_probe,
+        key="player", data={"what": what, "scripts": scripts}, on_probe_change=_probe, on_view_change=_view,
         on_changed_change=lambda: None, height="content",
     )  # fmt: skip
 
 
 def _probe() -> None:
     state.duel().probe = st.session_state["player"]["probe"]
+    state.duel().touched = True
+
+
+def _view() -> None:
+    state.duel().view = st.session_state["player"]["view"]
     state.duel().touched = True

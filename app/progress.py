@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from normviz.frames import LaneFrame
+from normviz.frames import Frames
 from normviz.store import Run, Store
 
 
@@ -13,15 +13,16 @@ def signature(runs: list[Run]) -> str:
     return " ".join(f"{run.id}:{run.status}:{run.key}" for run in runs)
 
 
-def status(store: Store, runs: list[Run], frames: list[LaneFrame]) -> dict[str, Any]:
+def status(frames: Frames, runs: list[Run]) -> dict[str, Any]:
     """Signature, steps done and to do, and words for what can't be counted; no words when done."""
     opened = [run for run in runs if run.is_open]
-    done, total = sum(len(f.loss) for f in frames), sum(f.steps for f in frames)
+    done = sum(len(frames.steps(run).step) for run in runs)
+    total = sum(max(run.config.steps, 1) for run in runs)
     return {
         "signature": signature(runs),
         "done": done,
         "total": total,
-        "words": _words(store, opened, done, total),
+        "words": _words(frames.store, opened, done, total),
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from urllib.parse import urlencode
 
 import state
 import streamlit as st
@@ -40,8 +41,8 @@ COPY = component(
 
 
 def query(lanes: list[Lane]) -> str:
-    """The query string of this duel, with the probe it shows."""
-    return f"{encode([lane.config for lane in lanes])}&probe={state.duel().probe}"
+    """The query string of this duel, with what it shows."""
+    return f"{encode([lane.config for lane in lanes])}&{urlencode(state.view_params())}"
 
 
 def show(lanes: list[Lane], shared: Shared) -> None:

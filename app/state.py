@@ -6,14 +6,16 @@ a value that is not allowed changes nothing and leaves a sentence in `complaint`
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import streamlit as st
 
+from normviz.catalog import PROBES
 from normviz.config import ConfigError, RunConfig
-from normviz.limits import MAX_LANES
-from normviz.links import Link, decode, names_a_setting
+from normviz.limits import MAX_LANES, SEEDS
+from normviz.links import VIEW, Link, decode, names_a_setting
+from normviz.player import VIEWS, View
 from normviz.presets import PRESETS
 
 NAMES = "ABCD"
@@ -26,6 +28,8 @@ class Duel:
     runs       the run shown in each lane, None where there is none
     start      how the charts begin: they follow the training, replay it, or show its end
     nonce      counts beginnings: charts that show the same runs still begin anew
+    probe      the quantity that the charts show; view what stands below loss and bars
+    seeds      runs of each lane from as many seeds are shown, as far as they are stored
     touched    the settings are the visitor's own: the address names them
     mine       runs that this visitor started: nobody else's are stopped by leaving them
     turned     lanes whose running run was given another learning rate that it has not taken yet
@@ -36,6 +40,8 @@ class Duel:
     start: Literal["follow", "replay", "end"] = "replay"
     nonce: int = 0
     probe: str = "grad_block"
+    view: View = "heat"
+    seeds: int = 1
     complaint: str | None = None
     mine: frozenset[int] = frozenset()
     turned: frozenset[int] = frozenset()
@@ -60,10 +66,21 @@ def _opened() -> Duel:
     found = Duel(
         link.lanes, (None,) * len(link.lanes), notices=link.notices, start="follow", touched=True
     )
-    probe = params.get("probe", [""])[0]
-    from normviz.catalog import PROBES
+    probe, view, seeds = (params.get(name, [""])[0] for name in VIEW)
+    if probe in PROBES:
+        found.probe = probe
+    if view in VIEWS:
+        found.view = view
+    found.seeds = SEEDS if seeds == str(SEEDS) else 1
+    return found
 
-    return replace(found, probe=probe) if probe in PROBES else found
+
+def view_params() -> dict[str, str]:
+    """How the duel is looked at, as a link says it."""
+    it = duel()
+    said = {"probe": it.probe, "view": it.view, "seeds": str(it.seeds)}
+    usual = {"view": "heat", "seeds": "1"}
+    return {name: value for name, value in said.items() if usual.get(name) != value}
 
 
 def reset(name: str = "hero") -> None:

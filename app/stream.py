@@ -20,8 +20,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from normviz.catalog import PROBES
-from normviz.limits import MAX_LANES
-from normviz.player import Sent, message
+from normviz.frames import LaneFrame
+from normviz.limits import MAX_LANES, SEEDS
+from normviz.player import Look, Sent, View, message
+from normviz.store import Run
 
 TICK_SECONDS = 0.1
 SECONDS_EACH = 0.005
@@ -29,6 +31,7 @@ SECONDS_EACH = 0.005
 IDLE_SECONDS = 1.0
 
 Count = Annotated[int, Field(ge=0)]
+Repeats = Annotated[list[int], Field(max_length=SEEDS)]
 
 
 class Request(BaseModel):
@@ -37,6 +40,9 @@ class Request(BaseModel):
     runs: Annotated[list[int | None], Field(min_length=1, max_length=MAX_LANES)]
     probe: str = Field(pattern=f"^({'|'.join(PROBES.keys())})$")
     dark: bool = False
+    linear: bool = False
+    view: View = "heat"
+    repeats: Annotated[list[Repeats], Field(max_length=MAX_LANES)] = []
     have: list[tuple[Count, Count]] = []
 
 
@@ -88,11 +94,22 @@ async def _serve(socket: WebSocket, text: str) -> None:
 def _look(request: Request, sent: Sent) -> dict[str, Any]:
     """What is new in the runs since the last look."""
     back = shared()
+
+    def frame(index: int, run: Run) -> LaneFrame:
+        return back.frames.lane(run, label(index, run.config), request.probe)
+
     asked = ((i, number) for i, number in enumerate(request.runs) if number is not None)
     runs = [(i, run) for i, number in asked if (run := back.store.run(number)) is not None]
-    frames = [back.frames.lane(run, label(i, run.config), request.probe) for i, run in runs]
-    out: dict[str, Any] = {"status": status(back.store, [run for _, run in runs], frames)}
+    more = dict(enumerate(request.repeats))
+    repeats = [
+        [r for n in more.get(i, []) if (r := back.store.run(n)) is not None] for i, _ in runs
+    ]
+    frames = [frame(i, run) for i, run in runs]
+    others = [[frame(i, r) for r in some] for (i, _), some in zip(runs, repeats, strict=True)]
+    every = list(dict.fromkeys([run for _, run in runs] + [r for some in repeats for r in some]))
+    out: dict[str, Any] = {"status": status(back.frames, every)}
     if frames:
-        live = any(run.is_open for _, run in runs)
-        out |= message(frames, sent, live=live, dark=request.dark)
+        look = Look(request.dark, request.linear, request.view)
+        live = any(run.is_open for run in every)
+        out |= message(frames, sent, live=live, look=look, repeats=others)
     return out

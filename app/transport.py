@@ -6,16 +6,17 @@ import state
 import streamlit as st
 from backend import Shared
 from clicks import button
-from lanes import Lane
+from lanes import Lane, seeded
 
-from normviz.limits import MAX_LANES
+from normviz.limits import MAX_LANES, SEEDS
 from normviz.store import Action
 
 
 def show(lanes: list[Lane], shared: Shared) -> None:
     """The row of buttons."""
-    opened = [lane for lane in lanes if lane.run is not None and lane.run.is_open]
-    paused = bool(opened) and all(lane.run and lane.run.status == "paused" for lane in opened)
+    runs = [run for lane in lanes for run in (lane.run, *lane.repeats) if run is not None]
+    opened = [run for run in runs if run.is_open]
+    paused = bool(opened) and all(run.status == "paused" for run in opened)
     changed = not all(lane.is_current for lane in lanes)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         button(
@@ -31,10 +32,16 @@ def show(lanes: list[Lane], shared: Shared) -> None:
             "Step", step, shared, key="step", icon=":material/skip_next:", shortcut="S",
             help="One training step of every lane; starts them if none runs",
         )  # fmt: skip
-        button("Stop", ask, shared, "stop", key="stop", icon=":material/stop:", disabled=not opened)
+        button("Stop", stop, shared, key="stop", icon=":material/stop:", disabled=not opened)
         button(
             "Reset", back, shared, key="reset", icon=":material/restart_alt:",
             help="Stop, and back to the duel this page opens with",
+        )  # fmt: skip
+        shown = all(lane.run and lane.run.is_done and lane.is_current for lane in lanes)
+        button(
+            f"Repeat with {SEEDS} seeds", repeat, shared, key="repeat", icon=":material/repeat:",
+            disabled=opened != [] or not shown or all(len(lane.repeats) == SEEDS for lane in lanes),
+            help=f"Trains every lane from {SEEDS - 1} more seeds: how much is chance?",
         )  # fmt: skip
         st.session_state["n_lanes"] = len(lanes)
         st.segmented_control(
@@ -62,11 +69,28 @@ def train(shared: Shared, paused: bool = False) -> None:
     it.link, it.notices, it.touched = None, (), True
 
 
+def repeat(shared: Shared) -> None:
+    """Queue what is lacking of every lane's runs from the next seeds."""
+    it = state.duel()
+    it.seeds, it.touched = SEEDS, True
+    for lane in it.lanes:
+        for config in seeded(lane, SEEDS)[1:]:
+            known = shared.store.latest(config.key)
+            if known is None or not (known.is_done or known.is_open):
+                it.mine |= {shared.store.enqueue(config)}
+
+
 def ask(shared: Shared, action: Action, runs: tuple[int | None, ...] | None = None) -> None:
     """Send a request to every open run of this duel, or to those given."""
     for run in state.duel().runs if runs is None else runs:
         if run is not None and (record := shared.store.run(run)) and record.is_open:
             shared.store.control(run, action)
+
+
+def stop(shared: Shared) -> None:
+    """End the lanes' runs, and the repeats that this visitor started."""
+    ask(shared, "stop")
+    leave(shared, tuple(state.duel().mine))
 
 
 def leave(shared: Shared, runs: tuple[int | None, ...]) -> None:

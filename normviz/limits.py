@@ -76,6 +76,9 @@ MAX_GIB = 4.0
 
 MAX_LANES = 4
 
+SEEDS = 5
+"""Runs of a lane that repeating brings it to: itself and four from the next seeds."""
+
 # Fitted to `normviz run` on one thread of the CPUs this was developed on (2026-11), widths 32 to
 # 512, sequences of 32 and 128, batches of 8 and 64: a block costs calls, arithmetic, and passes over
 # its attention matrices.

@@ -172,6 +172,10 @@ def _honest(problem: Problem, n_problems: int) -> Problem:
     return Problem(problem.sentence)
 
 
+VIEW = ("probe", "view", "seeds")
+"""What a link may say about how a duel is looked at; it decides no result."""
+
+
 def _notices(params: Params, missing: tuple[str, ...]) -> list[str]:
     """What a visitor should know about a link that was read without a problem."""
     notices = []
@@ -183,7 +187,7 @@ def _notices(params: Params, missing: tuple[str, ...]) -> list[str]:
         )
     if (probe := params.get("probe", ["grad_block"])[0]) not in PROBES:
         notices.append(f"The link shows {PROBES.unknown(probe[:40])} Shown is grad_block.")
-    known = {"v", "lanes", "probe", "embed", "embed_options", *FIELDS}
+    known = {"v", "lanes", *VIEW, "embed", "embed_options", *FIELDS}
     if strangers := sorted(set(params) - known):
         named = ", ".join(repr(name[:40]) for name in strangers[:5])
         notices.append(f"The link also names {named}, which is not a setting here: not used.")

@@ -13,7 +13,7 @@ from normviz import RunConfig, train
 from normviz.events import Started, Step
 from normviz.frames import Frames
 from normviz.links import encode
-from normviz.player import Sent, message
+from normviz.player import Look, Sent, message
 from normviz.store import Store
 
 
@@ -136,4 +136,4 @@ def test_a_run_of_no_steps_has_no_update_and_shows_no_red(page: Open, folder: Pa
     stored = store.run(run)
     assert stored is not None
     lane = Frames(store).lane(stored, "A  Pre-LN", "update_ratio")
-    assert "not finite" not in json.dumps(message([lane], Sent(), live=False, dark=False))
+    assert "not finite" not in json.dumps(message([lane], Sent(), live=False, look=Look()))

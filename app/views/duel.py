@@ -24,7 +24,7 @@ def page() -> None:
     back = shared()
     it = state.duel()
     if it.touched:  # a reload, and a copied address, keep what was chosen
-        st.query_params.from_dict({**as_params(it.lanes), "probe": it.probe})
+        st.query_params.from_dict(as_params(it.lanes) | state.view_params())
     lanes = page_lanes.current(it, back)
     with st.container(key="head"):
         st.markdown(f"# {QUESTION} :small[:gray[{_difference(lanes)}]]")

@@ -12,9 +12,18 @@ const PAGE = `
     <input type="range" min="0" step="1" value="0" aria-label="Step"></label>
 </div>
 <p class="nv-definition"></p>
+<div class="nv-bar nv-look">
+  <fieldset class="nv-views"><legend>Below</legend></fieldset>
+  <label class="nv-check"><input type="checkbox" class="nv-linear"> Linear axes</label>
+  <label class="nv-field">Smooth the loss <select class="nv-smooth">
+    <option value="0">off</option><option value=".8">a little</option><option value=".95">much</option>
+  </select></label>
+</div>
 <p class="nv-readout"></p>
 <div class="nv-grid"></div>
 <details class="nv-table"><summary>Numbers at this step</summary><div></div></details>`;
+
+const VIEWS = { heat: "Every layer", ratio: "A ÷ B", lines: "First, middle, last" };
 
 export function mount(root, options) {
   return new Player(root, options);
@@ -40,17 +49,21 @@ class Player {
     return this.root.querySelector(selector);
   }
 
-  // what: { runs, probe, dark, start: "follow" | "replay" | "end", nonce }.
+  // what: { runs, repeats, probe, view, dark, start: "follow" | "replay" | "end", nonce }.
   update(what) {
-    const before = this.what;
-    this.what = what;
-    const same = before && JSON.stringify(before.runs) === JSON.stringify(what.runs);
-    if (!before || before.nonce !== what.nonce || !same) this.start = what.start;
-    if (same && before.probe === what.probe && before.dark === what.dark) {
-      if (before.nonce !== what.nonce) this.begin();
+    const before = this.what, same = (name) => String(before?.[name]) === String(what[name]);
+    this.what = { linear: false, repeats: [], view: "heat", ...before, ...what };
+    if (!before || !same("nonce") || !same("runs")) this.start = what.start;
+    if (!same("runs") || !same("probe")) this.fresh = true;
+    if (before && ["runs", "repeats", "probe", "view", "dark"].every(same)) {
+      if (this.start) this.begin();
       return;
     }
-    if (!same || before.probe !== what.probe) this.fresh = true;
+    this.ask();
+  }
+
+  look(change) {
+    this.what = { ...this.what, ...change };
     this.ask();
   }
 
@@ -58,7 +71,10 @@ class Player {
     this.options.source.ask(
       () => ({
         runs: this.what.runs,
+        repeats: this.what.repeats,
         probe: this.what.probe,
+        view: this.what.view,
+        linear: this.what.linear,
         dark: this.what.dark,
         have: this.fresh ? [] : this.lanes.map((lane) => [lane.loss.length, lane.records.length]),
       }),
@@ -71,7 +87,9 @@ class Player {
     if (message.lost) return;
     if (message.status) this.status(message.status);
     if (!message.lanes) return;
-    if (message.probe && message.probe !== this.what.probe) return;  // of an earlier question
+    // An answer to an earlier question.
+    if (message.view !== this.what.view) return;
+    if (message.probe && message.probe !== this.what.probe) return;
     if (this.fresh && !message.charts) return;
     if (this.fresh || message.lanes.length !== this.lanes.length) {
       this.lanes = message.about.map(newLane);
@@ -82,12 +100,14 @@ class Player {
       this.ask();
       return;
     }
+    this.repeat(message.repeats ?? []);
     if (message.charts) this.build(message);
     this.live = message.live;
     Object.assign(this.sets, message.sets);
     for (const [name, words] of Object.entries(message.findings ?? {})) {
       this.charts[name]?.host.setAttribute("aria-label", words);
     }
+    this.head("loss", "Training loss", `nats per token, ${this.seeds()}`);
     this.cursor.last = Math.max(0, ...this.lanes.map((lane) => lane.loss.length - 1));
     this.span = Math.max(1, ...this.lanes.map((lane) => lane.about.steps));
     if (this.start) this.begin();
@@ -96,6 +116,24 @@ class Player {
       this.cursor.following = this.live;
     }
     this.redraw("data");
+  }
+
+  // Curves from other seeds; counted anew when others are shown.
+  repeat(repeats) {
+    const shape = repeats.map((curves) => curves.length);
+    if (String(shape) !== String(this.repeats?.map((curves) => curves.length))) {
+      this.repeats = repeats.map((curves) => curves.map(() => []));
+    }
+    repeats.forEach((curves, i) => curves.forEach(({ from, loss }, k) => {
+      const curve = this.repeats[i][k];
+      curve.length = Math.min(curve.length, from);
+      for (const value of floats(loss)) curve.push(value);
+    }));
+  }
+
+  seeds() {
+    const most = Math.max(1, ...(this.repeats ?? []).map((curves) => curves.length));
+    return most === 1 ? "1 seed" : `${most} seeds, the first bold`;
   }
 
   // A new duel starts to move, or stands at its end.
@@ -112,7 +150,9 @@ class Player {
 
   build(message) {
     this.domain = message.domain;
+    this.between = message.between;
     this.palette = Uint8Array.from(atob(message.palette), (c) => c.charCodeAt(0));
+    this.comparing = Uint8Array.from(atob(message.comparing), (c) => c.charCodeAt(0));
     this.lanes.forEach((lane, i) => { lane.about = message.about[i]; });
     if (message.probes) this.choices(message.probes, message.probe);
     const grid = this.find(".nv-grid"), names = Object.keys(message.charts);
@@ -127,7 +167,6 @@ class Player {
       return this.charts[name].show(message.charts[name]);
     }));
     grid.classList.toggle("nv-one", this.lanes.length === 1);
-    this.head("loss", "Training loss", "nats per token, 1 seed");
     this.head("bars", `${this.title} in each layer`, "");
   }
 
@@ -145,7 +184,7 @@ class Player {
     grid.append(figure);
     const chart = new Chart(figure.querySelector("div"));
     chart.figure = figure;
-    if (name.startsWith("heat")) {
+    if (name.startsWith("heat") || name === "ratio") {
       chart.canvas = document.createElement("canvas");
       for (const part of ["veil", "rule", "band"]) {
         chart[part] = document.createElement("i");
@@ -168,7 +207,21 @@ class Player {
     select.value = probe;
     const { label, definition, source } = probes.find((one) => one.key === probe);
     this.title = label;
+    this.views();
     this.find(".nv-definition").textContent = `${definition} (${source})`;
+  }
+
+  views() {
+    const group = this.find(".nv-views"), pair = this.lanes.length > 1;
+    group.replaceChildren(group.firstElementChild, ...Object.entries(VIEWS).map(([key, words]) => {
+      const choice = document.createElement("label"), input = document.createElement("input");
+      Object.assign(input, { type: "radio", name: "nv-view", value: key });
+      input.checked = key === this.what.view;
+      input.disabled = key === "ratio" && !pair;
+      input.onchange = () => { this.look({ view: key }); this.options.view?.(key); };
+      choice.append(input, words);
+      return choice;
+    }));
   }
 
   // Drawing
@@ -199,23 +252,51 @@ class Player {
 
   // What does not depend on the cursor.
   drawNumbers() {
-    const { loss } = this.charts;
-    loss.set({ ...this.sets.loss, ahead: wholeLoss(this.lanes, this.domain.loss[0]) });
+    const { loss, lines, ratio } = this.charts, bottom = this.domain.loss[0];
+    loss.set({
+      ...this.sets.loss,
+      ahead: wholeLoss(this.lanes, bottom),
+      ...seedSets(this.repeats ?? [], this.lanes.map((lane) => lane.about.steps), bottom),
+    });
     loss.stale = true;
     this.lanes.forEach((lane, i) => {
-      const chart = this.charts[`heat${i}`], amount = `${lane.records.length} ${lane.loss.length}`;
-      if (chart.drawn === amount) return;
-      chart.drawn = amount;
-      paint(chart.canvas, lane, this.domain, this.palette);
-      chart.set({ ...this.sets[`heat${i}`], picture: [{ image: chart.canvas }] });
-      chart.stale = true;
+      const chart = this.charts[`heat${i}`];
+      if (chart) this.picture(chart, lane, this.domain, this.palette, this.sets[`heat${i}`]);
     });
+    if (ratio) {
+      this.divided = quotient(this.lanes[0], this.lanes[1]);
+      this.picture(ratio, this.divided, this.between, this.comparing, {});
+    }
+    if (lines) {
+      lines.set({ lines: linesOf(this.lanes, this.domain) });
+      lines.stale = true;
+    }
+  }
+
+  picture(chart, lane, domain, palette, sets) {
+    const amount = `${lane.records.length} ${lane.loss.length}`;
+    if (chart.drawn === amount) return;
+    chart.drawn = amount;
+    paint(chart.canvas, lane, domain, palette);
+    chart.set({ ...sets, picture: [{ image: chart.canvas }] });
+    chart.stale = true;
+  }
+
+  // The lane that a heatmap shows.
+  laneOf(name) {
+    return name === "ratio" ? this.divided : this.lanes[Number(name.slice(4))];
   }
 
   drawCursor() {
-    const at = this.cursor.at, { loss, bars } = this.charts;
+    const at = this.cursor.at, { loss, bars, lines } = this.charts;
+    const weight = Number(this.find(".nv-smooth").value);
     const some = this.lanes.some((lane) => lane.loss.length);
-    loss.set({ ...lossAt(this.lanes, at, this.domain.loss[0]), cursor: some ? [{ step: at }] : [] });
+    const rule = some ? [{ step: at }] : [];
+    loss.set({ ...lossAt(this.lanes, at, this.domain.loss[0], weight), cursor: rule });
+    if (lines) {
+      lines.set({ cursor: rule });
+      lines.stale = true;
+    }
     loss.stale = true;
     const records = String(this.lanes.map((lane) => recordAt(lane, at)));
     if (bars.drawn !== records) {
@@ -228,8 +309,10 @@ class Player {
   // Rules over the heatmaps, and the layer that was picked: no chart is drawn again for them.
   overlays() {
     const at = this.cursor.at, { layer } = this.cursor;
-    this.lanes.forEach((lane, i) => {
-      const chart = this.charts[`heat${i}`], plot = chart.plot(), x = chart.view.scale("x");
+    for (const [name, chart] of Object.entries(this.charts)) {
+      const lane = chart.canvas && this.laneOf(name);
+      if (!lane) continue;
+      const plot = chart.plot(), x = chart.view.scale("x");
       const known = knownSteps(lane), from = x(Math.min(at, lane.about.steps - 1));
       place(chart.rule, known > 0, plot.left + from - 1, plot.top, 2, plot.height);
       const left = x(at + 0.5), right = x(known - 0.5);
@@ -238,7 +321,7 @@ class Player {
       const there = layer !== null && layer >= lane.about.first && layer <= lane.about.depth;
       place(chart.band, there, plot.left, plot.top + y(layer ?? 0) - Math.max(high, 3) / 2,
         plot.width, Math.max(high, 3));
-    });
+    }
     const { bars } = this.charts, plot = bars.plot(), x = bars.view.scale("x");
     const wide = x.bandwidth ? x.bandwidth() : 3, left = layer === null ? undefined : x(layer);
     place(bars.band, left !== undefined, plot.left + (left ?? 0) - (x.bandwidth ? 0 : 1.5),
@@ -328,6 +411,8 @@ class Player {
       this.update({ ...this.what, probe: event.target.value });
       this.options.probe?.(event.target.value);
     };
+    this.find(".nv-linear").onchange = (event) => this.look({ linear: event.target.checked });
+    this.find(".nv-smooth").onchange = () => this.redraw("cursor");
     this.find(".nv-table").ontoggle = () => this.redraw("cursor");
     this.keys = (event) => this.key(event);
     document.addEventListener("keydown", this.keys);
@@ -368,7 +453,7 @@ class Player {
         return { layer };
       }
       const step = Math.max(0, Math.round(across.invert(x)));
-      return name === "loss" ? { step } : { step, layer: Math.round(chart.view.scale("y").invert(y)) };
+      return !chart.canvas ? { step } : { step, layer: Math.round(chart.view.scale("y").invert(y)) };
     };
     host.addEventListener("pointermove", (event) => {
       const { step, layer } = found(event);
@@ -386,7 +471,7 @@ class Player {
   }
 
   tip(event, name, step, layer) {
-    const words = name?.startsWith("heat") && layer !== undefined ? this.cell(name, step, layer) : "";
+    const words = step !== undefined && layer !== undefined ? this.cell(name, step, layer) : "";
     this.bubble ??= this.root.appendChild(
       Object.assign(document.createElement("div"), { className: "nv-tip" }),
     );
@@ -398,7 +483,7 @@ class Player {
   }
 
   cell(name, step, layer) {
-    const lane = this.lanes[Number(name.slice(4))], row = recordAt(lane, step);
+    const lane = this.laneOf(name), row = recordAt(lane, step);
     const value = step < knownSteps(lane) ? lane.values[row]?.[layer - lane.about.first] : undefined;
     if (value === undefined) return "";
     return `layer ${layer}, step ${lane.records[row]}: ${digits(value)}`;

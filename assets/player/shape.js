@@ -54,6 +54,14 @@ export function keptSteps(lane) {
   return lane.kept;
 }
 
+// A lane with its loss smoothed, made once for what there is.
+function calm(lane, weight) {
+  if (!weight) return lane;
+  const key = `${weight} ${lane.loss.length}`;
+  if (lane.calm?.key !== key) lane.calm = { key, loss: smoothed(lane.loss, weight) };
+  return { ...lane, loss: lane.calm.loss, kept: keptSteps(lane) };
+}
+
 // The whole curves; the part up to the cursor is drawn over them.
 export function wholeLoss(lanes, bottom) {
   return lanes.flatMap((lane, i) => keptSteps(lane).map((step) => lossPoint(lane, i, step, bottom)));
@@ -63,9 +71,9 @@ const lossPoint = (lane, i, step, bottom) => (
   { step, loss: Math.max(lane.loss[step], bottom), lane: i }
 );
 
-export function lossAt(lanes, cursor, bottom) {
+export function lossAt(lanes, cursor, bottom, weight = 0) {
   const past = [], heads = [];
-  lanes.forEach((lane, i) => {
+  lanes.map((lane) => calm(lane, weight)).forEach((lane, i) => {
     const end = Math.min(cursor, lane.loss.length - 1);
     if (end < 0) return;
     const steps = keptSteps(lane).filter((step) => step < end).concat(end);
@@ -74,6 +82,65 @@ export function lossAt(lanes, cursor, bottom) {
     if (head !== undefined) heads.push(lossPoint(lane, i, head, bottom));
   });
   return { past, heads };
+}
+
+// Exponential moving average of the logarithm; a step that is not finite begins it anew.
+export function smoothed(loss, weight) {
+  let sum = 0, share = 0;
+  return loss.map((value) => {
+    if (!(value > 0) || !Number.isFinite(value)) { sum = share = 0; return value; }
+    sum = weight * sum + (1 - weight) * Math.log(value);
+    share = weight * share + (1 - weight);
+    return Math.exp(sum / share);
+  });
+}
+
+// The same settings from other seeds: their curves, and the band they span where all have run.
+export function seedSets(repeats, steps, bottom) {
+  const seeds = [], band = [];
+  repeats.forEach((curves, lane) => {
+    const kept = curves.map((loss, i) => keptSteps({ loss, about: { steps: steps[lane] } }));
+    kept.forEach((at, seed) => {
+      for (const step of at) seeds.push({ step, loss: Math.max(curves[seed][step], bottom), lane, seed });
+    });
+    if (curves.length < 2) return;
+    const reached = Math.min(...curves.map((loss) => loss.length));
+    for (const step of kept[0]) {
+      const values = curves.map((loss) => loss[step]);
+      if (step >= reached || !values.every(Number.isFinite)) continue;
+      const [low, high] = [Math.min(...values), Math.max(...values)];
+      band.push({ step, loss: Math.max(low, bottom), highest: Math.max(high, bottom), lane });
+    }
+  });
+  return { seeds, band };
+}
+
+// First, middle and last layer over the steps; `which` counts from the last.
+export function linesOf(lanes, domain) {
+  const lines = [];
+  lanes.forEach((lane, i) => {
+    const { first, depth } = lane.about;
+    [depth, Math.floor((first + depth) / 2), first].forEach((layer, which) => {
+      lane.records.forEach((step, row) => {
+        const value = lane.values[row][layer - first];
+        if (!Number.isFinite(value) || (domain.scale === "log" && value <= 0)) return;
+        lines.push({ step, value: Math.min(Math.max(value, domain.lo), domain.hi), lane: i, which });
+      });
+    });
+  });
+  return lines;
+}
+
+// A lane whose values are one lane's divided by another's.
+export function quotient(over, under) {
+  const lane = { ...newLane(over.about), loss: over.loss.slice(0, under.loss.length) };
+  over.records.forEach((step, row) => {
+    const other = recordAt(under, step);
+    if (other < 0 || step >= under.loss.length) return;
+    lane.records.push(step);
+    lane.values.push(over.values[row].map((value, k) => value / under.values[other][k]));
+  });
+  return lane;
 }
 
 // Index of the last record at or before the cursor, -1 where there is none.

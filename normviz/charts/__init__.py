@@ -4,7 +4,7 @@
 then only numbers (`normviz.player`). No Streamlit and no torch in here.
 """
 
-from . import bars, heatmap, layers, loss, words
+from . import bars, heatmap, layers, lines, loss, ratio, words
 from .base import look
 from .loss import ZOOM
 from .palette import LaneStyle, lane_styles, scheme_style
@@ -18,9 +18,11 @@ __all__ = [
     "heatmap",
     "lane_styles",
     "layers",
+    "lines",
     "look",
     "loss",
     "quantised_domain",
+    "ratio",
     "scheme_style",
     "words",
 ]

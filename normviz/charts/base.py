@@ -79,7 +79,7 @@ def value_scale(domain: Domain) -> alt.Scale:
 def tick_label(domain: Domain) -> str:
     """Vega expression that writes a tick: 1e-5 on log axes, with a sign where values lie beyond."""
     if domain.scale == "linear":
-        return "format(datum.value, '.2~f')"
+        return "format(datum.value, '.3~g')"
     plain = "replace(format(datum.value, '.0e'), '+', '')"
     low = f"datum.value < {domain.lo * 1.01} ? '≤' + {plain} : " if domain.below else ""
     high = f"datum.value > {domain.hi * 0.99} ? '≥' + {plain} : " if domain.above else ""

@@ -28,7 +28,7 @@ from .base import (
     value_scale,
 )
 from .heatmap_data import MOST_COLUMNS, MOST_ROWS, grid
-from .palette import RAMP_SCHEME, RED, LaneStyle, ink, lane_styles, paper
+from .palette import DIVERGING, RAMP_SCHEME, RED, LaneStyle, ink, lane_styles, paper
 from .scale import Domain, probe_of, shown
 from .words import diverged, name, number
 
@@ -61,14 +61,25 @@ def spec(
     steps: int,
     domain: Domain,
     dark: bool = False,
+    comparing: bool = False,
 ) -> Spec:
-    """Vega-Lite dict of a heatmap without its data; a shallow copy of a cached one."""
-    return dict(_spec(style, label, probe, depth, steps, domain, dark))
+    """Vega-Lite dict of a heatmap without its data; a shallow copy of a cached one.
+
+    `comparing` is for quotients of two lanes: its colours part at 1.
+    """
+    return dict(_spec(style, label, probe, depth, steps, domain, dark, comparing))
 
 
 @lru_cache(maxsize=128)
 def _spec(
-    style: LaneStyle, label: str, probe: str, depth: int, steps: int, domain: Domain, dark: bool
+    style: LaneStyle,
+    label: str,
+    probe: str,
+    depth: int,
+    steps: int,
+    domain: Domain,
+    dark: bool,
+    comparing: bool,
 ) -> Spec:
     record = PROBES[probe]
     columns, per_column = grid(steps, MOST_COLUMNS)
@@ -79,14 +90,14 @@ def _spec(
     layers = [
         _picture(),
         named("ahead").mark_rect(color=paper(dark), opacity=0.6).encode(x=x, x2="end:Q"),
-        _legend(record, domain, height),
+        _legend(comparing, domain, height),
         named("cursor").mark_rule(strokeWidth=4, color=paper(dark), opacity=0.7).encode(x=x),
         named("cursor").mark_rule(strokeWidth=1.5, color=ink(dark)).encode(x=x),
         *_bad(x, y, dark),
     ]
     title = alt.TitleParams(
         " ".join(label.split()),
-        subtitle=_subtitle(record, domain),
+        subtitle=_subtitle(record, domain, comparing),
         color=style.color,
         subtitleColor=ink(dark),
         subtitleFontSize=TEXT_SIZE,
@@ -97,9 +108,11 @@ def _spec(
     return compiled(layers, height, title=title)
 
 
-def _subtitle(record: ProbeRecord, domain: Domain) -> str:
+def _subtitle(record: ProbeRecord, domain: Domain, comparing: bool) -> str:
     """What is drawn, and what the colours outside the scale mean, where they occur."""
     notes = [record.axis_label]
+    if comparing:
+        notes = [f"{record.label}, quotient: blue where the first is larger, orange the second"]
     if domain.zeros:
         notes.append("grey: 0")
     if domain.broken:
@@ -133,10 +146,17 @@ def _picture() -> alt.Chart:
     )
 
 
-def _legend(record: ProbeRecord, domain: Domain, height: int) -> alt.Chart:
+def _legend(comparing: bool, domain: Domain, height: int) -> alt.Chart:
     """A mark nobody sees: it carries the scale whose colours the picture is drawn in."""
     scale = value_scale(domain)
-    scale.scheme = RAMP_SCHEME
+    if comparing:
+        scale.domain, scale.range, scale.interpolate = (
+            [domain.lo, 1, domain.hi],
+            [*DIVERGING],
+            "rgb",
+        )
+    else:
+        scale.scheme = RAMP_SCHEME
     legend = alt.Legend(
         title=None,
         orient="right",

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from normviz.frames import LaneFrame
 
 from .arrow import Columns
-from .palette import GREY, RED, ramp, rgb
+from .palette import GREY, RED, diverging, ramp, rgb
 from .png import data_uri, png
 from .scale import Domain, shown
 from .words import first_bad
@@ -17,12 +17,14 @@ Codes = NDArray[np.uint8]
 MOST_COLUMNS = MOST_ROWS = 256
 EMPTY, BROKEN, ZERO, LOWEST = 0, 1, 2, 3  # codes; from LOWEST to 255 the colour scale
 LEVELS = 256 - LOWEST
-PALETTE = np.vstack(
-    [
-        np.array([(0, 0, 0, 0), (*rgb(RED), 255), (*rgb(GREY), 255)], np.uint8),
-        np.hstack([ramp(LEVELS), np.full((LEVELS, 1), 255, np.uint8)]),
-    ]
-)
+
+
+def _palette(colors: NDArray[np.uint8]) -> Codes:
+    marks = np.array([(0, 0, 0, 0), (*rgb(RED), 255), (*rgb(GREY), 255)], np.uint8)
+    return np.vstack([marks, np.hstack([colors, np.full((LEVELS, 1), 255, np.uint8)])])
+
+
+PALETTE, COMPARING = _palette(ramp(LEVELS)), _palette(diverging(LEVELS))
 
 
 def grid(size: int, most: int) -> tuple[int, int]:
@@ -31,11 +33,13 @@ def grid(size: int, most: int) -> tuple[int, int]:
     return -(-size // per), per
 
 
-def moving(lane: LaneFrame, cursor: int, domain: Domain) -> dict[str, Columns]:
+def moving(
+    lane: LaneFrame, cursor: int, domain: Domain, palette: Codes = PALETTE
+) -> dict[str, Columns]:
     """Datasets of one lane's heatmap with its cursor at step `cursor`: picture, veil and rule."""
     known = _known(lane)
     ahead, any_known = int(cursor + 1 < known), int(known > 0)
-    picture = data_uri(png(cells(lane, domain), PALETTE))
+    picture = data_uri(png(cells(lane, domain), palette))
     return {
         "picture": {"url": [picture]},
         "ahead": {"step": np.full(ahead, cursor + 0.5), "end": np.full(ahead, known - 0.5)},

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from math import isfinite
-from typing import Literal
+from typing import Any, Literal
 
 import altair as alt
 
@@ -33,13 +33,22 @@ SIDES: tuple[tuple[Literal["left", "center", "right"], int], ...] = (
 )
 
 
-def chart(lanes: Sequence[LaneFrame], cursor: int, dark: bool = False) -> Spec:
-    """The loss chart at step `cursor`: a whole Vega-Lite dict, with its rows."""
-    domain = y_domain(lanes)
+def chart(
+    lanes: Sequence[LaneFrame],
+    cursor: int,
+    dark: bool = False,
+    repeats: Sequence[Sequence[LaneFrame]] = (),
+) -> Spec:
+    """The loss chart at step `cursor`: a whole Vega-Lite dict, with its rows.
+
+    `repeats` holds, for each lane, its runs from all seeds.
+    """
+    domain = y_domain([*lanes, *(frame for frames in repeats for frame in frames)])
     styles = lane_styles(tuple(lane.scheme for lane in lanes))
     labels = tuple(lane.label for lane in lanes)
     steps = max((lane.steps for lane in lanes), default=1)
     sets = {**loss_data.moving(lanes, cursor, domain), **loss_data.fixed(lanes, domain)}
+    sets |= loss_data.seeds(repeats, domain)
     return {**spec(styles, labels, steps, domain, dark), "datasets": _rows(sets)}
 
 
@@ -58,9 +67,10 @@ def spec(
     steps: int,
     domain: tuple[float, float],
     dark: bool = False,
+    linear: bool = False,
 ) -> Spec:
     """Vega-Lite dict of the loss chart without its data; a shallow copy of a cached one."""
-    return dict(_spec(styles, labels, steps, domain, dark))
+    return dict(_spec(styles, labels, steps, domain, dark, linear))
 
 
 @lru_cache(maxsize=64)
@@ -70,13 +80,14 @@ def _spec(
     steps: int,
     domain: tuple[float, float],
     dark: bool,
+    linear: bool,
 ) -> Spec:
     x = step_axis(steps)
-    y = alt.Y(
-        "loss:Q",
-        scale=alt.Scale(type="log", domain=list(domain), nice=False),
-        axis=alt.Axis(title="loss (nats per token)", values=ticks(domain), format="~g"),
-    )
+    scale = alt.Scale(type="linear" if linear else "log", domain=list(domain), nice=False)
+    axis = alt.Axis(title="loss (nats per token)", format="~g")
+    if not linear:
+        axis.values = ticks(domain)
+    y = alt.Y("loss:Q", scale=scale, axis=axis)
     line = {
         "x": x,
         "y": y,
@@ -87,6 +98,7 @@ def _spec(
     layers = [
         named("levels").mark_rule(clip=True, strokeDash=[5, 4], color=ink(dark)).encode(y=y),
         _cursor(x, ink(dark)),
+        *_seeds(line),
         named("ahead").mark_line(clip=True, strokeWidth=1.5, opacity=0.3).encode(**line),
         past.properties(name="loss_lines").add_params(_zoom()),
         named("heads")
@@ -97,6 +109,17 @@ def _spec(
         *_bad(x, y),
     ]
     return compiled(layers, HEIGHT)
+
+
+def _seeds(line: dict[str, Any]) -> list[alt.Chart]:
+    """The same settings from other seeds: a thin line each, and a band over their range."""
+    place = {name: line[name] for name in ("x", "y", "color")}
+    area = named("band").mark_area(clip=True, opacity=0.15)
+    thin = named("seeds").mark_line(clip=True, strokeWidth=0.8, opacity=0.5)
+    return [
+        area.encode(**place, y2=alt.Y2("highest:Q")),
+        thin.encode(**place, detail="seed:N"),
+    ]
 
 
 def _zoom() -> alt.Parameter:

@@ -41,6 +41,50 @@ def moving(
     }
 
 
+def seeds(
+    repeats: Sequence[Sequence[LaneFrame]], domain: tuple[float, float]
+) -> dict[str, Columns]:
+    """Datasets of the repeats of each lane from other seeds: their curves, and the band they span.
+
+    The band is over the steps that all repeats of a lane have reached.
+    """
+    none: list[Steps] = [NO_STEPS]
+    steps, losses, lanes, numbers = [*none], [np.empty(0)], [*none], [*none]
+    at, low, high, whose = [*none], [np.empty(0)], [np.empty(0)], [*none]
+    for index, frames in enumerate(repeats):
+        for seed, frame in enumerate(frames):
+            kept = _kept(frame)
+            steps.append(kept)
+            losses.append(frame.loss[kept])
+            lanes.append(np.full(len(kept), index))
+            numbers.append(np.full(len(kept), seed))
+        reached = min((len(frame.loss) for frame in frames), default=0)
+        if len(frames) > 1 and reached:
+            kept = _kept(frames[0])
+            kept = kept[kept < reached]
+            table = np.stack([frame.loss[kept] for frame in frames])
+            known = np.isfinite(table).all(axis=0)
+            at.append(kept[known])
+            low.append(table.min(axis=0)[known])
+            high.append(table.max(axis=0)[known])
+            whose.append(np.full(known.sum(), index))
+    floor = domain[0]
+    return {
+        "seeds": {
+            "step": np.concatenate(steps),
+            "loss": np.maximum(np.concatenate(losses), floor),
+            "lane": np.concatenate(lanes),
+            "seed": np.concatenate(numbers),
+        },
+        "band": {
+            "step": np.concatenate(at),
+            "loss": np.maximum(np.concatenate(low), floor),
+            "highest": np.maximum(np.concatenate(high), floor),
+            "lane": np.concatenate(whose),
+        },
+    }
+
+
 def fixed(lanes: Sequence[LaneFrame], domain: tuple[float, float]) -> dict[str, Columns]:
     """Datasets that do not: chance and floor, what lies above the axis, where lanes diverged."""
     above, peaks, rows = _above(lanes, [_kept(lane) for lane in lanes], domain[1])

@@ -56,6 +56,10 @@ RAMP_STOPS = (
 )
 
 
+# Where two lanes are compared: the second one's value is larger, both are equal, the first one's is.
+DIVERGING = ("#c75d00", "#eeeeee", "#1d62c4")
+
+
 def scheme_style(scheme: str) -> LaneStyle:
     """Colour and dash of a placement; the same in every process, also for a key not known yet."""
     return SCHEMES.get(scheme) or SPARE[crc32(scheme.encode()) % len(SPARE)]
@@ -79,6 +83,15 @@ def lane_styles(schemes: tuple[str, ...]) -> tuple[LaneStyle, ...]:
 def ramp(count: int) -> NDArray[np.uint8]:
     """[count, 3] colours of the heatmap scale from its low to its high end."""
     stops = np.array([list(bytes.fromhex(RAMP_STOPS[i : i + 6])) for i in range(0, 186, 6)])
+    return _between(stops, count)
+
+
+def diverging(count: int) -> NDArray[np.uint8]:
+    """[count, 3] colours of the comparing scale from its low to its high end."""
+    return _between(np.array([rgb(color) for color in DIVERGING]), count)
+
+
+def _between(stops: NDArray[np.int64], count: int) -> NDArray[np.uint8]:
     at = np.linspace(0, len(stops) - 1, count)
     channels = [np.interp(at, np.arange(len(stops)), stops[:, c]) for c in range(3)]
     return np.rint(np.stack(channels, axis=1)).astype(np.uint8)

@@ -91,6 +91,7 @@ def quantised_domain(
     lanes: Sequence[LaneFrame],
     live: bool = False,
     reach_up: int = REACH_UP,
+    linear: bool = False,
 ) -> Domain:
     """The axis for everything recorded so far in all lanes; the record's own while nothing is.
 
@@ -98,7 +99,8 @@ def quantised_domain(
     falls by five decades would rebuild the charts five times. Beyond that it grows by STRIDE
     decades at once, for the same reason. Either way it only ever grows.
     Log: whole decades, at most REACH_DOWN and `reach_up` beyond the record's. Linear: the record's
-    domain, longer by whole quarters of itself where values lie outside.
+    domain, longer by whole quarters of itself where values lie outside. `linear` shows a quantity
+    with a log axis on a linear one, from zero to the next 1, 2 or 5.
     """
     parts = [shown(lane).ravel() for lane in lanes]
     values = np.concatenate(parts) if parts else np.empty(0)
@@ -106,6 +108,8 @@ def quantised_domain(
     broken = len(finite) < len(values)
     if record.scale == "linear":
         return _linear(record, finite, broken)
+    if linear:
+        return _from_zero(finite, broken)
     positive = finite[finite > 0]
     zeros = len(positive) < len(finite)
     low, high = record.domain
@@ -121,6 +125,13 @@ def quantised_domain(
     top = max(min(top, last + reach_up), bottom + 1)
     lo, hi = 10.0**bottom, 10.0**top
     return Domain(lo, hi, "log", least < lo, most > hi, zeros, broken)
+
+
+def _from_zero(finite: Floats, broken: bool) -> Domain:
+    most = float(finite.max(initial=0.0))
+    decade = 10.0 ** floor(log10(most)) if most > 0 else 1.0
+    hi = next((d * decade for d in (1, 2, 5) if d * decade >= most), 10 * decade)
+    return Domain(0.0, hi, "linear", broken=broken)
 
 
 def _linear(record: ProbeRecord, finite: Floats, broken: bool) -> Domain:

@@ -7,5 +7,8 @@ script runs in all of them, so a replay moves exactly as the live page did.
 from .bundle import css, script, vega
 from .message import Have, Sent, message
 from .page import page
+from .specs import VIEWS, Look, View
 
-__all__ = ["Have", "Sent", "css", "message", "page", "script", "vega"]
+__all__ = [
+    "VIEWS", "Have", "Look", "Sent", "View", "css", "message", "page", "script", "vega",
+]  # fmt: skip

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from .. import charts
 from ..catalog import PROBES
-from ..charts.heatmap_data import PALETTE
-from ..charts.scale import shown
+from ..charts.heatmap_data import COMPARING, PALETTE
+from ..charts.scale import Domain, shown
 from ..frames import LaneFrame
+from .specs import Look, specs
 
 Have = tuple[int, int]
 """Of one lane: losses and layer records that the browser has."""
@@ -27,33 +28,68 @@ Have = tuple[int, int]
 
 @dataclass
 class Sent:
-    """What one browser was sent: so much of each lane, and which charts."""
+    """What one browser was sent: so much of each lane, of its repeats, and which charts."""
 
     have: list[Have] = field(default_factory=list)
+    repeats: list[list[int]] = field(default_factory=list)
     charts: object = None
 
 
-def message(lanes: Sequence[LaneFrame], sent: Sent, *, live: bool, dark: bool) -> dict[str, Any]:
+def message(
+    lanes: Sequence[LaneFrame],
+    sent: Sent,
+    *,
+    live: bool,
+    look: Look,
+    repeats: Sequence[Sequence[LaneFrame]] = (),
+) -> dict[str, Any]:
     """What a browser lacks to show `lanes`, as a JSON object; `sent` is brought up to date.
 
     `live` says that steps will follow: axes then keep room for them. All lanes hold one probe.
+    `repeats` holds the runs of each lane from all seeds, its own among them.
     """
     record = PROBES[lanes[0].probe]
-    domain = charts.quantised_domain(record, lanes, live=live)
-    loss_domain = charts.loss.y_domain(lanes)
+    domain = charts.quantised_domain(record, lanes, live=live, linear=look.linear)
+    others = [frame for frames in repeats for frame in frames]
+    loss_domain = charts.loss.y_domain([*lanes, *others])
+    if look.linear:
+        loss_domain = (0.0, loss_domain[1])
     if len(sent.have) != len(lanes):
         sent.have = [(0, 0)] * len(lanes)
+    counts = [[len(frame.loss) for frame in frames] for frames in repeats]
+    if [len(one) for one in sent.repeats] != [len(one) for one in counts]:
+        sent.repeats = [[0] * len(one) for one in counts]
     out: dict[str, Any] = {
         "live": live,
+        "view": look.view,
         "lanes": [_fresh(lane, have) for lane, have in zip(lanes, sent.have, strict=True)],
         "sets": {
             "loss": charts.loss.fixed(lanes, loss_domain),
             **{f"heat{i}": charts.heatmap.fixed(lane) for i, lane in enumerate(lanes)},
         },
     }
-    known = (record.key, domain, loss_domain, dark, tuple(_identity(lane) for lane in lanes))
+    if others:
+        out["repeats"] = [
+            [
+                {"from": start, "loss": packed(frame.loss[start:])}
+                for frame, start in zip(frames, starts, strict=True)
+            ]
+            for frames, starts in zip(repeats, sent.repeats, strict=True)
+        ]
+    between = (
+        charts.ratio.domain(charts.ratio.quotient(*lanes[:2])) if look.compares(lanes) else None
+    )
+    known = (
+        record.key,
+        domain,
+        loss_domain,
+        between,
+        look,
+        tuple(_identity(lane) for lane in lanes),
+    )
     if known != sent.charts:
-        out |= _charts(lanes, domain, loss_domain, dark)
+        out |= _about(lanes, domain, loss_domain, between)
+        out["charts"] = specs(lanes, domain, loss_domain, between, look)
     if not live:
         out["findings"] = {
             "loss": charts.loss.finding(lanes),
@@ -61,6 +97,7 @@ def message(lanes: Sequence[LaneFrame], sent: Sent, *, live: bool, dark: bool) -
             **{f"heat{i}": charts.heatmap.finding(lane) for i, lane in enumerate(lanes)},
         }
     sent.have = [(len(lane.loss), len(lane.probe_steps)) for lane in lanes]
+    sent.repeats = counts
     sent.charts = known
     return out
 
@@ -81,30 +118,19 @@ def _fresh(lane: LaneFrame, have: Have) -> dict[str, Any]:
     }
 
 
-def _charts(
+def _about(
     lanes: Sequence[LaneFrame],
-    domain: charts.Domain,
+    domain: Domain,
     loss_domain: tuple[float, float],
-    dark: bool,
+    between: Domain | None,
 ) -> dict[str, Any]:
-    """All charts, and what is constant about the lanes."""
+    """What is constant about the lanes, and the axes."""
     styles = charts.lane_styles(tuple(lane.scheme for lane in lanes))
-    labels = tuple(lane.label for lane in lanes)
-    steps, depth = max(lane.steps for lane in lanes), max(lane.depth for lane in lanes)
     probe = PROBES[lanes[0].probe]
-    specs = {
-        "loss": charts.loss.spec(styles, labels, steps, loss_domain, dark),
-        "bars": charts.bars.spec(styles, labels, probe.key, depth, domain, dark),
-        **{
-            f"heat{i}": charts.heatmap.spec(
-                style, lane.label, probe.key, lane.depth, lane.steps, domain, dark
-            )
-            for i, (lane, style) in enumerate(zip(lanes, styles, strict=True))
-        },
-    }
     return {
         "probe": probe.key,
         "domain": {**asdict(domain), "loss": loss_domain},
+        "between": asdict(between) if between else None,
         "about": [
             {
                 "name": charts.words.name(lane),
@@ -117,11 +143,8 @@ def _charts(
             for lane, style in zip(lanes, styles, strict=True)
         ],
         "probes": choices(PROBES.keys()),
-        "palette": b64encode(PALETTE.astype(np.uint8).tobytes()).decode("ascii"),
-        "charts": {
-            name: {**spec, "config": {**spec["config"], **charts.look(dark)}}
-            for name, spec in specs.items()
-        },
+        "palette": _bytes(PALETTE),
+        "comparing": _bytes(COMPARING),
     }
 
 
@@ -138,3 +161,7 @@ def packed(values: NDArray[np.float64]) -> str:
     """Base64 of the numbers as little-endian float32, row by row; NaN and infinity survive."""
     with np.errstate(over="ignore"):
         return b64encode(values.astype("<f4").tobytes()).decode("ascii")
+
+
+def _bytes(palette: NDArray[np.uint8]) -> str:
+    return b64encode(palette.tobytes()).decode("ascii")

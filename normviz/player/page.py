@@ -10,6 +10,7 @@ from typing import Any
 from ..frames import LaneFrame
 from .bundle import css, script, vega
 from .message import Sent, choices, message
+from .specs import VIEWS, Look
 
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
@@ -41,10 +42,7 @@ def page(
     if not frames:
         raise ValueError("a replay needs at least one probe's lanes, got none")
     offered = choices(list(frames))
-    messages: dict[str, Any] = {
-        key: {**message(lanes, Sent(), live=False, dark=False), "probes": offered}
-        for key, lanes in frames.items()
-    }
+    file = {key: _probe(lanes, offered) for key, lanes in frames.items()}
     return PAGE.format(
         title=escape(title),
         words=escape(words),
@@ -53,9 +51,24 @@ def page(
         css=css(),
         vega=_inline(vega()),
         script=_inline(script()),
-        numbers=json.dumps(messages).replace("<", "\\u003c"),
+        numbers=json.dumps(file).replace("<", "\\u003c"),
         probe=json.dumps(probe if probe in frames else next(iter(frames))),
     )
+
+
+def _probe(lanes: Sequence[LaneFrame], offered: list[dict[str, str]]) -> dict[str, Any]:
+    """Numbers of one probe, and every way to look at them."""
+    sent = Sent()
+    numbers = {**message(lanes, sent, live=False, look=Look()), "probes": offered}
+    looks = {}
+    for view in VIEWS:
+        for linear in (False, True):
+            sent.charts = None
+            out = message(lanes, sent, live=False, look=Look(linear=linear, view=view))
+            out["probes"] = offered
+            del out["lanes"]  # the numbers have them
+            looks[f"{view} {'linear' if linear else 'log'}"] = out
+    return {"numbers": numbers, "looks": looks}
 
 
 def _inline(source: str) -> str:

@@ -1,0 +1,82 @@
+"""One lane's quantity divided by another's, layer by layer: where and when they part.
+
+Drawn as a heatmap whose colours part at 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil
+
+import numpy as np
+
+from normviz.frames import LaneFrame
+
+from . import heatmap_data
+from .arrow import rows
+from .base import Spec
+from .heatmap import spec
+from .heatmap_data import COMPARING
+from .palette import LaneStyle, ink
+from .scale import Domain, probe_of, shown
+from .words import name
+
+MOST_DECADES = 6
+__all__ = ["chart", "comparable", "domain", "quotient", "style"]
+
+
+def comparable(over: LaneFrame, under: LaneFrame) -> bool:
+    """Whether a layer of one lane is a layer of the other."""
+    return over.depth == under.depth
+
+
+def quotient(over: LaneFrame, under: LaneFrame) -> LaneFrame:
+    """A lane whose values are those of `over` divided by what `under` last recorded by then.
+
+    Raises ValueError for lanes of different depths.
+    """
+    if not comparable(over, under):
+        raise ValueError(f"lanes of {over.depth} and {under.depth} blocks have no layer in common")
+    at = np.searchsorted(under.probe_steps, over.probe_steps, side="right") - 1
+    both = (at >= 0) & (over.probe_steps < len(under.loss))
+    with np.errstate(all="ignore"):
+        value = shown(over)[both] / shown(under)[at[both]]
+    value[~np.isfinite(value)] = np.nan
+    if probe_of(over).shown == "one_minus":
+        value = 1.0 - value  # charts will take it from one again
+    empty = np.full((len(value), probe_of(over).first_layer), np.nan)
+    return replace(
+        over,
+        label=f"{name(over)} ÷ {name(under)}",
+        loss=over.loss[: len(under.loss)],
+        probe_steps=over.probe_steps[both],
+        values=np.hstack([empty, value]),
+        first_bad=None,
+    )
+
+
+def domain(frame: LaneFrame) -> Domain:
+    """As many decades below 1 as above it."""
+    values = shown(frame)
+    finite = np.abs(np.log10(values[np.isfinite(values) & (values > 0)]))
+    decades = min(MOST_DECADES, max(1, ceil(finite.max(initial=0.0))))
+    beyond = bool(finite.max(initial=0.0) > decades)
+    return Domain(
+        10.0**-decades, 10.0**decades, "log", beyond, beyond, broken=bool(np.isnan(values).any())
+    )
+
+
+def style(dark: bool) -> LaneStyle:
+    """Neither lane's colour."""
+    return LaneStyle(ink(dark))
+
+
+def chart(over: LaneFrame, under: LaneFrame, cursor: int, dark: bool = False) -> Spec:
+    """The quotient's heatmap, with its rows."""
+    frame = quotient(over, under)
+    of = domain(frame)
+    constant = spec(
+        style(dark), frame.label, frame.probe, frame.depth, frame.steps, of, dark, comparing=True
+    )
+    sets = heatmap_data.moving(frame, cursor, of, COMPARING) | heatmap_data.fixed(frame)
+    return {**constant, "datasets": {name: rows(columns) for name, columns in sets.items()}}
