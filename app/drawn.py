@@ -7,7 +7,7 @@ from html import escape
 import streamlit as st
 
 from normviz import explain
-from normviz.catalog import NORMS, SCHEMES
+from normviz.catalog import CONSTRAINTS, NORMS, SCHEMES
 from normviz.charts import scheme_style
 from normviz.config import RunConfig
 
@@ -25,7 +25,7 @@ def heading(name: str, scheme: str) -> None:
 
 
 def diagram(config: RunConfig) -> None:
-    norm, color = NORMS.label(config.norm), scheme_style(config.scheme).color
+    norm, color = NORMS.label(config.placed().norm), scheme_style(config.scheme).color
     st.image(explain.diagram(config.scheme, config.depth, norm, color), width=244)
 
 
@@ -50,7 +50,22 @@ def constants(config: RunConfig) -> None:
 
 def letters(config: RunConfig) -> str:
     """What the formulas' letters are."""
-    return f"J is a Jacobian, N the norm ({NORMS.label(config.norm)}), F attention or FFN."
+    norm = NORMS.label(config.placed().norm)
+    return f"J is a Jacobian, N the norm ({norm}), F attention or FFN."
+
+
+def about_norm(config: RunConfig) -> str:
+    """What there is to know about the chosen norm: that it is not used, or its warning."""
+    if own := SCHEMES[config.scheme].norm:
+        label = SCHEMES.label(config.scheme)
+        return f"{label} brings its own norm, {NORMS.label(own)}: the one chosen is not used."
+    return NORMS[config.norm].warning
+
+
+def constraint(config: RunConfig) -> str:
+    """What the scheme does to the weights besides learning them; empty without anything."""
+    key = SCHEMES[config.scheme].constraint
+    return "" if key == "none" else CONSTRAINTS[key].sentence
 
 
 def ends(config: RunConfig) -> str:

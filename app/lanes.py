@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import drawn
 import state
 import streamlit as st
 from backend import Shared
@@ -139,7 +140,7 @@ def _card(lane: Lane, first: Lane, shared: Shared) -> None:
         _pick("init", "Initialisation", "{} init", i, config.init, INITS)
         _pick("qk_norm", "QK-norm", "QK: {}", i, config.qk_norm, QK_NORMS)
         _own(lane)
-    if warning := NORMS[config.norm].warning:
+    if warning := drawn.about_norm(config):
         st.caption(f":material/warning: :orange[{warning}]")
     if lane is not first and (found := differences(config, first.config)):
         words = "; ".join(

@@ -35,7 +35,8 @@ def _lane(lane: Lane) -> None:
         st.code(explain.code(config, drawn.VOCABULARY), language="python")
     ends = drawn.ends(config)
     also = f"Also {ends}. " if ends else ""
-    st.caption(f"{scheme.sentence} {also}{scheme.trouble}")
+    kept = drawn.constraint(config)
+    st.caption(" ".join(filter(None, (scheme.sentence, also.strip(), kept, scheme.trouble))))
     st.caption(f"{drawn.letters(config)} {scheme.source}.")
 
 

@@ -142,6 +142,11 @@ class RunConfig(BaseModel):
         """The same config with some fields changed, validated like a new one."""
         return RunConfig(**{**self.model_dump(), **changes})
 
+    def placed(self) -> RunConfig:
+        """This config with the norm that its placement holds: its own if it has one."""
+        own = catalog.SCHEMES[self.scheme].norm
+        return self.replace(norm=own) if own else self
+
     def canonical(self) -> str:
         """Canonical JSON: every field, sorted, no spaces."""
         return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))

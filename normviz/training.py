@@ -18,6 +18,7 @@ from .config import ConfigError, RunConfig
 from .data import Task, make_task
 from .divergence import Watchman
 from .events import Edited, Event, Finished, Started, Step
+from .nn.constraint import constrain
 from .nn.flat import Flat
 from .nn.init import initialise
 from .nn.profile import profile
@@ -128,8 +129,9 @@ def backward(model: Transformer, flat: Flat, task: Task, step: int, tap: Tap) ->
 def update(
     config: RunConfig, optimizer: torch.optim.Optimizer, flat: Flat, lr: float, grad_norm: float
 ) -> None:
-    """Clip, set the learning rate, and let the optimizer step."""
+    """Clip, set the learning rate, let the optimizer step, and keep the scheme's constraint."""
     if config.clip is not None and grad_norm > config.clip:
         flat.grads.mul_(config.clip / grad_norm)
     optimizer.param_groups[0]["lr"] = lr
     optimizer.step()
+    constrain(config.scheme, flat.named())

@@ -54,12 +54,13 @@ class Link:
 class Peer:
     """Another implementation. `run` makes what goes into the head from tokens and the embedded
     stream (a peer with an embedding of its own ignores the stream); `blocks` are the modules whose
-    output is the stream after each block."""
+    output is the stream after each block; `head` makes logits, where it is not ours."""
 
     module: nn.Module
     run: Callable[[Tensor, Tensor], Tensor]
     blocks: list[nn.Module]
     links: list[Link]
+    head: Callable[[Tensor], Tensor] | None = None
 
 
 @dataclass(frozen=True)
@@ -202,12 +203,13 @@ def measure(comparison: Comparison) -> float:
     for block in model.blocks:
         state = block(state, untapped, embedded)
         ours.append(state)
-    logits = model.head(model.final_norm(model.streams.leave(state)))
+    logits = model.logit_gain(model.head(model.final_norm(model.streams.leave(state))))
     cross_entropy(logits.flatten(0, 1), targets.flatten()).backward()
 
     theirs, start = streams_of(peer), embedded.detach().requires_grad_()
     with KeepFloat64():
-        their_logits = peer.run(tokens, start) @ model.head.weight.detach().T
+        final = peer.run(tokens, start)
+        their_logits = peer.head(final) if peer.head else final @ model.head.weight.detach().T
     cross_entropy(their_logits.flatten(0, 1), targets.flatten()).backward()
     check_links(comparison, model, peer)
 

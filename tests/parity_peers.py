@@ -10,6 +10,7 @@ from pathlib import Path
 
 import parity_decoders
 import parity_older
+import parity_sphere
 import parity_streams
 import parity_x
 from parity_kit import Comparison, measure
@@ -21,6 +22,7 @@ COMPARISONS: tuple[Comparison, ...] = (
     *parity_decoders.COMPARISONS,
     *parity_x.COMPARISONS,
     *parity_streams.COMPARISONS,
+    *parity_sphere.COMPARISONS,
 )
 
 if __name__ == "__main__":

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange
 from parity_kit import Comparison, Link, Peer, Plugged, norm_links
 from torch import Tensor, nn
 
@@ -11,8 +16,81 @@ from normviz.nn.streams.manifold import ROUNDS
 from normviz.nn.transformer import Transformer
 
 
+class OurEps(nn.Module):
+    """The peer's RMSNorm with our eps, and with its scale left at 1: ours is in the next matrix."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.rms_norm(x, x.shape[-1:], eps=EPS)
+
+
+class HyperBlock(nn.Module):
+    """lucidrains' hyper-connections on [B, T, n D]; they want the copies beside the sequences."""
+
+    def __init__(self, wires: list[nn.Module]) -> None:
+        super().__init__()
+        self.wires = nn.ModuleList(wires)
+
+    def forward(self, state: Tensor) -> Tensor:
+        copies = rearrange(state, "b t (s d) -> (b s) t d", s=COPIES)
+        for wire in self.wires:
+            copies = wire(copies)
+        return rearrange(copies, "(b s) t d -> b t (s d)", s=COPIES)
+
+
+def hyper(config: RunConfig, ours: Transformer) -> Peer:
+    """Its hyper-connections around our norms and branches; it starts as ours does."""
+    from hyper_connections import HyperConnections
+
+    blocks, links = nn.ModuleList(), []
+    fresh = Transformer(config, 1).blocks
+    for b, block in enumerate(ours.blocks):
+        wires = []
+        for name in ("attention", "ffn"):
+            at, wire = f"blocks.{b}.{name}", getattr(block, name)
+            norm, branch = deepcopy(wire.norm_in), Plugged(wire.branch, 0)
+            theirs = HyperConnections(
+                COPIES,
+                dim=config.width,
+                branch=nn.Sequential(norm, branch),
+                layer_index=2 * b + (name == "ffn"),
+            )
+            theirs.norm = OurEps()
+            links += norm_links(f"{at}.norm_in", norm) + branch.links(at)
+            added = [
+                Link(f"{at}.gain_start", theirs.static_alpha),
+                Link(f"{at}.gain_write", theirs.static_beta),
+                Link(f"{at}.gain_of_token", theirs.dynamic_alpha_fn),
+                Link(f"{at}.gain_write_of_token", theirs.dynamic_beta_fn),
+                Link(f"{at}.gain_scale", theirs.dynamic_alpha_scale, first),
+                Link(f"{at}.gain_scale", theirs.dynamic_beta_scale, second),
+            ]
+            start = dict(fresh.named_parameters(prefix="blocks"))
+            assert all(torch.equal(link.view(start[link.ours]), link.theirs) for link in added)
+            links += added
+            wires.append(theirs)
+        blocks.append(HyperBlock(wires))
+    final = deepcopy(ours.final_norm)
+    links += norm_links("final_norm", final)
+
+    def run(_: Tensor, x: Tensor) -> Tensor:
+        state = x.repeat(1, 1, COPIES)
+        for block in blocks:
+            state = block(state)
+        return final(state.unflatten(-1, (COPIES, -1)).sum(-2))
+
+    return Peer(nn.ModuleList([blocks, final]), run, list(blocks), links)
+
+
 def transposed(x: Tensor) -> Tensor:
     return x.T
+
+
+def first(x: Tensor) -> Tensor:
+    return x[0]
+
+
+def second(x: Tensor) -> Tensor:
+    return x[1]
 
 
 class SideBySide(nn.Module):
@@ -74,5 +152,6 @@ def deepseek_v4(config: RunConfig, ours: Transformer) -> Peer:
 
 
 COMPARISONS = (
+    Comparison("hyper", "hyper-connections HyperConnections, its RMSNorm with our eps", hyper),
     Comparison("mhc", "transformers DeepseekV4DecoderLayer", deepseek_v4, norm="rmsnorm"),
 )

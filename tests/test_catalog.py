@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from normviz import catalog
-from normviz.catalog import INITS, NORMS, PROBES, QK_NORMS, SCHEMES, TASKS, V_NORMS
+from normviz.catalog import CONSTRAINTS, INITS, NORMS, PROBES, QK_NORMS, SCHEMES, TASKS, V_NORMS
 from normviz.catalog.registry import Registry
 from normviz.catalog.schemes import classic
 from normviz.config import RunConfig
 from normviz.data import TASKS as TASK_CLASSES
+from normviz.explain.code_constraint import CONSTRAINTS as CODE
+from normviz.nn import constraint
 from normviz.nn.init import RULES
 from normviz.nn.norms import BUILDERS
 from normviz.nn.qk_norm import QK, V
@@ -83,6 +85,8 @@ def test_every_record_has_what_computes_it() -> None:
     assert set(BUILDERS) == set(NORMS.keys())
     assert set(QK) == set(QK_NORMS.keys())
     assert set(V) == set(V_NORMS.keys())
+    assert set(constraint.RULES) == set(CODE) == set(CONSTRAINTS.keys())
+    assert {scheme.constraint for scheme in SCHEMES} == set(CONSTRAINTS.keys())
     assert set(RULES) == set(INITS.keys())
     assert set(TASK_CLASSES) == set(TASKS.keys())
     by_group = [key for keys in INSTRUMENTS for key in keys]

@@ -93,6 +93,13 @@ def lambda_skip(x: Tensor, B: Block) -> Tensor:
     return r * x + e * B.embedding
 
 
+def ngpt(x: Tensor, B: Block) -> Tensor:
+    for name in ("attention.branch_gain", "ffn.branch_gain"):
+        x = (1 - (0.05 * 16**0.5 * B.learned(name)).abs()) * x  # of width 16
+        x = x / x.square().sum(-1, keepdim=True).sqrt()
+    return x
+
+
 IDENTITY: dict[str, Callable[[Tensor, Block], Tensor]] = {
     "post": post,
     "pre_post_main": post,
@@ -103,6 +110,7 @@ IDENTITY: dict[str, Callable[[Tensor, Block], Tensor]] = {
     "beam": lambda x, B: ((2 * B.b - 1) / (2 * B.b + 1)) ** 0.5 * x,
     "gated_peri": gated,
     "gpas": gpas,
+    "ngpt": ngpt,
     "normformer": lambda x, B: B.learned("ffn.skip_gain") * x,
     "hybridnorm": lambda x, B: B.norm("ffn.norm_fork", x),
     "hybridnorm_star": lambda x, B: x if B.b == 1 else B.norm("ffn.norm_fork", x),

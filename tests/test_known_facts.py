@@ -174,6 +174,16 @@ def test_these_sandwiches_keep_the_streams_rms(scheme: str, seed: int) -> None:
 
 
 @ALL_SEEDS
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_ngpts_stream_stays_on_the_unit_sphere(depth: int, seed: int) -> None:
+    """RMS 1/sqrt(d) behind the embedding and each block, up to float32; each branch is 0.05 / 0.95 of
+    the skip path. `test_constraint` has every site, after ten steps, in float64."""
+    layers = measured("ngpt", depth, seed)
+    assert np.allclose(layers["stream_rms"], 64**-0.5, rtol=1e-6, atol=0)
+    assert np.allclose(layers["branch_ratio"][1:], 0.05 / 0.95, rtol=1e-6, atol=0)
+
+
+@ALL_SEEDS
 def test_admins_gain_grows_like_a_root_so_that_branches_shrink(seed: int) -> None:
     """omega_k^2 is 1 and the variances of the k-1 branches below. Measured from sublayer 4 of 96:
     exponent 0.52 to 0.53; a branch's share of the stream: exponent -0.43 to -0.46 over blocks."""

@@ -73,6 +73,12 @@ def test_a_lane_warns_of_a_norm_that_leaks(page: Open, norm: str) -> None:
     assert len(said) == bool(NORMS[norm].warning)
 
 
+def test_a_placement_with_a_norm_of_its_own_says_so(page: Open) -> None:
+    at = page("lanes=2&scheme=ngpt,pre&norm=batchnorm")
+    said = [c.value for c in at.caption if ":material/warning:" in c.value]
+    assert ["brings its own norm" in caption for caption in said] == [True, False]
+
+
 def test_v_norm_is_among_the_settings_of_all_lanes(page: Open) -> None:
     at = page()
     checked(at.selectbox(key="knob_v_norm").set_value("on").run())

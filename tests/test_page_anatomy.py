@@ -141,6 +141,18 @@ def test_a_bad_link_gets_a_sentence(anatomy: Open, query: str, sentence: str) ->
     assert lanes(at) == [("pre", 12), ("post", 12)]
 
 
+@pytest.mark.parametrize("scheme", ["ngpt", "pre"])
+def test_a_placement_says_what_it_does_beyond_its_slots(anatomy: Open, scheme: str) -> None:
+    """Its own norm, in the diagram and in place of the warning of one that is not used, and the rule
+    for its weights."""
+    at = anatomy(f"lanes=1&scheme={scheme}&norm=batchnorm")
+    own = scheme == "ngpt"
+    assert ("brings its own norm" in said(at)) == own
+    assert ("N the norm (L2 norm)" in said(at)) == own
+    assert ("future" in said(at)) != own
+    assert ("is divided by its length" in said(at)) == own
+
+
 def test_a_link_that_is_too_deep_is_mended_by_a_click(anatomy: Open) -> None:
     at = anatomy(encode([RunConfig(scheme="keel", depth=500)]))
     checked(at.button(key="mend_0").click().run())

@@ -23,10 +23,10 @@ def beyond(config: RunConfig) -> int:
 @pytest.mark.parametrize("norm", ["layernorm", "scalenorm", "seednorm", "none"])
 def test_of_every_placement(scheme: str, norm: str) -> None:
     config = RunConfig(scheme=scheme, norm=norm, depth=5, width=16, heads=2, ffn_ratio=3)
-    assert sum(one.parameters for one in added(config)) == beyond(config)
+    assert sum(one.parameters for one in added(config, 8)) == beyond(config)
 
 
 @pytest.mark.parametrize("norm", NORMS.keys())
 def test_of_every_norm(norm: str) -> None:
     config = RunConfig(scheme="normformer", norm=norm, depth=2, width=16, heads=2)
-    assert sum(one.parameters for one in added(config)) == beyond(config)
+    assert sum(one.parameters for one in added(config, 8)) == beyond(config)

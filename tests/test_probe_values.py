@@ -13,7 +13,9 @@ import pytest
 import torch
 from peek import model_seen, steps_of
 from torch import Tensor
-from twin import Trace, forward
+from twin import forward
+from twin_parts import Trace
+from twin_sphere import after_step
 
 from normviz import RunConfig, training
 from normviz.catalog import NORMS, PROBES, QK_NORMS, SCHEMES, TASKS
@@ -95,7 +97,8 @@ def branch_ratio(scene: Scene) -> list[float]:
 
 
 def update_ratio(scene: Scene) -> list[float]:
-    """Global clipping, then one step of PyTorch's optimizer on every parameter by itself."""
+    """Global clipping, one step of PyTorch's optimizer on every parameter by itself, and what the
+    scheme does after it."""
     c = scene.config
     after = {name: p.clone().requires_grad_() for name, p in scene.params.items()}
     for name, p in after.items():
@@ -106,7 +109,8 @@ def update_ratio(scene: Scene) -> list[float]:
         torch.optim.SGD(after.values(), c.lr, c.momentum, weight_decay=c.weight_decay).step()
     else:
         torch.optim.AdamW(after.values(), c.lr, weight_decay=c.weight_decay).step()
-    step = {name: after[name].detach() - p for name, p in scene.params.items()}
+    kept = after_step(c.scheme, {name: p.detach() for name, p in after.items()})
+    step = {name: kept[name] - p for name, p in scene.params.items()}
     params = scene.params
     return scene.each_block(lambda b: size(scene.block(b, step)) / size(scene.block(b, params)))
 

@@ -23,6 +23,7 @@ from normviz.catalog.scheme import Slots
 from normviz.events import Step
 from normviz.links import decode, encode
 from normviz.nn.branches import Attention, causal_mask
+from normviz.nn.gains import Clock
 from normviz.nn.qk_norm import make_v_norm
 from normviz.nn.sites import untapped
 from normviz.training import train
@@ -33,7 +34,7 @@ ALL_QK = pytest.mark.parametrize("qk_norm", QK_NORMS.keys())
 
 def attention_of(qk_norm: str, v_norm: str) -> Attention:
     config = RunConfig(width=D, heads=H, seq_len=T, qk_norm=qk_norm, v_norm=v_norm)
-    return Attention(config, Slots(), block=1)
+    return Attention(config, Slots(), block=1, clock=Clock())
 
 
 def attention(qk_norm: str, v_norm: str = "off", dtype: torch.dtype = torch.float64) -> Attention:

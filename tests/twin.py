@@ -7,19 +7,19 @@ of the model and of every probe cover it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from norm_twins import normed, qk_logits, v_normed
+import twin_sphere
+from norm_twins import qk_logits, v_normed
 from torch import Tensor
+from twin_parts import Params, Surroundings, Trace, linear
 from twin_streams import RUNS
 
 from normviz import RunConfig
 
 Function = Callable[[Tensor], Tensor]
-Params = Mapping[str, Tensor]
 Formula = Callable[[Tensor, Function, Any], tuple[Tensor, Tensor, Function]]
 
 
@@ -115,6 +115,7 @@ FORMULAS: dict[str, Formula] = {
     "gated_peri": gated_peri,
     "resp": lambda x, F, S: (x, S.norm_out(F(x)), same),
     "resp_zero": lambda x, F, S: (x, S.norm_out(F(x), 0.0), same),
+    "ngpt": twin_sphere.between,
     "deepnorm": lambda x, F, S: ((2 * S.L) ** 0.25 * x, F(x), S.norm_main),
     "admin": lambda x, F, S: (S.learned("skip_gain") * x, F(x), S.norm_main),
     "keel": keel,
@@ -154,56 +155,6 @@ SHARE = 0.1
 """How much of the run is over."""
 
 
-@dataclass
-class Surroundings:
-    """Of one sublayer: its norms by slot (`S.norm_in(x)`; the second argument stands for a learned
-    scale that a norm does not have), its learned numbers, and what it may read besides x."""
-
-    params: Params
-    block: str
-    name: str
-    kind: str
-    b: int = 0
-    L: int = 0
-    embedding: Any = None
-    entered: Any = None
-    share: float = 0.0
-
-    @property
-    def attention(self) -> bool:
-        return self.name == "attention."
-
-    def learned(self, what: str, shared: bool = False) -> Tensor:
-        return self.params[f"{self.block}{'shared.' if shared else self.name}{what}.weight"]
-
-    def attentions_norm_in(self, x: Tensor) -> Tensor:
-        return Surroundings(self.params, self.block, "attention.", self.kind).norm_in(x)
-
-    def __getattr__(self, slot: str) -> Callable[..., Tensor]:
-        prefix = f"{self.block}{self.name}{slot}."
-        own = {n.removeprefix(prefix): p for n, p in self.params.items() if n.startswith(prefix)}
-        scaled = own.keys() & {"weight", "scale", "offset"}
-        return lambda x, start=1.0: normed(self.kind, x, own) * (1.0 if scaled else start)
-
-
-@dataclass
-class Trace:
-    """Everything a forward pass met: per block (stream, with the embedding first; logits, weights,
-    [B, H, T, T]) or per sublayer (skip, branch)."""
-
-    stream: list[Tensor] = field(default_factory=list)
-    skip: list[Tensor] = field(default_factory=list)
-    branch: list[Tensor] = field(default_factory=list)
-    logits: list[Tensor] = field(default_factory=list)
-    weights: list[Tensor] = field(default_factory=list)
-    output: Tensor = field(default_factory=lambda: torch.empty(0))
-    loss: Tensor = field(default_factory=lambda: torch.empty(0))
-
-
-def linear(p: Params, name: str, x: Tensor) -> Tensor:
-    return x @ p[f"{name}.weight"].T + p[f"{name}.bias"]
-
-
 def attention(
     p: Params, name: str, config: RunConfig, trace: Trace, x: Tensor, values: list[Tensor]
 ) -> Tensor:
@@ -215,6 +166,8 @@ def attention(
     S = Surroundings(p, f"{name}.", "", config.norm)
     if config.scheme in QKV_NORM:
         q, k, v = S.norm_q(q), S.norm_k(k), S.norm_v(v)
+    if config.scheme == "ngpt":
+        q, k = (twin_sphere.compared(p, name, y) for y in (q, k))
     logits = qk_logits(config.qk_norm, p, f"{name}.qk_norm.", q, k)
     v = v_normed(config.v_norm, v)
     values.append(v)
@@ -235,6 +188,8 @@ def attention(
 
 def feed_forward(p: Params, name: str, config: RunConfig, x: Tensor) -> Tensor:
     inner = linear(p, f"{name}.up", x)
+    if config.scheme == "ngpt":
+        inner = twin_sphere.hidden(p, name, inner, config.width)
     if config.activation == "relu":
         inner = inner.clamp(min=0)
     else:
@@ -270,6 +225,7 @@ def forward(
     outside = Surroundings(p, "", "", config.norm)
     x = p["tokens.weight"][tokens] + p["positions.weight"][: tokens.shape[1]]
     x = outside.embed_norm(x) if config.scheme in EMBED_NORM else x
+    x = twin_sphere.unit(x) if config.scheme == "ngpt" else x
     sublayers: list[tuple[Surroundings, Function]] = []
     for b in range(config.depth):
         block = f"blocks.{b}."
@@ -290,6 +246,8 @@ def forward(
         x = one_stream(x, sublayers, trace, config.scheme)
     x = outside.final_norm(x) if config.scheme in FINAL_NORM else x
     trace.output = x @ p["head.weight"].T
+    if config.scheme == "ngpt":
+        trace.output = twin_sphere.logits(p, trace.output, config.width)
     counted = targets >= 0
     chosen = trace.output.log_softmax(-1)[counted].gather(1, targets[counted][:, None])
     trace.loss = -chosen.mean()

@@ -80,7 +80,7 @@ def _controls(it: Anatomy) -> None:
             )  # fmt: skip
     if it.complaint:
         st.error(it.complaint.capitalize())
-    for warning in dict.fromkeys(NORMS[lane.norm].warning for lane in it.lanes):
+    for warning in dict.fromkeys(drawn.about_norm(lane) for lane in it.lanes):
         if warning:
             st.caption(f":material/warning: :orange[{literal(warning)}]")
 
@@ -135,6 +135,7 @@ def _facts(name: str, config: RunConfig) -> None:
     rows = (
         ("Goes wrong", literal(scheme.trouble)),
         ("Outside the blocks", drawn.ends(config) or "no norm"),
+        *([("The weights", literal(kept))] if (kept := drawn.constraint(config)) else []),
         ("Adds", literal(_adds(config))),
         ("From", source(scheme.source)),
         ("Used by", literal(scheme.used_by or "no model that we know of")),
@@ -146,7 +147,7 @@ def _facts(name: str, config: RunConfig) -> None:
 
 def _adds(config: RunConfig) -> str:
     """The parameters beyond those of a model without norms."""
-    found = explain.added(config)
+    found = explain.added(config, drawn.VOCABULARY)
     if not found:
         return "no parameters to a model without norms."
     total = sum(one.parameters for one in found)

@@ -95,7 +95,8 @@ def _about_scheme(scheme: Scheme) -> None:
     config = untrained(RunConfig(scheme=scheme.key))
     with st.container(border=True):
         drawn.heading("", scheme.key)
-        st.markdown(literal(f"{scheme.sentence} {scheme.trouble}"))
+        kept = drawn.constraint(config)
+        st.markdown(literal(" ".join(filter(None, (scheme.sentence, kept, scheme.trouble)))))
         drawn.formulas(config)
         st.markdown(source(scheme.source))
         _link(config, scheme.label)

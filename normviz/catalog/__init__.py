@@ -1,6 +1,7 @@
 """What exists, as torch-free records: schemes, norms, inits, tasks, probes and the smaller choices."""
 
 from .choices import ACTIVATIONS, DEVICES, OPTIMIZERS, QK_NORMS, SCHEDULES, V_NORMS
+from .constraints import CONSTRAINTS
 from .inits import INITS
 from .norms import NORMS
 from .probes import PROBES
@@ -9,6 +10,7 @@ from .tasks import TASKS
 
 __all__ = [
     "ACTIVATIONS",
+    "CONSTRAINTS",
     "DEVICES",
     "INITS",
     "NORMS",

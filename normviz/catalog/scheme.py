@@ -49,11 +49,16 @@ class Gain:
     learned  "" a constant; "block" one number for both sublayers of a block; "sublayer" one number;
              "channel" one number a channel
     ramp     it rises in a straight line from 0 to its value over this share of the run's steps
+    unit     "sqrt(d)": its value counts square roots of the stream's width
+    stored   "1/sqrt(d)": what is learned starts there and is multiplied by what makes it the value.
+             Adam's steps do not depend on that factor, so the gain moves faster by it
     """
 
     value: float = 1.0
     learned: Learned = ""
     ramp: float = 0.0
+    unit: Literal["1", "sqrt(d)"] = "1"
+    stored: Literal["value", "1/sqrt(d)"] = "value"
 
     @property
     def is_one(self) -> bool:
@@ -76,6 +81,10 @@ class Slots:
     gamma_in, gamma_out  what the learned scale of that norm starts at, as a multiple
     norm_inner           a norm inside the branch, in front of its last matrix
     norm_qkv             norms of queries, keys and values, over the channels of a head
+    unit_qk              queries and keys of a head have length sqrt(d_h), whatever the norm; with
+                         the softmax's 1/sqrt(d_h) the logits are sqrt(d_h) times their cosine
+    qk_gain              of queries and keys, behind their norms: the same for both
+    hidden_gain          of the FFN's hidden layer, in front of its activation
     head_gain            a learned gain of each head, in front of the output matrix
     branch_reads         "block": the branch reads what entered the block, not what attention made
     shares_norm          the FFN reads what attention's norm made: one norm for both
@@ -95,6 +104,9 @@ class Slots:
     gamma_out: float = 1.0
     norm_inner: bool = False
     norm_qkv: bool = False
+    unit_qk: bool = False
+    qk_gain: Gain = ONE
+    hidden_gain: Gain = ONE
     head_gain: bool = False
     stream_gain: Gain = ONE
     embed_gain: Gain = ZERO
@@ -119,6 +131,9 @@ GainSlot = Literal[
     "gamma_in",
     "gamma_out",
     "weight_gain",
+    "qk_gain",
+    "hidden_gain",
+    "logit_gain",
 ]
 
 
@@ -158,12 +173,15 @@ class Scheme:
     """A placement of norms.
 
     `slots` gives the sublayer at a place; `final_norm` a norm before the output head; `embed_norm`
-    a norm on the embedding. `weight_gain` multiplies the initial matrices of a place (on top of the
-    chosen initialisation); `embedding_std` is the standard deviation of the token embedding, of
-    width and depth, where the scheme has its own. With `profiled` the learned skip gains start
-    from one forward pass. `streams` is what travels from sublayer to sublayer (`nn.streams`); where
-    it is not one stream, `equations` says in LaTeX what `slots` alone does not, and `history` counts
-    the values of a block that stay in use above it. `constants` names the gains that are not 1.
+    a norm on the embedding. `norm` is the key of the norm that all slots hold, where the scheme
+    leaves no choice, and `logit_gain` multiplies the logits. `constraint` names what is done to the
+    weights before the first step and after each (`catalog.constraints`). `weight_gain` multiplies
+    the initial matrices of a place (on top of the chosen initialisation); `embedding_std` is the
+    standard deviation of the token embedding, of width and depth, where the scheme has its own.
+    With `profiled` the learned skip gains start from one forward pass. `streams` is what travels
+    from sublayer to sublayer (`nn.streams`); where it is not one stream, `equations` says in LaTeX
+    what `slots` alone does not, and `history` counts the values of a block that stay in use above
+    it. `constants` names the gains that are not 1.
     `used_by` names models.
     `oracle` names the implementations by others, with "; " between them, that the tests hold this
     one against (`catalog.parity` has what came out).
@@ -179,6 +197,9 @@ class Scheme:
     slots: Callable[[Place], Slots]
     final_norm: bool
     embed_norm: bool = False
+    norm: str | None = None
+    logit_gain: Gain = ONE
+    constraint: str = "none"
     weight_gain: Callable[[Place, Matrix], float] = plain
     embedding_std: Callable[[int, int], float] | None = None
     profiled: bool = False

@@ -9,18 +9,22 @@ from __future__ import annotations
 import re
 
 from ..catalog import SCHEMES
-from ..catalog.scheme import Slots
+from ..catalog.scheme import Scheme, Slots
 from ..config import RunConfig
 from .code_block import block_class, has_progress, reads_embedding
+from .code_constraint import CONSTRAINTS
 from .code_norms import norm_call, norm_source
-from .code_parts import HEAD, attention_class, feed_forward_class
+from .code_parts import HEAD, attention_class, feed_forward_class, learned
 from .code_streams import block_and_model
 from .patterns import patterns
+
+INSIDE = ("head_gain", "qk_gain", "hidden_gain")
+"""Gains of a branch itself, not of the path around it."""
 
 
 def code(config: RunConfig, vocabulary: int) -> str:
     """Source of a module whose `Model()` maps tokens [B, T] to logits [B, T, V]."""
-    c, scheme = config, SCHEMES[config.scheme]
+    c, scheme = config.placed(), SCHEMES[config.scheme]
     groups = patterns(c.scheme, c.depth)
     slots = [s for group in groups for s in (group.attention, group.ffn)]
     names = ["Block"] if len(groups) == 1 else [f"Block{i + 1}" for i in range(len(groups))]
@@ -35,6 +39,8 @@ def code(config: RunConfig, vocabulary: int) -> str:
         feed_forward_class(c, [group.ffn for group in groups]),
     ]
     if scheme.streams != "one":
+        assert scheme.logit_gain.is_one, "a gain of the logits is written for one stream alone"
+        assert scheme.constraint == "none", "a constraint is written for one stream alone"
         parts.append(block_and_model(c, scheme.streams, scheme.final_norm))
         return "\n\n".join(parts) + "\n"
     parts += (
@@ -54,6 +60,9 @@ def _model(c: RunConfig, blocks: list[tuple[int, str]], slots: list[Slots]) -> s
     more = (["x0"] if embedding else []) + (["progress"] if progress else [])
     embed = norm_call(c.norm, "D") if scheme.embed_norm and c.norm != "none" else ""
     final = norm_call(c.norm, "D") if scheme.final_norm and c.norm != "none" else ""
+    logits = f"self.head({'self.final_norm(x)' if final else 'x'})"
+    init, logits = _logit_gain(scheme, logits)
+    keep, method = CONSTRAINTS[scheme.constraint]
     lines = [
         "",
         "class Model(nn.Module):",
@@ -65,7 +74,10 @@ def _model(c: RunConfig, blocks: list[tuple[int, str]], slots: list[Slots]) -> s
         f"        self.blocks = nn.ModuleList({choice}(b) for b in range(1, L + 1))",
         *([f"        self.final_norm = {final}"] if final else []),
         "        self.head = nn.Linear(D, V, bias=False)",
+        *init,
+        *keep,
         "",
+        *method,
         f"    def forward(self, tokens{', progress=1.0' if progress else ''}):",
         "        x = self.tokens(tokens) + self.positions.weight[: tokens.shape[1]]",
         *(["        x = self.embed_norm(x)"] if embed else []),
@@ -75,9 +87,18 @@ def _model(c: RunConfig, blocks: list[tuple[int, str]], slots: list[Slots]) -> s
         *(["            block.attention.first = first"] if values else []),
         f"            x = block({', '.join(['x', *more])})",
         *(["            first = block.attention.values if first is None else first"] * values),
-        f"        return self.head({'self.final_norm(x)' if final else 'x'})",
+        f"        return {logits}",
     ]
     return "\n".join(lines)
+
+
+def _logit_gain(scheme: Scheme, logits: str) -> tuple[list[str], str]:
+    """The line that makes the gain of the logits, if there is one, and the logits with it."""
+    gain = scheme.logit_gain
+    if gain.is_one:
+        return [], logits
+    line, factor = learned(gain, "logit_gain", "V", gain.value)
+    return [f"        {line}"], f"{factor} * {logits}"
 
 
 def our_name(name: str) -> str:
@@ -96,4 +117,4 @@ def our_name(name: str) -> str:
 
 def _flat(match: re.Match[str]) -> str:
     branch, part = match.groups()
-    return f".{branch}.{part}" if part == "head_gain" else f".{branch}_{part}"
+    return f".{branch}.{part}" if part in INSIDE else f".{branch}_{part}"

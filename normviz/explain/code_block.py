@@ -9,7 +9,7 @@ from ..catalog import NORMS
 from ..catalog.scheme import Branch, Gain, Scheme, Slots
 from ..config import RunConfig
 from .code_norms import norm_call
-from .code_parts import module
+from .code_parts import learned, module
 from .patterns import Blocks
 
 
@@ -67,12 +67,10 @@ class Lines:
             return ""
         if gain.learned:
             name = f"{branch}_{slot}" if gain.learned != "block" else slot
-            shape = "(D,)" if gain.learned == "channel" else "()"
-            start = self.number(slot, gain.value, branch)
-            line = f"self.{name} = nn.Parameter(torch.full({shape}, {start}))"
+            line, factor = learned(gain, name, "D", self.number(slot, gain.value, branch))
             if line not in self.init:
                 self.init.append(line)
-            return f"self.{name} * "
+            return f"{factor} * "
         if gain.ramp:
             self.init.append(
                 f"self.{branch}_ramp = {gain.ramp * self.config.depth / self.last:g} * b / L"
@@ -139,7 +137,7 @@ def _weighted(lines: Lines, s: Slots, branch: Branch, f: str) -> tuple[str, str]
         return a + skip, lines.gain(s.branch_gain, branch, "branch_gain") + f
     weight = lines.gain(s.branch_gain, branch, "branch_gain").removesuffix(" * ")
     if s.mix == "lerp":
-        lines.body.append(f"s = {weight}.abs()")
+        lines.body.append(f"s = ({weight}).abs()" if " " in weight else f"s = {weight}.abs()")
         return f"(1 - s) * {skip}", f"s * {f}"
     lines.body.append(f"s = torch.sigmoid({weight} / 0.3)")
     return f"(1 - s**2).sqrt() * {skip}", f"s * {f}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..catalog.scheme import Slots
+from ..catalog.scheme import Gain, Slots
 from ..config import RunConfig
 from .code_norms import norm_call
 
@@ -45,8 +45,15 @@ def _uniform(slots: list[Slots]) -> Slots:
     """The insides of a branch are the same in all blocks."""
     first = slots[0]
     assert all(
-        (s.norm_inner, s.norm_qkv, s.head_gain)
-        == (first.norm_inner, first.norm_qkv, first.head_gain)
+        (s.norm_inner, s.norm_qkv, s.unit_qk, s.qk_gain, s.hidden_gain, s.head_gain)
+        == (
+            first.norm_inner,
+            first.norm_qkv,
+            first.unit_qk,
+            first.qk_gain,
+            first.hidden_gain,
+            first.head_gain,
+        )
         for s in slots
     )
     return first
@@ -60,6 +67,15 @@ def attention_class(c: RunConfig, slots: list[Slots]) -> str:
     if s.norm_qkv and norms:
         init += [f"self.norm_{x} = {norm_call(c.norm, 'D // H')}" for x in "qkv"]
         before.append("q, k, v = self.norm_q(q), self.norm_k(k), self.norm_v(v)")
+    if s.unit_qk:
+        before += [
+            "# With the softmax's 1 / sqrt(D / H): sqrt(D / H) times their cosine.",
+            "q, k = ((D // H) ** 0.5 * F.normalize(x, dim=-1) for x in (q, k))",
+        ]
+    if not s.qk_gain.is_one:
+        line, factor = learned(s.qk_gain, "qk_gain", "D", s.qk_gain.value)
+        init.append(line)
+        before += [f"s = ({factor}).view(H, 1, D // H)", "q, k = s * q, s * k"]
     more, norm_q_k = QK[c.qk_norm]
     init += more
     before += norm_q_k
@@ -94,11 +110,28 @@ def feed_forward_class(c: RunConfig, slots: list[Slots]) -> str:
     """The FFN with the norm that the scheme may put inside."""
     s = _uniform(slots)
     init = ["self.up = nn.Linear(D, HIDDEN)", "self.down = nn.Linear(HIDDEN, D)"]
-    inner = f"F.{c.activation}(self.up(x))"
+    up = "self.up(x)"
+    if not s.hidden_gain.is_one:
+        line, factor = learned(s.hidden_gain, "hidden_gain", "HIDDEN", s.hidden_gain.value)
+        init.append(line)
+        up = f"{factor} * {up}"
+    inner = f"F.{c.activation}({up})"
     if s.norm_inner and c.norm != "none":
         init.append(f"self.norm_inner = {norm_call(c.norm, 'HIDDEN')}")
         inner = f"self.norm_inner({inner})"
     return module("FeedForward", "", init, "x", [f"return self.down({inner})"])
+
+
+def learned(gain: Gain, name: str, channels: str, start: object) -> tuple[str, str]:
+    """The line that makes a learned gain, and the factor where it is used (`nn.gains.scaled`)."""
+    shape = f"({channels},)" if gain.learned == "channel" else "()"
+    factors = [f"self.{name}"]
+    if gain.stored == "1/sqrt(d)":
+        factors = [*([] if gain.value == 1.0 else [str(start)]), "D**0.5", *factors]
+        start = "D**-0.5"
+    if gain.unit == "sqrt(d)":
+        factors.insert(0, "D**0.5")
+    return f"self.{name} = nn.Parameter(torch.full({shape}, {start}))", " * ".join(factors)
 
 
 def module(name: str, arguments: str, init: list[str], inputs: str, body: list[str]) -> str:

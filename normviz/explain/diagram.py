@@ -145,6 +145,10 @@ def _branch_words(name: str, s: Slots) -> str:
     inside = []
     if s.norm_qkv:
         inside.append("qkv norm")
+    if s.unit_qk:
+        inside.append("unit q, k")
+    if not s.hidden_gain.is_one:
+        inside.append("hidden gains")
     if s.norm_inner:
         inside.append("norm inside" if name == "FFN" else "inner norm")
     if s.head_gain:

@@ -44,7 +44,7 @@ def _gamma(scheme: Scheme, slot: str, start: float) -> str:
 
 def _letter(slots: Slots) -> str:
     """F, or F with norms inside."""
-    inside = slots.norm_inner or slots.norm_qkv or slots.head_gain
+    inside = slots.norm_inner or slots.norm_qkv or slots.unit_qk or slots.head_gain
     return "F_{\\mathrm{N}}" if inside else "F"
 
 
@@ -132,6 +132,8 @@ def _constant(scheme: Scheme, c: Constant, depth: int) -> str:
 def _values(scheme: Scheme, c: Constant, group: Blocks, depth: int) -> list[Any]:
     """A constant in all blocks of a group, in the branches that use it; a word if it is no constant."""
     found = []
+    if c.gain == "logit_gain":
+        return ["learned"] if scheme.logit_gain.learned else [scheme.logit_gain.value]
     for branch in ("attention", "ffn"):
         places = [Place(b, depth, branch) for b in range(group.first, group.last + 1)]
         if c.gain == "weight_gain":

@@ -38,17 +38,17 @@ class Added:
     parameters: int
 
 
-def added(config: RunConfig) -> list[Added]:
+def added(config: RunConfig, vocabulary: int) -> list[Added]:
     """Everything with learned numbers that the scheme `none` does not have, in order of a pass."""
     pieces, numbers = Counter[str](), Counter[str]()
-    for name, size in _pieces(config):
+    for name, size in _pieces(config.placed(), vocabulary):
         if size:
             pieces[name] += 1
             numbers[name] += size
     return [Added(name, pieces[name], numbers[name]) for name in pieces]
 
 
-def _pieces(config: RunConfig) -> Iterator[Piece]:
+def _pieces(config: RunConfig, vocabulary: int) -> Iterator[Piece]:
     scheme = SCHEMES[config.scheme]
     if scheme.embed_norm:
         yield "norm on the embedding", _norm(config, config.width)
@@ -57,13 +57,16 @@ def _pieces(config: RunConfig) -> Iterator[Piece]:
         yield from _sublayer(config, at)
         yield from _inside_attention(config, at)
         yield from _sublayer(config, ff)
-        yield "norms inside FFNs", ff.norm_inner * _norm(config, config.ffn_ratio * config.width)
+        hidden = config.ffn_ratio * config.width
+        yield "gains of hidden layers", _gain(ff.hidden_gain, hidden)
+        yield "norms inside FFNs", ff.norm_inner * _norm(config, hidden)
         # One number, or one gate, for both sublayers of the block.
         yield GAINS["branch_gain"], int(at.branch_gain.learned == "block")
         yield "gates", int(at.gate)
     yield from _streams(config, scheme.streams)
     if scheme.final_norm:
         yield "norm before the output head", _norm(config, config.width)
+    yield "gains of logits", _gain(scheme.logit_gain, vocabulary)
 
 
 def _streams(config: RunConfig, kind: str) -> Iterator[Piece]:
@@ -90,16 +93,21 @@ def _sublayer(config: RunConfig, slots: Slots) -> Iterator[Piece]:
     for slot, name in GAINS.items():
         gain: Gain = getattr(slots, slot)
         of_the_block = slot == "branch_gain" and gain.learned == "block"
-        size = config.width if gain.learned == "channel" else int(gain.learned != "")
-        yield name, 0 if of_the_block else size
+        yield name, 0 if of_the_block else _gain(gain, config.width)
 
 
 def _inside_attention(config: RunConfig, slots: Slots) -> Iterator[Piece]:
     head = config.width // config.heads
     for _ in range(3):
         yield "norms of queries, keys and values", slots.norm_qkv * _norm(config, head)
+    yield "gains of queries and keys", _gain(slots.qk_gain, config.width)
     yield "norms inside attention", slots.norm_inner * _norm(config, config.width)
     yield "gains of heads", slots.head_gain * config.heads
+
+
+def _gain(gain: Gain, channels: int) -> int:
+    """Learned numbers of a gain."""
+    return channels if gain.learned == "channel" else int(gain.learned != "")
 
 
 def _norm(config: RunConfig, width: int) -> int:

@@ -48,7 +48,7 @@ def shape(slots: Slots, named: frozenset[str] = frozenset()) -> Slots:
 
 def _unnumbered(gain: Gain, named: bool) -> Gain:
     if named or not (gain.is_one or gain.is_zero):
-        return Gain(2.0, gain.learned)
+        return replace(gain, value=2.0, ramp=0.0)
     return gain
 
 

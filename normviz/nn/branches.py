@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from ..catalog.scheme import Slots
 from ..config import RunConfig
+from .gains import Clock, Multiplier
 from .norms import make_norm
 from .qk_norm import make_qk_norm, make_v_norm
 from .sites import Tap
@@ -26,7 +27,7 @@ class Attention(nn.Module):
 
     mask: Tensor
 
-    def __init__(self, config: RunConfig, slots: Slots, block: int) -> None:
+    def __init__(self, config: RunConfig, slots: Slots, block: int, clock: Clock) -> None:
         super().__init__()
         width, head = config.width, config.width // config.heads
         self.heads, self.block = config.heads, block
@@ -43,6 +44,9 @@ class Attention(nn.Module):
         qkv = config.norm if slots.norm_qkv else "none"
         self.has_qkv_norm = qkv != "none"
         self.norm_q, self.norm_k, self.norm_v = (make_norm(qkv, head) for _ in range(3))
+        self.unit_qk = slots.unit_qk
+        self.qk_gain = Multiplier(slots.qk_gain, width, clock)
+        self.sizes_qk = slots.unit_qk or not slots.qk_gain.is_one
         self.head_gain = nn.Parameter(torch.ones(config.heads)) if slots.head_gain else None
 
     def forward(self, x: Tensor, tap: Tap) -> Tensor:
@@ -57,6 +61,8 @@ class Attention(nn.Module):
         )
         if self.has_qkv_norm:
             q, k, v = self.norm_q(q), self.norm_k(k), self.norm_v(v)
+        if self.sizes_qk:
+            q, k = self.sized(torch.stack((q, k)))
         (q, k), v = self.qk_norm(q, k), self.v_norm(v)
         v = self.mixed_values(v)
         # Written out rather than through the fused kernel: probes read the logits and weights, and
@@ -71,6 +77,16 @@ class Attention(nn.Module):
             mixed = mixed * self.head_gain[:, None, None]
         mixed = mixed.transpose(1, 2).reshape(B, T, D)
         return self.out(self.norm_inner(mixed))
+
+    def sized(self, qk: Tensor) -> tuple[Tensor, ...]:
+        """Queries and keys [2, B*H, T, d_h] with the length and the gain that the scheme gives them."""
+        head, gain = qk.shape[-1], self.qk_gain.amount()
+        if isinstance(gain, Tensor) and gain.ndim:
+            gain = gain.view(self.heads, 1, head)
+        if self.unit_qk:
+            qk, gain = F.normalize(qk, dim=-1), gain * head**0.5
+        heads = qk.view(2, -1, self.heads, *qk.shape[2:])
+        return (heads * gain).view(qk.shape).unbind(0)
 
     def mixed_values(self, v: Tensor) -> Tensor:
         """Values, mixed with those of the first block where the scheme says so."""
@@ -87,14 +103,15 @@ class Attention(nn.Module):
 class FeedForward(nn.Module):
     """Two linear maps with an activation between, [B, T, D] to [B, T, D]."""
 
-    def __init__(self, config: RunConfig, slots: Slots) -> None:
+    def __init__(self, config: RunConfig, slots: Slots, clock: Clock) -> None:
         super().__init__()
         width, hidden = config.width, config.ffn_ratio * config.width
         self.up = nn.Linear(width, hidden)
         self.down = nn.Linear(hidden, width)
         self.norm_inner = make_norm(config.norm if slots.norm_inner else "none", hidden)
+        self.hidden_gain = Multiplier(slots.hidden_gain, width, clock, hidden)
         self.activation = {"relu": F.relu, "gelu": F.gelu}[config.activation]
 
     def forward(self, x: Tensor, tap: Tap) -> Tensor:
         del tap
-        return self.down(self.norm_inner(self.activation(self.up(x))))
+        return self.down(self.norm_inner(self.activation(self.hidden_gain(self.up(x)))))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from .transformer import Transformer
 
@@ -53,8 +53,17 @@ class Flat:
         self.blocks = self.values[: len(rows) * row].view(len(rows), row)
         self.block_grads = self.grads[: len(rows) * row].view(len(rows), row)
         self.columns = dict(_columns(rows[0]))
+        self.shapes = {name: p.shape for name, p in rows[0]}
+        self.outside = [(n, p.data) for n, p in model.named_parameters() if id(p) not in inside]
         self.optimised = nn.Parameter(self.values)
         self.optimised.grad = self.grads
+
+    def named(self) -> Iterator[tuple[str, Tensor]]:
+        """The values of each shared parameter of all blocks as one [L, ...], and of all others that
+        are not in a block by themselves."""
+        for name in SHARED:
+            yield name, self.blocks[:, self.columns[name]].unflatten(1, self.shapes[name])
+        yield from self.outside
 
     def _view(self, offset: int, parameters: list[nn.Parameter]) -> None:
         """Copy parameters into the buffer and make them, and their gradients, views of it."""

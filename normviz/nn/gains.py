@@ -16,23 +16,39 @@ class Clock:
 
 
 class Multiplier(nn.Module):
-    """Multiplies [..., D] by a gain; without a kernel where the gain is the constant 1."""
+    """Multiplies [..., D] by a gain; without a kernel where the gain is the constant 1.
 
-    def __init__(self, gain: Gain, width: int, clock: Clock) -> None:
+    `width` is the stream's; a gain of other channels than the stream's has `channels` of them.
+    """
+
+    def __init__(self, gain: Gain, width: int, clock: Clock, channels: int | None = None) -> None:
         super().__init__()
         self.gain, self.clock = gain, clock
+        start, self.factor = scaled(gain, width)
         if gain.learned:
-            shape = (width,) if gain.learned == "channel" else ()
-            self.weight = nn.Parameter(torch.full(shape, gain.value))
+            shape = (channels or width,) if gain.learned == "channel" else ()
+            self.weight = nn.Parameter(torch.full(shape, start))
+
+    def amount(self) -> Tensor | float:
+        """What it multiplies by now."""
+        gain, factor = self.gain, self.factor
+        if gain.ramp > self.clock.share:
+            factor *= self.clock.share / gain.ramp
+        if not gain.learned:
+            return gain.value * factor
+        return self.weight if factor == 1.0 else self.weight * factor
 
     def forward(self, x: Tensor) -> Tensor:
-        gain = self.gain
-        if gain.is_one:
-            return x
-        y = x * (self.weight if gain.learned else gain.value)
-        if gain.ramp > self.clock.share:
-            y = y * (self.clock.share / gain.ramp)
-        return y
+        return x if self.gain.is_one else x * self.amount()
+
+
+def scaled(gain: Gain, width: int) -> tuple[float, float]:
+    """What a learned gain starts at, and what it is multiplied by where it is used."""
+    root = width**0.5
+    unit = root if gain.unit == "sqrt(d)" else 1.0
+    if gain.stored == "1/sqrt(d)":
+        return 1.0 / root, gain.value * root * unit
+    return gain.value, unit
 
 
 class OutputGate(nn.Module):

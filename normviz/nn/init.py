@@ -15,7 +15,8 @@ So two lanes that share a parameter share its initial value bit for bit, whateve
 
 Xavier is uniform with bound sqrt(6 / (inputs + outputs)); n is the number of inputs; gpt2_width has
 s = 0.02 sqrt(768 / D). A scheme's weight gain multiplies its matrices, and a scheme may have its own
-size of tokens.weight. Norms, gains and gates start as their modules make them.
+size of tokens.weight; its constraint, if any, is applied to what was drawn. Norms, gains and gates
+start as their modules make them.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from ..catalog import SCHEMES
 from ..catalog.scheme import Place
 from ..config import RunConfig
 from .branches import Attention, FeedForward
+from .constraint import constrain
 from .transformer import Block, Transformer
 
 
@@ -134,6 +136,7 @@ def initialise(model: Transformer, config: RunConfig) -> None:
         else:
             draw_into(parameter, draw, seed_of(config.init_seed, name))
     _apply_weight_gains(model, config)
+    constrain(config.scheme, model.named_parameters())
 
 
 def _apply_weight_gains(model: Transformer, config: RunConfig) -> None:

@@ -12,7 +12,7 @@ from ..config import RunConfig
 from ..data import IGNORED
 from .branches import Attention, FeedForward
 from .dropout import Dropout
-from .gains import Clock
+from .gains import Clock, Multiplier
 from .norms import make_norm
 from .sites import Tap, untapped
 from .streams import make_streams, make_wire
@@ -28,8 +28,8 @@ class Block(nn.Module):
         at, ff = Place(block, c.depth, "attention"), Place(block, c.depth, "ffn")
         self.block = block
         self.shared = Shared(scheme.slots(at), c.width, clock)
-        attention = Attention(c, scheme.slots(at), block)
-        ffn = FeedForward(c, scheme.slots(ff))
+        attention = Attention(c, scheme.slots(at), block, clock)
+        ffn = FeedForward(c, scheme.slots(ff), clock)
         self.attention = make_wire(c, scheme, at, attention, self.shared, dropout, clock)
         self.ffn = make_wire(c, scheme, ff, ffn, self.shared, dropout, clock)
 
@@ -50,7 +50,7 @@ class Transformer(nn.Module):
 
     def __init__(self, config: RunConfig, vocabulary: int) -> None:
         super().__init__()
-        c, scheme = config, SCHEMES[config.scheme]
+        c, scheme = config.placed(), SCHEMES[config.scheme]
         self.tokens = nn.Embedding(vocabulary, c.width)
         self.positions = nn.Embedding(c.seq_len, c.width)
         self.embed_norm = make_norm(c.norm if scheme.embed_norm else "none", c.width)
@@ -64,6 +64,7 @@ class Transformer(nn.Module):
         self.streams.connect(self.blocks)
         self.final_norm = make_norm(c.norm if scheme.final_norm else "none", c.width)
         self.head = nn.Linear(c.width, vocabulary, bias=False)
+        self.logit_gain = Multiplier(scheme.logit_gain, c.width, self.clock, vocabulary)
 
     def forward(self, tokens: Tensor, tap: Tap = untapped) -> Tensor:
         x = self.tokens(tokens) + self.positions.weight[: tokens.shape[1]]
@@ -71,7 +72,8 @@ class Transformer(nn.Module):
         state = embedding = self.streams.show(self.streams.enter(x), 0, tap)
         for b, block in enumerate(self.blocks, start=1):
             state = self.streams.show(block(state, tap, embedding), b, tap)
-        return self.head(tap("final", 0, self.final_norm(self.streams.leave(state))))
+        final = tap("final", 0, self.final_norm(self.streams.leave(state)))
+        return self.logit_gain(self.head(final))
 
     def loss(self, tokens: Tensor, targets: Tensor, tap: Tap = untapped) -> Tensor:
         """Mean cross-entropy in nats over the counted positions, a scalar."""

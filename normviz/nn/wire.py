@@ -155,8 +155,9 @@ class Wire(nn.Module):
         if self.slots.mix == "sum":
             return through(self.skip_ops, u), through(self.branch_ops, f)
         u = self.norm_skip(u)
+        gain = self.branch_gain.amount()
         if self.slots.mix == "lerp":
-            g = self.branch_gain.weight.abs()
+            g = abs(gain)
             return (1.0 - g) * u, g * f
-        s = torch.sigmoid(self.branch_gain.weight / GATE_SCALE)
+        s = torch.sigmoid(torch.as_tensor(gain / GATE_SCALE))
         return (1.0 - s.square()).sqrt() * u, s * f

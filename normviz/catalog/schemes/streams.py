@@ -103,9 +103,11 @@ SCHEMES = (
         family="Several streams",
         sentence="Four copies of the stream; learned, token-dependent matrices say what a branch "
         "reads, how the copies mix, and where its output goes.",
-        trouble="The product of many mixtures is not bounded. The paper divides the initial "
-        "output matrices; here they start as chosen.",
+        trouble="The product of many mixtures is not bounded. The paper scales the initial output "
+        "matrices; here they start as chosen. The matrices read copies divided by their RMS; the "
+        "paper's listing has a LayerNorm there.",
         source="Zhu et al. 2024, arXiv:2409.19606",
+        oracle="hyper-connections HyperConnections, its RMSNorm with our eps",
         slots=lambda _: Slots(norm_in=True),
         final_norm=True,
         streams="hyper",

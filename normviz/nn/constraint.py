@@ -1,0 +1,50 @@
+"""What a scheme keeps true of its weights: done to them once they are drawn, and after each step.
+
+A rule gets named tensors, one parameter each, or one stack [L, ...] of the same parameter of all
+blocks, and changes them in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import Tensor
+
+from ..catalog import SCHEMES
+
+Named = Iterable[tuple[str, Tensor]]
+
+STREAM_AXIS = {
+    "tokens.weight": -1,
+    "positions.weight": -1,
+    "head.weight": -1,
+    "qkv.weight": -1,
+    "out.weight": -2,
+    "up.weight": -1,
+    "down.weight": -2,
+}
+"""The axis of each matrix that counts the stream's channels, by the end of its name."""
+SHORTEST = 1e-12
+
+
+def nothing(named: Named) -> None:
+    """Leaves all as it is."""
+
+
+def unit_vectors(named: Named) -> None:
+    """Divides every vector in the stream's space by its length (nGPT, arXiv:2410.01131)."""
+    for name, matrix in named:
+        axis = STREAM_AXIS.get(".".join(name.split(".")[-2:]))
+        if axis is not None:
+            length = torch.linalg.vector_norm(matrix, dim=axis, keepdim=True)
+            matrix.div_(length.clamp_min_(SHORTEST))
+
+
+RULES: dict[str, Callable[[Named], None]] = {"none": nothing, "unit_vectors": unit_vectors}
+
+
+@torch.no_grad()
+def constrain(scheme: str, named: Named) -> None:
+    """Apply a scheme's constraint to its parameters."""
+    RULES[SCHEMES[scheme].constraint](named)
