@@ -178,7 +178,7 @@ def test_a_link_without_its_text_shows_the_curves_and_says_what_is_missing(
     assert runs(at) == [1]
     assert "not trained" not in chips(at)[0]
     checked(at.button(key="train").click().run())
-    assert duel(at).runs == (1,) or Store(folder).queued() == []
+    assert Store(folder).queued() == []
     assert "does not have" in at.error[0].value.lower()
     give(at, TEXT)
     assert duel(at).lanes == (config,)  # its curves are still the ones shown
