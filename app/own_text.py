@@ -82,7 +82,9 @@ def _box(seq_len: int, wanted: bool) -> None:
     ):
         with st.form("text_form", border=False):
             st.text_area("Paste a text", key=area, height=120)
-            st.file_uploader("or upload a file of plain text (UTF-8)", key=file)
+            st.file_uploader(
+                "or upload a file of plain text in UTF-8 (quicker for long texts)", key=file
+            )
             submit("Use this text", _use, area, file, seq_len, key="use_text")
         if it.text_problem:
             st.error(_sentence(it.text_problem))
