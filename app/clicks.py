@@ -20,6 +20,11 @@ def button(label: str, act: Callable[..., None], *args: object, **look: Any) -> 
     st.button(label, on_click=_once(act), args=args, **look)
 
 
+def submit(label: str, act: Callable[..., None], *args: object, **look: Any) -> None:
+    """The button that sends a form; `look` is what `st.form_submit_button` takes."""
+    st.form_submit_button(label, on_click=_once(act), args=args, **look)
+
+
 def _once(act: Callable[..., None]) -> Callable[..., None]:
     @wraps(act)
     def call(*args: object) -> None:

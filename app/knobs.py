@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import own_text
 import state
 import streamlit as st
 from backend import Shared
 from lanes import Lane
 
-from normviz.catalog import TASKS
 from normviz.config import CHOICES, RunConfig
 from normviz.limits import RANGES, estimated_seconds, summary
 
@@ -34,8 +34,7 @@ def show(lanes: list[Lane], shared: Shared) -> None:
     _rate(configs, shared, running)
     _slide("warmup", "Warm-up (steps)", configs, WARMUPS)
     _slide("steps", "Steps", configs, STEPS)
-    _choose("task", configs)
-    st.caption(TASKS[configs[0].task].sentence)
+    own_text.task(configs, _title("task", configs), "knob_task")
     _number("init_seed", configs)
     with st.expander("More settings"):
         for name in MORE_CHOICES:

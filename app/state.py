@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import streamlit as st
 
+from normviz import texts
 from normviz.catalog import PROBES
 from normviz.config import ConfigError, RunConfig
 from normviz.limits import MAX_LANES, SEEDS
@@ -33,6 +34,9 @@ class Duel:
     touched    the settings are the visitor's own: the address names them
     mine       runs that this visitor started: nobody else's are stopped by leaving them
     turned     lanes whose running run was given another learning rate that it has not taken yet
+    text       hash of the text used last, or empty
+    wants_text the task "your own text" is chosen, and no text has been given yet
+    text_problem  why the text that was given is not used
     """
 
     lanes: tuple[RunConfig, ...]
@@ -48,6 +52,9 @@ class Duel:
     notices: tuple[str, ...] = ()
     link: Link | None = None
     touched: bool = False
+    text: str = ""
+    wants_text: bool = False
+    text_problem: str | None = None
 
 
 def duel() -> Duel:
@@ -63,9 +70,14 @@ def _opened() -> Duel:
     if link is None or not link.lanes:
         lanes = PRESETS["hero"].lanes()
         return Duel(lanes, (None,) * len(lanes), link=link)
+    named = tuple(dict.fromkeys(lane.text for lane in link.lanes if lane.text))
+    away = [
+        texts.missing("This link", text, "paste it") for text in named if not texts.is_here(text)
+    ]
     found = Duel(
-        link.lanes, (None,) * len(link.lanes), notices=link.notices, start="follow", touched=True
-    )
+        link.lanes, (None,) * len(link.lanes), notices=(*link.notices, *(f"{s}." for s in away)),
+        start="follow", touched=True, text=next(iter(named), ""),
+    )  # fmt: skip
     probe, view, seeds = (params.get(name, [""])[0] for name in VIEW)
     if probe in PROBES:
         found.probe = probe
@@ -83,11 +95,18 @@ def view_params() -> dict[str, str]:
     return {name: value for name, value in said.items() if usual.get(name) != value}
 
 
+def own_texts() -> set[str]:
+    """The hashes of the texts that this visit gave."""
+    return st.session_state.setdefault("own_texts", set())
+
+
 def reset(name: str = "hero") -> None:
     """Back to a preset, replaying."""
     lanes = PRESETS[name].lanes()
     it = duel()
-    st.session_state["duel"] = Duel(lanes, (None,) * len(lanes), probe=it.probe, nonce=it.nonce + 1)
+    st.session_state["duel"] = Duel(
+        lanes, (None,) * len(lanes), probe=it.probe, nonce=it.nonce + 1, text=it.text
+    )
     st.query_params.clear()
 
 
@@ -96,13 +115,17 @@ def change(field: str, value: Any, lane: int | None = None) -> None:
     it = duel()
 
     # A new peak rate replaces the changes that were made while an earlier run went on.
-    # Fewer steps leave out the changes beyond them.
+    # Fewer steps leave out the changes beyond them. A text and its task come and go together.
     def changed(config: RunConfig) -> RunConfig:
         values = {field: value}
         if field == "lr":
             values["lr_edits"] = ()
         if field == "steps" and str(value).isdecimal():
             values["lr_edits"] = tuple(e for e in config.lr_edits if e[0] < int(value))
+        if field == "task":
+            values["text"] = config.text or it.text if value == "text" else ""
+        if field == "text" and value not in ("", "none"):
+            values["task"] = "text"
         return config.replace(**values)
 
     try:
@@ -110,6 +133,7 @@ def change(field: str, value: Any, lane: int | None = None) -> None:
             changed(config) if lane in (None, i) else config for i, config in enumerate(it.lanes)
         )
         it.complaint, it.touched = None, True
+        it.wants_text = it.wants_text and field != "task"
     except ConfigError as error:
         it.complaint = str(error)
 

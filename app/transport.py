@@ -8,6 +8,7 @@ from backend import Shared
 from clicks import button
 from lanes import Lane, seeded
 
+from normviz import texts
 from normviz.limits import MAX_LANES, SEEDS
 from normviz.store import Action
 
@@ -61,6 +62,9 @@ def count(shared: Shared) -> None:
 def train(shared: Shared, paused: bool = False) -> None:
     """Queue every lane; what this visitor's lanes ran before is stopped."""
     it = state.duel()
+    it.complaint = next(filter(None, map(texts.obstacle, it.lanes)), None)
+    if it.complaint:
+        return
     leave(shared, it.runs)
     it.runs = tuple(shared.store.enqueue(config, paused) for config in it.lanes)
     it.mine |= frozenset(it.runs)

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from . import catalog
 from .catalog.registry import Registry
-from .limits import RANGES, over_budget
+from .limits import RANGES, TEXT_DIGITS, over_budget
 
 ENGINE = 1
 """Version of everything that turns a config into numbers. A change of any result raises it."""
@@ -58,6 +68,7 @@ class RunConfig(BaseModel):
     ffn_ratio: int = Field(4, title="FFN ratio", description="FFN width over stream width")
     activation: str = Field("relu", title="activation")
     task: str = Field("markov", title="task")
+    text: str = Field("", title="text", description="hash of the text that the task text reads")
     seq_len: int = Field(32, title="sequence length", description="tokens a sequence")
     batch: int = Field(8, title="batch", description="sequences a step")
     steps: int = Field(200, title="steps", description="0 measures at initialisation and stops")
@@ -92,6 +103,11 @@ class RunConfig(BaseModel):
         """QK-norm and V-norm also read as a yes or no."""
         return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
 
+    @field_validator("text", mode="before")
+    @classmethod
+    def _no_text(cls, value: object) -> object:
+        return "" if value == "none" else value
+
     @field_validator(*RANGES, "lr_edits", mode="before")
     @classmethod
     def _no_yes_or_no(cls, value: object) -> object:
@@ -114,6 +130,8 @@ class RunConfig(BaseModel):
             raise ValueError("out of range")
         if name == "lr_edits" and value and any(s < 1 or lr not in RANGES["lr"] for s, lr in value):
             raise ValueError("not edits")
+        if name == "text" and value and not re.fullmatch(f"[0-9a-f]{{{TEXT_DIGITS}}}", value):
+            raise ValueError("not a hash")
         return value + 0.0 if isinstance(value, float) else value  # -0.0 is 0.0
 
     @model_validator(mode="after")
@@ -122,6 +140,15 @@ class RunConfig(BaseModel):
             raise ConfigErrorTogether(
                 f"width is {self.width} and heads is {self.heads}, but the heads must divide the "
                 "width",
+            )
+        if self.task == "text" and not self.text:
+            raise ConfigErrorTogether(
+                "task is text, but no text is named: paste one on the page, or give --text FILE, or "
+                "add one with normviz.texts.add and name its hash as text"
+            )
+        if self.task != "text" and self.text:
+            raise ConfigErrorTogether(
+                f"text is {self.text!r}, but task is {self.task}, and only the task text reads one"
             )
         if self.task == "copy" and self.seq_len % 2:
             raise ConfigErrorTogether(
@@ -138,6 +165,12 @@ class RunConfig(BaseModel):
             raise ConfigErrorTogether(sentence)
         return self
 
+    @model_serializer(mode="wrap")
+    def _text_where_it_is_one(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without a text its field is left out: every other config is written, and named, as ever."""
+        values = dump(self)
+        return values if self.text else {k: v for k, v in values.items() if k != "text"}
+
     def replace(self, /, **changes: Any) -> RunConfig:
         """The same config with some fields changed, validated like a new one."""
         return RunConfig(**{**self.model_dump(), **changes})
@@ -148,7 +181,7 @@ class RunConfig(BaseModel):
         return self.replace(norm=own) if own else self
 
     def canonical(self) -> str:
-        """Canonical JSON: every field, sorted, no spaces."""
+        """Canonical JSON: every field (`text` where there is one), sorted, no spaces."""
         return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
 
     @property
@@ -169,6 +202,8 @@ def allowed(name: str) -> str:
         return f"off, or {RANGES[name].text()}"
     if name == "lr_edits":
         return f"pairs of a step from 1 and a learning rate, {RANGES['lr'].text()}"
+    if name == "text":
+        return f"none, or the hash of a text: {TEXT_DIGITS} digits of 0-9 and a-f"
     return RANGES[name].text()
 
 

@@ -14,6 +14,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from . import texts
+from .characters import entropy
 from .config import RunConfig
 
 Tokens = NDArray[np.int64]
@@ -25,12 +27,6 @@ SUCCESSOR_P = np.array([0.55, 0.25, 0.15, 0.05])
 CHAIN_SEED = 242
 """The chain is part of the task, not of the run: chance and floor are the same for everybody.
 With this seed every state is visited and the unigram entropy is 3.319 nats."""
-
-
-def entropy(p: NDArray[np.float64]) -> float:
-    """Entropy in nats of a distribution."""
-    p = p[p > 0]
-    return float(-(p * np.log(p)).sum())
 
 
 class Task(ABC):
@@ -112,10 +108,20 @@ class Copy(Task):
         return row, targets
 
 
-class Prose(Task):
-    """Characters of the language reference that ships with Python, from random offsets."""
+class Characters(Task):
+    """Sequences of characters, from random offsets in `codes` [n]."""
 
     floor = None
+    codes: Tokens
+
+    def _make(self, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
+        starts = rng.integers(len(self.codes) - self.seq_len, size=self.batch_size)
+        rows = self.codes[starts[:, None] + np.arange(self.seq_len + 1)]
+        return rows[:, :-1], rows[:, 1:]
+
+
+class Prose(Characters):
+    """The language reference that ships with Python."""
 
     def __init__(self, config: RunConfig) -> None:
         super().__init__(config)
@@ -123,10 +129,18 @@ class Prose(Task):
         self.vocabulary = len(self.alphabet)
         self.chance = entropy(np.bincount(self.codes) / len(self.codes))
 
-    def _make(self, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
-        starts = rng.integers(len(self.codes) - self.seq_len, size=self.batch_size)
-        rows = self.codes[starts[:, None] + np.arange(self.seq_len + 1)]
-        return rows[:, :-1], rows[:, 1:]
+
+class OwnText(Characters):
+    """A text that a person gave, by its hash; batches never read its last tenth.
+
+    Raises TextError where that text is not kept here, or is too short for the sequences.
+    """
+
+    def __init__(self, config: RunConfig) -> None:
+        super().__init__(config)
+        written = texts.written(config)
+        self.codes, self.text = written.trained, written.sha256
+        self.vocabulary, self.chance = written.symbols, written.entropy
 
 
 @lru_cache
@@ -140,7 +154,7 @@ def prose() -> tuple[Tokens, str, str]:
     return codes, alphabet, hashlib.sha256(text.encode()).hexdigest()
 
 
-TASKS: dict[str, type[Task]] = {"markov": Markov, "copy": Copy, "prose": Prose}
+TASKS: dict[str, type[Task]] = {"markov": Markov, "copy": Copy, "prose": Prose, "text": OwnText}
 
 
 def make_task(config: RunConfig) -> Task:

@@ -79,12 +79,29 @@ MAX_LANES = 4
 SEEDS = 5
 """Runs of a lane that repeating brings it to: itself and four from the next seeds."""
 
+MAX_TEXT_BYTES = 1_000_000
+"""Bytes of a visitor's own text, in UTF-8 with one-character line ends."""
+
+MAX_SYMBOLS = 512
+"""Symbols that a text is written in. With more distinct characters the rarest share the last one."""
+
+HELD_OUT = 10
+"""One in so many characters, at the end of a text, is never trained on."""
+
+MAX_TEXTS = 200
+"""Texts that a data folder keeps; of more, the one used longest ago is deleted."""
+
+TEXT_DIGITS = 32
+"""Hexadecimal digits of a text's SHA-256 that name it in configs and links."""
+
 # Fitted to `normviz run` on one thread of the CPUs this was developed on (2026-11), widths 32 to
 # 512, sequences of 32 and 128, batches of 8 and 64: a block costs calls, arithmetic, and passes over
 # its attention matrices.
 SECONDS_PER_BLOCK_STEP = 0.75e-3
 FLOPS_PER_SECOND = 6.5e10
 SECONDS_PER_SCORE = 1.1e-8
+SECONDS_PER_LOGIT = 6e-9
+"""Of the output head. Other tasks have some thirty to a hundred symbols: not worth a term."""
 
 
 def parameters_per_block(config: RunConfig) -> int:
@@ -97,7 +114,16 @@ def estimated_seconds(config: RunConfig) -> float:
     tokens = config.batch * config.seq_len
     arithmetic = 6 * parameters_per_block(config) * tokens / FLOPS_PER_SECOND
     passes = tokens * config.seq_len * config.heads * SECONDS_PER_SCORE
-    return (config.steps + 1) * config.depth * (SECONDS_PER_BLOCK_STEP + arithmetic + passes)
+    head = logits(config) * SECONDS_PER_LOGIT
+    return (config.steps + 1) * (
+        config.depth * (SECONDS_PER_BLOCK_STEP + arithmetic + passes) + head
+    )
+
+
+def logits(config: RunConfig) -> int:
+    """Numbers that leave the model in one step, at most, where the task is a visitor's text; else
+    0."""
+    return config.batch * config.seq_len * MAX_SYMBOLS if config.task == "text" else 0
 
 
 def estimated_gib(config: RunConfig) -> float:
@@ -107,7 +133,13 @@ def estimated_gib(config: RunConfig) -> float:
     activations = tokens * config.width * (16 + 3 * config.ffn_ratio)
     scores = 4 * tokens * config.seq_len * config.heads
     kept = SCHEMES[config.scheme].history * config.depth * tokens * config.width
-    return 4 * config.depth * (weights + activations + scores + kept) / 2**30
+    blocks = config.depth * (weights + activations + scores + kept)
+    return 4 * (blocks + 3 * logits(config)) / 2**30
+
+
+def characters_needed(seq_len: int) -> int:
+    """Characters of a text from which sequences are cut: as many are held out as one needs."""
+    return HELD_OUT * (seq_len + 1)
 
 
 def over_budget(config: RunConfig) -> str | None:

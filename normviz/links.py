@@ -19,6 +19,8 @@ from .limits import MAX_LANES, RANGES
 
 VERSION = 1
 FIELDS = tuple(RunConfig.model_fields)
+UNSAID = ("text",)
+"""Left out where no lane has one: such a link means the same in every release."""
 Params = Mapping[str, Sequence[str]]
 
 
@@ -46,6 +48,8 @@ def as_params(lanes: Sequence[RunConfig]) -> dict[str, str]:
     params: dict[str, str] = {"v": str(VERSION), "lanes": str(len(lanes))}
     for name in FIELDS:
         words = [_word(getattr(lane, name)) for lane in lanes]
+        if name in UNSAID and set(words) == {"none"}:
+            continue
         params[name] = words[0] if len(set(words)) == 1 else ",".join(words)
     return params
 
@@ -83,7 +87,7 @@ def decode(query: str | Params, offers: bool = True) -> Link:
         unique = {problem.sentence: problem for problem in problems}
         found = tuple(unique.values())
         return Link(problems=tuple(_honest(p, len(found)) for p in found) if offers else found)
-    missing = tuple(name for name in FIELDS if name not in params)
+    missing = tuple(name for name in FIELDS if name not in params and name not in UNSAID)
     notices = tuple(_notices(params, missing))
     return Link(lanes=tuple(lanes), missing=missing, notices=notices)
 
@@ -101,6 +105,8 @@ def _params(text: str) -> Params:
 def _word(value: Any) -> str:
     if value is None:
         return "off"
+    if value == "":
+        return "none"
     if isinstance(value, tuple):
         return ";".join(f"{step}:{lr!r}" for step, lr in value) or "none"
     return repr(value) if isinstance(value, float) else str(value)
@@ -220,6 +226,8 @@ def shown(name: str, value: Any) -> str:
     """A setting's value as people read it: a registry's label, "off", or a short number."""
     if name in CHOICES:
         return CHOICES[name].label(value)
+    if name == "text":
+        return f"{value[:8]}…" if value else "none"
     if isinstance(value, tuple):
         return ", ".join(f"{lr:g} from step {step}" for step, lr in value) or "none"
     return "off" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

@@ -176,6 +176,13 @@ def test_json_file_holds_the_object(tmp_path: Path) -> None:
         (["self=1"], "unknown setting 'self'"),
         (["lr=?"], "lr is '?', allowed"),
         (["steps=9", "lr_edits=9:0.1"], "lr_edits names step 9, but the last of 9 steps is 8"),
+        (
+            ["task=text"],
+            "task is text, but no text is named: paste one on the page, or give --text",
+        ),
+        (["--text", "/nowhere.txt"], "the file '/nowhere.txt' can't be read: No such file"),
+        (["--text", "/dev/null"], "the text is empty"),
+        (["task=text", f"text={'a' * 32}"], "this run trains on a text (hash aaaaaaaa…) that this"),
         (["--at", "x"], "--at is 'x', allowed are steps such as 0,10,199"),
         (["--at", "200"], "--at names step 200, this run has steps 0 to 199"),
         (["--at", "-1"], "--at names step -1"),

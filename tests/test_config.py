@@ -11,6 +11,7 @@ import pytest
 from normviz import ConfigError, RunConfig
 from normviz.config import CHOICES, allowed
 from normviz.limits import MAX_GIB, MAX_MINUTES, RANGES, estimated_gib, estimated_seconds, summary
+from normviz.presets import PRESETS
 
 FIELDS = tuple(RunConfig.model_fields)
 CHEAP = {"depth": 1, "width": 64, "heads": 1, "ffn_ratio": 1, "seq_len": 2, "batch": 1, "steps": 1}
@@ -27,6 +28,7 @@ def bad_numbers(name: str) -> list[Any]:
 BAD = [(name, value) for name in RANGES for value in bad_numbers(name)]
 BAD += [(name, value) for name in CHOICES for value in ("", "nonsense", 3, None, [], math.nan)]
 BAD += [(name, True) for name in CHOICES if name not in ("qk_norm", "v_norm")]
+BAD += [("text", value) for value in ("x", 3, None, "0" * 31, "A" * 32, "../" + "0" * 29)]
 BAD += [
     ("lr_edits", value)
     for value in (
@@ -100,6 +102,14 @@ def test_words_of_links_and_terminals_are_read(given: dict, field: str, value: A
     [
         ({"heads": 5}, "width is 32 and heads is 5, but the heads must divide the width"),
         ({"task": "copy", "seq_len": 7}, "seq_len is 7, but the copy task needs an even"),
+        (
+            {"task": "text"},
+            "task is text, but no text is named: paste one on the page, or give --te",
+        ),
+        (
+            {"text": "0" * 32},
+            "text is '0{32}', but task is markov, and only the task text reads one",
+        ),
         ({"lr_edits": ((5, 0.1), (3, 0.2))}, "lr_edits must name each step once, in ascending"),
         ({"lr_edits": ((5, 0.1), (5, 0.2))}, "lr_edits must name each step once, in ascending"),
         ({"depth": 1000, "steps": 20_000}, "this run would take about .* minutes of one CPU core"),
@@ -137,6 +147,8 @@ def test_the_limits_are_stated() -> None:
 
 # Names
 
+HASH = "0123456789abcdef" * 2
+
 
 def another(name: str) -> Any:
     """A legal value of a field other than its default."""
@@ -145,12 +157,19 @@ def another(name: str) -> Any:
         return next(key for key in CHOICES[name].keys() if key != default)  # noqa: SIM118
     if name == "lr_edits":
         return ((3, 0.1),)
+    if name == "text":
+        return HASH
     return (2 * default or 1) if RANGES[name].whole else 0.5
+
+
+def changed(name: str) -> RunConfig:
+    """The default config with another value of one field."""
+    return RunConfig(**{name: another(name)} | ({"task": "text"} if name == "text" else {}))
 
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_every_field_is_part_of_the_name(name: str) -> None:
-    other = RunConfig(**{name: another(name)})
+    other = changed(name)
     assert other.key != RunConfig().key
     assert other != RunConfig()
 
@@ -160,16 +179,25 @@ def test_the_name_of_the_hero_is_pinned() -> None:
     assert RunConfig().key == "e1-a4f6321d1ac5099a"
 
 
+@pytest.mark.parametrize("key", PRESETS.keys())
+def test_configs_without_a_text_are_written_as_ever(key: str) -> None:
+    """As releases wrote them that knew no texts."""
+    for lane in PRESETS[key].lanes():
+        values = {name: getattr(lane, name) for name in FIELDS if name != "text"}
+        assert lane.canonical() == json.dumps(values, sort_keys=True, separators=(",", ":"))
+        assert lane.replace(text="none") == lane == RunConfig(**values)
+
+
 def test_equal_configs_have_one_name() -> None:
     assert RunConfig(lr=0.003, depth="12", weight_decay=-0.0).key == RunConfig(depth=12.0).key
 
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_canonical_json_round_trip(name: str) -> None:
-    config = RunConfig(**{name: another(name)})
+    config = changed(name)
     text = config.canonical()
     assert RunConfig(**json.loads(text)) == config
-    assert list(json.loads(text)) == sorted(FIELDS)
+    assert list(json.loads(text)) == sorted({*FIELDS} - ({"text"} if name != "text" else set()))
     assert " " not in text
 
 

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from task_kit import with_task
 
 from normviz import RunConfig
 from normviz.catalog import TASKS
@@ -17,7 +18,7 @@ ALL_TASKS = pytest.mark.parametrize("key", TASKS.keys())
 
 
 def task(key: str, **changes: int) -> Task:
-    return make_task(LARGE.replace(task=key, **changes))
+    return make_task(with_task(LARGE, key).replace(**changes))
 
 
 @ALL_TASKS

@@ -8,6 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 import torch
+from task_kit import with_task
 from torch import Tensor, nn
 
 from normviz import RunConfig
@@ -196,7 +197,7 @@ def test_every_parameter_and_seed_has_a_draw_of_its_own() -> None:
 
 @pytest.mark.parametrize("task", TASKS.keys())
 def test_lanes_see_the_same_batches(task: str) -> None:
-    lane = BASE.replace(task=task)
+    lane = with_task(BASE, task)
     other = lane.replace(scheme="post", depth=3, width=16, init_seed=7, lr=0.1, optimizer="sgd")
     for step in (0, 1, 19):
         for x, y in zip(make_task(lane).batch(step), make_task(other).batch(step), strict=True):
@@ -205,7 +206,8 @@ def test_lanes_see_the_same_batches(task: str) -> None:
 
 @pytest.mark.parametrize("task", TASKS.keys())
 def test_batches_depend_on_step_and_data_seed_alone(task: str) -> None:
-    one, two = make_task(BASE.replace(task=task)), make_task(BASE.replace(task=task, data_seed=1))
+    config = with_task(BASE, task)
+    one, two = make_task(config), make_task(config.replace(data_seed=1))
     late = one.batch(5)[0]
     one.batch(0)
     assert np.array_equal(one.batch(5)[0], late)  # not on what was asked before

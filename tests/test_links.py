@@ -32,12 +32,15 @@ ANY_FIELD = {
     "clip": st.none() | numbers("clip"),
     "lr_edits": EDITS,
 }
+HASHES = st.text("0123456789abcdef", min_size=32, max_size=32)
 
 
 @st.composite
 def configs(draw: st.DrawFn) -> RunConfig:
     """Any legal config."""
     values = draw(st.fixed_dictionaries({}, optional=ANY_FIELD))
+    if values.get("task") == "text":
+        values["text"] = draw(HASHES)
     try:
         return RunConfig(**values)
     except ConfigError:  # heads that do not divide, or too dear
@@ -70,7 +73,7 @@ def test_a_link_is_read_with_or_without_its_head(head: str) -> None:
 def test_a_link_names_its_version_and_every_setting() -> None:
     query = encode([RunConfig(), RunConfig(scheme="post")])
     names = [pair.split("=")[0] for pair in query.split("&")]
-    assert names == ["v", "lanes", *FIELDS]
+    assert names == ["v", "lanes", *(name for name in FIELDS if name != "text")]
     assert query.startswith("v=1&lanes=2&scheme=pre,post&norm=layernorm&")
 
 
@@ -117,6 +120,12 @@ def test_no_query_raises(params: dict[str, str]) -> None:
         ("lr=fast", "lr is 'fast', allowed is a number above 0, up to 10"),
         ("heads=5", "width is 32 and heads is 5, but the heads must divide the width"),
         ("lr_edits=9", "lr_edits is "),
+        ("task=text", "task is text, but no text is named: paste one on the page"),
+        (
+            "text=../../etc/passwd",
+            "text is '../../etc/passwd', allowed is none, or the hash of a text",
+        ),
+        (f"text={'a' * 32}", f"text is '{'a' * 32}', but task is markov, and only the task text"),
         ("lr_edits=5:0.1;3:0.1", "lr_edits must name each step once, in ascending order"),
     ],
 )
@@ -179,7 +188,13 @@ def test_nothing_is_offered_for_a_word() -> None:
 # Notices
 
 
-@pytest.mark.parametrize("name", FIELDS)
+def test_a_link_names_a_text_by_its_hash_where_a_lane_has_one() -> None:
+    own = RunConfig(task="text", text="ab" * 16)
+    assert f"&task=text&text={'ab' * 16}&" in encode([own, own])
+    assert f"&task=text,markov&text={'ab' * 16},none&" in encode([own, RunConfig()])
+
+
+@pytest.mark.parametrize("name", [name for name in FIELDS if name != "text"])
 def test_a_missing_setting_is_noticed(name: str) -> None:
     query = "&".join(
         pair for pair in encode([RunConfig()]).split("&") if not pair.startswith(f"{name}=")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from peek import model_seen, steps_of
+from task_kit import with_task
 from torch import Tensor
 
 from normviz import RunConfig, training
@@ -76,7 +77,7 @@ def test_recording_some_steps_gives_the_same_numbers_there() -> None:
 @pytest.mark.parametrize("task", TASKS.keys())
 @ALL_SCHEMES
 def test_every_probe_speaks_at_every_layer(scheme: str, task: str) -> None:
-    for step in steps_of(SMALL.replace(scheme=scheme, task=task, steps=3, init="torch")):
+    for step in steps_of(with_task(SMALL, task).replace(scheme=scheme, steps=3, init="torch")):
         assert step.layers is not None
         assert step.layers.shape == (len(PROBES), SMALL.depth + 1)
         for probe, row in zip(PROBES, step.layers, strict=True):

@@ -11,8 +11,10 @@ from collections.abc import Iterator
 import pytest
 import torch
 from backend_kit import LONG, SHORT, Lane, losses, members, wait_for
+from task_kit import with_task
 
-from normviz import RunConfig
+from normviz import RunConfig, texts
+from normviz.home import VARIABLE
 from normviz.runner.client import Backend
 from normviz.runner.supervisor import MAX_PAUSED
 from normviz.store import Store
@@ -227,6 +229,23 @@ def test_a_run_that_cannot_start_fails_with_a_sentence(store: Store) -> None:
     lane = Lane(store, SHORT.replace(device="cuda"))
     lane.reach("failed")
     assert (lane.run.message or "").startswith("device is 'cuda', but this machine has no CUDA GPU")
+
+
+# A text
+
+
+def test_a_worker_reads_a_text_by_its_hash(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the folder of its store; a run whose text is not there fails with a sentence."""
+    monkeypatch.setenv(VARIABLE, str(store.folder))
+    config = with_task(SHORT, "text")
+    lane = Lane(store, config)
+    lane.reach("finished")
+    assert lane.steps.loss.tolist() == losses(config)
+    assert (lane.run.text or "")[:32] == config.text
+    texts.delete(config.text)
+    lane = Lane(store, config)
+    lane.reach("failed")
+    assert "that this server does not have" in (lane.run.message or "")
 
 
 # Deaths

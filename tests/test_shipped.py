@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from pathlib import Path
 
@@ -34,6 +36,17 @@ def test_the_hero_is_finished_on_opening(store: Store, lane: int) -> None:
     assert steps.step.tolist() == list(range(config.steps))
     assert steps.layer_steps[[0, -1]].tolist() == [0, config.steps - 1]
     assert np.isfinite(steps.loss).all()
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_a_shipped_run_keeps_its_name(path: Path) -> None:
+    """Of the config as the file has it, whatever settings there are since."""
+    with np.load(path) as data:
+        written = json.loads(str(data["about"]))["config"]
+    text = json.dumps(written, sort_keys=True, separators=(",", ":"))
+    config = RunConfig(**written)
+    assert config.canonical() == text
+    assert config.key == f"e1-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def test_adopting_twice_is_adopting_once(store: Store) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 import pytest
 import torch
 from peek import model_seen, steps_of
+from task_kit import with_task
 from torch import Tensor
 
 from normviz import RunConfig
@@ -39,7 +40,7 @@ def test_events_come_in_order(tiny: RunConfig) -> None:
 @pytest.mark.parametrize("task", TASKS.keys())
 @pytest.mark.parametrize("scheme", SCHEMES.keys())
 def test_deterministic(tiny: RunConfig, scheme: str, task: str) -> None:
-    config = tiny.replace(scheme=scheme, task=task, dropout=0.1, steps=5)
+    config = with_task(tiny, task).replace(scheme=scheme, dropout=0.1, steps=5)
     first, second = steps_of(config), steps_of(config)
     for a, b in zip(first, second, strict=True):
         assert (a.loss, a.grad_norm, a.lr) == (b.loss, b.grad_norm, b.lr)

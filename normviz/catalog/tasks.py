@@ -45,5 +45,12 @@ TASKS: Registry[TaskRecord] = Registry(
             "entropy of the character frequencies",
             "unknown",
         ),
+        TaskRecord(
+            "text",
+            "Your own text",
+            "Characters of a text that you paste or upload; its last tenth is never trained on.",
+            "entropy of the character frequencies",
+            "unknown",
+        ),
     ),
 )

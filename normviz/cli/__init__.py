@@ -1,4 +1,5 @@
-"""The terminal: `normviz app`, `normviz run`, `normviz list`, `normviz bench`, `normviz ship`."""
+"""The terminal: `normviz app`, `normviz run`, `normviz list`, `normviz texts`, `normviz bench`,
+`normviz ship`."""
 
 from __future__ import annotations
 
@@ -30,4 +31,4 @@ def _options(
     del version
 
 
-from . import app, bench, list_, run, ship  # noqa: E402, F401 (each adds its command to `main`)
+from . import app, bench, list_, run, ship, texts  # noqa: E402, F401 (each adds its command to `main`)

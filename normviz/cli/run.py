@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from .. import texts
 from ..config import ConfigError, RunConfig
 from ..events import Step
 from ..links import decode, encode, settings, shown
@@ -33,12 +34,15 @@ def run(
     out: Annotated[
         Path | None, typer.Option(help="Write all data to FILE.csv, .parquet or .json")
     ] = None,
+    text: Annotated[
+        Path | None, typer.Option(help="Train on the characters of this FILE (task=text)")
+    ] = None,
     lane: Annotated[int, typer.Option(help="Which lane of a link or preset")] = 1,
     threads: Annotated[int, typer.Option(min=1, max=256, help="CPU threads")] = 1,
 ) -> None:
     """Train one lane of a link or preset (default: hero, Pre-LN) with settings changed."""
     try:
-        config = read_config(words or [], lane)
+        config = read_config(words or [], lane, text)
         steps = read_at(at, config)
         check_out(out)
     except (ConfigError, ValueError) as error:
@@ -54,15 +58,22 @@ def run(
         raise typer.Exit(130)
 
 
-def read_config(words: Sequence[str], lane: int = 1) -> RunConfig:
-    """The config that a command line names. Raises ValueError with a sentence."""
+def read_config(words: Sequence[str], lane: int = 1, text: Path | None = None) -> RunConfig:
+    """The config that a command line names; a text's file is kept. Raises ValueError with a sentence."""
     named = [word for word in words if "?" in word.partition("=")[0] or "=" not in word]
     if len(named) > 1:
         raise ValueError(f"{named[1]!r} is one name too many: give one link or preset")
     lanes = read_lanes(named[0]) if named else PRESETS["hero"].lanes()
     if not 1 <= lane <= len(lanes):
         raise ValueError(f"lane is {lane}, allowed is a whole number from 1 to {len(lanes)}")
-    return lanes[lane - 1].replace(**settings([word for word in words if word not in named]))
+    values = settings([word for word in words if word not in named])
+    if text is not None:
+        if "text" in values:
+            raise ValueError("text= and --text both name a text: give one of them")
+        values = {"task": "text", **values, "text": texts.add(text)}
+    elif values.get("task", "text") != "text":
+        values = {"text": "none", **values}  # another task than that of the link
+    return lanes[lane - 1].replace(**values)
 
 
 def read_lanes(name: str) -> tuple[RunConfig, ...]:

@@ -1,0 +1,139 @@
+"""A visitor's own text: where it is pasted or uploaded, what the page says of it, and its deletion.
+
+The page never shows a text again, not even to who gave it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import state
+import streamlit as st
+from clicks import button, submit
+
+from normviz import texts
+from normviz.catalog import TASKS
+from normviz.characters import TextError
+from normviz.config import RunConfig
+from normviz.limits import MAX_SYMBOLS, MAX_TEXT_BYTES, MAX_TEXTS, characters_needed
+
+KEPT = (
+    "Your text stays on the server that runs this page, as a file named by its hash. It is never put "
+    "in a link and never shown again. Anybody with a link to a run on it sees the curves and the "
+    "counts, not the text; they can train on it too, and who has the same text can tell so by the "
+    "hash. Delete it with the button that appears here once it is used; later, paste it again to "
+    f"get that button. The server keeps the {MAX_TEXTS} texts used last."
+)
+
+
+def task(configs: Sequence[RunConfig], title: str, key: str) -> None:
+    """The task of all lanes, and the text of those that have one."""
+    it = state.duel()
+    value = "text" if it.wants_text else configs[0].task
+    st.session_state[key] = value
+    st.selectbox(
+        title, TASKS.keys(), key=key, format_func=TASKS.label, help=TASKS[value].sentence,
+        on_change=_choose, args=(key,),
+    )  # fmt: skip
+    st.caption(TASKS[value].sentence)
+    used = tuple(dict.fromkeys(config.text for config in configs if config.text))
+    if used or it.wants_text:
+        for text in used:
+            _say(text, max(config.seq_len for config in configs if config.text == text))
+        wanted = it.wants_text or not all(texts.is_here(text) for text in used)
+        _box(max(config.seq_len for config in configs), wanted)
+        for text in used:
+            _offer_deletion(text)
+        st.caption(KEPT)
+
+
+def _choose(key: str) -> None:
+    """Another task; a text has to be given first, unless this visitor used one before."""
+    it, value = state.duel(), st.session_state[key]
+    it.wants_text = value == "text" and not it.text
+    if not it.wants_text:
+        state.change("task", value)
+
+
+def _say(text: str, seq_len: int) -> None:
+    """A text's counts, or why it can't be trained on."""
+    try:
+        found = texts.about(text)
+    except TextError:
+        st.warning(_sentence(texts.missing("this setting", text, "paste it")))
+        return
+    st.caption(f"Text {text[:8]}…: {found.sentence()}")
+    needed = characters_needed(seq_len)
+    if found.characters < needed:
+        st.warning(
+            f"Too short for sequences of {seq_len}, which need {needed:,} characters: lower the "
+            "sequence length or give a longer text."
+        )
+
+
+def _box(seq_len: int, wanted: bool) -> None:
+    """Paste or upload. What was used is cleared from the page: the box is then a new one."""
+    it, number = state.duel(), st.session_state.get("text_box", 0)
+    area, file = f"text_area_{number}", f"text_file_{number}"
+    if it.wants_text:
+        st.info("Give a text below: until then the lanes keep the task that they have.")
+    with st.expander(
+        "Give a text" if wanted else "Another text", expanded=wanted or bool(it.text_problem)
+    ):
+        with st.form("text_form", border=False):
+            st.text_area("Paste a text", key=area, height=120)
+            st.file_uploader(
+                "or upload a file of plain text in UTF-8 (quicker for long texts)", key=file
+            )
+            submit("Use this text", _use, area, file, seq_len, key="use_text")
+        if it.text_problem:
+            st.error(_sentence(it.text_problem))
+        st.caption(
+            f"Up to {MAX_TEXT_BYTES:,} bytes in UTF-8, and {characters_needed(seq_len):,} characters "
+            f"or more for sequences of {seq_len}. Of more than {MAX_SYMBOLS} distinct characters the "
+            "rarest become one “other” symbol."
+        )
+
+
+def _use(area: str, file: str, seq_len: int) -> None:
+    """Keep the text and set all lanes to it."""
+    it = state.duel()
+    pasted, uploaded = st.session_state.get(area) or "", st.session_state.get(file)
+    if not (pasted or uploaded):
+        it.text_problem = (
+            "nothing was given: paste a text, or choose a file (one above 1 MB is marked red and not "
+            "taken)"
+        )
+        return
+    if pasted and uploaded:
+        it.text_problem = "a text was pasted and a file uploaded: clear one of them"
+        return
+    try:
+        key = texts.add(uploaded.getvalue() if uploaded else pasted, seq_len)
+    except TextError as error:
+        it.text_problem = str(error)
+        return
+    state.own_texts().add(key)
+    st.session_state["text_box"] = st.session_state.get("text_box", 0) + 1
+    it.text, it.wants_text, it.text_problem, it.notices = key, False, None, ()
+    state.change("text", key)
+
+
+def _offer_deletion(text: str) -> None:
+    """A visitor may delete what this visit gave, and so what anybody gave who can give it too."""
+    if text in state.own_texts() and texts.is_here(text):
+        button(
+            "Delete this text from the server", _delete, text, key=f"delete_{text}",
+            icon=":material/delete:", help="Curves of runs that trained on it stay",
+        )  # fmt: skip
+
+
+def _delete(text: str) -> None:
+    texts.delete(text)
+    state.own_texts().discard(text)
+    it = state.duel()
+    it.text = "" if it.text == text else it.text
+
+
+def _sentence(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}."

@@ -1,0 +1,44 @@
+"""`normviz texts`: the texts that are kept here, and how one is deleted."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .. import texts as kept_texts
+from ..characters import TextError
+from ..limits import MAX_TEXTS
+from . import main
+from .complain import complain
+
+
+@main.command()
+def texts(
+    delete: Annotated[str, typer.Option(metavar="HASH", help="Delete this text")] = "",
+) -> None:
+    """List the texts that runs here may train on, the one used last first, or delete one."""
+    if delete:
+        _delete(delete)
+        return
+    kept = kept_texts.kept()
+    for key in kept:
+        typer.echo(f"{key}  {_about(key)}")
+    typer.echo(f"{len(kept)} of at most {MAX_TEXTS}: of more, the one used longest ago is deleted")
+
+
+def _delete(key: str) -> None:
+    try:
+        there = kept_texts.delete(key)
+    except TextError as error:
+        complain(error)
+    if not there:
+        complain(f"no text of the hash {key} is kept here: `normviz texts` lists those that are")
+    typer.echo(f"deleted {key}; results of runs that trained on it stay")
+
+
+def _about(key: str) -> str:
+    try:
+        return kept_texts.about(key).sentence()
+    except TextError:
+        return "damaged: delete it"
