@@ -115,17 +115,28 @@ def show(lanes: list[Lane], shared: Shared) -> None:
             _card(lane, lanes[0], shared)
 
 
+def verdicts(lanes: list[Lane], shared: Shared) -> None:
+    """Name and verdict of each lane, in a row."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        for lane in lanes:
+            _head(lane, shared)
+
+
+def _head(lane: Lane, shared: Shared) -> None:
+    color = scheme_style(lane.config.scheme).color
+    st.html(
+        f'<span class="lane-name" style="border-color:{color}">{lane.name} '
+        f"{SCHEMES.label(lane.config.scheme)}</span>",
+        width="content",
+    )
+    verdict = chip(lane, shared)
+    st.badge(verdict.sentence, color=CHIP_COLOR.get(verdict.kind, "gray"))  # pyright: ignore
+
+
 def _card(lane: Lane, first: Lane, shared: Shared) -> None:
     i, config = lane.index, lane.config
-    color = scheme_style(config.scheme).color
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.html(
-            f'<span class="lane-name" style="border-color:{color}">{lane.name} '
-            f"{SCHEMES.label(config.scheme)}</span>",
-            width="content",
-        )
-        verdict = chip(lane, shared)
-        st.badge(verdict.sentence, color=CHIP_COLOR.get(verdict.kind, "gray"))  # pyright: ignore
+        _head(lane, shared)
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
         _placement(i, config.scheme)
         st.session_state[f"lane{i}_any_scheme"] = None  # the switch shows what is chosen

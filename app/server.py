@@ -1,8 +1,10 @@
-"""What Streamlit runs: the page, and beside it the player's script and the socket of its numbers."""
+"""What Streamlit runs: the page, and beside it the player's script, the socket of its numbers, and
+charts as files."""
 
 from __future__ import annotations
 
 import streamlit as st
+from pictures import pictures
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, WebSocketRoute
@@ -23,6 +25,7 @@ app = st.App(
     "main.py",
     routes=[
         Route("/normviz/{name}-{version}.js", _script),
+        Route("/normviz/picture", pictures),
         WebSocketRoute("/normviz/numbers", numbers),
     ],
 )

@@ -45,6 +45,11 @@ def query(lanes: list[Lane]) -> str:
     return f"{encode([lane.config for lane in lanes])}&{urlencode(state.view_params())}"
 
 
+def address(lanes: list[Lane]) -> str:
+    """The whole link."""
+    return f"{(st.context.url or '').split('?')[0]}?{query(lanes)}"
+
+
 def show(lanes: list[Lane], shared: Shared) -> None:
     """Copy link, link text, CSV, Parquet and configs."""
     link = query(lanes)

@@ -11,7 +11,7 @@ import state
 import streamlit as st
 import transport
 import why
-from backend import shared
+from backend import Shared, shared
 
 from normviz.config import RunConfig
 from normviz.links import as_params, differences
@@ -26,6 +26,9 @@ def page() -> None:
     if it.touched:  # a reload, and a copied address, keep what was chosen
         st.query_params.from_dict(as_params(it.lanes) | state.view_params())
     lanes = page_lanes.current(it, back)
+    if st.context.is_embedded:
+        _embedded(lanes, back)
+        return
     with st.container(key="head"):
         st.markdown(f"# {QUESTION} :small[:gray[{_difference(lanes)}]]")
     linked.show(it.link, it.notices, "duel", "Below is the duel that this page opens with.")
@@ -39,6 +42,13 @@ def page() -> None:
             live.show(lanes)
             share.show(lanes, back)
             why.show(lanes)
+
+
+def _embedded(lanes: list[page_lanes.Lane], back: Shared) -> None:
+    """In a frame of another page (`?embed=true`): what came out, the charts, and the way here."""
+    page_lanes.verdicts(lanes, back)
+    live.show(lanes)
+    st.link_button("Open in NormViz", share.address(lanes), icon=":material/open_in_new:")
 
 
 def _difference(lanes: list[page_lanes.Lane]) -> str:

@@ -167,13 +167,36 @@ class Player {
       return this.charts[name].show(message.charts[name]);
     }));
     grid.classList.toggle("nv-one", this.lanes.length === 1);
+    for (const name of names) if (name !== "loss" && name !== "bars") this.head(name, "", "");
     this.head("bars", `${this.title} in each layer`, "");
   }
 
   head(name, title, note) {
     const caption = this.charts[name].figure.querySelector("figcaption");
+    const words = `${title} ${note}`;
+    if (caption.dataset.words === words) return;
+    caption.dataset.words = words;
     caption.replaceChildren(Object.assign(document.createElement("b"), { textContent: title }));
     if (note) caption.append(` (${note})`);
+    this.saves(name, caption);
+  }
+
+  // "PNG SVG": the chart as it is now, from the server; a file from disk has none.
+  saves(name, caption) {
+    if (!this.options.pictures) return;
+    for (const kind of ["png", "svg"]) {
+      const button = document.createElement("button");
+      Object.assign(button, { type: "button", className: "nv-save", textContent: kind.toUpperCase() });
+      button.setAttribute("aria-label", `Save this chart as ${kind.toUpperCase()}`);
+      button.onclick = () => {
+        const { runs, probe, dark, linear } = this.what, address = new URL(this.options.pictures);
+        const asked = { runs: runs.map((run) => run ?? ""), probe, dark, linear, chart: name, kind,
+                        cursor: this.cursor.at };
+        address.search = new URLSearchParams(asked);
+        Object.assign(document.createElement("a"), { href: address, download: "" }).click();
+      };
+      caption.append(" ", button);
+    }
   }
 
   figure(grid, name) {

@@ -92,7 +92,7 @@ def _ours(seconds: float) -> dict[str, float]:
     command = [sys.executable, "-m", "normviz", "app", "--no-browser", "--host", "127.0.0.1"]
     with (
         tempfile.TemporaryDirectory() as home,
-        _served([*command, "--data", home]) as (url, server),
+        served([*command, "--data", home]) as (url, server),
     ):
 
         def train(page: Any) -> None:
@@ -109,7 +109,7 @@ def _ours(seconds: float) -> dict[str, float]:
 def _plain(seconds: float) -> dict[str, float]:
     script = shipped("app") / "plain.py"
     command = [sys.executable, "-m", "streamlit", "run", str(script), "--server.headless=true"]
-    with _served([*command, "--server.address=127.0.0.1"], "--server.port") as (url, server):
+    with served([*command, "--server.address=127.0.0.1"], "--server.port") as (url, server):
 
         def ready(page: Any) -> None:
             page.wait_for_function("document.querySelectorAll('.stVegaLiteChart').length >= 6")
@@ -119,7 +119,7 @@ def _plain(seconds: float) -> dict[str, float]:
 
 
 @contextmanager
-def _served(command: list[str], port_flag: str = "--port") -> Iterator[tuple[str, int]]:
+def served(command: list[str], port_flag: str = "--port") -> Iterator[tuple[str, int]]:
     """The server that `command` starts on a free port: its address and process number."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

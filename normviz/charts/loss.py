@@ -38,18 +38,21 @@ def chart(
     cursor: int,
     dark: bool = False,
     repeats: Sequence[Sequence[LaneFrame]] = (),
+    linear: bool = False,
 ) -> Spec:
     """The loss chart at step `cursor`: a whole Vega-Lite dict, with its rows.
 
     `repeats` holds, for each lane, its runs from all seeds.
     """
     domain = y_domain([*lanes, *(frame for frames in repeats for frame in frames)])
+    if linear:
+        domain = (0.0, domain[1])
     styles = lane_styles(tuple(lane.scheme for lane in lanes))
     labels = tuple(lane.label for lane in lanes)
     steps = max((lane.steps for lane in lanes), default=1)
     sets = {**loss_data.moving(lanes, cursor, domain), **loss_data.fixed(lanes, domain)}
     sets |= loss_data.seeds(repeats, domain)
-    return {**spec(styles, labels, steps, domain, dark), "datasets": _rows(sets)}
+    return {**spec(styles, labels, steps, domain, dark, linear), "datasets": _rows(sets)}
 
 
 def fixed(lanes: Sequence[LaneFrame], domain: tuple[float, float]) -> dict[str, Rows]:

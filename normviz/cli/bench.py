@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -50,3 +51,13 @@ def live(
     from ..bench.live import measure
 
     typer.echo(measure(seconds))
+
+
+@bench.command()
+def film(
+    out: Annotated[Path, typer.Option(exists=True, file_okay=False, help="Folder for the files")],
+) -> None:
+    """The README's pictures of the page, and ten seconds of it training (needs the tests' packages)."""
+    from ..bench.film import film as record
+
+    typer.echo(record(out))

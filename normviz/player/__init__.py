@@ -7,8 +7,9 @@ script runs in all of them, so a replay moves exactly as the live page did.
 from .bundle import css, script, vega
 from .message import Have, Sent, message
 from .page import page
-from .specs import VIEWS, Look, View
+from .specs import VIEWS, Look, View, charts_at
 
 __all__ = [
-    "VIEWS", "Have", "Look", "Sent", "View", "css", "message", "page", "script", "vega",
+    "VIEWS", "Have", "Look", "Sent", "View",
+    "charts_at", "css", "message", "page", "script", "vega",
 ]  # fmt: skip

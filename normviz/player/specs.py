@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, get_args
 
 from .. import charts
@@ -62,3 +63,23 @@ def specs(
             )
     config = charts.look(dark)
     return {name: {**spec, "config": {**spec["config"], **config}} for name, spec in found.items()}
+
+
+def charts_at(
+    lanes: Sequence[LaneFrame], cursor: int, *, dark: bool = False, linear: bool = False
+) -> dict[str, Callable[[], Spec]]:
+    """Every chart that these lanes have at step `cursor`, whole: what makes it, by its name."""
+    domain = charts.quantised_domain(PROBES[lanes[0].probe], lanes, linear=linear)
+    styles = charts.lane_styles(tuple(lane.scheme for lane in lanes))
+    found: dict[str, Callable[[], Spec]] = {
+        "loss": lambda: charts.loss.chart(lanes, cursor, dark, linear=linear),
+        "bars": lambda: charts.bars.chart(lanes, cursor, domain, dark),
+        "lines": lambda: charts.lines.chart(lanes, domain),
+    }
+    for i, (lane, style) in enumerate(zip(lanes, styles, strict=True)):
+        found[f"heat{i}"] = partial(
+            charts.heatmap.chart, lane, cursor, domain, style=style, dark=dark
+        )
+    if len(lanes) > 1 and charts.ratio.comparable(*lanes[:2]):
+        found["ratio"] = lambda: charts.ratio.chart(*lanes[:2], cursor, dark)
+    return found

@@ -1,0 +1,83 @@
+"""A chart of the page as a file: drawn on this server by Vega, as the visitor sees it now."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+from backend import shared
+from lanes import label
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from normviz import charts
+from normviz.catalog import PROBES
+from normviz.charts.palette import paper
+from normviz.export import picture
+from normviz.limits import MAX_LANES
+from normviz.player import charts_at
+
+KINDS = {"png": "image/png", "svg": "image/svg+xml"}
+ONE = asyncio.Semaphore(1)
+"""A picture takes about a tenth of a second of a core: they wait for each other."""
+
+
+def _numbers(text: object) -> object:
+    return [int(part) if part else None for part in str(text).split(",")]
+
+
+class Asked(BaseModel):
+    """What an address asks for: the chart `chart` of the runs at step `cursor`."""
+
+    runs: Annotated[
+        list[int | None], BeforeValidator(_numbers), Field(min_length=1, max_length=MAX_LANES)
+    ]
+    chart: str = Field(pattern="^(loss|bars|ratio|lines|heat[0-3])$")
+    kind: str = Field(pattern="^(png|svg)$")
+    probe: str = Field(pattern=f"^({'|'.join(PROBES.keys())})$")
+    cursor: int = Field(0, ge=0, le=10**6)
+    dark: bool = False
+    linear: bool = False
+
+
+async def pictures(request: Request) -> Response:
+    """The picture, or a sentence that says what is wrong with the address."""
+    try:
+        asked = Asked.model_validate(dict(request.query_params))
+        async with ONE:
+            content = await run_in_threadpool(_draw, asked)
+    except (ValidationError, LookupError) as error:
+        fields = "; ".join(
+            f"{'.'.join(map(str, part['loc']))}: {part['msg']}" for part in _parts(error)
+        )
+        return PlainTextResponse(f"No picture of this: {fields}.", status_code=400)
+    name = f"normviz-{asked.chart}-step{asked.cursor}.{asked.kind}"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(content, media_type=KINDS[asked.kind], headers=headers)
+
+
+def _parts(error: ValidationError | LookupError) -> list[Any]:
+    if isinstance(error, ValidationError):
+        return [*error.errors()]
+    return [{"loc": ("runs",), "msg": str(error.args[0])}]
+
+
+def _draw(asked: Asked) -> bytes:
+    back = shared()
+    found = [
+        (i, run)
+        for i, number in enumerate(asked.runs)
+        if number is not None and (run := back.store.run(number)) is not None
+    ]
+    if not found:
+        raise LookupError("there is no such run here")
+    lanes = [back.frames.lane(run, label(i, run.config), asked.probe) for i, run in found]
+    drawn = charts_at(lanes, asked.cursor, dark=asked.dark, linear=asked.linear)
+    if asked.chart not in drawn:
+        raise LookupError(f"these lanes have no chart {asked.chart}")
+    return picture(
+        drawn[asked.chart](), "svg" if asked.kind == "svg" else "png",
+        look=charts.look(asked.dark), background=paper(asked.dark),
+    )  # fmt: skip

@@ -1,0 +1,77 @@
+"""Ten seconds of the page while two lanes train, as an animated picture, and the page as a still."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from .live import FLAGS, served
+
+SIZE = {"width": 1280, "height": 1180}
+PICTURES_A_SECOND = 6
+COLORS = 96
+
+
+def film(folder: Path, seconds: float = 10.0) -> str:
+    """Write `duel.gif`, `page.png`, `dark.png` and `phone.png` into a folder; says what came out.
+
+    Needs playwright, chromium and pillow.
+    """
+    from PIL import Image
+    from playwright.sync_api import sync_playwright
+
+    command = [sys.executable, "-m", "normviz", "app", "--no-browser", "--host", "127.0.0.1"]
+    shots: list[tuple[float, bytes]] = []
+    with (
+        tempfile.TemporaryDirectory() as home,
+        served([*command, "--data", home]) as (url, _),
+        sync_playwright() as playwright,
+    ):
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        for name, size, scheme in (
+            ("page", SIZE, "light"),
+            ("dark", SIZE, "dark"),
+            ("phone", {"width": 375, "height": 1600}, "light"),
+        ):
+            context = browser.new_context(viewport=size, color_scheme=scheme, reduced_motion="reduce")
+            page = context.new_page()
+            page.goto(url)
+            page.wait_for_function("document.querySelectorAll('.nv canvas').length >= 4")
+            page.wait_for_timeout(2000)
+            page.locator(".nv-step input").focus()
+            for _ in range(15):  # step 50: the gradient has its slope, the losses have parted
+                page.keyboard.press("PageDown")
+            page.wait_for_timeout(1000)
+            page.screenshot(path=folder / f"{name}.png")
+            context.close()
+        page = browser.new_page(viewport=SIZE)
+        page.goto(f"{url}/?v=1&lanes=2&scheme=pre,post&steps=300")
+        page.wait_for_selector(".st-key-copy_link button")
+        page.locator(".st-key-train button:visible").first.click()
+        page.get_by_text("steps/s").wait_for(timeout=60_000)
+        began = time.monotonic()
+        while (now := time.monotonic() - began) < seconds:
+            shots.append((now, page.screenshot()))
+            page.wait_for_timeout(max(0, 1000 * (len(shots) / PICTURES_A_SECOND - now)))
+        browser.close()
+    pictures = [Image.open(io.BytesIO(shot)).convert("RGB") for _, shot in shots]
+    size = (SIZE["width"] * 5 // 8, SIZE["height"] * 5 // 8)
+    # One palette for all, or colours would flicker.
+    palette = pictures[-1].resize(size).quantize(COLORS, method=Image.Quantize.MEDIANCUT)
+    small = [
+        one.resize(size, Image.Resampling.LANCZOS).quantize(
+            palette=palette, dither=Image.Dither.NONE
+        )
+        for one in pictures
+    ]
+    times = [at for at, _ in shots] + [seconds]
+    lasts = [round(1000 * (b - a)) for a, b in zip(times, times[1:], strict=False)]
+    target = folder / "duel.gif"
+    small[0].save(
+        target, save_all=True, append_images=small[1:], duration=lasts, loop=0, optimize=True
+    )
+    return f"{target}: {len(small)} pictures, {target.stat().st_size / 1e6:.1f} MB"
