@@ -15,7 +15,16 @@ from normviz.config import ConfigError
 from normviz.explain.walk import CARRIED, MOST_ROWS, walk
 
 DEPTHS = (1, 2, 12, 30, 96, 1000)
-NORMS = ("norm_fork", "norm_in", "norm_out", "norm_skip", "norm_main", "norm_inner", "norm_qkv")
+NORMS = (
+    "norm_fork",
+    "norm_in",
+    "norm_out",
+    "norm_skip",
+    "norm_main",
+    "norm_inner",
+    "norm_qkv",
+    "unit_qk",
+)
 
 
 def plan(key: str, depth: int, **more: Any) -> dict[str, Any]:
@@ -115,3 +124,5 @@ def test_several_streams_and_added_norms_show() -> None:
     assert plan("attnres", 4)["streams"]["history"] == 2
     slots = [node["slot"] for node in plan("pre", 4, qk_norm="on")["kinds"][0]["nodes"]]
     assert "qk_norm" in slots
+    assert plan("ngpt", 4)["norm"] == plan("post", 4, norm="l2")["norm"]
+    assert plan("post", 4)["normed"] and not plan("post", 4, norm="none")["normed"]

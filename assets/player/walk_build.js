@@ -18,6 +18,7 @@ function buildWalk(host, plan) {
   const svg = walkNode(host, "svg", {
     viewBox: `0 0 ${plan.width} ${legend + 84}`, role: "img", tabindex: 0,
   });
+  svg.classList.toggle("nv-walk-off", !plan.normed);
   const words = host.appendChild(document.createElement("p"));
   words.className = "nv-walk-words";
   if (plan.words) {
@@ -156,7 +157,9 @@ function buildExample(view, kind, y) {
   const [under, stubs, over] = [1, 2, 3].map(() => walkNode(svg, "g"));
   for (const [side, x] of [["up", up], ["down", down]]) {
     const stub = walkNode(stubs, "g", { class: `nv-walk-${side}` });
-    walkNode(stub, "path", { class: "nv-walk-flow", d: `M${x - 8} ${bottom}h16v${-kind.height}h-16Z` });
+    const { copies } = plan.streams, own = 16 / copies, left = x - 8 - (copies - 1) * 1.25;
+    const lines = Array.from({ length: copies }, (_, i) => `M${left + i * (own + 2.5)} ${bottom}h${own}v${-kind.height}h${-own}Z`);
+    walkNode(stub, "path", { class: "nv-walk-flow", d: lines.join("") });
     const bars = kind.nodes.filter((node) => node.kind === "norm" && node.at === "stream");
     walkNode(stub, "path", { class: "nv-walk-bars", d: bars.map((node) => `M${x - 13} ${bottom + node.y}h26`).join("") });
   }

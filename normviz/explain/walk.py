@@ -62,6 +62,8 @@ REMARKS: tuple[tuple[Callable[[Slots], bool], str], ...] = (
     (lambda s: s.mix == "lerp", "Skip × (1 − α), branch × α (learned)."),
     (lambda s: s.mix == "variance", "Skip × √(1 − s²), branch × s (learned)."),
     (lambda s: s.gate, "Stream × (1 − SiLU q) (learned), which gradients do not see."),
+    (lambda s: not s.qk_gain.is_one, "Queries and keys × a learned gain."),
+    (lambda s: not s.hidden_gain.is_one, "The FFN's hidden layer × a learned gain."),
     (lambda s: s.head_gain, "Each head × a learned gain."),
     (lambda s: s.first_value > 0, "Attention mixes in the values of block 1."),
     (lambda s: not s.block_gain.is_zero, "The line around the stream: what entered the block."),
@@ -103,10 +105,13 @@ def _plan(key: str, depth: int, norm: str, extra: tuple[str, ...]) -> dict[str, 
     history = beside if scheme.streams in HISTORY else 0
     words = [f"Each row is {shape.group} blocks."] if shape.group > 1 else []
     words += [*_gain_words(scheme, depth), *filter(None, [TOLD.get(scheme.streams)])]
+    if norm == "none":
+        words.append("The norm is switched off: faint bars say where it would stand.")
     return {
         "scheme": scheme.key,
         "label": scheme.label,
         "norm": NORMS.label(norm),
+        "normed": norm != "none",
         "depth": depth,
         "width": WIDTH,
         "height": round(HEAD + shape.total + FOOT, 2),
@@ -140,7 +145,7 @@ def walk(config: RunConfig) -> dict[str, Any]:
     """
     c = config
     extra = tuple(name for name in ("qk_norm", "v_norm") if getattr(c, name) != "off")
-    return _plan(c.scheme, c.depth, c.norm, extra)
+    return _plan(c.scheme, c.depth, c.placed().norm, extra)
 
 
 def _probe(key: str) -> dict[str, Any]:

@@ -115,7 +115,8 @@ def _branch(row: _Row, i: int, branch: Branch, s: Slots) -> None:
 
 def _inside(row: _Row, i: int, branch: Branch, s: Slots, extra: tuple[str, ...]) -> None:
     """Norms within the branch: at the box's left edge, where the signal enters or leaves."""
-    inside = ("norm_qkv",) if s.norm_qkv else extra if branch == "attention" else ()
+    own = tuple(slot for slot in ("norm_qkv", "unit_qk") if getattr(s, slot))
+    inside = own or (extra if branch == "attention" else ())
     for k, slot in enumerate(inside):
         row.node("norm", slot, "box", BOX_LEFT + 6 + 6 * k, row.y(i, FORK), branch=branch)
     if s.norm_inner:
