@@ -22,7 +22,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from normviz.catalog import PROBES
 from normviz.frames import LaneFrame
 from normviz.limits import MAX_LANES, SEEDS
-from normviz.player import Look, Sent, View, message
+from normviz.player import CARRIED, Look, Sent, View, Walk, message
 from normviz.store import Run
 
 TICK_SECONDS = 0.1
@@ -95,8 +95,8 @@ def _look(request: Request, sent: Sent) -> dict[str, Any]:
     """What is new in the runs since the last look."""
     back = shared()
 
-    def frame(index: int, run: Run) -> LaneFrame:
-        return back.frames.lane(run, label(index, run.config), request.probe)
+    def frame(index: int, run: Run, probe: str = request.probe) -> LaneFrame:
+        return back.frames.lane(run, label(index, run.config), probe)
 
     asked = ((i, number) for i, number in enumerate(request.runs) if number is not None)
     runs = [(i, run) for i, number in asked if (run := back.store.run(number)) is not None]
@@ -111,5 +111,10 @@ def _look(request: Request, sent: Sent) -> dict[str, Any]:
     if frames:
         look = Look(request.dark, request.linear, request.view)
         live = any(run.is_open for run in every)
-        out |= message(frames, sent, live=live, look=look, repeats=others)
+        walks = [
+            Walk(run.config, {key: frame(i, run, key) for key in CARRIED})
+            for i, run in runs
+            if request.view == "walk"
+        ]
+        out |= message(frames, sent, live=live, look=look, repeats=others, walks=walks)
     return out

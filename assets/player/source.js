@@ -1,11 +1,14 @@
 // Where numbers come from: a socket of the server, or the file that the script stands in.
 
-// `file` holds the numbers of each probe once, and the charts of each way to look at them.
+// `file` holds the numbers of each probe once, every chart once, and the ways to look at them.
 export function embedded(file) {
   return {
     ask(request, receive) {
-      const { probe, view, linear } = request(), { numbers, looks } = file[probe];
-      receive({ ...numbers, ...looks[`${view} ${linear ? "linear" : "log"}`] });
+      const { probe, view, linear } = request(), { numbers, looks } = file.probes[probe];
+      const look = looks[`${view} ${linear ? "linear" : "log"}`];
+      const charts = Object.entries(look.charts).map(([name, place]) => [name, file.charts[place]]);
+      const walk = view === "walk" ? file.walk : {};
+      receive({ ...numbers, ...look, ...walk, charts: Object.fromEntries(charts) });
     },
     close() {},
   };

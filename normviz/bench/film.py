@@ -7,11 +7,13 @@ import shutil
 import sys
 import tempfile
 import time
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from .live import FLAGS, served
 
-SIZE = {"width": 1280, "height": 1180}
+SIZE: Any = {"width": 1280, "height": 1180}
 PICTURES_A_SECOND = 6
 COLORS = 96
 
@@ -32,12 +34,13 @@ def film(folder: Path, seconds: float = 10.0) -> str:
         sync_playwright() as playwright,
     ):
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
-        for name, size, scheme in (
-            ("page", SIZE, "light"),
-            ("dark", SIZE, "dark"),
-            ("phone", {"width": 375, "height": 1600}, "light"),
-        ):
-            context = browser.new_context(viewport=size, color_scheme=scheme, reduced_motion="reduce")
+        looks: dict[str, dict[str, Any]] = {
+            "page": {"viewport": SIZE},
+            "dark": {"viewport": SIZE, "color_scheme": "dark"},
+            "phone": {"viewport": {"width": 375, "height": 1600}},
+        }
+        for name, look in looks.items():
+            context = browser.new_context(**look, reduced_motion="reduce")
             page = context.new_page()
             page.goto(url)
             page.wait_for_function("document.querySelectorAll('.nv canvas').length >= 4")
@@ -69,7 +72,7 @@ def film(folder: Path, seconds: float = 10.0) -> str:
         for one in pictures
     ]
     times = [at for at, _ in shots] + [seconds]
-    lasts = [round(1000 * (b - a)) for a, b in zip(times, times[1:], strict=False)]
+    lasts = [round(1000 * (b - a)) for a, b in pairwise(times)]
     target = folder / "duel.gif"
     small[0].save(
         target, save_all=True, append_images=small[1:], duration=lasts, loop=0, optimize=True

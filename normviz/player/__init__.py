@@ -8,8 +8,20 @@ from .bundle import css, script, vega
 from .message import Have, Sent, message
 from .page import page
 from .specs import VIEWS, Look, View, charts_at
+from .walks import CARRIED, Walk
 
 __all__ = [
-    "VIEWS", "Have", "Look", "Sent", "View",
-    "charts_at", "css", "message", "page", "script", "vega",
-]  # fmt: skip
+    "CARRIED",
+    "VIEWS",
+    "Have",
+    "Look",
+    "Sent",
+    "View",
+    "Walk",
+    "charts_at",
+    "css",
+    "message",
+    "page",
+    "script",
+    "vega",
+]

@@ -7,20 +7,18 @@ on the numbers but not on the cursor (axes, words, peaks) is made here.
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from .. import charts
 from ..catalog import PROBES
 from ..charts.heatmap_data import COMPARING, PALETTE
 from ..charts.scale import Domain, shown
 from ..frames import LaneFrame
+from .packing import coded, packed
 from .specs import Look, specs
+from .walks import Walk, numbers, plans
 
 Have = tuple[int, int]
 """Of one lane: losses and layer records that the browser has."""
@@ -32,6 +30,8 @@ class Sent:
 
     have: list[Have] = field(default_factory=list)
     repeats: list[list[int]] = field(default_factory=list)
+    walks: list[int] = field(default_factory=list)
+    plans: object = None
     charts: object = None
 
 
@@ -42,11 +42,13 @@ def message(
     live: bool,
     look: Look,
     repeats: Sequence[Sequence[LaneFrame]] = (),
+    walks: Sequence[Walk] = (),
 ) -> dict[str, Any]:
     """What a browser lacks to show `lanes`, as a JSON object; `sent` is brought up to date.
 
     `live` says that steps will follow: axes then keep room for them. All lanes hold one probe.
-    `repeats` holds the runs of each lane from all seeds, its own among them.
+    `repeats` holds the runs of each lane from all seeds, its own among them; `walks` what the
+    signal walk draws, where that is looked at.
     """
     record = PROBES[lanes[0].probe]
     domain = charts.quantised_domain(record, lanes, live=live, linear=look.linear)
@@ -76,6 +78,13 @@ def message(
             ]
             for frames, starts in zip(repeats, sent.repeats, strict=True)
         ]
+    if walks:
+        if len(sent.walks) != len(walks):
+            sent.walks = [0] * len(walks)
+        out["carried"] = numbers(walks, sent.walks)
+        sent.walks = [len(one.records) for one in walks]
+        if (constant := plans(walks, live)) != sent.plans:
+            out["walk"] = sent.plans = constant
     between = (
         charts.ratio.domain(charts.ratio.quotient(*lanes[:2])) if look.compares(lanes) else None
     )
@@ -143,8 +152,8 @@ def _about(
             for lane, style in zip(lanes, styles, strict=True)
         ],
         "probes": choices(PROBES.keys()),
-        "palette": _bytes(PALETTE),
-        "comparing": _bytes(COMPARING),
+        "palette": coded(PALETTE),
+        "comparing": coded(COMPARING),
     }
 
 
@@ -155,13 +164,3 @@ def choices(keys: Sequence[str]) -> list[dict[str, str]]:
         {"key": r.key, "label": r.label, "definition": r.definition, "source": r.source}
         for r in records
     ]
-
-
-def packed(values: NDArray[np.float64]) -> str:
-    """Base64 of the numbers as little-endian float32, row by row; NaN and infinity survive."""
-    with np.errstate(over="ignore"):
-        return b64encode(values.astype("<f4").tobytes()).decode("ascii")
-
-
-def _bytes(palette: NDArray[np.uint8]) -> str:
-    return b64encode(palette.tobytes()).decode("ascii")

@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from ..config import RunConfig
 from ..frames import LaneFrame
 from .bundle import css, script, vega
 from .message import Sent, choices, message
 from .specs import VIEWS, Look
+from .walks import CARRIED, Walk, numbers, plans
 
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
@@ -36,13 +38,28 @@ player.update({{ runs: [0], probe: {probe}, dark: false, start: "replay", nonce:
 
 
 def page(
-    title: str, words: str, frames: Mapping[str, Sequence[LaneFrame]], probe: str | None = None
+    title: str,
+    words: str,
+    frames: Mapping[str, Sequence[LaneFrame]],
+    configs: Sequence[RunConfig],
+    probe: str | None = None,
 ) -> str:
     """The file's text: `frames` are the duel's lanes by probe; `probe` is shown first."""
     if not frames:
         raise ValueError("a replay needs at least one probe's lanes, got none")
     offered = choices(list(frames))
-    file = {key: _probe(lanes, offered) for key, lanes in frames.items()}
+    pool: dict[str, int] = {}
+    probes = {key: _probe(lanes, offered, pool) for key, lanes in frames.items()}
+    file: dict[str, Any] = {"probes": probes, "charts": [json.loads(text) for text in pool]}
+    if set(CARRIED) <= set(frames):
+        walks = [
+            Walk(config, {key: frames[key][i] for key in CARRIED})
+            for i, config in enumerate(configs)
+        ]
+        file["walk"] = {
+            "carried": numbers(walks, [0] * len(walks)),
+            "walk": plans(walks, live=False),
+        }
     return PAGE.format(
         title=escape(title),
         words=escape(words),
@@ -56,18 +73,24 @@ def page(
     )
 
 
-def _probe(lanes: Sequence[LaneFrame], offered: list[dict[str, str]]) -> dict[str, Any]:
-    """Numbers of one probe, and every way to look at them."""
+def _probe(
+    lanes: Sequence[LaneFrame], offered: list[dict[str, str]], pool: dict[str, int]
+) -> dict[str, Any]:
+    """Numbers of one probe, and every way to look at them; charts by their place in `pool`."""
     sent = Sent()
     numbers = {**message(lanes, sent, live=False, look=Look()), "probes": offered}
+    del numbers["charts"]
     looks = {}
     for view in VIEWS:
         for linear in (False, True):
             sent.charts = None
             out = message(lanes, sent, live=False, look=Look(linear=linear, view=view))
-            out["probes"] = offered
-            del out["lanes"]  # the numbers have them
-            looks[f"{view} {'linear' if linear else 'log'}"] = out
+            charts = {
+                name: pool.setdefault(json.dumps(spec), len(pool))
+                for name, spec in out["charts"].items()
+            }
+            kept = {name: out[name] for name in ("view", "domain", "between", "sets")}
+            looks[f"{view} {'linear' if linear else 'log'}"] = {**kept, "charts": charts}
     return {"numbers": numbers, "looks": looks}
 
 

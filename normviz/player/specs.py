@@ -13,9 +13,9 @@ from ..charts.base import Spec
 from ..charts.scale import Domain
 from ..frames import LaneFrame
 
-View = Literal["heat", "ratio", "lines"]
+View = Literal["heat", "ratio", "lines", "walk"]
 """What stands below loss and bars: a heatmap a lane, the first lane's values divided by the
-second's, or lines of the first, middle and last layer."""
+second's, lines of the first, middle and last layer, or the signal's walk through each stack."""
 VIEWS: tuple[View, ...] = get_args(View)
 
 
@@ -56,7 +56,7 @@ def specs(
         )  # fmt: skip
     elif look.view == "lines":
         found["lines"] = charts.lines.spec(styles, labels, probe, steps, domain)
-    else:
+    elif look.view != "walk":
         for i, (lane, style) in enumerate(zip(lanes, styles, strict=True)):
             found[f"heat{i}"] = charts.heatmap.spec(
                 style, lane.label, probe, lane.depth, lane.steps, domain, dark
@@ -81,5 +81,5 @@ def charts_at(
             charts.heatmap.chart, lane, cursor, domain, style=style, dark=dark
         )
     if len(lanes) > 1 and charts.ratio.comparable(*lanes[:2]):
-        found["ratio"] = lambda: charts.ratio.chart(*lanes[:2], cursor, dark)
+        found["ratio"] = lambda: charts.ratio.chart(lanes[0], lanes[1], cursor, dark)
     return found
