@@ -29,7 +29,7 @@ FUSED = ["x = F.scaled_dot_product_attention(q, k, v, is_causal=True{scale})"]
 WRITTEN_OUT = [
     "mask = torch.full((T, T), -1e30, device=x.device).triu(1)  # no position sees a later one",
     "q, k, v = (x.reshape(B * H, T, D // H) for x in (q, k, v))",
-    "logits = torch.baddbmm(mask, q, k.transpose(1, 2), alpha={alpha})  # mask + alpha q k",
+    "logits = torch.baddbmm(mask, q, k.transpose(1, 2), alpha={alpha})  # mask + alpha qk",
     "x = torch.bmm(torch.softmax(logits, -1), v).view(B, H, T, D // H)",
 ]
 """Attention by PyTorch's kernel, and in the product's own operations, equal to the last bit."""
