@@ -9,7 +9,7 @@ import altair as alt
 import pytest
 from charts_kit import LOG, broken, make
 
-from normviz.charts import Buffer, bars, heatmap, loss
+from normviz.charts import bars, heatmap, look, loss
 from normviz.export import picture
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -27,7 +27,7 @@ def test_the_page_s_charts_become_pictures() -> None:
     charts = {
         "loss": (loss.chart(lanes, 30), "loss (nats per token)"),
         "bars": (bars.chart(lanes, 10, LOG), "layer"),
-        "heatmap": (heatmap.chart(broken(), 30, LOG, Buffer(), finished=True), "data:image/png"),
+        "heatmap": (heatmap.chart(broken(), 30, LOG), "data:image/png"),
     }
     for name, (chart, words) in charts.items():
         svg = picture(chart, "svg").decode()
@@ -42,6 +42,14 @@ def test_scale_multiplies_the_pixels() -> None:
     small, large = (size(picture(chart, "png", scale)) for scale in (1.0, 3.0))
     assert large == (3 * small[0], 3 * small[1])
     assert size(picture(chart, "png", 1.0, width=400))[0] == 400
+
+
+def test_a_look_and_a_background() -> None:
+    chart = loss.chart([make()], 30, dark=True)
+    svg = picture(chart, "svg", look=look(dark=True), background="#0e1117").decode()
+    assert 'fill="#0e1117"' in svg
+    assert 'fill="#c9ced6"' in svg, "the words of the dark page"
+    assert 'fill="white"' in picture(chart, "svg").decode()
 
 
 def test_an_altair_chart_and_named_rows() -> None:

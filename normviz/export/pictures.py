@@ -31,15 +31,25 @@ class Chart(Protocol):
     def to_dict(self) -> Spec: ...
 
 
-def picture(chart: Spec | Chart, kind: Format, scale: float = 2.0, width: int = WIDTH) -> bytes:
+def picture(
+    chart: Spec | Chart,
+    kind: Format,
+    scale: float = 2.0,
+    width: int = WIDTH,
+    look: Spec | None = None,
+    background: str | None = "white",
+) -> bytes:
     """A Vega-Lite chart as a picture; `scale` multiplies a PNG's pixels, `width` is in pixels.
 
     The chart may be an Altair chart or a spec with its datasets, whose rows may be lists or Arrow
-    IPC bytes. Raises ValueError for data that is not in it, wherever it lies.
+    IPC bytes. `look` is a Vega-Lite config under the chart's own (`charts.look`); `background` a
+    colour, None for none. Raises ValueError for data that is not in the chart, wherever it lies.
     """
     if kind not in ("png", "svg"):
         raise ValueError(f"a picture is png or svg, not {kind!r}")
     spec = whole(chart if isinstance(chart, dict) else chart.to_dict(), width)
+    config = {**(look or {}), **spec.get("config", {}), "background": background}
+    spec = {**spec, "config": config, "background": background}
     import vl_convert
 
     svg = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])

@@ -44,7 +44,7 @@ def script(lane: ExportLane) -> str:
         *batches(c, lane.facts.text, f", {on}" if on else ""),
         *(["\n".join(lines)] if (lines := profile(c)) else []),
         *learning_rate(c),
-        loop(c, lane.facts, "progress=1.0" in model[-1]),
+        loop(lane, "progress=1.0" in model[-1]),
     ]
     return "\n\n".join(parts) + "\n"
 

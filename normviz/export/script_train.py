@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..config import RunConfig
-from .lane import Facts
+from .lane import ExportLane
 
 
 def learning_rate(c: RunConfig) -> list[str]:
@@ -41,14 +41,16 @@ def optimizer(c: RunConfig) -> str:
     return f"torch.optim.AdamW(model.parameters(), {c.lr!r}, {more}, fused=True)"
 
 
-def loop(c: RunConfig, facts: Facts, progress: bool) -> str:
+def loop(lane: ExportLane, progress: bool) -> str:
     """Source of the training loop; `progress`: the model wants to know how much of it is over."""
+    c, facts = lane.config, lane.facts
     if c.steps == 0:
         told = 'print(f"final loss {loss.item():.6f} (at initialisation)")'
         return "\n".join(["", *_forward("0", "0.0" if progress else ""), told])
     steps, note = c.steps, ""
-    if facts.bad_step is not None:
-        steps, note = facts.bad_step + 1, f"  # of {c.steps}: here the run counted as diverged"
+    if facts.status == "diverged":
+        steps = len(lane.recorded.step)
+        note = f"  # of {c.steps}: then the run counted as diverged"
     share = f"step / {c.steps}" if progress else ""
     stop = ["if not math.isfinite(losses[-1]):", "    break"] if not facts.is_done else []
     printed = ["if step % 20 == 0:", '    print(f"step {step:5}   loss {losses[-1]:.6f}")']
