@@ -11,7 +11,9 @@ ALONE = """
 import contextlib, io, json, pathlib, sys, warnings
 warnings.simplefilter("error")
 sys.modules["normviz"] = None  # importing it fails
-for path in sys.argv[1:]:
+_, given, *paths = sys.argv
+for path in paths:
+    sys.argv = [path, *json.loads(given)]
     said, names = io.StringIO(), {"__name__": "__main__"}
     with contextlib.redirect_stdout(said):
         exec(compile(pathlib.Path(path).read_text(), path, "exec"), names)
@@ -20,13 +22,14 @@ for path in sys.argv[1:]:
 """
 
 
-def run_alone(folder: Path, sources: list[str]) -> list[dict]:
-    """What each script computed and said: {"losses": [...], "said": str}. One process runs all."""
+def run_alone(folder: Path, sources: list[str], *given: str) -> list[dict]:
+    """What each script computed and said: {"losses": [...], "said": str}. One process runs all, each
+    with the `given` words of its command line."""
     paths = [folder / f"{i}.py" for i in range(len(sources))]
     for path, source in zip(paths, sources, strict=True):
         path.write_text(source)
     done = subprocess.run(
-        [sys.executable, "-I", "-c", ALONE, *map(str, paths)],
+        [sys.executable, "-I", "-c", ALONE, json.dumps(given), *map(str, paths)],
         capture_output=True, text=True, timeout=600, check=False, cwd=folder,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]

@@ -12,7 +12,7 @@ HEAD = '''"""{label}: a small decoder-only transformer in plain PyTorch."""
 
 {sizes}'''
 
-SIZES = """V, T, D, H, L = {V}, {T}, {D}, {H}, {L}  # vocabulary, positions, width, heads, blocks
+SIZES = """{names}  # {words}
 HIDDEN = {hidden}"""
 
 DROPOUT = """
@@ -78,11 +78,14 @@ def _uniform(slots: list[Slots]) -> Slots:
     return first
 
 
-def sizes(c: RunConfig, vocabulary: int) -> str:
-    """The numbers that the classes read."""
-    return SIZES.format(
-        V=vocabulary, T=c.seq_len, D=c.width, H=c.heads, L=c.depth, hidden=c.ffn_ratio * c.width
-    )
+def sizes(c: RunConfig, vocabulary: int | None) -> str:
+    """The numbers that the classes read; without V where it is defined elsewhere."""
+    numbers = {"T": c.seq_len, "D": c.width, "H": c.heads, "L": c.depth}
+    words = "positions, width, heads, blocks"
+    if vocabulary is not None:
+        numbers, words = {"V": vocabulary, **numbers}, f"vocabulary, {words}"
+    names = f"{', '.join(numbers)} = {', '.join(map(str, numbers.values()))}"
+    return SIZES.format(names=names, words=words, hidden=c.ffn_ratio * c.width)
 
 
 def dropout(c: RunConfig) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 from .. import __version__
 from ..config import ENGINE, RunConfig
 from ..limits import MAX_LANES
+from ..links import FIELDS, UNSAID
 from .lane import ExportLane
 
 FORMS = (
@@ -74,7 +75,8 @@ def _notices(read: dict[str, Any], found: list[dict[str, Any]]) -> list[str]:
             f"the configs come from engine {engine!r} and this is engine {ENGINE}: the same "
             "settings may give other numbers"
         )
-    missing = [name for name in RunConfig.model_fields if any(name not in c for c in found)]
+    said = [name for name in FIELDS if name not in UNSAID]
+    missing = [name for name in said if any(name not in config for config in found)]
     if missing:
         named = ", ".join(missing[:5]) + (" and others" if len(missing) > 5 else "")
         notices.append(f"the configs do not name {named}: today's defaults fill in")

@@ -13,7 +13,7 @@ from textwrap import fill
 from ..catalog import SCHEMES, TASKS
 from ..explain import classes, head_imports, sizes
 from .lane import ExportLane
-from .script_data import IMPORTS, batches, vocabulary
+from .script_data import IMPORTS, batches, text, vocabulary
 from .script_init import initial_values, profile
 from .script_train import learning_rate, loop
 
@@ -26,11 +26,13 @@ def script(lane: ExportLane) -> str:
 
     Raises ValueError with a sentence for a scheme whose start can't be written out.
     """
-    c, cuda = lane.config, lane.facts.device == "cuda"
+    c, cuda = lane.config.placed(), lane.facts.device == "cuda"
     standard = {"import hashlib", *IMPORTS[c.task]}
     standard |= {"import math"} if c.schedule == "cosine" or not lane.facts.is_done else set()
     model = classes(c, exact=True)
-    on = 'device="cuda"' if cuda else ""
+    on = ', device="cuda"' if cuda else ""
+    read = text(c, lane.facts.text, on)
+    first = vocabulary(c) is None  # the model needs to know how many kinds of tokens there are
     seeds = SEEDS.format(**c.model_dump(), threads=lane.facts.threads or 1)
     numbers = sizes(c, vocabulary(c)) + "\n" + seeds
     start, drawn = initial_values(c)
@@ -38,10 +40,12 @@ def script(lane: ExportLane) -> str:
         drawn += '\nmodel.to("cuda")'
     parts = [
         "\n".join([_docstring(lane), "", head_imports(c.norm, tuple(standard)), "", numbers]),
+        *(read if first else []),
         *model,
         start,
         drawn,
-        *batches(c, lane.facts.text, f", {on}" if on else ""),
+        *([] if first else read),
+        *batches(c, on),
         *(["\n".join(lines)] if (lines := profile(c)) else []),
         *learning_rate(c),
         loop(lane, "progress=1.0" in model[-1]),

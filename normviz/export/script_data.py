@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..config import RunConfig
 from ..corpora import STATES, SUCCESSOR_P, chain, prose
+from ..limits import HELD_OUT, MAX_SYMBOLS
 
 COPY_KINDS = 32
 
@@ -59,16 +60,33 @@ def batch(step):
     targets[:, : T // 2 - 1] = targets[:, -1] = -100  # the loss counts the second half alone
     return rows, targets'''
 
-PROSE = '''
+PROSE = """
 # The language reference that comes with every Python, as characters.
 TEXT = "\\n".join(topics[name] for name in sorted(topics))
 READ = "{sha}"
 if hashlib.sha256(TEXT.encode()).hexdigest() != READ:
     raise SystemExit("this Python has another text than the run read: use the Python of the run")
 ALPHABET = sorted(set(TEXT))
-CODES = torch.tensor([ALPHABET.index(character) for character in TEXT]{device})
+CODES = torch.tensor([ALPHABET.index(character) for character in TEXT]{device})"""
 
+OWN = """
+# The text that the run read is not in here: give its file, as in `python script.py book.txt`.
+if len(sys.argv) != 2:
+    raise SystemExit("give the file of the text that the run read")
+TEXT = pathlib.Path(sys.argv[1]).read_bytes().decode().removeprefix("\\ufeff")
+TEXT = TEXT.replace("\\r\\n", "\\n").replace("\\r", "\\n")
+if not hashlib.sha256(TEXT.encode()).hexdigest().startswith("{sha}"):
+    raise SystemExit("this is not the text that the run read")
+COUNTS = collections.Counter(TEXT)
+ALPHABET = sorted(COUNTS)
+if len(ALPHABET) > {symbols}:  # the rarest characters share the last symbol
+    ALPHABET = sorted(sorted(COUNTS, key=lambda x: (-COUNTS[x], x))[: {symbols} - 1])
+V = min(len(COUNTS), {symbols})
+CODE = {{character: i for i, character in enumerate(ALPHABET)}}
+CODES = torch.tensor([CODE.get(character, V - 1) for character in TEXT]{device})
+CODES = CODES[: len(CODES) - len(CODES) // {held_out}]  # the rest is held out"""
 
+CHARACTERS = '''
 def batch(step):
     """Inputs and targets [BATCH, T] of a step, from random offsets."""
     starts = random_below(len(CODES) - T, step)
@@ -79,24 +97,32 @@ IMPORTS = {
     "markov": ("import bisect", "import itertools"),
     "copy": ("import itertools",),
     "prose": ("import itertools", "from pydoc_data.topics import topics"),
+    "text": ("import collections", "import itertools", "import pathlib", "import sys"),
 }
 
 
-def vocabulary(config: RunConfig) -> int:
-    """Kinds of tokens of the config's task."""
-    return {"markov": STATES, "copy": COPY_KINDS}.get(config.task) or len(prose()[1])
+def vocabulary(config: RunConfig) -> int | None:
+    """Kinds of tokens of the config's task; None where only its text says so."""
+    if config.task == "prose":
+        return len(prose()[1])
+    return {"markov": STATES, "copy": COPY_KINDS}.get(config.task)
 
 
-def batches(config: RunConfig, text: str | None, device: str) -> list[str]:
-    """Sources of what makes the batches; `text` is the SHA-256 of the text a run read.
+def text(config: RunConfig, sha: str | None, device: str) -> list[str]:
+    """Source of what reads the text of a task; `sha` is the SHA-256 of what a run read."""
+    if config.task == "prose":
+        return [PROSE.format(sha=sha or prose()[2], device=device)]
+    if config.task == "text":
+        limits = {"symbols": MAX_SYMBOLS, "held_out": HELD_OUT}
+        return [OWN.format(sha=config.text, device=device, **limits)]
+    return []
 
-    `device` is how a tensor is put where the model is, or empty.
-    """
+
+def batches(config: RunConfig, device: str) -> list[str]:
+    """Sources of what makes the batches; `device` is how a tensor is put where the model is."""
     if config.task == "markov":
         p, rows = SUCCESSOR_P.tolist(), chain()[0].tolist()
         four = [", ".join(map(str, rows[i : i + 4])) for i in range(0, STATES, 4)]
         listed = "\n".join(f"    {row}," for row in four)
         return [WORDS, MARKOV.format(n=STATES, p=p, rows=listed, device=device)]
-    if config.task == "copy":
-        return [WORDS, BELOW, COPY.format(device=device)]
-    return [WORDS, BELOW, PROSE.format(sha=text or prose()[2], device=device)]
+    return [WORDS, BELOW, COPY.format(device=device) if config.task == "copy" else CHARACTERS]

@@ -59,6 +59,8 @@ def initial_values(config: RunConfig) -> list[str]:
             "            linear.bias.zero_()",
         ]
     lines += _gains(c)
+    if SCHEMES[c.scheme].constraint != "none":
+        lines.append("model.constrain()")
     function = DRAW.format(normal="" if gpt2 else ", normal=False", body=NORMAL if gpt2 else EITHER)
     return [function, "\n" + "\n".join(lines)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..catalog import SCHEMES
 from ..config import RunConfig
 from .lane import ExportLane
 
@@ -88,4 +89,5 @@ def _update(c: RunConfig) -> list[str]:
         ]
     if changes(c):
         lines.append('optimizer.param_groups[0]["lr"] = learning_rate(step)')
-    return [*lines, "optimizer.step()"]
+    constrain = ["model.constrain()"] if SCHEMES[c.scheme].constraint != "none" else []
+    return [*lines, "optimizer.step()", *constrain]
