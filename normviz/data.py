@@ -6,27 +6,18 @@ loss, where it is known. Both are computed here, in nats, never written down.
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
-from functools import lru_cache
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from . import texts
 from .characters import entropy
 from .config import RunConfig
+from .corpora import STATES, SUCCESSOR_P, Tokens, chain, prose
 
-Tokens = NDArray[np.int64]
 IGNORED = -100
 """Target of a position that the loss does not count."""
-
-STATES = 32
-SUCCESSOR_P = np.array([0.55, 0.25, 0.15, 0.05])
-CHAIN_SEED = 242
-"""The chain is part of the task, not of the run: chance and floor are the same for everybody.
-With this seed every state is visited and the unigram entropy is 3.319 nats."""
 
 
 class Task(ABC):
@@ -76,16 +67,6 @@ class Markov(Task):
             states[t + 1] = self.successors[states[t], picks[t]]
         rows = np.ascontiguousarray(states.T)
         return rows[:, :-1], rows[:, 1:]
-
-
-@lru_cache
-def chain() -> tuple[Tokens, NDArray[np.float64]]:
-    """The chain's successors [32, 4] and its stationary distribution [32]."""
-    rng = np.random.default_rng(CHAIN_SEED)
-    successors = np.stack([rng.permutation(STATES)[: len(SUCCESSOR_P)] for _ in range(STATES)])
-    transition = np.zeros((STATES, STATES))
-    np.put_along_axis(transition, successors, SUCCESSOR_P[None, :], axis=1)
-    return successors, np.linalg.matrix_power(transition, 4096)[0]
 
 
 class Copy(Task):
@@ -141,17 +122,6 @@ class OwnText(Characters):
         written = texts.written(config)
         self.codes, self.text = written.trained, written.sha256
         self.vocabulary, self.chance = written.symbols, written.entropy
-
-
-@lru_cache
-def prose() -> tuple[Tokens, str, str]:
-    """The text as codes [n], its alphabet, and the SHA-256 of its UTF-8 bytes."""
-    from pydoc_data.topics import topics  # 0.7 MB of source: read only by those who need it
-
-    text = "\n".join(topics[name] for name in sorted(topics))
-    alphabet = "".join(sorted(set(text)))
-    codes = np.searchsorted(np.array(list(alphabet)), np.array(list(text))).astype(np.int64)
-    return codes, alphabet, hashlib.sha256(text.encode()).hexdigest()
 
 
 TASKS: dict[str, type[Task]] = {"markov": Markov, "copy": Copy, "prose": Prose, "text": OwnText}

@@ -1,18 +1,31 @@
-"""A finished run in one object: what the terminal prints, exports and notebooks read. Torch-free."""
+"""A finished run in one object: what the terminal prints, and what notebooks take away. Torch-free.
+
+from normviz import RunConfig, train
+from normviz.result import collect
+
+result = collect(train(RunConfig(scheme="post")))
+print(result.verdict.sentence)
+result.to_parquet("post.zip")
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from .catalog import PROBES
 from .config import RunConfig
 from .events import Diverged, Edited, Event, Finished, Started, Step
+from .export import ExportLane, Facts, archive, script, tables, write_configs
+from .export.columns import Table
+from .store import Steps
 from .verdict import Verdict, diverged, final_loss, judge
 
 
@@ -96,6 +109,50 @@ class Result:
         return pd.DataFrame(rows, columns=["step", "layer", "probe", "value"]).astype(
             {"layer": "Int64", "value": "float64"}
         )
+
+    # To take away
+
+    def lane(self, name: str = "A") -> ExportLane:
+        """The run as `normviz.export` reads it, under the name of a lane."""
+        assert self.started is not None
+        assert self.config is not None
+        s, bad, depth = self.started, self.bad, self.config.depth
+        status = self.status if self.steps else "stopped"
+        facts = Facts(
+            status, self.verdict.sentence, s.device, s.threads, s.parameters, s.chance, s.floor,
+            s.text, bad and bad.step, bad and bad.layer,
+        )  # fmt: skip
+        layered = [step for step in self.steps if step.layers is not None]
+        empty = np.empty((0, len(PROBES), depth + 1))
+        arrays = Steps(
+            step=np.array([step.step for step in self.steps], dtype=np.int64),
+            loss=self.losses,
+            lr=np.array([step.lr for step in self.steps], dtype=np.float64),
+            grad_norm=np.array([step.grad_norm for step in self.steps], dtype=np.float64),
+            layer_steps=np.array([step.step for step in layered], dtype=np.int64),
+            layers=np.array([step.layers for step in layered]) if layered else empty,
+        )
+        return ExportLane(name, self.config, facts, PROBES.keys(), arrays)
+
+    def tables(self) -> dict[Table, pa.Table]:
+        """Arrow tables runs, steps, layers, probes and columns; `.to_pandas()` makes DataFrames."""
+        return tables([self.lane()])
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write all tables as CSV files, with their dictionary and the config, into one zip."""
+        Path(path).write_bytes(archive([self.lane()], "csv"))
+
+    def to_parquet(self, path: str | Path) -> None:
+        """Write all tables as Parquet files, with their dictionary and the config, into one zip."""
+        Path(path).write_bytes(archive([self.lane()], "parquet"))
+
+    def to_json(self, path: str | Path) -> None:
+        """Write the config, as `normviz run --config` reads it."""
+        Path(path).write_text(write_configs([self.lane()]))
+
+    def script(self) -> str:
+        """Source of a script in plain PyTorch that repeats the run."""
+        return script(self.lane())
 
 
 def collect(events: Iterable[Event]) -> Result:

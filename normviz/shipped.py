@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,8 +12,10 @@ from .catalog import PROBES
 from .config import ENGINE, RunConfig
 from .events import Diverged, Started, Step
 from .home import shipped
-from .result import Result
 from .store import Store
+
+if TYPE_CHECKING:
+    from .result import Result
 
 
 def save(result: Result, path: Path) -> None:

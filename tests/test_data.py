@@ -11,7 +11,8 @@ from task_kit import with_task
 
 from normviz import RunConfig
 from normviz.catalog import TASKS
-from normviz.data import IGNORED, Task, chain, make_task
+from normviz.corpora import chain
+from normviz.data import IGNORED, Task, make_task
 
 LARGE = RunConfig(depth=1, width=4, heads=1, seq_len=512, batch=256)
 ALL_TASKS = pytest.mark.parametrize("key", TASKS.keys())

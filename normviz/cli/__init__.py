@@ -1,5 +1,4 @@
-"""The terminal: `normviz app`, `normviz run`, `normviz list`, `normviz texts`, `normviz bench`,
-`normviz ship`."""
+"""The terminal: `normviz app`, `normviz run`, `normviz export`, `normviz list`, and others."""
 
 from __future__ import annotations
 
@@ -31,4 +30,4 @@ def _options(
     del version
 
 
-from . import app, bench, list_, run, ship, texts  # noqa: E402, F401 (each adds its command to `main`)
+from . import app, bench, export, list_, run, ship, texts  # noqa: E402, F401 (each adds its command)

@@ -6,13 +6,14 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from .. import texts
 from ..config import ConfigError, RunConfig
 from ..events import Step
+from ..export import read_configs
 from ..links import decode, encode, settings, shown
 from ..presets import PRESETS
 from ..result import Result
@@ -37,12 +38,15 @@ def run(
     text: Annotated[
         Path | None, typer.Option(help="Train on the characters of this FILE (task=text)")
     ] = None,
-    lane: Annotated[int, typer.Option(help="Which lane of a link or preset")] = 1,
+    lane: Annotated[int, typer.Option(help="Which lane of a link, preset or file")] = 1,
+    configs: Annotated[
+        Path | None, typer.Option("--config", help="Take the settings from FILE.json")
+    ] = None,
     threads: Annotated[int, typer.Option(min=1, max=256, help="CPU threads")] = 1,
 ) -> None:
     """Train one lane of a link or preset (default: hero, Pre-LN) with settings changed."""
     try:
-        config = read_config(words or [], lane, text)
+        config = read_config(words or [], lane, text, configs)
         steps = read_at(at, config)
         check_out(out)
     except (ConfigError, ValueError) as error:
@@ -58,22 +62,43 @@ def run(
         raise typer.Exit(130)
 
 
-def read_config(words: Sequence[str], lane: int = 1, text: Path | None = None) -> RunConfig:
+def read_config(
+    words: Sequence[str], lane: int = 1, text: Path | None = None, configs: Path | None = None
+) -> RunConfig:
     """The config that a command line names; a text's file is kept. Raises ValueError with a sentence."""
-    named = [word for word in words if "?" in word.partition("=")[0] or "=" not in word]
-    if len(named) > 1:
-        raise ValueError(f"{named[1]!r} is one name too many: give one link or preset")
-    lanes = read_lanes(named[0]) if named else PRESETS["hero"].lanes()
+    names, changes = read_words(words)
+    if names and configs is not None:
+        raise ValueError(f"{names[0]!r} is one name too many: the settings come from --config")
+    lanes = read_file(configs) if configs else read_lanes(names[0] if names else "hero")
     if not 1 <= lane <= len(lanes):
         raise ValueError(f"lane is {lane}, allowed is a whole number from 1 to {len(lanes)}")
-    values = settings([word for word in words if word not in named])
     if text is not None:
-        if "text" in values:
+        if "text" in changes:
             raise ValueError("text= and --text both name a text: give one of them")
-        values = {"task": "text", **values, "text": texts.add(text)}
-    elif values.get("task", "text") != "text":
-        values = {"text": "none", **values}  # another task than that of the link
-    return lanes[lane - 1].replace(**values)
+        changes = {"task": "text", **changes, "text": texts.add(text)}
+    return lanes[lane - 1].replace(**changes)
+
+
+def read_words(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
+    """The one name of a command line, if any, and its settings. Raises ValueError with a sentence."""
+    names = [word for word in words if "?" in word.partition("=")[0] or "=" not in word]
+    if len(names) > 1:
+        raise ValueError(f"{names[1]!r} is one name too many: give one link or preset")
+    changes = settings([word for word in words if word not in names])
+    if changes.get("task", "text") != "text":
+        changes = {"text": "none", **changes}  # another task than that of the link
+    return names, changes
+
+
+def read_file(path: Path) -> tuple[RunConfig, ...]:
+    """The lanes of a file of configs."""
+    try:
+        found = read_configs(path.read_text())
+    except OSError as error:
+        raise ValueError(f"--config {str(path)!r} can't be read: {error.strerror}") from None
+    for notice in found.notices:
+        typer.echo(f"normviz: {notice}", err=True)
+    return found.lanes
 
 
 def read_lanes(name: str) -> tuple[RunConfig, ...]:

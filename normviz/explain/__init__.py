@@ -3,7 +3,9 @@
 Everything here is derived from the record that the model is built from, so it can't drift from it.
 """
 
-from .code import code, our_name
+from .code import classes, code, our_name
+from .code_norms import imports as head_imports
+from .code_parts import sizes
 from .diagram import diagram
 from .formula import constants, formula, gradient_path
 from .parameters import Added, added
@@ -12,11 +14,14 @@ from .plain import plain
 __all__ = [
     "Added",
     "added",
+    "classes",
     "code",
     "constants",
     "diagram",
     "formula",
     "gradient_path",
+    "head_imports",
     "our_name",
     "plain",
+    "sizes",
 ]

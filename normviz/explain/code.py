@@ -13,8 +13,16 @@ from ..catalog.scheme import Scheme, Slots
 from ..config import RunConfig
 from .code_block import block_class, has_progress, reads_embedding
 from .code_constraint import CONSTRAINTS
-from .code_norms import norm_call, norm_source
-from .code_parts import HEAD, attention_class, feed_forward_class, learned
+from .code_norms import imports, norm_call, norm_source
+from .code_parts import (
+    HEAD,
+    attention_class,
+    dropout,
+    dropped,
+    feed_forward_class,
+    learned,
+    sizes,
+)
 from .code_streams import block_and_model
 from .patterns import patterns
 
@@ -24,31 +32,37 @@ INSIDE = ("head_gain", "qk_gain", "hidden_gain")
 
 def code(config: RunConfig, vocabulary: int) -> str:
     """Source of a module whose `Model()` maps tokens [B, T] to logits [B, T, V]."""
+    c = config.placed()
+    head = HEAD.format(
+        label=SCHEMES[c.scheme].label, imports=imports(c.norm), sizes=sizes(c, vocabulary)
+    )
+    return "\n\n".join([head, *classes(c)]) + "\n"
+
+
+def classes(config: RunConfig, exact: bool = False) -> list[str]:
+    """Sources of the model's classes, `Model` last.
+
+    `exact` writes attention out as the product computes it: the same numbers to the last bit.
+    """
     c, scheme = config.placed(), SCHEMES[config.scheme]
     groups = patterns(c.scheme, c.depth)
     slots = [s for group in groups for s in (group.attention, group.ffn)]
     names = ["Block"] if len(groups) == 1 else [f"Block{i + 1}" for i in range(len(groups))]
-    head = HEAD.format(
-        label=scheme.label, V=vocabulary, T=c.seq_len, D=c.width, H=c.heads, L=c.depth,
-        hidden=c.ffn_ratio * c.width,
-    )  # fmt: skip
     parts = [
-        head,
         *([f"\n{source}"] if (source := norm_source(c.norm)) else []),
-        attention_class(c, [group.attention for group in groups]),
+        *dropout(c),
+        attention_class(c, [group.attention for group in groups], exact),
         feed_forward_class(c, [group.ffn for group in groups]),
     ]
     if scheme.streams != "one":
         assert scheme.logit_gain.is_one, "a gain of the logits is written for one stream alone"
         assert scheme.constraint == "none", "a constraint is written for one stream alone"
-        parts.append(block_and_model(c, scheme.streams, scheme.final_norm))
-        return "\n\n".join(parts) + "\n"
+        return [*parts, block_and_model(c, scheme.streams, scheme.final_norm)]
     parts += (
         block_class(c, scheme, group, name) for group, name in zip(groups, names, strict=True)
     )
     ends = [(group.last, name) for group, name in zip(groups, names, strict=True)]
-    parts.append(_model(c, ends, slots))
-    return "\n\n".join(parts) + "\n"
+    return [*parts, _model(c, ends, slots)]
 
 
 def _model(c: RunConfig, blocks: list[tuple[int, str]], slots: list[Slots]) -> str:
@@ -81,6 +95,7 @@ def _model(c: RunConfig, blocks: list[tuple[int, str]], slots: list[Slots]) -> s
         f"    def forward(self, tokens{', progress=1.0' if progress else ''}):",
         "        x = self.tokens(tokens) + self.positions.weight[: tokens.shape[1]]",
         *(["        x = self.embed_norm(x)"] if embed else []),
+        *([f"        x = {dropped(c, 'x')}"] if c.dropout else []),
         *(["        x0 = x"] if embedding else []),
         *(["        first = None"] if values else []),
         "        for block in self.blocks:",

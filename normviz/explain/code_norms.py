@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 from pathlib import Path
 
 from ..catalog import NORMS
@@ -40,19 +41,27 @@ def norm_call(key: str, width: str) -> str:
     return CALLS[key].format(width=width, eps=NORMS[key].eps)
 
 
+def imports(key: str, standard: tuple[str, ...] = ()) -> str:
+    """The import lines of a module that holds `norm_source`; `standard` are its own, of Python."""
+    text = norm_source(key)
+    used = [line for word, line in IMPORTS.items() if word in text]
+    python = sorted([*standard, *(line for line in used if "torch" not in line)])
+    torch = ["import torch", "import torch.nn.functional as F", "from torch import nn"]
+    torch += [line for line in used if "torch" in line]
+    return "\n".join([*python, *([""] if python else []), *torch])
+
+
+@lru_cache
 def norm_source(key: str) -> str:
-    """Source of the classes that `norm_call` needs, with their imports; empty for PyTorch's own."""
+    """Source of the classes that `norm_call` needs; empty for PyTorch's own."""
     name = CALLS[key].split("(")[0]
     if name.startswith("nn."):
         return ""
     path = next(p for p in FOLDER.glob("*.py") if f"class {name}(" in p.read_text())
     text = path.read_text()
     if "from .group import" in text:
-        text = _body((FOLDER / "group.py").read_text(), "") + "\n\n\n" + _body(text, name)
-    else:
-        text = _body(text, name)
-    used = [line for word, line in IMPORTS.items() if word in text]
-    return "\n".join([*used, "", "", text]) if used else text
+        return _body((FOLDER / "group.py").read_text(), "") + "\n\n\n" + _body(text, name)
+    return _body(text, name)
 
 
 def _body(text: str, name: str) -> str:

@@ -8,12 +8,31 @@ from .code_norms import norm_call
 
 HEAD = '''"""{label}: a small decoder-only transformer in plain PyTorch."""
 
-import torch
-import torch.nn.functional as F
-from torch import nn
+{imports}
 
-V, T, D, H, L = {V}, {T}, {D}, {H}, {L}  # vocabulary, positions, width, heads, blocks
-HIDDEN = {hidden}'''
+{sizes}'''
+
+SIZES = """{names}  # {words}
+HIDDEN = {hidden}"""
+
+DROPOUT = """
+CHANCE = torch.Generator().manual_seed({seed})  # dropout draws from a generator of its own
+
+
+def dropout(x, training):
+    if not training:
+        return x
+    kept = torch.rand(x.shape, generator=CHANCE) >= {p}
+    return x * kept.to(x.device) / (1 - {p})"""
+
+FUSED = ["x = F.scaled_dot_product_attention(q, k, v, is_causal=True{scale})"]
+WRITTEN_OUT = [
+    "mask = torch.full((T, T), -1e30, device=x.device).triu(1)  # no position sees a later one",
+    "q, k, v = (x.reshape(B * H, T, D // H) for x in (q, k, v))",
+    "logits = torch.baddbmm(mask, q, k.transpose(1, 2), alpha={alpha})  # mask + alpha qk",
+    "x = torch.bmm(torch.softmax(logits, -1), v).view(B, H, T, D // H)",
+]
+"""Attention by PyTorch's kernel, and in the product's own operations, equal to the last bit."""
 
 QK: dict[str, tuple[list[str], list[str]]] = {
     "off": ([], []),
@@ -59,8 +78,31 @@ def _uniform(slots: list[Slots]) -> Slots:
     return first
 
 
-def attention_class(c: RunConfig, slots: list[Slots]) -> str:
-    """Causal self-attention with the norms that the scheme puts inside."""
+def sizes(c: RunConfig, vocabulary: int | None) -> str:
+    """The numbers that the classes read; without V where it is defined elsewhere."""
+    numbers = {"T": c.seq_len, "D": c.width, "H": c.heads, "L": c.depth}
+    words = "positions, width, heads, blocks"
+    if vocabulary is not None:
+        numbers, words = {"V": vocabulary, **numbers}, f"vocabulary, {words}"
+    names = f"{', '.join(numbers)} = {', '.join(map(str, numbers.values()))}"
+    return SIZES.format(names=names, words=words, hidden=c.ffn_ratio * c.width)
+
+
+def dropout(c: RunConfig) -> list[str]:
+    """Source of dropout, where there is any: it stands right behind every branch."""
+    return [DROPOUT.format(seed=c.init_seed, p=c.dropout)] if c.dropout else []
+
+
+def dropped(c: RunConfig, x: str) -> str:
+    """`x` after dropout."""
+    return f"dropout({x}, self.training)" if c.dropout else x
+
+
+def attention_class(c: RunConfig, slots: list[Slots], exact: bool = False) -> str:
+    """Causal self-attention with the norms that the scheme puts inside.
+
+    `exact` writes it out in the operations of the product's model, in their order.
+    """
     s, norms = _uniform(slots), c.norm != "none"
     init = ["self.qkv = nn.Linear(D, 3 * D)", "self.out = nn.Linear(D, D)"]
     before, after = [], []
@@ -94,14 +136,15 @@ def attention_class(c: RunConfig, slots: list[Slots]) -> str:
             f"v = v if self.first is None else {1 - s.first_value} * v + {s.first_value} * self.first"
         )
         before.append("self.values = v")
-    scale = ", scale=1.0" if c.qk_norm == "cosine" else ""
+    cosine = c.qk_norm == "cosine"
+    words = {"scale": ", scale=1.0" * cosine, "alpha": "1.0" if cosine else "(D // H) ** -0.5"}
     body = [
         "B = x.shape[0]",
         "q, k, v = self.qkv(x).view(B, -1, 3, H, D // H).permute(2, 0, 3, 1, 4)",
         *before,
-        f"x = F.scaled_dot_product_attention(q, k, v, is_causal=True{scale})",
+        *(line.format(**words) for line in (WRITTEN_OUT if exact else FUSED)),
         *after,
-        f"return self.out({out})",
+        f"return {dropped(c, f'self.out({out})')}",
     ]
     return module("Attention", "", init, "x", body)
 
@@ -119,7 +162,7 @@ def feed_forward_class(c: RunConfig, slots: list[Slots]) -> str:
     if s.norm_inner and c.norm != "none":
         init.append(f"self.norm_inner = {norm_call(c.norm, 'HIDDEN')}")
         inner = f"self.norm_inner({inner})"
-    return module("FeedForward", "", init, "x", [f"return self.down({inner})"])
+    return module("FeedForward", "", init, "x", [f"return {dropped(c, f'self.down({inner})')}"])
 
 
 def learned(gain: Gain, name: str, channels: str, start: object) -> tuple[str, str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ..config import RunConfig
 from .code_norms import norm_call
+from .code_parts import dropped
 
 BRANCHES = ("attention", "ffn")
 
@@ -143,6 +144,7 @@ def block_and_model(config: RunConfig, streams: str, final_norm: bool) -> str:
         "    def forward(self, tokens):",
     ]
     lines += ["        x = self.tokens(tokens) + self.positions.weight[: tokens.shape[1]]"]
+    lines += [f"        x = {dropped(config, 'x')}"] if config.dropout else []
     lines += _indented(t.enter)
     lines += ["        for block in self.blocks:", f"            {t.state} = block({t.state})"]
     lines += _indented(t.after_block, 12)

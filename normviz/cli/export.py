@@ -1,0 +1,161 @@
+"""`normviz export RUN, LINK or preset --out FOLDER`: a finished duel as tables, configs or scripts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal, get_args
+
+import typer
+
+from ..config import RunConfig
+from ..export import ExportLane, archive, script, stored_lane, write_configs
+from ..frames import Frames
+from ..presets import PRESETS
+from ..shipped import adopt
+from ..store import Run, Store, StoreError
+from . import main
+from .complain import complain
+from .run import follow, read_lanes, read_words
+
+Form = Literal["csv", "parquet", "json", "py"]
+FORMS: tuple[Form, ...] = get_args(Form)
+SUFFIX = {"csv": ".zip", "parquet": ".zip", "json": ".json", "py": ".py"}
+KEY = re.compile(r"e\d+-[0-9a-f]{16}")
+Named = tuple[str, RunConfig]
+
+
+@main.command()
+def export(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[RUN, LINK or preset] [key=value ...]", show_default=False),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder, or file, to write to")] = Path("."),
+    form: Annotated[
+        str | None, typer.Option("--as", help="csv, parquet (both in a zip), json or py")
+    ] = None,
+    lane: Annotated[int | None, typer.Option(help="Only this lane")] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder that keeps the runs")] = None,
+) -> None:
+    """Take away stored runs: tables, settings, or a script in plain PyTorch that repeats them.
+
+    A lane whose numbers are asked for and that nobody has run yet is trained here first.
+    """
+    try:
+        chosen = read_form(form, out)
+        store = Store(data and data.expanduser())
+        adopt(store)
+        named, duel = read_duel(words or [], store)
+        duel = read_lane(duel, lane)
+        paths = targets(out, chosen, f"normviz-{stem(named, duel, lane)}", duel)
+        lanes = [find(name, config, store, chosen) for name, config in duel]
+        for path, content in zip(paths, contents(lanes, chosen), strict=True):
+            path.write_bytes(content)
+            typer.echo(path)
+    except (ValueError, StoreError) as error:
+        complain(error)
+    except OSError as error:
+        complain(f"{str(error.filename)!r} can't be written: {error.strerror}")
+
+
+def read_form(form: str | None, out: Path) -> Form:
+    """What to write: what --as says, else what the file's name says, else CSV."""
+    if form is None:
+        return {".json": "json", ".py": "py"}.get(out.suffix, "csv")  # pyright: ignore
+    if form not in FORMS:
+        raise ValueError(f"--as is {form!r}, allowed is one of {', '.join(FORMS)}")
+    return form
+
+
+def read_duel(words: Sequence[str], store: Store) -> tuple[str, list[Named]]:
+    """The preset that is meant as it is, or "", and the lanes with their letters.
+
+    Raises ValueError with a sentence.
+    """
+    names, changes = read_words(words)
+    name = names[0] if names else "hero"
+    if KEY.fullmatch(name):
+        run = store.latest(name)
+        if run is None:
+            raise ValueError(
+                f"the store {store.folder} has no run {name}: name a link or a preset "
+                f"({', '.join(PRESETS.keys())}), or another folder with --data"
+            )
+        lanes = (run.config,)
+    else:
+        lanes = read_lanes(name)
+    lanes = [config.replace(**changes) for config in lanes]
+    preset = name if name in PRESETS and not changes else ""
+    return preset, list(zip("ABCD", lanes, strict=False))
+
+
+def read_lane(duel: list[Named], lane: int | None) -> list[Named]:
+    """All lanes, or the one that --lane names."""
+    if lane is None:
+        return duel
+    if not 1 <= lane <= len(duel):
+        raise ValueError(f"lane is {lane}, allowed is a whole number from 1 to {len(duel)}")
+    return duel[lane - 1 : lane]
+
+
+def stem(preset: str, duel: Sequence[Named], lane: int | None) -> str:
+    """What the names of files say: the preset and the lane that was chosen, or the first run's key."""
+    (letter, first), *_ = duel
+    if not preset:
+        return first.key
+    return preset if lane is None else f"{preset}-{letter}"
+
+
+def targets(out: Path, form: Form, start: str, duel: Sequence[Named]) -> list[Path]:
+    """The files to write: one, or for scripts one a lane. Raises ValueError with a sentence."""
+    suffix = SUFFIX[form]
+    if out.is_dir():
+        if form != "py":
+            kind = f"-{form}" if suffix == ".zip" else ""
+            return [out / f"{start}{kind}{suffix}"]
+        return [out / f"{start}-{name}-{config.scheme}.py" for name, config in duel]
+    if out.suffix != suffix:
+        raise ValueError(
+            f"--out is {str(out)!r}, allowed for {form} is a folder that exists or a name ending in "
+            f"{suffix}"
+        )
+    if not out.parent.is_dir():
+        raise ValueError(f"--out names the folder {str(out.parent)!r}, which does not exist")
+    if form == "py" and len(duel) > 1:
+        raise ValueError(
+            f"--out is {str(out)!r}, but a script holds one lane and there are {len(duel)}: give a "
+            "folder, or choose one with --lane"
+        )
+    return [out]
+
+
+def find(name: str, config: RunConfig, store: Store, form: Form) -> ExportLane:
+    """A lane with what the store has of it; trained here where its numbers are asked for and missing."""
+    run = store.latest(config.key)
+    found = None if run is None else stored_lane(name, run, Frames(store))
+    if run is not None and found is not None and len(found.recorded.step):
+        if not run.is_done:
+            typer.echo(f"normviz: lane {name} is not finished: {said(run, found)}", err=True)
+        return found
+    if form in ("json", "py"):
+        return ExportLane(name, config)
+    result = follow(config, (), threads=1)
+    if result.status == "stopped":
+        raise typer.Exit(130)
+    return result.lane(name)
+
+
+def said(run: Run, lane: ExportLane) -> str:
+    """How far an unfinished run is."""
+    return f"{run.status}, {len(lane.recorded.step)} of {run.config.steps} steps"
+
+
+def contents(lanes: Sequence[ExportLane], form: Form) -> list[bytes]:
+    """The files' bytes."""
+    if form == "py":
+        return [script(lane).encode() for lane in lanes]
+    if form == "json":
+        return [write_configs(lanes).encode()]
+    return [archive(lanes, form)]

@@ -1,0 +1,27 @@
+"""A finished duel to take away: tables, configs, a script in plain PyTorch, pictures. Torch-free."""
+
+from .archive import KINDS, Kind, archive
+from .columns import COLUMNS, Column
+from .config_json import Configs, read_configs, write_configs
+from .lane import NOT_RUN, ExportLane, Facts, stored_lane
+from .pictures import picture
+from .script import script
+from .tables import tables
+
+__all__ = [
+    "COLUMNS",
+    "KINDS",
+    "NOT_RUN",
+    "Column",
+    "Configs",
+    "ExportLane",
+    "Facts",
+    "Kind",
+    "archive",
+    "picture",
+    "read_configs",
+    "script",
+    "stored_lane",
+    "tables",
+    "write_configs",
+]

@@ -1,0 +1,98 @@
+"""A zip of tables, with the configs and a README that says what every column is."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Sequence
+from typing import IO, Literal, get_args
+
+import pyarrow as pa
+from pyarrow import csv, parquet
+
+from .. import __version__
+from .columns import COLUMNS
+from .config_json import write_configs
+from .lane import ExportLane
+from .tables import tables
+
+Kind = Literal["csv", "parquet"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+ROWS = 65_536
+"""Of a table that become text at once."""
+
+README = """NormViz {version}: {names}
+
+steps.{kind}    one row a step: loss, learning rate, gradient norm
+layers.{kind}   one row a probe, step and layer
+runs.{kind}     one row a lane: what came of it, and every setting
+probes.{kind}   what was measured in the layers, with units and sources
+columns.{kind}  this list of columns
+config.json     the settings, for `normviz run --config config.json --lane N`
+
+{hint}
+One seed a lane. Join tables by the column lane.
+
+{columns}
+"""
+HINTS: dict[Kind, str] = {
+    "csv": "Numbers that are not finite are written nan, inf and -inf; an empty field is no "
+    "number.",
+    "parquet": "Numbers that are not finite are NaN and infinities; a null is no number. Every "
+    "column's unit and meaning is in the schema too.",
+}
+
+
+def archive(lanes: Sequence[ExportLane], kind: Kind) -> bytes:
+    """The zip of some lanes: equal lanes give equal bytes. Raises ValueError for one without a run."""
+    made, sink = tables(lanes), io.BytesIO()
+    with zipfile.ZipFile(sink, "w") as files:
+        _add(files, "README.txt", readme(lanes, kind).encode())
+        _add(files, "config.json", write_configs(lanes).encode())
+        for name, table in made.items():
+            with files.open(_entry(f"{name}.{kind}", kind == "csv"), "w") as file:
+                WRITERS[kind](table, file)
+    return sink.getvalue()
+
+
+def readme(lanes: Sequence[ExportLane], kind: Kind) -> str:
+    """What is in the zip, and the column dictionary as text."""
+    names = "; ".join(f"{lane.name}: {lane.facts.verdict} ({lane.config.key})" for lane in lanes)
+    columns = "\n".join(
+        f"{f'{c.table}.{c.column}':20} {c.type:10} {c.unit:17} {c.meaning} [{c.source}]"
+        for c in COLUMNS
+    )
+    return README.format(
+        version=__version__, names=names, kind=kind, hint=HINTS[kind], columns=columns
+    )
+
+
+def _entry(name: str, small: bool = True) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(name)  # its date is fixed, so that equal lanes give equal bytes
+    entry.compress_type = zipfile.ZIP_DEFLATED if small else zipfile.ZIP_STORED
+    entry.external_attr = 0o644 << 16
+    return entry
+
+
+def _add(files: zipfile.ZipFile, name: str, data: bytes) -> None:
+    files.writestr(_entry(name), data)
+
+
+def _write_csv(table: pa.Table, file: IO[bytes]) -> None:
+    """Rows in portions, since words that repeat become text only here."""
+    plain = pa.schema(
+        [
+            pa.field(f.name, pa.string()) if pa.types.is_dictionary(f.type) else f
+            for f in table.schema
+        ]
+    )
+    with csv.CSVWriter(file, plain) as writer:  # texts and names in quotes, numbers without
+        for start in range(0, table.num_rows, ROWS):
+            writer.write_table(table.slice(start, ROWS).cast(plain))
+
+
+def _write_parquet(table: pa.Table, file: IO[bytes]) -> None:
+    parquet.write_table(table, file, compression="zstd")
+
+
+WRITERS = {"csv": _write_csv, "parquet": _write_parquet}

@@ -1,0 +1,83 @@
+"""Configs as JSON: every setting of every lane and the engine's version; read back by `run`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .. import __version__
+from ..config import ENGINE, RunConfig
+from ..limits import MAX_LANES
+from ..links import FIELDS, UNSAID
+from .lane import ExportLane
+
+FORMS = (
+    "what `normviz export --as json` writes, the object of `normviz run --json`, or the settings "
+    "of one run"
+)
+
+
+@dataclass(frozen=True)
+class Configs:
+    """Lanes that were read, and what their reader should know."""
+
+    lanes: tuple[RunConfig, ...]
+    notices: tuple[str, ...] = ()
+
+
+def write_configs(lanes: Sequence[ExportLane]) -> str:
+    """JSON of {normviz, engine, lanes: [{name, run, config}]}, keys sorted: equal lanes, equal text."""
+    listed = [
+        {"name": lane.name, "run": lane.config.key, "config": lane.config.model_dump(mode="json")}
+        for lane in lanes
+    ]
+    whole = {"normviz": __version__, "engine": ENGINE, "lanes": listed}
+    return json.dumps(whole, indent=2, sort_keys=True, allow_nan=False) + "\n"
+
+
+def read_configs(text: str) -> Configs:
+    """The lanes of a file of configs. Raises ValueError with a sentence for anything else."""
+    try:
+        read = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"the configs can't be read as JSON: {error}") from None
+    found = _configs(read)
+    if not found or not all(isinstance(config, dict) for config in found):
+        raise ValueError(f"the JSON holds no config: allowed is {FORMS}")
+    if len(found) > MAX_LANES:
+        raise ValueError(f"the JSON has {len(found)} lanes, allowed are up to {MAX_LANES}")
+    lanes = tuple(RunConfig(**{str(k): _frozen(v) for k, v in config.items()}) for config in found)
+    return Configs(lanes, tuple(_notices(read, found)))
+
+
+def _configs(read: Any) -> list[Any]:
+    if not isinstance(read, dict):
+        return []
+    if "lanes" in read:
+        lanes = read["lanes"]
+        known = isinstance(lanes, list) and all(isinstance(lane, dict) for lane in lanes)
+        return [lane.get("config") for lane in lanes] if known else []
+    return [read.get("config", read)]
+
+
+def _frozen(value: Any) -> Any:
+    """Lists as tuples: learning-rate changes are pairs."""
+    return tuple(_frozen(x) for x in value) if isinstance(value, list) else value
+
+
+def _notices(read: dict[str, Any], found: list[dict[str, Any]]) -> list[str]:
+    notices = []
+    engine = read.get("engine", ENGINE)
+    if engine != ENGINE:
+        notices.append(
+            f"the configs come from engine {engine!r} and this is engine {ENGINE}: the same "
+            "settings may give other numbers"
+        )
+    said = [name for name in FIELDS if name not in UNSAID]
+    missing = [name for name in said if any(name not in config for config in found)]
+    if missing:
+        named = ", ".join(missing[:5]) + (" and others" if len(missing) > 5 else "")
+        notices.append(f"the configs do not name {named}: today's defaults fill in")
+    return notices

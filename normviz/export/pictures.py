@@ -1,0 +1,112 @@
+"""Any chart as PNG or SVG, drawn here by Vega itself: no browser, and no other host is asked.
+
+`vl_convert` is imported on the first picture, because its engine stays in memory from then on
+(about 100 MB).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, Protocol
+
+import pyarrow as pa
+
+Spec = dict[str, Any]
+Format = Literal["png", "svg"]
+WIDTH = 720
+"""Pixels of a chart that leaves its width to the page."""
+
+IMAGE = re.compile(r'<image[^>]*?href="(?!data:)([^"]*)"')
+"""An image that lies elsewhere."""
+
+DENSITY = 72
+"""Pixels an inch at which a PNG has the size of its SVG, before `scale`."""
+
+
+class Chart(Protocol):
+    """An Altair chart, as far as a picture needs it."""
+
+    def to_dict(self) -> Spec: ...
+
+
+def picture(
+    chart: Spec | Chart,
+    kind: Format,
+    scale: float = 2.0,
+    width: int = WIDTH,
+    look: Spec | None = None,
+    background: str | None = "white",
+) -> bytes:
+    """A Vega-Lite chart as a picture; `scale` multiplies a PNG's pixels, `width` is in pixels.
+
+    The chart may be an Altair chart or a spec with its datasets, whose rows may be lists or Arrow
+    IPC bytes. `look` is a Vega-Lite config under the chart's own (`charts.look`); `background` a
+    colour, None for none. Raises ValueError for data that is not in the chart, wherever it lies.
+    """
+    if kind not in ("png", "svg"):
+        raise ValueError(f"a picture is png or svg, not {kind!r}")
+    spec = whole(chart if isinstance(chart, dict) else chart.to_dict(), width)
+    config = {**(look or {}), **spec.get("config", {}), "background": background}
+    spec = {**spec, "config": config, "background": background}
+    import vl_convert
+
+    svg = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
+    # allowed_base_urls guards data alone (vl-convert 1.9 fetches images all the same on the way
+    # from SVG to PNG), so they are refused here, in between.
+    if (elsewhere := IMAGE.search(svg)) is not None:
+        raise ValueError(f"a picture can't fetch the image {elsewhere[1]!r}: put it into the chart")
+    return svg.encode() if kind == "svg" else vl_convert.svg_to_png(svg, scale=scale, ppi=DENSITY)
+
+
+def whole(spec: Spec, width: int = WIDTH) -> Spec:
+    """The spec with every dataset it names inside, as rows, and with a width."""
+    sets = {name: _rows(rows) for name, rows in spec.get("datasets", {}).items()}
+    for data in _data(spec):
+        if "url" in data:
+            raise ValueError(
+                f"a picture can't fetch data from {data['url']!r}: put it into the chart"
+            )
+        name = data.get("name")
+        if name is not None and "values" not in data and name not in sets:
+            raise ValueError(f"the chart names the dataset {name!r}, which is not in it")
+    own = {} if _has_width(spec) else {"width": width}
+    return {**spec, **own, "datasets": sets}
+
+
+def _data(part: Any) -> Iterator[Mapping[str, Any]]:
+    """Every `data` of a spec and of the specs inside it."""
+    if isinstance(part, list):
+        for inner in part:
+            yield from _data(inner)
+    elif isinstance(part, dict):
+        if isinstance(part.get("data"), dict):
+            yield part["data"]
+        for name, inner in part.items():
+            if name not in ("data", "datasets"):
+                yield from _data(inner)
+
+
+def _has_width(spec: Spec) -> bool:
+    """Whether it says how wide it is; charts side by side or below each other say so themselves."""
+    inside = ("hconcat", "vconcat", "concat", "facet", "repeat", "spec")
+    return spec.get("width", "container") != "container" or any(name in spec for name in inside)
+
+
+def _rows(rows: Any) -> list[Any]:
+    """Rows as JSON has them: from Arrow bytes, or as they are; numbers that are not finite are null."""
+    if isinstance(rows, bytes | bytearray | memoryview):
+        with pa.ipc.open_stream(pa.py_buffer(bytes(rows))) as stream:
+            rows = stream.read_all().to_pylist()
+    return [_plain(row) for row in rows]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

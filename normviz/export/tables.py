@@ -1,0 +1,122 @@
+"""Runs as tidy Arrow tables: one row a run, a step, or a value of a layer; and what columns mean.
+
+Numbers that are not finite stay what they are; a null means that there is no number. Every column
+is in `columns.COLUMNS`, and its unit and meaning travel in the schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..catalog import PROBES
+from ..catalog.probes import ProbeRecord
+from .columns import COLUMNS, Column, Table, columns_of
+from .lane import ExportLane
+
+TYPES = {
+    "text": pa.string(),
+    "word": pa.dictionary(pa.int32(), pa.string()),
+    "integer": pa.int64(),
+    "number": pa.float64(),
+    "yes or no": pa.bool_(),
+}
+UPDATES = "update_ratio"
+"""The probe that has no value where no update was made: such rows are left out."""
+
+
+def tables(lanes: Sequence[ExportLane]) -> dict[Table, pa.Table]:
+    """The tables runs, steps, layers, probes and columns of some lanes.
+
+    Raises ValueError for a lane without a run. `.to_pandas()` makes a DataFrame of one.
+    """
+    probes = dict.fromkeys(key for lane in lanes for key in lane.probes)
+    return {
+        "runs": _rows("runs", [_run(lane) for lane in lanes]),
+        "steps": pa.concat_tables([steps(lane) for lane in lanes]).unify_dictionaries(),
+        "layers": pa.concat_tables([layers(lane) for lane in lanes]).unify_dictionaries(),
+        "probes": _rows("probes", [_probe(PROBES[key]) for key in probes]),
+        "columns": _rows("columns", [asdict(column) for column in COLUMNS]),
+    }
+
+
+def steps(lane: ExportLane) -> pa.Table:
+    """One row a step."""
+    s, c = lane.recorded, lane.config
+    columns = {
+        "step": s.step,
+        "tokens": (s.step + 1) * c.batch * c.seq_len,
+        "loss": s.loss,
+        "lr": s.lr,
+        "grad_norm": s.grad_norm,
+        "finite": np.isfinite(s.loss) & np.isfinite(s.grad_norm),
+    }
+    return _table("steps", {**_names(lane, len(s.step)), **columns})
+
+
+def layers(lane: ExportLane) -> pa.Table:
+    """One row a probe, recorded step and layer; the layers that a probe does not have are not there."""
+    s, at = lane.recorded, list[np.ndarray]()
+    for i, key in enumerate(lane.probes):
+        values = s.layers[:, i]
+        there = np.full(values.shape, True)
+        there[:, : PROBES[key].first_layer] = False
+        if key == UPDATES:
+            there[np.isnan(values).all(axis=1)] = False
+        record, layer = np.nonzero(there)
+        at.append(np.stack([np.full(len(record), i), record, layer]))
+    probe, record, layer = np.concatenate(at, axis=1) if at else np.empty((3, 0), np.int64)
+    value = s.layers[record, probe, layer]
+    columns = {
+        "step": s.layer_steps[record],
+        "probe": pa.DictionaryArray.from_arrays(probe.astype(np.int32), list(lane.probes)),
+        "layer": layer.astype(np.int64),
+        "value": value,
+        "finite": np.isfinite(value),
+    }
+    return _table("layers", {**_names(lane, len(value)), **columns})
+
+
+def _names(lane: ExportLane, n: int) -> dict[str, pa.Array]:
+    """The columns that name the lane, `n` times the same."""
+    same = np.zeros(n, np.int32)
+    return {
+        "lane": pa.DictionaryArray.from_arrays(same, [lane.name]),
+        "run": pa.DictionaryArray.from_arrays(same, [lane.config.key]),
+    }
+
+
+def _run(lane: ExportLane) -> dict[str, Any]:
+    own = {"lane": lane.name, "run": lane.config.key, "config": lane.config.canonical()}
+    return {**asdict(lane.facts), **own, "final_loss": lane.final_loss}
+
+
+def _probe(record: ProbeRecord) -> dict[str, Any]:
+    return {**asdict(record), "probe": record.key}
+
+
+def _rows(table: Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """A small table from its rows; what a row has beyond the table's columns is not used."""
+    return _table(table, {c.column: [row[c.column] for row in rows] for c in columns_of(table)})
+
+
+def _table(table: Table, columns: Mapping[str, Any]) -> pa.Table:
+    """The columns as the dictionary has them: in its order, of its types, with its words."""
+    fields = [
+        _field(c, isinstance(columns[c.column], pa.DictionaryArray)) for c in columns_of(table)
+    ]
+    # from_pandas=False: a NaN is a value, and only None is a null.
+    arrays = [
+        x if isinstance(x := columns[f.name], pa.Array) else pa.array(x, f.type, from_pandas=False)
+        for f in fields
+    ]
+    return pa.table(arrays, schema=pa.schema(fields))
+
+
+def _field(column: Column, words: bool) -> pa.Field:
+    metadata = {"unit": column.unit, "meaning": column.meaning, "source": column.source}
+    return pa.field(column.column, TYPES["word" if words else column.type], metadata=metadata)

@@ -1,0 +1,89 @@
+"""Charts as pictures: what they show, and that they ask no other host."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import altair as alt
+import pytest
+from charts_kit import LOG, broken, make
+
+from normviz.charts import bars, heatmap, look, loss
+from normviz.export import picture
+
+PNG = b"\x89PNG\r\n\x1a\n"
+POINTS = [{"x": 1, "y": 2.0}, {"x": 2, "y": float("nan")}]
+
+
+def size(png: bytes) -> tuple[int, int]:
+    """Pixels across and down, from the header."""
+    assert png.startswith(PNG)
+    return int.from_bytes(png[16:20], "big"), int.from_bytes(png[20:24], "big")
+
+
+def test_the_page_s_charts_become_pictures() -> None:
+    lanes = [make(), make("post"), broken()]
+    charts = {
+        "loss": (loss.chart(lanes, 30), "loss (nats per token)"),
+        "bars": (bars.chart(lanes, 10, LOG), "layer"),
+        "heatmap": (heatmap.chart(broken(), 30, LOG), "data:image/png"),
+    }
+    for name, (chart, words) in charts.items():
+        svg = picture(chart, "svg").decode()
+        assert svg.startswith("<svg"), name
+        assert words in svg
+        assert "step 20, layer 4" in svg or name == "bars"
+        assert size(picture(chart, "png", scale=1.0))[0] == 720
+
+
+def test_scale_multiplies_the_pixels() -> None:
+    chart = loss.chart([make()], 30)
+    small, large = (size(picture(chart, "png", scale)) for scale in (1.0, 3.0))
+    assert large == (3 * small[0], 3 * small[1])
+    assert size(picture(chart, "png", 1.0, width=400))[0] == 400
+
+
+def test_a_look_and_a_background() -> None:
+    chart = loss.chart([make()], 30, dark=True)
+    svg = picture(chart, "svg", look=look(dark=True), background="#0e1117").decode()
+    assert 'fill="#0e1117"' in svg
+    assert 'fill="#c9ced6"' in svg, "the words of the dark page"
+    assert 'fill="white"' in picture(chart, "svg").decode()
+
+
+def test_an_altair_chart_and_named_rows() -> None:
+    plain = alt.Chart(alt.Data(values=POINTS)).mark_point().encode(x="x:Q", y="y:Q")
+    assert picture(plain, "png").startswith(PNG)
+    named = alt.Chart(alt.NamedData(name="rows")).mark_point().encode(x="x:Q", y="y:Q")
+    both = alt.vconcat(named, named).to_dict()
+    assert picture({**both, "datasets": {"rows": POINTS}}, "svg").startswith(b"<svg")
+    assert "datasets" not in both, "the spec that was given stays as it is"
+
+
+def test_rows_that_are_not_there_are_named() -> None:
+    named = alt.Chart(alt.NamedData(name="rows")).mark_point().encode(x="x:Q")
+    with pytest.raises(ValueError, match="names the dataset 'rows', which is not in it"):
+        picture(named, "svg")
+
+
+@pytest.mark.parametrize("kind", ["svg", "png"])
+def test_what_lies_elsewhere_is_not_fetched(kind: str) -> None:
+    """Port 9 of this machine answers nobody: a picture that asked it would say something else."""
+    data = alt.Chart("http://127.0.0.1:9/x.json").mark_point().encode(x="x:Q")
+    with pytest.raises(ValueError, match=r"can't fetch data from 'http://127.0.0.1:9/x.json'"):
+        picture(data, kind)
+    rows = alt.Data(values=[{"u": "http://127.0.0.1:9/x.png"}])
+    image = alt.Chart(rows).mark_image(width=9, height=9).encode(url="u:N")
+    with pytest.raises(ValueError, match=r"can't fetch the image 'http://127.0.0.1:9/x.png'"):
+        picture(image, kind)
+
+
+def test_another_kind_is_refused() -> None:
+    with pytest.raises(ValueError, match="png or svg, not 'gif'"):
+        picture(loss.chart([make()], 1), "gif")
+
+
+def test_the_engine_is_loaded_for_the_first_picture_alone() -> None:
+    code = "import sys, normviz.export; sys.exit('vl_convert' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
