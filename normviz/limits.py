@@ -79,6 +79,9 @@ MAX_LANES = 4
 SEEDS = 5
 """Runs of a lane that repeating brings it to: itself and four from the next seeds."""
 
+QUICK_SECONDS, QUICK_GIB = 0.4, 0.5
+"""Up to these estimates a measurement at initialisation does not cost a process of its own."""
+
 # Fitted to `normviz run` on one thread of the CPUs this was developed on (2026-11), widths 32 to
 # 512, sequences of 32 and 128, batches of 8 and 64: a block costs calls, arithmetic, and passes over
 # its attention matrices.
@@ -108,6 +111,15 @@ def estimated_gib(config: RunConfig) -> float:
     scores = 4 * tokens * config.seq_len * config.heads
     kept = SCHEMES[config.scheme].history * config.depth * tokens * config.width
     return 4 * config.depth * (weights + activations + scores + kept) / 2**30
+
+
+def is_quick(config: RunConfig) -> bool:
+    """Whether it only measures at initialisation, with little memory and within about a second."""
+    return (
+        config.steps == 0
+        and estimated_seconds(config) <= QUICK_SECONDS
+        and estimated_gib(config) <= QUICK_GIB
+    )
 
 
 def over_budget(config: RunConfig) -> str | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -201,6 +203,38 @@ def test_measured_runs_are_charted(anatomy: Open, folder: Path) -> None:
     checked(at.slider(key="anatomy_depth").set_value(4).run())
     assert len(specs(at)) == 3
     assert "Measuring" in said(at) or "then measuring" in said(at)
+
+
+def test_what_is_measured_in_a_moment_comes_with_the_page(
+    anatomy: Open, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And neither with a tick after it nor with another run of the page."""
+    monkeypatch.setattr(Store, "supervisor", lambda self: (True, True))
+    monkeypatch.setattr("measured.MOMENT_SECONDS", 60.0)
+    config = RunConfig(depth=3, steps=0)
+
+    def work() -> None:
+        while Store(folder).latest(config.key) is None:
+            time.sleep(0.01)
+        measure(folder, config)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    at = anatomy("lanes=1&scheme=pre&depth=3")
+    worker.join()
+    assert len(specs(at)) == 3
+    assert "3 blocks of width 32, first batch" in said(at)
+    assert "Measuring" not in said(at)
+
+
+def test_a_measurement_that_has_begun_may_end(anatomy: Open, folder: Path) -> None:
+    at = anatomy("lanes=1&scheme=pre&depth=3")
+    store = Store(folder)
+    run = store.latest(RunConfig(depth=3, steps=0).key)
+    assert run
+    store.started(run.id, Started(run.config, "cpu", 1, 1, 1.0, 1.0, None), os.getpid(), False)
+    checked(at.slider(key="anatomy_depth").set_value(4).run())
+    assert not store.controls(run.id, 0)
 
 
 def test_what_is_no_longer_looked_at_is_stopped(anatomy: Open, folder: Path) -> None:

@@ -42,8 +42,8 @@ def page() -> None:
     linked.show(it.link, it.notices, "anatomy", "Below is what this page opens with.")
     _controls(it)
     left, right = st.columns([len(it.lanes), 1], gap="medium")
-    with right, st.container(key="charts"):
-        measured.show(it, runs)
+    with right:
+        charts = st.container(key="charts")
     with left, st.container(key="anatomy"):
         for show in (_picture, _formulas, _facts):  # row by row, so that the two stand level
             for column, name, config in zip(_columns(it), NAMES, it.lanes, strict=False):
@@ -52,6 +52,8 @@ def page() -> None:
     for column, name, config in zip(_columns(it), NAMES, it.lanes, strict=False):
         with column:
             _code(name, config)
+    with charts:  # last: by now the workers have measured, or nearly
+        measured.show(it, runs)
 
 
 def _columns(it: Anatomy) -> list[DeltaGenerator]:

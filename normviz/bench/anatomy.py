@@ -84,7 +84,8 @@ def _move(page: Page, depth: int) -> float:
     slider = page.locator(".st-key-anatomy_depth input[type=range]")
     thumb = slider.locator("xpath=../..").bounding_box()
     track = slider.locator("xpath=../../..").bounding_box()
-    assert thumb and track
+    assert thumb
+    assert track
     height = thumb["y"] + thumb["height"] / 2
     page.mouse.move(thumb["x"] + thumb["width"] / 2, height)
     page.mouse.down()
