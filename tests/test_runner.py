@@ -222,56 +222,6 @@ def test_no_steps_is_one_measurement(store: Store) -> None:
     assert (lane.n, len(lane.steps.layers)) == (1, 1)
 
 
-# Measurements at initialisation: a process is not forked for each
-
-
-def test_measurements_in_a_row_fork_nothing(backend: Backend, store: Store) -> None:
-    assert backend.process is not None
-    measure(store, range(2))  # after what other tests did, the spares are complete again
-    before = members(backend.process.pid)
-    assert {lane.pid for lane in measure(store, range(2, 8))} <= before
-    assert members(backend.process.pid) == before
-
-
-def test_a_used_process_gives_the_same_numbers(store: Store) -> None:
-    first = RunConfig(depth=9, scheme="admin", steps=0)
-    second = SHORT.replace(steps=0, dropout=0.1)
-    for config in (first, second, first):
-        lane = Lane(store, config)
-        lane.reach("finished")
-        assert lane.steps.loss.tolist() == losses(config)
-    lane = Lane(store, SHORT)
-    lane.reach("finished")
-    assert lane.steps.loss.tolist() == losses(SHORT)
-
-
-def test_a_measurement_of_a_large_model_ends_its_process(store: Store) -> None:
-    lane = Lane(store, SHORT.replace(depth=3, width=1024, steps=0))
-    lane.reach("finished")
-    pid = lane.pid
-    wait_for(lambda: not os.path.exists(f"/proc/{pid}"), "the end of the process")
-
-
-def test_used_processes_that_die_are_replaced(backend: Backend, store: Store) -> None:
-    assert backend.process is not None
-    session, used = backend.process.pid, {lane.pid for lane in measure(store, range(4))}
-    for pid in used:
-        os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: not members(session) & used, "their end")
-    lanes = [Lane(store, LONG), Lane(store, SHORT.replace(steps=0))]
-    lanes[0].reach_step(1)
-    lanes[1].reach("finished")
-
-
-def measure(store: Store, seeds: range) -> list[Lane]:
-    """One measurement after the other; the last two processes have time to be warm again."""
-    lanes = []
-    for seed in seeds:
-        lanes.append(Lane(store, SHORT.replace(steps=0, init_seed=seed)))
-        lanes[-1].reach("finished")
-    return lanes
-
-
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA GPU")
 def test_a_run_that_cannot_start_fails_with_a_sentence(store: Store) -> None:
     lane = Lane(store, SHORT.replace(device="cuda"))
