@@ -95,7 +95,7 @@ def show_lanes(lanes: tuple[RunConfig, ...]) -> None:
     """Another duel, as if its link had been opened; nothing is trained by that."""
     it = duel()
     st.session_state["duel"] = Duel(
-        lanes, (None,) * len(lanes), following=True, touched=True, probe=it.probe, mine=it.mine
+        lanes, (None,) * len(lanes), "follow", it.nonce + 1, it.probe, touched=True, mine=it.mine
     )
 
 

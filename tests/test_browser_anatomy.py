@@ -67,9 +67,8 @@ def test_from_the_anatomy_to_the_duel_of_the_same_placements(
     browser: Browser, address: str
 ) -> None:
     page = opened(browser.new_page(), f"{address}/anatomy?lanes=2&scheme=pre,post")
-    page.locator(
-        ".st-key-train_these button:visible"
-    ).first.click()  # shipped: its result is there at once
+    page.locator(".st-key-train_these button:visible").first.click()
+    # Shipped: its result is there at once.
     page.wait_for_function("document.querySelectorAll('.st-key-live canvas').length >= 3")
     wait_for(lambda: "stuck at chance" in text_now(page, ".st-key-card_1"))
     assert "scheme=pre%2Cpost" in page.url and "anatomy" not in page.url
