@@ -51,6 +51,22 @@ def untrained(config: RunConfig) -> RunConfig:
     return config.replace(**defaults, steps=0)
 
 
+def trained(it: Anatomy) -> tuple[RunConfig, ...]:
+    """Two lanes to train: those of the page, or the one there beside Pre-LN (that beside Post-LN).
+
+    Raises ConfigError where training them is not allowed.
+    """
+    first, *rest = (
+        lane.replace(steps=RunConfig.model_fields["steps"].default) for lane in it.lanes
+    )
+    return (first, *(rest or [first.replace(scheme=peer(it))]))
+
+
+def peer(it: Anatomy) -> str:
+    """The placement that one alone is trained beside."""
+    return "post" if it.lanes[0].scheme == "pre" else "pre"
+
+
 def anatomy() -> Anatomy:
     """This session's anatomy. Who arrives with a link gets what it says."""
     params = {name: st.query_params.get_all(name) for name in st.query_params}

@@ -15,17 +15,18 @@ VOCABULARY = 32
 """Of the synthetic tasks; the code shown names it once, for readers to change."""
 
 
-def heading(name: str, scheme: str) -> None:
-    """A lane's letter and placement beside its colour."""
+def heading(name: str, scheme: str, color: str | None = None) -> None:
+    """A lane's letter and placement beside its colour, which is its placement's own unless given."""
+    color = color or scheme_style(scheme).color
     st.html(
-        f'<span class="lane-name" style="border-color:{scheme_style(scheme).color}">{name} '
+        f'<span class="lane-name" style="border-color:{color}">{name} '
         f"{escape(SCHEMES.label(scheme))}</span>",
         width="content",
     )
 
 
-def diagram(config: RunConfig) -> None:
-    norm, color = NORMS.label(config.placed().norm), scheme_style(config.scheme).color
+def diagram(config: RunConfig, color: str | None = None) -> None:
+    norm, color = NORMS.label(config.placed().norm), color or scheme_style(config.scheme).color
     st.image(explain.diagram(config.scheme, config.depth, norm, color), width=244)
 
 

@@ -10,7 +10,7 @@ import streamlit as st
 from backend import Shared
 
 from normviz.catalog import INITS, NORMS, QK_NORMS, SCHEMES
-from normviz.charts import scheme_style
+from normviz.charts import lane_styles
 from normviz.config import ConfigError, RunConfig
 from normviz.links import FIELDS, differences, shown
 from normviz.store import Run
@@ -110,20 +110,21 @@ def _turned(it: state.Duel, i: int, run: Run) -> RunConfig:
 def show(lanes: list[Lane], shared: Shared) -> None:
     """One card a lane."""
     columns = st.columns(len(lanes)) if len(lanes) < 4 else [*st.columns(2), *st.columns(2)]
-    for lane, column in zip(lanes, columns, strict=True):
+    styles = lane_styles(tuple(lane.config.scheme for lane in lanes))
+    for lane, column, style in zip(lanes, columns, styles, strict=True):
         with column, st.container(border=True, key=f"card_{lane.index}"):
-            _card(lane, lanes[0], shared)
+            _card(lane, lanes[0], shared, style.color)
 
 
 def verdicts(lanes: list[Lane], shared: Shared) -> None:
     """Name and verdict of each lane, in a row."""
+    styles = lane_styles(tuple(lane.config.scheme for lane in lanes))
     with st.container(horizontal=True, vertical_alignment="center"):
-        for lane in lanes:
-            _head(lane, shared)
+        for lane, style in zip(lanes, styles, strict=True):
+            _head(lane, shared, style.color)
 
 
-def _head(lane: Lane, shared: Shared) -> None:
-    color = scheme_style(lane.config.scheme).color
+def _head(lane: Lane, shared: Shared, color: str) -> None:
     st.html(
         f'<span class="lane-name" style="border-color:{color}">{lane.name} '
         f"{SCHEMES.label(lane.config.scheme)}</span>",
@@ -133,10 +134,10 @@ def _head(lane: Lane, shared: Shared) -> None:
     st.badge(verdict.sentence, color=CHIP_COLOR.get(verdict.kind, "gray"))  # pyright: ignore
 
 
-def _card(lane: Lane, first: Lane, shared: Shared) -> None:
+def _card(lane: Lane, first: Lane, shared: Shared, color: str) -> None:
     i, config = lane.index, lane.config
     with st.container(horizontal=True, vertical_alignment="center"):
-        _head(lane, shared)
+        _head(lane, shared, color)
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
         _placement(i, config.scheme)
         st.session_state[f"lane{i}_any_scheme"] = None  # the switch shows what is chosen

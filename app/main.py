@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import entries
 import streamlit as st
-from views import anatomy, catalogue, duel
+from views import anatomy, catalogue
 
 from normviz.store import StoreError
 
@@ -15,7 +16,7 @@ st.html(HERE / "style.css")
 try:
     page = st.navigation(
         [
-            st.Page(duel.page, title="Duel", url_path="duel", default=True),
+            entries.duel(),
             anatomy.entry(),
             catalogue.entry(),
         ],

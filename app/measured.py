@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+import time
 
 import streamlit as st
 from anatomy_state import NAMES, Anatomy
 from backend import Shared, shared
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from normviz import charts
 from normviz.catalog import PROBES, SCHEMES
+from normviz.limits import is_quick
 from normviz.store import Run
 
 TICK_SECONDS = 0.15
+MOMENT_SECONDS, LOOK_SECONDS = 1.0, 0.01
 QUANTITIES = ("stream_rms", "grad_block", "token_cosine")
 
 
@@ -32,15 +36,47 @@ def ask(it: Anatomy, back: Shared) -> list[Run]:
 
 
 def leave(it: Anatomy, back: Shared, wanted: list[Run]) -> None:
-    """Stop what this visitor queued and no longer looks at, so that it keeps nobody waiting."""
-    for run in it.mine - {run.id for run in wanted}:
-        back.store.control(run, "stop")
+    """Stop what this visitor queued and no longer looks at, so that it keeps nobody waiting.
+
+    What is being measured quickly may end: a stop would take as long, and cost a warm process.
+    """
+    for number in it.mine - {run.id for run in wanted}:
+        run = back.store.run(number)
+        if run is not None and (run.status == "queued" or not is_quick(run.config)):
+            back.store.control(number, "stop")
     it.mine &= {run.id for run in wanted}
 
 
 def show(it: Anatomy, runs: list[Run]) -> None:
-    """The charts, in a fragment that ticks until the runs have ended."""
-    st.fragment(_tick, run_every=TICK_SECONDS if _open(runs) else None)(it)
+    """The charts, once the runs have ended; where that takes longer than a moment, in a fragment
+    that ticks until then."""
+    with st.container(key="measured"):
+        title = st.empty()
+        if _open(runs):
+            title.markdown("**Measuring at initialisation ...**")
+            runs = _after_a_moment(it, shared(), runs)
+        title.markdown("**Measured at initialisation**")
+        st.fragment(_tick, run_every=TICK_SECONDS if _open(runs) else None)(it)
+
+
+def _after_a_moment(it: Anatomy, back: Shared, runs: list[Run]) -> list[Run]:
+    """The runs once all have ended, or after a moment: the curves then come with this very run of
+    the page, and not with a tick after it and one more run of the page after that."""
+    until, seen = time.monotonic() + MOMENT_SECONDS, back.store.version()
+    _, warm = back.store.supervisor()
+    while warm and _open(runs) and time.monotonic() < until:
+        if seen == (seen := back.store.version()):
+            _ = (
+                "measuring" in st.session_state
+            )  # lets go of this run where a click asks for another
+            time.sleep(LOOK_SECONDS)
+        else:
+            runs = _latest(it, back)
+    return _latest(it, back)
+
+
+def _latest(it: Anatomy, back: Shared) -> list[Run]:
+    return [run for config in it.lanes if (run := back.store.latest(config.key))]
 
 
 def _open(runs: list[Run]) -> bool:
@@ -50,15 +86,14 @@ def _open(runs: list[Run]) -> bool:
 def _tick(it: Anatomy) -> None:
     back = shared()
     was_open = st.session_state.get("measuring", False)
-    runs = [run for config in it.lanes if (run := back.store.latest(config.key))]
+    runs = _latest(it, back)
     st.session_state["measuring"] = _open(runs)
-    with st.container(key="measured"):
-        st.markdown("**Measured at initialisation**")
-        _status(it, runs, back)
-        if runs and all(run.is_done for run in runs):
-            it.drawn = tuple(run.id for run in runs)
-        _charts(it, back)
-    if was_open and not _open(runs):
+    _status(it, runs, back)
+    if runs and all(run.is_done for run in runs):
+        it.drawn = tuple(run.id for run in runs)
+    _charts(it, back)
+    context = get_script_run_ctx()
+    if was_open and not _open(runs) and context and context.fragment_ids_this_run:
         st.rerun()  # the timer ends with a run of the whole page
 
 

@@ -110,6 +110,14 @@ def reset(name: str = "hero") -> None:
     st.query_params.clear()
 
 
+def show_lanes(lanes: tuple[RunConfig, ...]) -> None:
+    """Another duel, as if its link had been opened; nothing is trained by that."""
+    it = duel()
+    st.session_state["duel"] = Duel(
+        lanes, (None,) * len(lanes), "follow", it.nonce + 1, it.probe, touched=True, mine=it.mine
+    )
+
+
 def change(field: str, value: Any, lane: int | None = None) -> None:
     """Set a field in one lane or in all. A value that is not allowed changes nothing and is said."""
     it = duel()

@@ -11,23 +11,25 @@ from words import literal
 
 from normviz import explain
 from normviz.catalog import SCHEMES
+from normviz.charts import lane_styles
 from normviz.links import as_params
 
 
 def show(lanes: list[Lane]) -> None:
     """One column a lane, and the way to the Anatomy page."""
     with st.expander("Why: where the norm sits, and what a gradient passes on its way down"):
-        for column, lane in zip(st.columns(len(lanes)), lanes, strict=True):
+        styles = lane_styles(tuple(lane.config.scheme for lane in lanes))
+        for column, lane, style in zip(st.columns(len(lanes)), lanes, styles, strict=True):
             with column:
-                _lane(lane)
+                _lane(lane, style.color)
         _more([lane for lane in lanes if lane.config.depth in DEPTHS][: len(NAMES)])
 
 
-def _lane(lane: Lane) -> None:
+def _lane(lane: Lane, color: str) -> None:
     config = lane.config
     scheme = SCHEMES[config.scheme]
     st.markdown(f"**{lane.name} {literal(scheme.label)}**")
-    drawn.diagram(config)
+    drawn.diagram(config, color)
     drawn.formulas(config)
     drawn.gradients(config)
     drawn.constants(config)

@@ -94,6 +94,9 @@ MAX_TEXTS = 200
 TEXT_DIGITS = 32
 """Hexadecimal digits of a text's SHA-256 that name it in configs and links."""
 
+QUICK_SECONDS, QUICK_GIB = 0.4, 0.5
+"""Up to these estimates a measurement at initialisation does not cost a process of its own."""
+
 # Fitted to `normviz run` on one thread of the CPUs this was developed on (2026-11), widths 32 to
 # 512, sequences of 32 and 128, batches of 8 and 64: a block costs calls, arithmetic, and passes over
 # its attention matrices.
@@ -140,6 +143,15 @@ def estimated_gib(config: RunConfig) -> float:
 def characters_needed(seq_len: int) -> int:
     """Characters of a text from which sequences are cut: as many are held out as one needs."""
     return HELD_OUT * (seq_len + 1)
+
+
+def is_quick(config: RunConfig) -> bool:
+    """Whether it only measures at initialisation, with little memory and within about a second."""
+    return (
+        config.steps == 0
+        and estimated_seconds(config) <= QUICK_SECONDS
+        and estimated_gib(config) <= QUICK_GIB
+    )
 
 
 def over_budget(config: RunConfig) -> str | None:

@@ -51,7 +51,8 @@ def train(
     model = build(config, task.vocabulary)
     initialise(model, config)
     profile(model, config, task)
-    model.to(device)  # buffers; the parameters move into the flat buffer next
+    if device.type != "cpu":
+        model.to(device)  # buffers; the parameters move into the flat buffer next
     flat = Flat(model, device)
     optimizer = make_optimizer(config, flat)
     wanted = {*(recorded(config) if record is None else record), *also_at}

@@ -63,6 +63,18 @@ def test_from_the_duel_through_the_catalogue_and_back(browser: Browser, address:
     assert page.locator(".stException").count() == 0
 
 
+def test_from_the_anatomy_to_the_duel_of_the_same_placements(
+    browser: Browser, address: str
+) -> None:
+    page = opened(browser.new_page(), f"{address}/anatomy?lanes=2&scheme=pre,post")
+    page.locator(".st-key-train_these button:visible").first.click()
+    # Shipped: its result is there at once.
+    page.wait_for_function("document.querySelectorAll('.st-key-live canvas').length >= 3")
+    wait_for(lambda: "stuck at chance" in text_now(page, ".st-key-card_1"))
+    assert "scheme=pre%2Cpost" in page.url and "anatomy" not in page.url
+    assert page.locator(".stException").count() == 0
+
+
 @pytest.mark.parametrize("path", ["anatomy?scheme=normformer,hybridnorm&lanes=2", "catalogue"])
 def test_a_phone_cuts_nothing_off(browser: Browser, address: str, path: str) -> None:
     page = browser.new_page(viewport={"width": 375, "height": 740})

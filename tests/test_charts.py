@@ -256,3 +256,20 @@ def test_lines_over_the_layers_hold_every_decade_of_growth() -> None:
     assert drawn == pytest.approx(list(grown.values[0]))
     assert not rows(chart["datasets"]["above"])
     assert "1e" in render(chart)
+
+
+def test_another_depth_and_range_compile_nothing() -> None:
+    """Compiling takes longer than measuring; the renderer gets them as parameters."""
+    lanes = [make("pre", probe="stream_rms"), make("post", probe="stream_rms")]
+    first = layers.chart(lanes)
+    compiled = layers._spec.cache_info().misses  # pyright: ignore[reportPrivateUsage]
+    deep = [
+        replace(
+            lane, depth=77, values=10.0 ** np.linspace(-4, 9, 78)[None], probe_steps=np.zeros(1)
+        )
+        for lane in lanes
+    ]
+    second = layers.chart(deep)
+    assert layers._spec.cache_info().misses == compiled  # pyright: ignore[reportPrivateUsage]
+    assert ">77<" not in render(first) and "≥1e8" not in render(second)
+    assert first["params"] != second["params"]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 from pathlib import Path
 
 import pytest
-from page_kit import MAIN, Open, checked, specs
+from page_kit import MAIN, Open, checked, duel, specs
 from streamlit.testing.v1 import AppTest
 
 from normviz import RunConfig, explain, train
@@ -40,9 +42,10 @@ def visit(main: str) -> None:
     import streamlit as st
 
     sys.path.insert(0, str(Path(main).parent))
-    from views import anatomy, catalogue, duel
+    import entries
+    from views import anatomy, catalogue
 
-    st.navigation([anatomy.entry(), catalogue.entry(), st.Page(duel.page, url_path="duel")])
+    st.navigation([entries.duel(), anatomy.entry(), catalogue.entry()])
     st.session_state["arrived"] = st.session_state.get("page") != "anatomy"
     st.session_state["page"] = "anatomy"
     anatomy.page()
@@ -203,6 +206,38 @@ def test_measured_runs_are_charted(anatomy: Open, folder: Path) -> None:
     assert "Measuring" in said(at) or "then measuring" in said(at)
 
 
+def test_what_is_measured_in_a_moment_comes_with_the_page(
+    anatomy: Open, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And neither with a tick after it nor with another run of the page."""
+    monkeypatch.setattr(Store, "supervisor", lambda self: (True, True))
+    monkeypatch.setattr("measured.MOMENT_SECONDS", 60.0)
+    config = RunConfig(depth=3, steps=0)
+
+    def work() -> None:
+        while Store(folder).latest(config.key) is None:
+            time.sleep(0.01)
+        measure(folder, config)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    at = anatomy("lanes=1&scheme=pre&depth=3")
+    worker.join()
+    assert len(specs(at)) == 3
+    assert "3 blocks of width 32, first batch" in said(at)
+    assert "Measuring" not in said(at)
+
+
+def test_a_measurement_that_has_begun_may_end(anatomy: Open, folder: Path) -> None:
+    at = anatomy("lanes=1&scheme=pre&depth=3")
+    store = Store(folder)
+    run = store.latest(RunConfig(depth=3, steps=0).key)
+    assert run
+    store.started(run.id, Started(run.config, "cpu", 1, 1, 1.0, 1.0, None), os.getpid(), False)
+    checked(at.slider(key="anatomy_depth").set_value(4).run())
+    assert not store.controls(run.id, 0)
+
+
 def test_what_is_no_longer_looked_at_is_stopped(anatomy: Open, folder: Path) -> None:
     at = anatomy("lanes=1&scheme=pre&depth=3")
     checked(at.slider(key="anatomy_depth").set_value(4).run())
@@ -223,6 +258,47 @@ def test_a_run_that_failed_is_said_and_can_be_measured_again(anatomy: Open, fold
     assert len(runs(folder)) == 1
     checked(at.button(key="measure_again").click().run())
     assert [status for *_, status in runs(folder)] == ["failed", "queued"]
+
+
+@pytest.fixture
+def turned_to(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Titles of the pages that a button opened."""
+    titles: list[str] = []
+    monkeypatch.setattr("streamlit.switch_page", lambda page: titles.append(page.title))
+    return titles
+
+
+def test_what_is_shown_is_trained_in_a_duel(
+    anatomy: Open, folder: Path, turned_to: list[str]
+) -> None:
+    at = anatomy("lanes=2&scheme=keel,peri&depth=7&norm=rmsnorm&init=torch&qk_norm=on&lr=0.1")
+    queued = runs(folder)
+    assert at.button(key="train_these").label == "Train these two"
+    checked(at.button(key="train_these").click().run())
+    assert turned_to == ["Duel"]
+    settings = RunConfig(scheme="keel", depth=7, norm="rmsnorm", init="torch", qk_norm="on")
+    assert duel(at).lanes == (settings, settings.replace(scheme="peri"))
+    assert duel(at).runs == (None, None) and duel(at).touched
+    assert runs(folder) == queued  # it starts nothing
+
+
+@pytest.mark.parametrize(("scheme", "peer"), [("keel", "Pre-LN"), ("pre", "Post-LN")])
+def test_one_alone_is_trained_beside_another(
+    anatomy: Open, turned_to: list[str], scheme: str, peer: str
+) -> None:
+    at = anatomy(f"lanes=1&scheme={scheme}&depth=5")
+    assert at.button(key="train_these").label == f"Train this one beside {peer}"
+    checked(at.button(key="train_these").click().run())
+    assert turned_to == ["Duel"]
+    first, second = duel(at).lanes
+    assert (first, SCHEMES.label(second.scheme)) == (RunConfig(scheme=scheme, depth=5), peer)
+
+
+def test_what_cannot_be_trained_is_said(anatomy: Open, turned_to: list[str]) -> None:
+    at = anatomy("lanes=1&scheme=pre&depth=32&width=512&batch=32&seq_len=32&steps=0")
+    checked(at.button(key="train_these").click().run())
+    assert turned_to == []
+    assert "are allowed: lower steps" in at.error[0].value
 
 
 def test_the_duel_leads_here(page: Open) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, combinations_with_replacement
 
 import numpy as np
 import pytest
 
+from normviz.catalog import SCHEMES as PLACEMENTS
 from normviz.charts import lane_styles
 from normviz.charts.palette import BACKGROUNDS, RED, SCHEMES, SPARE, rgb, scheme_style
+
+KEYS = PLACEMENTS.keys()
 
 # Machado et al. 2009, severity 1, on linear RGB.
 EYES = {
@@ -48,18 +51,64 @@ def contrast(one: str, other: str) -> float:
 def test_lane_colours_are_legible_on_both_backgrounds_and_never_red() -> None:
     for style in (*SCHEMES.values(), *SPARE):
         assert all(contrast(style.color, paper) >= 3 for paper in BACKGROUNDS)
-        red, green, blue = rgb(style.color)
-        assert not (red > 180 and max(green, blue) < 90)
+        assert not looks_red(style.color)
 
 
-def test_a_lane_keeps_its_colour_when_another_goes() -> None:
-    three = lane_styles(("pre", "post", "new_scheme"))
-    assert lane_styles(("post", "new_scheme")) == three[1:]
+def looks_red(color: str) -> bool:
+    red, green, blue = rgb(color)
+    return red > 130 and max(green, blue) < red / 2
+
+
+def apart(one: str, other: str) -> float:
+    """Distance for the eyes that tell them apart least."""
+    return min(
+        float(np.linalg.norm(lab(np.array(eye) @ linear(one)) - lab(np.array(eye) @ linear(other))))
+        for eye in EYES.values()
+    )
+
+
+def assert_told_apart(schemes: tuple[str, ...]) -> None:
+    styles = lane_styles(schemes)
+    solid = {"pre", "post"} <= set(schemes)
+    assert len({style.dash for style in styles}) == len(schemes) - solid, (schemes, styles)
+    for one, other in combinations(styles, 2):
+        assert apart(one.color, other.color) >= 9.9, (schemes, styles)
+    for style in styles:
+        assert not looks_red(style.color)
+        assert all(contrast(style.color, paper) >= 3 for paper in BACKGROUNDS), (schemes, styles)
+
+
+def test_the_lanes_of_any_two_placements_are_told_apart() -> None:
+    for pair in combinations_with_replacement(KEYS, 2):
+        assert_told_apart(pair)
+        assert_told_apart(pair[::-1])
+
+
+def test_the_lanes_of_any_four_placements_are_told_apart() -> None:
+    random = np.random.default_rng(0)
+    for _ in range(300):
+        assert_told_apart(tuple(random.choice(KEYS, 4)))
+    for scheme in KEYS:
+        assert_told_apart((scheme,) * 4)
+
+
+def test_placements_of_the_table_keep_their_colours() -> None:
+    for own in SCHEMES:
+        for other in KEYS:
+            if other != own:
+                assert lane_styles((own, other))[0] == SCHEMES[own]
+                assert lane_styles((other, own))[1] == SCHEMES[own]
+
+
+def test_a_placement_keeps_its_colour_beside_all_but_its_namesakes() -> None:
+    for one, other in combinations(KEYS, 2):
+        own = scheme_style(one), scheme_style(other)
+        assert lane_styles((one, other)) == own or own[0] == own[1]
     assert scheme_style("new_scheme") == scheme_style("new_scheme")
 
 
-def test_lanes_of_one_placement_can_be_told_apart() -> None:
-    for scheme in ("pre", "peri", "unknown"):
-        styles = lane_styles((scheme,) * 4)
-        assert styles[0] == scheme_style(scheme)
-        assert len({s.color for s in styles}) == 4 and len({s.dash for s in styles}) == 4
+def test_the_second_lane_of_a_placement_is_another_shade_of_it() -> None:
+    for scheme in SCHEMES:
+        first, second = lane_styles((scheme, scheme))
+        assert first == scheme_style(scheme)
+        assert second.color not in {style.color for style in SCHEMES.values()}, scheme

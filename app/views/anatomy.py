@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import anatomy_state as state
 import drawn
+import entries
 import linked
 import measured
 import streamlit as st
+import transport
 from anatomy_state import DEPTHS, NAMES, Anatomy
 from backend import shared
+from state import duel, show_lanes
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.navigation.page import StreamlitPage
 from words import literal, source
@@ -18,7 +21,8 @@ from normviz.catalog import INITS, NORMS, QK_NORMS, SCHEMES
 from normviz.catalog.parity import differences
 from normviz.catalog.registry import Registry
 from normviz.catalog.scheme import Scheme
-from normviz.config import RunConfig
+from normviz.charts import lane_styles
+from normviz.config import ConfigError, RunConfig
 from normviz.links import as_params
 
 TWIN = "no public implementation: its formula, written a second time in the tests"
@@ -42,16 +46,24 @@ def page() -> None:
     linked.show(it.link, it.notices, "anatomy", "Below is what this page opens with.")
     _controls(it)
     left, right = st.columns([len(it.lanes), 1], gap="medium")
-    with right, st.container(key="charts"):
-        measured.show(it, runs)
+    with right:
+        charts = st.container(key="charts")
     with left, st.container(key="anatomy"):
-        for show in (_picture, _formulas, _facts):  # row by row, so that the two stand level
+        styles = lane_styles(tuple(lane.scheme for lane in it.lanes))
+        for column, name, config, style in zip(_columns(it), NAMES, it.lanes, styles, strict=False):
+            with column:
+                drawn.heading(name, config.scheme, style.color)
+                drawn.diagram(config, style.color)
+                st.markdown(literal(SCHEMES[config.scheme].sentence))
+        for show in (_formulas, _facts):  # row by row, so that the two stand level
             for column, name, config in zip(_columns(it), NAMES, it.lanes, strict=False):
                 with column:
                     show(name, config)
     for column, name, config in zip(_columns(it), NAMES, it.lanes, strict=False):
         with column:
             _code(name, config)
+    with charts:  # last: by now the workers have measured, or nearly
+        measured.show(it, runs)
 
 
 def _columns(it: Anatomy) -> list[DeltaGenerator]:
@@ -78,11 +90,30 @@ def _controls(it: Anatomy) -> None:
                 _title("Depth (blocks)", "depth", it), int(DEPTHS.low), int(DEPTHS.high),
                 key="anatomy_depth", on_change=_take, args=("depth", None),
             )  # fmt: skip
+    _train(it)
     if it.complaint:
         st.error(it.complaint.capitalize())
     for warning in dict.fromkeys(drawn.about_norm(lane) for lane in it.lanes):
         if warning:
             st.caption(f":material/warning: :orange[{literal(warning)}]")
+
+
+def _train(it: Anatomy) -> None:
+    """The way to the duel of these placements."""
+    alone = f"Train this one beside {SCHEMES.label(state.peer(it))}"
+    if st.button(
+        alone if len(it.lanes) == 1 else "Train these two", key="train_these",
+        icon=":material/arrow_forward:",
+        help="Opens the duel with these settings: a stored result at once, else press Train there",
+    ):  # fmt: skip
+        try:
+            lanes = state.trained(it)
+        except ConfigError as error:
+            it.complaint = str(error)
+            return
+        transport.leave(shared(), duel().runs)
+        show_lanes(lanes)
+        st.switch_page(entries.duel())
 
 
 def _title(words: str, field: str, it: Anatomy) -> str:
@@ -110,12 +141,6 @@ def _second(lanes: tuple[RunConfig, ...]) -> None:
         format_func=lambda key: SCHEMES.label(key) if key else "(A alone)",
         on_change=lambda: state.compare_with(st.session_state["anatomy_second"]),
     )  # fmt: skip
-
-
-def _picture(name: str, config: RunConfig) -> None:
-    drawn.heading(name, config.scheme)
-    drawn.diagram(config)
-    st.markdown(literal(SCHEMES[config.scheme].sentence))
 
 
 def _formulas(name: str, config: RunConfig) -> None:

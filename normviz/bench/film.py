@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import io
 import shutil
-import sys
-import tempfile
 import time
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from .live import FLAGS, served
+from .browser import FLAGS, served
 
 SIZE: Any = {"width": 1280, "height": 1180}
 PICTURES_A_SECOND = 6
@@ -26,13 +24,8 @@ def film(folder: Path, seconds: float = 10.0) -> str:
     from PIL import Image
     from playwright.sync_api import sync_playwright
 
-    command = [sys.executable, "-m", "normviz", "app", "--no-browser", "--host", "127.0.0.1"]
     shots: list[tuple[float, bytes]] = []
-    with (
-        tempfile.TemporaryDirectory() as home,
-        served([*command, "--data", home]) as (url, _),
-        sync_playwright() as playwright,
-    ):
+    with served() as (url, _), sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
         looks: dict[str, dict[str, Any]] = {
             "page": {"viewport": SIZE},

@@ -3,31 +3,15 @@
 from __future__ import annotations
 
 import os
-import shutil
-import socket
-import subprocess
 import sys
-import tempfile
 import time
-import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from ..home import shipped
-
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+from .browser import SIZE, served, serving, visited
 
 # Counts animation frames, and updates as changes of what `at()` returns.
 WATCH = """
@@ -66,8 +50,8 @@ def measure(seconds: float, rounds: int = 2) -> str:
         ours.append(_ours(seconds))
         plain.append(_plain(seconds))
     head = (
-        f"four lanes and four heatmaps, medians of {rounds} rounds of {seconds:.0f} s, headless "
-        f"Chromium at 1280 x 900, {os.cpu_count()} cores for server, training and browser"
+        f"four lanes and four heatmaps, medians of {rounds} rounds of {seconds:.0f} s, {SIZE}, "
+        f"{os.cpu_count()} cores for server, training and browser"
     )
     lines = [f"{'':32}{'NormViz':>10}{'plain':>10}"]
     for label, name, unit in (
@@ -89,11 +73,7 @@ def measure(seconds: float, rounds: int = 2) -> str:
 
 
 def _ours(seconds: float) -> dict[str, float]:
-    command = [sys.executable, "-m", "normviz", "app", "--no-browser", "--host", "127.0.0.1"]
-    with (
-        tempfile.TemporaryDirectory() as home,
-        served([*command, "--data", home]) as (url, server),
-    ):
+    with served() as (url, server):
 
         def train(page: Any) -> None:
             page.wait_for_selector(".st-key-copy_link button")
@@ -109,7 +89,7 @@ def _ours(seconds: float) -> dict[str, float]:
 def _plain(seconds: float) -> dict[str, float]:
     script = shipped("app") / "plain.py"
     command = [sys.executable, "-m", "streamlit", "run", str(script), "--server.headless=true"]
-    with served([*command, "--server.address=127.0.0.1"], "--server.port") as (url, server):
+    with serving([*command, "--server.address=127.0.0.1"], "--server.port") as (url, server):
 
         def ready(page: Any) -> None:
             page.wait_for_function("document.querySelectorAll('.stVegaLiteChart').length >= 6")
@@ -118,35 +98,16 @@ def _plain(seconds: float) -> dict[str, float]:
         return _watch(url, server, seconds, ready, PLAIN_STEP)
 
 
-@contextmanager
-def served(command: list[str], port_flag: str = "--port") -> Iterator[tuple[str, int]]:
-    """The server that `command` starts on a free port: its address and process number."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with subprocess.Popen([*command, port_flag, str(port)], stdout=subprocess.DEVNULL) as server:
-        try:
-            _await(f"http://127.0.0.1:{port}/_stcore/health")
-            yield f"http://127.0.0.1:{port}", server.pid
-        finally:
-            server.terminate()
-
-
 def _watch(
     address: str, server: int, seconds: float, prepare: Callable[[Any], None], at: str
 ) -> dict[str, float]:
-    from playwright.sync_api import sync_playwright
-
     received = 0
 
     def count(frame: str | bytes) -> None:
         nonlocal received
         received += len(frame)
 
-    with sync_playwright() as playwright:
-        chromium = shutil.which("chromium")
-        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-        page = browser.new_page(viewport={"width": 1280, "height": 900})
+    with visited() as page:
         page.on("websocket", lambda line: line.on("framereceived", count))
         began = time.perf_counter()
         page.goto(address)
@@ -158,7 +119,6 @@ def _watch(
         page.wait_for_timeout(1000 * seconds)
         seen: dict[str, Any] = page.evaluate(READ)
         used = _cpu_seconds(server) - cpu
-        browser.close()
     return {
         "updates": seen["updates"] / seen["seconds"],
         "frames": seen["frames"] / seen["seconds"],
@@ -168,17 +128,6 @@ def _watch(
         "server": used / seen["seconds"],
         "opened": opened,
     }
-
-
-def _await(url: str) -> None:
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        try:
-            with urllib.request.urlopen(url, timeout=2):
-                return
-        except OSError:
-            time.sleep(0.1)
-    raise TimeoutError(url)
 
 
 def _cpu_seconds(pid: int) -> float:

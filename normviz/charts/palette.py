@@ -7,10 +7,13 @@ Colour alone never tells two lanes apart: each placement also has its dash patte
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .sight import contrast, distance
 
 RED = "#e03131"  # not finite: nothing else is red
 GREY = "#8a8f98"  # a heatmap cell whose value is zero (or below, by rounding)
@@ -35,16 +38,20 @@ SCHEMES = {
     "deepnorm": LaneStyle("#845490", (10, 4)),
     "none": LaneStyle("#606c60", (4, 4)),
 }
-# For placements that are not in the table yet; which one depends on the key alone.
+# For placements that are not in the table; which one depends on the key alone. They stand apart from
+# the table's colours, so only two such placements can meet in one colour.
 SPARE = (
-    LaneStyle("#6f6fe0", (7, 2)),
-    LaneStyle("#8a9a1e", (3, 2)),
-    LaneStyle("#d0609a", (5, 2, 1, 2)),
-    LaneStyle("#5f8f4e", (9, 2, 3, 2)),
+    LaneStyle("#a945f9", (7, 2)),
+    LaneStyle("#955d2d", (3, 2)),
+    LaneStyle("#da4185", (5, 2, 1, 2)),
+    LaneStyle("#ed40ee", (9, 2, 3, 2)),
 )
-# What sets the second, third and fourth lane of one placement apart: (mixed with, share, dash).
-# No placement has these dashes.
-REPEATS = (("#ffffff", 0.4, (5, 1)), ("#000000", 0.35, (1, 3)), ("#ffffff", 0.6, (12, 3, 2, 3)))
+# Of lanes that cannot have their placement's own. No placement has these dashes.
+DASHES = ((5, 1), (1, 3), (12, 3, 2, 3))
+STAND_INS = [style.color for key, style in SCHEMES.items() if key not in ("pre", "post")]
+APART = 10.0
+"""Colours nearer than this (CIE76, for the eyes that tell them apart least) are one in a chart."""
+CONTRAST = 3.05
 
 # Vega's own stops of its scheme "viridis" (perceptually uniform, safe for colour-blind eyes, no
 # red). Vega interpolates them linearly in RGB; ramp() does the same, so legend and picture agree.
@@ -65,19 +72,45 @@ def scheme_style(scheme: str) -> LaneStyle:
     return SCHEMES.get(scheme) or SPARE[crc32(scheme.encode()) % len(SPARE)]
 
 
+@lru_cache(maxsize=1024)
 def lane_styles(schemes: tuple[str, ...]) -> tuple[LaneStyle, ...]:
-    """One style per lane; a placement that comes again differs in lightness and dash."""
-    styles: list[LaneStyle] = []
-    for scheme in schemes:
-        style = scheme_style(scheme)
-        if style not in styles:
-            styles.append(style)
-            continue
-        variants = (
-            LaneStyle(_mix(style.color, other, share), dash) for other, share, dash in REPEATS
-        )
-        styles.append(next((v for v in variants if v not in styles), style))
-    return tuple(styles)
+    """One style a lane, all told apart by colour, and all but plain Pre- and Post-LN by dash.
+
+    A lane has its placement's own unless that comes too near to another lane's: then another
+    lightness of it, or a colour of a placement that is not in this chart.
+    """
+    first = [scheme in SCHEMES and scheme not in schemes[:i] for i, scheme in enumerate(schemes)]
+    chosen: dict[int, LaneStyle] = {}
+    for i in sorted(range(len(schemes)), key=lambda i: not first[i]):
+        own, others = scheme_style(schemes[i]), chosen.values()
+        color = _color(own.color, [other.color for other in others])
+        taken = {other.dash for other in others}
+        kept = color == own.color
+        dash = own.dash if kept else next(d for d in DASHES if d not in taken)
+        chosen[i] = LaneStyle(color, dash)
+    return tuple(chosen[i] for i in range(len(schemes)))
+
+
+def _color(own: str, others: list[str]) -> str:
+    """`own` where it stands apart from the others, else a shade of it, else a stand-in."""
+
+    def room(color: str) -> float:
+        return min((distance(color, other) for other in others), default=100.0)
+
+    for kind in ([own], _shades(own), STAND_INS):
+        best = max(kind, key=room)
+        if room(best) >= APART:
+            return best
+    return max((*_shades(own), *STAND_INS), key=room)
+
+
+@lru_cache(maxsize=64)
+def _shades(color: str) -> list[str]:
+    """Lighter and darker forms of a colour, all legible on both backgrounds."""
+    mixed = (
+        _mix(color, other, share / 25) for other in ("#ffffff", "#000000") for share in range(25)
+    )
+    return [c for c in mixed if min(contrast(c, paper) for paper in BACKGROUNDS) >= CONTRAST]
 
 
 def ramp(count: int) -> NDArray[np.uint8]:

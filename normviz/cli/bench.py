@@ -1,4 +1,4 @@
-"""`normviz bench probes|click`: ratios and latencies, measured here and now."""
+"""`normviz bench probes|click|live|anatomy`: ratios and latencies, measured here and now."""
 
 from __future__ import annotations
 
@@ -61,3 +61,13 @@ def film(
     from ..bench.film import film as record
 
     typer.echo(record(out))
+
+
+@bench.command()
+def anatomy(
+    rounds: Annotated[int, typer.Option(min=1, help="Measurements of each kind")] = 10,
+) -> None:
+    """From the Anatomy page's depth slider to the new curves, in headless Chromium (likewise)."""
+    from ..bench.anatomy import measure
+
+    typer.echo(measure(rounds))

@@ -17,6 +17,13 @@ HIDDEN = -1e30
 """Added to a logit that must not be seen: softmax makes it exactly 0, and 0 times it is still 0."""
 
 
+class Linear(nn.Linear):
+    """A linear map without values: `nn.init` fills them, and drawing them twice takes twice as long."""
+
+    def reset_parameters(self) -> None:
+        pass
+
+
 def causal_mask(seq_len: int) -> Tensor:
     """[T, T]: 0 where position i may see position j <= i, else HIDDEN."""
     return torch.full((seq_len, seq_len), HIDDEN).triu(1)
@@ -33,8 +40,8 @@ class Attention(nn.Module):
         self.heads, self.block = config.heads, block
         self.qk_norm = make_qk_norm(config.qk_norm, config.heads, head)
         self.v_norm = make_v_norm(config.v_norm)
-        self.qkv = nn.Linear(width, 3 * width)
-        self.out = nn.Linear(width, width)
+        self.qkv = Linear(width, 3 * width)
+        self.out = Linear(width, width)
         self.first_value = slots.first_value
         self.first: tuple[Attention, ...] = ()
         self.values: Tensor | None = None
@@ -106,8 +113,8 @@ class FeedForward(nn.Module):
     def __init__(self, config: RunConfig, slots: Slots, clock: Clock) -> None:
         super().__init__()
         width, hidden = config.width, config.ffn_ratio * config.width
-        self.up = nn.Linear(width, hidden)
-        self.down = nn.Linear(hidden, width)
+        self.up = Linear(width, hidden)
+        self.down = Linear(hidden, width)
         self.norm_inner = make_norm(config.norm if slots.norm_inner else "none", hidden)
         self.hidden_gain = Multiplier(slots.hidden_gain, width, clock, hidden)
         self.activation = {"relu": F.relu, "gelu": F.gelu}[config.activation]

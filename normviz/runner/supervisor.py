@@ -14,6 +14,7 @@ from multiprocessing.process import BaseProcess
 
 from filelock import FileLock, Timeout
 
+from ..limits import is_quick
 from ..store import Store
 from . import worker
 
@@ -22,18 +23,35 @@ STOP_GRACE_SECONDS = 0.12
 """A worker that has not obeyed a stop by then (it may be inside one long step) is killed."""
 
 SPARES = 2
+CALM_SECONDS = 0.15
+"""After a hand-out no process is forked for so long: it would take the core of the run's beginning."""
+
 MAX_PAUSED = 6
 """Paused runs hold a process each. Of more, the one that was queued first is stopped."""
 
 
 @dataclass
 class Worker:
-    """A process, our end of its pipe, whether it said it is warm, and the run it was given."""
+    """A process and our end of its pipe.
+
+    warm     it waits for a run
+    returns  it measures quickly, and will be warm again in a moment
+    deaf     its end of the pipe is closed
+    """
 
     process: BaseProcess
     pipe: Connection
     warm: bool = False
-    run: int | None = None
+    returns: bool = False
+    deaf: bool = False
+
+    def listen(self) -> None:
+        """Take in what it said."""
+        try:
+            while not self.deaf and self.pipe.poll():
+                self.warm = self.pipe.recv() == "warm"
+        except (EOFError, OSError):
+            self.deaf = True
 
 
 class Supervisor:
@@ -51,15 +69,18 @@ class Supervisor:
         self.spares: list[Worker] = []
         self.busy: dict[int, Worker] = {}
         self.ready = False
+        self.handed_out = 0.0
+        self.waits = False
+        """A run waits for a worker although there is a slot for it."""
 
     def tick(self) -> None:
-        """One round: deaths, stops, hand-outs, fresh spares."""
+        """One round: who is warm or dead, stops, hand-outs, fresh spares."""
+        self.listen()
         self.notice_deaths()
         self.make_stops_certain()
         self.hand_out()
         self.limit_paused()
-        while len(self.spares) < SPARES:
-            self.spares.append(self.new_worker())
+        self.refill()
 
     def new_worker(self) -> Worker:
         ours, theirs = self.context.Pipe()
@@ -70,11 +91,19 @@ class Supervisor:
         theirs.close()
         return Worker(process, ours)
 
+    def listen(self) -> None:
+        """Workers that are warm, for the first time or again."""
+        for each in (*self.spares, *self.busy.values()):
+            each.listen()
+        for run, busy in list(self.busy.items()):
+            if busy.warm:
+                del self.busy[run]
+                self.spares.append(busy)
+        for surplus in self.spares[SPARES:]:
+            surplus.process.kill()
+        del self.spares[SPARES:]
+
     def notice_deaths(self) -> None:
-        for spare in self.spares:
-            if not spare.warm and spare.pipe.poll():
-                with contextlib.suppress(EOFError, OSError):
-                    spare.warm = spare.pipe.recv() == "warm"
         self.spares = [spare for spare in self.spares if spare.process.is_alive()]
         for run, busy in list(self.busy.items()):
             if busy.process.is_alive():
@@ -82,10 +111,23 @@ class Supervisor:
             del self.busy[run]
             code = busy.process.exitcode
             self.store.end(run, "failed", message=_obituary(code))  # nothing if it ended properly
-        ready = any(spare.warm for spare in self.spares)
+        ready = any(spare.warm for spare in self.spares) or self.returning() > 0
         if ready != self.ready:
             self.ready = ready
             self.store.announce(os.getpid(), ready)
+
+    def returning(self) -> int:
+        """Workers that will be warm in a moment."""
+        return sum(busy.returns for busy in self.busy.values())
+
+    def refill(self) -> None:
+        """Fork spares: at once where a run waits beside a free slot, else not while another begins,
+        and not for workers that will be back in a moment."""
+        if not self.waits and time.monotonic() - self.handed_out < CALM_SECONDS:
+            return
+        coming = 0 if self.waits else self.returning()
+        while len(self.spares) + coming < SPARES:
+            self.spares.append(self.new_worker())
 
     def make_stops_certain(self) -> None:
         for run, asked in self.store.stops().items():
@@ -97,20 +139,23 @@ class Supervisor:
                 self.store.end(run, "stopped")
 
     def hand_out(self) -> None:
+        self.waits = False
         queued = [run for run in self.store.queued() if run not in self.busy]
         if not queued:
             return
         active = sum(not self._is_paused(run) for run in self.busy)
-        for run in queued:
+        for run in queued[: max(0, self.slots - active)]:
             spare = next((spare for spare in self.spares if spare.warm), None)
-            if spare is None or active >= self.slots:
+            if spare is None:
+                self.waits = True
                 return
             self.spares.remove(spare)
             with contextlib.suppress(OSError):
                 spare.pipe.send(run)
-            spare.run = run
+            record = self.store.run(run)
+            spare.warm, spare.returns = False, record is not None and is_quick(record.config)
             self.busy[run] = spare
-            active += 1
+            self.handed_out = time.monotonic()
 
     def limit_paused(self) -> None:
         paused = sorted(run for run in self.busy if self._is_paused(run))
@@ -125,8 +170,9 @@ class Supervisor:
     def sleep(self) -> None:
         """Until something changed in the store, or a worker spoke or died."""
         seen, until = self.store.version(), time.monotonic() + 0.25
-        watched = [w.pipe for w in self.spares if not w.warm]
-        watched += [w.process.sentinel for w in (*self.spares, *self.busy.values())]
+        workers = (*self.spares, *self.busy.values())
+        watched: list[Connection | int] = [w.pipe for w in workers if not w.warm and not w.deaf]
+        watched += [w.process.sentinel for w in workers]
         while self.store.version() == seen and time.monotonic() < until:
             if wait(watched, TICK_SECONDS):
                 return

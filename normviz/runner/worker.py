@@ -1,17 +1,27 @@
-"""A worker: waits warm, trains one run into the store, and ends."""
+"""A worker: waits warm, trains one run into the store, and ends.
+
+After a quick measurement at initialisation it is warm again instead: another process would cost
+more than the measurement.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import os
+import sys
 import threading
 import time
 import traceback
 from collections.abc import Iterator
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
+from queue import SimpleQueue
 
 from ..config import RunConfig
 from ..events import Diverged, Edited, Event, Finished, Started, Step
+from ..limits import is_quick
 from ..store import Store
 
 FLUSH_SECONDS = 0.06
@@ -22,24 +32,36 @@ def main(pipe: Connection, folder: Path) -> None:
     """Warm up, say so, wait for the number of a run, train it. Leaves when the supervisor does."""
     from . import preload
 
-    os.nice(10)  # the page stays responsive
     for _ in preload.training.train(RunConfig(depth=1, steps=2)):
         pass
-    try:
-        pipe.send("warm")
-        run = pipe.recv()
-    except (EOFError, OSError):
-        return
-    threading.Thread(target=_leave_with, args=(pipe,), daemon=True).start()
-    Lane(Store(folder), run).go()
+    runs: SimpleQueue[int] = SimpleQueue()
+    threading.Thread(target=_listen, args=(pipe, runs), daemon=True).start()
+    store, warm = Store(folder), True
+    while warm:
+        with suppress(OSError):  # the supervisor is gone: the listener ends this process
+            pipe.send("warm")
+        run = runs.get()
+        # While a model is built a collection finds nothing, and takes longer than building it.
+        gc.disable()
+        warm = Lane(store, run).go()
+        _tidy_up()
 
 
-def _leave_with(pipe: Connection) -> None:
-    """End this process when the supervisor's end of the pipe closes."""
+def _listen(pipe: Connection, runs: SimpleQueue[int]) -> None:
+    """Pass on what the supervisor says. Ends this process when its end of the pipe closes."""
     try:
-        pipe.recv()
+        while True:
+            runs.put(pipe.recv())
     except (EOFError, OSError):
         os._exit(1)
+
+
+def _tidy_up() -> None:
+    """Give the system back what a model took."""
+    gc.collect()
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):  # of the GNU C library alone
+            ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
 class Lane:
@@ -55,15 +77,23 @@ class Lane:
         self.last_control = 0
         self.paused = self.stopped = self.announced = False
         self.credits = 0
+        self.device = ""
 
-    def go(self) -> None:
-        """Train to the end, to a stop, or to an error that is written down as a sentence."""
+    def go(self) -> bool:
+        """Train to the end, to a stop, or to an error that is written down as a sentence.
+
+        True where this process may take another run: it measured quickly and nothing went wrong.
+        """
         record = self.store.run(self.run)
         if record is None or record.status != "queued":
-            return
+            return True
         try:
+            quick = is_quick(record.config)
+            if not quick:
+                os.nice(10)  # the page stays responsive; a measurement is what it waits for
             self.read_controls()
             self.follow(record.config)
+            return quick and self.device == "cpu"
         except MemoryError:
             self.fail(
                 "the run needs more memory than this machine has: lower width, depth or batch"
@@ -71,6 +101,7 @@ class Lane:
         except Exception as error:  # every error of a run ends as its message
             traceback.print_exc()
             self.fail(str(error).splitlines()[0] if str(error) else type(error).__name__)
+        return False
 
     def follow(self, config: RunConfig) -> None:
         from ..training import train
@@ -80,11 +111,12 @@ class Lane:
             match event:
                 case Started():
                     self.store.started(self.run, event, os.getpid(), self.paused)
-                    self.announced = True
+                    self.announced, self.device = True, event.device
                 case Step():
                     self.waiting.append(event)
                     if event.step == 0 or time.monotonic() - self.flushed > FLUSH_SECONDS:
                         self.flush()
+                        gc.enable()
                 case Edited():
                     self.store.edited(self.run, event.config)
                 case Diverged():

@@ -16,6 +16,8 @@ from .seed import SeeDNorm
 from .squash import BHyT, Derf, DyT
 
 Builder = Callable[[int, float], nn.Module]
+NOTHING = nn.Identity()
+"""Where there is no norm; one for all, since a block has a dozen such places."""
 
 BUILDERS: dict[str, Builder] = {
     "layernorm": lambda width, eps: nn.LayerNorm(width, eps),
@@ -35,7 +37,7 @@ BUILDERS: dict[str, Builder] = {
     "bhyt": BHyT,
     "batchnorm": BatchNorm,
     "powernorm": PowerNorm,
-    "none": lambda width, eps: nn.Identity(),
+    "none": lambda width, eps: NOTHING,
 }
 
 

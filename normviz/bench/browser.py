@@ -1,0 +1,79 @@
+"""Servers to measure, and a headless Chromium that looks at them. Needs playwright and chromium."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+SIZE = "headless Chromium at 1280 x 900"
+
+
+@contextmanager
+def served() -> Iterator[tuple[str, int]]:
+    """`normviz app` on a free port and an empty store; yields its address and process number."""
+    command = [sys.executable, "-m", "normviz", "app", "--no-browser", "--host", "127.0.0.1"]
+    with (
+        tempfile.TemporaryDirectory() as home,
+        serving([*command, "--data", home], "--port") as it,
+    ):
+        yield it
+
+
+@contextmanager
+def serving(command: list[str], port_flag: str) -> Iterator[tuple[str, int]]:
+    """The server that `command` starts on a free port: its address and process number."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with subprocess.Popen([*command, port_flag, str(port)], stdout=subprocess.DEVNULL) as server:
+        try:
+            _await(f"http://127.0.0.1:{port}/_stcore/health")
+            yield f"http://127.0.0.1:{port}", server.pid
+        finally:
+            server.terminate()
+
+
+@contextmanager
+def visited() -> Iterator[Page]:
+    """A blank page of a browser of its own."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = shutil.which("chromium")
+        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        try:
+            yield browser.new_page(viewport={"width": 1280, "height": 900})
+        finally:
+            browser.close()
+
+
+def _await(url: str) -> None:
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        try:
+            with urllib.request.urlopen(url, timeout=2):
+                return
+        except OSError:
+            time.sleep(0.1)
+    raise TimeoutError(url)
