@@ -119,9 +119,10 @@ def show(lanes: list[Lane], shared: Shared) -> None:
 def verdicts(lanes: list[Lane], shared: Shared) -> None:
     """Name and verdict of each lane, in a row."""
     styles = lane_styles(tuple(lane.config.scheme for lane in lanes))
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with st.container(horizontal=True):
         for lane, style in zip(lanes, styles, strict=True):
-            _head(lane, shared, style.color)
+            with st.container(horizontal=True, vertical_alignment="center", width="content"):
+                _head(lane, shared, style.color)
 
 
 def _head(lane: Lane, shared: Shared, color: str) -> None:

@@ -20,7 +20,7 @@ try:
             anatomy.entry(),
             catalogue.entry(),
         ],
-        position="top",
+        position="hidden" if st.context.is_embedded else "top",
     )
     # A link is read by the page that a visitor arrives at, once: later the page writes the address.
     st.session_state["arrived"] = st.session_state.get("page") != page.url_path

@@ -1,38 +1,48 @@
-"""Share and take away: the link, and the numbers."""
+"""Share and take away: the link, the code to embed it, and the duel as files."""
 
 from __future__ import annotations
 
-import json
+from html import escape
 from urllib.parse import urlencode
 
 import state
 import streamlit as st
 from backend import Shared
-from lanes import Lane
+from lanes import Lane, chip
 from streamlit.components.v2 import component
 
+from normviz.catalog import PROBES, SCHEMES
+from normviz.export import NOT_RUN, ExportLane, archive, script, stored_lane, write_configs
 from normviz.links import encode
+from normviz.player import page
 
 COPY = component(
-    "copy_link",
-    html='<button type="button">Copy link</button><span role="status"></span>',
+    "copy",
+    html='<button type="button"></button><span role="status"></span>',
     css="""
       button { font: inherit; font-size: .875rem; color: var(--st-text-color);
         background: var(--st-background-color);
         border: 1px solid var(--st-border-color); border-radius: .5rem; padding: .35rem .75rem;
         cursor: pointer; min-height: 2.5rem; }
       button:hover { border-color: var(--st-primary-color); color: var(--st-primary-color); }
+      button:focus-visible { outline: 2px solid var(--st-primary-color); outline-offset: 2px; }
       span { margin-left: .6rem; font-size: .9rem; }
+      span:empty { display: none; }
     """,
     js="""
       export default function ({ data, parentElement }) {
         const button = parentElement.querySelector("button");
         const status = parentElement.querySelector("span");
-        const url = () => location.origin + location.pathname + "?" + data.query;
-        button.dataset.link = url();
+        const url = (more) => location.origin + location.pathname + "?" + data.query + more;
+        const frame = () => `<iframe src="${url("&embed=true")}" title="${data.title}" width="100%" `
+          + `height="900" style="border:0" loading="lazy"></iframe>`;
+        button.textContent = data.label;
+        button.dataset.link = url("");
         button.onclick = async () => {
-          try { await navigator.clipboard.writeText(url()); status.textContent = "Copied"; }
-          catch { status.textContent = "The browser forbids it: copy the link shown below"; }
+          try {
+            await navigator.clipboard.writeText(data.frame ? frame() : url(""));
+            status.textContent = "Copied";
+          } catch { status.textContent = "The browser forbids it: copy the link shown below"; }
           setTimeout(() => { status.textContent = ""; }, 4000);
         };
       }
@@ -50,30 +60,104 @@ def address(lanes: list[Lane]) -> str:
     return f"{(st.context.url or '').split('?')[0]}?{query(lanes)}"
 
 
+def title(lanes: list[Lane]) -> str:
+    """ "Pre-LN against Post-LN"."""
+    return " against ".join(SCHEMES.label(lane.config.scheme) for lane in lanes)
+
+
 def show(lanes: list[Lane], shared: Shared) -> None:
-    """Copy link, link text, CSV, Parquet and configs."""
-    link = query(lanes)
+    """Copy link and embed code, the duel as files, and the link as text."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        COPY(key="copy_link", data={"query": link}, height="content", width="content")
-        runs = {lane.name: lane.run for lane in lanes if lane.run is not None and lane.is_current}
-        done = bool(runs) and not any(run.is_open for run in runs.values())
-        st.download_button(
-            "CSV", lambda: shared.frames.tidy(runs).to_csv(index=False, na_rep="nan"),
-            "normviz.csv", "text/csv", disabled=not done, on_click="ignore",
-            help="Every number of every lane as one long table: lane, step, layer, probe, value",
-        )  # fmt: skip
-        st.download_button(
-            "Parquet", lambda: shared.frames.tidy(runs).to_parquet(index=False),
-            "normviz.parquet", "application/vnd.apache.parquet", disabled=not done,
-            on_click="ignore",
-        )  # fmt: skip
-        configs = {lane.name: lane.config.model_dump(mode="json") for lane in lanes}
-        st.download_button(
-            "Settings (JSON)", json.dumps(configs, indent=1), "normviz.json", "application/json",
-            on_click="ignore",
-        )  # fmt: skip
+        asked = {"query": query(lanes), "title": f"NormViz: {escape(title(lanes))}"}
+        for key, label, frame in (
+            ("copy_link", "Copy link", False),
+            ("copy_embed", "Copy embed code", True),
+        ):
+            COPY(
+                key=key, data={**asked, "label": label, "frame": frame}, height="content",
+                width="content",
+            )  # fmt: skip
+        with st.popover("Take away", icon=":material/download:"):
+            _files(lanes, shared)
     with st.expander("The link, and the same in a terminal"):
-        address = (st.context.url or "").split("?")[0]
-        st.code(f"{address}?{link}", language=None, wrap_lines=True)
+        st.code(address(lanes), language=None, wrap_lines=True)
         for lane in lanes:
             st.code(f"normviz run '?{encode([lane.config])}'", language="bash", wrap_lines=True)
+
+
+def _files(lanes: list[Lane], shared: Shared) -> None:
+    """One button a file; what needs numbers waits until every lane has ended."""
+    done = all(lane.run is not None and lane.is_current for lane in lanes)
+    done = done and not any(lane.run.is_open for lane in lanes if lane.run)
+    if not done:
+        st.caption("Numbers can be taken away once every lane shown has been trained.")
+
+    probe = state.duel().probe  # the files are made outside the script, where nobody's session is
+
+    def taken() -> list[ExportLane]:
+        return [_taken(lane, shared) for lane in lanes]
+
+    _file(
+        "Replay (HTML)",
+        lambda: _replay(lanes, shared, probe),
+        "normviz.html",
+        "text/html",
+        done,
+        "One file that replays this duel with no server and no network",
+    )
+    _file(
+        "Numbers (CSV)",
+        lambda: archive(taken(), "csv"),
+        "normviz-csv.zip",
+        "application/zip",
+        done,
+        "Every number of every lane in tidy tables, with a dictionary of their columns",
+    )
+    _file(
+        "Numbers (Parquet)",
+        lambda: archive(taken(), "parquet"),
+        "normviz-parquet.zip",
+        "application/zip",
+        done,
+        "The same tables for pandas, polars, DuckDB or R",
+    )
+    _file(
+        "Settings (JSON)",
+        lambda: write_configs(taken()),
+        "normviz.json",
+        "application/json",
+        True,
+        "`normviz run --config normviz.json` repeats them",
+    )
+    for lane in lanes:
+        _file(
+            f"Lane {lane.name} as a script (.py)",
+            lambda lane=lane: script(_taken(lane, shared)),
+            f"normviz-{lane.name}-{lane.config.scheme}.py",
+            "text/x-python",
+            True,
+            "Plain PyTorch, nothing of ours, the same final loss",
+        )
+    st.caption("Each chart has PNG and SVG at its upper right corner.")
+
+
+def _file(label, content, name, kind, ready, words) -> None:
+    st.download_button(
+        label, content, name, kind, key=f"take_{name}", on_click="ignore", disabled=not ready,
+        help=words, width="stretch",
+    )  # fmt: skip
+
+
+def _taken(lane: Lane, shared: Shared) -> ExportLane:
+    if lane.run is None or not lane.is_current:
+        return ExportLane(lane.name, lane.config, NOT_RUN)
+    return stored_lane(lane.name, lane.run, shared.frames)
+
+
+def _replay(lanes: list[Lane], shared: Shared, probe: str) -> str:
+    runs = [(lane.label, lane.run) for lane in lanes if lane.run is not None]
+    keys = PROBES.keys()
+    frames = {key: [shared.frames.lane(run, label, key) for label, run in runs] for key in keys}
+    verdicts = "; ".join(f"{lane.name}: {chip(lane, shared).sentence}" for lane in lanes)
+    configs = [run.config for _, run in runs]
+    return page(f"NormViz: {title(lanes)}", verdicts, frames, configs, probe)

@@ -69,7 +69,7 @@ def _opened() -> Duel:
     link = decode(params) if names_a_setting(params) else None
     if link is None or not link.lanes:
         lanes = PRESETS["hero"].lanes()
-        return Duel(lanes, (None,) * len(lanes), link=link)
+        return _looked_at(Duel(lanes, (None,) * len(lanes), link=link), params)
     named = tuple(dict.fromkeys(lane.text for lane in link.lanes if lane.text))
     away = [
         texts.missing("This link", text, "paste it") for text in named if not texts.is_here(text)
@@ -78,6 +78,11 @@ def _opened() -> Duel:
         link.lanes, (None,) * len(link.lanes), notices=(*link.notices, *(f"{s}." for s in away)),
         start="follow", touched=True, text=next(iter(named), ""),
     )  # fmt: skip
+    return _looked_at(found, params)
+
+
+def _looked_at(found: Duel, params: dict[str, list[str]]) -> Duel:
+    """The duel as the address wants it looked at; what is not there is left as it is."""
     probe, view, seeds = (params.get(name, [""])[0] for name in VIEW)
     if probe in PROBES:
         found.probe = probe

@@ -228,7 +228,7 @@ class Player {
   // "PNG SVG": the chart as it is now, from the server; a file from disk has none.
   saves(name, caption) {
     if (!this.options.pictures) return;
-    for (const kind of ["png", "svg"]) {
+    for (const kind of ["svg", "png"]) {  // they float to the right
       const button = document.createElement("button");
       Object.assign(button, { type: "button", className: "nv-save", textContent: kind.toUpperCase() });
       button.setAttribute("aria-label", `Save this chart as ${kind.toUpperCase()}`);

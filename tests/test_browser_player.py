@@ -1,0 +1,258 @@
+"""The charts in a real browser: one cursor, hands and keys, views, and what can be taken away."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from browser_kit import PATIENCE_MS, chromium, opened, server, wait_for
+from playwright.sync_api import Browser, Download, Locator, Page
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with server(tmp_path_factory.mktemp("store")) as (url, _):
+        yield url
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as it:
+        yield it
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A tab that stands still at the end of a duel until it is moved; it must not print errors."""
+    context = browser.new_context(
+        viewport={"width": 1280, "height": 1200}, reduced_motion="reduce", accept_downloads=True
+    )
+    tab = context.new_page()
+    errors: list[str] = []
+    tab.on("console", lambda message: message.type == "error" and errors.append(message.text))
+    tab.on("pageerror", lambda error: errors.append(str(error)))
+    tab.set_default_timeout(PATIENCE_MS)
+    yield tab
+    assert not errors
+    context.close()
+
+
+def readout(page: Page) -> str:
+    return page.locator(".nv-readout").inner_text()
+
+
+def step(page: Page) -> int:
+    return int(page.locator(".nv-step output").inner_text())
+
+
+def rule(page: Page, chart: str = "heat0") -> float:
+    """Where the cursor's rule stands on a heatmap, in pixels of the page."""
+    box = page.locator(f".nv-{chart} .nv-rule").bounding_box()
+    assert box
+    return box["x"]
+
+
+def at(place: Locator, x: float, y: float) -> dict[str, float]:
+    """A point of a chart, as shares of its width and height."""
+    box = place.bounding_box()
+    assert box
+    return {"x": box["width"] * x, "y": box["height"] * y}
+
+
+def still(page: Page, address: str) -> Page:
+    opened(page, address, charts=4)
+    wait_for(lambda: step(page) == 199)
+    return page
+
+
+def test_a_pointer_on_one_chart_moves_all_and_a_click_keeps_it(page: Page, address: str) -> None:
+    still(page, address)
+    before = rule(page)
+    loss = page.locator(".nv-loss [role=img]")
+    loss.hover(position=at(loss, 0.4, 0.5))
+    wait_for(lambda: 20 < step(page) < 120)
+    wait_for(lambda: rule(page) < before - 50)
+    pointed = step(page)
+    assert f"Step {pointed} " in readout(page)
+    page.locator(".nv-definition").hover()  # away again
+    wait_for(lambda: step(page) == 199)
+    heat = page.locator(".nv-heat1 [role=img]")
+    heat.click(position=at(heat, 0.5, 0.5))
+    page.locator(".nv-definition").hover()
+    wait_for(lambda: 50 < step(page) < 150)
+    picked = re.search(r"layer (\d+):", readout(page))
+    assert picked and 3 <= int(picked[1]) <= 10
+    for chart in ("bars", "heat0", "heat1"):
+        assert page.locator(f".nv-{chart} .nv-band").is_visible()
+    assert abs(rule(page, "heat0") - page.locator(".nv-heat0").bounding_box()["x"]  # type: ignore[index]
+               - rule(page, "heat1") + page.locator(".nv-heat1").bounding_box()["x"]) < 2  # type: ignore[index]  # fmt: skip
+    page.keyboard.press("Escape")
+    wait_for(lambda: "layer" not in readout(page))
+
+
+def test_keys_move_and_play(page: Page, address: str) -> None:
+    still(page, address)
+    page.locator("h1").click()
+    page.keyboard.press("ArrowLeft")
+    wait_for(lambda: step(page) == 198)
+    page.keyboard.press("Shift+ArrowLeft")
+    wait_for(lambda: step(page) == 188)
+    page.keyboard.press("ArrowRight")
+    wait_for(lambda: step(page) == 189)
+    page.keyboard.press("Space")
+    seen: set[int] = set()
+    wait_for(lambda: seen.add(step(page)) or len(seen) > 3)
+    page.locator(".nv-play").focus()
+    page.keyboard.press("Home")
+    wait_for(lambda: step(page) == 0)
+    # Typing in a field of the page moves nothing.
+    page.locator("[data-testid=stNumberInput] input").first.click()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_timeout(300)
+    assert step(page) == 0
+
+
+def test_the_table_has_the_numbers_of_the_step(page: Page, address: str) -> None:
+    still(page, address)
+    page.get_by_text("Numbers at this step").click()
+    rows = page.locator(".nv-table tbody tr")
+    wait_for(lambda: rows.count() == 12)
+    first, last = rows.last.inner_text().split(), rows.first.inner_text().split()
+    assert (first[0], last[0]) == ("1", "12")
+    assert float(first[2]) < 1e-3 < float(last[2])  # Post-LN, after training
+
+
+def test_every_view_of_every_quantity_draws(page: Page, address: str) -> None:
+    still(page, address)
+    page.locator(".nv-linear").check()
+    page.locator(".nv-smooth").select_option(label="much")
+    for view, place in (
+        ("A ÷ B", ".nv-ratio canvas"),
+        ("First, middle, last", ".nv-lines canvas"),
+        ("Signal walk", ".nv-walk-lane svg"),
+    ):
+        page.get_by_label(view).check()
+        page.locator(place).first.wait_for()
+        assert page.locator(".nv-heat0").count() == 0
+    wait_for(lambda: "view=walk" in page.url)
+    assert "times less" in page.locator(".nv-walk-lane").nth(1).inner_text()
+    page.get_by_label("Every layer").check()
+    page.locator(".nv-heat1 canvas").first.wait_for()
+    for option in page.locator(".nv-probe option").all():
+        key, label = option.get_attribute("value"), option.inner_text()
+        page.locator(".nv-probe").select_option(key)
+        page.locator(".nv-bars figcaption", has_text=label).wait_for()
+        wait_for(lambda key=key: f"probe={key}" in page.url or key == "grad_block")
+
+
+def test_a_link_says_what_is_looked_at(page: Page, address: str) -> None:
+    opened(page, f"{address}/?probe=stream_rms&view=walk", charts=2)
+    page.locator(".nv-walk-lane svg").first.wait_for()
+    assert page.locator(".nv-probe").input_value() == "stream_rms"
+
+
+def saved(page: Page, button: Locator, folder: Path) -> Path:
+    with page.expect_download() as waiting:
+        button.click()
+    download: Download = waiting.value
+    path = folder / download.suggested_filename
+    download.save_as(path)
+    return path
+
+
+def test_what_is_taken_away_opens(
+    page: Page, browser: Browser, address: str, tmp_path: Path
+) -> None:
+    """The replay opens from disk with the network off; the script repeats the run's loss."""
+    still(page, address)
+    page.get_by_text("Take away").click()
+
+    def take(name: str) -> Path:
+        return saved(page, page.get_by_role("button", name=name, exact=True), tmp_path)
+
+    replay = take("Replay (HTML)")
+    for kind in ("CSV", "Parquet"):
+        with zipfile.ZipFile(take(f"Numbers ({kind})")) as files:
+            assert "config.json" in files.namelist()
+    assert len(json.loads(take("Settings (JSON)").read_text())["lanes"]) == 2
+    script = take("Lane A as a script (.py)")
+    page.keyboard.press("Escape")
+    said = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    final = re.search(r"final loss (\d\.\d+)", said.stdout)
+    assert final and f"loss {float(final[1]):.2f}" in page.locator(".st-key-card_0").inner_text()
+
+    with browser.new_context(offline=True, reduced_motion="reduce") as alone:
+        other = alone.new_page()
+        errors: list[str] = []
+        other.on("pageerror", lambda error: errors.append(str(error)))
+        other.goto(replay.as_uri())
+        wait_for(lambda: other.locator(".nv canvas").count() >= 4)
+        wait_for(lambda: step(other) == 199)
+        assert readout(other) == readout(page)
+        other.locator(".nv-probe").select_option("token_cosine")
+        other.get_by_label("Signal walk").check()
+        other.locator(".nv-walk-lane svg").first.wait_for()
+        other.locator(".nv-play").click()
+        wait_for(lambda: 0 < step(other) < 150)
+        assert not errors
+
+
+def test_charts_become_pictures(page: Page, address: str, tmp_path: Path) -> None:
+    still(page, address)
+    for chart in ("loss", "bars", "heat1"):
+        buttons = page.locator(f".nv-{chart} .nv-save")
+        png = saved(page, buttons.filter(has_text="PNG"), tmp_path)
+        svg = saved(page, buttons.filter(has_text="SVG"), tmp_path)
+        assert (
+            png.read_bytes().startswith(b"\x89PNG") and png.name == f"normviz-{chart}-step199.png"
+        )
+        assert svg.read_text().startswith("<svg") and "Post-LN" in svg.read_text()
+
+
+def test_embedded_it_shows_verdicts_and_charts_alone(page: Page, address: str) -> None:
+    page.goto(f"{address}/?view=ratio&embed=true")
+    page.locator(".nv-ratio canvas").first.wait_for()
+    assert page.get_by_text("stuck at chance").is_visible()
+    assert page.locator(".st-key-train").count() == 0
+    link = page.get_by_role("link", name="Open in NormViz").get_attribute("href")
+    assert link and "scheme=pre%2Cpost" in link.replace(",", "%2C") and "embed" not in link
+
+
+@pytest.mark.parametrize("view", ["heat", "walk", "ratio"])
+def test_a_phone_needs_no_sideways_scroll(browser: Browser, address: str, view: str) -> None:
+    with browser.new_context(viewport={"width": 375, "height": 740}) as phone:
+        page = opened(phone.new_page(), f"{address}/?view={view}", charts=2)
+        page.locator(".nv-walk-lane svg, .nv-heat0 canvas, .nv-ratio canvas").first.wait_for()
+        assert page.evaluate("document.querySelector('.stMain').scrollWidth") <= 375
+        beyond = "[...document.querySelectorAll('.nv *')].filter(e => e.getBoundingClientRect().right > 376)"
+        assert page.evaluate(f"{beyond}.map(e => e.className)") == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(browser: Browser, address: str, scheme: str) -> None:
+    with browser.new_context(color_scheme=scheme, reduced_motion="reduce") as context:  # type: ignore[arg-type]
+        page = still(context.new_page(), address)
+        found = Axe().run(page).response["violations"]
+        serious = [v for v in found if v["impact"] in ("serious", "critical")]
+        words = [(v["id"], [n["html"][:120] for n in v["nodes"]]) for v in serious]
+        assert not words
+
+
+def test_reduced_motion_starts_at_the_end_and_others_replay(
+    page: Page, browser: Browser, address: str
+) -> None:
+    still(page, address)
+    with browser.new_context() as moving:
+        other = opened(moving.new_page(), address, charts=4)
+        wait_for(lambda: step(other) < 199)
+        seen: set[int] = set()
+        wait_for(lambda: seen.add(step(other)) or len(seen) > 4)
