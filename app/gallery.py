@@ -17,16 +17,20 @@ from normviz.limits import estimated_seconds
 from normviz.presets import PRESETS, Lanes, Preset
 from normviz.suggest import suggestions
 
+OPEN = "presets_open"
+"""The session's key of whether the presets are open."""
+
 
 def presets(shared: Shared) -> None:
-    """All presets behind one button."""
-    with (
-        st.popover("Presets", help="Duels that are finished already"),
-        st.container(key="presets", width=640),
-    ):
-        for preset in PRESETS:
-            with st.container(border=True, key=f"preset_{preset.key}"):
-                _card(preset, shared)
+    """All presets behind one button; they are drawn when it is opened, and a choice closes it."""
+    popover = st.popover(
+        "Presets", key=OPEN, on_change="rerun", help="Duels that are finished already"
+    )
+    if popover.open:
+        with popover, st.container(key="presets", width=640):
+            for preset in PRESETS:
+                with st.container(border=True, key=f"preset_{preset.key}"):
+                    _card(preset, shared)
 
 
 def _card(preset: Preset, shared: Shared) -> None:
@@ -36,13 +40,18 @@ def _card(preset: Preset, shared: Shared) -> None:
             st.html(picture, width="content")
         with st.container(gap="xxsmall"):
             button(
-                preset.question, open_duel, lanes, shared, key=f"open_{preset.key}",
+                preset.question, _choose, lanes, shared, key=f"open_{preset.key}",
                 type="tertiary",
             )  # fmt: skip
             seconds = sum(estimated_seconds(lane) for lane in lanes)
             st.caption(
                 f"{preset.sentence} {len(lanes)} lanes, about {seconds:.0f} s to train anew."
             )
+
+
+def _choose(lanes: Lanes, shared: Shared) -> None:
+    st.session_state[OPEN] = False
+    open_duel(lanes, shared)
 
 
 def _picture(lanes: Lanes, shared: Shared) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..presets import PRESETS, Lanes
 from .step import Question, Runs, Step
-from .told import loss, ratio, short
+from .told import Told, loss, ratio, short
 
 EVEN = 2.0
 """Gradients whose ratio is below this count as even."""
@@ -41,10 +41,15 @@ def _lowest(told: Runs) -> int:
     return finals.index(min(finals))
 
 
-def _logit(told: Runs, lane: int) -> str:
-    it = told[lane]
-    values = [it.at("attn_logit_max", it.last, layer) for layer in range(1, it.depth + 1)]
-    return short(max(values))
+def _logit(it: Told) -> float:
+    """The largest attention logit of any block at the last recorded step."""
+    return max(it.at("attn_logit_max", it.last, layer) for layer in range(1, it.depth + 1))
+
+
+def _mended(told: Runs) -> float:
+    """The share of the way from A's loss to B's that C goes."""
+    pre, peri, qk = (lane.final for lane in told)
+    return (pre - qk) / (pre - peri)
 
 
 def _dip(told: Runs) -> int:
@@ -63,8 +68,8 @@ STEPS = (
         why,
         "stream_rms",
         "Each token carries one vector up through the model, the *residual stream*. Every block "
-        "adds to it. The bars show how large it is after each block. Look at them at step 0, "
-        "before any training.",
+        "adds to it. A *norm* brings a vector back to a fixed size. The bars show how large the "
+        "stream is after each block: look at step 0, before any training.",
         "Without a norm a block adds in proportion to what it is given: at step 0 the stream is "
         "{none} after the last block, against {pre} with Pre-LN. A {bad}. B learns: its loss "
         "falls to {loss}, where chance is {chance} and the lowest possible is {floor}.",
@@ -148,8 +153,8 @@ STEPS = (
         "*Token cosine* says how alike a sequence's tokens have become: at 1 a block can't tell "
         "them apart. The bars show one minus it, so a short bar is bad news. Compare the last "
         "block at step 0, then at step 10.",
-        "At step 0 the gradients are even, but the tokens are not: cosine {post} after Post-LN's "
-        "last block, {pre} after Pre-LN's. Ten steps later Post-LN is within {gap} of 1. Pre-LN "
+        "At step 0 the gradients are even, but the tokens already alike: cosine {post} after "
+        "Post-LN's last block, {pre} after Pre-LN's. Ten steps later Post-LN is within {gap} of 1. Pre-LN "
         "dips too, to {dip} at step {when}, and climbs out: {later} at step {early}.",
         {
             "post": lambda told: _cosine(told, 1, 0),
@@ -231,13 +236,15 @@ STEPS = (
             "peri": lambda told: loss(told[1].final),
             "pre": lambda told: loss(told[0].final),
             "qk": lambda told: loss(told[2].final),
-            "high": lambda told: _logit(told, 0),
-            "low": lambda told: _logit(told, 2),
-            "calm": lambda told: _logit(told, 1),
+            "high": lambda told: short(_logit(told[0])),
+            "low": lambda told: short(_logit(told[2])),
+            "calm": lambda told: short(_logit(told[1])),
         },
         lambda told: (
-            told[1].final < told[2].final < told[0].final - 0.5
-            and told[1].at("attn_logit_max", told[1].last, -1) > 0
+            told[1].has_learned
+            and told[0].final > told[1].final + 0.5
+            and 0.5 < _mended(told) < 1
+            and min(_logit(told[0]), _logit(told[1])) > 100 * _logit(told[2])
         ),
         Question(
             "Which lane ends with the lowest loss?",

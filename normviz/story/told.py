@@ -75,8 +75,10 @@ def short(value: float) -> str:
         return "not finite"
     if value and not 1e-3 <= abs(value) < 1e6:
         return f"{value:.0e}".replace("e-0", "e-").replace("e+0", "e")
-    digits = 1 - math.floor(math.log10(abs(value))) if value else 0
-    return f"{round(value, digits):,.{max(digits, 0)}f}"
+    if not value:
+        return "0"
+    rounded = float(f"{value:.1e}")
+    return f"{rounded:,.{max(0, 1 - math.floor(math.log10(abs(rounded))))}f}"
 
 
 def ratio(value: float) -> str:
