@@ -107,13 +107,13 @@ def _turned(it: state.Duel, i: int, run: Run) -> RunConfig:
     return config
 
 
-def show(lanes: list[Lane], shared: Shared) -> None:
-    """One card a lane."""
+def show(lanes: list[Lane], shared: Shared, brief: bool = False, secret: bool = False) -> None:
+    """One card a lane; `brief` without its switches, `secret` without what came out."""
     columns = st.columns(len(lanes)) if len(lanes) < 4 else [*st.columns(2), *st.columns(2)]
     styles = lane_styles(tuple(lane.config.scheme for lane in lanes))
     for lane, column, style in zip(lanes, columns, styles, strict=True):
         with column, st.container(border=True, key=f"card_{lane.index}"):
-            _card(lane, lanes[0], shared, style.color)
+            _card(lane, lanes[0], shared, style.color, brief, secret)
 
 
 def verdicts(lanes: list[Lane], shared: Shared) -> None:
@@ -125,20 +125,36 @@ def verdicts(lanes: list[Lane], shared: Shared) -> None:
                 _head(lane, shared, style.color)
 
 
-def _head(lane: Lane, shared: Shared, color: str) -> None:
+def _head(lane: Lane, shared: Shared, color: str, secret: bool = False) -> None:
     st.html(
         f'<span class="lane-name" style="border-color:{color}">{lane.name} '
         f"{SCHEMES.label(lane.config.scheme)}</span>",
         width="content",
     )
-    verdict = chip(lane, shared)
+    verdict = Verdict("secret", "waits for your guess") if secret else chip(lane, shared)
     st.badge(verdict.sentence, color=CHIP_COLOR.get(verdict.kind, "gray"))  # pyright: ignore
 
 
-def _card(lane: Lane, first: Lane, shared: Shared, color: str) -> None:
-    i, config = lane.index, lane.config
+def _card(lane: Lane, first: Lane, shared: Shared, color: str, brief: bool, secret: bool) -> None:
+    config = lane.config
     with st.container(horizontal=True, vertical_alignment="center"):
-        _head(lane, shared, color)
+        _head(lane, shared, color, secret)
+    if not brief:
+        _switches(lane)
+    if warning := drawn.about_norm(config):
+        st.caption(f":material/warning: :orange[{warning}]")
+    if lane is not first and (found := differences(config, first.config)):
+        words = "; ".join(
+            f"{RunConfig.model_fields[name].title}: {a} → {b}" for name, (a, b) in found.items()
+        )
+        st.caption(f"Against A: {words}")
+    else:
+        st.caption("Same settings as A" if lane is not first else "The lane to compare with")
+
+
+def _switches(lane: Lane) -> None:
+    """What can be chosen for a lane."""
+    i, config = lane.index, lane.config
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
         _placement(i, config.scheme)
         st.session_state[f"lane{i}_any_scheme"] = None  # the switch shows what is chosen
@@ -153,15 +169,6 @@ def _card(lane: Lane, first: Lane, shared: Shared, color: str) -> None:
         _pick("init", "Initialisation", "{} init", i, config.init, INITS)
         _pick("qk_norm", "QK-norm", "QK: {}", i, config.qk_norm, QK_NORMS)
         _own(lane)
-    if warning := drawn.about_norm(config):
-        st.caption(f":material/warning: :orange[{warning}]")
-    if lane is not first and (found := differences(config, first.config)):
-        words = "; ".join(
-            f"{RunConfig.model_fields[name].title}: {a} → {b}" for name, (a, b) in found.items()
-        )
-        st.caption(f"Against A: {words}")
-    else:
-        st.caption("Same settings as A" if lane is not first else "The lane to compare with")
 
 
 def chip(lane: Lane, shared: Shared) -> Verdict:

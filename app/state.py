@@ -6,7 +6,7 @@ a value that is not allowed changes nothing and leaves a sentence in `complaint`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import streamlit as st
@@ -18,6 +18,7 @@ from normviz.limits import MAX_LANES, SEEDS
 from normviz.links import VIEW, Link, decode, names_a_setting
 from normviz.player import VIEWS, View
 from normviz.presets import PRESETS
+from normviz.story import STEPS, numbered
 
 NAMES = "ABCD"
 
@@ -37,6 +38,8 @@ class Duel:
     text       hash of the text used last, or empty
     wants_text the task "your own text" is chosen, and no text has been given yet
     text_problem  why the text that was given is not used
+    story      the step of the tour, from 1; 0 outside of it
+    guess      which choice of the step's question was taken; None before that
     """
 
     lanes: tuple[RunConfig, ...]
@@ -55,6 +58,8 @@ class Duel:
     text: str = ""
     wants_text: bool = False
     text_problem: str | None = None
+    story: int = 0
+    guess: int | None = None
 
 
 def duel() -> Duel:
@@ -67,16 +72,26 @@ def duel() -> Duel:
 def _opened() -> Duel:
     params = {name: st.query_params.get_all(name) for name in st.query_params}
     link = decode(params) if names_a_setting(params) else None
+    word = params.get("story", [""])[0]
+    story = numbered(word) or 0
+    if link is None and story:
+        return _step(story, 0)
+    notices: tuple[str, ...] = ()
+    if word and not story:
+        notices = (
+            f"The link names step {word[:40]!r} of the tour, which has steps 1 to {len(STEPS)}.",
+        )
     if link is None or not link.lanes:
         lanes = PRESETS["hero"].lanes()
-        return _looked_at(Duel(lanes, (None,) * len(lanes), link=link), params)
+        hero = Duel(lanes, (None,) * len(lanes), link=link, notices=notices)
+        return _looked_at(hero, params)
     named = tuple(dict.fromkeys(lane.text for lane in link.lanes if lane.text))
     away = [
         texts.missing("This link", text, "paste it") for text in named if not texts.is_here(text)
     ]
     found = Duel(
-        link.lanes, (None,) * len(link.lanes), notices=(*link.notices, *(f"{s}." for s in away)),
-        start="follow", touched=True, text=next(iter(named), ""),
+        link.lanes, (None,) * len(link.lanes), start="follow", touched=True, story=story,
+        notices=(*link.notices, *notices, *(f"{s}." for s in away)), text=next(iter(named), ""),
     )  # fmt: skip
     return _looked_at(found, params)
 
@@ -95,8 +110,10 @@ def _looked_at(found: Duel, params: dict[str, list[str]]) -> Duel:
 def view_params() -> dict[str, str]:
     """How the duel is looked at, as a link says it."""
     it = duel()
-    said = {"probe": it.probe, "view": it.view, "seeds": str(it.seeds)}
-    usual = {"view": "heat", "seeds": "1"}
+    said = {
+        "story": str(it.story), "probe": it.probe, "view": it.view, "seeds": str(it.seeds)
+    }  # fmt: skip
+    usual = {"story": "0", "view": "heat", "seeds": "1"}
     return {name: value for name, value in said.items() if usual.get(name) != value}
 
 
@@ -115,11 +132,25 @@ def reset(name: str = "hero") -> None:
     st.query_params.clear()
 
 
-def show_lanes(lanes: tuple[RunConfig, ...]) -> None:
+def show_lanes(lanes: tuple[RunConfig, ...], start: Literal["follow", "replay"] = "follow") -> None:
     """Another duel, as if its link had been opened; nothing is trained by that."""
     it = duel()
     st.session_state["duel"] = Duel(
-        lanes, (None,) * len(lanes), "follow", it.nonce + 1, it.probe, touched=True, mine=it.mine
+        lanes, (None,) * len(lanes), start, it.nonce + 1, it.probe, touched=True, mine=it.mine
+    )
+
+
+def open_step(number: int) -> None:
+    """A step of the tour, from 1."""
+    it = duel()
+    st.session_state["duel"] = replace(_step(number, it.nonce + 1), mine=it.mine, text=it.text)
+
+
+def _step(number: int, nonce: int) -> Duel:
+    step = STEPS[number - 1]
+    lanes = step.lanes()
+    return Duel(
+        lanes, (None,) * len(lanes), probe=step.probe, nonce=nonce, touched=True, story=number
     )
 
 

@@ -7,7 +7,7 @@ import streamlit as st
 from anatomy_state import DEPTHS, NAMES, untrained
 from lanes import Lane
 from views import anatomy
-from words import literal
+from words import literal, source
 
 from normviz import explain
 from normviz.catalog import SCHEMES
@@ -39,7 +39,7 @@ def _lane(lane: Lane, color: str) -> None:
     also = f"Also {ends}. " if ends else ""
     kept = drawn.constraint(config)
     st.caption(" ".join(filter(None, (scheme.sentence, also.strip(), kept, scheme.trouble))))
-    st.caption(f"{drawn.letters(config)} {scheme.source}.")
+    st.caption(f"{drawn.letters(config)} {source(scheme.source)}.")
 
 
 def _more(lanes: list[Lane]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-ARXIV = re.compile(r"arXiv:(\d{4}\.\d{5})")
+ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
 
 
 def literal(text: str) -> str:

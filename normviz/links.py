@@ -193,7 +193,7 @@ def _notices(params: Params, missing: tuple[str, ...]) -> list[str]:
         )
     if (probe := params.get("probe", ["grad_block"])[0]) not in PROBES:
         notices.append(f"The link shows {PROBES.unknown(probe[:40])} Shown is grad_block.")
-    known = {"v", "lanes", *VIEW, "embed", "embed_options", *FIELDS}
+    known = {"v", "lanes", *VIEW, "story", "embed", "embed_options", *FIELDS}
     if strangers := sorted(set(params) - known):
         named = ", ".join(repr(name[:40]) for name in strangers[:5])
         notices.append(f"The link also names {named}, which is not a setting here: not used.")

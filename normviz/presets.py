@@ -13,11 +13,12 @@ Lanes = tuple[RunConfig, ...]
 
 @dataclass(frozen=True)
 class Preset:
-    """A duel worth opening: the question it asks, and its lanes."""
+    """A duel worth opening: the question it asks, what it sets side by side, and its lanes."""
 
     key: str
     label: str
     question: str
+    sentence: str
     lanes: Callable[[], Lanes]
 
 
@@ -64,12 +65,33 @@ def no_norm() -> Lanes:
 PRESETS: Registry[Preset] = Registry(
     "preset",
     (
-        Preset("hero", "Pre-LN and Post-LN", "What does moving the norm do?", hero),
-        Preset("prose", "On real text", "Does the same happen on English prose?", prose),
-        Preset("init", "Another initialisation", "Is it the placement alone?", init),
-        Preset("warmup", "Warm-up", "Does warm-up rescue Post-LN?", warmup),
-        Preset("high_lr", "Learning rate 0.1", "Who stays calm at a high rate?", high_lr),
-        Preset("depth", "24 blocks", "What happens when it gets deeper?", depth),
-        Preset("no_norm", "No norm", "Does it train without any norm?", no_norm),
+        Preset(
+            "hero", "Pre-LN and Post-LN", "What does moving the norm do?",
+            "The duel that this page opens with: 12 blocks, one norm, two places.", hero,
+        ),
+        Preset(
+            "prose", "On real text", "Does the same happen on English prose?",
+            "The first duel with 16 blocks, predicting prose character by character.", prose,
+        ),
+        Preset(
+            "init", "Another initialisation", "Is it the placement alone?",
+            "Post-LN twice: Xavier weights, and those of PyTorch's own layer.", init,
+        ),
+        Preset(
+            "warmup", "Warm-up", "Does warm-up rescue Post-LN?",
+            "Post-LN twice, 10 blocks: at the full rate from the start, and raised to it.", warmup,
+        ),
+        Preset(
+            "high_lr", "Learning rate 0.1", "Who stays calm at a high rate?",
+            "Pre-LN, Peri-LN and Pre-LN with QK-norm, all at a rate of 0.1.", high_lr,
+        ),
+        Preset(
+            "depth", "24 blocks", "What happens when it gets deeper?",
+            "Pre-LN, Post-LN and DeepNorm, twice as deep, at a third of the rate.", depth,
+        ),
+        Preset(
+            "no_norm", "No norm", "Does it train without any norm?",
+            "No norm twice: Xavier weights, and those of PyTorch's own layer.", no_norm,
+        ),
     ),
-)
+)  # fmt: skip

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 import torch
 from hypothesis import settings
+from anatomy_kit import anatomy
 from page_kit import folder, page
 
 from normviz import RunConfig
 from normviz.home import VARIABLE
 from normviz.store import Store
 
-__all__ = ["folder", "page"]
+__all__ = ["anatomy", "folder", "page"]
 
 settings.register_profile("normviz", deadline=None, derandomize=True, database=None)
 settings.load_profile("normviz")

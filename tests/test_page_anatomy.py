@@ -8,79 +8,16 @@ import time
 from pathlib import Path
 
 import pytest
-from page_kit import MAIN, Open, checked, duel, specs
-from streamlit.testing.v1 import AppTest
+from anatomy_kit import lanes, measure, runs, said
+from page_kit import Open, checked, duel, specs
 
-from normviz import RunConfig, explain, train
+from normviz import RunConfig, explain
 from normviz.catalog import PROBES, SCHEMES
-from normviz.events import Diverged, Started, Step
+from normviz.events import Started
 from normviz.links import encode
 from normviz.store import Store
 
 QUANTITIES = ("stream_rms", "grad_block", "token_cosine")
-
-
-@pytest.fixture
-def anatomy(folder: Path) -> Open:
-    """Opens the Anatomy page at a query string, as a new visitor."""
-
-    def opened(query: str = "") -> AppTest:
-        at = AppTest.from_function(visit, default_timeout=60, args=(MAIN,))
-        for pair in filter(None, query.split("&")):
-            name, _, value = pair.partition("=")
-            at.query_params[name] = value
-        return checked(at.run())
-
-    return opened
-
-
-def visit(main: str) -> None:
-    """What the entry script does for a visitor of /anatomy."""
-    import sys
-    from pathlib import Path
-
-    import streamlit as st
-
-    sys.path.insert(0, str(Path(main).parent))
-    import entries
-    from views import anatomy, catalogue
-
-    st.navigation([entries.duel(), anatomy.entry(), catalogue.entry()])
-    st.session_state["arrived"] = st.session_state.get("page") != "anatomy"
-    st.session_state["page"] = "anatomy"
-    anatomy.page()
-
-
-def lanes(at: AppTest) -> list[tuple[str, int]]:
-    return [(lane.scheme, lane.depth) for lane in at.session_state["anatomy"].lanes]
-
-
-def said(at: AppTest) -> str:
-    return " ".join(element.value for element in (*at.markdown, *at.caption))
-
-
-def runs(folder: Path) -> list[tuple[str, int, str]]:
-    """Scheme, steps and status of every run that was queued here."""
-    store = Store(folder)
-    rows = store.db.connection.execute("SELECT id FROM runs WHERE origin = 'here' ORDER BY id")
-    found = [store.run(row["id"]) for row in rows.fetchall()]
-    return [(run.config.scheme, run.config.steps, run.status) for run in found if run]
-
-
-def measure(folder: Path, config: RunConfig) -> None:
-    """Do what a worker does with a config's open run."""
-    store = Store(folder)
-    run = store.latest(config.key)
-    number = run.id if run else store.enqueue(config)
-    bad: Diverged | None = None
-    for event in train(config):
-        if isinstance(event, Started):
-            store.started(number, event, os.getpid(), paused=False)
-        elif isinstance(event, Step):
-            store.append(number, [event])
-        elif isinstance(event, Diverged):
-            bad = event
-    store.end(number, "diverged" if bad else "finished", bad)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES.keys())

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gallery
 import knobs
 import lanes as page_lanes
 import linked
 import live
 import share
 import state
+import story
 import streamlit as st
 import transport
 import why
@@ -29,17 +31,27 @@ def page() -> None:
     if st.context.is_embedded:
         _embedded(lanes, back)
         return
-    with st.container(key="head"):
-        st.markdown(f"# {QUESTION} :small[:gray[{_difference(lanes)}]]")
+    waits = story.waits(it)
+    with st.container(key="head", horizontal=True, vertical_alignment="center"):
+        st.markdown(f"# {QUESTION} :small[:gray[{_difference(lanes)}]]", width="stretch")
+        with st.container(key="ways_in", horizontal=True, gap="xsmall", width="content"):
+            story.invite(back)
+            gallery.presets(back)
     linked.show(it.link, it.notices, "duel", "Below is the duel that this page opens with.")
-    page_lanes.show(lanes, back)
+    story.show(lanes, back)
+    page_lanes.show(lanes, back, brief=bool(it.story), secret=waits)
     transport.show(lanes, back)
     with st.container(key="body"):
         left, right = st.columns([1, 3], gap="medium")
         with left, st.container(key="knobs"):
             knobs.show(lanes, back)
         with right, st.container(key="charts"):
-            live.show(lanes)
+            if waits:
+                st.info("The charts wait for your guess.")
+            else:
+                live.show(lanes)
+            if not it.story:
+                gallery.tries(back)
             share.show(lanes, back)
             why.show(lanes)
 

@@ -4,7 +4,7 @@
 then only numbers (`normviz.player`). No Streamlit and no torch in here.
 """
 
-from . import bars, heatmap, layers, lines, loss, ratio, words
+from . import bars, heatmap, layers, lines, loss, ratio, thumb, words
 from .base import look
 from .loss import ZOOM
 from .palette import LaneStyle, lane_styles, scheme_style
@@ -24,5 +24,6 @@ __all__ = [
     "quantised_domain",
     "ratio",
     "scheme_style",
+    "thumb",
     "words",
 ]

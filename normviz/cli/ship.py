@@ -7,25 +7,41 @@ from typing import Annotated
 
 import typer
 
+from ..config import RunConfig
 from ..home import shipped
 from ..presets import PRESETS
-from ..shipped import save
+from ..shipped import load, save
+from ..story import STEPS
 from . import main
 from .run import follow
 
-SHIPPED = ("hero",)
+
+def shipped_lanes() -> dict[str, RunConfig]:
+    """Every lane of the presets and of the tour by the name of its file, each config once."""
+    duels = [(preset.key, preset.lanes()) for preset in PRESETS]
+    duels += [(f"tour-{step.key}", step.lanes()) for step in STEPS]
+    named: dict[str, RunConfig] = {}
+    for key, lanes in duels:
+        for i, config in enumerate(lanes, start=1):
+            if config not in named.values():
+                named[f"{key}-{i}-{config.scheme}"] = config
+    return named
 
 
 @main.command()
 def ship(
     folder: Annotated[Path | None, typer.Argument(help="Where to write")] = None,
+    again: Annotated[bool, typer.Option(help="Also train what is there already")] = False,
 ) -> None:
-    """Train every lane of the shipped presets on one thread and write them to assets/runs."""
+    """Train every lane of the presets and the tour on one thread and write them to assets/runs."""
     folder = folder or shipped("assets") / "runs"
     folder.mkdir(parents=True, exist_ok=True)
-    for key in SHIPPED:
-        for i, config in enumerate(PRESETS[key].lanes(), start=1):
-            result = follow(config, (), threads=1)
-            path = folder / f"{key}-{i}-{config.scheme}.npz"
-            save(result, path)
-            typer.echo(f"{path.name}: {result.verdict.sentence}")
+    for name, config in shipped_lanes().items():
+        path = folder / f"{name}.npz"
+        if path.exists() and load(path) is not None and not again:
+            continue
+        result = follow(config, (), threads=1)
+        if result.status == "stopped":
+            raise typer.Exit(130)
+        save(result, path)
+        typer.echo(f"{path.name}: {result.verdict.sentence}")

@@ -1,0 +1,86 @@
+"""A duel's loss curves as a thumbnail: a small SVG that needs no script, for a card."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from normviz.frames import Floats, LaneFrame
+
+from . import words
+from .palette import GREY, RED, lane_styles
+
+WIDTH, HEIGHT, EDGE = 152, 64, 3
+POINTS = 60
+HEADROOM = 1.25
+"""The curves' top over chance: a lane that is lost leaves the picture there."""
+
+
+def svg(lanes: Sequence[LaneFrame]) -> str:
+    """The curves over a dashed line at chance; a cross where a lane diverged. Needs a lane."""
+    steps = max(lane.steps for lane in lanes)
+    chance = max(lane.chance for lane in lanes)
+    low = min(_lowest(lane) for lane in lanes)
+    top = chance * HEADROOM
+
+    def x(step: float) -> float:
+        return EDGE + (WIDTH - 2 * EDGE) * step / max(1, steps - 1)
+
+    def y(loss: float) -> float:
+        share = (np.log(top) - np.log(max(loss, 1e-9))) / (np.log(top) - np.log(low))
+        return EDGE + (HEIGHT - 2 * EDGE) * float(np.clip(share, 0, 1))
+
+    parts = [_line([(x(0), y(chance)), (x(steps - 1), y(chance))], GREY, "2 3", 1)]
+    for lane, style in zip(lanes, lane_styles(tuple(lane.scheme for lane in lanes)), strict=True):
+        at, loss = _thinned(lane.loss)
+        dash = " ".join(map(str, style.dash))
+        curve = [(x(s), y(v)) for s, v in zip(at, loss, strict=True)]
+        parts.append(_line(curve, style.color, dash, 2))
+        if bad := words.first_bad(lane):
+            parts.append(_cross(x(bad[0]), EDGE + 4))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
+        f'height="{HEIGHT}">{"".join(parts)}</svg>'
+    )
+
+
+def finding(lanes: Sequence[LaneFrame]) -> str:
+    """The same in words."""
+    return " ".join(f"{words.name(lane)}: {_said(lane)}." for lane in lanes)
+
+
+def _lowest(lane: LaneFrame) -> float:
+    """Where the picture ends: the floor, or a little below the lowest smoothed loss."""
+    if lane.floor:
+        return lane.floor
+    _, loss = _thinned(lane.loss)
+    return 0.9 * min([*loss, lane.chance])
+
+
+def _thinned(losses: Floats) -> tuple[list[float], list[float]]:
+    """At most POINTS means of neighbouring finite losses, with their steps."""
+    finite = np.flatnonzero(np.isfinite(losses))
+    groups = [g for g in np.array_split(finite, min(POINTS, max(1, len(finite)))) if len(g)]
+    return [float(g.mean()) for g in groups], [float(losses[g].mean()) for g in groups]
+
+
+def _said(lane: LaneFrame) -> str:
+    return words.diverged(lane) or f"loss {words.number(float(lane.loss[-1]))} at the end"
+
+
+def _line(points: Sequence[tuple[float, float]], color: str, dash: str, width: float) -> str:
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    dashed = f' stroke-dasharray="{dash}"' if dash else ""
+    return (
+        f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="{width}"'
+        f' stroke-linejoin="round"{dashed}/>'
+    )
+
+
+def _cross(x: float, y: float) -> str:
+    a, b = x + 6, x + 14
+    return (
+        f'<path d="M{a:.1f} {y:.1f}L{b:.1f} {y + 8:.1f}M{a:.1f} {y + 8:.1f}L{b:.1f} {y:.1f}" '
+        f'stroke="{RED}" stroke-width="2.5"/>'
+    )

@@ -1,0 +1,279 @@
+"""The tour's eight steps. Their sentences hold no result: every number comes from the runs."""
+
+from __future__ import annotations
+
+from ..presets import PRESETS, Lanes
+from .step import Question, Runs, Step
+from .told import Told, loss, ratio, short
+
+EVEN = 2.0
+"""Gradients whose ratio is below this count as even."""
+
+EARLY = 30
+"""A step at which it is decided, and layers are still recorded at every step."""
+
+
+def why() -> Lanes:
+    """No norm at all against Pre-LN."""
+    return PRESETS["no_norm"].lanes()[0], PRESETS["hero"].lanes()[0]
+
+
+def band() -> Lanes:
+    """The warm-up duel, and its second lane with 24 blocks."""
+    lanes = PRESETS["warmup"].lanes()
+    return *lanes, lanes[1].replace(depth=24)
+
+
+def room() -> Lanes:
+    """No norm with PyTorch's weights, the same with 32 blocks, and that with Pre-LN."""
+    _, none = PRESETS["no_norm"].lanes()
+    deep = none.replace(depth=32)
+    return none, deep, deep.replace(scheme="pre")
+
+
+def _which_block(told: Runs) -> int:
+    post = told[1].last_over_first(EARLY)
+    return 0 if post < 1 / EVEN else 1 if post > EVEN else 2
+
+
+def _lowest(told: Runs) -> int:
+    finals = [lane.final for lane in told]
+    return finals.index(min(finals))
+
+
+def _logit(it: Told) -> float:
+    """The largest attention logit of any block at the last recorded step."""
+    return max(it.at("attn_logit_max", it.last, layer) for layer in range(1, it.depth + 1))
+
+
+def _mended(told: Runs) -> float:
+    """The share of the way from A's loss to B's that C goes."""
+    pre, peri, qk = (lane.final for lane in told)
+    return (pre - qk) / (pre - peri)
+
+
+def _dip(told: Runs) -> int:
+    """The early step at which Pre-LN's tokens are most alike."""
+    return max(range(EARLY + 1), key=lambda step: told[0].at("token_cosine", step, -1))
+
+
+def _cosine(told: Runs, lane: int, step: int) -> str:
+    return f"{told[lane].at('token_cosine', step, -1):.2f}"
+
+
+STEPS = (
+    Step(
+        "why",
+        "Why normalise at all?",
+        why,
+        "stream_rms",
+        "Each token carries one vector up through the model, the *residual stream*. Every block "
+        "adds to it. A *norm* brings a vector back to a fixed size. The bars show how large the "
+        "stream is after each block: look at step 0, before any training.",
+        "Without a norm a block adds in proportion to what it is given: at step 0 the stream is "
+        "{none} after the last block, against {pre} with Pre-LN. A {bad}. B learns: its loss "
+        "falls to {loss}, where chance is {chance} and the lowest possible is {floor}.",
+        {
+            "none": lambda told: short(told[0].at("stream_rms", 0, -1)),
+            "pre": lambda told: short(told[1].at("stream_rms", 0, -1)),
+            "bad": lambda told: told[0].verdict.sentence.partition(",")[0],
+            "loss": lambda told: loss(told[1].final),
+            "chance": lambda told: loss(told[1].chance),
+            "floor": lambda told: loss(told[1].floor),
+        },
+        lambda told: (
+            told[0].verdict.kind == "diverged"
+            and told[1].has_learned
+            and told[0].at("stream_rms", 0, -1) > 10 * told[1].at("stream_rms", 0, -1)
+        ),
+        sources=("Ba et al. 2016, arXiv:1607.06450",),
+    ),
+    Step(
+        "places",
+        "Two places for one norm",
+        PRESETS["hero"].lanes,
+        "stream_rms",
+        "**Pre-LN** puts the norm in front of each branch: x + F(N(x)). The stream itself passes "
+        "through no norm until its end. **Post-LN** puts the norm behind the sum: N(x + F(x)). "
+        "Every block sets the stream back. All else is equal: data, seed, weights.",
+        "At step 0 the stream of Pre-LN grows from {first} to {last} over {0.depth} blocks. Post-LN "
+        "holds it at {post} in every block. And yet it is Post-LN that does not learn here.",
+        {
+            "first": lambda told: short(told[0].at("stream_rms", 0, 0)),
+            "last": lambda told: short(told[0].at("stream_rms", 0, -1)),
+            "post": lambda told: short(told[1].at("stream_rms", 0, -1)),
+        },
+        lambda told: (
+            told[0].at("stream_rms", 0, -1) > 2 * told[0].at("stream_rms", 0, 0)
+            and all(
+                abs(told[1].at("stream_rms", 0, b) - 1) < 0.02 for b in range(1, told[1].depth + 1)
+            )
+            and told[0].has_learned
+            and told[1].is_stuck
+        ),
+        sources=("Vaswani et al. 2017, arXiv:1706.03762", "Xiong et al. 2020, arXiv:2002.04745"),
+    ),
+    Step(
+        "cliff",
+        "Guess the gradients",
+        PRESETS["hero"].lanes,
+        "grad_block",
+        "The bars are the gradient of each block: how strongly the loss asks that block to change. "
+        "The scale is logarithmic. Watch the orange bars while the lanes train.",
+        "At step 0 Post-LN's blocks are even: the last gets {start} the first one's gradient. "
+        "After {early} steps it gets {cliff}. So training makes the cliff; it is not there "
+        "from the start. It goes with a loss that stays at chance, {stuck}. Pre-LN "
+        "reaches {loss}, and its first blocks get the larger gradients.",
+        {
+            "start": lambda told: ratio(told[1].last_over_first(0)),
+            "cliff": lambda told: ratio(told[1].last_over_first(EARLY)),
+            "early": lambda told: str(EARLY),
+            "stuck": lambda told: loss(told[1].final),
+            "loss": lambda told: loss(told[0].final),
+        },
+        lambda told: (
+            1 / EVEN < told[1].last_over_first(0) < EVEN
+            and told[1].last_over_first(EARLY) > 100
+            and told[0].last_over_first(EARLY) < 1
+            and told[1].is_stuck
+            and told[0].has_learned
+        ),
+        Question(
+            f"After {EARLY} training steps of Post-LN: which block gets the larger gradient?",
+            ("The first, at the input", "The last, at the output", "About the same"),
+            _which_block,
+        ),
+        ("Xiong et al. 2020, arXiv:2002.04745", "Liu et al. 2020, arXiv:2004.08249"),
+    ),
+    Step(
+        "tokens",
+        "What is broken before the first step",
+        PRESETS["hero"].lanes,
+        "token_cosine",
+        "*Token cosine* says how alike a sequence's tokens have become: at 1 a block can't tell "
+        "them apart. The bars show one minus it, so a short bar is bad news. Compare the last "
+        "block at step 0, then at step 10.",
+        "At step 0 the gradients are even, but the tokens already alike: cosine {post} after "
+        "Post-LN's last block, {pre} after Pre-LN's. Ten steps later Post-LN is within {gap} of 1. Pre-LN "
+        "dips too, to {dip} at step {when}, and climbs out: {later} at step {early}.",
+        {
+            "post": lambda told: _cosine(told, 1, 0),
+            "pre": lambda told: _cosine(told, 0, 0),
+            "gap": lambda told: short(1 - told[1].at("token_cosine", 10, -1)),
+            "dip": lambda told: _cosine(told, 0, _dip(told)),
+            "when": lambda told: str(_dip(told)),
+            "later": lambda told: _cosine(told, 0, EARLY),
+            "early": lambda told: str(EARLY),
+        },
+        lambda told: (
+            told[1].at("token_cosine", 0, -1) > 0.95
+            and told[0].at("token_cosine", 0, -1) < 0.8
+            and 1 - told[1].at("token_cosine", 10, -1) < 1e-4
+            and told[0].at("token_cosine", EARLY, -1) < told[0].at("token_cosine", 0, -1)
+        ),
+        sources=("Dong et al. 2021, arXiv:2103.03404", "Noci et al. 2022, arXiv:2206.03126"),
+    ),
+    Step(
+        "init",
+        "Same placement, another start",
+        PRESETS["init"].lanes,
+        "token_cosine",
+        "Both lanes are Post-LN. A starts from Xavier weights, as all lanes so far. B starts as "
+        "PyTorch's own transformer layer does, with smaller weights in its branches.",
+        "B learns: loss {loss}, where A stays at {stuck}. At step 0 its tokens are further apart: "
+        "cosine {torch} after the last block, against {xavier}. So it is never the placement "
+        "alone.",
+        {
+            "loss": lambda told: loss(told[1].final),
+            "stuck": lambda told: loss(told[0].final),
+            "torch": lambda told: _cosine(told, 1, 0),
+            "xavier": lambda told: _cosine(told, 0, 0),
+        },
+        lambda told: (
+            told[0].is_stuck
+            and told[1].has_learned
+            and told[1].at("token_cosine", 0, -1) < told[0].at("token_cosine", 0, -1) - 0.2
+        ),
+        Question(
+            "Will Post-LN with PyTorch's weights learn?",
+            ("Yes, it learns", "No, it gets stuck as well"),
+            lambda told: 0 if told[1].has_learned else 1,
+        ),
+        ("Xiong et al. 2020, arXiv:2002.04745",),
+    ),
+    Step(
+        "warmup",
+        "Warm-up rescues a band",
+        band,
+        "grad_block",
+        "*Warm-up* starts with a tiny learning rate and raises it step by step. All three lanes "
+        "are Post-LN with Xavier weights: A without warm-up, B with {1.warmup} steps of it, C "
+        "like B but {2.depth} blocks deep.",
+        "With {0.depth} blocks warm-up decides: A ends at {stuck}, B at {loss}. With {2.depth} blocks "
+        "the same warm-up does not help: C ends at {lost}, chance is {chance}. Warm-up "
+        "rescues Post-LN in a band of depths and rates, not everywhere.",
+        {
+            "stuck": lambda told: loss(told[0].final),
+            "loss": lambda told: loss(told[1].final),
+            "lost": lambda told: loss(told[2].final),
+            "chance": lambda told: loss(told[2].chance),
+        },
+        lambda told: told[0].is_stuck and told[1].has_learned and told[2].is_stuck,
+        sources=("Xiong et al. 2020, arXiv:2002.04745",),
+    ),
+    Step(
+        "rate",
+        "Turn up the learning rate",
+        PRESETS["high_lr"].lanes,
+        "attn_logit_max",
+        "Three lanes at a learning rate of {0.lr:g}, far above the usual. Peri-LN has a norm in front "
+        "of each branch and another behind it. QK-norm normalises queries and keys inside "
+        "attention. The bars are the largest attention logits.",
+        "Peri-LN stays calm: loss {peri}. Pre-LN stalls at {pre}; with QK-norm it gets to {qk}, a "
+        "good part of the way. Pre-LN's logits end at {high}, with QK-norm at {low}. But Peri-LN's "
+        "reach {calm} without harm: large logits go with the trouble, they are not all of it.",
+        {
+            "peri": lambda told: loss(told[1].final),
+            "pre": lambda told: loss(told[0].final),
+            "qk": lambda told: loss(told[2].final),
+            "high": lambda told: short(_logit(told[0])),
+            "low": lambda told: short(_logit(told[2])),
+            "calm": lambda told: short(_logit(told[1])),
+        },
+        lambda told: (
+            told[1].has_learned
+            and told[0].final > told[1].final + 0.5
+            and 0.5 < _mended(told) < 1
+            and min(_logit(told[0]), _logit(told[1])) > 100 * _logit(told[2])
+        ),
+        Question(
+            "Which lane ends with the lowest loss?",
+            ("A: Pre-LN", "B: Peri-LN", "C: Pre-LN with QK-norm"),
+            _lowest,
+        ),
+        ("Kim et al. 2025, arXiv:2502.02732", "Wortsman et al. 2023, arXiv:2309.14322"),
+    ),
+    Step(
+        "room",
+        "No norm, second look",
+        room,
+        "stream_rms",
+        "In the first step the model without a norm was lost. Lane A is that model with PyTorch's "
+        "smaller weights. B is A with {1.depth} blocks. C is B with Pre-LN.",
+        "A learns without any norm: loss {loss}. With {1.depth} blocks it does not: B {bad}. "
+        "Pre-LN at that depth reaches {deep}. So a transformer can train without a norm; here the "
+        "norm buys depth. Now close the tour and turn a knob yourself.",
+        {
+            "loss": lambda told: loss(told[0].final),
+            "bad": lambda told: told[1].verdict.sentence.partition(",")[0],
+            "deep": lambda told: loss(told[2].final),
+        },
+        lambda told: (
+            told[0].has_learned and told[1].verdict.kind == "diverged" and told[2].has_learned
+        ),
+        sources=(
+            "Zhang et al. 2019, arXiv:1901.09321",
+            "Bachlechner et al. 2020, arXiv:2003.04887",
+        ),
+    ),
+)
