@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import settings
 from anatomy_kit import anatomy
+from hypothesis import settings
 from page_kit import folder, page
 
 from normviz import RunConfig
