@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 from backend import shared
 from lanes import label
-from normviz.export import picture
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -16,6 +15,7 @@ from starlette.responses import PlainTextResponse, Response
 from normviz import charts
 from normviz.catalog import PROBES
 from normviz.charts.palette import paper
+from normviz.export import picture
 from normviz.limits import MAX_LANES
 from normviz.player import charts_at
 
