@@ -8,13 +8,12 @@ from urllib.parse import urlencode
 import state
 import streamlit as st
 from backend import Shared
-from lanes import Lane, chip
+from lanes import Lane
 from streamlit.components.v2 import component
 
-from normviz.catalog import PROBES, SCHEMES
-from normviz.export import NOT_RUN, ExportLane, archive, script, stored_lane, write_configs
+from normviz.catalog import SCHEMES
+from normviz.export import NOT_RUN, ExportLane, archive, replay, script, stored_lane, write_configs
 from normviz.links import encode
-from normviz.player import page
 
 COPY = component(
     "copy",
@@ -99,7 +98,7 @@ def _files(lanes: list[Lane], shared: Shared) -> None:
 
     _file(
         "Replay (HTML)",
-        lambda: _replay(lanes, shared, probe),
+        lambda: replay(taken(), probe),
         "normviz.html",
         "text/html",
         done,
@@ -152,12 +151,3 @@ def _taken(lane: Lane, shared: Shared) -> ExportLane:
     if lane.run is None or not lane.is_current:
         return ExportLane(lane.name, lane.config, NOT_RUN)
     return stored_lane(lane.name, lane.run, shared.frames)
-
-
-def _replay(lanes: list[Lane], shared: Shared, probe: str) -> str:
-    runs = [(lane.label, lane.run) for lane in lanes if lane.run is not None]
-    keys = PROBES.keys()
-    frames = {key: [shared.frames.lane(run, label, key) for label, run in runs] for key in keys}
-    verdicts = "; ".join(f"{lane.name}: {chip(lane, shared).sentence}" for lane in lanes)
-    configs = [run.config for _, run in runs]
-    return page(f"NormViz: {title(lanes)}", verdicts, frames, configs, probe)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from .catalog import PROBES
+from .config import RunConfig
 from .store import Run, Steps, Store
 from .verdict import Verdict, diverged, judge
 
@@ -80,25 +82,9 @@ class Frames:
 
     def lane(self, run: Run, label: str, probe: str) -> LaneFrame:
         """A run as one lane of the charts. Raises ValueError for a probe the run did not record."""
+        bad = None if run.bad_step is None else (run.bad_step, run.bad_layer)
         steps = self.steps(run)
-        values = steps.layers[:, run.probes.index(probe)]
-        # Where nothing was updated there is no update to measure, which is not the same as a NaN.
-        there = np.full(len(values), True)
-        if probe == "update_ratio":
-            there = ~np.isnan(values).all(axis=1)
-        return LaneFrame(
-            label=label,
-            scheme=run.config.scheme,
-            depth=run.config.depth,
-            steps=max(run.config.steps, 1),
-            loss=steps.loss,
-            probe=probe,
-            probe_steps=steps.layer_steps[there],
-            values=values[there],
-            first_bad=None if run.bad_step is None else (run.bad_step, run.bad_layer),
-            chance=run.chance or float("nan"),
-            floor=run.floor,
-        )
+        return lane_frame(run.config, run.probes, steps, label, probe, bad, run.chance, run.floor)
 
     def verdict(self, run: Run) -> Verdict:
         """What came of a run, or what it is doing."""
@@ -124,6 +110,37 @@ class Frames:
         """
         tables = [_tidy(lane, run, self.steps(run)) for lane, run in runs.items()]
         return pd.concat(tables, ignore_index=True)
+
+
+def lane_frame(
+    config: RunConfig,
+    probes: Sequence[str],
+    steps: Steps,
+    label: str,
+    probe: str,
+    bad: tuple[int, int | None] | None,
+    chance: float | None,
+    floor: float | None,
+) -> LaneFrame:
+    """What a run recorded, as one lane. Raises ValueError for a probe that it did not record."""
+    values = steps.layers[:, list(probes).index(probe)]
+    # Where nothing was updated there is no update to measure, which is not the same as a NaN.
+    there = np.full(len(values), True)
+    if probe == "update_ratio":
+        there = ~np.isnan(values).all(axis=1)
+    return LaneFrame(
+        label=label,
+        scheme=config.scheme,
+        depth=config.depth,
+        steps=max(config.steps, 1),
+        loss=steps.loss,
+        probe=probe,
+        probe_steps=steps.layer_steps[there],
+        values=values[there],
+        first_bad=bad,
+        chance=chance or float("nan"),
+        floor=floor,
+    )
 
 
 def _joined(a: Steps, b: Steps) -> Steps:

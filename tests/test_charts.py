@@ -18,9 +18,11 @@ from normviz.charts import (
     bars_data,
     heatmap,
     layers,
+    lines,
     loss,
     loss_data,
     quantised_domain,
+    ratio,
 )
 from normviz.charts.arrow import ipc
 from normviz.charts.heatmap_data import LOWEST, cells
@@ -232,6 +234,9 @@ def test_findings_state_numbers() -> None:
     )
     assert "A pre at step 59: 0.158 in layer 1, 0.0005 in layer 6" in bars.finding(lanes)
     assert heatmap.finding(lanes[1]).endswith("The lane diverged at step 20, layer 4.")
+    two = [make("pre"), make("post", values=2 * make().values)]
+    assert "0.5 in layer 1 and 0.5 in layer 6" in ratio.finding(*two)
+    assert "A pre: layer 1 from 0.316 to 0.158, layer 6 from" in lines.finding(two)
     solved = make(loss=np.full(STEPS, 1e-4))
     assert "go with success" in bars.finding([solved])
 
@@ -246,6 +251,7 @@ def test_findings_of_a_run_that_has_not_begun() -> None:
     empty = make(ran=0)
     for text in (loss.finding([empty]), bars.finding([empty]), heatmap.finding(empty)):
         assert "yet" in text
+    assert "yet" in lines.finding([empty]) and "No step" in ratio.finding(empty, make())
 
 
 def test_lines_over_the_layers_hold_every_decade_of_growth() -> None:

@@ -50,6 +50,12 @@ def steps(path: Path) -> pd.DataFrame:
         return pd.read_csv(io.BytesIO(files.read("steps.csv")))
 
 
+def test_a_replay_is_one_file(folder: Path) -> None:
+    assert export(folder, "hero", "--as", "html") == ["normviz-hero.html"]
+    text = (folder / "normviz-hero.html").read_text("utf-8")
+    assert "Pre-LN against Post-LN" in text and "stuck at chance" in text
+
+
 def test_a_preset_that_ships_needs_no_training(folder: Path) -> None:
     assert export(folder, "hero") == ["normviz-hero-csv.zip"]
     table = steps(folder / "normviz-hero-csv.zip")

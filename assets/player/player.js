@@ -275,7 +275,7 @@ class Player {
     const { label, definition, source } = probes.find((one) => one.key === probe);
     this.title = label;
     this.views();
-    this.find(".nv-definition").textContent = `${definition} (${source})`;
+    this.find(".nv-definition").replaceChildren(`${definition} (`, ...cited(source), ")");
   }
 
   views() {
@@ -578,6 +578,15 @@ function place(element, shown, left, top, width, height) {
     element.style.width = `${width}px`;
     element.style.height = `${height}px`;
   }
+}
+
+// A source with its arXiv numbers as links; nothing is fetched until a visitor follows one.
+function cited(source) {
+  return source.split(/(arXiv:\d{4}\.\d{4,5})/).map((part, i) => (i % 2 === 0 ? part
+    : Object.assign(document.createElement("a"), {
+      textContent: part, href: `https://arxiv.org/abs/${part.slice(6)}`, target: "_blank",
+      rel: "noopener noreferrer",
+    })));
 }
 
 function digits(value) {

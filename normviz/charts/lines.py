@@ -19,6 +19,7 @@ from .base import TEXT_SIZE, Spec, compiled, named, step_axis, tick_label, value
 from .lanes import lane_color
 from .palette import LaneStyle, lane_styles
 from .scale import Domain, probe_of, shown
+from .words import name, number
 
 HEIGHT = 240
 DASHES = ([1, 0], [6, 3], [2, 2])
@@ -59,6 +60,22 @@ def data(lanes: Sequence[LaneFrame], domain: Domain) -> Columns:
         "lane": np.concatenate(whose),
         "which": np.concatenate(which),
     }
+
+
+def finding(lanes: Sequence[LaneFrame]) -> str:
+    """Where the first and the last layer of each lane began and ended."""
+    said = []
+    for lane in lanes:
+        values, first = shown(lane), probe_of(lane).first_layer
+        if len(values):
+            ends = [
+                f"layer {layer} from {number(values[0, at])} to {number(values[-1, at])}"
+                for layer, at in ((first, 0), (lane.depth, -1))
+            ]
+            said.append(f"{name(lane)}: {', '.join(ends)}")
+    if not said:
+        return "No step has been recorded yet."
+    return f"{probe_of(lanes[0]).label} over the steps. {'; '.join(said)}."
 
 
 def spec(

@@ -19,10 +19,10 @@ from .heatmap import spec
 from .heatmap_data import COMPARING
 from .palette import LaneStyle, ink
 from .scale import Domain, probe_of, shown
-from .words import name
+from .words import name, number
 
 MOST_DECADES = 6
-__all__ = ["chart", "comparable", "domain", "quotient", "style"]
+__all__ = ["chart", "comparable", "domain", "finding", "quotient", "style"]
 
 
 def comparable(over: LaneFrame, under: LaneFrame) -> bool:
@@ -69,6 +69,21 @@ def domain(frame: LaneFrame) -> Domain:
 def style(dark: bool) -> LaneStyle:
     """Neither lane's colour."""
     return LaneStyle(ink(dark))
+
+
+def finding(over: LaneFrame, under: LaneFrame) -> str:
+    """By how much the lanes differ in the first and the last layer, at the last record."""
+    frame = quotient(over, under)
+    values = shown(frame)
+    if not len(values):
+        return "No step has been recorded in both lanes."
+    first = probe_of(frame).first_layer
+    ends = ((first, values[-1, 0]), (frame.depth, values[-1, -1]))
+    said = " and ".join(f"{number(value)} in layer {layer}" for layer, value in ends)
+    return (
+        f"{probe_of(frame).label} of {name(over)} divided by that of {name(under)}, at step "
+        f"{frame.probe_steps[-1]}: {said}."
+    )
 
 
 def chart(over: LaneFrame, under: LaneFrame, cursor: int, dark: bool = False) -> Spec:

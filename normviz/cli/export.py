@@ -10,7 +10,7 @@ from typing import Annotated, Literal, get_args
 import typer
 
 from ..config import RunConfig
-from ..export import ExportLane, archive, script, stored_lane, write_configs
+from ..export import ExportLane, archive, replay, script, stored_lane, write_configs
 from ..frames import Frames
 from ..presets import PRESETS
 from ..shipped import adopt
@@ -19,9 +19,9 @@ from . import main
 from .complain import complain
 from .run import follow, read_lanes, read_words
 
-Form = Literal["csv", "parquet", "json", "py"]
+Form = Literal["csv", "parquet", "json", "py", "html"]
 FORMS: tuple[Form, ...] = get_args(Form)
-SUFFIX = {"csv": ".zip", "parquet": ".zip", "json": ".json", "py": ".py"}
+SUFFIX = {"csv": ".zip", "parquet": ".zip", "json": ".json", "py": ".py", "html": ".html"}
 KEY = re.compile(r"e\d+-[0-9a-f]{16}")
 Named = tuple[str, RunConfig]
 
@@ -34,12 +34,12 @@ def export(
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder, or file, to write to")] = Path("."),
     form: Annotated[
-        str | None, typer.Option("--as", help="csv, parquet (both in a zip), json or py")
+        str | None, typer.Option("--as", help="csv, parquet (both in a zip), json, py or html")
     ] = None,
     lane: Annotated[int | None, typer.Option(help="Only this lane")] = None,
     data: Annotated[Path | None, typer.Option(help="Folder that keeps the runs")] = None,
 ) -> None:
-    """Take away stored runs: tables, settings, or a script in plain PyTorch that repeats them.
+    """Take away stored runs: tables, settings, a script that repeats them, or a replay in one file.
 
     A lane whose numbers are asked for and that nobody has run yet is trained here first.
     """
@@ -63,7 +63,7 @@ def export(
 def read_form(form: str | None, out: Path) -> Form:
     """What to write: what --as says, else what the file's name says, else CSV."""
     if form is None:
-        return {".json": "json", ".py": "py"}.get(out.suffix, "csv")  # pyright: ignore
+        return {".json": "json", ".py": "py", ".html": "html"}.get(out.suffix, "csv")  # pyright: ignore
     if form not in FORMS:
         raise ValueError(f"--as is {form!r}, allowed is one of {', '.join(FORMS)}")
     return form
@@ -158,4 +158,6 @@ def contents(lanes: Sequence[ExportLane], form: Form) -> list[bytes]:
         return [script(lane).encode() for lane in lanes]
     if form == "json":
         return [write_configs(lanes).encode()]
+    if form == "html":
+        return [replay(lanes).encode()]
     return [archive(lanes, form)]

@@ -5,6 +5,7 @@ from .columns import COLUMNS, Column
 from .config_json import Configs, read_configs, write_configs
 from .lane import NOT_RUN, ExportLane, Facts, stored_lane
 from .pictures import picture
+from .replay import replay
 from .script import script
 from .tables import tables
 
@@ -20,6 +21,7 @@ __all__ = [
     "archive",
     "picture",
     "read_configs",
+    "replay",
     "script",
     "stored_lane",
     "tables",

@@ -103,8 +103,11 @@ def message(
         out["findings"] = {
             "loss": charts.loss.finding(lanes),
             "bars": charts.bars.finding(lanes),
+            "lines": charts.lines.finding(lanes),
             **{f"heat{i}": charts.heatmap.finding(lane) for i, lane in enumerate(lanes)},
         }
+        if between is not None:
+            out["findings"]["ratio"] = charts.ratio.finding(*lanes[:2])
     sent.have = [(len(lane.loss), len(lane.probe_steps)) for lane in lanes]
     sent.repeats = counts
     sent.charts = known
