@@ -12,15 +12,16 @@ const PAGE = `
     <input type="range" min="0" step="1" value="0" aria-label="Step"></label>
 </div>
 <p class="nv-definition"></p>
+<p class="nv-readout"></p>
+<div class="nv-grid">
 <div class="nv-bar nv-look">
-  <fieldset class="nv-views"><legend>Below</legend></fieldset>
+  <fieldset class="nv-views"><legend>Layers</legend></fieldset>
   <label class="nv-check"><input type="checkbox" class="nv-linear"> Linear axes</label>
   <label class="nv-field">Smooth the loss <select class="nv-smooth">
     <option value="0">off</option><option value=".8">a little</option><option value=".95">much</option>
   </select></label>
 </div>
-<p class="nv-readout"></p>
-<div class="nv-grid"></div>
+</div>
 <details class="nv-table"><summary>Numbers at this step</summary><div></div></details>`;
 
 const VIEWS = { heat: "Every layer", ratio: "A ÷ B", lines: "First, middle, last", walk: "Signal walk" };
