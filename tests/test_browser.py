@@ -93,7 +93,7 @@ def test_the_whole_story(page: Page, browser: Browser, address: str) -> None:
 
 
 def test_charts_move_in_place(page: Page, address: str) -> None:
-    """While training and replaying, no chart is built anew: its canvas stays the same node."""
+    """While training no chart is built anew, its canvas stays the same node, and zoom is kept."""
     opened(page, f"{address}/?v=1&lanes=2&scheme=pre,post&steps=500", charts=0)
     press(page, "train")
     wait_for(lambda: "steps/s" in progress(page))
@@ -102,8 +102,16 @@ def test_charts_move_in_place(page: Page, address: str) -> None:
     count = "[...document.querySelectorAll('.nv-loss canvas')].filter(c => c.kept).length"
     page.evaluate(mark)
     before, seen = page.evaluate(count), set()
+    domain = "document.querySelector('.nv-root').player.charts.loss.view.scale('x').domain()"
+    page.locator(".nv-loss canvas").hover()
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -400)
+    page.keyboard.up("Control")
+    wait_for(lambda: page.evaluate(domain)[1] < 499)
+    zoomed = page.evaluate(domain)
     wait_for(lambda: seen.add(progress(page)) or len(seen) >= 4)
     assert before == page.evaluate(count) > 0
+    assert page.evaluate(domain) == zoomed
     press(page, "stop")
     wait_for(lambda: chip(page, 0).startswith("stopped after"))
 
