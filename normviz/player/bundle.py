@@ -49,4 +49,5 @@ def build_vega() -> str:
     """The same, made anew from vl-convert, which carries the Vega that Altair was written for."""
     import vl_convert
 
-    return vl_convert.javascript_bundle(SNIPPET)
+    # Its hundreds of short names stay inside.
+    return f"(() => {{\n{vl_convert.javascript_bundle(SNIPPET)}\n}})();\n"
