@@ -1,4 +1,4 @@
-"""What all visitors share: the store, its reader, and the supervisor behind them."""
+"""What all visitors share: the store, its readers, and the supervisor behind them."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ import streamlit as st
 
 from normviz.frames import Frames
 from normviz.runner.client import Backend
+from normviz.shelf import Shelf
 from normviz.shipped import adopt
 from normviz.store import Store
 
 
 @dataclass(frozen=True)
 class Shared:
-    """The server's one store, reader and supervisor."""
+    """The server's one store, its readers and supervisor."""
 
     store: Store
     frames: Frames
+    shelf: Shelf
     backend: Backend
 
 
@@ -28,7 +30,7 @@ def _open() -> Shared:
     adopt(store)
     gc.collect()
     gc.freeze()  # what was imported stays: later collections have little to look at
-    return Shared(store, Frames(store), Backend(store))
+    return Shared(store, Frames(store), Shelf(store), Backend(store))
 
 
 def shared() -> Shared:

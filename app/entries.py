@@ -1,4 +1,4 @@
-"""The page that a link or button of another page leads to, where each knows of the other."""
+"""The pages that links and buttons of others lead to, where each knows of the other."""
 
 from __future__ import annotations
 
@@ -11,3 +11,10 @@ def duel() -> StreamlitPage:
     from views import duel  # whose "Why" leads to the Anatomy page, which leads here
 
     return st.Page(duel.page, title="Duel", url_path="duel", default=True)
+
+
+def runs() -> StreamlitPage:
+    """The Runs page, which opens its runs in the duel, where a link leads back."""
+    from views import runs
+
+    return runs.entry()

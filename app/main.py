@@ -6,7 +6,7 @@ from pathlib import Path
 
 import entries
 import streamlit as st
-from views import anatomy, catalogue
+from views import anatomy, catalogue, runs
 
 from normviz.store import StoreError
 
@@ -19,6 +19,7 @@ try:
             entries.duel(),
             anatomy.entry(),
             catalogue.entry(),
+            runs.entry(),
         ],
         position="hidden" if st.context.is_embedded else "top",
     )

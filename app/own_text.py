@@ -19,9 +19,10 @@ from normviz.limits import MAX_SYMBOLS, MAX_TEXT_BYTES, MAX_TEXTS, characters_ne
 
 KEPT = (
     "Your text stays on the server that runs this page, as a file named by its hash. It is never put "
-    "in a link and never shown again. Anybody with a link to a run on it sees the curves and the "
-    "counts, not the text; they can train on it too, and who has the same text can tell so by the "
-    "hash. Delete it with the button that appears here once it is used; later, paste it again to "
+    "in a link and never shown again. Anybody with a link to a run on it, or on the Runs page, sees "
+    "the curves and the counts, not the text; they can train on it too, and who has the same text can "
+    "tell so by the hash. Delete it with the button that appears here once it is used; later, paste "
+    "it again to "
     f"get that button. The server keeps the {MAX_TEXTS} texts used last."
 )
 

@@ -6,6 +6,7 @@ a value that is not allowed changes nothing and leaves a sentence in `complaint`
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -18,6 +19,7 @@ from normviz.limits import MAX_LANES, SEEDS
 from normviz.links import VIEW, Link, decode, names_a_setting
 from normviz.player import VIEWS, View
 from normviz.presets import PRESETS
+from normviz.store import Run
 from normviz.story import STEPS, numbered
 
 NAMES = "ABCD"
@@ -66,7 +68,11 @@ def duel() -> Duel:
     """This session's duel; on the first look, what the address says, else the hero."""
     if "duel" not in st.session_state:
         st.session_state["duel"] = _opened()
-    return st.session_state["duel"]
+    it: Duel = st.session_state["duel"]
+    # What a visitor started stays theirs, whichever duel comes after this one.
+    it.mine |= st.session_state.get("mine", frozenset())
+    st.session_state["mine"] = it.mine
+    return it
 
 
 def _opened() -> Duel:
@@ -152,6 +158,15 @@ def _step(number: int, nonce: int) -> Duel:
     return Duel(
         lanes, (None,) * len(lanes), probe=step.probe, nonce=nonce, touched=True, story=number
     )
+
+
+def show_runs(runs: Sequence[Run]) -> None:
+    """A duel of exactly these stored runs, one a lane, with the settings that each was trained with."""
+    it = duel()
+    st.session_state["duel"] = Duel(
+        tuple(run.config for run in runs), tuple(run.id for run in runs), start="follow",
+        nonce=it.nonce + 1, probe=it.probe, view=it.view, touched=True, text=it.text,
+    )  # fmt: skip
 
 
 def change(field: str, value: Any, lane: int | None = None) -> None:

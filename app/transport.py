@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import entries
 import state
 import streamlit as st
 from backend import Shared
@@ -50,6 +51,7 @@ def show(lanes: list[Lane], shared: Shared) -> None:
             args=(shared,),
             format_func=lambda n: f"{n} lane{'s' * (n > 1)}", label_visibility="collapsed",
         )  # fmt: skip
+        st.page_link(entries.runs(), label="Earlier runs")
 
 
 def count(shared: Shared) -> None:

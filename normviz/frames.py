@@ -88,19 +88,7 @@ class Frames:
 
     def verdict(self, run: Run) -> Verdict:
         """What came of a run, or what it is doing."""
-        n = len(self.steps(run).step)
-        if run.status == "diverged" and run.bad_step is not None:
-            return diverged(run.bad_step, run.bad_layer, run.bad_where)
-        if run.status == "finished" and run.chance is not None:
-            return judge(self.steps(run).loss, run.config.steps, run.chance, run.floor)
-        if run.status == "queued":
-            return Verdict("queued", f"waiting, place {self.store.position(run.id)} in the queue")
-        if run.status == "failed":
-            return Verdict("failed", f"failed after {n} steps: {run.message}")
-        if run.status == "stopped":
-            why = f": {run.message}" if run.message else ""
-            return Verdict("stopped", f"stopped after {n} steps{why}")
-        return Verdict(run.status, {"running": "training"}.get(run.status, run.status))
+        return told(run, self.steps(run).loss, self.store)
 
     def tidy(self, runs: dict[str, Run]) -> pd.DataFrame:
         """Every number of some lanes as one long table.
@@ -141,6 +129,23 @@ def lane_frame(
         chance=chance or float("nan"),
         floor=floor,
     )
+
+
+def told(run: Run, losses: Floats, store: Store) -> Verdict:
+    """What came of a run with these losses [n], or what it is doing."""
+    n = len(losses)
+    if run.status == "diverged" and run.bad_step is not None:
+        return diverged(run.bad_step, run.bad_layer, run.bad_where)
+    if run.status == "finished" and run.chance is not None:
+        return judge(losses, run.config.steps, run.chance, run.floor)
+    if run.status == "queued":
+        return Verdict("queued", f"waiting, place {store.position(run.id)} in the queue")
+    if run.status == "failed":
+        return Verdict("failed", f"failed after {n} steps: {run.message}")
+    if run.status == "stopped":
+        why = f": {run.message}" if run.message else ""
+        return Verdict("stopped", f"stopped after {n} steps{why}")
+    return Verdict(run.status, {"running": "training"}.get(run.status, run.status))
 
 
 def _joined(a: Steps, b: Steps) -> Steps:

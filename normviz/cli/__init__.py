@@ -1,4 +1,4 @@
-"""The terminal: `normviz app`, `normviz run`, `normviz export`, `normviz list`, and others."""
+"""The terminal: `normviz app`, `normviz run`, `normviz runs`, `normviz export`, and others."""
 
 from __future__ import annotations
 
@@ -30,4 +30,4 @@ def _options(
     del version
 
 
-from . import app, bench, export, list_, run, ship, texts  # noqa: E402, F401 (each adds its command)
+from . import app, bench, export, list_, run, runs, ship, texts  # noqa: E402, F401 (each adds its command)

@@ -15,15 +15,20 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..catalog import PROBES
 from ..config import RunConfig
 from ..events import Diverged, Started, Step
 from ..home import home
-from .run import DONE, LOST, OPEN, Run, Steps, alive, read_run, read_steps
+from .run import DONE, LOST, OPEN, Run, Steps, alive, read_run, read_steps, stays, true_status
 from .schema import Database, StoreError
+from .shelf import Clause, Has, Listed, Wanted, listed
 
-__all__ = ["DONE", "OPEN", "Action", "Run", "Steps", "Store", "StoreError"]
+__all__ = [
+    "DONE", "OPEN", "Action", "Clause", "Has", "Listed", "Run", "Steps", "Store", "StoreError",
+    "Wanted",
+]  # fmt: skip
 
 Action = Literal["pause", "resume", "step", "stop", "lr"]
 
@@ -68,6 +73,16 @@ class Store:
                 (run, action, value, time.time()),
             )
 
+    def delete(self, run: int) -> str | None:
+        """Delete a run with its steps. Says why not, where one may not go or is not there."""
+        with self.db.transaction() as db:
+            row = db.execute("SELECT * FROM runs WHERE id = ?", (run,)).fetchone()
+            if row is None:
+                return f"there is no run {run}"
+            if (why := stays(run, true_status(row), row["origin"])) is None:
+                db.execute("DELETE FROM runs WHERE id = ?", (run,))  # its steps go with it
+        return why
+
     def adopt(self, event: Started, steps: Sequence[Step], bad: Diverged | None) -> None:
         """Take in a finished run that ships with the product, unless its result is here."""
         config = event.config
@@ -104,6 +119,17 @@ class Store:
             (run.id, after),
         ).fetchall()
         return read_steps(rows, len(run.probes), run.config.depth)
+
+    def listed(self, wanted: Wanted, limit: int, offset: int = 0) -> Listed:
+        """At most `limit` of the wanted runs, newest first, after the `offset` newest ones."""
+        return listed(self.db.connection, wanted, limit, offset)
+
+    def losses(self, run: int) -> NDArray[np.float64]:
+        """The losses of a run alone [n]; NaN and inf where they were."""
+        rows = self.db.connection.execute(
+            "SELECT loss FROM steps WHERE run = ? ORDER BY step", (run,)
+        ).fetchall()
+        return np.array([row[0] for row in rows], dtype=np.float64)
 
     def position(self, run: int) -> int:
         """Place in the queue, from 1."""

@@ -67,14 +67,32 @@ class Run:
     def is_done(self) -> bool:
         return self.status in DONE
 
+    @property
+    def stays(self) -> str | None:
+        """Why this run may not be deleted, or None if it may."""
+        return stays(self.id, self.status, self.origin)
+
+
+def stays(run: int, status: str, origin: str) -> str | None:
+    """Why a run may not be deleted, or None if it may."""
+    if origin == "shipped":
+        return f"run {run} ships with NormViz and stays"
+    return f"run {run} is {status}: stop it first" if status in OPEN else None
+
+
+def true_status(row: sqlite3.Row) -> str:
+    """The status of a row of `runs` as it is now: a process that is gone has failed."""
+    gone = row["status"] in ("running", "paused") and not alive(row["pid"])
+    return "failed" if gone else row["status"]
+
 
 def read_run(row: sqlite3.Row) -> Run:
     """A row of `runs`, with the status that is true now."""
     values = {name: row[name] for name in row.keys() if name != "pid"}  # noqa: SIM118 (sqlite3.Row)
     values["config"] = RunConfig(**json.loads(row["config"]))
     values["probes"] = tuple(row["probes"].split())
-    if row["status"] in ("running", "paused") and not alive(row["pid"]):
-        values |= {"status": "failed", "message": LOST}
+    if (status := true_status(row)) != row["status"]:
+        values |= {"status": status, "message": LOST}
     return Run(**values)
 
 

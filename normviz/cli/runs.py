@@ -1,0 +1,90 @@
+"""`normviz runs`: the runs that are stored here, and how one is deleted."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Annotated
+
+import typer
+
+from ..catalog import NORMS, SCHEMES, TASKS
+from ..search import search
+from ..shelf import Row, Shelf, ago, changed, seconds, seeds
+from ..store import Store, StoreError, Wanted
+from . import main
+from .complain import complain
+
+WIDE = 200
+"""Columns of the table where it does not go to a terminal."""
+
+
+@main.command()
+def runs(
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="[WORD ...]", help="As in the page's search")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most so many")] = 20,
+    delete: Annotated[
+        int | None,
+        typer.Option(min=1, max=2**63 - 1, metavar="ID", help="Delete this run with all its steps"),
+    ] = None,
+) -> None:
+    """List the stored runs of the app, newest first, or delete one."""
+    try:
+        store = Store()
+        if delete is not None:
+            _delete(store, delete)
+            return
+        asked = search(" ".join(words or []))
+        if asked.unknown:
+            complain(f"nothing is called {', '.join(asked.unknown)}: `normviz list` has all names")
+        found = Shelf(store).page(Wanted(asked.clauses), limit)
+    except StoreError as error:
+        complain(error)
+    if found.rows:
+        _print(found.rows)
+    typer.echo(f"{len(found.rows):,} of {found.total:,} runs in {store.folder}")
+    if n := len(found.foreign):
+        typer.echo(f"{n} more come from another release of NormViz and can't be shown")
+
+
+def _delete(store: Store, run: int) -> None:
+    if why := store.delete(run):
+        complain(why)
+    typer.echo(f"deleted run {run}")
+
+
+def _print(rows: tuple[Row, ...]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("id", "when", "placement", "norm", "task", "settings", "came out"):
+        table.add_column(name, overflow="fold")
+    table.add_column("loss", justify="right")
+    table.add_column("device")
+    table.add_column("s", justify="right")
+    now = time.time()
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in _cells(row, now)))
+    Console(width=None if sys.stdout.isatty() else WIDE).print(table)
+
+
+def _cells(row: Row, now: float) -> tuple[str, ...]:
+    """A row of the table."""
+    run, config, outcome = row.run, row.run.config, row.outcome
+    took = seconds(run)
+    return (
+        str(run.id),
+        "shipped" if run.origin == "shipped" else ago(run.created, now),
+        SCHEMES.label(config.scheme),
+        NORMS.label(config.placed().norm),
+        TASKS.label(config.task),
+        ", ".join(filter(None, (changed(config), seeds(config)))),
+        outcome.words if not run.is_open else f"{outcome.words}, {outcome.steps} steps so far",
+        outcome.loss,
+        run.device or "",
+        "" if took is None else f"{took:.1f}",
+    )

@@ -1,0 +1,124 @@
+"""What a visitor types to find runs, as clauses for the store.
+
+    post-ln depth 24 lr=0.01 diverged
+
+A word is part of the name of a placement, norm, initialisation, task or optimizer, or a state, or
+the number of a run. A setting's name with a value behind it, as in a link or as people say it, asks
+for that value; alone it asks for runs in which the setting is not at its default.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from .config import CHOICES, RunConfig
+from .limits import RANGES
+from .store import Clause, Has
+
+NAMED = ("scheme", "norm", "init", "task", "optimizer", "schedule")
+STATES = {
+    "waiting": "queued", "queued": "queued", "training": "running", "running": "running",
+    "paused": "paused", "finished": "finished", "diverged": "diverged", "stopped": "stopped",
+    "failed": "failed",
+}  # fmt: skip
+MAX_WORDS = 20
+MIN_PART = 3
+"""Letters of a state that stand for it; fewer would name several."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """`clauses` have to hold together; `unknown` are the words that name nothing."""
+
+    clauses: tuple[Clause, ...]
+    unknown: tuple[str, ...] = ()
+
+
+def _titles() -> dict[tuple[str, ...], str]:
+    """How each setting is called, in words, to its field."""
+    fields = RunConfig.model_fields
+    called = {tuple((one.title or name).casefold().split()): name for name, one in fields.items()}
+    return called | {(name,): name for name in fields}
+
+
+TITLES = _titles()
+LONGEST = max(map(len, TITLES))
+
+
+def search(text: str) -> Search:
+    """Read what was typed. Never fails: what names nothing is a clause that nothing fits."""
+    words = text.casefold().replace("=", " ").split()[:MAX_WORDS]
+    clauses: list[Clause] = []
+    unknown: list[str] = []
+    at = 0
+    while at < len(words):
+        used, clause = _setting(words, at) or (1, _word(words[at]))
+        clauses.append(clause)
+        if not clause:
+            unknown.append(" ".join(words[at : at + used]))
+        at += used
+    return Search(tuple(clauses), tuple(unknown))
+
+
+def _setting(words: list[str], at: int) -> tuple[int, Clause] | None:
+    """The setting that is named here, if one is: how many words that takes, and what they ask."""
+    for n in range(LONGEST, 0, -1):
+        name = TITLES.get(tuple(words[at : at + n]))
+        if name is None:
+            continue
+        if at + n < len(words) and (clause := _value(name, words[at + n])):
+            return n + 1, clause
+        if name in RANGES:
+            default = RunConfig.model_fields[name].default
+            return n, (Has(name, (default,), "is not"),)
+    return None
+
+
+def _value(name: str, word: str) -> Clause:
+    """What a value asks of a setting; nothing if it can't be one."""
+    if name in CHOICES:
+        keys = _keys(name, word)
+        return (Has(name, keys),) if keys else ()
+    if name == "text":
+        return _text(word)
+    if name not in RANGES:
+        return ()
+    if word in ("off", "none"):
+        return (Has(name, (None,)),)
+    try:
+        return (Has(name, (float(word),)),)
+    except ValueError:
+        return ()
+
+
+def _keys(name: str, word: str) -> tuple[str, ...]:
+    """The choices whose key is the word, or whose key or label holds it."""
+    records = CHOICES[name]
+    if word in records:
+        return (word,)
+    return tuple(r.key for r in records if word in r.key or word in r.label.casefold())
+
+
+def _text(word: str) -> Clause:
+    """The beginning of a text's hash."""
+    word = word.rstrip("….")
+    return (Has("text", (word,), "starts"),) if re.fullmatch("[0-9a-f]{8,}", word) else ()
+
+
+def _word(word: str) -> Clause:
+    """Everything that one word may name."""
+    named = [Has(name, keys) for name in NAMED if (keys := _parts(name, word))]
+    if len(word) >= MIN_PART:
+        states = {status for state, status in STATES.items() if state.startswith(word)}
+        named += [Has("status", tuple(sorted(states)))] if states else []
+        named += [Has("origin", ("shipped",))] if "shipped".startswith(word) else []
+    if re.fullmatch(r"#?\d{1,15}", word):
+        named.append(Has("id", (int(word.lstrip("#")),)))
+    if re.fullmatch(r"e\d+-[0-9a-f]+", word):
+        named.append(Has("key", (word,), "starts"))
+    return (*named, *_text(word))
+
+
+def _parts(name: str, word: str) -> tuple[str, ...]:
+    return tuple(r.key for r in CHOICES[name] if word in r.key or word in r.label.casefold())

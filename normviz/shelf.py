@@ -1,0 +1,136 @@
+"""Stored runs as a list shows them: what came of each, without its layers being read."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from .catalog import PROBES
+from .config import RunConfig
+from .frames import told
+from .links import differences, shown
+from .store import Run, Store, Wanted
+from .verdict import Verdict, final_loss
+
+USUAL = RunConfig()
+OWN_COLUMNS = ("scheme", "norm", "task", "text", "init_seed", "data_seed")
+"""Settings that a list names by themselves."""
+SMALL, LARGE = 0.01, 1000.0
+"""Between them a loss has two digits behind its point."""
+KEPT = 50_000
+"""Outcomes in memory, a few hundred bytes each."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a run: `final` is its mean loss of the last tenth of its `steps`; may be NaN."""
+
+    verdict: Verdict
+    final: float
+    steps: int
+
+    @property
+    def words(self) -> str:
+        """The verdict without its loss and its reasons, for which a list has no room."""
+        return self.verdict.sentence.partition(": ")[0].partition(" (")[0]
+
+    @property
+    def loss(self) -> str:
+        """The final loss as a list shows it; empty without one."""
+        if not math.isfinite(self.final):
+            return ""
+        return f"{self.final:.2f}" if SMALL <= self.final < LARGE else f"{self.final:.3g}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A run and what came of it."""
+
+    run: Run
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
+class Page:
+    """Some runs of many; `foreign` of them were written by a release with other settings."""
+
+    rows: tuple[Row, ...]
+    total: int
+    foreign: tuple[int, ...]
+
+
+class Shelf:
+    """Lists runs. What came of a closed one is worked out once: it never changes."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._kept: dict[int, Outcome] = {}
+
+    def page(self, wanted: Wanted, limit: int, offset: int = 0) -> Page:
+        """At most `limit` wanted runs, newest first, after the `offset` newest ones."""
+        found = self.store.listed(wanted, limit, offset)
+        return Page(tuple(self.row(run) for run in found.runs), found.total, found.foreign)
+
+    def row(self, run: Run) -> Row:
+        """One run."""
+        kept = self._kept.get(run.id)
+        if kept is None or run.is_open:
+            losses = self.store.losses(run.id)
+            kept = Outcome(told(run, losses, self.store), final_loss(losses), len(losses))
+            if run.ended is not None:
+                if len(self._kept) >= KEPT:
+                    self._kept.clear()
+                self._kept[run.id] = kept
+        return Row(run, kept)
+
+
+def misfit(run: Run) -> str | None:
+    """Why a run can't be drawn beside those of this release, or None if it can."""
+    if run.key != run.config.key or not set(PROBES.keys()) <= set(run.probes):
+        return (
+            f"run {run.id} was trained by another release of NormViz and can't be drawn beside "
+            "runs of this one: train its settings again"
+        )
+    return None
+
+
+def changed(config: RunConfig) -> str:
+    """What is not at its default, in words, but for what a list names by itself."""
+    found = differences(config, USUAL)
+    return ", ".join(
+        f"{_title(name)} {value}" for name, (_, value) in found.items() if name not in OWN_COLUMNS
+    )
+
+
+def seeds(config: RunConfig) -> str:
+    """The seeds of a run, in words."""
+    if config.init_seed == config.data_seed:
+        return f"seed {config.init_seed}"
+    return f"init seed {config.init_seed}, data seed {config.data_seed}"
+
+
+def seconds(run: Run) -> float | None:
+    """How long a run trained here, None where it did not begin, go on to an end, or was shipped."""
+    if run.started is None or run.ended is None or run.origin == "shipped":
+        return None
+    return max(0.0, run.ended - run.started)
+
+
+def diff(configs: list[RunConfig]) -> dict[str, list[str]]:
+    """The settings in which configs differ: title to each one's value, as people read them."""
+    found = [differences(one, other) for one in configs for other in configs]
+    names = [name for name in RunConfig.model_fields if any(name in one for one in found)]
+    return {_title(name): [shown(name, getattr(one, name)) for one in configs] for name in names}
+
+
+def ago(then: float, now: float) -> str:
+    """How long ago, in one unit."""
+    past = max(0.0, now - then)
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if past >= size:
+            return f"{past // size:.0f} {unit} ago"
+    return "just now"
+
+
+def _title(name: str) -> str:
+    return RunConfig.model_fields[name].title or name
