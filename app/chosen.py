@@ -25,7 +25,8 @@ def show(back: Shared, mine: frozenset[int]) -> None:
     if len(found) < len(it.runs):  # somebody deleted the others
         picks.only(run.id for run in found)
     if it.said:
-        st.success(it.said)
+        st.toast(it.said)
+        it.said = ""
     if not found:
         return
     rows = [back.shelf.row(run) for run in found]

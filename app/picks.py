@@ -11,7 +11,7 @@ import streamlit as st
 @dataclass
 class Picks:
     """`runs` in the order chosen; `asking` whether they are about to be deleted; `said` what became
-    of the last deletion."""
+    of a deletion, until the page has shown it."""
 
     runs: tuple[int, ...] = ()
     asking: bool = False
@@ -35,7 +35,7 @@ def toggle(run: int) -> None:
     it = picks()
     others = tuple(one for one in it.runs if one != run)
     it.runs = (*others, run) if st.session_state[f"pick_{run}"] else others
-    it.asking, it.said = False, ""
+    it.asking = False
 
 
 def only(runs: Iterable[int]) -> None:

@@ -54,7 +54,7 @@ def own(at: AppTest, *runs: int) -> AppTest:
 
 
 def sentences(at: AppTest) -> str:
-    parts = (*at.info, *at.caption, *at.markdown, *at.success)
+    parts = (*at.info, *at.caption, *at.markdown, *at.toast)
     return "\n".join(str(part.value) for part in parts)
 
 

@@ -148,7 +148,8 @@ def _row(row: Row, mine: bool) -> None:
             st.fragment(_live, run_every=TICK_SECONDS)(run.id)
         else:
             _outcome(row.outcome)
-        st.markdown(f"loss {row.outcome.loss}" if row.outcome.loss else " ", width=80)
+        loss = "" if run.is_open else row.outcome.loss
+        st.markdown(f"loss {loss}" if loss else " ", width=80)
         st.caption(_when(run), width=150)
 
 
@@ -197,7 +198,7 @@ def _when(run: Run) -> str:
 
 
 def _device(run: Run) -> str:
-    name = run.device or "waits"
+    name = run.device or ""
     return name.upper() if name in ("cpu", "cuda") else literal(name)
 
 
