@@ -61,7 +61,7 @@ def _about(rows: list[Row]) -> None:
     }
     cells = {name: [literal(value) for value in values] for name, values in table.items()}
     names = [literal(_name(row.run)) for row in rows]
-    st.table(pd.DataFrame.from_dict(cells, orient="index", columns=names))
+    st.table(pd.DataFrame.from_dict(cells, orient="index", columns=names).rename_axis("setting"))
 
 
 def _actions(runs: list[Run], back: Shared, mine: frozenset[int]) -> None:

@@ -121,7 +121,7 @@ class Store:
         return read_steps(rows, len(run.probes), run.config.depth)
 
     def listed(self, wanted: Wanted, limit: int, offset: int = 0) -> Listed:
-        """At most `limit` of the wanted runs, newest first, after the `offset` newest ones."""
+        """At most `limit` wanted runs after `offset` others: newest first, shipped ones last."""
         return listed(self.db.connection, wanted, limit, offset)
 
     def losses(self, run: int) -> NDArray[np.float64]:
