@@ -54,6 +54,7 @@ WATCH = """
 
 def measure(rounds: int) -> str:
     """Move the slider to each depth `rounds` times, in turns; a table of medians and worst."""
+    busy = os.getloadavg()[0]
     seconds = {(schemes, depth): [] for schemes in SCHEMES for depth in DEPTHS}
     with served() as (address, _), visited() as page:
         page.set_default_timeout(60_000)
@@ -69,7 +70,7 @@ def measure(rounds: int) -> str:
                     seconds[schemes, depth].append(_move(page, depth))
     lines = [
         f"slider let go to new curves, {rounds} rounds that take turns, {SIZE}, "
-        f"{os.cpu_count()} cores for server, measuring and browser"
+        f"{os.cpu_count()} cores for server, measuring and browser; load before {busy:.1f}"
     ]
     for (schemes, depth), found in seconds.items():
         lines.append(

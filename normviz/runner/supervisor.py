@@ -36,7 +36,7 @@ class Worker:
 
     warm     it waits for a run
     returns  it measures quickly, and will be warm again in a moment
-    deaf     its end of the pipe is closed
+    deaf     its end of the pipe is closed, which is seen sooner than that the process has ended
     """
 
     process: BaseProcess
@@ -51,7 +51,7 @@ class Worker:
             while not self.deaf and self.pipe.poll():
                 self.warm = self.pipe.recv() == "warm"
         except (EOFError, OSError):
-            self.deaf = True
+            self.deaf, self.warm = True, False
 
 
 class Supervisor:
@@ -70,8 +70,8 @@ class Supervisor:
         self.busy: dict[int, Worker] = {}
         self.ready = False
         self.handed_out = 0.0
-        self.waits = False
-        """A run waits for a worker although there is a slot for it."""
+        self.waiting = 0
+        """Runs that wait for a worker although there is a slot for them; no spare is warm then."""
 
     def tick(self) -> None:
         """One round: who is warm or dead, stops, hand-outs, fresh spares."""
@@ -104,7 +104,7 @@ class Supervisor:
         del self.spares[SPARES:]
 
     def notice_deaths(self) -> None:
-        self.spares = [spare for spare in self.spares if spare.process.is_alive()]
+        self.spares = [s for s in self.spares if not s.deaf and s.process.is_alive()]
         for run, busy in list(self.busy.items()):
             if busy.process.is_alive():
                 continue
@@ -121,12 +121,12 @@ class Supervisor:
         return sum(busy.returns for busy in self.busy.values())
 
     def refill(self) -> None:
-        """Fork spares: at once where a run waits beside a free slot, else not while another begins,
-        and not for workers that will be back in a moment."""
-        if not self.waits and time.monotonic() - self.handed_out < CALM_SECONDS:
-            return
-        coming = 0 if self.waits else self.returning()
-        while len(self.spares) + coming < SPARES:
+        """Fork what is missing: at once for runs that wait beside a free slot, else not while a run
+        begins, and not for workers that will be back in a moment."""
+        missing = self.waiting - len(self.spares)
+        if time.monotonic() - self.handed_out > CALM_SECONDS:
+            missing = max(missing, SPARES - len(self.spares) - self.returning())
+        for _ in range(missing):
             self.spares.append(self.new_worker())
 
     def make_stops_certain(self) -> None:
@@ -139,23 +139,29 @@ class Supervisor:
                 self.store.end(run, "stopped")
 
     def hand_out(self) -> None:
-        self.waits = False
+        self.waiting = 0
         queued = [run for run in self.store.queued() if run not in self.busy]
         if not queued:
             return
         active = sum(not self._is_paused(run) for run in self.busy)
         for run in queued[: max(0, self.slots - active)]:
-            spare = next((spare for spare in self.spares if spare.warm), None)
+            spare = self.take_spare(run)
             if spare is None:
-                self.waits = True
-                return
-            self.spares.remove(spare)
-            with contextlib.suppress(OSError):
-                spare.pipe.send(run)
+                self.waiting += 1
+                continue
             record = self.store.run(run)
             spare.warm, spare.returns = False, record is not None and is_quick(record.config)
             self.busy[run] = spare
             self.handed_out = time.monotonic()
+
+    def take_spare(self, run: int) -> Worker | None:
+        """A warm spare that was told to take the run, if there is one; a dead one cannot be told."""
+        for spare in [spare for spare in self.spares if spare.warm]:
+            self.spares.remove(spare)
+            with contextlib.suppress(OSError):
+                spare.pipe.send(run)
+                return spare
+        return None
 
     def limit_paused(self) -> None:
         paused = sorted(run for run in self.busy if self._is_paused(run))
