@@ -13,7 +13,7 @@ from .browser import FLAGS, served
 
 SIZE: Any = {"width": 1280, "height": 1180}
 PICTURES_A_SECOND = 6
-COLORS = 96
+COLORS = 160
 
 
 def film(folder: Path, seconds: float = 10.0) -> str:
@@ -38,9 +38,8 @@ def film(folder: Path, seconds: float = 10.0) -> str:
             page.goto(url)
             page.wait_for_function("document.querySelectorAll('.nv canvas').length >= 4")
             page.wait_for_timeout(2000)
-            page.locator(".nv-step input").focus()
-            for _ in range(15):  # step 50: the gradient has its slope, the losses have parted
-                page.keyboard.press("PageDown")
+            # Step 48: the gradient has its slope, the losses have parted.
+            page.locator(".nv-step input").fill("48")
             page.wait_for_timeout(1000)
             page.screenshot(path=folder / f"{name}.png")
             context.close()
