@@ -40,6 +40,7 @@ def film(folder: Path, seconds: float = 10.0) -> str:
             page.wait_for_timeout(2000)
             # Step 48: the gradient has its slope, the losses have parted.
             page.locator(".nv-step input").fill("48")
+            page.locator(".nv-step input").blur()
             page.wait_for_timeout(1000)
             page.screenshot(path=folder / f"{name}.png")
             context.close()
