@@ -108,6 +108,8 @@ def test_keys_move_and_play(page: Page, address: str) -> None:
     wait_for(lambda: step(page) == 188)
     page.keyboard.press("ArrowRight")
     wait_for(lambda: step(page) == 189)
+    page.locator(".nv-step input").fill("9")
+    page.locator(".nv-step input").blur()
     page.keyboard.press("Space")
     seen: set[int] = set()
     wait_for(lambda: seen.add(step(page)) or len(seen) > 3)

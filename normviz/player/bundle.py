@@ -8,7 +8,18 @@ from pathlib import Path
 
 from ..home import shipped
 
-PARTS = ("shape.js", "chart.js", "cursor.js", "source.js", "walk_build.js", "walk.js", "player.js")
+PARTS = (
+    "shape.js",
+    "chart.js",
+    "cursor.js",
+    "source.js",
+    "walk_build.js",
+    "walk.js",
+    "draw.js",
+    "hands.js",
+    "panel.js",
+    "player.js",
+)
 """Each uses what the ones before it define."""
 
 SNIPPET = "globalThis.normvizVega = { vegaEmbed };"

@@ -1,0 +1,134 @@
+// What the player draws: numbers when they come, and what the cursor changes, once a frame at most.
+
+const drawing = {
+  redraw(what) {
+    this.due = this.due === "data" ? "data" : what;
+    if (this.asked || this.gone) return;
+    this.asked = true;
+    requestAnimationFrame((now) => this.frame(now));
+  },
+
+  async frame(now) {
+    await this.building;
+    const moves = this.cursor.tick(now), data = this.due === "data";
+    this.due = null;
+    if (this.charts.loss?.view && !this.gone) {
+      if (data) this.drawNumbers();
+      this.drawCursor();
+      this.drawWalks();
+      this.controls();
+      await Promise.all(Object.values(this.charts).map((chart) => chart.stale && chart.draw()));
+      for (const chart of Object.values(this.charts)) chart.stale = false;
+      this.overlays();
+      this.options.drawn?.();
+    }
+    this.asked = false;
+    if (moves || this.due) this.redraw(this.due ?? "cursor");
+  },
+
+  // What does not depend on the cursor.
+  drawNumbers() {
+    const { loss, lines, ratio } = this.charts, bottom = this.domain.loss[0];
+    loss.set({
+      ...this.sets.loss,
+      ahead: wholeLoss(this.lanes, bottom),
+      ...seedSets(this.repeats ?? [], this.lanes.map((lane) => lane.about.steps), bottom),
+    });
+    loss.stale = true;
+    this.lanes.forEach((lane, i) => {
+      const chart = this.charts[`heat${i}`];
+      if (chart) this.picture(chart, lane, this.domain, this.palette, this.sets[`heat${i}`]);
+    });
+    if (ratio) {
+      this.divided = quotient(this.lanes[0], this.lanes[1]);
+      this.picture(ratio, this.divided, this.between, this.comparing, {});
+    }
+    if (lines) {
+      lines.set({ lines: linesOf(this.lanes, this.domain) });
+      lines.stale = true;
+    }
+  },
+
+  picture(chart, lane, domain, palette, sets) {
+    const amount = `${lane.records.length} ${lane.loss.length}`;
+    if (chart.drawn === amount) return;
+    chart.drawn = amount;
+    paint(chart.canvas, lane, domain, palette);
+    chart.set({ ...sets, picture: [{ image: chart.canvas }] });
+    chart.stale = true;
+  },
+
+  // The lane that a heatmap shows.
+  laneOf(name) {
+    return name === "ratio" ? this.divided : this.lanes[Number(name.slice(4))];
+  },
+
+  drawCursor() {
+    const at = this.cursor.at, { loss, bars, lines } = this.charts;
+    const weight = Number(this.find(".nv-smooth").value);
+    const some = this.lanes.some((lane) => lane.loss.length);
+    const rule = some ? [{ step: at }] : [];
+    loss.set({ ...lossAt(this.lanes, at, this.domain.loss[0], weight), cursor: rule });
+    if (lines) {
+      lines.set({ cursor: rule });
+      lines.stale = true;
+    }
+    loss.stale = true;
+    const records = String(this.lanes.map((lane) => recordAt(lane, at)));
+    if (bars.drawn !== records) {
+      bars.drawn = records;
+      bars.set(barsAt(this.lanes, at, this.domain));
+      bars.stale = true;
+    }
+  },
+
+  drawWalks() {
+    const hosts = this.root.querySelectorAll(".nv-walk-lane");
+    hosts.forEach((host, i) => {
+      const lane = this.carried[i], row = recordAt(lane, this.cursor.at), { name, color } = this.lanes[i].about;
+      host.querySelector("b").textContent = name;
+      const values = Object.fromEntries(
+        Object.entries(lane.values).map(([probe, rows]) => [probe, rows[row] ?? null]),
+      );
+      const { domains, plans } = this.plan, { layer } = this.cursor;
+      const pick = (picked) => this.cursor.pick(picked);
+      drawWalk(host.lastElementChild, plans[i], values, { domains, layer, color, dark: this.what.dark, pick });
+    });
+  },
+
+  // Rules over the heatmaps, and the layer that was picked: no chart is drawn again for them.
+  overlays() {
+    const at = this.cursor.at, { layer } = this.cursor;
+    for (const [name, chart] of Object.entries(this.charts)) {
+      const lane = chart.canvas && this.laneOf(name);
+      if (!lane) continue;
+      const plot = chart.plot(), x = chart.view.scale("x");
+      const known = knownSteps(lane), from = x(Math.min(at, lane.about.steps - 1));
+      place(chart.rule, known > 0, plot.left + from - 1, plot.top, 2, plot.height);
+      const left = x(at + 0.5), right = x(known - 0.5);
+      place(chart.veil, right > left, plot.left + left, plot.top, right - left, plot.height);
+      const y = chart.view.scale("y"), high = Math.abs(y(1) - y(0));
+      const there = layer !== null && layer >= lane.about.first && layer <= lane.about.depth;
+      place(chart.band, there, plot.left, plot.top + y(layer ?? 0) - Math.max(high, 3) / 2,
+        plot.width, Math.max(high, 3));
+    }
+    const { bars } = this.charts, plot = bars.plot(), x = bars.view.scale("x");
+    const wide = x.bandwidth ? x.bandwidth() : 3, left = layer === null ? undefined : x(layer);
+    place(bars.band, left !== undefined, plot.left + (left ?? 0) - (x.bandwidth ? 0 : 1.5),
+      plot.top, wide, plot.height);
+  },
+
+  fit() {
+    for (const chart of Object.values(this.charts)) chart.fit();
+    this.redraw("cursor");
+  },
+};
+
+function place(element, shown, left, top, width, height) {
+  element.hidden = !shown;
+  if (shown) {
+    element.style.transform = `translate(${left}px, ${top}px)`;
+    element.style.width = `${width}px`;
+    element.style.height = `${height}px`;
+  }
+}

@@ -1,0 +1,91 @@
+// What a visitor does to the player: pointer, keys, controls.
+
+const hands = {
+  listen() {
+    const { cursor } = this;
+    this.find(".nv-play").onclick = () => (cursor.playing ? cursor.pause() : cursor.play());
+    this.find(".nv-speed").onchange = (event) => cursor.rate(Number(event.target.value));
+    this.find(".nv-step input").oninput = (event) => cursor.pin(Number(event.target.value));
+    this.find(".nv-probe").onchange = (event) => {
+      this.fresh = true;
+      this.look({ probe: event.target.value });
+      this.options.probe?.(event.target.value);
+    };
+    this.find(".nv-linear").onchange = (event) => this.look({ linear: event.target.checked });
+    this.find(".nv-smooth").onchange = () => this.redraw("cursor");
+    this.find(".nv-table").ontoggle = () => this.redraw("cursor");
+    this.keys = (event) => this.key(event);
+    document.addEventListener("keydown", this.keys);
+  },
+
+  key(event) {
+    const busy = "input, textarea, select, [contenteditable], [role=slider], [role=radiogroup], [role=combobox], [role=tablist]";
+    if (event.ctrlKey || event.altKey || event.metaKey || event.target.closest?.(busy)) return;
+    const { cursor } = this, leap = event.shiftKey ? 10 : 1;
+    const moves = {
+      ArrowLeft: () => cursor.pin(cursor.step - leap),
+      ArrowRight: () => cursor.pin(cursor.step + leap),
+      Home: () => cursor.pin(0),
+      End: () => cursor.pin(cursor.last),
+      " ": () => (cursor.playing ? cursor.pause() : cursor.play()),
+      Escape: () => cursor.pick(null),
+    };
+    if (event.key === " " && event.target.closest?.("button, a, summary")) return;
+    if (["Home", "End"].includes(event.key) && !this.root.contains(event.target)) return;
+    if (!moves[event.key]) return;
+    event.preventDefault();
+    moves[event.key]();
+  },
+
+  // Hovering a chart shows its step on all; a click keeps it, and keeps the layer.
+  pointer(chart, name) {
+    let down = null;
+    const { host } = chart, { cursor } = this;
+    const found = (event) => {
+      if (!chart.view) return {};
+      const { x, y, inside } = chart.place(event);
+      if (!inside) return {};
+      const across = chart.view.scale("x");
+      if (name === "bars") {
+        const layer = across.bandwidth
+          ? across.domain().find((l) => x >= across(l) && x <= across(l) + across.bandwidth())
+          : Math.round(across.invert(x));
+        return { layer };
+      }
+      const step = Math.max(0, Math.round(across.invert(x)));
+      return !chart.canvas ? { step } : { step, layer: Math.round(chart.view.scale("y").invert(y)) };
+    };
+    host.addEventListener("pointermove", (event) => {
+      const { step, layer } = found(event);
+      if (!event.buttons) cursor.point(step === undefined ? null : Math.min(step, cursor.last));
+      this.tip(event, name, step, layer);
+    });
+    host.addEventListener("pointerleave", () => { cursor.point(null); this.tip(); });
+    host.addEventListener("pointerdown", (event) => { down = [event.clientX, event.clientY]; });
+    host.addEventListener("click", (event) => {
+      if (down && Math.hypot(event.clientX - down[0], event.clientY - down[1]) > 4) return;
+      const { step, layer } = found(event);
+      if (layer !== undefined) cursor.pick(layer);
+      if (step !== undefined) cursor.pin(step);
+    });
+  },
+
+  tip(event, name, step, layer) {
+    const words = step !== undefined && layer !== undefined ? this.cell(name, step, layer) : "";
+    this.bubble ??= this.root.appendChild(
+      Object.assign(document.createElement("div"), { className: "nv-tip" }),
+    );
+    this.bubble.hidden = !words;
+    if (!words) return;
+    this.bubble.textContent = words;
+    const left = Math.min(event.clientX + 14, innerWidth - this.bubble.offsetWidth - 8);
+    this.bubble.style.transform = `translate(${left}px, ${event.clientY + 14}px)`;
+  },
+
+  cell(name, step, layer) {
+    const lane = this.laneOf(name), row = recordAt(lane, step);
+    const value = step < knownSteps(lane) ? lane.values[row]?.[layer - lane.about.first] : undefined;
+    if (value === undefined) return "";
+    return `layer ${layer}, step ${lane.records[row]}: ${digits(value)}`;
+  },
+};

@@ -1,0 +1,197 @@
+// Everything round the charts: controls, captions, words and the table.
+
+const PAGE = `
+<div class="nv-progress" hidden><progress max="1"></progress><span role="status"></span></div>
+<div class="nv-bar">
+  <label class="nv-field">Quantity <select class="nv-probe"></select></label>
+  <button type="button" class="nv-play"></button>
+  <label class="nv-field">Speed <select class="nv-speed">
+    <option value=".25">¼</option><option value=".5">½</option><option value="1" selected>1</option>
+    <option value="2">2</option><option value="4">4</option></select></label>
+  <label class="nv-field nv-step">Step <output></output>
+    <input type="range" min="0" step="1" value="0" aria-label="Step"></label>
+</div>
+<p class="nv-definition"></p>
+<p class="nv-readout"></p>
+<div class="nv-grid">
+<div class="nv-bar nv-look">
+  <fieldset class="nv-views"><legend>Layers</legend></fieldset>
+  <label class="nv-check"><input type="checkbox" class="nv-linear"> Linear axes</label>
+  <label class="nv-field">Smooth the loss <select class="nv-smooth">
+    <option value="0">off</option><option value=".8">a little</option><option value=".95">much</option>
+  </select></label>
+</div>
+</div>
+<details class="nv-table"><summary>Numbers at this step</summary><div></div></details>`;
+
+const VIEWS = { heat: "Every layer", ratio: "A ÷ B", lines: "First, middle, last", walk: "Signal walk" };
+
+const panel = {
+  figure(grid, name) {
+    const figure = document.createElement("figure");
+    figure.className = `nv-${name}`;
+    figure.innerHTML = '<figcaption></figcaption><div role="img" tabindex="0"></div>';
+    figure.querySelector("div").setAttribute("aria-label", "Training goes on");
+    grid.append(figure);
+    const chart = new Chart(figure.querySelector("div"));
+    chart.figure = figure;
+    if (name.startsWith("heat") || name === "ratio") {
+      chart.canvas = document.createElement("canvas");
+      for (const part of ["veil", "rule", "band"]) {
+        chart[part] = document.createElement("i");
+        chart[part].className = `nv-${part}`;
+        chart.host.append(chart[part]);
+      }
+    }
+    if (name === "bars") {
+      chart.band = document.createElement("i");
+      chart.band.className = "nv-band";
+      chart.host.append(chart.band);
+    }
+    this.pointer(chart, name);
+    return chart;
+  },
+
+  head(name, title, note) {
+    const caption = this.charts[name].figure.querySelector("figcaption");
+    const words = `${title} ${note}`;
+    if (caption.dataset.words === words) return;
+    caption.dataset.words = words;
+    caption.replaceChildren(Object.assign(document.createElement("b"), { textContent: title }));
+    if (note) caption.append(` (${note})`);
+    this.saves(name, caption);
+  },
+
+  // "PNG SVG": the chart as it is now, from the server; a file from disk has none.
+  saves(name, caption) {
+    if (!this.options.pictures) return;
+    for (const kind of ["svg", "png"]) {  // they float to the right
+      const button = document.createElement("button");
+      Object.assign(button, { type: "button", className: "nv-save", textContent: kind.toUpperCase() });
+      button.setAttribute("aria-label", `Save this chart as ${kind.toUpperCase()}`);
+      button.onclick = () => {
+        const { runs, probe, dark, linear } = this.what, address = new URL(this.options.pictures);
+        const asked = { runs: runs.map((run) => run ?? ""), probe, dark, linear, chart: name, kind,
+                        cursor: this.cursor.at };
+        address.search = new URLSearchParams(asked);
+        Object.assign(document.createElement("a"), { href: address, download: "" }).click();
+      };
+      caption.append(" ", button);
+    }
+  },
+
+  choices(probes, probe) {
+    const select = this.find(".nv-probe");
+    select.replaceChildren(...probes.map((one) => new Option(one.label, one.key)));
+    select.value = probe;
+    const { label, definition, source } = probes.find((one) => one.key === probe);
+    this.title = label;
+    this.views();
+    this.find(".nv-definition").replaceChildren(`${definition} (`, ...cited(source), ")");
+  },
+
+  views() {
+    const group = this.find(".nv-views"), pair = this.lanes.length > 1;
+    group.replaceChildren(group.firstElementChild, ...Object.entries(VIEWS).map(([key, words]) => {
+      const choice = document.createElement("label"), input = document.createElement("input");
+      Object.assign(input, { type: "radio", name: "nv-view", value: key });
+      input.checked = key === this.what.view;
+      input.disabled = key === "ratio" && !pair;
+      input.onchange = () => { this.look({ view: key }); this.options.view?.(key); };
+      choice.append(input, words);
+      return choice;
+    }));
+  },
+
+  controls() {
+    const { cursor } = this, slider = this.find(".nv-step input"), play = this.find(".nv-play");
+    slider.max = this.live ? this.span - 1 : cursor.last;
+    if (Number(slider.value) !== cursor.at) slider.value = cursor.at;
+    this.find(".nv-step output").textContent = cursor.at;
+    const words = cursor.playing ? "❚❚ Pause" : "▶ Replay";
+    if (play.textContent !== words) play.textContent = words;
+    this.find(".nv-readout").textContent = this.readout();
+    if (this.find(".nv-table").open) this.table();
+  },
+
+  // "Step 64: A Pre-LN 1.39, B Post-LN 3.33"
+  readout() {
+    const { at, layer } = this.cursor;
+    const losses = this.lanes
+      .filter((lane) => lane.loss.length)
+      .map((lane) => {
+        const step = Math.min(at, lane.loss.length - 1), row = recordAt(lane, at);
+        let words = `${lane.about.name} loss ${digits(lane.loss[step])}`;
+        const value = layer === null || row < 0 ? undefined : lane.values[row][layer - lane.about.first];
+        if (value !== undefined) words += `, layer ${layer}: ${digits(value)}`;
+        return words;
+      });
+    return losses.length ? `Step ${at} · ${losses.join(" · ")}` : "";
+  },
+
+  table() {
+    const rows = this.lanes.map((lane) => lane.values[recordAt(lane, this.cursor.at)]);
+    const first = Math.min(...this.lanes.map((lane) => lane.about.first));
+    const last = Math.max(...this.lanes.map((lane) => lane.about.depth));
+    const table = document.createElement("table");
+    table.createCaption().textContent = `${this.title} at step ${this.cursor.at}`;
+    const head = table.createTHead().insertRow();
+    for (const name of ["layer", ...this.lanes.map((lane) => lane.about.name)]) {
+      head.append(Object.assign(document.createElement("th"), { textContent: name, scope: "col" }));
+    }
+    const body = table.createTBody();
+    for (let layer = last; layer >= first; layer--) {
+      const row = body.insertRow();
+      row.classList.toggle("nv-picked", layer === this.cursor.layer);
+      row.append(Object.assign(document.createElement("th"), { textContent: layer, scope: "row" }));
+      this.lanes.forEach((lane, i) => {
+        row.insertCell().textContent = digits(rows[i]?.[layer - lane.about.first]);
+      });
+    }
+    this.find(".nv-table div").replaceChildren(table);
+  },
+
+  // What the lanes' runs are doing.
+  status(status) {
+    const bar = this.find(".nv-progress");
+    bar.hidden = !status.words;
+    bar.querySelector("progress").value = status.done / Math.max(1, status.total);
+    bar.querySelector("span").textContent = status.words + this.pace(status);
+    if (status.signature !== this.what.signature && status.signature !== this.told) {
+      this.told = status.signature;
+      this.options.changed?.(status.signature);
+    }
+  },
+
+  // ", 75 steps/s, about 3 s left", from the last three seconds.
+  pace({ done, total, words }) {
+    const now = performance.now() / 1000;
+    this.seen ??= [];
+    if (this.seen.length && done < this.seen.at(-1)[1]) this.seen = [];
+    this.seen.push([now, done]);
+    while (now - this.seen[0][0] > 3 && this.seen.length > 2) this.seen.shift();
+    const [since, before] = this.seen[0], rate = (done - before) / (now - since);
+    if (!/^\d/.test(words) || now - since < 0.2 || !(rate > 0)) return "";
+    return `, ${rate.toFixed(0)} steps/s, about ${((total - done) / rate).toFixed(0)} s left`;
+  },
+
+  seeds() {
+    const most = Math.max(1, ...(this.repeats ?? []).map((curves) => curves.length));
+    return most === 1 ? "1 seed" : `${most} seeds, the first bold`;
+  },
+};
+
+// A source with its arXiv numbers as links; nothing is fetched until a visitor follows one.
+function cited(source) {
+  return source.split(/(arXiv:\d{4}\.\d{4,5})/).map((part, i) => (i % 2 === 0 ? part
+    : Object.assign(document.createElement("a"), {
+      textContent: part, href: `https://arxiv.org/abs/${part.slice(6)}`, target: "_blank",
+      rel: "noopener noreferrer",
+    })));
+}
+
+function digits(value) {
+  if (value === undefined || value === null) return "";
+  if (!Number.isFinite(value)) return "not finite";
+  return value === 0 ? "0" : String(Number(value.toPrecision(3)));
+}
