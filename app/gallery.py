@@ -89,5 +89,5 @@ def tries(shared: Shared) -> None:
 
 def open_duel(lanes: Lanes, shared: Shared) -> None:
     """Another duel; runs that this visitor left training are stopped."""
-    transport.leave(shared, state.duel().runs)
+    transport.leave_duel(shared)
     state.show_lanes(lanes, "replay")

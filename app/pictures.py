@@ -1,4 +1,4 @@
-"""A chart of the page as a file: drawn on this server by Vega, as the visitor sees it now."""
+"""A chart of the page as a file: drawn on this server by Vega, at the visitor's step (not smoothed)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from normviz import charts
 from normviz.catalog import PROBES
 from normviz.charts.palette import paper
 from normviz.export import picture
-from normviz.limits import MAX_LANES
+from normviz.limits import MAX_LANES, SEEDS
 from normviz.player import charts_at
 
 KINDS = {"png": "image/png", "svg": "image/svg+xml"}
@@ -25,14 +25,23 @@ ONE = asyncio.Semaphore(1)
 
 
 def _numbers(text: object) -> object:
-    return [int(part) if part else None for part in str(text).split(",")]
+    return [int(part) if part else None for part in str(text)[:1000].split(",")]
+
+
+def _groups(text: object) -> object:
+    return [
+        [int(part) for part in group.split(",") if part] for group in str(text)[:1000].split(";")
+    ]
+
+
+Number = Annotated[int, Field(ge=0, lt=2**53)]
 
 
 class Asked(BaseModel):
     """What an address asks for: the chart `chart` of the runs at step `cursor`."""
 
     runs: Annotated[
-        list[int | None], BeforeValidator(_numbers), Field(min_length=1, max_length=MAX_LANES)
+        list[Number | None], BeforeValidator(_numbers), Field(min_length=1, max_length=MAX_LANES)
     ]
     chart: str = Field(pattern="^(loss|bars|ratio|lines|heat[0-3])$")
     kind: str = Field(pattern="^(png|svg)$")
@@ -40,6 +49,10 @@ class Asked(BaseModel):
     cursor: int = Field(0, ge=0, le=10**6)
     dark: bool = False
     linear: bool = False
+    repeats: Annotated[
+        list[Annotated[list[Number], Field(max_length=SEEDS)]],
+        BeforeValidator(_groups), Field(max_length=MAX_LANES),
+    ] = []  # fmt: skip
 
 
 async def pictures(request: Request) -> Response:
@@ -74,7 +87,17 @@ def _draw(asked: Asked) -> bytes:
     if not found:
         raise LookupError("there is no such run here")
     lanes = [back.frames.lane(run, label(i, run.config), asked.probe) for i, run in found]
-    drawn = charts_at(lanes, asked.cursor, dark=asked.dark, linear=asked.linear)
+    more = dict(enumerate(asked.repeats))
+    repeats = [
+        [
+            back.frames.lane(run, label(i, run.config), asked.probe)
+            for number in more.get(i, [])
+            if (run := back.store.run(number)) is not None
+        ]
+        for i, _ in found
+    ]
+    look = {"dark": asked.dark, "linear": asked.linear}
+    drawn = charts_at(lanes, asked.cursor, repeats=repeats, **look)
     if asked.chart not in drawn:
         raise LookupError(f"these lanes have no chart {asked.chart}")
     return picture(

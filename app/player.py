@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
-
 import state
 import streamlit as st
 from lanes import Lane
 from progress import signature
 from streamlit.components.v2 import component
 
-from normviz.player import css, script, vega
-
-
-def _version(text: str) -> str:
-    return sha256(text.encode()).hexdigest()[:12]
-
+from normviz.player import SCRIPTS, css, version
 
 # The scripts come from routes of the server, once; the component's own script only fetches them.
 MOUNT = """
@@ -80,7 +73,7 @@ def show(lanes: list[Lane]) -> None:
         "nonce": it.nonce,
         "signature": signature(every),
     }
-    scripts = [f"vega-{_version(vega())}", f"player-{_version(script())}"]
+    scripts = [f"{name}-{version(text)}" for name, text in SCRIPTS.items()]
     PLAYER(
         key="player", data={"what": what, "scripts": scripts}, on_probe_change=_probe, on_view_change=_view,
         on_changed_change=lambda: None, height="content",

@@ -16,12 +16,17 @@ def signature(runs: list[Run]) -> str:
 def status(frames: Frames, runs: list[Run]) -> dict[str, Any]:
     """Signature, steps done and to do, and words for what can't be counted; no words when done."""
     opened = [run for run in runs if run.is_open]
-    done = sum(len(frames.steps(run).step) for run in runs)
-    total = sum(max(run.config.steps, 1) for run in runs)
+    counts = [len(frames.steps(run).step) for run in runs]
+    done = sum(counts)
+    # What has ended early takes no more steps.
+    total = sum(
+        max(run.config.steps, 1) if run.is_open else count
+        for run, count in zip(runs, counts, strict=True)
+    )
     return {
         "signature": signature(runs),
         "done": done,
-        "total": total,
+        "total": max(1, total),
         "words": _words(frames.store, opened, done, total),
     }
 

@@ -6,16 +6,18 @@ from __future__ import annotations
 import streamlit as st
 from pictures import pictures
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from stream import numbers
 
-from normviz import player
+from normviz.player import SCRIPTS, version
 
 
 async def _script(request: Request) -> Response:
     """The player, or Vega. The address names the content, so a browser asks for it once."""
-    text = player.vega() if request.path_params["name"] == "vega" else player.script()
+    texts = {f"{name}-{version(text)}": text for name, text in SCRIPTS.items()}
+    if (text := texts.get(request.path_params["script"])) is None:
+        return PlainTextResponse("This script is of another release: reload the page.", 404)
     return Response(
         text, media_type="text/javascript", headers={"Cache-Control": "max-age=31536000, immutable"}
     )
@@ -24,7 +26,7 @@ async def _script(request: Request) -> Response:
 app = st.App(
     "main.py",
     routes=[
-        Route("/normviz/{name}-{version}.js", _script),
+        Route("/normviz/{script}.js", _script),
         Route("/normviz/picture", pictures),
         WebSocketRoute("/normviz/numbers", numbers),
     ],

@@ -35,6 +35,7 @@ class Duel:
     probe      the quantity that the charts show; view what stands below loss and bars
     seeds      runs of each lane from as many seeds are shown, as far as they are stored
     touched    the settings are the visitor's own: the address names them
+    extra      repeats from other seeds that this visitor queued
     mine       runs that this visitor started: nobody else's are stopped by leaving them
     turned     lanes whose running run was given another learning rate that it has not taken yet
     text       hash of the text used last, or empty
@@ -53,6 +54,7 @@ class Duel:
     seeds: int = 1
     complaint: str | None = None
     mine: frozenset[int] = frozenset()
+    extra: frozenset[int] = frozenset()
     turned: frozenset[int] = frozenset()
     notices: tuple[str, ...] = ()
     link: Link | None = None

@@ -116,7 +116,7 @@ def _told(lanes: list[Lane], shared: Shared) -> Runs | None:
 
 def go(number: int, shared: Shared) -> None:
     """Open a step; runs that this visitor left training are stopped."""
-    transport.leave(shared, state.duel().runs)
+    transport.leave_duel(shared)
     state.open_step(number)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import time
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -30,14 +31,15 @@ SECONDS_EACH = 0.005
 """Of a tick for each browser that is watching: what one costs, with room for the page itself."""
 IDLE_SECONDS = 1.0
 
-Count = Annotated[int, Field(ge=0)]
-Repeats = Annotated[list[int], Field(max_length=SEEDS)]
+Count = Annotated[int, Field(ge=0, lt=2**53)]
+Repeats = Annotated[list[Count], Field(max_length=SEEDS)]
+log = logging.getLogger(__name__)
 
 
 class Request(BaseModel):
     """What a browser asks for."""
 
-    runs: Annotated[list[int | None], Field(min_length=1, max_length=MAX_LANES)]
+    runs: Annotated[list[Count | None], Field(min_length=1, max_length=MAX_LANES)]
     probe: str = Field(pattern=f"^({'|'.join(PROBES.keys())})$")
     dark: bool = False
     linear: bool = False
@@ -51,8 +53,8 @@ _watching: set[WebSocket] = set()
 
 async def numbers(socket: WebSocket) -> None:
     """Serve one browser until it leaves. Pages of other sites are turned away."""
-    origin = urlsplit(socket.headers.get("origin", "")).netloc
-    if origin and origin != socket.headers.get("host"):
+    origin = socket.headers.get("origin")  # "null" in a page that was given none of its own
+    if origin is not None and urlsplit(origin).netloc != socket.headers.get("host"):
         await socket.close(1008)
         return
     await socket.accept()
@@ -60,7 +62,9 @@ async def numbers(socket: WebSocket) -> None:
     serving: asyncio.Task[None] | None = None
     try:
         while True:
-            text = await socket.receive_text()
+            text = (await socket.receive()).get("text")
+            if text is None:  # bytes, or the end
+                break
             if serving is not None:
                 serving.cancel()
             serving = asyncio.create_task(_serve(socket, text))
@@ -79,6 +83,16 @@ async def _serve(socket: WebSocket, text: str) -> None:
     except ValidationError:
         await socket.close(1008)
         return
+    try:
+        await _send(socket, request)
+    except (WebSocketDisconnect, RuntimeError):
+        pass  # it left while a message was on its way
+    except Exception:
+        log.exception("numbers of runs %s", request.runs)
+        await socket.close(1011)  # the browser tries again
+
+
+async def _send(socket: WebSocket, request: Request) -> None:
     sent, before = Sent(list(request.have)), ""
     while True:
         began = time.monotonic()

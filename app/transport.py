@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import entries
 import state
 import streamlit as st
@@ -10,6 +12,7 @@ from clicks import button
 from lanes import Lane, seeded
 
 from normviz import texts
+from normviz.config import ConfigError
 from normviz.limits import MAX_LANES, SEEDS
 from normviz.store import Action
 
@@ -18,6 +21,7 @@ def show(lanes: list[Lane], shared: Shared) -> None:
     """The row of buttons."""
     runs = [run for lane in lanes for run in (lane.run, *lane.repeats) if run is not None]
     opened = [run for run in runs if run.is_open]
+    repeating = bool(opened) and not any(lane.run and lane.run.is_open for lane in lanes)
     paused = bool(opened) and all(run.status == "paused" for run in opened)
     changed = not all(lane.is_current for lane in lanes)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -32,6 +36,7 @@ def show(lanes: list[Lane], shared: Shared) -> None:
         )  # fmt: skip
         button(
             "Step", step, shared, key="step", icon=":material/skip_next:", shortcut="S",
+            disabled=repeating,
             help="One training step of every lane; starts them if none runs",
         )  # fmt: skip
         button("Stop", stop, shared, key="stop", icon=":material/stop:", disabled=not opened)
@@ -40,10 +45,11 @@ def show(lanes: list[Lane], shared: Shared) -> None:
             help="Stop, and back to the duel this page opens with",
         )  # fmt: skip
         shown = all(lane.run and lane.run.is_done and lane.is_current for lane in lanes)
+        all_seeds = all(len(lane.repeats) == SEEDS for lane in lanes)
         button(
-            f"Repeat with {SEEDS} seeds", repeat, shared, key="repeat", icon=":material/repeat:",
-            disabled=opened != [] or not shown or all(len(lane.repeats) == SEEDS for lane in lanes),
-            help=f"Trains every lane from {SEEDS - 1} more seeds: how much is chance?",
+            "Show one seed" if all_seeds else f"Repeat with {SEEDS} seeds", repeat, shared,
+            key="repeat", icon=":material/repeat:", disabled=opened != [] or not shown,
+            help=f"Every lane from {SEEDS} seeds: how much is chance?",
         )  # fmt: skip
         st.session_state["n_lanes"] = len(lanes)
         st.segmented_control(
@@ -59,6 +65,7 @@ def count(shared: Shared) -> None:
     n = st.session_state["n_lanes"]
     leave(shared, state.duel().runs[n:])
     state.set_lane_count(n)
+    _prune(shared)
 
 
 def train(shared: Shared, paused: bool = False) -> None:
@@ -68,6 +75,7 @@ def train(shared: Shared, paused: bool = False) -> None:
     if it.complaint:
         return
     leave(shared, it.runs)
+    _prune(shared)
     it.runs = tuple(shared.store.enqueue(config, paused) for config in it.lanes)
     it.mine |= frozenset(it.runs)
     it.turned = frozenset()
@@ -76,19 +84,46 @@ def train(shared: Shared, paused: bool = False) -> None:
 
 
 def repeat(shared: Shared) -> None:
-    """Queue what is lacking of every lane's runs from the next seeds."""
+    """Queue what is lacking of every lane's runs from the next seeds; once they are there, back to
+    one seed."""
     it = state.duel()
+    if it.seeds > 1 and _all_there(it, shared):
+        it.seeds = 1
+        return
+    try:
+        configs = [config for lane in it.lanes for config in seeded(lane, SEEDS)[1:]]
+    except ConfigError as error:
+        it.complaint = f"there are no {SEEDS} seeds from here: {error}"
+        return
     it.seeds, it.touched = SEEDS, True
+    for config in configs:
+        known = shared.store.latest(config.key)
+        if known is None or not (known.is_done or known.is_open):
+            it.extra |= {shared.store.enqueue(config)}
+    it.mine |= it.extra
+
+
+def _all_there(it: state.Duel, shared: Shared) -> bool:
+    configs = [config for lane in it.lanes for config in seeded(lane, SEEDS)[1:]]
+    return all((run := shared.store.latest(c.key)) is not None and run.is_done for c in configs)
+
+
+def _prune(shared: Shared) -> None:
+    """Stop the repeats that belong to none of the lanes any more."""
+    it = state.duel()
+    records = [run for number in it.extra if (run := shared.store.run(number)) and run.is_open]
+    wanted: set[str] = set()
     for lane in it.lanes:
-        for config in seeded(lane, SEEDS)[1:]:
-            known = shared.store.latest(config.key)
-            if known is None or not (known.is_done or known.is_open):
-                it.mine |= {shared.store.enqueue(config)}
+        with suppress(ConfigError):
+            wanted |= {config.key for config in seeded(lane, SEEDS)}
+    leave(shared, tuple(run.id for run in records if run.key not in wanted))
+    it.extra = frozenset(run.id for run in records if run.key in wanted)
 
 
 def ask(shared: Shared, action: Action, runs: tuple[int | None, ...] | None = None) -> None:
     """Send a request to every open run of this duel, or to those given."""
-    for run in state.duel().runs if runs is None else runs:
+    it = state.duel()
+    for run in (*it.runs, *it.extra) if runs is None else runs:
         if run is not None and (record := shared.store.run(run)) and record.is_open:
             shared.store.control(run, action)
 
@@ -96,12 +131,19 @@ def ask(shared: Shared, action: Action, runs: tuple[int | None, ...] | None = No
 def stop(shared: Shared) -> None:
     """End the lanes' runs, and the repeats that this visitor started."""
     ask(shared, "stop")
-    leave(shared, tuple(state.duel().mine))
+    state.duel().extra = frozenset()
 
 
 def leave(shared: Shared, runs: tuple[int | None, ...]) -> None:
     """Stop those runs that this visitor started; others may have come by a link, and go on."""
     ask(shared, "stop", tuple(run for run in runs if run in state.duel().mine))
+
+
+def leave_duel(shared: Shared) -> None:
+    """Stop all that this visitor started here, before another duel is shown."""
+    it = state.duel()
+    leave(shared, (*it.runs, *it.extra))
+    it.extra = frozenset()
 
 
 def step(shared: Shared) -> None:
@@ -116,5 +158,5 @@ def step(shared: Shared) -> None:
 
 def back(shared: Shared) -> None:
     """Stop and return to the hero."""
-    leave(shared, state.duel().runs)
+    leave_duel(shared)
     state.reset()

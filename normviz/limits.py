@@ -33,11 +33,12 @@ class Range:
     def text(self) -> str:
         """The range as an error sentence ends: "a whole number from 1 to 1000"."""
         kind = "a whole number" if self.whole else "a number"
+        low, high = (str(int(v)) if self.whole else f"{v:g}" for v in (self.low, self.high))
         if self.above:
-            return f"{kind} above {self.low:g}, up to {self.high:g}"
+            return f"{kind} above {low}, up to {high}"
         if self.below:
-            return f"{kind} from {self.low:g} to below {self.high:g}"
-        return f"{kind} from {self.low:g} to {self.high:g}"
+            return f"{kind} from {low} to below {high}"
+        return f"{kind} from {low} to {high}"
 
     def nearest(self, value: float) -> float | None:
         """The closest legal value, offered (never applied) where one is well defined."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +11,10 @@ import pytest
 from lanes import USUAL
 from page_kit import MAIN, Open, checked, chips, duel, runs, shown
 
-from normviz import RunConfig
+from normviz import RunConfig, train
 from normviz.catalog import NORMS, SCHEMES
+from normviz.events import Started, Step
+from normviz.links import encode
 from normviz.store import Store
 
 
@@ -161,3 +164,36 @@ def test_reset_brings_the_hero_back(page: Open) -> None:
     checked(at.button(key="reset").click().run())
     assert duel(at).lanes == (RunConfig(), RunConfig(scheme="post"))
     assert "learned" in chips(at)[0]
+
+
+def test_repeats_are_paused_stopped_and_left_like_the_lanes(page: Open, folder: Path) -> None:
+    at = page()
+    checked(at.button(key="repeat").click().run())
+    store = Store(folder)
+    extra = duel(at).extra
+    assert len(extra) == 8 and duel(at).seeds == 5
+    assert at.button(key="step").disabled
+    checked(at.button(key="pause").click().run())
+    assert all([a for _, a, _ in store.controls(run, 0)] == ["pause"] for run in extra)
+    checked(at.button_group(key="n_lanes").set_value(1).run())
+    left = duel(at).extra
+    assert len(left) == 4
+    assert all(store.controls(run, 0)[-1][1] == "stop" for run in extra - left)
+    checked(at.button(key="reset").click().run())
+    assert all(store.controls(run, 0)[-1][1] == "stop" for run in extra)
+    assert not duel(at).extra and duel(at).seeds == 1
+
+
+def test_there_may_be_no_next_seed(page: Open, folder: Path) -> None:
+    config = RunConfig(depth=1, steps=0, init_seed=2**31 - 1)
+    store = Store(folder)
+    run = store.enqueue(config)
+    for event in train(config):
+        if isinstance(event, Started):
+            store.started(run, event, os.getpid(), paused=False)
+        elif isinstance(event, Step):
+            store.append(run, [event])
+    store.end(run, "finished")
+    at = page(encode([config]))
+    checked(at.button(key="repeat").click().run())
+    assert "2147483647" in duel(at).complaint and not duel(at).extra

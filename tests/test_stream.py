@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from starlette.applications import Starlette
-from starlette.routing import WebSocketRoute
+from starlette.routing import Route, WebSocketRoute
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
@@ -59,7 +59,9 @@ def test_a_lane_without_a_run_keeps_its_letter(client: TestClient) -> None:
     "text",
     ["", "x", "[]", "{}", '{"runs": [], "probe": "grad_block"}', '{"runs": [1], "probe": "<b>"}',
      '{"runs": [1,1,1,1,1], "probe": "grad_block"}', '{"runs": ["a"], "probe": "grad_block"}',
-     '{"runs": [1], "probe": "grad_block", "have": [[-1, 0]]}', "[" * 10_000],
+     '{"runs": [1], "probe": "grad_block", "have": [[-1, 0]]}', "[" * 10_000,
+     '{"runs": [1%s], "probe": "grad_block"}' % ("0" * 30),
+     '{"runs": [1], "repeats": [[1%s]], "probe": "grad_block"}' % ("0" * 30)],
 )  # fmt: skip
 def test_nonsense_closes_the_line(client: TestClient, text: str) -> None:
     with client.websocket_connect("/numbers") as line:
@@ -70,13 +72,58 @@ def test_nonsense_closes_the_line(client: TestClient, text: str) -> None:
 
 def test_a_run_that_is_not_there_is_no_error(client: TestClient) -> None:
     with client.websocket_connect("/numbers") as line:
-        line.send_json({"runs": [10**12, -1], "probe": "grad_block"})
+        line.send_json({"runs": [10**12], "probe": "grad_block"})
         assert json.dumps(line.receive_json()["status"]["signature"]) == '""'
 
 
-def test_pages_of_other_sites_are_turned_away(client: TestClient) -> None:
+@pytest.mark.parametrize("origin", ["https://evil.example", "null"])
+def test_pages_of_other_sites_are_turned_away(client: TestClient, origin: str) -> None:
     with (
         pytest.raises(WebSocketDisconnect),
-        client.websocket_connect("/numbers", headers={"origin": "https://evil.example"}),
+        client.websocket_connect("/numbers", headers={"origin": origin}),
     ):
         pass
+
+
+def test_bytes_end_the_line_and_an_error_closes_it(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A browser whose line is closed tries again; one whose line is silent would wait for ever."""
+    with client.websocket_connect("/numbers") as line:
+        line.send_bytes(b"x")
+    monkeypatch.setattr("stream._look", lambda *_: 1 / 0)
+    with client.websocket_connect("/numbers") as line:
+        line.send_json({"runs": [1], "probe": "grad_block"})
+        with pytest.raises(WebSocketDisconnect) as closed:
+            line.receive_json()
+    assert closed.value.code == 1011
+
+
+def test_progress_counts_no_steps_that_will_not_come(client: TestClient) -> None:
+    from backend import shared
+
+    store = shared().store
+    open_run = store.enqueue(RunConfig(depth=3, steps=50))
+    ended = store.enqueue(RunConfig(depth=4, steps=70))
+    store.end(ended, "stopped")
+    with client.websocket_connect("/numbers") as line:
+        line.send_json({"runs": [open_run, ended], "probe": "grad_block"})
+        status = line.receive_json()["status"]
+    assert (status["done"], status["total"]) == (0, 50)
+
+
+@pytest.mark.parametrize(
+    ("query", "word"),
+    [("", "runs"), ("runs=1&chart=loss&kind=exe&probe=grad_block", "kind"),
+     ("runs=x&chart=loss&kind=png&probe=grad_block", "runs"),
+     (f"runs={10**30}&chart=loss&kind=png&probe=grad_block", "runs"),
+     ("runs=999999&chart=loss&kind=png&probe=grad_block", "no such run"),
+     ("runs=1&chart=ratio&kind=png&probe=grad_block", "no chart ratio")],
+)  # fmt: skip
+def test_a_picture_of_nonsense_is_a_sentence(folder: Path, query: str, word: str) -> None:
+    from pictures import pictures
+
+    app = TestClient(Starlette(routes=[Route("/picture", pictures)]))
+    hero()
+    answer = app.get(f"/picture?{query}")
+    assert answer.status_code == 400 and word in answer.text

@@ -11,7 +11,7 @@ import streamlit as st
 import transport
 from anatomy_state import DEPTHS, NAMES, Anatomy
 from backend import shared
-from state import duel, show_lanes
+from state import show_lanes
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.navigation.page import StreamlitPage
 from words import literal, source
@@ -111,7 +111,7 @@ def _train(it: Anatomy) -> None:
         except ConfigError as error:
             it.complaint = str(error)
             return
-        transport.leave(shared(), duel().runs)
+        transport.leave_duel(shared())
         show_lanes(lanes)
         st.switch_page(entries.duel())
 

@@ -4,7 +4,6 @@ export class Chart {
   constructor(host) {
     this.host = host;
     this.view = null;
-    this.waiting = {};
     host.classList.add("nv-chart");
   }
 
@@ -16,11 +15,12 @@ export class Chart {
     const { view } = await globalThis.normvizVega.vegaEmbed(room, { ...spec, width: this.width() }, {
       mode: "vega-lite", renderer: "canvas", actions: false, defaultStyle: false, patch: drawn,
     });
-    if (turn !== this.turn) {  // axes changed again meanwhile
+    if (turn !== this.turn) {  // axes changed again meanwhile, or the chart went
       view.finalize();
       room.remove();
       return;
     }
+    this.retired?.();
     const before = this.view;
     view.width(this.width());
     if (before) keepZoom(before, view);
@@ -39,7 +39,7 @@ export class Chart {
   }
 
   async draw() {
-    await this.view.runAsync();
+    await this.view?.runAsync();
     this.retired?.();  // the new view has its numbers: the old one may go
   }
 
@@ -70,6 +70,8 @@ export class Chart {
   }
 
   close() {
+    this.turn = -1;
+    this.retired?.();
     this.view?.finalize();
     this.view = null;
     this.host.replaceChildren();

@@ -9,21 +9,29 @@ const drawing = {
   },
 
   async frame(now) {
-    await this.building;
-    const moves = this.cursor.tick(now), data = this.due === "data";
-    this.due = null;
-    if (this.charts.loss?.view && !this.gone) {
+    let moves = false;
+    try {
+      // Charts may be built again while others are awaited.
+      for (let built = null; built !== this.building;) await (built = this.building);
+      moves = this.cursor.tick(now);
+      const data = this.due === "data", charts = Object.values(this.charts);
+      this.due = null;
+      if (this.gone || !charts.length) return;
+      if (charts.some((chart) => !chart.view)) {
+        this.due = "data";  // not yet
+        return;
+      }
       if (data) this.drawNumbers();
       this.drawCursor();
       this.drawWalks();
       this.controls();
-      await Promise.all(Object.values(this.charts).map((chart) => chart.stale && chart.draw()));
-      for (const chart of Object.values(this.charts)) chart.stale = false;
-      this.overlays();
-      this.options.drawn?.();
+      await Promise.all(charts.map((chart) => chart.stale && chart.draw()));
+      for (const chart of charts) chart.stale = false;
+      if (!this.gone) this.overlays();
+    } finally {
+      this.asked = false;
+      if (moves || this.due) this.redraw(this.due ?? "cursor");
     }
-    this.asked = false;
-    if (moves || this.due) this.redraw(this.due ?? "cursor");
   },
 
   // What does not depend on the cursor.
@@ -100,7 +108,7 @@ const drawing = {
   overlays() {
     const at = this.cursor.at, { layer } = this.cursor;
     for (const [name, chart] of Object.entries(this.charts)) {
-      const lane = chart.canvas && this.laneOf(name);
+      const lane = chart.canvas && chart.view && this.laneOf(name);
       if (!lane) continue;
       const plot = chart.plot(), x = chart.view.scale("x");
       const known = knownSteps(lane), from = x(Math.min(at, lane.about.steps - 1));
@@ -112,7 +120,9 @@ const drawing = {
       place(chart.band, there, plot.left, plot.top + y(layer ?? 0) - Math.max(high, 3) / 2,
         plot.width, Math.max(high, 3));
     }
-    const { bars } = this.charts, plot = bars.plot(), x = bars.view.scale("x");
+    const { bars } = this.charts;
+    if (!bars?.view) return;
+    const plot = bars.plot(), x = bars.view.scale("x");
     const wide = x.bandwidth ? x.bandwidth() : 3, left = layer === null ? undefined : x(layer);
     place(bars.band, left !== undefined, plot.left + (left ?? 0) - (x.bandwidth ? 0 : 1.5),
       plot.top, wide, plot.height);

@@ -70,8 +70,9 @@ const panel = {
       Object.assign(button, { type: "button", className: "nv-save", textContent: kind.toUpperCase() });
       button.setAttribute("aria-label", `Save this chart as ${kind.toUpperCase()}`);
       button.onclick = () => {
-        const { runs, probe, dark, linear } = this.what, address = new URL(this.options.pictures);
-        const asked = { runs: runs.map((run) => run ?? ""), probe, dark, linear, chart: name, kind,
+        const { runs, repeats, probe, dark, linear } = this.what, address = new URL(this.options.pictures);
+        const seeds = (repeats ?? []).map((some) => some.join(",")).join(";");
+        const asked = { runs: runs.map((run) => run ?? ""), repeats: seeds, probe, dark, linear, chart: name, kind,
                         cursor: this.cursor.at };
         address.search = new URLSearchParams(asked);
         Object.assign(document.createElement("a"), { href: address, download: "" }).click();
@@ -91,16 +92,21 @@ const panel = {
   },
 
   views() {
-    const group = this.find(".nv-views"), pair = this.lanes.length > 1;
+    const group = this.find(".nv-views"), [a, b] = this.lanes;
+    const pair = b && a.about.depth === b.about.depth;
     group.replaceChildren(group.firstElementChild, ...Object.entries(VIEWS).map(([key, words]) => {
       const choice = document.createElement("label"), input = document.createElement("input");
       Object.assign(input, { type: "radio", name: "nv-view", value: key });
       input.checked = key === this.what.view;
       input.disabled = key === "ratio" && !pair;
       input.onchange = () => { this.look({ view: key }); this.options.view?.(key); };
+      if (input.disabled) choice.title = "Needs two lanes of the same depth";
       choice.append(input, words);
       return choice;
     }));
+    if (this.what.view === "ratio" && !pair) {
+      group.append("A ÷ B needs two lanes of the same depth: shown is every layer.");
+    }
   },
 
   controls() {

@@ -18,10 +18,10 @@ export function socket(address) {
   let line = null, wanted = null, receive = null, closed = false, wait = 250;
   const open = () => {
     line = new WebSocket(address);
-    line.onopen = () => { wait = 250; send(); };
-    line.onmessage = (event) => receive(JSON.parse(event.data));
-    line.onclose = () => {
-      if (closed) return;
+    line.onopen = send;
+    line.onmessage = (event) => { wait = 250; receive(JSON.parse(event.data)); };
+    line.onclose = ({ code }) => {
+      if (closed || code === 1008) return;  // 1008: asked for what this server does not know
       receive({ lost: true });
       setTimeout(open, wait);
       wait = Math.min(4000, 2 * wait);

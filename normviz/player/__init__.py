@@ -4,7 +4,7 @@
 script runs in all of them, so a replay moves exactly as the live page did.
 """
 
-from .bundle import css, script, vega
+from .bundle import SCRIPTS, css, script, vega, version
 from .message import Have, Sent, message
 from .page import page
 from .specs import VIEWS, Look, View, charts_at
@@ -12,6 +12,7 @@ from .walks import CARRIED, Walk
 
 __all__ = [
     "CARRIED",
+    "SCRIPTS",
     "VIEWS",
     "Have",
     "Look",
@@ -24,4 +25,5 @@ __all__ = [
     "page",
     "script",
     "vega",
+    "version",
 ]

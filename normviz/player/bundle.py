@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
 
 from ..home import shipped
@@ -54,6 +55,15 @@ def css() -> str:
 def vega() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script; it leaves the name `normvizVega` behind."""
     return (folder() / "vega.js").read_text("utf-8")
+
+
+SCRIPTS = {"vega": vega(), "player": script()}
+"""The scripts that a page loads, in this order."""
+
+
+def version(text: str) -> str:
+    """Names a script's content, so that a browser may keep it for good."""
+    return sha256(text.encode()).hexdigest()[:12]
 
 
 def build_vega() -> str:

@@ -66,13 +66,18 @@ def specs(
 
 
 def charts_at(
-    lanes: Sequence[LaneFrame], cursor: int, *, dark: bool = False, linear: bool = False
+    lanes: Sequence[LaneFrame],
+    cursor: int,
+    *,
+    dark: bool = False,
+    linear: bool = False,
+    repeats: Sequence[Sequence[LaneFrame]] = (),
 ) -> dict[str, Callable[[], Spec]]:
     """Every chart that these lanes have at step `cursor`, whole: what makes it, by its name."""
     domain = charts.quantised_domain(PROBES[lanes[0].probe], lanes, linear=linear)
     styles = charts.lane_styles(tuple(lane.scheme for lane in lanes))
     found: dict[str, Callable[[], Spec]] = {
-        "loss": lambda: charts.loss.chart(lanes, cursor, dark, linear=linear),
+        "loss": lambda: charts.loss.chart(lanes, cursor, dark, repeats, linear),
         "bars": lambda: charts.bars.chart(lanes, cursor, domain, dark),
         "lines": lambda: charts.lines.chart(lanes, domain),
     }
