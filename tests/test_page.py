@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from anatomy_kit import measure
 from lanes import USUAL
 from page_kit import MAIN, Open, checked, chips, duel, runs, shown
 
-from normviz import RunConfig, train
+from normviz import RunConfig
 from normviz.catalog import NORMS, SCHEMES
-from normviz.events import Started, Step
 from normviz.links import encode
 from normviz.store import Store
 
@@ -186,14 +185,7 @@ def test_repeats_are_paused_stopped_and_left_like_the_lanes(page: Open, folder: 
 
 def test_there_may_be_no_next_seed(page: Open, folder: Path) -> None:
     config = RunConfig(depth=1, steps=0, init_seed=2**31 - 1)
-    store = Store(folder)
-    run = store.enqueue(config)
-    for event in train(config):
-        if isinstance(event, Started):
-            store.started(run, event, os.getpid(), paused=False)
-        elif isinstance(event, Step):
-            store.append(run, [event])
-    store.end(run, "finished")
+    measure(folder, config)
     at = page(encode([config]))
     checked(at.button(key="repeat").click().run())
     assert "2147483647" in duel(at).complaint and not duel(at).extra

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from anatomy_kit import measure
 from page_kit import Open, checked, chips, duel, runs, shown
 
 from normviz import RunConfig, train
@@ -124,16 +125,10 @@ def test_the_hero_opens_whatever_a_messenger_appends(page: Open) -> None:
 def test_a_run_of_no_steps_has_no_update_and_shows_no_red(page: Open, folder: Path) -> None:
     config = RunConfig(depth=3, steps=0)
     store = Store(folder)
-    run = store.enqueue(config)
-    for event in train(config):
-        if isinstance(event, Started):
-            store.started(run, event, os.getpid(), paused=False)
-        elif isinstance(event, Step):
-            store.append(run, [event])
-    store.end(run, "finished")
+    measure(folder, config)
     at = page(f"{encode([config])}&probe=update_ratio")
     assert shown(at)["probe"] == "update_ratio"
-    stored = store.run(run)
+    stored = store.latest(config.key)
     assert stored is not None
     lane = Frames(store).lane(stored, "A  Pre-LN", "update_ratio")
     assert "not finite" not in json.dumps(message([lane], Sent(), live=False, look=Look()))
