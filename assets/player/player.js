@@ -169,8 +169,12 @@ class Player {
       delete this.charts[name];
     }
     this.building = Promise.all(names.map((name) => {
-      this.charts[name] ??= this.figure(grid, name);
-      return this.charts[name].show(message.charts[name]);
+      const chart = (this.charts[name] ??= this.figure(grid, name));
+      const spec = JSON.stringify(message.charts[name]);
+      chart.drawn = null;
+      if (chart.spec === spec) return null;  // only another chart's axis grew
+      chart.spec = spec;
+      return chart.show(message.charts[name]);
     }));
     grid.classList.toggle("nv-one", this.lanes.length === 1);
     for (const name of names) if (name !== "loss" && name !== "bars") this.head(name, "", "");
