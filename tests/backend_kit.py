@@ -17,11 +17,14 @@ SHORT = RunConfig(depth=2, width=16, heads=2, seq_len=8, batch=4, steps=20)
 LONG = SHORT.replace(steps=20_000)
 
 
-def wait_for(done: Callable[[], object], what: str, seconds: float = SECONDS) -> float:
-    """Poll until `done`; returns how many seconds it took."""
+def wait_for(
+    done: Callable[[], object], what: str | Callable[[], str], seconds: float = SECONDS
+) -> float:
+    """Poll until `done`; returns how many seconds it took. `what` may be told at the end."""
     began = time.monotonic()
     while not done():
         if time.monotonic() - began > seconds:
+            what = what if isinstance(what, str) else what()
             raise TimeoutError(f"waited {seconds:g} s in vain for {what}")
         time.sleep(0.005)
     return time.monotonic() - began
@@ -75,10 +78,10 @@ class Lane:
         return self.store.db.connection.execute(query, (self.id,)).fetchone()["pid"]
 
     def reach(self, status: str) -> float:
-        return wait_for(lambda: self.status == status, f"{status}, not {self.status}")
+        return wait_for(lambda: self.status == status, lambda: f"{status}, not {self.status}")
 
     def reach_step(self, n: int) -> float:
-        return wait_for(lambda: self.n >= n, f"step {n} of a run that is {self.status}")
+        return wait_for(lambda: self.n >= n, lambda: f"step {n} of a run that is {self.run}")
 
     def stop(self) -> float:
         self.store.control(self.id, "stop")

@@ -81,6 +81,23 @@ def test_used_processes_that_die_are_replaced(backend: Backend, store: Store) ->
     lanes[1].reach("finished")
 
 
+def test_a_run_handed_to_a_process_that_dies_goes_to_another(
+    backend: Backend, store: Store
+) -> None:
+    """Killed before it has read which run is its own, a process has not touched it."""
+    assert backend.process is not None
+    used = {lane.pid for lane in measure(store, range(10, 14))} & members(backend.process.pid)
+    for pid in used:
+        os.kill(pid, signal.SIGSTOP)  # what is sent to it arrives, and is not read
+    lane = Lane(store, LONG)
+    version = store.version()
+    wait_for(lambda: store.version() != version, "the hand-out")
+    assert lane.status == "queued"
+    for pid in used:
+        os.kill(pid, signal.SIGKILL)
+    lane.reach_step(1)
+
+
 def measure(store: Store, seeds: range) -> list[Lane]:
     """One measurement after the other; the last two processes have time to be warm again."""
     lanes = []

@@ -35,6 +35,7 @@ class Worker:
     """A process and our end of its pipe.
 
     warm     it waits for a run
+    took     it said that it has the run it was handed; one that dies before has not touched it
     returns  it measures quickly, and will be warm again in a moment
     deaf     its end of the pipe is closed, which is seen sooner than that the process has ended
     """
@@ -42,6 +43,7 @@ class Worker:
     process: BaseProcess
     pipe: Connection
     warm: bool = False
+    took: bool = False
     returns: bool = False
     deaf: bool = False
 
@@ -49,7 +51,8 @@ class Worker:
         """Take in what it said."""
         try:
             while not self.deaf and self.pipe.poll():
-                self.warm = self.pipe.recv() == "warm"
+                said = self.pipe.recv()
+                self.warm, self.took = said == "warm", said == "took"
         except (EOFError, OSError):
             self.deaf, self.warm = True, False
 
@@ -109,8 +112,10 @@ class Supervisor:
             if busy.process.is_alive():
                 continue
             del self.busy[run]
-            code = busy.process.exitcode
-            self.store.end(run, "failed", message=_obituary(code))  # nothing if it ended properly
+            busy.listen()  # its last words
+            if busy.took:  # else the run still waits, and goes to another
+                message = _obituary(busy.process.exitcode)
+                self.store.end(run, "failed", message=message)  # nothing if it ended properly
         ready = any(spare.warm for spare in self.spares) or self.returning() > 0
         if ready != self.ready:
             self.ready = ready

@@ -38,13 +38,19 @@ def main(pipe: Connection, folder: Path) -> None:
     threading.Thread(target=_listen, args=(pipe, runs), daemon=True).start()
     store, warm = Store(folder), True
     while warm:
-        with suppress(OSError):  # the supervisor is gone: the listener ends this process
-            pipe.send("warm")
+        _say(pipe, "warm")
         run = runs.get()
+        _say(pipe, "took")
         # While a model is built a collection finds nothing, and takes longer than building it.
         gc.disable()
         warm = Lane(store, run).go()
         _tidy_up()
+
+
+def _say(pipe: Connection, word: str) -> None:
+    """Tell the supervisor; if it is gone, the listener ends this process."""
+    with suppress(OSError):
+        pipe.send(word)
 
 
 def _listen(pipe: Connection, runs: SimpleQueue[int]) -> None:
