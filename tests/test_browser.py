@@ -78,7 +78,7 @@ def test_the_whole_story(page: Page, browser: Browser, address: str) -> None:
     wait_for(lambda: chip(page, 1).startswith("stopped after"))
 
     train_to_the_end(page)
-    wait_for(lambda: "learned" in chip(page, 1))
+    wait_for(lambda: all("learned" in chip(page, lane) for lane in (0, 1)))
     verdicts = chip(page, 0), chip(page, 1)
 
     page.locator(".st-key-copy_link button").click()
