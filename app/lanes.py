@@ -13,6 +13,7 @@ from normviz.catalog import INITS, NORMS, QK_NORMS, SCHEMES
 from normviz.charts import lane_styles
 from normviz.config import ConfigError, RunConfig
 from normviz.links import FIELDS, differences, shown
+from normviz.seeds import seeded
 from normviz.store import Run
 from normviz.verdict import Verdict
 
@@ -72,15 +73,6 @@ def current(it: state.Duel, shared: Shared) -> list[Lane]:
                 it.runs = (*it.runs[:i], known.id, *it.runs[i + 1 :])
         lanes.append(Lane(i, config, run, _repeats(run, it.seeds, shared)))
     return lanes
-
-
-def seeded(config: RunConfig, seeds: int) -> list[RunConfig]:
-    """The same settings from this seed and the next ones. All lanes of a duel move on together, so
-    that they still see the same batches."""
-    return [
-        config.replace(init_seed=config.init_seed + k, data_seed=config.data_seed + k)
-        for k in range(seeds)
-    ]
 
 
 def _repeats(run: Run | None, seeds: int, shared: Shared) -> tuple[Run, ...]:

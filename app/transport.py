@@ -9,11 +9,12 @@ import state
 import streamlit as st
 from backend import Shared
 from clicks import button
-from lanes import Lane, seeded
+from lanes import Lane
 
 from normviz import texts
 from normviz.config import ConfigError
 from normviz.limits import MAX_LANES, SEEDS
+from normviz.seeds import seeded
 from normviz.store import Action
 
 

@@ -35,3 +35,13 @@ def recorded(config: RunConfig) -> tuple[int, ...]:
     steps = max(config.steps, 1)
     stride = max(3, math.ceil((steps - DENSE) / (MOST_RECORDS - DENSE - 1)))
     return tuple(sorted({*range(min(DENSE, steps)), *range(DENSE, steps, stride), steps - 1}))
+
+
+def coarse(config: RunConfig) -> tuple[int, ...]:
+    """The steps at which a cell of a sweep records layers: 0, the powers of two, and the last step.
+
+    Enough for the duel page to open the cell, at about a hundredth of its time.
+    """
+    last = max(config.steps, 1) - 1
+    powers = {2**k for k in range(last.bit_length())}
+    return tuple(sorted({0, last, *(step for step in powers if step < last)}))

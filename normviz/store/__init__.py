@@ -8,7 +8,6 @@ chart is the tail of the store. Readers and one writer a run, so nothing needs a
 from __future__ import annotations
 
 import os
-import sqlite3
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -17,32 +16,43 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..catalog import PROBES
 from ..config import RunConfig
 from ..events import Diverged, Started, Step
 from ..home import home
-from .run import DONE, LOST, OPEN, Run, Steps, alive, read_run, read_steps, stays, true_status
+from .run import (
+    COARSE,
+    DONE,
+    LOST,
+    OPEN,
+    Run,
+    Steps,
+    alive,
+    read_run,
+    read_steps,
+    stays,
+    true_status,
+)
 from .schema import Database, StoreError
 from .shelf import Clause, Has, Listed, Wanted, listed
+from .write import append as _append
+from .write import end as _end
+from .write import insert as _insert
+from .write import start as _start
 
 __all__ = [
-    "DONE", "OPEN", "Action", "Clause", "Has", "Listed", "Run", "Steps", "Store", "StoreError",
-    "Wanted",
+    "COARSE", "DONE", "OPEN", "Action", "Clause", "Has", "Listed", "Run", "Steps", "Store",
+    "StoreError", "Wanted",
 ]  # fmt: skip
 
 Action = Literal["pause", "resume", "step", "stop", "lr"]
+Origin = Literal["here", "shipped", "sweep"]
 
 
-def _insert(db: sqlite3.Connection, config: RunConfig, status: str, origin: str) -> int:
-    """A new row of `runs`; returns its number."""
-    run = db.execute(
-        "INSERT INTO runs (key, config, status, origin, created, pid, probes) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (config.key, config.canonical(), status, origin, time.time(), os.getpid(),
-         " ".join(PROBES.keys())),
-    ).lastrowid  # fmt: skip
-    assert run is not None
-    return run
+def _rank(run: Run) -> int:
+    """How well a run shows its config's result; the least is shown."""
+    if run.is_done:
+        return 2 if run.is_coarse else 0
+    return 1 if run.is_open else {"stopped": 3, "failed": 4}[run.status]
 
 
 class Store:
@@ -85,15 +95,28 @@ class Store:
 
     def adopt(self, event: Started, steps: Sequence[Step], bad: Diverged | None) -> None:
         """Take in a finished run that ships with the product, unless its result is here."""
-        config = event.config
-        known = self.latest(config.key)
-        if known is not None and known.is_done:
+        known = self.latest(event.config.key)
+        if known is not None and known.is_done and not known.is_coarse:
             return
+        self.keep(event, steps, "diverged" if bad else "finished", bad, origin="shipped")
+
+    def keep(
+        self,
+        event: Started,
+        steps: Sequence[Step],
+        status: str,
+        bad: Diverged | None = None,
+        message: str | None = None,
+        origin: Origin = COARSE,
+        seconds: float = 0.0,
+    ) -> int:
+        """Take in a run that has ended after `seconds`, as a whole or not at all. Returns its number."""
         with self.db.transaction() as db:
-            run = _insert(db, config, "running", "shipped")
-        self.started(run, event, pid=os.getpid(), paused=False)
-        self.append(run, steps)
-        self.end(run, "diverged" if bad else "finished", bad)
+            run = _insert(db, event.config, "running", origin)
+            _start(db, run, event, os.getpid(), "running", time.time() - seconds)
+            _append(db, run, steps)
+            _end(db, run, status, bad, message)
+        return run
 
     # What the page reads
 
@@ -103,13 +126,19 @@ class Store:
         return read_run(row) if row else None
 
     def latest(self, key: str) -> Run | None:
-        """The run that shows a config's result best: a finished one, else an open one, else any."""
+        """The run that shows a config's result best: a finished one, else an open one, else any.
+
+        A cell of a sweep, which recorded few layers, never hides a run that recorded them: it comes
+        after finished and open ones.
+        """
+        return min(self.runs(key), key=_rank, default=None)
+
+    def runs(self, key: str) -> list[Run]:
+        """The last fifty runs of a config, the newest first."""
         rows = self.db.connection.execute(
             "SELECT * FROM runs WHERE key = ? ORDER BY id DESC LIMIT 50", (key,)
         ).fetchall()
-        runs = [read_run(row) for row in rows]
-        rank = {**dict.fromkeys(DONE, 0), **dict.fromkeys(OPEN, 1), "stopped": 2, "failed": 3}
-        return min(runs, key=lambda run: rank[run.status], default=None)
+        return [read_run(row) for row in rows]
 
     def steps(self, run: Run, after: int = -1) -> Steps:
         """The steps of a run beyond `after`."""
@@ -142,22 +171,12 @@ class Store:
     def started(self, run: int, event: Started, pid: int, paused: bool) -> None:
         """A worker took the run."""
         with self.db.transaction() as db:
-            db.execute(
-                "UPDATE runs SET status = ?, started = ?, pid = ?, device = ?, threads = ?, "
-                "parameters = ?, chance = ?, floor = ?, text = ? WHERE id = ?",
-                ("paused" if paused else "running", time.time(), pid, event.device, event.threads,
-                 event.parameters, event.chance, event.floor, event.text, run),
-            )  # fmt: skip
+            _start(db, run, event, pid, "paused" if paused else "running", time.time())
 
     def append(self, run: int, steps: Iterable[Step]) -> None:
         """Commit steps."""
-        rows = [
-            (run, s.step, s.loss, s.lr, s.grad_norm,
-             None if s.layers is None else np.ascontiguousarray(s.layers, "<f8").tobytes())
-            for s in steps
-        ]  # fmt: skip
         with self.db.transaction() as db:
-            db.executemany("INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?)", rows)
+            _append(db, run, steps)
 
     def set_status(self, run: int, status: Literal["running", "paused"]) -> None:
         self.db.connection.execute("UPDATE runs SET status = ? WHERE id = ?", (status, run))
@@ -173,12 +192,7 @@ class Store:
         self, run: int, status: str, bad: Diverged | None = None, message: str | None = None
     ) -> None:
         """Close a run that is still open; a closed one stays as it is."""
-        step, layer, where = (bad.step, bad.layer, bad.where) if bad else (None, None, None)
-        self.db.connection.execute(
-            "UPDATE runs SET status = ?, ended = ?, bad_step = ?, bad_layer = ?, bad_where = ?, "
-            "message = ? WHERE id = ? AND status IN ('queued', 'running', 'paused')",
-            (status, time.time(), step, layer, where, message, run),
-        )
+        _end(self.db.connection, run, status, bad, message)
 
     def controls(self, run: int, after: int) -> Sequence[tuple[int, str, float | None]]:
         """What was asked of a run beyond control number `after`: (number, action, value)."""

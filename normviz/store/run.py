@@ -15,6 +15,9 @@ from ..config import RunConfig
 
 OPEN = ("queued", "running", "paused")
 DONE = ("finished", "diverged")
+COARSE = "sweep"
+"""Origin of the cells of a sweep: all losses, but layers at a few steps alone."""
+
 LOST = "the training process ended without a word; everything committed up to there is kept"
 
 
@@ -66,6 +69,11 @@ class Run:
     @property
     def is_done(self) -> bool:
         return self.status in DONE
+
+    @property
+    def is_coarse(self) -> bool:
+        """Whether its layers were recorded at a few steps alone."""
+        return self.origin == COARSE
 
     @property
     def stays(self) -> str | None:

@@ -1,5 +1,6 @@
-"""Which stored runs are wanted, as a question to the database. They come newest first,
-and those that ship with the product last: an update would else bury everybody's own under its own.
+"""Which stored runs are wanted, as a question to the database. They come newest first, cells of
+sweeps after all others, and those that ship with the product last: a sweep or an update would else
+bury everybody's own under its own.
 
 A config is JSON in one column: 10,000 of them are read through in about 40 ms, so no index is kept.
 """
@@ -15,7 +16,7 @@ from ..config import ConfigError, RunConfig
 from .run import Run, read_run
 
 COLUMNS = ("id", "key", "status", "origin")
-ORDER = "origin = 'shipped', id DESC"
+ORDER = "origin = 'shipped', origin = 'sweep', id DESC"
 Value = str | int | float | None
 
 

@@ -1,0 +1,60 @@
+"""The statements that write a run: one place, whether a worker writes step by step or all at once."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterable
+
+import numpy as np
+
+from ..catalog import PROBES
+from ..config import RunConfig
+from ..events import Diverged, Started, Step
+
+
+def insert(db: sqlite3.Connection, config: RunConfig, status: str, origin: str) -> int:
+    """A new row of `runs`; returns its number."""
+    run = db.execute(
+        "INSERT INTO runs (key, config, status, origin, created, pid, probes) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (config.key, config.canonical(), status, origin, time.time(), os.getpid(),
+         " ".join(PROBES.keys())),
+    ).lastrowid  # fmt: skip
+    assert run is not None
+    return run
+
+
+def start(
+    db: sqlite3.Connection, run: int, event: Started, pid: int, status: str, at: float
+) -> None:
+    """What a run says when it starts, `at` seconds since 1970."""
+    db.execute(
+        "UPDATE runs SET status = ?, started = ?, pid = ?, device = ?, threads = ?, "
+        "parameters = ?, chance = ?, floor = ?, text = ? WHERE id = ?",
+        (status, at, pid, event.device, event.threads,
+         event.parameters, event.chance, event.floor, event.text, run),
+    )  # fmt: skip
+
+
+def append(db: sqlite3.Connection, run: int, steps: Iterable[Step]) -> None:
+    """Steps of a run."""
+    rows = [
+        (run, s.step, s.loss, s.lr, s.grad_norm,
+         None if s.layers is None else np.ascontiguousarray(s.layers, "<f8").tobytes())
+        for s in steps
+    ]  # fmt: skip
+    db.executemany("INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+
+def end(
+    db: sqlite3.Connection, run: int, status: str, bad: Diverged | None, message: str | None
+) -> None:
+    """Close a run that is still open; a closed one stays as it is."""
+    step, layer, where = (bad.step, bad.layer, bad.where) if bad else (None, None, None)
+    db.execute(
+        "UPDATE runs SET status = ?, ended = ?, bad_step = ?, bad_layer = ?, bad_where = ?, "
+        "message = ? WHERE id = ? AND status IN ('queued', 'running', 'paused')",
+        (status, time.time(), step, layer, where, message, run),
+    )
