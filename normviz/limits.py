@@ -80,6 +80,14 @@ MAX_LANES = 4
 SEEDS = 5
 """Runs of a lane that repeating brings it to: itself and four from the next seeds."""
 
+MAX_CELLS = 1000
+"""Runs of one sweep: cells of its grid times seeds."""
+
+MAX_SWEEP_SEEDS = 20
+
+MAX_SWEEP_HOURS = 12.0
+"""Estimated hours of one CPU core that all runs of a sweep may take together."""
+
 MAX_TEXT_BYTES = 1_000_000
 """Bytes of a visitor's own text, in UTF-8 with one-character line ends."""
 

@@ -67,7 +67,8 @@ class Shelf:
         self._kept: dict[int, Outcome] = {}
 
     def page(self, wanted: Wanted, limit: int, offset: int = 0) -> Page:
-        """At most `limit` wanted runs after `offset` others: newest first, shipped ones last."""
+        """At most `limit` wanted runs after `offset` others: newest first, cells of
+        sweeps after all others, shipped ones last."""
         found = self.store.listed(wanted, limit, offset)
         return Page(tuple(self.row(run) for run in found.runs), found.total, found.foreign)
 

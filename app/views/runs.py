@@ -1,4 +1,4 @@
-"""Runs: everything that was trained here and is still stored, newest first and shipped ones last."""
+"""Runs: everything that was trained here and is still stored, newest first, sweeps and shipped ones last."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _counted(found: Page, number: int) -> str:
         return "0 runs"
     first = ROWS * (number - 1) + 1
     last = first + len(found.rows) + len(found.foreign) - 1
-    words = f"{first} to {last} of {found.total:,}, newest first and shipped ones last. "
+    words = f"{first} to {last} of {found.total:,}, newest first, sweeps and shipped ones last. "
     words += "Choose one to reopen it, two to four to compare them."
     if st.session_state["runs_whose"] == "Mine":
         words += MINE

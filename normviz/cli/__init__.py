@@ -1,4 +1,4 @@
-"""The terminal: `normviz app`, `normviz run`, `normviz runs`, `normviz export`, and others."""
+"""The terminal: `normviz app`, `run`, `sweep`, `runs`, `export`, `list`, and others."""
 
 from __future__ import annotations
 
@@ -30,4 +30,14 @@ def _options(
     del version
 
 
-from . import app, bench, export, list_, run, runs, ship, texts  # noqa: E402, F401 (each adds its command)
+from . import (  # noqa: E402 (each adds its command)
+    app,  # noqa: F401
+    bench,  # noqa: F401
+    export,  # noqa: F401
+    list_,  # noqa: F401
+    run,  # noqa: F401
+    runs,  # noqa: F401
+    ship,  # noqa: F401
+    sweep,  # noqa: F401
+    texts,  # noqa: F401
+)

@@ -1,4 +1,4 @@
-"""`normviz bench probes|click|live|anatomy`: ratios and latencies, measured here and now."""
+"""`normviz bench probes|click|live|anatomy|map|early`: ratios and latencies, measured here and now."""
 
 from __future__ import annotations
 
@@ -71,3 +71,19 @@ def anatomy(
     from ..bench.anatomy import measure
 
     typer.echo(measure(rounds))
+
+
+@bench.command("map")
+def map_() -> None:
+    """A map of 30 cells: on one core, on all of them, and with early stop."""
+    from ..bench.map import measure
+
+    typer.echo(measure())
+
+
+@bench.command()
+def early() -> None:
+    """The early stop of sweeps: how many runs it stops, and how many of them would have trained."""
+    from ..bench.early import measure
+
+    typer.echo(measure())

@@ -150,7 +150,8 @@ class Store:
         return read_steps(rows, len(run.probes), run.config.depth)
 
     def listed(self, wanted: Wanted, limit: int, offset: int = 0) -> Listed:
-        """At most `limit` wanted runs after `offset` others: newest first, shipped ones last."""
+        """At most `limit` wanted runs after `offset` others: newest first, cells of
+        sweeps after all others, shipped ones last."""
         return listed(self.db.connection, wanted, limit, offset)
 
     def losses(self, run: int) -> NDArray[np.float64]:

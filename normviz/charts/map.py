@@ -1,0 +1,171 @@
+"""Where it trains: a map of final losses over two settings, several maps on one colour scale.
+
+Losses are capped at chance, so the colours show who learned and not how badly the others failed. A
+red cross is divergence, a ring a cell that was stopped early because it was flat at chance, a
+triangle one whose loss was still falling: undertrained, not unstable. The line is the frontier, the
+largest value of the second setting that trains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+
+from .base import CANVAS, CONFIG, TEXT_SIZE, Rows, Spec, js, named
+from .palette import RAMP_SCHEME, RED, ink, paper
+
+CELL = 46
+"""Pixels of a cell, both ways."""
+PER_ROW = 3
+MARKS = {"diverged": "cross", "flat": "circle", "falling": "triangle-down"}
+
+
+@dataclass(frozen=True)
+class MapCell:
+    """A cell: its column and row from 0, its loss capped at chance, and what to mark it with.
+
+    mark     diverged, flat, falling, or nothing
+    words    what came of it, for whoever points at it
+    key      name of its run
+    """
+
+    column: int
+    row: int
+    loss: float
+    mark: str
+    words: str
+    key: str
+
+
+@dataclass(frozen=True)
+class Map:
+    """One map. `x` and `y` name the settings, `columns` and `rows` their values as people read them.
+
+    frontier  for each column the last row that trains, None where none does; empty for no line
+    floor     lowest reachable loss where it is known, else the lowest there is
+    """
+
+    title: str
+    x: str
+    y: str
+    columns: tuple[str, ...]
+    rows: tuple[str, ...]
+    cells: tuple[MapCell, ...]
+    frontier: tuple[int | None, ...]
+    chance: float
+    floor: float
+    note: str = ""
+
+
+def chart(maps: Sequence[Map], dark: bool = False) -> Spec:
+    """All maps beside and below each other, with their rows. Raises ValueError for none."""
+    if not maps:
+        raise ValueError("there is no map to draw")
+    domain = (min(one.floor for one in maps), max(one.chance for one in maps))
+    sets = {name: rows for i, one in enumerate(maps) for name, rows in _rows(one, i).items()}
+    parts = [_one(one, i, domain, dark) for i, one in enumerate(maps)]
+    whole = parts[0] if len(parts) == 1 else alt.concat(*parts, columns=PER_ROW, spacing=24)
+    spec = whole.to_dict()
+    return {**spec, "config": CONFIG, "usermeta": CANVAS, "datasets": sets}
+
+
+def _rows(one: Map, i: int) -> dict[str, Rows]:
+    """The datasets of map `i`."""
+    cells = [
+        {
+            "left": cell.column - 0.5, "right": cell.column + 0.5, "x": cell.column,
+            "low": cell.row - 0.5, "high": cell.row + 0.5, "y": cell.row,
+            "loss": cell.loss, "mark": cell.mark, "words": cell.words, "key": cell.key,
+        }
+        for cell in one.cells
+    ]  # fmt: skip
+    line: Rows = []
+    for column, row in enumerate(one.frontier):
+        edge = -0.5 if row is None else row + 0.5
+        line += [{"x": column - 0.5, "y": edge, "at": 2 * column}]
+        line += [{"x": column + 0.5, "y": edge, "at": 2 * column + 1}]
+    return {f"cells{i}": cells, f"frontier{i}": line}
+
+
+def _one(
+    one: Map, i: int, domain: tuple[float, float], dark: bool
+) -> alt.LayerChart | alt.FacetChart:
+    x = alt.X("left:Q", scale=_scale(one.columns), axis=_axis(one.x, one.columns))
+    y = alt.Y("low:Q", scale=_scale(one.rows), axis=_axis(one.y, one.rows))
+    color = alt.Color(
+        "loss:Q",
+        scale=alt.Scale(domain=list(domain), scheme=RAMP_SCHEME, reverse=True, clamp=True),
+        legend=None if i else alt.Legend(title="loss, at most chance", format=".2f"),
+    )
+    squares = (
+        named(f"cells{i}")
+        .mark_rect(stroke=paper(dark), strokeWidth=1)
+        .encode(x=x, x2="right:Q", y=y, y2="high:Q", color=color, tooltip="words:N")
+    )
+    layers = [squares, *_marks(i, dark), *_frontier(i, dark)]
+    title = alt.TitleParams(
+        one.title, subtitle=one.note, color=ink(dark), subtitleColor=ink(dark), fontSize=14,
+        subtitleFontSize=TEXT_SIZE, anchor="start", offset=8,
+    )  # fmt: skip
+    return alt.layer(*layers).properties(
+        width=CELL * len(one.columns), height=CELL * len(one.rows), title=title
+    )
+
+
+def _scale(values: Sequence[str]) -> alt.Scale:
+    return alt.Scale(domain=[-0.5, len(values) - 0.5], nice=False, zero=False)
+
+
+def _axis(title: str, values: Sequence[str]) -> alt.Axis:
+    """Ticks at whole numbers, with the settings' values for words."""
+    words = f"{js(list(values))}[round(datum.value)]"
+    return alt.Axis(
+        title=title, values=list(range(len(values))), labelExpr=words, grid=False, labelAngle=0
+    )
+
+
+def _marks(i: int, dark: bool) -> list[alt.Chart]:
+    """One mark a cell that has one, with a halo: it stands on any colour."""
+    layers = []
+    for mark, shape in MARKS.items():
+        at = named(f"cells{i}").transform_filter(f"datum.mark == '{mark}'")
+        style: dict[str, Any] = {"shape": shape, "size": 90, "opacity": 1}
+        if mark == "diverged":
+            style |= {"angle": 45, "filled": True, "color": RED}
+            halo = {**style, "size": 170, "color": paper(dark)}
+        else:
+            style |= {"filled": mark == "falling", "color": "#1d1d1d", "strokeWidth": 2}
+            halo = {**style, "size": 130, "filled": True, "color": "#ffffff"}
+        place = {"x": alt.X("x:Q"), "y": alt.Y("y:Q")}
+        layers += [at.mark_point(**halo).encode(**place), at.mark_point(**style).encode(**place)]
+    return layers
+
+
+def _frontier(i: int, dark: bool) -> list[alt.Chart]:
+    at = named(f"frontier{i}").encode(x="x:Q", y="y:Q", order="at:Q")
+    return [
+        at.mark_line(strokeWidth=6, color=paper(dark), opacity=0.8),
+        at.mark_line(strokeWidth=2.5, color=ink(dark)),
+    ]
+
+
+def finding(one: Map) -> str:
+    """What a map shows: how many of its cells came to what, and its frontier."""
+    marks = [cell.mark for cell in one.cells]
+    said = [f"{len(marks)} cells"]
+    for mark, words in (
+        ("diverged", "diverged"),
+        ("flat", "stopped early, flat at chance"),
+        ("falling", "still falling"),
+    ):
+        if n := marks.count(mark):
+            said.append(f"{n} {words}")
+    edges = [
+        f"{one.columns[i]}: {'none' if row is None else one.rows[row]}"
+        for i, row in enumerate(one.frontier)
+    ]
+    line = f" Largest {one.y} that trains by {one.x}: {', '.join(edges)}." if edges else ""
+    return f"{one.title}: {', '.join(said)}.{line}"

@@ -1,0 +1,115 @@
+"""`normviz sweep key=a,b,c ...`: every combination, in as many processes as there are cores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..links import shown
+from ..shipped import adopt
+from ..store import Store, StoreError
+from ..sweep import Grid, cores, missing, read
+from ..sweep.maps import spanned
+from . import main
+from .complain import complain
+from .run import read_lanes, read_words
+
+TABLES, PICTURES = (".parquet", ".csv"), (".svg", ".png")
+
+
+@main.command()
+def sweep(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[LINK or preset] [key=a,b,c ...] [seeds=N]", show_default=False),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write one row a cell to FILE.parquet or .csv")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the map to FILE.svg or .png")] = None,
+    early_stop: Annotated[
+        bool, typer.Option(help="Stop cells that stay flat at chance; they are marked")
+    ] = True,
+    processes: Annotated[
+        int | None, typer.Option(min=1, max=256, help="Cells at once (default: the cores)")
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder that keeps the runs")] = None,
+) -> None:
+    """Run every combination of the settings' values and say where it trains.
+
+    What was run before is not run again: after Ctrl-C the same command goes on where it stopped.
+    """
+    from .sweep_progress import follow
+    from .sweep_report import draw, report, write
+
+    try:
+        check(out, TABLES, "--out")
+        check(plot, PICTURES, "--plot")
+        names, values = read_words(words or [])
+        grid = read(values, read_lanes(names[0] if names else "hero")[0])
+        if plot is not None:
+            spanned(grid)
+        if data is not None:
+            data = data.expanduser()
+            data.mkdir(parents=True, exist_ok=True)
+        store = Store(data)
+        adopt(store)
+    except (ValueError, StoreError) as error:
+        complain(error)
+    except OSError as error:
+        complain(f"the data folder can't be made ({error}): choose another with --data")
+    at_once = processes or cores()
+    typer.echo(announce(grid, len(missing(store, grid, early_stop)), at_once), err=True)
+    ended = follow(store, grid, at_once, early_stop)
+    points = ended.points(store, grid, early_stop)
+    typer.echo(report(grid, points))
+    try:
+        if out is not None:
+            write(grid, points, out)
+        if plot is not None:
+            draw(grid, points, plot)
+    except (OSError, ValueError) as error:
+        complain(error)
+    if ended.was_stopped:
+        typer.echo("normviz: stopped; the same command runs what is missing", err=True)
+        raise typer.Exit(130)
+    if ended.failures:
+        raise typer.Exit(1)
+
+
+def check(path: Path | None, suffixes: tuple[str, ...], option: str) -> None:
+    """Complain before anything runs, not after."""
+    if path is None:
+        return
+    if path.suffix not in suffixes:
+        raise ValueError(
+            f"{option} is {str(path)!r}, allowed is a name ending in {' or '.join(suffixes)}"
+        )
+    if not path.parent.is_dir():
+        raise ValueError(f"{option} names the folder {str(path.parent)!r}, which does not exist")
+
+
+def announce(grid: Grid, missing: int, processes: int) -> str:
+    """What is going to be run, and about how long it takes."""
+    axes = " x ".join(f"{len(axis.values)} {axis.field}" for axis in grid.axes) or "1 setting"
+    if grid.seeds > 1:
+        axes += f" x {grid.seeds} seeds"
+    n = len(grid.cells)
+    seconds = grid.estimated_seconds * missing / n / min(processes, max(missing, 1))
+    base = ", ".join(
+        shown(name, getattr(grid.base, name))
+        for name in ("scheme", "init", "task")
+        if grid.axis(name) is None
+    )
+    stored = f", {n - missing} of them stored" if missing < n else ""
+    todo = f"; about {duration(seconds)} in {processes} processes" if missing else ""
+    return f"{n} run{'s' * (n != 1)}: {axes} ({base}, {grid.base.steps} steps){stored}{todo}"
+
+
+def duration(seconds: float) -> str:
+    """ "40 s", "12 min", "3.5 h"."""
+    if seconds < 100:
+        return f"{max(1, round(seconds))} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,155 @@
+"""What came out of a sweep, for people, as a table to take away, and as a map."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from pathlib import Path
+from statistics import median
+
+from ..sweep import Grid
+from ..sweep.points import Point
+from ..sweep.summary import (
+    Edge,
+    Place,
+    Sensitivity,
+    against,
+    by_place,
+    frontier,
+    sensitivity,
+)
+
+
+def report(grid: Grid, points: Sequence[Point]) -> str:
+    """The final losses, and with a learning-rate axis the frontier and the sensitivity."""
+    if not points:
+        return "no cell has ended"
+    lines = [*_losses(grid, points), *_marks(points)]
+    lines += [_edge(grid, edge) for edge in frontier(grid, points)]
+    for row in sensitivity(grid, points):
+        lines += _sensitivity(grid, row)
+    lines += _comparisons(grid, points)
+    return "\n".join(lines)
+
+
+def _losses(grid: Grid, points: Sequence[Point]) -> Iterator[str]:
+    """A table for each combination of the other axes: the last axis to the right, the one before it
+    downwards. Medians over seeds."""
+    seeds = f"median of {grid.seeds} seeds" if grid.seeds > 1 else "1 seed"
+    yield f"loss of the last tenth of the steps, nats per token, capped at chance ({seeds})"
+    across = grid.axes[-1] if grid.axes else None
+    down = grid.axes[-2] if len(grid.axes) > 1 else None
+    fields = [axis.field for axis in (down, across) if axis is not None]
+    for place, group in by_place(grid, points, *fields).items():
+        if place:
+            yield said(grid, place)
+        cells = by_place(grid, group)
+        if across is None:
+            yield _cell(group)
+            continue
+        width = max(9, *(len(across.shown(value)) + 1 for value in across.values))
+        corner = f"{down.field if down else ''}  {across.field} ->"
+        yield f"{corner:>24}" + "".join(f"{across.shown(v):>{width}}" for v in across.values)
+        for value in down.values if down else (None,):
+            line = f"{down.shown(value) if down else '':>24}"
+            for other in across.values:
+                own = {across.field: other, **({down.field: value} if down else {}), **dict(place)}
+                key = tuple((axis.field, own[axis.field]) for axis in grid.axes)
+                line += f"{_cell(cells.get(key, [])):>{width}}"
+            yield line
+
+
+def _cell(seeds: Sequence[Point]) -> str:
+    """A median with a mark: x diverged, f flat and stopped early, v still falling."""
+    if not seeds:
+        return "."
+    marks = "".join(
+        mark
+        for mark, n in (
+            ("x", sum(p.is_lost for p in seeds)),
+            ("f", sum(p.kind == "flat" for p in seeds)),
+            ("v", sum(p.falling for p in seeds)),
+        )
+        if 2 * n > len(seeds)
+    )
+    return f"{median(p.capped for p in seeds):.2f}{marks}"
+
+
+def _marks(points: Sequence[Point]) -> Iterator[str]:
+    """What the marks mean, where there are any."""
+    if any(p.is_lost for p in points):
+        yield "x: diverged, shown as chance"
+    if any(p.kind == "flat" for p in points):
+        yield "f: stopped early, flat at chance: no final loss, shown is the loss at the stop"
+    if any(p.falling for p in points):
+        yield "v: the loss was still falling: undertrained, not unstable"
+
+
+def _edge(grid: Grid, edge: Edge) -> str:
+    where = f"{said(grid, edge.place)}: " if edge.place else ""
+    if edge.rate is None:
+        return f"{where}trains at no rate tried"
+    more = ", the largest tried" if edge.is_last else ""
+    return f"{where}trains up to lr {edge.rate:g}{more}"
+
+
+def _sensitivity(grid: Grid, row: Sensitivity) -> Iterator[str]:
+    where = f"{said(grid, row.place)}: " if row.place else ""
+    excess = "" if row.excess is None else f", {row.excess.median:.3f} above the floor"
+    yield (
+        f"{where}learning-rate sensitivity {row.value.text()}; best loss {row.best.text()} at lr "
+        f"{row.best_rate:g}{excess}"
+    )
+    if row.fails:
+        yield "  no rate trains, so a small sensitivity says nothing here"
+    if row.undertrained:
+        rates = ", ".join(f"{rate:g}" for rate in row.undertrained)
+        yield f"  still falling at lr {rates}: part of it is lack of steps, not instability"
+    if row.stood_in:
+        yield f"  {row.stood_in} cells were stopped early: their loss at the stop stands in"
+
+
+def _comparisons(grid: Grid, points: Sequence[Point]) -> Iterator[str]:
+    """The first axis of names, value against value at the best learning rate of each."""
+    named = next((axis for axis in grid.axes if not axis.is_ordered), None)
+    if named is None:
+        return
+    for place, group in by_place(grid, points, named.field, "lr").items():
+        sides = by_place(grid, group, *(axis.field for axis in grid.axes if axis != named))
+        where = f"{said(grid, place)}: " if place else ""
+        for (a, first), (b, second) in combinations(sides.items(), 2):
+            found = against(first, second)
+            if found is not None:
+                yield where + found.sentence(said(grid, a), said(grid, b))
+
+
+def said(grid: Grid, place: Place) -> str:
+    """ "Post-LN, depth 12"."""
+    words = []
+    for field, value in place:
+        axis = grid.axis(field)
+        assert axis is not None
+        words.append(f"{field} {axis.shown(value)}" if axis.is_ordered else axis.shown(value))
+    return ", ".join(words)
+
+
+def write(grid: Grid, points: Sequence[Point], path: Path) -> None:
+    """One row a cell, as Parquet or CSV."""
+    from ..sweep.table import table
+
+    rows = table(grid, points)
+    if path.suffix == ".csv":
+        rows.to_csv(path, index=False, na_rep="nan")
+    else:
+        rows.to_parquet(path, index=False)
+
+
+def draw(grid: Grid, points: Sequence[Point], path: Path) -> None:
+    """The maps side by side. Raises ValueError for a grid that has no two axes of numbers."""
+    from ..charts import look
+    from ..charts.map import chart
+    from ..export.pictures import picture
+    from ..sweep.maps import maps
+
+    spec = chart(maps(grid, points))
+    path.write_bytes(picture(spec, "svg" if path.suffix == ".svg" else "png", look=look(False)))

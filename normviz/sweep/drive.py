@@ -1,0 +1,99 @@
+"""Run what is missing of a grid, and write every cell into the store as soon as it has ended."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from queue import Empty
+
+from ..store import Run, Store
+from .early import is_flat
+from .grid import Cell, Grid
+from .measured import Measured
+from .pool import Began, Ended, Pool
+
+
+@dataclass(frozen=True)
+class Reused:
+    """The store had the cell's result."""
+
+    cell: Cell
+    run: Run
+
+
+@dataclass(frozen=True)
+class Done:
+    """The cell was trained now. `run` is its number in the store, None where it failed."""
+
+    cell: Cell
+    measured: Measured
+    run: int | None
+
+
+News = Reused | Began | Done
+
+
+def cores() -> int:
+    """Processes that train at once: as many as this process may use cores."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def stored(store: Store, key: str, early: bool) -> Run | None:
+    """The run that is a cell's result: a finished one, with all its layers where there is one;
+    else, with `early`, one that a sweep stopped because it was flat at chance."""
+    runs = store.runs(key)
+    done = [run for run in runs if run.is_done]
+    if done:
+        return min(done, key=lambda run: run.is_coarse)
+    return next(filter(is_flat, runs), None) if early else None
+
+
+def missing(store: Store, grid: Grid, early: bool) -> list[Cell]:
+    """The cells whose result the store does not have, in the grid's order."""
+    return [cell for cell in grid.cells if stored(store, cell.key, early) is None]
+
+
+def sweep(
+    store: Store, grid: Grid, processes: int | None = None, early: bool = True
+) -> Iterator[News]:
+    """Run a grid: what the store has is reused, the rest trained in `processes` (default: cores).
+
+    Whoever stops reading keeps every cell that has ended. A cell that fails is told as such and not
+    stored, so that a second start tries it again.
+    """
+    todo = []
+    for cell in grid.cells:
+        run = stored(store, cell.key, early)
+        if run is None:
+            todo.append(cell)
+        else:
+            yield Reused(cell, run)
+    if not todo:
+        return
+    pool = Pool(todo, store.folder, processes or cores(), early)
+    try:
+        left = len(todo)
+        while left:
+            news = pool.news.get()
+            if isinstance(news, Ended):
+                left -= 1
+                news = _keep(store, news)
+            yield news
+    finally:
+        pool.close()
+        with suppress(Empty):
+            while True:
+                if isinstance(news := pool.news.get_nowait(), Ended):
+                    _keep(store, news)
+
+
+def _keep(store: Store, ended: Ended) -> Done:
+    """Into the store, as one write."""
+    it, run = ended.measured, None
+    if it.status != "failed" and it.started is not None:
+        run = store.keep(it.started, it.steps, it.status, it.bad, it.message, seconds=it.seconds)
+    return Done(ended.cell, it, run)

@@ -1,0 +1,106 @@
+"""When a cell is stopped early because it will stay at chance, and why by this rule.
+
+Flat losses alone do not say that a run is dead. Post-LN often sits exactly at chance for fifty to a
+hundred steps and then leaves: 10 blocks, Xavier, rate 0.001 does after step 90. What sets those
+apart that stay is the gradient: while the tokens of a stuck model are all alike, next to nothing of
+it reaches the bottom. At steps 32 and 64 the first block's gradient was 1e-3 to 1e-20 of the last
+one's in 17 of 20 Post-LN runs that ended at chance, and never below 1e-1.5 in the 5 that sat at
+chance and left. So a cell counts as dead when, after its warm-up,
+
+* the mean of ten losses has stayed within 4 % of chance for at least 30 steps in which the learning
+  rates add up to 0.03 (Adam moves a weight by about the rate a step: at 1e-4 that is 300 steps),
+* the second half of this plateau is not lower than the first by 1 % of chance, and
+* at three looks 16 steps apart the first block's gradient was below 1e-3 of the last one's.
+
+Only where that was measured: AdamW at a constant rate, on tasks whose first lesson lies in a single
+token (markov, prose, text). `copy` sits at chance for long before it learns at once, a falling rate
+brings stuck runs back, and SGD is slow: there nothing is stopped. `normviz bench early` measures how
+often the rule is wrong.
+"""
+
+from __future__ import annotations
+
+from ..catalog import PROBES
+from ..config import RunConfig
+from ..events import Step
+from ..schedule import lr_at
+from ..store import Run
+from ..verdict import WINDOW
+
+FLAT = "flat at chance since step "
+"""How the message of a run begins that was stopped by this rule."""
+
+NEAR, FALL = 0.04, 0.01
+STEPS, TRAVEL = 30, 0.03
+FIRST, GAP, LOOKS = 32, 16, 3
+CUT_OFF = 1e-3
+TASKS = ("markov", "prose", "text")
+GRAD = PROBES.keys().index("grad_block")
+
+
+def applies(config: RunConfig) -> bool:
+    """Whether the rule was measured for such runs."""
+    return (
+        config.optimizer == "adamw"
+        and config.schedule == "constant"
+        and config.task in TASKS
+        and config.depth > 1
+        and not config.lr_edits
+    )
+
+
+def looks(config: RunConfig) -> range:
+    """The steps at which a run is looked at, which needs its layers."""
+    return range(FIRST, config.steps if applies(config) else 0, GAP)
+
+
+class Flat:
+    """Watches the steps of one run."""
+
+    def __init__(self, config: RunConfig, chance: float) -> None:
+        self.config, self.chance = config, chance
+        self.losses: list[float] = []
+        self.since: int | None = None
+        self.travel = 0.0
+        self.looked = -GAP
+        self.cut_off = 0
+        self.applies = applies(config)
+
+    def look(self, step: Step) -> str | None:
+        """Take in the next step. The reason to stop after it, if there is one."""
+        self.losses.append(step.loss)
+        if not self.applies or step.step < max(self.config.warmup, WINDOW):
+            return None
+        self._look_at_loss(step.step)
+        self._look_at_gradient(step)
+        if self.since is None or self.cut_off < LOOKS:
+            return None
+        enough = step.step - self.since >= STEPS and self.travel >= TRAVEL
+        return f"{FLAT}{self.since}" if enough and not self._falls() else None
+
+    def _look_at_loss(self, step: int) -> None:
+        mean = sum(self.losses[-WINDOW:]) / WINDOW
+        if not abs(mean - self.chance) <= NEAR * self.chance:
+            self.since = None
+            return
+        if self.since is None:
+            self.since, self.travel = step, 0.0
+        self.travel += lr_at(self.config, step)
+
+    def _look_at_gradient(self, step: Step) -> None:
+        if step.layers is None or step.step < FIRST or step.step - self.looked < GAP:
+            return
+        first, last = step.layers[GRAD, 1], step.layers[GRAD, -1]
+        self.looked = step.step
+        self.cut_off = self.cut_off + 1 if first < CUT_OFF * last else 0
+
+    def _falls(self) -> bool:
+        """Whether the second half of the plateau lies below its first."""
+        plateau = self.losses[self.since :]
+        half = len(plateau) // 2
+        return sum(plateau[:half]) - sum(plateau[-half:]) > FALL * self.chance * half
+
+
+def is_flat(run: Run) -> bool:
+    """Whether a stored run was stopped by this rule."""
+    return run.is_coarse and run.status == "stopped" and (run.message or "").startswith(FLAT)

@@ -1,0 +1,111 @@
+"""One cell's result as numbers and words: what tables, maps and summaries are made of."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..store import Run, Steps, Store
+from ..verdict import HALF, NEAR_CHANCE, Floats, diverged, final_loss, judge
+from .drive import stored
+from .early import is_flat
+from .grid import Cell, Grid
+
+STILL = 0.02
+"""A loss still falls where the last fifth of the steps lies lower than the fifth before it by more
+than this share of chance, and by more than two standard errors of the difference."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """What came of a cell.
+
+    kind      a verdict's word, or `flat`: stopped early because it was flat at chance
+    sentence  the verdict in words
+    steps     how many it made
+    loss      mean of the last tenth of them, nats per token; not finite where it diverged so
+    first     loss of step 0
+    falling   undertrained, not unstable: its loss was still falling at its end
+    """
+
+    cell: Cell
+    run: int
+    kind: str
+    sentence: str
+    steps: int
+    loss: float
+    first: float
+    chance: float
+    floor: float | None
+    falling: bool
+    seconds: float
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it diverged."""
+        return self.kind == "diverged"
+
+    @property
+    def final(self) -> float:
+        """The final loss of a run that reached its end; NaN of one that diverged or was stopped."""
+        return math.nan if self.kind in ("diverged", "flat") else self.loss
+
+    @property
+    def capped(self) -> float:
+        """Its loss, at most chance: what a map colours. Chance for a run that diverged."""
+        return (
+            min(self.loss, self.chance)
+            if math.isfinite(self.loss) and not self.is_lost
+            else self.chance
+        )
+
+    @property
+    def trains(self) -> bool:
+        """Whether it came at least half of the way from chance to the floor; where no floor is
+        known, below chance by 3 %."""
+        return self.capped <= trained_below(self.chance, self.floor)
+
+
+def trained_below(chance: float, floor: float | None) -> float:
+    """The loss up to which a run counts as one that trains."""
+    return chance * (1 - NEAR_CHANCE) if floor is None else chance - HALF * (chance - floor)
+
+
+def point(cell: Cell, run: Run, steps: Steps) -> Point:
+    """The result of a cell from its stored run."""
+    chance = math.nan if run.chance is None else run.chance
+    if run.status == "diverged":
+        verdict = diverged(run.bad_step or 0, run.bad_layer, run.bad_where)
+        kind, sentence = verdict.kind, verdict.sentence
+    elif is_flat(run):
+        kind, sentence = "flat", f"stopped: {run.message}"
+    else:
+        verdict = judge(steps.loss, run.config.steps, chance, run.floor)
+        kind, sentence = verdict.kind, verdict.sentence
+    with np.errstate(all="ignore"):
+        loss = final_loss(steps.loss)
+    return Point(
+        cell, run.id, kind, sentence, len(steps.step), loss, float(steps.loss[0]), chance, run.floor,
+        kind not in ("diverged", "flat") and still_falls(steps.loss, chance),
+        (run.ended or 0.0) - (run.started or 0.0),
+    )  # fmt: skip
+
+
+def read(store: Store, grid: Grid, early: bool = True) -> list[Point]:
+    """The points of all cells that the store has a result of, axis by axis and seed by seed."""
+    cells = sorted(grid.cells, key=lambda cell: (cell.at, cell.seed))
+    found = ((cell, stored(store, cell.key, early)) for cell in cells)
+    return [point(cell, run, store.steps(run)) for cell, run in found if run is not None]
+
+
+def still_falls(losses: Floats, chance: float) -> bool:
+    """Whether the losses were still falling at their end (see STILL)."""
+    fifth = len(losses) // 5
+    if fifth < 5 or not np.isfinite(losses[-2 * fifth :]).all():
+        return False
+    before, last = losses[-2 * fifth : -fifth], losses[-fifth:]
+    fall = float(before.mean() - last.mean())
+    error = math.sqrt((before.var(ddof=1) + last.var(ddof=1)) / fifth)
+    return fall > STILL * chance and fall > 2 * error

@@ -1,0 +1,128 @@
+"""The early stop: what counts as dead, and that nothing that trains does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from normviz import RunConfig
+from normviz.bench.early import stops
+from normviz.catalog import PROBES
+from normviz.events import Step
+from normviz.home import shipped as shipped_folder
+from normviz.shipped import load
+from normviz.store import Store
+from normviz.sweep import make, missing, stored
+from normviz.sweep.cell import measure
+from normviz.sweep.early import CUT_OFF, FLAT, GRAD, Flat, is_flat, looks
+from normviz.sweep.points import point
+from normviz.verdict import judge
+
+CHANCE = 3.3
+CONFIG = RunConfig(scheme="post", depth=2, steps=400)
+SHIPPED = sorted((shipped_folder("assets") / "runs").glob("*.npz"))
+
+
+def replay(losses: list[float], ratio: float = 1e-6, config: RunConfig = CONFIG) -> int | None:
+    """Steps until the rule stops a run with these losses, whose gradient arrives by this ratio."""
+    flat = Flat(config, CHANCE)
+    layers = np.ones((len(PROBES), config.depth + 1))
+    layers[GRAD, 1] = ratio
+    for step, loss in enumerate(losses):
+        if flat.look(Step(step, loss, config.lr, 1.0, layers if step in looks(config) else None)):
+            return step + 1
+    return None
+
+
+FLAT_RUN = [CHANCE] * 400
+
+
+def test_flat_and_cut_off_is_dead_after_three_looks() -> None:
+    assert replay(FLAT_RUN) == 32 + 16 + 16 + 1
+
+
+@pytest.mark.parametrize(
+    ("losses", "ratio", "config"),
+    [
+        (FLAT_RUN, 10 * CUT_OFF, CONFIG),  # the gradient arrives: it may yet leave
+        (FLAT_RUN, float("nan"), CONFIG),
+        ([CHANCE * 1.1] * 400, 1e-6, CONFIG),  # not at chance
+        ([CHANCE * 0.9] * 400, 1e-6, CONFIG),
+        ([CHANCE * (1.039 - k * 5e-4) for k in range(250)], 1e-6, CONFIG),  # falls, slowly
+        ([float("nan")] * 400, 1e-6, CONFIG),
+        (FLAT_RUN, 1e-6, CONFIG.replace(lr=5e-5)),  # has hardly moved
+        (FLAT_RUN, 1e-6, CONFIG.replace(optimizer="sgd")),
+        (FLAT_RUN, 1e-6, CONFIG.replace(schedule="cosine")),
+        (FLAT_RUN, 1e-6, CONFIG.replace(task="copy")),
+        (FLAT_RUN, 1e-6, CONFIG.replace(depth=1)),
+    ],
+    ids=["arrives", "nan", "above", "below", "falls", "broken", "slow", "sgd", "decays", "copy", "one"],
+)  # fmt: skip
+def test_what_may_yet_train_goes_on(losses: list[float], ratio: float, config: RunConfig) -> None:
+    if config.depth == 1:
+        assert not looks(config)
+    assert replay(losses, ratio, config) is None
+
+
+def test_a_low_rate_has_longer_and_a_warm_up_does_not_count() -> None:
+    assert (replay(FLAT_RUN, config=CONFIG.replace(lr=2e-4)) or 0) > 150
+    assert (replay(FLAT_RUN, config=CONFIG.replace(warmup=100)) or 0) > 130
+
+
+def test_a_gradient_that_comes_back_starts_the_count_again() -> None:
+    flat = Flat(CONFIG, CHANCE)
+    ended = None
+    for step in range(200):
+        layers = np.ones((len(PROBES), CONFIG.depth + 1))
+        layers[GRAD, 1] = 1.0 if step == 64 else 1e-6
+        shown = layers if step in looks(CONFIG) else None
+        if ended is None and flat.look(Step(step, CHANCE, CONFIG.lr, 1.0, shown)):
+            ended = step
+    assert ended == 64 + 3 * 16
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_no_run_of_a_preset_or_the_tour_is_stopped_that_learned(path: Path) -> None:
+    loaded = load(path)
+    assert loaded is not None
+    started, steps, bad = loaded
+    ended = stops(started, steps)
+    if ended is not None:
+        assert bad is None
+        losses = np.array([step.loss for step in steps])
+        config = started.config
+        assert judge(losses, config.steps, started.chance, started.floor).kind == "stuck"
+
+
+def test_some_shipped_run_is_stopped() -> None:
+    loaded = [one for path in SHIPPED if (one := load(path)) is not None]
+    assert sum(stops(started, steps) is not None for started, steps, _ in loaded) >= 3
+
+
+def test_a_stopped_cell_says_so_and_is_no_finished_loss(store: Store) -> None:
+    """12 blocks of Post-LN at 0.01 stay at chance on every seed that was ever run."""
+    config = RunConfig(scheme="post", width=16, heads=2, seq_len=16, lr=1e-2, steps=90)
+    grid = make(config, {})
+    measured = measure(config, early=True)
+    assert measured.started is not None
+    assert measured.status == "stopped" and (measured.message or "").startswith(FLAT)
+    assert len(measured.steps) == 65
+    recorded = [step.step for step in measured.steps if step.layers is not None]
+    assert recorded == [0, 1, 2, 4, 8, 16, 32, 64]  # looks at 48, keeps it not
+    store.keep(measured.started, measured.steps, measured.status, None, measured.message)
+    run = stored(store, config.key, early=True)
+    assert run is not None and is_flat(run)
+    one = point(grid.cells[0], run, store.steps(run))
+    assert one.kind == "flat"
+    assert one.sentence.startswith("stopped: flat at chance since step ")
+    assert np.isnan(one.final) and one.capped <= one.chance and not one.trains
+    assert missing(store, grid, early=True) == []
+    assert missing(store, grid, early=False) == list(grid.cells)  # without it, it is run to its end
+
+
+def test_a_run_that_a_visitor_stopped_is_no_result(store: Store) -> None:
+    run = store.enqueue(CONFIG)
+    store.end(run, "stopped", message=f"{FLAT}12")
+    assert stored(store, CONFIG.key, early=True) is None
