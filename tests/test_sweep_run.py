@@ -17,7 +17,7 @@ from normviz.events import Diverged, Started, Step
 from normviz.frames import Frames
 from normviz.result import collect
 from normviz.schedule import coarse
-from normviz.store import Store
+from normviz.store import Store, Wanted
 from normviz.sweep import Done, Grid, Reused, make, missing, stored, sweep
 from normviz.sweep.cell import measure
 from normviz.sweep.pool import Pool, _Slot
@@ -130,6 +130,30 @@ def test_a_run_is_kept_as_a_whole_or_not_at_all(store: Store) -> None:
     assert record.probes == PROBES.keys()
 
 
+def test_cells_do_not_bury_a_visitors_own_runs(store: Store) -> None:
+    own = keep(store, SHORT, "here")
+    cell = keep(store, SHORT.replace(init_seed=1), "sweep")
+    shipped = keep(store, SHORT.replace(init_seed=2), "shipped")
+    assert [run.id for run in store.listed(Wanted(), 10).runs] == [own, cell, shipped]
+    assert store.delete(cell) is None
+
+
+def test_ctrl_c_inside_the_write_loses_nothing(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original, pressed = Store.keep, [True]
+
+    def interrupted(self: Store, *words, **more) -> int:
+        if pressed.pop() if pressed else False:
+            raise KeyboardInterrupt
+        return original(self, *words, **more)
+
+    monkeypatch.setattr(Store, "keep", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        done(store, make(SHORT, {}))
+    assert missing(store, make(SHORT, {}), early=True) == []
+
+
 # Deaths
 
 
@@ -179,7 +203,7 @@ TOLD = """
 import sys
 from pathlib import Path
 from normviz import RunConfig
-from normviz.store import Store
+from normviz.store import Store, Wanted
 from normviz.sweep import Done, make, sweep
 grid = make(RunConfig(**eval(sys.argv[2])), {"lr": [1e-3, 1e-2, 3e-2, 0.1], "steps": [20, 20000]})
 for news in sweep(Store(Path(sys.argv[1])), grid, 3):

@@ -30,7 +30,7 @@ def runs(
         typer.Option(min=1, max=2**63 - 1, metavar="ID", help="Delete this run with all its steps"),
     ] = None,
 ) -> None:
-    """List the stored runs of the app, newest first and shipped ones last, or delete one."""
+    """List the stored runs of the app, newest first, sweeps and shipped ones last, or delete one."""
     try:
         store = Store()
         if delete is not None:

@@ -81,7 +81,11 @@ def sweep(
             news = pool.news.get()
             if isinstance(news, Ended):
                 left -= 1
-                news = _keep(store, news)
+                try:
+                    news = _keep(store, news)
+                except KeyboardInterrupt:
+                    pool.news.put(news)
+                    raise
             yield news
     finally:
         pool.close()
