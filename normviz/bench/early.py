@@ -21,11 +21,12 @@ TRAINED = ("learned", "solved")
 
 
 def grids() -> list[Grid]:
-    """Where Post-LN is about to fail, and where other placements do."""
+    """Where Post-LN is about to fail, where it leaves chance late, and where other placements fail."""
     post = RunConfig(scheme="post", steps=150)
     return [
         make(post, {"depth": (6, 8, 10, 12), "lr": (1e-3, 3e-3)}, seeds=2),
         make(post.replace(init="torch"), {"depth": (8, 16, 24), "lr": (3e-3, 1e-2)}, seeds=2),
+        make(post.replace(steps=400), {"depth": (7, 8, 9)}, seeds=3),
         make(post.replace(lr=3e-2, depth=8), {"scheme": ("deepnorm", "b2t", "mixln", "pre")}),
     ]
 

@@ -16,7 +16,9 @@ below 1e-2 at steps 32 and 64. So a cell counts as dead when, after its warm-up,
 Only where that was measured: AdamW at a constant rate, on tasks whose first lesson lies in a single
 token (markov, prose, text). `copy` sits at chance for long before it learns at once, a falling rate
 brings stuck runs back, and SGD is slow: there nothing is stopped. `normviz bench early` measures how
-often the rule is wrong.
+often the rule is wrong: of 59 runs (all presets and tour steps, grids where Post-LN is about to fail,
+400 steps where it leaves chance late) it stopped 21, and none of them would have trained. (So with
+95 % confidence fewer than one stop in seven is wrong; nothing smaller can be said from 21.)
 """
 
 from __future__ import annotations
