@@ -88,6 +88,7 @@ def test_the_frontier_is_the_largest_rate_that_trains() -> None:
     assert [edges[d].rate for d in (2, 8, 32)] == [1e-1, 1e-2, None]
     assert [edges[d].is_last for d in (2, 8, 32)] == [True, False, False]
     (one,) = maps(grid, points)
+    assert one.title == "Pre-LN"
     assert (one.x, one.y, one.frontier) == ("depth", "learning rate", (2, 1, None))
     assert "Largest learning rate that trains by depth: 2: 0.1, 8: 0.01, 32: none." in finding(one)
 
@@ -167,7 +168,7 @@ def test_the_map_marks_what_is_no_final_loss_and_draws() -> None:
         for c in grid.cells
     ]
     found = maps(grid, points)
-    assert [one.title for one in found] == ["Pre-LN", "Post-LN"] or len(found) == 2
+    assert {one.title for one in found} == {"Pre-LN", "Post-LN"}
     assert {cell.mark for cell in found[0].cells} == {"falling", "", "flat", "diverged"}
     for words in ("1 seed", "× diverged", "○ stopped, flat at chance", "▼ still falling"):
         assert words in found[0].note

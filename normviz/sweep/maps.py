@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from statistics import median
 
 from ..charts.map import Map, MapCell
+from ..config import RunConfig
+from ..links import shown
 from .grid import Axis, Grid, SweepError
 from .points import Point
 from .summary import Place, by_place, trains
@@ -59,7 +61,7 @@ def _map(grid: Grid, x: Axis, y: Axis, place: Place, points: Sequence[Point]) ->
     ]
     floors = [p.floor for p in points if p.floor is not None]
     return Map(
-        title=", ".join(words) or grid.base.scheme,
+        title=", ".join(words) or shown("scheme", grid.base.scheme),
         x=_title(x),
         y=_title(y),
         columns=tuple(map(x.shown, x.values)),
@@ -73,8 +75,6 @@ def _map(grid: Grid, x: Axis, y: Axis, place: Place, points: Sequence[Point]) ->
 
 
 def _title(axis: Axis) -> str:
-    from ..config import RunConfig
-
     return RunConfig.model_fields[axis.field].title or axis.field
 
 
