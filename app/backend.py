@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from normviz import shipped_maps
 from normviz.frames import Frames
 from normviz.runner.client import Backend
 from normviz.shelf import Shelf
 from normviz.shipped import adopt
 from normviz.store import Store
+from normviz.sweep.fill import Filler
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,7 @@ class Shared:
     frames: Frames
     shelf: Shelf
     backend: Backend
+    filler: Filler
 
 
 @st.cache_resource(show_spinner=False)
@@ -30,7 +33,13 @@ def _open() -> Shared:
     adopt(store)
     gc.collect()
     gc.freeze()  # what was imported stays: later collections have little to look at
-    return Shared(store, Frames(store), Shelf(store), Backend(store))
+    return Shared(store, Frames(store), Shelf(store), Backend(store), Filler(store))
+
+
+@st.cache_resource(show_spinner="Unpacking the standard maps")
+def adopt_maps() -> None:
+    """Put the shipped maps into the store, once: a thousand runs that few visitors look at."""
+    shipped_maps.adopt(_open().store)
 
 
 def shared() -> Shared:

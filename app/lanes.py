@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import drawn
 import state
 import streamlit as st
-from backend import Shared
+from backend import Shared, adopt_maps
 
+from normviz import shipped_maps
 from normviz.catalog import INITS, NORMS, QK_NORMS, SCHEMES
 from normviz.charts import lane_styles
 from normviz.config import ConfigError, RunConfig
@@ -66,13 +67,22 @@ def current(it: state.Duel, shared: Shared) -> list[Lane]:
         if run is not None and i in it.turned:
             config = _turned(it, i, run)
         if run is None or (run.config != config and not run.is_open):
-            known = shared.store.latest(config.key)
+            known = _known(config, shared)
             # An earlier attempt that ended half-way is better than nothing, not than what is shown.
             if known is not None and (run is None or known.is_done or known.is_open):
                 run = known
                 it.runs = (*it.runs[:i], known.id, *it.runs[i + 1 :])
         lanes.append(Lane(i, config, run, _repeats(run, it.seeds, shared)))
     return lanes
+
+
+def _known(config: RunConfig, shared: Shared) -> Run | None:
+    """The stored run of a config, which may be a cell of a map that ships with the product."""
+    run = shared.store.latest(config.key)
+    if run is None and config.key in shipped_maps.names():
+        adopt_maps()
+        run = shared.store.latest(config.key)
+    return run
 
 
 def _repeats(run: Run | None, seeds: int, shared: Shared) -> tuple[Run, ...]:
@@ -135,6 +145,10 @@ def _card(lane: Lane, first: Lane, shared: Shared, color: str, brief: bool, secr
         _switches(lane)
     if warning := drawn.about_norm(config):
         st.caption(f":material/warning: :orange[{warning}]")
+    if lane.run is not None and lane.run.is_coarse and lane.is_current:
+        st.caption(
+            "A cell of a map: its layers were recorded at a few steps. Train records them all."
+        )
     if lane is not first and (found := differences(config, first.config)):
         words = "; ".join(
             f"{RunConfig.model_fields[name].title}: {a} → {b}" for name, (a, b) in found.items()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import entries
 import streamlit as st
-from views import anatomy, catalogue, runs
+from views import anatomy, catalogue, maps, runs
 
 from normviz.store import StoreError
 
@@ -17,6 +17,7 @@ try:
     page = st.navigation(
         [
             entries.duel(),
+            maps.entry(),
             anatomy.entry(),
             catalogue.entry(),
             runs.entry(),

@@ -85,6 +85,9 @@ MAX_CELLS = 1000
 
 MAX_SWEEP_SEEDS = 20
 
+MAX_MAPS = 8
+"""Maps that one page shows side by side."""
+
 MAX_SWEEP_HOURS = 12.0
 """Estimated hours of one CPU core that all runs of a sweep may take together."""
 

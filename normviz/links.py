@@ -47,7 +47,7 @@ def as_params(lanes: Sequence[RunConfig]) -> dict[str, str]:
     """The parameters of a duel of 1 to 4 lanes: version, number of lanes, every setting."""
     params: dict[str, str] = {"v": str(VERSION), "lanes": str(len(lanes))}
     for name in FIELDS:
-        words = [_word(getattr(lane, name)) for lane in lanes]
+        words = [as_word(getattr(lane, name)) for lane in lanes]
         if name in UNSAID and set(words) == {"none"}:
             continue
         params[name] = words[0] if len(set(words)) == 1 else ",".join(words)
@@ -102,7 +102,8 @@ def _params(text: str) -> Params:
     return parse_qs(query, keep_blank_values=True, max_num_fields=200)
 
 
-def _word(value: Any) -> str:
+def as_word(value: Any) -> str:
+    """A value as links write it."""
     if value is None:
         return "off"
     if value == "":

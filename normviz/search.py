@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from .config import CHOICES, RunConfig
 from .limits import RANGES
-from .store import Clause, Has
+from .store import SHIPPED, Clause, Has
 
 NAMED = ("scheme", "norm", "init", "task", "optimizer", "schedule")
 STATES = {
@@ -112,7 +112,7 @@ def _word(word: str) -> Clause:
     if len(word) >= MIN_PART:
         states = {status for state, status in STATES.items() if state.startswith(word)}
         named += [Has("status", tuple(sorted(states)))] if states else []
-        named += [Has("origin", ("shipped",))] if "shipped".startswith(word) else []
+        named += [Has("origin", SHIPPED)] if "shipped".startswith(word) else []
     if re.fullmatch(r"#?\d{1,15}", word):
         named.append(Has("id", (int(word.lstrip("#")),)))
     if re.fullmatch(r"e\d+-[0-9a-f]+", word):

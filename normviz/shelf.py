@@ -112,7 +112,7 @@ def seeds(config: RunConfig) -> str:
 
 def seconds(run: Run) -> float | None:
     """How long a run trained here, None where it did not begin, go on to an end, or was shipped."""
-    if run.started is None or run.ended is None or run.origin == "shipped":
+    if run.started is None or run.ended is None or run.is_shipped:
         return None
     return max(0.0, run.ended - run.started)
 

@@ -13,7 +13,7 @@ from normviz.catalog import PROBES
 from normviz.events import Step
 from normviz.home import shipped as shipped_folder
 from normviz.shipped import load
-from normviz.store import Store
+from normviz.store import EndedRun, Store
 from normviz.sweep import make, missing, stored
 from normviz.sweep.cell import measure
 from normviz.sweep.early import CUT_OFF, FLAT, GRAD, Flat, is_flat, looks
@@ -111,10 +111,11 @@ def test_a_stopped_cell_says_so_and_is_no_finished_loss(store: Store) -> None:
     assert len(measured.steps) == 65
     recorded = [step.step for step in measured.steps if step.layers is not None]
     assert recorded == [0, 1, 2, 4, 8, 16, 32, 64]  # looks at 48, keeps it not
-    store.keep(measured.started, measured.steps, measured.status, None, measured.message)
+    kept = EndedRun(measured.started, measured.steps, measured.status, None, measured.message)
+    store.keep_all([kept], "sweep")
     run = stored(store, config.key, early=True)
     assert run is not None and is_flat(run)
-    one = point(grid.cells[0], run, store.steps(run))
+    one = point(grid.cells[0], run, store.losses(run.id))
     assert one.kind == "flat"
     assert one.sentence.startswith("stopped: flat at chance since step ")
     assert np.isnan(one.final) and one.capped <= one.chance and not one.trains

@@ -17,7 +17,7 @@ from normviz.events import Diverged, Started, Step
 from normviz.frames import Frames
 from normviz.result import collect
 from normviz.schedule import coarse
-from normviz.store import Store, Wanted
+from normviz.store import EndedRun, Store, Wanted
 from normviz.sweep import Done, Grid, Reused, make, missing, stored, sweep
 from normviz.sweep.cell import measure
 from normviz.sweep.pool import Pool, _Slot
@@ -71,7 +71,8 @@ def test_a_cell_opens_in_the_duel_with_a_few_layers(store: Store) -> None:
 def keep(store: Store, config: RunConfig, origin: str) -> int:
     result = collect(train(config))
     assert result.started is not None
-    return store.keep(result.started, result.steps, "finished", origin=origin)  # pyright: ignore
+    ended = EndedRun(result.started, result.steps, "finished")
+    return store.keep_all([ended], origin)[0]  # pyright: ignore
 
 
 def test_a_coarse_recording_never_hides_a_full_one(store: Store) -> None:
@@ -112,7 +113,8 @@ def test_a_diverged_cell_is_a_result(store: Store) -> None:
     measured = measure(lost, early=True)
     assert measured.status == "diverged" and measured.bad is not None
     assert measured.started is not None
-    store.keep(measured.started, measured.steps, measured.status, measured.bad)
+    ended = EndedRun(measured.started, measured.steps, measured.status, measured.bad)
+    store.keep_all([ended], "sweep")
     found = stored(store, lost.key, early=True)
     assert found is not None and found.bad_step == measured.bad.step
 
@@ -121,9 +123,10 @@ def test_a_run_is_kept_as_a_whole_or_not_at_all(store: Store) -> None:
     started = Started(SHORT, "cpu", 1, 10, 3.3, 1.1, None)
     twice = [Step(0, 3.0, 1e-3, 1.0, None)] * 2  # the same step twice: the database refuses
     with pytest.raises(Exception, match="UNIQUE"):
-        store.keep(started, twice, "finished")
+        store.keep_all([EndedRun(started, twice, "finished")], "sweep")
     assert store.runs(SHORT.key) == []
-    run = store.keep(started, twice[:1], "diverged", Diverged(0, 1, "loss"), seconds=2.0)
+    ended = EndedRun(started, twice[:1], "diverged", Diverged(0, 1, "loss"), seconds=2.0)
+    (run,) = store.keep_all([ended], "sweep")
     record = store.run(run)
     assert record is not None and record.started is not None and record.ended is not None
     assert record.ended - record.started == pytest.approx(2.0, abs=0.5)
@@ -203,7 +206,7 @@ TOLD = """
 import sys
 from pathlib import Path
 from normviz import RunConfig
-from normviz.store import Store, Wanted
+from normviz.store import EndedRun, Store, Wanted
 from normviz.sweep import Done, make, sweep
 grid = make(RunConfig(**eval(sys.argv[2])), {"lr": [1e-3, 1e-2, 3e-2, 0.1], "steps": [20, 20000]})
 for news in sweep(Store(Path(sys.argv[1])), grid, 3):

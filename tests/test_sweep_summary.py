@@ -173,13 +173,13 @@ def test_the_map_marks_what_is_no_final_loss_and_draws() -> None:
     for words in ("1 seed", "× diverged", "○ stopped, flat at chance", "▼ still falling"):
         assert words in found[0].note
     spec = chart(found)
-    scales = [layer["layer"][0]["encoding"]["color"]["scale"] for layer in spec["concat"]]
-    assert [scale["domain"] for scale in scales] == [[FLOOR, CHANCE]] * 2
+    colors = [layer["layer"][0]["encoding"]["color"] for layer in spec["concat"]]
+    assert [color["condition"]["scale"]["domain"] for color in colors] == [[FLOOR, CHANCE]] * 2
     assert len(picture(spec, "svg")) > 5000
     assert picture(spec, "png").startswith(b"\x89PNG")
 
 
 def test_a_map_needs_two_axes_of_numbers() -> None:
     grid, points = one_scheme([1.5, 1.2, 3.3])
-    with pytest.raises(SweepError, match="a map needs two settings that are numbers"):
+    with pytest.raises(SweepError, match="a map needs two settings with several values each"):
         maps(grid, points)

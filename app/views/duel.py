@@ -69,6 +69,8 @@ def _difference(lanes: list[page_lanes.Lane]) -> str:
     fields = {name for lane in lanes for name in differences(lane.config, first)}
     if fields == {"scheme"}:
         return "Same model, same data, same seed. Only the norm moved."
+    if len(lanes) == 1:
+        return "Add a second lane to compare it with another placement."
     if not fields:
         return "All lanes have the same settings: choose another placement in one of them."
     titles = [RunConfig.model_fields[name].title or name for name in RunConfig.model_fields]

@@ -19,7 +19,7 @@ from words import literal
 from normviz.catalog import NORMS, SCHEMES, TASKS
 from normviz.search import search
 from normviz.shelf import Outcome, Page, Row, ago, changed, seconds, seeds
-from normviz.store import Clause, Has, Run, Wanted
+from normviz.store import SHIPPED, Clause, Has, Run, Wanted
 
 ROWS = 25
 TICK_SECONDS = 1.0
@@ -89,7 +89,7 @@ def _wanted(mine: frozenset[int]) -> tuple[Wanted, tuple[str, ...]]:
     clauses: list[Clause] = [*asked.clauses]
     clauses += [(Has("scheme", (scheme,)),)] if scheme else []
     clauses += [(Has("task", (task,)),)] if task else []
-    clauses += [(Has("origin", ("shipped",)),)] if whose == "Shipped" else []
+    clauses += [(Has("origin", SHIPPED),)] if whose == "Shipped" else []
     only = mine if whose == "Mine" else None
     return Wanted(tuple(clauses), only, trained=not measured), asked.unknown
 
@@ -155,7 +155,7 @@ def _row(row: Row, mine: bool) -> None:
 
 def _settings(run: Run, mine: bool) -> str:
     """What differs from the defaults, and what every run has."""
-    marks = [":violet-badge[shipped]"] if run.origin == "shipped" else []
+    marks = [":violet-badge[shipped]"] if run.is_shipped else []
     marks += [":blue-badge[mine]"] if mine else []
     other = changed(run.config)
     text = f" {run.config.text[:8]}…" if run.config.text else ""
@@ -186,7 +186,7 @@ def _live(number: int) -> None:
 
 def _when(run: Run) -> str:
     """When and where a run was trained, and for how long."""
-    if run.origin == "shipped":
+    if run.is_shipped:
         return f"Ships with NormViz  \ntrained on {_device(run)}"
     then = datetime.fromtimestamp(run.created, _zone())
     now = datetime.now(then.tzinfo)

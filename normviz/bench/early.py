@@ -80,7 +80,7 @@ def _stopped(store: Store, grid: Grid) -> list[tuple[str, int, str, str]]:
             continue
         whole = stored(store, cell.key, early=False)
         assert whole is not None
-        end = point(cell, whole, store.steps(whole))
+        end = point(cell, whole, store.losses(whole.id))
         c = cell.config
         name = f"{c.scheme} {c.init} depth {c.depth} lr {c.lr:g} seed {cell.seed}"
         found.append((name, len(store.steps(run).step), end.kind, end.sentence))

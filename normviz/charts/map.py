@@ -14,12 +14,16 @@ from typing import Any
 
 import altair as alt
 
-from .base import CANVAS, CONFIG, TEXT_SIZE, Rows, Spec, js, named
+from .base import CANVAS, CONFIG, FIT, TEXT_SIZE, Rows, Spec, js, named
 from .palette import RAMP_SCHEME, RED, ink, paper
 
 CELL = 46
 """Pixels of a cell, both ways."""
 PER_ROW = 3
+PICK = "pick"
+Domain = tuple[float, float]
+EMPTY = {False: "#eceef1", True: "#2b2a28"}
+"""Colour of a cell that nobody ran yet, by whether the page is dark."""
 MARKS = {"diverged": "cross", "flat": "circle", "falling": "triangle-down"}
 
 
@@ -27,17 +31,22 @@ MARKS = {"diverged": "cross", "flat": "circle", "falling": "triangle-down"}
 class MapCell:
     """A cell: its column and row from 0, its loss capped at chance, and what to mark it with.
 
-    mark     diverged, flat, falling, or nothing
+    loss     None where nobody ran it yet
+    mark     diverged, flat, falling, running (it is being trained), or nothing
+    where    its settings in words
     words    what came of it, for whoever points at it
     key      name of its run
+    curve    address of a small picture of its losses, or nothing
     """
 
     column: int
     row: int
-    loss: float
+    loss: float | None
     mark: str
+    where: str
     words: str
     key: str
+    curve: str = ""
 
 
 @dataclass(frozen=True)
@@ -45,7 +54,8 @@ class Map:
     """One map. `x` and `y` name the settings, `columns` and `rows` their values as people read them.
 
     frontier  for each column the last row that trains, None where none does; empty for no line
-    floor     lowest reachable loss where it is known, else the lowest there is
+    chance    loss of the best guess that ignores the context; None before a cell has ended
+    floor     lowest reachable loss where it is known, else a little below the lowest there is
     """
 
     title: str
@@ -55,8 +65,8 @@ class Map:
     rows: tuple[str, ...]
     cells: tuple[MapCell, ...]
     frontier: tuple[int | None, ...]
-    chance: float
-    floor: float
+    chance: float | None
+    floor: float | None
     note: str = ""
 
 
@@ -64,12 +74,28 @@ def chart(maps: Sequence[Map], dark: bool = False) -> Spec:
     """All maps beside and below each other, with their rows. Raises ValueError for none."""
     if not maps:
         raise ValueError("there is no map to draw")
-    domain = (min(one.floor for one in maps), max(one.chance for one in maps))
+    domain = colours(maps)
     sets = {name: rows for i, one in enumerate(maps) for name, rows in _rows(one, i).items()}
     parts = [_one(one, i, domain, dark) for i, one in enumerate(maps)]
     whole = parts[0] if len(parts) == 1 else alt.concat(*parts, columns=PER_ROW, spacing=24)
     spec = whole.to_dict()
     return {**spec, "config": CONFIG, "usermeta": CANVAS, "datasets": sets}
+
+
+def live(one: Map, i: int, domain: Domain, dark: bool = False) -> Spec:
+    """Map `i` of a page, as wide as its place: its cells tell their curve to whoever points at them,
+    and a click is the selection PICK of a cell's key. The spec stays the same while the map fills."""
+    spec = _one(one, i, domain, dark, is_live=True).to_dict()
+    del spec["width"]
+    rows = _rows(one, i)
+    return {**spec, "autosize": FIT, "config": CONFIG, "usermeta": CANVAS, "datasets": rows}
+
+
+def colours(maps: Sequence[Map]) -> Domain:
+    """The losses at both ends of the colours that all maps share."""
+    floors = [one.floor for one in maps if one.floor is not None]
+    chances = [one.chance for one in maps if one.chance is not None]
+    return min(floors, default=0.0), max(chances, default=1.0)
 
 
 def _rows(one: Map, i: int) -> dict[str, Rows]:
@@ -78,7 +104,8 @@ def _rows(one: Map, i: int) -> dict[str, Rows]:
         {
             "left": cell.column - 0.5, "right": cell.column + 0.5, "x": cell.column,
             "low": cell.row - 0.5, "high": cell.row + 0.5, "y": cell.row,
-            "loss": cell.loss, "mark": cell.mark, "words": cell.words, "key": cell.key,
+            "loss": cell.loss, "mark": cell.mark, "where": cell.where, "words": cell.words, "key": cell.key,
+            "curve": cell.curve,
         }
         for cell in one.cells
     ]  # fmt: skip
@@ -90,27 +117,37 @@ def _rows(one: Map, i: int) -> dict[str, Rows]:
     return {f"cells{i}": cells, f"frontier{i}": line}
 
 
-def _one(
-    one: Map, i: int, domain: tuple[float, float], dark: bool
-) -> alt.LayerChart | alt.FacetChart:
+def _one(one: Map, i: int, domain: Domain, dark: bool, is_live: bool = False) -> alt.LayerChart:
     x = alt.X("left:Q", scale=_scale(one.columns), axis=_axis(one.x, one.columns))
     y = alt.Y("low:Q", scale=_scale(one.rows), axis=_axis(one.y, one.rows))
+    legend = alt.Legend(
+        title="loss (nats), at most chance", format=".2f", orient="bottom", direction="horizontal",
+        gradientLength=180, gradientThickness=10,
+    )  # fmt: skip
     color = alt.Color(
         "loss:Q",
         scale=alt.Scale(domain=list(domain), scheme=RAMP_SCHEME, reverse=True, clamp=True),
-        legend=None if i else alt.Legend(title="loss, at most chance", format=".2f"),
+        legend=None if i else legend,
     )
+    color = alt.condition("isValid(datum.loss)", color, alt.value(EMPTY[dark]))
+    told = [alt.Tooltip("where:N", title="title"), alt.Tooltip("words:N", title="result")]
+    if is_live:
+        told.append(alt.Tooltip("curve:N", title="image"))
     squares = (
         named(f"cells{i}")
-        .mark_rect(stroke=paper(dark), strokeWidth=1)
-        .encode(x=x, x2="right:Q", y=y, y2="high:Q", color=color, tooltip="words:N")
+        .mark_rect(stroke=paper(dark), strokeWidth=1, invalid=None, cursor="pointer")
+        .encode(x=x, x2="right:Q", y=y, y2="high:Q", color=color, tooltip=told)
     )
+    if is_live:
+        pick = alt.selection_point(name=PICK, fields=["key"], on="click", clear=False)
+        squares = squares.add_params(pick)
     layers = [squares, *_marks(i, dark), *_frontier(i, dark)]
+    seeds = one.note.partition(" · ")[0]  # the page explains the marks in words of its own
     title = alt.TitleParams(
-        one.title, subtitle=one.note, color=ink(dark), subtitleColor=ink(dark), fontSize=14,
-        subtitleFontSize=TEXT_SIZE, anchor="start", offset=8,
+        one.title, subtitle=seeds if is_live else one.note, color=ink(dark), subtitleColor=ink(dark),
+        fontSize=14, subtitleFontSize=TEXT_SIZE, anchor="start", offset=8,
     )  # fmt: skip
-    return alt.layer(*layers).properties(
+    return alt.LayerChart(layer=layers).properties(
         width=CELL * len(one.columns), height=CELL * len(one.rows), title=title
     )
 
@@ -139,9 +176,13 @@ def _marks(i: int, dark: bool) -> list[alt.Chart]:
         else:
             style |= {"filled": mark == "falling", "color": "#1d1d1d", "strokeWidth": 2}
             halo = {**style, "size": 130, "filled": True, "color": "#ffffff"}
+        if mark == "falling":  # the least of the marks
+            style["size"], halo["size"], halo["opacity"] = 36, 60, 0.6
         place = {"x": alt.X("x:Q"), "y": alt.Y("y:Q")}
         layers += [at.mark_point(**halo).encode(**place), at.mark_point(**style).encode(**place)]
-    return layers
+    busy = named(f"cells{i}").transform_filter("datum.mark == 'running'")
+    dots = busy.mark_text(text="•••", fontSize=11, color=ink(dark)).encode(x="x:Q", y="y:Q")
+    return [*layers, dots]
 
 
 def _frontier(i: int, dark: bool) -> list[alt.Chart]:
@@ -155,7 +196,8 @@ def _frontier(i: int, dark: bool) -> list[alt.Chart]:
 def finding(one: Map) -> str:
     """What a map shows: how many of its cells came to what, and its frontier."""
     marks = [cell.mark for cell in one.cells]
-    said = [f"{len(marks)} cells"]
+    todo = sum(cell.loss is None for cell in one.cells)
+    said = [f"{len(marks)} cells"] + ([f"{todo} not run yet"] if todo else [])
     for mark, words in (
         ("diverged", "diverged"),
         ("flat", "stopped early, flat at chance"),

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from normviz.frames import Floats, LaneFrame
+from normviz.frames import LaneFrame
 
 from . import words
+from .curve import thinned
 from .palette import GREY, RED, lane_styles
 
 WIDTH, HEIGHT, EDGE = 152, 64, 3
@@ -33,7 +34,7 @@ def svg(lanes: Sequence[LaneFrame]) -> str:
 
     parts = [_line([(x(0), y(chance)), (x(steps - 1), y(chance))], GREY, "2 3", 1)]
     for lane, style in zip(lanes, lane_styles(tuple(lane.scheme for lane in lanes)), strict=True):
-        at, loss = _thinned(lane.loss)
+        at, loss = thinned(lane.loss, POINTS)
         dash = " ".join(map(str, style.dash))
         curve = [(x(s), y(v)) for s, v in zip(at, loss, strict=True)]
         parts.append(_line(curve, style.color, dash, 2))
@@ -54,15 +55,8 @@ def _lowest(lane: LaneFrame) -> float:
     """Where the picture ends: the floor, or a little below the lowest smoothed loss."""
     if lane.floor:
         return lane.floor
-    _, loss = _thinned(lane.loss)
+    _, loss = thinned(lane.loss, POINTS)
     return 0.9 * min([*loss, lane.chance])
-
-
-def _thinned(losses: Floats) -> tuple[list[float], list[float]]:
-    """At most POINTS means of neighbouring finite losses, with their steps."""
-    finite = np.flatnonzero(np.isfinite(losses))
-    groups = [g for g in np.array_split(finite, min(POINTS, max(1, len(finite)))) if len(g)]
-    return [float(g.mean()) for g in groups], [float(losses[g].mean()) for g in groups]
 
 
 def _said(lane: LaneFrame) -> str:

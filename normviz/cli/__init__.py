@@ -38,6 +38,7 @@ from . import (  # noqa: E402 (each adds its command)
     run,  # noqa: F401
     runs,  # noqa: F401
     ship,  # noqa: F401
+    ship_maps,  # noqa: F401
     sweep,  # noqa: F401
     texts,  # noqa: F401
 )

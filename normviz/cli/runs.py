@@ -78,7 +78,7 @@ def _cells(row: Row, now: float) -> tuple[str, ...]:
     took = seconds(run)
     return (
         str(run.id),
-        "shipped" if run.origin == "shipped" else ago(run.created, now),
+        "shipped" if run.is_shipped else ago(run.created, now),
         SCHEMES.label(config.scheme),
         NORMS.label(config.placed().norm),
         TASKS.label(config.task),

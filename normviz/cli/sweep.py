@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from .. import shipped_maps
 from ..links import shown
 from ..shipped import adopt
 from ..store import Store, StoreError
@@ -56,6 +57,8 @@ def sweep(
             data.mkdir(parents=True, exist_ok=True)
         store = Store(data)
         adopt(store)
+        if any(cell.key in shipped_maps.names() for cell in grid.cells):
+            shipped_maps.adopt(store)
     except (ValueError, StoreError) as error:
         complain(error)
     except OSError as error:

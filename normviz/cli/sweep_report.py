@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
 from pathlib import Path
 from statistics import median
 
 from ..sweep import Grid
 from ..sweep.points import Point
-from ..sweep.summary import (
-    Edge,
-    Place,
-    Sensitivity,
-    against,
-    by_place,
-    frontier,
-    sensitivity,
-)
+from ..sweep.summary import by_place, frontier, sensitivity
+from ..sweep.words import comparisons, edge_words, said, sensitivity_words
 
 
 def report(grid: Grid, points: Sequence[Point]) -> str:
@@ -25,10 +17,10 @@ def report(grid: Grid, points: Sequence[Point]) -> str:
     if not points:
         return "no cell has ended"
     lines = [*_losses(grid, points), *_marks(points)]
-    lines += [_edge(grid, edge) for edge in frontier(grid, points)]
+    lines += [edge_words(grid, edge) for edge in frontier(grid, points)]
     for row in sensitivity(grid, points):
-        lines += _sensitivity(grid, row)
-    lines += _comparisons(grid, points)
+        lines += sensitivity_words(grid, row)
+    lines += comparisons(grid, points)
     return "\n".join(lines)
 
 
@@ -85,54 +77,6 @@ def _marks(points: Sequence[Point]) -> Iterator[str]:
         yield "v: the loss was still falling: undertrained, not unstable"
 
 
-def _edge(grid: Grid, edge: Edge) -> str:
-    where = f"{said(grid, edge.place)}: " if edge.place else ""
-    if edge.rate is None:
-        return f"{where}trains at no rate tried"
-    more = ", the largest tried" if edge.is_last else ""
-    return f"{where}trains up to lr {edge.rate:g}{more}"
-
-
-def _sensitivity(grid: Grid, row: Sensitivity) -> Iterator[str]:
-    where = f"{said(grid, row.place)}: " if row.place else ""
-    excess = "" if row.excess is None else f", {row.excess.median:.3f} above the floor"
-    yield (
-        f"{where}learning-rate sensitivity {row.value.text()}; best loss {row.best.text()} at lr "
-        f"{row.best_rate:g}{excess}"
-    )
-    if row.fails:
-        yield "  no rate trains, so a small sensitivity says nothing here"
-    if row.undertrained:
-        rates = ", ".join(f"{rate:g}" for rate in row.undertrained)
-        yield f"  still falling at lr {rates}: part of it is lack of steps, not instability"
-    if row.stood_in:
-        yield f"  {row.stood_in} cells were stopped early: their loss at the stop stands in"
-
-
-def _comparisons(grid: Grid, points: Sequence[Point]) -> Iterator[str]:
-    """The first axis of names, value against value at the best learning rate of each."""
-    named = next((axis for axis in grid.axes if not axis.is_ordered), None)
-    if named is None:
-        return
-    for place, group in by_place(grid, points, named.field, "lr").items():
-        sides = by_place(grid, group, *(axis.field for axis in grid.axes if axis != named))
-        where = f"{said(grid, place)}: " if place else ""
-        for (a, first), (b, second) in combinations(sides.items(), 2):
-            found = against(first, second)
-            if found is not None:
-                yield where + found.sentence(said(grid, a), said(grid, b))
-
-
-def said(grid: Grid, place: Place) -> str:
-    """ "Post-LN, depth 12"."""
-    words = []
-    for field, value in place:
-        axis = grid.axis(field)
-        assert axis is not None
-        words.append(f"{field} {axis.shown(value)}" if axis.is_ordered else axis.shown(value))
-    return ", ".join(words)
-
-
 def write(grid: Grid, points: Sequence[Point], path: Path) -> None:
     """One row a cell, as Parquet or CSV."""
     from ..sweep.table import table
@@ -145,11 +89,13 @@ def write(grid: Grid, points: Sequence[Point], path: Path) -> None:
 
 
 def draw(grid: Grid, points: Sequence[Point], path: Path) -> None:
-    """The maps side by side. Raises ValueError for a grid that has no two axes of numbers."""
+    """The maps side by side. Raises ValueError where no cell has ended."""
     from ..charts import look
     from ..charts.map import chart
     from ..export.pictures import picture
     from ..sweep.maps import maps
 
+    if not points:
+        raise ValueError("no cell has ended, so there is no map to draw")
     spec = chart(maps(grid, points))
     path.write_bytes(picture(spec, "svg" if path.suffix == ".svg" else "png", look=look(False)))

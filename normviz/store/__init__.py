@@ -7,7 +7,6 @@ chart is the tail of the store. Readers and one writer a run, so nothing needs a
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -20,10 +19,10 @@ from ..config import RunConfig
 from ..events import Diverged, Started, Step
 from ..home import home
 from .run import (
-    COARSE,
     DONE,
     LOST,
     OPEN,
+    SHIPPED,
     Run,
     Steps,
     alive,
@@ -34,18 +33,31 @@ from .run import (
 )
 from .schema import Database, StoreError
 from .shelf import Clause, Has, Listed, Wanted, listed
+from .write import EndedRun
 from .write import append as _append
 from .write import end as _end
 from .write import insert as _insert
+from .write import keep as _keep
 from .write import start as _start
 
 __all__ = [
-    "COARSE", "DONE", "OPEN", "Action", "Clause", "Has", "Listed", "Run", "Steps", "Store",
-    "StoreError", "Wanted",
+    "DONE",
+    "OPEN",
+    "SHIPPED",
+    "Action",
+    "Clause",
+    "EndedRun",
+    "Has",
+    "Listed",
+    "Run",
+    "Steps",
+    "Store",
+    "StoreError",
+    "Wanted",
 ]  # fmt: skip
 
 Action = Literal["pause", "resume", "step", "stop", "lr"]
-Origin = Literal["here", "shipped", "sweep"]
+Origin = Literal["here", "shipped", "sweep", "shipped sweep"]
 
 
 def _rank(run: Run) -> int:
@@ -98,25 +110,20 @@ class Store:
         known = self.latest(event.config.key)
         if known is not None and known.is_done and not known.is_coarse:
             return
-        self.keep(event, steps, "diverged" if bad else "finished", bad, origin="shipped")
+        self.keep_all([EndedRun(event, steps, "diverged" if bad else "finished", bad)], "shipped")
 
-    def keep(
-        self,
-        event: Started,
-        steps: Sequence[Step],
-        status: str,
-        bad: Diverged | None = None,
-        message: str | None = None,
-        origin: Origin = COARSE,
-        seconds: float = 0.0,
-    ) -> int:
-        """Take in a run that has ended after `seconds`, as a whole or not at all. Returns its number."""
+    def keep_all(self, ended: Sequence[EndedRun], origin: Origin) -> list[int]:
+        """Take in runs that have ended: all of them, or on an error none. Returns their numbers."""
         with self.db.transaction() as db:
-            run = _insert(db, event.config, "running", origin)
-            _start(db, run, event, os.getpid(), "running", time.time() - seconds)
-            _append(db, run, steps)
-            _end(db, run, status, bad, message)
-        return run
+            return [_keep(db, one, origin) for one in ended]
+
+    def done_keys(self) -> set[str]:
+        """Names of all results that are here, those of stopped cells of sweeps included."""
+        rows = self.db.connection.execute(
+            "SELECT DISTINCT key FROM runs WHERE status IN ('finished', 'diverged') "
+            "OR (status = 'stopped' AND origin LIKE '%sweep')"
+        )
+        return {row[0] for row in rows}
 
     # What the page reads
 

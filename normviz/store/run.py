@@ -15,8 +15,9 @@ from ..config import RunConfig
 
 OPEN = ("queued", "running", "paused")
 DONE = ("finished", "diverged")
-COARSE = "sweep"
-"""Origin of the cells of a sweep: all losses, but layers at a few steps alone."""
+SHIPPED = ("shipped", "shipped sweep")
+COARSE = ("sweep", "shipped sweep")
+"""Origins of the cells of a sweep: all losses, but layers at a few steps alone."""
 
 LOST = "the training process ended without a word; everything committed up to there is kept"
 
@@ -73,7 +74,12 @@ class Run:
     @property
     def is_coarse(self) -> bool:
         """Whether its layers were recorded at a few steps alone."""
-        return self.origin == COARSE
+        return self.origin in COARSE
+
+    @property
+    def is_shipped(self) -> bool:
+        """Whether it came with NormViz."""
+        return self.origin in SHIPPED
 
     @property
     def stays(self) -> str | None:
@@ -83,7 +89,7 @@ class Run:
 
 def stays(run: int, status: str, origin: str) -> str | None:
     """Why a run may not be deleted, or None if it may."""
-    if origin == "shipped":
+    if origin in SHIPPED:
         return f"run {run} ships with NormViz and stays"
     return f"run {run} is {status}: stop it first" if status in OPEN else None
 

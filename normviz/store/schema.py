@@ -16,7 +16,7 @@ CREATE TABLE runs (
     key TEXT NOT NULL,            -- engine version and hash of the config: names the result
     config TEXT NOT NULL,         -- canonical JSON
     status TEXT NOT NULL,         -- queued running paused finished diverged stopped failed
-    origin TEXT NOT NULL,         -- here, shipped with the product, or a cell of a sweep
+    origin TEXT NOT NULL,         -- here, sweep (a cell of one), shipped, shipped sweep
     created REAL NOT NULL, started REAL, ended REAL,  -- seconds since 1970
     pid INTEGER,                  -- of the process that trains it
     probes TEXT NOT NULL,         -- keys of the rows of steps.layers, in order

@@ -16,7 +16,7 @@ from ..config import ConfigError, RunConfig
 from .run import Run, read_run
 
 COLUMNS = ("id", "key", "status", "origin")
-ORDER = "origin = 'shipped', origin = 'sweep', id DESC"
+ORDER = "origin LIKE 'shipped%', origin LIKE '%sweep', id DESC"
 Value = str | int | float | None
 
 

@@ -5,13 +5,35 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from ..catalog import PROBES
 from ..config import RunConfig
 from ..events import Diverged, Started, Step
+
+
+@dataclass(frozen=True)
+class EndedRun:
+    """A run that has ended elsewhere, `seconds` after it was started."""
+
+    started: Started
+    steps: Sequence[Step]
+    status: str
+    bad: Diverged | None = None
+    message: str | None = None
+    seconds: float = 0.0
+
+
+def keep(db: sqlite3.Connection, it: EndedRun, origin: str) -> int:
+    """All of a run that has ended; returns its number."""
+    run = insert(db, it.started.config, "running", origin)
+    start(db, run, it.started, os.getpid(), "running", time.time() - it.seconds)
+    append(db, run, it.steps)
+    end(db, run, it.status, it.bad, it.message)
+    return run
 
 
 def insert(db: sqlite3.Connection, config: RunConfig, status: str, origin: str) -> int:

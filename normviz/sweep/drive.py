@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty
 
-from ..store import Run, Store
+from ..store import EndedRun, Run, Store
 from .early import is_flat
 from .grid import Cell, Grid
 from .measured import Measured
@@ -34,6 +34,9 @@ class Done:
 
 News = Reused | Began | Done
 
+STOP_SECONDS = 0.1
+"""How long a stop may take to be noticed."""
+
 
 def cores() -> int:
     """Processes that train at once: as many as this process may use cores."""
@@ -58,12 +61,16 @@ def missing(store: Store, grid: Grid, early: bool) -> list[Cell]:
 
 
 def sweep(
-    store: Store, grid: Grid, processes: int | None = None, early: bool = True
+    store: Store,
+    grid: Grid,
+    processes: int | None = None,
+    early: bool = True,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[News]:
     """Run a grid: what the store has is reused, the rest trained in `processes` (default: cores).
 
-    Whoever stops reading keeps every cell that has ended. A cell that fails is told as such and not
-    stored, so that a second start tries it again.
+    Whoever stops reading, or says so by `stop`, keeps every cell that has ended. A cell that fails
+    is told as such and not stored, so that a second start tries it again.
     """
     todo = []
     for cell in grid.cells:
@@ -77,8 +84,11 @@ def sweep(
     pool = Pool(todo, store.folder, processes or cores(), early)
     try:
         left = len(todo)
-        while left:
-            news = pool.news.get()
+        while left and not stop():
+            try:
+                news = pool.news.get(timeout=STOP_SECONDS)
+            except Empty:
+                continue
             if isinstance(news, Ended):
                 left -= 1
                 try:
@@ -99,5 +109,6 @@ def _keep(store: Store, ended: Ended) -> Done:
     """Into the store, as one write."""
     it, run = ended.measured, None
     if it.status != "failed" and it.started is not None:
-        run = store.keep(it.started, it.steps, it.status, it.bad, it.message, seconds=it.seconds)
+        kept = EndedRun(it.started, it.steps, it.status, it.bad, it.message, it.seconds)
+        (run,) = store.keep_all([kept], "sweep")
     return Done(ended.cell, it, run)

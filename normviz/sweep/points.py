@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..store import Run, Steps, Store
+from ..store import Run, Store
 from ..verdict import HALF, NEAR_CHANCE, Floats, diverged, final_loss, judge
 from .drive import stored
 from .early import is_flat
@@ -73,8 +73,8 @@ def trained_below(chance: float, floor: float | None) -> float:
     return chance * (1 - NEAR_CHANCE) if floor is None else chance - HALF * (chance - floor)
 
 
-def point(cell: Cell, run: Run, steps: Steps) -> Point:
-    """The result of a cell from its stored run."""
+def point(cell: Cell, run: Run, losses: Floats) -> Point:
+    """The result of a cell from its stored run and the losses of all its steps."""
     chance = math.nan if run.chance is None else run.chance
     if run.status == "diverged":
         verdict = diverged(run.bad_step or 0, run.bad_layer, run.bad_where)
@@ -82,13 +82,13 @@ def point(cell: Cell, run: Run, steps: Steps) -> Point:
     elif is_flat(run):
         kind, sentence = "flat", f"stopped: {run.message}"
     else:
-        verdict = judge(steps.loss, run.config.steps, chance, run.floor)
+        verdict = judge(losses, run.config.steps, chance, run.floor)
         kind, sentence = verdict.kind, verdict.sentence
     with np.errstate(all="ignore"):
-        loss = final_loss(steps.loss)
+        loss = final_loss(losses)
     return Point(
-        cell, run.id, kind, sentence, len(steps.step), loss, float(steps.loss[0]), chance, run.floor,
-        kind not in ("diverged", "flat") and still_falls(steps.loss, chance),
+        cell, run.id, kind, sentence, len(losses), loss, float(losses[0]), chance, run.floor,
+        kind not in ("diverged", "flat") and still_falls(losses, chance),
         (run.ended or 0.0) - (run.started or 0.0),
     )  # fmt: skip
 
@@ -97,7 +97,7 @@ def read(store: Store, grid: Grid, early: bool = True) -> list[Point]:
     """The points of all cells that the store has a result of, axis by axis and seed by seed."""
     cells = sorted(grid.cells, key=lambda cell: (cell.at, cell.seed))
     found = ((cell, stored(store, cell.key, early)) for cell in cells)
-    return [point(cell, run, store.steps(run)) for cell, run in found if run is not None]
+    return [point(cell, run, store.losses(run.id)) for cell, run in found if run is not None]
 
 
 def still_falls(losses: Floats, chance: float) -> bool:

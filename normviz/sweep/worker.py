@@ -23,6 +23,7 @@ Job = tuple[str, bool]
 def main() -> None:
     """Say "warm" once torch is there, then answer every job with its `Measured`."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started us
+    os.nice(15)  # a map is patient: a page stays responsive beside it, and so does a visitor's run
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # nothing else that prints may come between
     from ..runner import preload

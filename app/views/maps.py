@@ -1,0 +1,28 @@
+"""Maps: where does each placement train? Two settings span a map, every cell is a run."""
+
+from __future__ import annotations
+
+import map_fill
+import map_knobs
+import map_state
+import map_take
+import streamlit as st
+from backend import shared
+from streamlit.navigation.page import StreamlitPage
+
+
+def entry() -> StreamlitPage:
+    """The page as the navigation knows it."""
+    return st.Page(page, title="Maps", url_path="maps")
+
+
+def page() -> None:
+    """The page, from top to bottom."""
+    back = shared()
+    it = map_state.maps()
+    st.query_params.from_dict(it.asked.params())
+    with st.container(key="head"):
+        st.markdown("# Where does it train?")
+    map_knobs.show(it)
+    map_fill.show(it, back)
+    map_take.show(it, back)

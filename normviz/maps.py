@@ -1,0 +1,147 @@
+"""A page of maps as settings and as a link: what is swept, and which two settings span each map.
+
+    v=1&across=depth&up=lr&seeds=3&scheme=post,pre&depth=2,4,8&lr=0.001,0.01&...
+
+A setting with several values, joined by commas, is an axis; the link names every other setting too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from math import prod
+from urllib.parse import quote, urlencode
+
+from .config import CHOICES, RunConfig
+from .limits import MAX_MAPS, RANGES
+from .links import FIELDS, UNSAID, VERSION, as_word
+from .standard import MAPS
+from .sweep.grid import Grid, SweepError, read
+from .sweep.maps import spanned
+
+SPAN = ("across", "up")
+NAMES = (*SPAN, "seeds", *(name for name in FIELDS if name != "lr_edits"))
+USUAL = {
+    "depth": "2,4,8,16,32", "lr": "0.0003,0.001,0.003,0.01,0.03", "warmup": "0,25,50,100",
+    "width": "16,32,64", "heads": "1,2,4,8", "steps": "100,200,400", "batch": "4,8,16,32",
+    "seq_len": "8,16,32", "beta1": "0,0.5,0.9", "beta2": "0.9,0.99,0.999", "clip": "0.1,1,10,off",
+    "dropout": "0,0.1,0.2", "weight_decay": "0,0.01,0.1", "ffn_ratio": "1,2,4", "momentum": "0,0.5,0.9",
+    "init_seed": "0,1,2,3", "data_seed": "0,1,2,3",
+}  # fmt: skip
+"""Values that a setting gets when it becomes an axis; of a choice, all there are."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Maps that somebody asked for. `words` are the settings as text, `seeds` among them."""
+
+    words: Mapping[str, str]
+    across: str
+    up: str
+    grid: Grid
+
+    @property
+    def fields(self) -> tuple[str, str]:
+        return self.across, self.up
+
+    @property
+    def standard(self) -> str | None:
+        """The standard map that this is, if it is one."""
+        return next((m.key for m in MAPS if standard(m.key).shows == self.shows), None)
+
+    @property
+    def shows(self) -> tuple[str, str, Grid]:
+        """What is on the page, however its settings were written."""
+        return self.across, self.up, self.grid
+
+    def values(self, field: str) -> str:
+        """The values of a setting, as text."""
+        axis = self.grid.axis(field)
+        values = axis.values if axis else (getattr(self.grid.base, field),)
+        return ",".join(map(as_word, values))
+
+    def params(self) -> dict[str, str]:
+        """The parameters of its link."""
+        said = {name: self.values(name) for name in NAMES if name in FIELDS}
+        kept = {name: text for name, text in said.items() if name not in UNSAID or text != "none"}
+        span = {"across": self.across, "up": self.up, "seeds": str(self.grid.seeds)}
+        return {"v": str(VERSION), **span, **kept}
+
+    def query(self) -> str:
+        """The query string of its link."""
+        return urlencode(self.params(), quote_via=quote, safe=",:;")
+
+    def but(self, **words: str) -> Asked:
+        """The same with other settings. Raises ConfigError or SweepError."""
+        return ask({**self.words, **words}, self.across, self.up)
+
+    def turned(self, side: str, field: str) -> Asked:
+        """The same with another setting across or up; the one it replaces has its usual value."""
+        other = self.up if side == "across" else self.across
+        old = getattr(self, side)
+        if field == old:
+            return self
+        if field == other:  # they change places
+            return ask(self.words, self.up, self.across)
+        words = {**self.words, old: as_word(RunConfig.model_fields[old].default)}
+        if self.grid.axis(field) is None:
+            every = CHOICES[field].keys() if field in CHOICES else ()
+            words[field] = USUAL.get(field) or ",".join(key for key in every if key != "text")
+        span = {"across": self.across, "up": self.up, side: field}
+        return ask(words, **span)
+
+
+def ask(words: Mapping[str, str], across: str, up: str) -> Asked:
+    """Maps of these settings. Raises ConfigError or SweepError with one sentence."""
+    if across == up:
+        raise SweepError(f"{across} can't go both across and up: name two settings")
+    for side, field in zip(SPAN, (across, up), strict=True):
+        if field not in USUAL and field not in CHOICES:
+            raise SweepError(f"{side} is {field!r}, allowed is one of {', '.join(spanning())}")
+    order = {name: i for i, name in enumerate(NAMES)}
+    words = {name: words[name] for name in sorted(words, key=lambda name: order.get(name, -1))}
+    grid = read(words, RunConfig())
+    spanned(grid, (across, up))
+    count = prod(len(axis.values) for axis in grid.axes if axis.field not in (across, up))
+    if count > MAX_MAPS:
+        raise SweepError(f"these settings make {count} maps, at most {MAX_MAPS} fit on the page")
+    return Asked(words, across, up, grid)
+
+
+@cache
+def standard(key: str) -> Asked:
+    """A standard map."""
+    one = MAPS[key]
+    return ask(one.words, one.across, one.up)
+
+
+def spanning() -> tuple[str, ...]:
+    """Settings that may span a map."""
+    return tuple(name for name in FIELDS if name in RANGES or name in CHOICES)
+
+
+def decode(params: Mapping[str, Sequence[str]]) -> Asked:
+    """What a link asks for. Raises ConfigError or SweepError with one sentence."""
+    params = {name: values for name, values in params.items() if values}
+    for name in ("v", *NAMES):
+        if (n := len(params.get(name, [""]))) > 1:
+            raise SweepError(f"the link gives {name} {n} times, allowed is once")
+    version = params.get("v", [str(VERSION)])[0]
+    if version != str(VERSION):
+        raise SweepError(
+            f"the link has version {version[:40]!r}, allowed is {VERSION}: it may come from another "
+            "release of NormViz"
+        )
+    words = {name: params[name][0] for name in NAMES if name in params and name not in SPAN}
+    grid = read(words, RunConfig())
+    if all(name in params for name in SPAN):
+        across, up = (params[name][0] for name in SPAN)
+    else:
+        across, up = (axis.field for axis in spanned(grid))
+    return ask(words, across, up)
+
+
+def names_a_map(params: Mapping[str, Sequence[str]]) -> bool:
+    """Whether parameters of an address are a link at all."""
+    return any(name in params for name in ("v", *NAMES))

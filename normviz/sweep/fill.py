@@ -1,0 +1,133 @@
+"""Maps that a server fills for its visitors: one sweep at a time, the others wait their turn."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+
+from ..limits import estimated_seconds
+from ..store import Store
+from .drive import Done, Reused, sweep
+from .grid import Cell, Grid
+from .pool import Began
+
+
+@dataclass(eq=False)
+class Job:
+    """One sweep that was asked for, and how far it is.
+
+    todo      cells that the store lacked when it began
+    ended     how many of them have ended
+    running   cells that are being trained
+    failures  a sentence for each cell that failed
+    """
+
+    grid: Grid
+    early: bool
+    todo: int = 0
+    ended: int = 0
+    running: set[Cell] = field(default_factory=set)
+    failures: list[str] = field(default_factory=list)
+    began: float | None = None
+    is_open: bool = True
+    stopped: bool = False
+    _cost: float = 0.0
+    _paid: float = 0.0
+
+    @property
+    def share(self) -> float:
+        """How much of the work is done, by estimated seconds, from 0 to 1."""
+        return self._paid / self._cost if self._cost else 0.0
+
+    @property
+    def seconds_left(self) -> float | None:
+        """What is left at the pace so far; None before anything has ended."""
+        if self.began is None or not self._paid:
+            return None
+        return (time.monotonic() - self.began) * (1 / self.share - 1)
+
+    def take(self, news: Reused | Began | Done) -> None:
+        """Note what the sweep says."""
+        match news:
+            case Began():
+                self.began = self.began or time.monotonic()
+                self.running.add(news.cell)
+            case Done():
+                self.running.discard(news.cell)
+                self.ended += 1
+                self._paid += estimated_seconds(news.cell.config)
+                if news.run is None:
+                    self.failures.append(news.measured.message or "a cell ended without a word")
+
+    def expect(self, cells: list[Cell]) -> None:
+        """The cells that it is going to train."""
+        self.todo, self._cost = len(cells), sum(estimated_seconds(c.config) for c in cells)
+
+
+class Filler:
+    """The sweeps that visitors asked for, in order. Who asks for one that is there joins it."""
+
+    def __init__(self, store: Store, processes: int | None = None) -> None:
+        self.store, self.processes = store, processes
+        self._jobs: list[Job] = []
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def ask(self, grid: Grid, early: bool) -> Job:
+        """Fill a grid, now or when its turn comes."""
+        with self._lock:
+            for job in self._jobs:
+                if job.is_open and not job.stopped and (job.grid, job.early) == (grid, early):
+                    return job
+            job = Job(grid, early)
+            self._jobs.append(job)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, daemon=True)
+                self._thread.start()
+        return job
+
+    def job(self, grid: Grid, early: bool) -> Job | None:
+        """The open job that fills a grid, whoever asked for it."""
+        with self._lock:
+            return next(
+                (j for j in self._jobs if j.is_open and (j.grid, j.early) == (grid, early)), None
+            )
+
+    def before(self, job: Job) -> int:
+        """How many jobs come before this one."""
+        with self._lock:
+            return self._jobs.index(job) if job in self._jobs else 0
+
+    def stop(self, job: Job) -> None:
+        """End it; every cell that has ended stays."""
+        job.stopped = True
+        with self._lock:
+            if job in self._jobs[1:]:  # it has not begun
+                self._jobs.remove(job)
+                job.is_open = False
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                if not self._jobs:
+                    self._thread = None
+                    return
+                job = self._jobs[0]
+            try:
+                self._fill(job)
+            except Exception as error:  # the visitor is told, and the next job goes on
+                job.failures.append(str(error).splitlines()[0] if str(error) else repr(error))
+            finally:
+                with self._lock:
+                    self._jobs.remove(job)
+                    job.is_open = False
+                    job.running.clear()
+
+    def _fill(self, job: Job) -> None:
+        from .drive import missing
+
+        job.expect(missing(self.store, job.grid, job.early))
+        stop = lambda: job.stopped  # noqa: E731
+        for news in sweep(self.store, job.grid, self.processes, job.early, stop):
+            job.take(news)
