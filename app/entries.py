@@ -13,6 +13,13 @@ def duel() -> StreamlitPage:
     return st.Page(duel.page, title="Duel", url_path="duel", default=True)
 
 
+def maps() -> StreamlitPage:
+    """The Maps page, whose cells open in the duel, from where a button leads to maps."""
+    from views import maps
+
+    return maps.entry()
+
+
 def runs() -> StreamlitPage:
     """The Runs page, which opens its runs in the duel, where a link leads back."""
     from views import runs

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import prod
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from .config import CHOICES, RunConfig
@@ -30,6 +31,9 @@ USUAL = {
     "init_seed": "0,1,2,3", "data_seed": "0,1,2,3",
 }  # fmt: skip
 """Values that a setting gets when it becomes an axis; of a choice, all there are."""
+
+MAP_STEPS = 150
+"""Steps of a map's cells that is made from a duel: enough to see who trains."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,33 @@ def ask(words: Mapping[str, str], across: str, up: str) -> Asked:
     if count > MAX_MAPS:
         raise SweepError(f"these settings make {count} maps, at most {MAX_MAPS} fit on the page")
     return Asked(words, across, up, grid)
+
+
+def of(lanes: Sequence[RunConfig]) -> Asked:
+    """Maps over depth and learning rate of what a duel compares, one seed, for a first look.
+
+    Where its lanes differ in too much for a page, their placements alone are compared.
+    """
+    base = RunConfig()
+    most = max(MAP_STEPS, 2 * max(_of(lanes, "warmup")))
+    steps = str(max(1, min(most, *_of(lanes, "steps"))))
+    words = {"depth": USUAL["depth"], "lr": USUAL["lr"], "steps": steps}
+    differ = {**words}
+    for name in FIELDS:
+        values = list(dict.fromkeys(_of(lanes, name)))
+        if name in words or name in ("lr_edits", "text", "init_seed", "data_seed"):
+            continue
+        if len(values) > 1 or values[0] != getattr(base, name):
+            differ[name] = ",".join(map(as_word, values))
+            words[name] = differ[name] if name == "scheme" else as_word(values[0])
+    try:
+        return ask(differ, "depth", "lr")
+    except SweepError:
+        return ask(words, "depth", "lr")
+
+
+def _of(lanes: Sequence[RunConfig], name: str) -> list[Any]:
+    return [getattr(lane, name) for lane in lanes]
 
 
 @cache

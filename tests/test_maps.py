@@ -18,7 +18,7 @@ from normviz.charts.curve import picture
 from normviz.charts.map import PICK, colours, live
 from normviz.config import ConfigError
 from normviz.limits import MAX_MAPS
-from normviz.maps import NAMES, ask, decode, spanning, standard
+from normviz.maps import NAMES, ask, decode, of, spanning, standard
 from normviz.standard import MAPS
 from normviz.store import Store
 from normviz.sweep import Grid, SweepError, make
@@ -101,6 +101,32 @@ def test_another_setting_is_checked_as_a_whole() -> None:
         one.but(depth="2,5000")
     with pytest.raises(SweepError, match="depth has one value"):
         one.but(depth="2")
+
+
+def test_a_duel_leads_to_maps_of_what_it_compares() -> None:
+    duel = [
+        RunConfig(scheme="post", depth=10, steps=400),
+        RunConfig(scheme="peri", depth=10, steps=400),
+    ]
+    one = of(duel)
+    assert one.fields == ("depth", "lr")
+    assert one.values("scheme") == "post,peri"
+    assert (one.values("steps"), one.grid.seeds) == ("150", 1)
+    warm = of([config.replace(warmup=200, norm="rmsnorm") for config in duel])
+    assert (warm.values("warmup"), warm.values("steps"), warm.values("norm")) == (
+        "200",
+        "400",
+        "rmsnorm",
+    )
+    far = [
+        RunConfig(scheme=scheme, norm=norm, batch=batch)
+        for scheme, norm, batch in (
+            ("pre", "rmsnorm", 4), ("post", "layernorm", 8), ("peri", "dyt", 16), ("none", "none", 2)
+        )
+    ]  # fmt: skip
+    assert of(far).values("scheme") == "pre,post,peri,none"
+    assert of(far).values("batch") == "4"
+    assert of([RunConfig(), RunConfig()]).values("scheme") == "pre"
 
 
 # Cells

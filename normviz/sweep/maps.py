@@ -167,7 +167,8 @@ def _cell(
     mark = next((m for m in ("diverged", "flat", "falling") if 2 * marks.count(m) > len(marks)), "")
     middle = sorted(seeds, key=lambda p: p.capped)[len(seeds) // 2]
     loss = median(p.capped for p in seeds)
-    many = f"median of {len(seeds)} seeds" if len(seeds) > 1 else "1 seed"
+    losses = ", ".join("diverged" if p.is_lost else f"{p.loss:.2f}" for p in seeds)
+    many = f"median of {len(seeds)} seeds: {losses}" if len(seeds) > 1 else "1 seed"
     words = f"{middle.sentence} ({many})"
     return MapCell(*at, loss, mark, where, words, middle.cell.key, curve(seeds))
 
