@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from contextlib import suppress
 from html import escape
 
+import entries
 import state
 import streamlit as st
 import transport
@@ -12,10 +14,13 @@ from backend import Shared
 from clicks import button
 from lanes import label
 
+from normviz import maps
 from normviz.charts import thumb
+from normviz.config import ConfigError
 from normviz.limits import estimated_seconds
 from normviz.presets import PRESETS, Lanes, Preset
 from normviz.suggest import suggestions
+from normviz.sweep import SweepError
 
 OPEN = "presets_open"
 """The session's key of whether the presets are open."""
@@ -75,15 +80,18 @@ def _drawn(numbers: tuple[int, ...], _shared: Shared) -> str:
 
 def tries(shared: Shared) -> None:
     """What could be tried next, as sentences that do it."""
-    found = suggestions(state.duel().lanes)
-    if not found:
-        return
+    lanes = state.duel().lanes
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="tries"):
         st.markdown("You could", width="content")
-        for i, suggestion in enumerate(found):
+        for i, suggestion in enumerate(suggestions(lanes)):
             button(
                 suggestion.text, open_duel, suggestion.lanes, shared, key=f"try_{i}",
                 type="tertiary", icon=":material/arrow_forward:",
+            )  # fmt: skip
+        with suppress(ConfigError, SweepError):  # of such settings there is no map
+            st.page_link(
+                entries.maps(), label="see at which depths and rates these train",
+                icon=":material/grid_on:", query_params=maps.of(lanes).params(),
             )  # fmt: skip
 
 

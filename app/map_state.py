@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import streamlit as st
 
-from normviz.config import RunConfig
-from normviz.maps import Asked, decode, names_a_map, of, standard
+from normviz.maps import Asked, decode, names_a_map, standard
 from normviz.standard import MAPS
 from normviz.sweep.board import Board
 from normviz.sweep.fill import Job
@@ -45,12 +43,6 @@ def maps() -> Maps:
         except ValueError as error:
             it.complaint = f"This link can't be opened as it is: {error}. Below is another map."
     return it
-
-
-def open_for(lanes: Sequence[RunConfig]) -> None:
-    """Maps of what a duel compares. Raises ConfigError where their settings allow none."""
-    asked = of(lanes)
-    st.session_state["maps"] = Maps(asked)
 
 
 def show(asked: Asked) -> None:

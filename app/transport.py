@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 
 import entries
-import map_state
 import state
 import streamlit as st
 from backend import Shared
@@ -59,22 +58,7 @@ def show(lanes: list[Lane], shared: Shared) -> None:
             args=(shared,),
             format_func=lambda n: f"{n} lane{'s' * (n > 1)}", label_visibility="collapsed",
         )  # fmt: skip
-        if st.button(
-            "Where does it train?", key="to_maps", type="tertiary", icon=":material/grid_on:",
-            help="Maps of these placements over depth and learning rate",
-        ):  # fmt: skip
-            _to_maps(lanes)
         st.page_link(entries.runs(), label="Earlier runs")
-
-
-def _to_maps(lanes: list[Lane]) -> None:
-    """Leave for the maps of these settings; what trains goes on."""
-    try:
-        map_state.open_for([lane.config for lane in lanes])
-    except ValueError as error:
-        state.duel().complaint = str(error)
-        return
-    st.switch_page(entries.maps())
 
 
 def count(shared: Shared) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from math import prod
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -113,7 +113,8 @@ def ask(words: Mapping[str, str], across: str, up: str) -> Asked:
     return Asked(words, across, up, grid)
 
 
-def of(lanes: Sequence[RunConfig]) -> Asked:
+@lru_cache(maxsize=100)
+def of(lanes: tuple[RunConfig, ...]) -> Asked:
     """Maps over depth and learning rate of what a duel compares, one seed, for a first look.
 
     Where its lanes differ in too much for a page, their placements alone are compared.

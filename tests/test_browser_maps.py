@@ -63,7 +63,7 @@ def test_from_a_shipped_map_to_the_run_of_a_cell(browser: Browser, address: str)
     page.wait_for_function(f"document.querySelectorAll('{CHARTS}').length == 3")
     page.locator(".stAppHeader").get_by_text("Duel").click()
     page.wait_for_selector(".st-key-live canvas")
-    press(page, "to_maps")
+    page.get_by_text("see at which depths and rates these train").click()
     page.wait_for_function(f"document.querySelectorAll('{CHARTS}').length == 1")
     assert "init=torch" in page.url and "scheme=post" in page.url
     assert page.locator(".stException").count() == 0

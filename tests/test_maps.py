@@ -108,25 +108,25 @@ def test_a_duel_leads_to_maps_of_what_it_compares() -> None:
         RunConfig(scheme="post", depth=10, steps=400),
         RunConfig(scheme="peri", depth=10, steps=400),
     ]
-    one = of(duel)
+    one = of(tuple(duel))
     assert one.fields == ("depth", "lr")
     assert one.values("scheme") == "post,peri"
     assert (one.values("steps"), one.grid.seeds) == ("150", 1)
-    warm = of([config.replace(warmup=200, norm="rmsnorm") for config in duel])
+    warm = of(tuple(config.replace(warmup=200, norm="rmsnorm") for config in duel))
     assert (warm.values("warmup"), warm.values("steps"), warm.values("norm")) == (
         "200",
         "400",
         "rmsnorm",
     )
-    far = [
+    far = tuple(
         RunConfig(scheme=scheme, norm=norm, batch=batch)
         for scheme, norm, batch in (
             ("pre", "rmsnorm", 4), ("post", "layernorm", 8), ("peri", "dyt", 16), ("none", "none", 2)
         )
-    ]  # fmt: skip
+    )  # fmt: skip
     assert of(far).values("scheme") == "pre,post,peri,none"
     assert of(far).values("batch") == "4"
-    assert of([RunConfig(), RunConfig()]).values("scheme") == "pre"
+    assert of((RunConfig(), RunConfig())).values("scheme") == "pre"
 
 
 # Cells
