@@ -10,8 +10,8 @@ from clicks import button
 from map_state import Maps
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from normviz.limits import estimated_seconds
-from normviz.sweep import cores
+from normviz.limits import MAX_FILL_MINUTES, estimated_seconds
+from normviz.sweep import Cell, cores
 from normviz.sweep.board import Board
 from normviz.sweep.fill import Job
 from normviz.sweep.maps import maps
@@ -51,17 +51,27 @@ def _actions(it: Maps, board: Board, job: Job | None, back: Shared) -> None:
         horizontal=True, vertical_alignment="center", gap="small", key="fill_row"
     ):  # fmt: skip
         if job is None:
-            button("Fill the map" + ("s" if _count(it) > 1 else ""), _fill, it, back, type="primary",
-                   key="fill", icon=":material/play_arrow:")  # fmt: skip
-            seconds = sum(estimated_seconds(cell.config) for cell in missing) / cores()
-            stored = len(it.asked.grid.cells) - len(missing)
-            st.caption(
-                f"{len(missing)} runs, about {duration(seconds)} in {cores()} processes"
-                + (f"; {stored} are stored already." if stored else ".")
-            )
+            _offer(it, missing, back)
         elif job in it.jobs:
             button("Stop", back.filler.stop, job, key="stop_fill", icon=":material/stop:",
                    help="What has ended stays; filling goes on from there")  # fmt: skip
+
+
+def _offer(it: Maps, missing: list[Cell], back: Shared) -> None:
+    """Fill what is missing, with what that takes; or why not here."""
+    seconds = sum(estimated_seconds(cell.config) for cell in missing) / cores()
+    is_long = seconds > 60 * MAX_FILL_MINUTES
+    button("Fill the map" + ("s" if _count(it) > 1 else ""), _fill, it, back, type="primary",
+           key="fill", icon=":material/play_arrow:", disabled=is_long)  # fmt: skip
+    stored = len(it.asked.grid.cells) - len(missing)
+    words = f"{len(missing)} runs, about {duration(seconds)} in {cores()} processes"
+    words += f"; {stored} are stored already." if stored else "."
+    if is_long:
+        words += (
+            f" A page fills at most {MAX_FILL_MINUTES:g} min: give fewer values or steps, or run the "
+            "command below in a terminal."
+        )
+    st.caption(words)
 
 
 def _count(it: Maps) -> int:

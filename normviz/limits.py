@@ -85,6 +85,9 @@ MAX_CELLS = 1000
 
 MAX_SWEEP_SEEDS = 20
 
+MAX_FILL_MINUTES = 30.0
+"""Estimated minutes of all cores that filling the maps of a page may take."""
+
 MAX_MAPS = 8
 """Maps that one page shows side by side."""
 
