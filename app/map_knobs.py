@@ -22,7 +22,7 @@ def show(it: Maps) -> None:
     _standard(it)
     asked = it.asked
     with st.container(key="map_knobs"):
-        columns = st.columns([3, 2, 2.4, 2.4])
+        columns = st.columns([4, 1.8, 1.9, 2.3])
         with columns[0]:
             _many("scheme", "Placements (a map each)", SCHEMES)
         with columns[1]:

@@ -15,8 +15,9 @@ from shelf_kit import SMALL, kept
 
 from normviz import RunConfig
 from normviz.charts.curve import picture
-from normviz.charts.map import PICK, colours, live
+from normviz.charts.map import EMPTY, PICK, chart, colours, live
 from normviz.config import ConfigError
+from normviz.export.pictures import picture as picture_of
 from normviz.limits import MAX_MAPS
 from normviz.maps import NAMES, ask, decode, of, spanning, standard
 from normviz.standard import MAPS
@@ -148,7 +149,7 @@ def test_cells_that_nobody_ran_are_there_and_say_so(store: Store) -> None:
     marks = {cell.words for one in (pre, post) for cell in one.cells}
     assert marks == {"not run yet", "training now"}
     assert colours([pre, post])[0] < colours([pre, post])[1]
-    assert live(pre, 0, colours([pre, post]))["datasets"]["cells0"][0]["loss"] is None
+    assert live(pre, 0, colours([pre, post]))["datasets"]["cells0"][0]["there"] is False
 
 
 def test_a_board_reads_a_cell_once_and_fills(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,3 +209,13 @@ def test_the_picture_of_a_curve_marks_divergence() -> None:
     assert svg(3.3, 2.0, 1.5).count("<polyline") == 1
     assert svg(3.3, 2.0, math.nan).count("<path") == svg(3.3, 2.0, 1.5).count("<path") + 1
     assert "nan" not in svg(math.nan, math.inf)
+
+
+def test_a_cell_that_nobody_ran_has_no_loss_colour(store: Store) -> None:
+    """A missing number has the colour of the lowest loss, were it left to the scale."""
+    it = grid()
+    kept(store, it.cells[0].config)
+    board = Board(store, it)
+    board.look()
+    svg = picture_of(chart(maps(it, board.points, ("depth", "lr"))), "svg").decode()
+    assert svg.count(f'fill="{EMPTY[False]}"') == 2 * 4 - 1

@@ -104,8 +104,8 @@ def _rows(one: Map, i: int) -> dict[str, Rows]:
         {
             "left": cell.column - 0.5, "right": cell.column + 0.5, "x": cell.column,
             "low": cell.row - 0.5, "high": cell.row + 0.5, "y": cell.row,
-            "loss": cell.loss, "mark": cell.mark, "where": cell.where, "words": cell.words, "key": cell.key,
-            "curve": cell.curve,
+            "there": cell.loss is not None, "loss": cell.loss or 0.0, "mark": cell.mark,
+            "where": cell.where, "words": cell.words, "key": cell.key, "curve": cell.curve,
         }
         for cell in one.cells
     ]  # fmt: skip
@@ -129,13 +129,13 @@ def _one(one: Map, i: int, domain: Domain, dark: bool, is_live: bool = False) ->
         scale=alt.Scale(domain=list(domain), scheme=RAMP_SCHEME, reverse=True, clamp=True),
         legend=None if i else legend,
     )
-    color = alt.condition("isValid(datum.loss)", color, alt.value(EMPTY[dark]))
+    color = alt.condition("datum.there", color, alt.value(EMPTY[dark]))
     told = [alt.Tooltip("where:N", title="title"), alt.Tooltip("words:N", title="result")]
     if is_live:
         told.append(alt.Tooltip("curve:N", title="image"))
     squares = (
         named(f"cells{i}")
-        .mark_rect(stroke=paper(dark), strokeWidth=1, invalid=None, cursor="pointer")
+        .mark_rect(stroke=paper(dark), strokeWidth=1, cursor="pointer")
         .encode(x=x, x2="right:Q", y=y, y2="high:Q", color=color, tooltip=told)
     )
     if is_live:
