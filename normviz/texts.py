@@ -94,9 +94,26 @@ def about(key: str) -> About:
 
 def written(config: RunConfig) -> Written:
     """The text of a config in symbols. Raises TextError if it is not here or too short."""
-    found = write(_read(config.text))
+    found = write(read(config.text))
     check_length(len(found.codes), config.seq_len)
     return found
+
+
+def read(key: str, data: Path | None = None) -> str:
+    """A text, now the one used last, of the data folder or another one.
+
+    Raises TextError if it is not here; a file that is not what its name says counts as missing.
+    """
+    path = _path(key, data)
+    try:
+        content = path.read_bytes()
+    except OSError:
+        raise TextError(missing("this run", key)) from None
+    if _hash(content) != key:
+        raise TextError(missing("this run", key))
+    with contextlib.suppress(OSError):
+        os.utime(path)
+    return content.decode()
 
 
 def obstacle(config: RunConfig) -> str | None:
@@ -118,18 +135,18 @@ def missing(what: str, key: str, mend: str = "paste it, or give it with --text F
     )
 
 
-def _folder() -> Path:
-    folder = home() / "texts"
+def _folder(data: Path | None = None) -> Path:
+    folder = (data or home()) / "texts"
     folder.mkdir(mode=0o700, exist_ok=True)
     return folder
 
 
-def _path(key: str) -> Path:
+def _path(key: str, data: Path | None = None) -> Path:
     if not re.fullmatch(f"[0-9a-f]{{{TEXT_DIGITS}}}", key):
         raise TextError(
             f"{key[:40]!r} is not the hash of a text: {TEXT_DIGITS} digits, 0-9 and a-f"
         )
-    return _folder() / f"{key}.txt"
+    return _folder(data) / f"{key}.txt"
 
 
 def _hash(text: bytes) -> str:
@@ -168,21 +185,7 @@ def _put(path: Path, content: bytes) -> None:
         raise
 
 
-def _read(key: str) -> str:
-    """A text, now the one used last. A file that is not what its name says counts as missing."""
-    path = _path(key)
-    try:
-        content = path.read_bytes()
-    except OSError:
-        raise TextError(missing("this run", key)) from None
-    if _hash(content) != key:
-        raise TextError(missing("this run", key))
-    with contextlib.suppress(OSError):
-        os.utime(path)
-    return content.decode()
-
-
 @lru_cache(maxsize=64)
 def _about(key: str) -> About:
-    found = write(_read(key))
+    found = write(read(key))
     return About(len(found.codes), found.distinct, found.symbols, found.other, found.entropy)

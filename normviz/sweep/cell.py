@@ -8,12 +8,22 @@ from __future__ import annotations
 import gc
 import time
 from dataclasses import replace
+from functools import cache
 
 from ..config import RunConfig
 from ..events import Diverged, Finished, Started, Step
 from ..schedule import coarse
 from .early import Flat, looks
 from .measured import Measured, Status
+
+
+@cache
+def warm() -> None:
+    """Load what the first cell of a process would wait for. From here on it has one thread."""
+    from ..runner import preload
+
+    for _ in preload.training.train(RunConfig(depth=1, steps=2)):
+        pass
 
 
 def measure(config: RunConfig, early: bool) -> Measured:

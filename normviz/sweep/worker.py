@@ -15,6 +15,7 @@ import threading
 from queue import SimpleQueue
 
 from ..config import RunConfig
+from .cell import measure, warm
 
 Job = tuple[str, bool]
 """Canonical JSON of a config, and whether it may be stopped early."""
@@ -26,11 +27,7 @@ def main() -> None:
     os.nice(15)  # a map is patient: a page stays responsive beside it, and so does a visitor's run
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # nothing else that prints may come between
-    from ..runner import preload
-    from .cell import measure
-
-    for _ in preload.training.train(RunConfig(depth=1, steps=2)):
-        pass
+    warm()
     jobs: SimpleQueue[Job] = SimpleQueue()
     threading.Thread(target=_listen, args=(jobs,), daemon=True).start()
     _say(out, "warm")
