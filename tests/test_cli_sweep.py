@@ -72,6 +72,11 @@ def test_a_cell_that_fails_is_said_and_tried_again(tmp_path: Path) -> None:
         (["depth=2,3", "--plot", "a.pdf"], "--plot is 'a.pdf', allowed is a name ending in .svg"),
         (["depth=2,3", "--out", "/nowhere/a.csv"], "--out names the folder '/nowhere', which does"),
         (
+            ["depth=2,3", "--on", "slurm"],
+            "--on is 'slurm', allowed is local (this machine), ray (a",
+        ),
+        (["depth=2,3", "--on", "ray:ray://head:10001"], "--on is 'ray:ray://head:10001', allowed"),
+        (
             ["depth=2,3", "--plot", "a.svg"],
             "a map needs two settings with several values each",
         ),

@@ -70,6 +70,11 @@ def test_streamlit_stays_in_the_page_and_altair_in_the_charts() -> None:
     assert users("altair") <= {"normviz/charts"}
 
 
+def test_ray_is_asked_for_in_one_place() -> None:
+    """It is an extra: whoever has not installed it must notice nothing until then."""
+    assert users("ray") == {"normviz/sweep"}
+
+
 def test_torch_stays_where_numbers_are_made() -> None:
     assert users("torch") <= {
         "normviz/nn", "normviz/probes", "normviz/bench", "normviz/runner", "normviz/cli",

@@ -11,7 +11,7 @@ from .. import shipped_maps
 from ..links import shown
 from ..shipped import adopt
 from ..store import Store, StoreError
-from ..sweep import Grid, cores, missing, read
+from ..sweep import Cluster, Grid, cores, missing, read, read_address
 from ..sweep.maps import spanned
 from . import main
 from .complain import complain
@@ -36,6 +36,9 @@ def sweep(
     processes: Annotated[
         int | None, typer.Option(min=1, max=256, help="Cells at once (default: the cores)")
     ] = None,
+    on: Annotated[
+        str, typer.Option(help="Where: local, ray (started here), ray:auto or ray:HOST:PORT")
+    ] = "local",
     data: Annotated[Path | None, typer.Option(help="Folder that keeps the runs")] = None,
 ) -> None:
     """Run every combination of the settings' values and say where it trains.
@@ -48,6 +51,7 @@ def sweep(
     try:
         check(out, TABLES, "--out")
         check(plot, PICTURES, "--plot")
+        address = read_address(on)
         names, values = read_words(words or [])
         grid = read(values, read_lanes(names[0] if names else "hero")[0])
         if plot is not None:
@@ -59,13 +63,15 @@ def sweep(
         adopt(store)
         if any(cell.key in shipped_maps.names() for cell in grid.cells):
             shipped_maps.adopt(store)
+        left = len(missing(store, grid, early_stop))
+        cluster = Cluster(address, processes) if address and left else None
     except (ValueError, StoreError) as error:
         complain(error)
     except OSError as error:
         complain(f"the data folder can't be made ({error}): choose another with --data")
-    at_once = processes or cores()
-    typer.echo(announce(grid, len(missing(store, grid, early_stop)), at_once), err=True)
-    ended = follow(store, grid, at_once, early_stop)
+    at_once = max(1, cluster.cores) if cluster else processes or cores()
+    typer.echo(announce(grid, left, at_once), err=True)
+    ended = follow(store, grid, at_once, early_stop, cluster)
     points = ended.points(store, grid, early_stop)
     typer.echo(report(grid, points))
     try:

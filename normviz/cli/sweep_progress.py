@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 
 import typer
@@ -12,8 +13,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from ..store import Store
-from ..sweep import Began, Cell, Done, Grid, News, sweep
+from ..sweep import Began, Cell, Cluster, Done, Grid, News, SweepError, sweep
 from ..sweep.points import Point, point, read
+from .complain import complain
 
 LINES = 10
 """Cells that the live table shows: those that train, and of those that ended the last ones."""
@@ -31,8 +33,14 @@ class Ended:
         return read(store, grid, early)
 
 
-def follow(store: Store, grid: Grid, processes: int, early: bool) -> Ended:
-    """Run the grid and show it. Ctrl-C stops; every cell that has ended is kept."""
+def follow(
+    store: Store, grid: Grid, processes: int, early: bool, cluster: Cluster | None = None
+) -> Ended:
+    """Run the grid and show it. Ctrl-C stops, and a lost cluster is complained of; every cell that
+    has ended is kept.
+
+    Standard output stays free for the report, whatever Ray says of its nodes.
+    """
     ended = Ended()
     board = _Board(grid, ended)
     is_terminal = sys.stderr.isatty()
@@ -41,9 +49,9 @@ def follow(store: Store, grid: Grid, processes: int, early: bool) -> Ended:
         with (
             Live(console=console, transient=True, auto_refresh=False)
             if is_terminal
-            else _Plain() as live
+            else redirect_stdout(sys.stderr) as live
         ):
-            for news in sweep(store, grid, processes, early):
+            for news in sweep(store, grid, processes, early, cluster=cluster):
                 line = board.take(store, news)
                 if isinstance(live, Live):
                     live.update(board.drawn(), refresh=True)
@@ -51,19 +59,11 @@ def follow(store: Store, grid: Grid, processes: int, early: bool) -> Ended:
                     typer.echo(line, err=True)
     except KeyboardInterrupt:
         ended.was_stopped = True
+    except SweepError as error:
+        complain(error)
     for cell, message in ended.failures.items():
         typer.echo(f"normviz: {board.name(cell)} failed: {message}", err=True)
     return ended
-
-
-class _Plain:
-    """Stands where `Live` does where there is no terminal."""
-
-    def __enter__(self) -> _Plain:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
 
 
 class _Board:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty
 
 from ..store import EndedRun, Run, Store
+from .cluster import Cluster
 from .early import is_flat
-from .grid import Cell, Grid
+from .grid import Cell, Grid, SweepError
 from .measured import Measured
-from .pool import Began, Ended, Pool
+from .pool import Began, Ended, Pool, cores
+from .tasks import Tasks
 
 
 @dataclass(frozen=True)
@@ -38,13 +39,6 @@ STOP_SECONDS = 0.1
 """How long a stop may take to be noticed."""
 
 
-def cores() -> int:
-    """Processes that train at once: as many as this process may use cores."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def stored(store: Store, key: str, early: bool) -> Run | None:
     """The run that is a cell's result: a finished one, with all its layers where there is one;
     else, with `early`, one that a sweep stopped because it was flat at chance."""
@@ -66,11 +60,14 @@ def sweep(
     processes: int | None = None,
     early: bool = True,
     stop: Callable[[], bool] = lambda: False,
+    cluster: Cluster | None = None,
 ) -> Iterator[News]:
-    """Run a grid: what the store has is reused, the rest trained in `processes` (default: cores).
+    """Run a grid: what the store has is reused, the rest trained in `processes` (default: cores) or
+    on a cluster.
 
     Whoever stops reading, or says so by `stop`, keeps every cell that has ended. A cell that fails
-    is told as such and not stored, so that a second start tries it again.
+    is told as such and not stored, so that a second start tries it again. Raises SweepError when
+    the cluster is lost.
     """
     todo = []
     for cell in grid.cells:
@@ -81,14 +78,25 @@ def sweep(
             yield Reused(cell, run)
     if not todo:
         return
-    pool = Pool(todo, store.folder, processes or cores(), early)
+    if cluster is None:
+        pool = Pool(todo, store.folder, processes or cores(), early)
+    else:
+        pool = Tasks(cluster, todo, store.folder, early)
+    yield from _trained(store, pool, len(todo), stop)
+
+
+def _trained(
+    store: Store, pool: Pool | Tasks, left: int, stop: Callable[[], bool]
+) -> Iterator[Began | Done]:
+    """What the pool says of the cells that are left, each stored before it is told."""
     try:
-        left = len(todo)
         while left and not stop():
             try:
                 news = pool.news.get(timeout=STOP_SECONDS)
             except Empty:
                 continue
+            if isinstance(news, SweepError):
+                raise news
             if isinstance(news, Ended):
                 left -= 1
                 try:

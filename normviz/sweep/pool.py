@@ -36,11 +36,17 @@ class Began:
 
 @dataclass(frozen=True)
 class Ended:
-    """The cell's run, and in which try."""
+    """The cell's run."""
 
     cell: Cell
     measured: Measured
-    tries: int = 1
+
+
+def cores() -> int:
+    """Processes that train at once: as many as this process may use cores."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class Pool:
@@ -102,7 +108,7 @@ class _Slot(threading.Thread):
             if self.pool.is_closed:
                 return
             measured = measured or Measured("failed", message=self._obituary)
-            self.pool.news.put(Ended(cell, measured, tries))
+            self.pool.news.put(Ended(cell, measured))
         self.kill()
 
     def _measure(self, cell: Cell) -> Measured | None:
