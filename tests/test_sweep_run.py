@@ -144,14 +144,14 @@ def test_cells_do_not_bury_a_visitors_own_runs(store: Store) -> None:
 def test_ctrl_c_inside_the_write_loses_nothing(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original, pressed = Store.keep, [True]
+    original, pressed = Store.keep_all, [True]
 
-    def interrupted(self: Store, *words, **more) -> int:
+    def interrupted(self: Store, *words) -> list[int]:
         if pressed.pop() if pressed else False:
             raise KeyboardInterrupt
-        return original(self, *words, **more)
+        return original(self, *words)
 
-    monkeypatch.setattr(Store, "keep", interrupted)
+    monkeypatch.setattr(Store, "keep_all", interrupted)
     with pytest.raises(KeyboardInterrupt):
         done(store, make(SHORT, {}))
     assert missing(store, make(SHORT, {}), early=True) == []
