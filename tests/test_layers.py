@@ -18,7 +18,7 @@ IDS = [str(path.relative_to(ROOT)) for path in SOURCES]
 TORCH_FREE = [
     "normviz", "normviz.store", "normviz.charts", "normviz.runner.client", "normviz.links",
     "normviz.presets", "normviz.verdict", "normviz.shipped", "normviz.frames", "normviz.cli",
-    "normviz.export", "normviz.result", "normviz.sweep", "normviz.sweep.drive",
+    "normviz.export", "normviz.result", "normviz.sweep", "normviz.sweep.drive", "normviz.hand",
 ]  # fmt: skip
 
 

@@ -1,0 +1,152 @@
+"""The same in PyTorch and in Keras: a module that runs as it is and gives the page's numbers.
+
+Both leave their outputs in `y_layer`, `y_rms` and `y_batch`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .conventions import keras_momentum
+from .norms import Array, Bools
+from .work import Batch, Work
+
+
+def torch(it: Work) -> str:
+    """A module for PyTorch 2.4 or newer."""
+    n, eps = it.example.features, it.example.eps
+    return f"""\
+import torch
+from torch import nn
+
+f64 = {{"dtype": torch.float64}}  # as on the page
+x = torch.tensor({_rows(it.after.x)}, **f64)
+gamma = torch.tensor({_list(it.example.gamma)}, **f64)
+beta = torch.tensor({_list(it.example.beta)}, **f64)
+
+layer_norm = nn.LayerNorm({n}, eps={eps!r}, **f64)
+rms_norm = nn.RMSNorm({n}, eps={eps!r}, **f64)
+batch_norm = nn.BatchNorm1d(
+    {n}, eps={eps!r}, momentum={it.example.momentum!r}, **f64
+)
+with torch.no_grad():
+    for norm in (layer_norm, rms_norm, batch_norm):
+        norm.weight.copy_(gamma)
+    # RMSNorm has no beta.
+    for norm in (layer_norm, batch_norm):
+        norm.bias.copy_(beta)
+
+y_layer = layer_norm(x)
+y_rms = rms_norm(x)
+{_torch_batch(it)}
+for y in (y_layer, y_rms, y_batch):
+    print(y.detach())
+"""
+
+
+def _torch_batch(it: Work) -> str:
+    real = f"real = torch.tensor({_bools(it.after.counted)})\n" if _masks(it.after) else ""
+    given = "x[real]" if real else "x"
+    if it.refused:
+        return f"""\
+{real}try:
+    y_batch = batch_norm({given})
+except ValueError as refusal:
+    print(refusal)
+    # By the formula one row has variance 0, and y is beta.
+    y_batch = beta.expand_as({given})"""
+    if it.example.mode == "train":
+        return f"{real}y_batch = batch_norm({given})"
+    seen, lines = _seen(it, "torch.tensor({}, **f64)", given)
+    passes = f"""\
+{seen}for _ in range({it.running.passes}):
+    batch_norm({lines})
+"""
+    return f"{real}{passes if it.running.passes else ''}batch_norm.eval()\ny_batch = batch_norm({given})"
+
+
+def keras(it: Work) -> str:
+    """A module for Keras 3, on any of its backends."""
+    eps = it.example.eps
+    return f"""\
+import os
+
+# Or tensorflow, or jax.
+os.environ.setdefault("KERAS_BACKEND", "torch")
+
+import numpy as np
+from keras import layers
+
+# Keras computes its norms in float32: about six digits agree.
+x = np.array({_rows(it.after.x)})
+gamma = np.array({_list(it.example.gamma)})
+beta = np.array({_list(it.example.beta)})
+
+layer_norm = layers.LayerNormalization(epsilon={eps!r})
+rms_norm = layers.RMSNormalization(epsilon={eps!r})
+batch_norm = layers.BatchNormalization(
+    momentum={keras_momentum(it.example.momentum)!r},  # PyTorch's is {it.example.momentum!r}
+    epsilon={eps!r},
+)
+for norm in (layer_norm, rms_norm, batch_norm):
+    norm.build(x.shape)
+layer_norm.set_weights([gamma, beta])
+rms_norm.set_weights([gamma])
+start = [np.zeros_like(gamma), np.ones_like(gamma)]
+batch_norm.set_weights([gamma, beta, *start])
+
+y_layer = layer_norm(x)
+y_rms = rms_norm(x)
+{_keras_batch(it)}
+for y in (y_layer, y_rms, y_batch):
+    print(y)
+"""
+
+
+def _keras_batch(it: Work) -> str:
+    real = f"real = np.array({_bools(it.after.counted)})\n" if _masks(it.after) else ""
+    mask = ", mask=real" if real else ""
+    if it.example.mode == "train":
+        return f"{real}y_batch = batch_norm(x, training=True{mask})"
+    seen, given = _seen(it, "np.array({})", "x")
+    passes = ""
+    if it.running.passes:
+        decay = f"{keras_momentum(it.example.momentum)!r} ** {it.running.passes}"
+        passes = f"""\
+{seen}for _ in range({it.running.passes}):
+    batch_norm({given}, training=True{mask})
+# Keras takes in the biased variance, PyTorch and this page
+# the unbiased one. Without these lines you get Keras' own.
+left, n = {decay}, {it.running.rows}
+variance = batch_norm.moving_variance
+variance.assign(left + (variance - left) * n / (n - 1))
+"""
+    return f"{real}{passes}y_batch = batch_norm(x, training=False{mask})"
+
+
+def _masks(batch: Batch) -> bool:
+    return not batch.counted.all()
+
+
+def _seen(it: Work, form: str, given: str) -> tuple[str, str]:
+    """What the training passes are given: a line that makes it, where x itself is another batch."""
+    same = it.example.experiment == "padding" or np.array_equal(it.before.x, it.after.x)
+    if same:
+        return "", given
+    return f"seen = {form.format(_rows(it.before.x))}  # in training\n", "seen"
+
+
+def _list(values: Sequence[float]) -> str:
+    return f"[{', '.join(repr(float(v)) for v in values)}]"
+
+
+def _rows(x: Array) -> str:
+    """A matrix, a row a line."""
+    rows = [_list(row) for row in x.tolist()]
+    return f"[{rows[0]}]" if len(rows) == 1 else "[\n    " + ",\n    ".join(rows) + ",\n]"
+
+
+def _bools(values: Bools) -> str:
+    return f"[{', '.join(str(bool(v)) for v in values)}]"

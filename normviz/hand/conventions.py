@@ -1,0 +1,36 @@
+"""Where PyTorch and Keras mean different things by the same words."""
+
+from __future__ import annotations
+
+from .example import Example
+from .numbers import brief
+
+TORCH_EPS = {"layernorm": 1e-5, "rmsnorm": None, "batchnorm": 1e-5}
+"""Defaults of torch.nn; None is the smallest step above 1 of the tensor's own type."""
+KERAS_EPS = {"layernorm": 1e-3, "rmsnorm": 1e-6, "batchnorm": 1e-3}
+"""Defaults of keras.layers 3."""
+TORCH_MOMENTUM, KERAS_MOMENTUM = 0.1, 0.99
+
+
+def keras_momentum(momentum: float) -> float:
+    """Keras counts what stays of a running statistic, PyTorch what is new: 0.1 there is 0.9 here."""
+    return round(1 - momentum, 15)
+
+
+def table(example: Example) -> tuple[tuple[str, str, str], ...]:
+    """(what, in PyTorch, in Keras)."""
+    of_torch = ", ".join("of the dtype" if v is None else brief(v) for v in TORCH_EPS.values())
+    of_keras = ", ".join(brief(v) for v in KERAS_EPS.values())
+    return (
+        ("Default ε: LayerNorm, RMSNorm, BatchNorm", of_torch, of_keras),
+        (
+            "Momentum is the share of",
+            f"the new batch: {brief(example.momentum)} (default {brief(TORCH_MOMENTUM)})",
+            f"the old value: {brief(keras_momentum(example.momentum))} "
+            f"(default {brief(KERAS_MOMENTUM)})",
+        ),
+        ("Running variance takes in the", "unbiased variance, / (n − 1)", "biased variance, / n"),
+        ("Training on one row", "raises ValueError", "gives β"),
+        ("Features are", "of BatchNorm1d: axis 1", "the last axis, axis=-1"),
+        ("Padding is left out by", "indexing: norm(x[real])", "a mask: norm(x, mask=real)"),
+    )

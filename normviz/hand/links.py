@@ -1,0 +1,164 @@
+"""An example as a link: every setting that decides its numbers, in the open, plus a version.
+
+    v=1&x=1,2,3;4,5,6&gamma=1,1,1&beta=0,0,0&eps=1e-05&row=1&feature=2&try=none&...
+
+Semicolons part rows, commas part numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from ..limits import Range
+from ..links import VERSION, Problem
+from .example import FEATURES, RANGES, ROWS, Example
+from .numbers import HandError, Matrix, Row, number, written
+from .presets import PRESETS
+
+Params = Mapping[str, Sequence[str]]
+SPELT = {"try": "experiment"}
+"""Names in a link that differ from the example's, where they would be a word of Python."""
+NUMBERS = ("eps", "row", "feature", "amount", "padding", "passes", "momentum")
+WHOLE = ("row", "feature", "padding", "passes")
+NAMES = (
+    "x", "gamma", "beta", "eps", "row", "feature", "try", "amount", "padding", "masked", "mode",
+    "passes", "momentum",
+)  # fmt: skip
+ANY = Range(-1e9, 1e9)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What a link says: an example, or what is wrong with it. `missing` names took defaults."""
+
+    example: Example | None = None
+    problems: tuple[Problem, ...] = ()
+    missing: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+def as_params(example: Example) -> dict[str, str]:
+    """The parameters of an example."""
+    words = {name: _word(getattr(example, SPELT.get(name, name))) for name in NAMES}
+    return {"v": str(VERSION), **words}
+
+
+def encode(example: Example) -> str:
+    """The query string of an example."""
+    return urlencode(as_params(example), quote_via=quote, safe=",;")
+
+
+def names_a_setting(params: Params) -> bool:
+    """Whether parameters of an address are such a link at all: messengers append their own."""
+    return any(name in params for name in ("v", *NAMES))
+
+
+def decode(params: Params, offers: bool = True) -> Opened:
+    """Read the parameters of an address. Never raises for what they hold.
+
+    Without `offers` problems come without the links that mend them.
+    """
+    given = {name: values for name, values in params.items() if values}
+    if problem := _problem_of_form(given):
+        return Opened(problems=(Problem(problem),))
+    words = {name: given[name][0] for name in NAMES if name in given}
+    try:
+        example = _example(words)
+    except HandError as error:
+        return Opened(problems=(_problem(error, words, offers),))
+    missing = tuple(name for name in NAMES if name not in given)
+    return Opened(example, missing=missing, notices=tuple(_notices(given, missing)))
+
+
+def _problem_of_form(given: Params) -> str | None:
+    for name in ("v", *NAMES):
+        if len(given.get(name, [""])) > 1:
+            return f"the link gives {name} {len(given[name])} times, allowed is once"
+    version = given.get("v", [str(VERSION)])[0]
+    if version != str(VERSION):
+        return (
+            f"the link has version {version[:24]!r}, allowed is {VERSION}: it may come from another "
+            "release of NormViz"
+        )
+    return None
+
+
+def _example(words: dict[str, str]) -> Example:
+    """Raises HandError for the first word that does not fit."""
+    start = PRESETS["usual"].example()
+    x = _matrix(words["x"]) if "x" in words else start.x
+    features = len(x[0])
+    fields: dict[str, Any] = {"gamma": (1.0,) * features, "beta": (0.0,) * features}
+    for name in ("gamma", "beta"):
+        if name in words:
+            fields[name] = _row(words[name], name)
+    for name in NUMBERS:
+        if name in words:
+            value = number(words[name], name, RANGES.get(name, ANY))
+            fields[name] = int(value) if name in WHOLE and value == int(value) else value
+    if "masked" in words:
+        fields["masked"] = _flag(words["masked"])
+    if "mode" in words:
+        fields["mode"] = words["mode"][:24]
+    example = Example(x, **fields)
+    tried = words.get("try", "none")[:24]
+    return example.replace(experiment=tried) if "amount" in words else example.trying(tried)
+
+
+def _matrix(text: str) -> Matrix:
+    if text.count(";") >= 100:
+        raise HandError(f"x has {text.count(';') + 1} rows, allowed is {ROWS.text()}", "x")
+    return tuple(_row(row, f"row {i}", "x") for i, row in enumerate(text.split(";"), 1))
+
+
+def _row(text: str, where: str, field: str = "") -> Row:
+    words = text.split(",")
+    if len(words) not in FEATURES:
+        raise HandError(
+            f"{where} has {len(words)} numbers, allowed is {FEATURES.text()}", field or where
+        )
+    return tuple(number(word, f"{where}, feature {i}") for i, word in enumerate(words, 1))
+
+
+def _flag(word: str) -> bool:
+    if word not in ("0", "1"):
+        raise HandError(f"masked is {word[:24]!r}, allowed is 0 or 1", "masked")
+    return word == "1"
+
+
+def _problem(error: HandError, words: dict[str, str], offers: bool) -> Problem:
+    """The sentence, with the link that holds the nearest legal number if that one can be opened."""
+    name = error.field
+    if not offers or name not in NUMBERS or error.nearest is None:
+        return Problem(str(error))
+    mended = {"v": str(VERSION), **words, name: written(error.nearest)}
+    if decode({key: [word] for key, word in mended.items()}, offers=False).problems:
+        return Problem(str(error))
+    query = urlencode(mended, quote_via=quote, safe=",;")
+    return Problem(str(error), query, f"{name} = {mended[name]}")
+
+
+def _notices(given: Params, missing: Sequence[str]) -> list[str]:
+    found = []
+    if missing:
+        named = ", ".join(missing[:5]) + (" and others" if len(missing) > 5 else "")
+        found.append(
+            f"The link does not name {named}: today's defaults fill in, and the address now names them."
+        )
+    known = {"v", "embed", "embed_options", *NAMES}
+    if strangers := sorted(set(given) - known):
+        named = ", ".join(repr(name[:40]) for name in strangers[:5])
+        found.append(f"The link also names {named}, which is not a setting here: not used.")
+    return found
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, tuple):
+        parts = [_word(part) for part in value]
+        return (";" if value and isinstance(value[0], tuple) else ",").join(parts)
+    return value if isinstance(value, str) else written(value)
