@@ -20,8 +20,8 @@ try:
             maps.entry(),
             anatomy.entry(),
             catalogue.entry(),
-            runs.entry(),
             hand.entry(),
+            runs.entry(),
         ],
         position="hidden" if st.context.is_embedded else "top",
     )
