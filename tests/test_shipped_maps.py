@@ -94,8 +94,8 @@ def test_a_file_gives_back_what_was_stored(store: Store, tmp_path: Path) -> None
     runs = [run for key in keys if (run := store.latest(key))]
     path = tmp_path / "maps.npz"
     save(store, runs, path)
+    (tmp_path / "other").mkdir()
     other = Store(tmp_path / "other")
-    (tmp_path / "other").mkdir(exist_ok=True)
     other.keep_all(list(load(path)), "shipped sweep")
     for run in runs:
         twin = other.latest(run.key)
