@@ -9,7 +9,7 @@ import pytest
 from backend_kit import SHORT
 
 from normviz import RunConfig, shipped_maps
-from normviz.catalog import PROBES
+from normviz.catalog import PROBES, SCHEMES
 from normviz.events import Step
 from normviz.home import shipped
 from normviz.maps import standard
@@ -80,6 +80,18 @@ def test_all_is_adopted_once(full: Store) -> None:
 
 def _first() -> Path:
     return sorted((shipped("assets") / "maps").glob("*.npz"))[0]
+
+
+@pytest.mark.parametrize(
+    ("key", "scheme", "init"),
+    [(key, scheme, init) for key, init in (("torch", "PyTorch init"), ("xavier", "Xavier"))
+     for scheme in MAPS[key].words["scheme"].split(",")],
+)  # fmt: skip
+def test_the_readme_says_what_the_maps_say(key: str, scheme: str, init: str, full: Store) -> None:
+    edges = frontier(standard(key).grid, of(full, key, scheme))
+    rates = " | ".join("none" if edge.rate is None else f"{edge.rate:g}" for edge in edges)
+    line = f"| {SCHEMES.label(scheme)}, {init} | {rates} |"
+    assert line in (Path(__file__).parent.parent / "README.md").read_text()
 
 
 # Files
