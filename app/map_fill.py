@@ -15,6 +15,7 @@ from normviz.sweep import Cell, cores
 from normviz.sweep.board import Board
 from normviz.sweep.fill import Job
 from normviz.sweep.maps import maps
+from normviz.sweep.words import duration
 
 TICK_SECONDS = 0.5
 MARKS = (
@@ -87,13 +88,6 @@ def _axis(it: Maps, field: str) -> tuple:
 
 def _fill(it: Maps, back: Shared) -> None:
     it.jobs.append(back.filler.ask(it.asked.grid, it.early))
-
-
-def duration(seconds: float) -> str:
-    """ "40 s", "12 min", "3.5 h"."""
-    if seconds < 100:
-        return f"{max(1, round(seconds))} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
 def _tick(it: Maps) -> None:

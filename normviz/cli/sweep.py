@@ -13,6 +13,7 @@ from ..shipped import adopt
 from ..store import Store, StoreError
 from ..sweep import Cluster, Grid, cores, missing, read, read_address
 from ..sweep.maps import spanned
+from ..sweep.words import duration
 from . import main
 from .complain import complain
 from .run import read_lanes, read_words
@@ -115,10 +116,3 @@ def announce(grid: Grid, missing: int, processes: int) -> str:
     stored = f", {n - missing} of them stored" if missing < n else ""
     todo = f"; about {duration(seconds)} in {processes} processes" if missing else ""
     return f"{n} run{'s' * (n != 1)}: {axes} ({base}, {grid.base.steps} steps){stored}{todo}"
-
-
-def duration(seconds: float) -> str:
-    """ "40 s", "12 min", "3.5 h"."""
-    if seconds < 100:
-        return f"{max(1, round(seconds))} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

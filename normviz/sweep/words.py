@@ -58,3 +58,10 @@ def said(grid: Grid, place: Place) -> str:
         assert axis is not None
         words.append(f"{field} {axis.shown(value)}" if axis.is_ordered else axis.shown(value))
     return ", ".join(words)
+
+
+def duration(seconds: float) -> str:
+    """ "40 s", "12 min", "3.5 h"."""
+    if seconds < 100:
+        return f"{max(1, round(seconds))} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
