@@ -89,10 +89,9 @@ def test_a_run_handed_to_a_process_that_dies_goes_to_another(
     used = {lane.pid for lane in measure(store, range(10, 14))} & members(backend.process.pid)
     for pid in used:
         os.kill(pid, signal.SIGSTOP)  # what is sent to it arrives, and is not read
-    lane = Lane(store, LONG)
     version = store.version()
-    wait_for(lambda: store.version() != version, "the hand-out")
-    assert lane.status == "queued"
+    lane = Lane(store, LONG)
+    wait_for(lambda: store.version() != version, "the hand-out")  # a write of the supervisor's
     for pid in used:
         os.kill(pid, signal.SIGKILL)
     lane.reach_step(1)
