@@ -135,11 +135,14 @@ class Driver:
 
     def __init__(self, folder: Path, data: Path, *words: str, before: str = "") -> None:
         code = f"{before}\nfrom normviz.cli import main\nmain()"
+        # A shell starts background jobs with SIGINT ignored, and children inherit that.
+        handler = signal.signal(signal.SIGINT, signal.default_int_handler)
         self.process = subprocess.Popen(
             [sys.executable, "-c", code, "sweep", *words, "--data", str(data)],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             env=environment(folder, "home-driver"), start_new_session=True,
         )  # fmt: skip
+        signal.signal(signal.SIGINT, handler)
 
     def __enter__(self) -> Driver:
         return self
