@@ -62,7 +62,7 @@ def sheet(page: Page, norm: str) -> str:
 def type_into(page: Page, row: int, text: str, taken: Callable[[], object]) -> None:
     """Into the first feature of a row of the table editor, from 0, as a person does: who sees that
     the editor, being drawn anew at that moment, has not taken it types it again."""
-    for _ in range(5):
+    for _ in range(15):
         canvas = page.locator("[class*=st-key-hand_table_] canvas").first
         box = canvas.bounding_box()
         assert box
@@ -74,7 +74,7 @@ def type_into(page: Page, row: int, text: str, taken: Callable[[], object]) -> N
             box_of_cell.press("ControlOrMeta+a", timeout=10_000)
             box_of_cell.press_sequentially(text, timeout=10_000)
             box_of_cell.press("Enter", timeout=10_000)
-            wait_for(taken, 10)
+            wait_for(taken, 6)
             return
         page.keyboard.press("Escape")
     raise AssertionError(f"the editor did not take {text!r}")
