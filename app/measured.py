@@ -110,6 +110,8 @@ def _status(it: Anatomy, runs: list[Run], back: Shared) -> None:
         _, warm = back.store.supervisor()
         waits = all(run.status == "queued" for run in runs if run.is_open)
         doing = "Measuring" if warm or not waits else "Loading PyTorch in a worker, then measuring"
+        if waits and back.store.is_timing():
+            doing = "Waiting for the norm cost lab, beside which nothing may run, then measuring"
         st.caption(f"{doing}: {_blocks(runs)} ...")
         return
     losses = [f"{NAMES[i]} {_loss(run, back)}" for i, run in enumerate(runs)]

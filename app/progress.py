@@ -35,8 +35,11 @@ def _words(store: Store, opened: list[Run], done: int, total: int) -> str:
     if not opened:
         return ""
     if all(run.started is None for run in opened):
+        if store.is_timing():
+            return "Waiting: the norm cost lab measures, and nothing may train beside it"
         _, warm = store.supervisor()
         return "Waiting for a free worker" if warm else "Loading PyTorch in a worker: a few seconds"
     if all(run.status == "paused" for run in opened):
-        return f"Paused at {done} of {total} steps in all lanes"
+        then = "; goes on when the norm cost lab has measured" if store.is_timing() else ""
+        return f"Paused at {done} of {total} steps in all lanes{then}"
     return f"{done} of {total} steps in all lanes"

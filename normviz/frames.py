@@ -139,7 +139,8 @@ def told(run: Run, losses: Floats, store: Store) -> Verdict:
     if run.status == "finished" and run.chance is not None:
         return judge(losses, run.config.steps, run.chance, run.floor)
     if run.status == "queued":
-        return Verdict("queued", f"waiting, place {store.position(run.id)} in the queue")
+        why = " for the norm cost lab" if store.is_timing() else ""
+        return Verdict("queued", f"waiting{why}, place {store.position(run.id)} in the queue")
     if run.status == "failed":
         return Verdict("failed", f"failed after {n} steps: {run.message}")
     if run.status == "stopped":

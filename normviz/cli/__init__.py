@@ -35,6 +35,7 @@ from . import (  # noqa: E402 (each adds its command)
     bench,  # noqa: F401
     export,  # noqa: F401
     list_,  # noqa: F401
+    norms,  # noqa: F401
     run,  # noqa: F401
     runs,  # noqa: F401
     ship,  # noqa: F401

@@ -20,6 +20,7 @@ from ..result import Result
 from ..verdict import final_loss
 from . import main
 from .complain import complain
+from .turn import to_train
 
 SUFFIXES = (".csv", ".parquet", ".json")
 
@@ -166,10 +167,11 @@ def follow(config: RunConfig, at: Sequence[int], threads: int) -> Result:
 
         torch.set_num_threads(threads)
         try:
-            for event in train(config, also_at=at):
-                result.take(event)
-                if isinstance(event, Step):
-                    bar.update(task, advance=1, description=f"loss {event.loss:.3f}")
+            with to_train(lambda: bar.update(task, description="waiting for the norm cost lab")):
+                for event in train(config, also_at=at):
+                    result.take(event)
+                    if isinstance(event, Step):
+                        bar.update(task, advance=1, description=f"loss {event.loss:.3f}")
         except KeyboardInterrupt:
             if result.started is None:
                 raise typer.Exit(130) from None

@@ -8,20 +8,15 @@ import sys
 import threading
 import time
 
-from filelock import FileLock, Timeout
-
 from ..home import VARIABLE
 from ..store import Store
+from ..store.turns import is_held
 
 
 def is_supervised(store: Store) -> bool:
     """Whether a supervisor holds the store's lock. Its number would not tell: after a restart of a
     container another process may have it."""
-    try:
-        with FileLock(store.folder / "supervisor.lock", timeout=0):
-            return False
-    except Timeout:
-        return True
+    return is_held(store.folder / "supervisor.lock")
 
 
 class Backend:

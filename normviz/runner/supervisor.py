@@ -81,9 +81,10 @@ class Supervisor:
         self.listen()
         self.notice_deaths()
         self.make_stops_certain()
-        self.hand_out()
         self.limit_paused()
-        self.refill()
+        if not self.store.is_timing():  # else what begins here would be in the timing
+            self.hand_out()
+            self.refill()
 
     def new_worker(self) -> Worker:
         ours, theirs = self.context.Pipe()

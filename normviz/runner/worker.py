@@ -23,6 +23,7 @@ from ..config import RunConfig
 from ..events import Diverged, Edited, Event, Finished, Started, Step
 from ..limits import is_quick
 from ..store import Store
+from ..store.turns import Turn
 
 FLUSH_SECONDS = 0.06
 POLL_SECONDS = 0.01
@@ -77,11 +78,12 @@ class Lane:
         from ..training import Knobs
 
         self.store, self.run = store, run
+        self.turn = Turn(store.folder)
         self.knobs = Knobs()
         self.waiting: list[Step] = []
         self.flushed = 0.0
         self.last_control = 0
-        self.paused = self.stopped = self.announced = False
+        self.paused = self.stopped = self.announced = self.told = False
         self.credits = 0
         self.device = ""
 
@@ -98,6 +100,7 @@ class Lane:
             if not quick:
                 os.nice(10)  # the page stays responsive; a measurement is what it waits for
             self.read_controls()
+            self.turn.wait(float("inf"), otherwise=self.is_asked_to_stop)
             self.follow(record.config)
             return quick and self.device == "cpu"
         except MemoryError:
@@ -107,6 +110,8 @@ class Lane:
         except Exception as error:  # every error of a run ends as its message
             traceback.print_exc()
             self.fail(str(error).splitlines()[0] if str(error) else type(error).__name__)
+        finally:
+            self.turn.leave()
         return False
 
     def follow(self, config: RunConfig) -> None:
@@ -118,6 +123,7 @@ class Lane:
                 case Started():
                     self.store.started(self.run, event, os.getpid(), self.paused)
                     self.announced, self.device = True, event.device
+                    self.told = self.paused
                 case Step():
                     self.waiting.append(event)
                     if event.step == 0 or time.monotonic() - self.flushed > FLUSH_SECONDS:
@@ -141,17 +147,36 @@ class Lane:
             if isinstance(event, Step | Started):
                 self.credits -= isinstance(event, Step) and self.credits > 0
                 self.read_controls()
-                while self.paused and not self.stopped and self.credits == 0:
+                while not self.stopped and self.rests():
                     self.flush()
                     time.sleep(POLL_SECONDS)
                     self.read_controls()
                 if self.stopped:
                     return
 
+    def rests(self) -> bool:
+        """Whether it takes no step now: it is paused, or somebody began to time meanwhile."""
+        if self.paused and self.credits == 0:
+            self.turn.leave()
+            waits = True
+        else:
+            waits = not self.turn.take()
+        self.tell(self.paused or waits)
+        return waits
+
+    def tell(self, paused: bool) -> None:
+        """The store says whether it is paused; what waits for its turn is."""
+        if self.announced and paused != self.told:
+            self.store.set_status(self.run, "paused" if paused else "running")
+            self.told = paused
+
+    def is_asked_to_stop(self) -> bool:
+        self.read_controls()
+        return self.stopped
+
     def read_controls(self) -> None:
         for number, action, value in self.store.controls(self.run, self.last_control):
             self.last_control = number
-            was = self.paused
             match action:
                 case "pause":
                     self.paused = True
@@ -163,8 +188,6 @@ class Lane:
                     self.stopped = True
                 case "lr":
                     self.knobs.lr = value
-            if was != self.paused and self.announced:
-                self.store.set_status(self.run, "paused" if self.paused else "running")
 
     def flush(self) -> None:
         """Commit what waits."""

@@ -33,6 +33,7 @@ from .run import (
 )
 from .schema import Database, StoreError
 from .shelf import Clause, Has, Listed, Wanted, listed
+from .turns import is_timing
 from .write import EndedRun
 from .write import append as _append
 from .write import end as _end
@@ -248,6 +249,10 @@ class Store:
         if row is None or not alive(row["pid"]):
             return False, False
         return True, bool(row["ready"])
+
+    def is_timing(self) -> bool:
+        """Whether somebody times on this machine, or waits to: no run begins meanwhile."""
+        return is_timing(self.folder)
 
     def version(self) -> int:
         """A number that changes when another connection has committed something."""

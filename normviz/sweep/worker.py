@@ -15,6 +15,8 @@ import threading
 from queue import SimpleQueue
 
 from ..config import RunConfig
+from ..home import home
+from ..store.turns import Turn
 from .cell import measure, warm
 
 Job = tuple[str, bool]
@@ -31,9 +33,12 @@ def main() -> None:
     jobs: SimpleQueue[Job] = SimpleQueue()
     threading.Thread(target=_listen, args=(jobs,), daemon=True).start()
     _say(out, "warm")
+    turn = Turn(home())
     while True:
         canonical, early = jobs.get()
+        turn.wait(float("inf"))
         _say(out, measure(RunConfig.model_validate_json(canonical), early))
+        turn.leave()
         gc.collect()
 
 

@@ -1,0 +1,27 @@
+"""A turn to train for commands that train in their own process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from ..home import home
+from ..store import StoreError
+from ..store.turns import Turn
+
+
+@contextmanager
+def to_train(waiting: Callable[[], object]) -> Iterator[None]:
+    """Holds a turn to train; calls `waiting` where somebody times, and then waits."""
+    turn: Turn | None = None
+    # Where the data folder can't hold a lock, nobody can time either.
+    with suppress(StoreError, OSError):
+        turn = Turn(home())
+        if not turn.take():
+            waiting()
+            turn.wait(float("inf"))
+    try:
+        yield
+    finally:
+        if turn is not None:
+            turn.leave()
