@@ -19,6 +19,7 @@ TORCH_FREE = [
     "normviz", "normviz.store", "normviz.charts", "normviz.runner.client", "normviz.links",
     "normviz.presets", "normviz.verdict", "normviz.shipped", "normviz.frames", "normviz.cli",
     "normviz.export", "normviz.result", "normviz.sweep", "normviz.sweep.drive", "normviz.hand",
+    "normviz.cost.client", "normviz.cost.shelf", "normviz.cost.told",
 ]  # fmt: skip
 
 
@@ -78,6 +79,7 @@ def test_ray_is_asked_for_in_one_place() -> None:
 def test_torch_stays_where_numbers_are_made() -> None:
     assert users("torch") <= {
         "normviz/nn", "normviz/probes", "normviz/bench", "normviz/runner", "normviz/cli",
+        "normviz/cost",
         "normviz/data.py", "normviz/training.py", "normviz/divergence.py",
     }  # fmt: skip
 

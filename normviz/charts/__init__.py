@@ -4,7 +4,7 @@
 then only numbers (`normviz.player`). No Streamlit and no torch in here.
 """
 
-from . import bars, heatmap, layers, lines, loss, ratio, thumb, words
+from . import bars, cost, heatmap, layers, lines, loss, ratio, thumb, words
 from .base import look
 from .loss import ZOOM
 from .palette import LaneStyle, lane_styles, scheme_style
@@ -15,6 +15,7 @@ __all__ = [
     "Domain",
     "LaneStyle",
     "bars",
+    "cost",
     "heatmap",
     "lane_styles",
     "layers",

@@ -1,4 +1,4 @@
-"""`normviz bench probes|click|live|anatomy|map|early`: ratios and latencies, measured here and now."""
+"""`normviz bench probes|click|live|anatomy|map|early|norms`: ratios and latencies, measured here and now."""
 
 from __future__ import annotations
 

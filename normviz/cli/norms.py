@@ -1,0 +1,91 @@
+"""`normviz bench norms`: what a norm costs on this machine, beside LayerNorm in the same rounds."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..config import ConfigError
+from ..cost import shelf, told
+from ..cost.claims import CLAIMS
+from ..cost.lab import BusyError, Doing
+from ..cost.lab import run as measured
+from ..cost.result import Measurement
+from ..cost.setting import Setting
+from ..cost.variants import CONTEXTS, CONTROL, PASSES, REFERENCE, VARIANTS
+from ..home import home
+from ..store import StoreError
+from .bench import bench
+from .complain import complain
+
+
+@bench.command()
+def norms(
+    width: Annotated[int, typer.Option(help="Numbers a token, a multiple of 32")] = 128,
+    tokens: Annotated[int, typer.Option(help="Tokens a batch, a multiple of 64")] = 512,
+    threads: Annotated[int, typer.Option(help="CPU threads")] = 1,
+    device: Annotated[str, typer.Option(help="cpu or cuda")] = "cpu",
+    seconds: Annotated[float, typer.Option(help="About how long to measure")] = 15.0,
+    out: Annotated[Path | None, typer.Option(help="Also write FILE.json")] = None,
+) -> None:
+    """LayerNorm, RMSNorm three ways, DyT and none: alone, in a block, in a whole training step.
+
+    Nothing of the data folder trains meanwhile, and the Norm cost page shows the result as well.
+    """
+    if out is not None and out.suffix != ".json":
+        complain(f"--out is {str(out)!r}, allowed is a name ending in .json")
+    try:
+        setting = Setting(width, tokens, threads, device, seconds)
+        found = _follow(setting)
+        if out is not None:
+            shelf.write(found, out)
+    except (BusyError, ConfigError, StoreError, ValueError) as error:
+        complain(error)
+    except OSError as error:
+        complain(f"the result can't be kept: {error}")
+    typer.echo(table(found))
+
+
+def _follow(setting: Setting) -> Measurement:
+    """Measure with a progress bar on a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    console, bar = Console(stderr=True), (TextColumn("{task.description}"), BarColumn())
+    hidden = not sys.stderr.isatty()
+    with Progress(*bar, console=console, disable=hidden, transient=True) as progress:
+        task = progress.add_task("", total=1.0)
+        for news in measured(setting, home()):
+            match news:
+                case Doing(words):
+                    progress.update(task, description=words)
+                case Measurement():
+                    return news
+                case _:
+                    words = f"round {news.done + 1} of {news.total}, about {news.left:.0f} s left"
+                    progress.update(task, description=words, completed=news.done / news.total)
+    raise AssertionError("a measurement ends with its result")
+
+
+def table(it: Measurement) -> str:
+    """The whole measurement for people."""
+    lines = [f"{it.text()}; PyTorch {it.torch}; medians of {it.rounds} rounds, 95 % intervals"]
+    for context in CONTEXTS:
+        for passes in context.passes:
+            lines.append(f"{context.label.lower()}, {PASSES[passes]}: {context.sentence}")
+            for row in it.rows_of(context.key, passes):
+                ratio = row.ratio
+                alike = row.variant not in (REFERENCE, CONTROL) and not it.differs(row)
+                told_apart = "  not distinguishable" if alike else ""
+                sums = f"{row.operations:5.1f} a number" if context.key == "alone" else ""
+                lines.append(
+                    f"  {VARIANTS.label(row.variant):24} {told.duration(row.seconds):>8}  "
+                    f"{ratio.median:7.3f} ({ratio.low:.3f} to {ratio.high:.3f})  "
+                    f"{row.kernels:4} kernels, {told.megabytes(row.bytes):>8} {sums}{told_apart}"
+                )
+    lines += [told.verdict(it), told.counted(it)]
+    lines += [f"claimed: RMSNorm {claim.label} ({claim.source})" for claim in CLAIMS]
+    return "\n".join(lines)

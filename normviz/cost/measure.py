@@ -1,0 +1,79 @@
+"""measure(setting): rounds in which all variants take turns, and what they say in the end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ..training import find_device
+from .contexts import calls
+from .counts import arithmetic, count
+from .machine import describe, load
+from .paired import ratio
+from .result import Measurement, Row
+from .setting import MAX_ROUNDS, MIN_ROUNDS, Setting
+from .timing import calibrate, one_round
+from .variants import BOTH, CASES, KEYS, REFERENCE, VARIANTS
+
+
+@dataclass(frozen=True)
+class Round:
+    """So many rounds are done, of how many; and about how many seconds are left."""
+
+    done: int
+    total: int
+    left: float
+
+
+def measure(setting: Setting) -> Iterator[Round | Measurement]:
+    """Yields a Round before each round, and the Measurement at the end.
+
+    Raises ConfigError for a GPU that is not there.
+    """
+    device, before = find_device(setting.device), load()
+    torch.set_num_threads(setting.threads)
+    made = {key: calls(key, setting, device) for key in KEYS}
+    table = [[made[key][case] for key in KEYS] for case in CASES]
+    repeats = [[calibrate(call, device) for call in group] for group in table]
+    rng = np.random.default_rng(0)
+    began = time.perf_counter()
+    one_round(table, repeats, device, rng)  # warms up, and says how long a round takes
+    each = time.perf_counter() - began
+    total = int(np.clip(setting.seconds / each, MIN_ROUNDS, MAX_ROUNDS))
+    found = []
+    for done in range(total):
+        yield Round(done, total, each * (total - done))
+        found.append(one_round(table, repeats, device, rng))
+    seconds = np.array(found).transpose(1, 2, 0)  # [cases, variants, rounds]
+    gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else ""
+    yield Measurement(
+        setting=setting,
+        when=datetime.now(UTC).isoformat(timespec="seconds"),
+        machine=describe(gpu),
+        load=before,
+        torch=torch.__version__,
+        rounds=total,
+        rows=tuple(_rows(setting, seconds, made)),
+    )
+
+
+def _rows(setting: Setting, seconds: NDArray[np.float64], made: dict) -> Iterator[Row]:
+    keys = VARIANTS.keys()
+    for (context, passes), group in zip(CASES, seconds, strict=True):
+        reference = group[keys.index(REFERENCE)]
+        for key, series in zip(keys, group, strict=True):
+            counts = count(made[key][context, passes])
+            operations = 0.0
+            if context == "alone":
+                whole = arithmetic(key, setting.tokens, setting.width, passes == BOTH)
+                operations = whole / (setting.tokens * setting.width)
+            yield Row(
+                key, context, passes, float(np.median(series)), ratio(series, reference),
+                counts.kernels, counts.bytes, operations,
+            )  # fmt: skip

@@ -1,0 +1,96 @@
+"""What a measurement says, in sentences computed from its numbers."""
+
+from __future__ import annotations
+
+from .claims import CLAIMS
+from .paired import Ratio
+from .result import Measurement, Row
+from .variants import BOTH, CONTEXTS, CONTROL, REFERENCE, VARIANTS
+
+LIBRARY = "rmsnorm"
+BUSY = 0.7
+"""A load from which on the other work is worth a word."""
+WHERE = {"alone": "alone", "block": "in a block", "step": "in a whole training step"}
+
+
+def verdict(it: Measurement) -> str:
+    """What it comes to for whoever trains: RMSNorm in a whole step, beside the three claims."""
+    row = it.row(LIBRARY, "step")
+    said = [f"In a whole training step {_compared(it, row)}."]
+    said.append(_claims(it, row))
+    if it.load is not None and it.load >= BUSY:
+        said.append(f"The machine was busy with other work (load {it.load:g} just before).")
+    alone = it.row(LIBRARY, "alone")
+    said.append(f"Alone, forward and backward, {_compared(it, alone)}.")
+    return " ".join(said)
+
+
+def counted(it: Measurement) -> str:
+    """Why: operations of the formula beside kernels and bytes of the implementation."""
+    ln, rms = it.row(REFERENCE, "alone"), it.row(LIBRARY, "alone")
+    return (
+        f"Forward and backward, RMSNorm's formula needs {rms.operations:.0f} operations a number and "
+        f"LayerNorm's {ln.operations:.0f}; as PyTorch runs them here that is {_kernels(rms)} that "
+        f"read and write {megabytes(rms.bytes)}, and {_kernels(ln)} with {megabytes(ln.bytes)}."
+    )
+
+
+def finding(it: Measurement, context: str) -> str:
+    """What a chart shows: every variant's ratio in one context."""
+    said = [
+        f"{VARIANTS.label(row.variant)}{_pass(row)} {interval(row.ratio)}"
+        f"{'' if it.differs(row) else ', not distinguishable'}"
+        for row in it.rows_of(context)
+        if row.variant not in (REFERENCE, CONTROL)
+    ]
+    noise = it.noise(context)
+    return (
+        f"{CONTEXTS.label(context)}, time as a multiple of LayerNorm's: {'; '.join(said)}. LayerNorm "
+        f"beside itself: {noise.low:.3f} to {noise.high:.3f}."
+    )
+
+
+def _compared(it: Measurement, row: Row) -> str:
+    """ "RMSNorm (library) takes 1.03 times LayerNorm's time (1.02 to 1.04)"."""
+    label, span = VARIANTS.label(row.variant), interval(row.ratio)
+    if not it.differs(row):
+        return f"{label} is not distinguishable from LayerNorm: {span} times its time"
+    return f"{label} takes {span} times LayerNorm's time"
+
+
+def _claims(it: Measurement, row: Row) -> str:
+    """Which of the claimed savings are there."""
+    reached = [c.label for c in CLAIMS if it.differs(row) and row.ratio.median <= c.ratio]
+    if reached:
+        return f"Of the savings that are claimed for RMSNorm it reaches: {', '.join(reached)}."
+    if row.ratio.low <= CLAIMS[0].ratio:
+        return "The interval is too wide to rule the savings out that are claimed for RMSNorm."
+    return (
+        f"The savings that are claimed for RMSNorm, {CLAIMS[0].low:g} % and more, do not show here."
+    )
+
+
+def _pass(row: Row) -> str:
+    return "" if row.context == "step" else (" both ways" if row.passes == BOTH else " forward")
+
+
+def _kernels(row: Row) -> str:
+    return f"{row.kernels} kernel{'s' * (row.kernels != 1)}"
+
+
+def interval(it: Ratio) -> str:
+    """ "1.03 (1.02 to 1.04)", with the digits that its size asks for."""
+    digits = 3 if 0.8 < it.median < 1.25 else 2
+    return f"{it.median:.{digits}f} ({it.low:.{digits}f} to {it.high:.{digits}f})"
+
+
+def megabytes(count: int) -> str:
+    """ "1.3 MB"."""
+    return f"{count / 1e6:.3g} MB"
+
+
+def duration(seconds: float) -> str:
+    """ "31 µs", "4.2 ms", "1.3 s"."""
+    if seconds < 1e-3:
+        return f"{1e6 * seconds:.3g} µs"
+    return f"{1e3 * seconds:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"

@@ -1,0 +1,104 @@
+"""What is timed: LayerNorm, what stands in its place, and LayerNorm once more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..catalog.registry import Registry
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to fill a norm's place; `sentence` says how it is computed."""
+
+    key: str
+    label: str
+    sentence: str
+    source: str
+
+
+REFERENCE, CONTROL = "layernorm", "again"
+
+VARIANTS: Registry[Variant] = Registry(
+    "variant",
+    (
+        Variant(
+            REFERENCE,
+            "LayerNorm",
+            "torch.nn.LayerNorm: one kernel forward, one backward.",
+            "arXiv:1607.06450",
+        ),
+        Variant(
+            CONTROL,
+            "LayerNorm again",
+            "The same once more, as a control: what it differs by is the error of the measurement.",
+            "arXiv:1607.06450",
+        ),
+        Variant(
+            "rmsnorm",
+            "RMSNorm (library)",
+            "torch.nn.RMSNorm as this release of PyTorch runs it on this device.",
+            "arXiv:1910.07467",
+        ),
+        Variant(
+            "rmsnorm_hand",
+            "RMSNorm (hand-written)",
+            "x * rsqrt(mean(x^2) + eps) * weight in a line of PyTorch, as model code often has it.",
+            "arXiv:1910.07467",
+        ),
+        Variant(
+            "rmsnorm_fused",
+            "RMSNorm (fused backward)",
+            "The same with its gradient by formula in one function, not one step an operation.",
+            "arXiv:1910.07467",
+        ),
+        Variant(
+            "dyt",
+            "DyT",
+            "weight * tanh(alpha x) + bias: no statistics at all.",
+            "arXiv:2503.10622",
+        ),
+        Variant(
+            "none",
+            "No norm",
+            "Nothing in the norm's place: the most that any norm could save.",
+            "",
+        ),
+    ),
+)
+KEYS = VARIANTS.keys()
+
+
+@dataclass(frozen=True)
+class Context:
+    """Where a norm is timed, and in which passes."""
+
+    key: str
+    label: str
+    sentence: str
+    passes: tuple[str, ...]
+
+
+FORWARD, BOTH = "forward", "both"
+PASSES = {FORWARD: "forward", BOTH: "forward and backward"}
+
+CONTEXTS: Registry[Context] = Registry(
+    "context",
+    (
+        Context("alone", "Alone", "The norm by itself.", (FORWARD, BOTH)),
+        Context(
+            "block",
+            "In a block",
+            "One Pre-LN block: attention, feed-forward network and two norms.",
+            (FORWARD, BOTH),
+        ),
+        Context(
+            "step",
+            "In a training step",
+            "A whole step: batch, two blocks and five norms, loss, backward, AdamW.",
+            (BOTH,),
+        ),
+    ),
+)
+CASES = tuple((context.key, passes) for context in CONTEXTS for passes in context.passes)
+"""Every (context, passes), in the order of a round."""
