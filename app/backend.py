@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from normviz import shipped_maps
+from normviz.cost.client import Lab
 from normviz.frames import Frames
 from normviz.runner.client import Backend
 from normviz.shelf import Shelf
@@ -18,13 +19,14 @@ from normviz.sweep.fill import Filler
 
 @dataclass(frozen=True)
 class Shared:
-    """The server's one store, its readers and supervisor."""
+    """The server's one store, its readers, supervisor, lab."""
 
     store: Store
     frames: Frames
     shelf: Shelf
     backend: Backend
     filler: Filler
+    lab: Lab
 
 
 @st.cache_resource(show_spinner=False)
@@ -33,7 +35,7 @@ def _open() -> Shared:
     adopt(store)
     gc.collect()
     gc.freeze()  # what was imported stays: later collections have little to look at
-    return Shared(store, Frames(store), Shelf(store), Backend(store), Filler(store))
+    return Shared(store, Frames(store), Shelf(store), Backend(store), Filler(store), Lab(store.folder))
 
 
 @st.cache_resource(show_spinner="Unpacking the standard maps")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import entries
 import streamlit as st
-from views import anatomy, catalogue, hand, maps, runs
+from views import anatomy, catalogue, cost, hand, maps, runs
 
 from normviz.store import StoreError
 
@@ -21,6 +21,7 @@ try:
             anatomy.entry(),
             catalogue.entry(),
             hand.entry(),
+            cost.entry(),
             runs.entry(),
         ],
         position="hidden" if st.context.is_embedded else "top",

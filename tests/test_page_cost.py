@@ -1,0 +1,98 @@
+"""The Norm cost page without a browser: it opens with a result, asks, and says what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cost_kit import made
+from page_kit import MAIN, checked
+from streamlit.testing.v1 import AppTest
+
+from normviz.cost import shelf, told
+from normviz.cost.client import Lab, State
+from normviz.cost.setting import Setting
+from normviz.cost.variants import VARIANTS
+
+
+def visit(main: str) -> None:
+    """What the entry script does for a visitor of /cost."""
+    import sys
+    from pathlib import Path
+
+    import streamlit as st
+
+    sys.path.insert(0, str(Path(main).parent))
+    from views import cost
+
+    st.navigation([cost.entry()])
+    cost.page()
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[Setting]:
+    """What the page asked the lab for; nothing is measured."""
+    asked: list[Setting] = []
+
+    def start(self: Lab, setting: Setting) -> None:
+        asked.append(setting)
+        self.state = State(setting, "Round 3 of 20, about 9 s left", 0.1)
+
+    monkeypatch.setattr(Lab, "start", start)
+    return asked
+
+
+@pytest.fixture
+def cost(folder: Path) -> AppTest:
+    return checked(AppTest.from_function(visit, default_timeout=60, args=(MAIN,)).run())
+
+
+def texts(at: AppTest) -> str:
+    return "\n".join(each.value for each in (*at.markdown, *at.caption)).replace("\\", "")
+
+
+def test_it_opens_with_the_shipped_measurement(cost: AppTest) -> None:
+    assert told.verdict(shelf.shipped()) in texts(cost)
+    assert "shipped" in cost.selectbox(key="cost_shown").options[0]
+    assert len(cost.get("vega_lite_chart")) == 3
+    (operations, numbers) = (table.value for table in cost.dataframe)
+    assert list(operations["Norm"]) == [v.label for v in VARIANTS]
+    assert len(numbers) == len(shelf.shipped().rows)
+
+
+def test_measure_asks_for_what_the_knobs_say(cost: AppTest, started: list[Setting]) -> None:
+    cost.select_slider(key="cost_width").set_value(64).run()
+    cost.select_slider(key="cost_tokens").set_value(256).run()
+    checked(cost.button(key="cost_start").click().run())
+    assert started == [Setting(width=64, tokens=256)]
+    assert cost.button(key="cost_start").disabled and not cost.button(key="cost_stop").disabled
+    (bar,) = cost.get("progress")
+    assert "Round 3 of 20" in bar.proto.text
+
+
+def test_too_much_is_a_sentence_and_no_button(cost: AppTest, started: list[Setting]) -> None:
+    checked(cost.select_slider(key="cost_width").set_value(1024).run())
+    assert "at most 180 are allowed" in cost.error[0].value
+    assert cost.button(key="cost_start").disabled
+
+
+def test_a_new_result_is_shown_and_stays_after_a_reload(folder: Path, cost: AppTest) -> None:
+    from backend import shared
+
+    mine = made()
+    shelf.keep(mine, folder)
+    shared().lab.state = State(mine.setting, finished=1)
+    checked(cost.run())
+    assert told.verdict(mine) in texts(cost)
+    again = checked(AppTest.from_function(visit, default_timeout=60, args=(MAIN,)).run())
+    assert told.verdict(mine) in texts(again)
+    again.selectbox(key="cost_shown").set_value(shelf.shipped().when)
+    assert told.verdict(shelf.shipped()) in texts(checked(again.run()))
+
+
+def test_what_went_wrong_is_said(cost: AppTest) -> None:
+    from backend import shared
+
+    shared().lab.state = State(Setting(), problem="the process was killed by signal 9")
+    checked(cost.run())
+    assert cost.warning[0].value == "Nothing was measured: the process was killed by signal 9."
