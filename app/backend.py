@@ -19,7 +19,7 @@ from normviz.sweep.fill import Filler
 
 @dataclass(frozen=True)
 class Shared:
-    """The server's one store, its readers, supervisor, lab."""
+    """The server's one store, its readers, supervisor, filler and lab."""
 
     store: Store
     frames: Frames

@@ -9,6 +9,7 @@ from page_kit import MAIN, checked
 from streamlit.testing.v1 import AppTest
 
 from normviz.catalog import NORMS, SCHEMES
+from normviz.catalog.models import census
 from normviz.explain import formula, plain
 
 
@@ -33,7 +34,7 @@ def visit(main: str) -> None:
 
 
 def test_every_placement_and_norm_is_there(catalogue: AppTest) -> None:
-    placements, norms = (table.value for table in catalogue.dataframe)
+    placements, norms, _ = (table.value for table in catalogue.dataframe)
     assert tuple(placements["Key"]) == SCHEMES.keys()
     assert tuple(norms["Key"]) == NORMS.keys()
     for table, registry in ((placements, SCHEMES), (norms, NORMS)):
@@ -45,7 +46,7 @@ def test_every_placement_and_norm_is_there(catalogue: AppTest) -> None:
 
 def test_the_search_finds_words_of_any_column(catalogue: AppTest) -> None:
     checked(catalogue.text_input(key="search").set_value("gemma").run())
-    placements, norms = (table.value for table in catalogue.dataframe)
+    placements, norms, _ = (table.value for table in catalogue.dataframe)
     assert "sandwich" in set(placements["Key"]) and "pre" not in set(placements["Key"])
     assert "rmsnorm_1p" in set(norms["Key"])
     checked(catalogue.text_input(key="search").set_value("no such thing").run())
@@ -59,6 +60,25 @@ def test_the_row_that_is_chosen_leads_to_its_anatomy(catalogue: AppTest) -> None
     link, *_ = catalogue.get("page_link")
     assert link.proto.page == "anatomy"
     assert "scheme=hybridnorm_star" in link.proto.query_string
+
+
+def test_every_model_is_there_and_leads_to_its_placement(catalogue: AppTest) -> None:
+    table = catalogue.dataframe[2].value
+    assert list(table["Model"]) == [model.model for model in census().models]
+    assert any(census().transformers in caption.value for caption in catalogue.caption)
+    checked(catalogue.text_input(key="search").set_value("Olmo3DecoderLayer").run())
+    (row,) = catalogue.dataframe[-1].value.to_dict("records")
+    assert (row["Placement"], row["QK-norm"]) == ("Res-post-norm", "full width")
+    query = catalogue.get("page_link")[-1].proto.query_string
+    assert all(part in query for part in ("scheme=resp", "norm=rmsnorm", "qk_norm=full"))
+
+
+def test_a_model_of_which_nothing_could_be_told_says_so(catalogue: AppTest) -> None:
+    checked(catalogue.text_input(key="search").set_value("ReformerLayer").run())
+    (row,) = catalogue.dataframe[-1].value.to_dict("records")
+    assert row["Placement"] == row["Norm"] == "could not be told"
+    assert "could not be followed" in row["Remarks"]
+    assert not catalogue.get("page_link")
 
 
 def test_formulas_read_without_latex() -> None:

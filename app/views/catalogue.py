@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import drawn
 import pandas as pd
 import streamlit as st
@@ -11,14 +13,16 @@ from views import anatomy
 from words import literal, source
 
 from normviz.catalog import NORMS, SCHEMES
+from normviz.catalog.models import Model, census
 from normviz.catalog.norm import NormRecord
 from normviz.catalog.scheme import Scheme
-from normviz.config import RunConfig
+from normviz.config import ConfigError, RunConfig
 from normviz.explain import formula, plain
 from normviz.links import as_params
 
 DEPTH = RunConfig().depth
 WIDE = 330
+COLUMNS = {name: st.column_config.Column(width=WIDE) for name in ("Formula", "Remarks")}
 TWIN = "its formula, written twice"
 
 
@@ -30,32 +34,46 @@ def entry() -> StreamlitPage:
 def page() -> None:
     """The page, from top to bottom."""
     with st.container(key="head"):
-        st.markdown(f"# Catalogue: {len(SCHEMES)} placements and {len(NORMS)} norms")
+        st.markdown(
+            f"# Catalogue: {len(SCHEMES)} placements, {len(NORMS)} norms, {len(census().models)} models"
+        )
     words = st.text_input(
         "Search", key="search", placeholder="sandwich, Gemma, arXiv:2002.04745, tanh ...",
         label_visibility="collapsed",
     )  # fmt: skip
-    placements, norms = st.tabs(["Placements", "Norms"])
+    placements, norms, used = st.tabs(["Placements", "Norms", "Models"])
     with placements:
         if (key := _chosen([_scheme(scheme) for scheme in SCHEMES], words, "schemes")) is not None:
             _about_scheme(SCHEMES[key])
     with norms:
         if (key := _chosen([_norm(norm) for norm in NORMS], words, "norms")) is not None:
             _about_norm(NORMS[key])
+    with used:
+        it = census()
+        st.caption(
+            f"Read from the code of transformers {it.transformers} on {it.day} by `normviz census`, with "
+            "the defaults of each configuration; what the code did not tell says so."
+        )
+        named = {_name(model): model for model in it.models}
+        rows = [_model(name, model) for name, model in named.items()]
+        if (key := _chosen(rows, words, "models", "its placement's anatomy")) is not None:
+            _about_model(named[key])
 
 
-def _chosen(rows: list[dict[str, str]], words: str, key: str) -> str | None:
+def _chosen(
+    rows: list[dict[str, str]], words: str, key: str, gives: str = "its formula and its anatomy"
+) -> str | None:
     """The table of the rows that hold the words; the key of the row that is chosen."""
     wanted = words.casefold().split()
     found = [r for r in rows if all(word in " ".join(r.values()).casefold() for word in wanted)]
-    st.caption(f"{len(found)} of {len(rows)}. Choose a row for its formula and its anatomy.")
+    st.caption(f"{len(found)} of {len(rows)}. Choose a row for {gives}.")
     if not found:
         return None
     table = pd.DataFrame(found)
     seen = st.dataframe(
         table, key=f"{key} {words}", hide_index=True, height=min(36 * len(found) + 38, 430),
         on_select="rerun", selection_mode="single-row-required",
-        column_config={"Formula": st.column_config.Column(width=WIDE)},
+        column_config=COLUMNS | ({"Key": None} if key == "models" else {}),
     )  # fmt: skip
     row = next(iter(seen.selection.rows), 0)
     return found[min(row, len(found) - 1)]["Key"]
@@ -89,6 +107,48 @@ def _norm(norm: NormRecord) -> dict[str, str]:
         "Held against": norm.oracle or TWIN,
         "Key": norm.key,
     }
+
+
+def _name(model: Model) -> str:
+    """Unique: an encoder and a decoder of one model that differ are two rows."""
+    return f"{model.model} {model.layer}"
+
+
+def _model(name: str, model: Model) -> dict[str, str]:
+    placement, norm, final, qk = model.words
+    return {
+        "Model": model.model,
+        "Placement": placement,
+        "Norm": norm,
+        "Final norm": final,
+        "QK-norm": qk,
+        "Remarks": model.remarks,
+        "Read from": model.layer,
+        "Key": name,
+    }
+
+
+def _about_model(model: Model) -> None:
+    placement, norm, final, qk = map(literal, model.words)
+    with st.container(border=True):
+        st.markdown(
+            f"**{literal(model.model)}**: placement {placement}, norm {norm}, final norm {final}, "
+            f"QK-norm {qk}."
+        )
+        if model.remarks:
+            st.caption(literal(model.remarks))
+        if model.placement:
+            _link(untrained(_config(model)), SCHEMES.label(model.placement))
+
+
+def _config(model: Model) -> RunConfig:
+    """The nearest that the anatomy can show: a norm or a placement that does not fit is left out."""
+    assert model.placement is not None
+    config = RunConfig(scheme=model.placement)
+    for name, value in (("norm", model.norm), ("qk_norm", model.qk_norm)):
+        with suppress(ConfigError):
+            config = config.replace(**{name: value})
+    return config
 
 
 def _about_scheme(scheme: Scheme) -> None:

@@ -33,6 +33,7 @@ def _options(
 from . import (  # noqa: E402 (each adds its command)
     app,  # noqa: F401
     bench,  # noqa: F401
+    census,  # noqa: F401
     export,  # noqa: F401
     list_,  # noqa: F401
     norms,  # noqa: F401

@@ -7,10 +7,12 @@ from typing import Annotated
 import typer
 
 from ..catalog import PROBES
+from ..catalog.models import census
 from ..config import CHOICES
 from ..limits import summary
 from ..presets import PRESETS
 from . import main
+from .census import table as model_table
 from .parity import table
 
 
@@ -19,10 +21,16 @@ def list_(
     parity: Annotated[
         bool, typer.Option("--parity", help="What each record was tested against instead")
     ] = False,
+    models: Annotated[
+        bool, typer.Option("--models", help="What real models use, read from their code, instead")
+    ] = False,
 ) -> None:
     """Print every choice, probe and preset with what it means."""
     if parity:
         typer.echo(table())
+        return
+    if models:
+        typer.echo(model_table(census()))
         return
     for field, registry in CHOICES.items():
         typer.echo(field)

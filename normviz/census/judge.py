@@ -1,0 +1,254 @@
+"""From what a layer's forward pass came to, to a placement: where its norms stand."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from .symbols import Made, Norm, Scaled, Stream, Sum, Tensor, Viewed, bare, same
+
+QK = re.compile(r"(q|k|qk|query|key)_?(layer_?norm|norm|ln)s?")
+"""Names of norms on queries and keys; q_a_norm and the like stand on what these are computed from."""
+
+
+class Undecided(Exception):
+    """The rules do not decide; the sentence says where they end."""
+
+
+@dataclass
+class Branch:
+    """One branch: the norm it reads through, the norm behind it, norms inside, and its scale."""
+
+    norm_in: str | None = None
+    norm_out: str | None = None
+    inner: list[Norm] = field(default_factory=list)
+    scaled: str = ""
+
+
+@dataclass
+class Sublayer:
+    """A residual addition: its branches, the norm of the sum, and the scale of the skip path."""
+
+    branches: list[Branch]
+    norm_main: str | None = None
+    skip_scaled: str = ""
+
+
+@dataclass
+class Judged:
+    """A layer: its sublayers, first to last, and a norm that the stream itself enters through."""
+
+    sublayers: list[Sublayer]
+    enters: str | None = None
+    kinds: list[str] = field(default_factory=list)
+
+
+def judge(result: Tensor) -> Judged:
+    """Take a layer's result apart. Raises Undecided."""
+    found = Judged([])
+    stream = bare(result)
+    while not isinstance(stream, Stream):
+        stream, sublayer = _peel(stream, found)
+        if sublayer is not None:
+            found.sublayers.insert(0, sublayer)
+    if not found.sublayers:
+        raise Undecided("no residual addition was found")
+    return found
+
+
+def _peel(stream: Tensor, found: Judged) -> tuple[Tensor, Sublayer | None]:
+    """What the last sublayer started from, and that sublayer."""
+    main = None
+    if isinstance(stream, Norm):
+        main = stream.name
+        found.kinds.append(stream.kind)
+        stream = bare(stream.of)
+        if isinstance(stream, Stream):
+            found.enters = main
+            return stream, None
+    if isinstance(stream, Scaled):
+        raise Undecided(f"the stream is multiplied by {stream.by}")
+    if not isinstance(stream, Sum):
+        raise Undecided("what leaves the layer is not a sum of a stream and a branch")
+    why = Undecided("a sum of two things that are both no stream")
+    for skip, rest in ((stream.first, stream.second), (stream.second, stream.first)):
+        scale, source = _unscaled(skip)
+        try:
+            branches = _branches(rest, source, found)
+        except Undecided as error:
+            why = error
+            continue
+        return source, Sublayer(branches, main, scale)
+    if (turned := _turned(stream)) is not None:
+        return _peel(Norm(main, found.kinds.pop(), turned) if main else turned, found)
+    raise why
+
+
+def _turned(stream: Sum) -> Sum | None:
+    """(a + b) + c as a + (b + c): which one is the stream is not told by the brackets."""
+    for side, other in ((stream.first, stream.second), (stream.second, stream.first)):
+        side = bare(side)
+        if isinstance(side, Sum):
+            for kept, moved in ((side.first, side.second), (side.second, side.first)):
+                if isinstance(bare(kept), Stream | Norm) and not isinstance(bare(moved), Stream):
+                    return Sum(kept, Sum(moved, other))
+    return None
+
+
+def _unscaled(skip: Tensor) -> tuple[str, Tensor]:
+    skip, scale = bare(skip), ""
+    if isinstance(skip, Scaled):
+        scale, skip = skip.by, bare(skip.of)
+    return scale, skip
+
+
+def _branches(rest: Tensor, source: Tensor, found: Judged) -> list[Branch]:
+    """The branches that a sum adds to a stream, each of which starts from that stream."""
+    if not isinstance(source, Stream | Norm | Sum):
+        raise Undecided("what is added to is not a stream")
+    rest = bare(rest)
+    if isinstance(rest, Sum):
+        return _branches(rest.first, source, found) + _branches(rest.second, source, found)
+    branch = Branch()
+    for _ in range(3):
+        if isinstance(rest, Scaled):
+            branch.scaled, rest = rest.by, bare(rest.of)
+        if isinstance(rest, Norm) and branch.norm_out is None and not _is_from(rest, source):
+            found.kinds.append(rest.kind)
+            branch.norm_out, rest = rest.name, bare(rest.of)
+    if isinstance(rest, Sum):
+        whole = _branches(rest, source, found)
+        return [Branch(b.norm_in, branch.norm_out, b.inner, branch.scaled) for b in whole]
+    if not isinstance(rest, Made):
+        raise Undecided("a branch is not computed from anything")
+    starts: set[str | None] = set()
+    _walk(rest, source, branch, starts, found, set())
+    if not starts:
+        raise Undecided("a branch does not start from the stream that it is added to")
+    if len(starts) > 1:
+        raise Undecided("a branch reads the stream both with and without a norm, or through two")
+    (branch.norm_in,) = starts
+    return [branch]
+
+
+def _is_from(norm: Norm, source: Tensor) -> bool:
+    return same(norm.of, source)
+
+
+def _walk(
+    tensor: Tensor,
+    source: Tensor,
+    branch: Branch,
+    starts: set[str | None],
+    found: Judged,
+    seen: set[int],
+) -> None:
+    """Down a branch to where it starts from the stream, with the norms on the way."""
+    if id(tensor) in seen:
+        return
+    seen.add(id(tensor))
+    if same(tensor, source):
+        starts.add(None)
+        return
+    match tensor:
+        case Norm(name, kind, of) if same(of, source):
+            starts.add(name)
+            found.kinds.append(kind)
+        case Norm(of=of):
+            branch.inner.append(tensor)
+            _walk(of, source, branch, starts, found, seen)
+        case Made(of=parts):
+            for part in parts:
+                _walk(part, source, branch, starts, found, seen)
+        case Sum(first, second):
+            _walk(first, source, branch, starts, found, seen)
+            _walk(second, source, branch, starts, found, seen)
+        case Scaled(of=of) | Viewed(of=of):
+            _walk(of, source, branch, starts, found, seen)
+
+
+def placement(it: Judged) -> str:
+    """The catalogue's key. Raises Undecided where sublayers differ, or for what has no key."""
+    forms = {_form(s) for s in it.sublayers}
+    if it.enters and len(it.sublayers) > 1:
+        inner = {_form(s) for s in it.sublayers[:-1]}
+        if inner == {"post"} and _form(it.sublayers[-1]) == "none":
+            return "skip_norm"
+    if it.enters:
+        raise Undecided("a norm stands on the stream itself before the first sublayer")
+    if len(forms) > 1:
+        said = ", ".join(_form(s) for s in it.sublayers)
+        raise Undecided(f"its sublayers differ: {said}")
+    (form,) = forms
+    if any(s.skip_scaled for s in it.sublayers):
+        by = next(s.skip_scaled for s in it.sublayers if s.skip_scaled)
+        raise Undecided(f"{form}, with the skip path multiplied by {by}")
+    if form == "pre" and all(_is_sub(b) for s in it.sublayers for b in s.branches):
+        return "subln"
+    if form == "pre" and all(b.scaled for s in it.sublayers for b in s.branches):
+        return (
+            "resid_const" if "residual_multiplier" in it.sublayers[0].branches[0].scaled else form
+        )
+    return form
+
+
+def _is_sub(branch: Branch) -> bool:
+    """Whether a norm stands before the branch's last map, as in Sub-LN."""
+    return any("sub" in norm.name.rsplit(".", 1)[-1].lower() for norm in branch.inner)
+
+
+FORMS = {
+    (True, False, False): "pre", (False, False, True): "post", (True, True, False): "sandwich",
+    (False, True, False): "resp", (True, False, True): "pre_post_main",
+    (False, False, False): "none",
+}  # fmt: skip
+"""By norm before the branch, behind it, and on the sum."""
+
+
+def _form(it: Sublayer) -> str:
+    shapes = {(b.norm_in is not None, b.norm_out is not None) for b in it.branches}
+    if len(shapes) > 1:
+        raise Undecided("parallel branches whose norms differ")
+    (shape,) = shapes
+    form = FORMS.get((*shape, it.norm_main is not None))
+    if form is None:
+        raise Undecided("norms behind the branch and on the sum")
+    if len(it.branches) == 1:
+        return form
+    if form != "pre":
+        raise Undecided(f"{len(it.branches)} parallel branches, {form}")
+    names = {b.norm_in for b in it.branches}
+    if len(names) == 1:
+        return "parallel"
+    return "parallel_two" if len(names) == len(it.branches) else "parallel"
+
+
+def is_qk(norm: Norm) -> bool:
+    """Whether a norm inside a branch stands on queries or keys, by its name."""
+    return QK.fullmatch(norm.name.rsplit(".", 1)[-1].lower()) is not None
+
+
+def qk_norm(it: Judged) -> str:
+    """none, head (each head by itself) or full (all heads together), from norms on q and k."""
+    found = [
+        "head" if _is_viewed(norm.of) or "perhead" in norm.kind else "full"
+        for sublayer in it.sublayers
+        for branch in sublayer.branches
+        for norm in branch.inner
+        if is_qk(norm)
+    ]
+    return "none" if not found else ("head" if "head" in found else "full")
+
+
+def _is_viewed(tensor: Tensor) -> bool:
+    """Whether a tensor was cut into heads on the way."""
+    match tensor:
+        case Viewed():
+            return True
+        case Made(of=parts):
+            return any(_is_viewed(part) for part in parts)
+        case Sum(first, second):
+            return _is_viewed(first) or _is_viewed(second)
+        case Scaled(of=of) | Norm(of=of):
+            return _is_viewed(of)
+    return False

@@ -1,0 +1,133 @@
+"""The table: a row a language model, with what its code says and what it leaves open."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date
+
+from ..catalog import SCHEMES
+from ..catalog.models import QK_LABELS, Census, Model
+from . import library
+from .calls import Stopped
+from .judge import Judged, Undecided, judge, placement, qk_norm
+from .program import Program
+from .stack import Followed, Stack, final_norm, follow, stacks
+
+
+def census() -> Census:
+    """Every language model of the installed library, today. Raises NotInstalledError."""
+    programs: dict[str, Program] = {}
+    found: list[Model] = []
+    for model, kind in sorted(library.models().items()):
+        path = library.where().get(kind)
+        if path is None:
+            continue  # of a package beside the library
+        program = programs.setdefault(str(path), Program(path))
+        found += rows(model, program, kind)
+    return Census(library.version(), date.today().isoformat(), tuple(found))
+
+
+def rows(model: str, program: Program, kind: str) -> Iterator[Model]:
+    """A row a stack: an encoder and a decoder that differ are two, and a model without layers of its
+    own has none."""
+    found = stacks(program, kind)
+    if not found:
+        if "AutoModel" not in program.code(kind):  # else it wraps a model that has its own row
+            yield Model(model, open="no stack of layers was found below its class")
+        return
+    each: list[Model] = []
+    for stack in found:
+        row = _row(model, program, stack)
+        if not any(replace(row, layer=known.layer) == known for known in each):
+            each.append(row)
+    ends = {row.final_norm for row in each}
+    alike = len({replace(row, layer="", final_norm=None) for row in each}) == 1
+    if len(ends) > 1 and alike:
+        yield replace(
+            each[0], final_norm=None, open="some of its stacks have a final norm, some not"
+        )
+    else:
+        yield from each[:2]
+
+
+def _row(model: str, program: Program, stack: Stack) -> Model:
+    row = Model(model, stack.layer, final_norm=final_norm(program, stack))
+    try:
+        followed = follow(program, stack.layer)
+        judged = judge(followed.result)
+    except Undecided as error:
+        return replace(row, open=str(error))
+    except (Stopped, RecursionError):
+        return replace(row, open="its forward pass could not be followed")
+    row = replace(row, norm=_norm(judged), qk_norm=qk_norm(judged))
+    settings, doubt = _otherwise(program, stack, followed, judged)
+    try:
+        row = replace(row, placement=placement(judged), settings=settings)
+    except Undecided as error:
+        return replace(row, settings=settings, open=str(error))
+    if doubt:
+        return replace(row, placement=None, open=f"it depends on `{doubt}`, which is not known")
+    return row
+
+
+def _norm(judged: Judged) -> str | None:
+    """The norm of the stream's norms, where they are all one."""
+    kinds = Counter(judged.kinds)
+    return next(iter(kinds)) if len(kinds) == 1 else None
+
+
+def _otherwise(
+    program: Program, stack: Stack, followed: Followed, judged: Judged
+) -> tuple[tuple[str, ...], str]:
+    """What each switch of the configuration would change; and a condition that is not known and that
+    would change the placement."""
+    before, settings, doubt = _said(judged, final_norm(program, stack)), [], ""
+    for name, value in program.config_for(stack.layer).items():
+        if isinstance(value, bool) and f".{name}" in program.text:
+            other = _again(program, stack, changes={name: not value})
+            if other is not None and other != before:
+                settings.append(f"{name}={not value}: {_changes(before, other)}")
+    for condition in followed.unknown:
+        other = _again(program, stack, turned=condition)
+        if other is None or other == before:
+            continue
+        if other[0] != before[0]:
+            doubt = condition
+        settings.append(f"{condition}, the other way: {_changes(before, other)}")
+    return tuple(settings), doubt
+
+
+Said = tuple[str, str, str | None]
+"""Placement, QK-norm, final norm."""
+
+
+def _again(
+    program: Program, stack: Stack, turned: str = "", changes: dict[str, object] | None = None
+) -> Said | None:
+    try:
+        judged = judge(follow(program, stack.layer, turned, changes).result)
+    except (Undecided, Stopped, RecursionError):
+        return None
+    return _said(judged, final_norm(program, stack, changes))
+
+
+def _changes(before: Said, after: Said) -> str:
+    names = ("placement", "QK-norm", "final norm")
+    changed = zip(names, before, after, strict=True)
+    return " and ".join(f"{name} {_label(b)}" for name, a, b in changed if a != b)
+
+
+def _label(value: str | None) -> str:
+    if value is not None and value in SCHEMES:
+        return SCHEMES.label(value)
+    return QK_LABELS.get(value) or str(value)
+
+
+def _said(judged: Judged, final: str | None) -> Said:
+    try:
+        key = placement(judged)
+    except Undecided:
+        key = "undecided"
+    return key, qk_norm(judged), final
