@@ -150,6 +150,10 @@ class MadeUpForCausalLM(nn.Module):
         ("h = self.a(x); return x + (self.first(h) + self.second(h))", "parallel"),
         ("x = x + self.first(x); return x + self.second(x)", "none"),
         (
+            "h = self.first(self.a(x)); x = x + (h + self.first(h)); return x + self.second(self.b(x))",
+            "pre",
+        ),
+        (
             "h = self.a(x); x = h + self.first(h); h = self.b(x); return h + self.second(h)",
             "skip_norm",
         ),

@@ -34,9 +34,8 @@ def entry() -> StreamlitPage:
 def page() -> None:
     """The page, from top to bottom."""
     with st.container(key="head"):
-        st.markdown(
-            f"# Catalogue: {len(SCHEMES)} placements, {len(NORMS)} norms, {len(census().models)} models"
-        )
+        models = len({model.model for model in census().models})
+        st.markdown(f"# Catalogue: {len(SCHEMES)} placements, {len(NORMS)} norms, {models} models")
     words = st.text_input(
         "Search", key="search", placeholder="sandwich, Gemma, arXiv:2002.04745, tanh ...",
         label_visibility="collapsed",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import Any
 
 from .evaluate import Evaluate
@@ -36,6 +37,10 @@ KEPT = {
 PARTS = {"chunk", "split", "unbind", "tensor_split"}
 PASSED = ("dropout", "droppath", "identity", "stochasticdepth", "drop_path")
 """Modules that do."""
+
+
+WIRE = re.compile(r"HyperConnection|Residual(?!.*(Attention|Block|Layer))|Laurel|AltUp")
+"""Modules that replace the residual addition."""
 
 
 class ReturnSignal(Exception):
@@ -143,6 +148,8 @@ class Calls(Evaluate):
             return found[0]
         if (kind := self.kind_of_norm(module)) is not None:
             return Norm(module.path, kind, found[0])
+        if WIRE.search(module.kind):
+            self.wires.append(module.kind)
         method = self.program.method(module.kind, "forward")
         if isinstance(module, Outside) or method is None:
             return Made(found)

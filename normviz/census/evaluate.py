@@ -43,6 +43,7 @@ class Evaluate:
     def __init__(self, program: Program, turned: str) -> None:
         self.program, self.turned = program, turned
         self.unknown: list[str] = []
+        self.wires: list[str] = []
         self.chained = False
 
     def goes(self, test: ast.expr, env: dict[str, object], unknown: bool = False) -> bool:

@@ -106,19 +106,12 @@ def _branches(rest: Tensor, source: Tensor, found: Judged) -> list[Branch]:
     """The branches that a sum adds to a stream, each of which starts from that stream."""
     if not isinstance(source, Stream | Norm | Sum):
         raise Undecided("what is added to is not a stream")
-    rest = bare(rest)
-    if isinstance(rest, Sum):
-        return _branches(rest.first, source, found) + _branches(rest.second, source, found)
     branch = Branch()
-    for _ in range(3):
-        if isinstance(rest, Scaled):
-            branch.scaled, rest = rest.by, bare(rest.of)
-        if isinstance(rest, Norm) and branch.norm_out is None and not _is_from(rest, source):
-            found.kinds.append(rest.kind)
-            branch.norm_out, rest = rest.name, bare(rest.of)
+    rest = _unwrapped(rest, source, branch, found)
     if isinstance(rest, Sum):
-        whole = _branches(rest, source, found)
-        return [Branch(b.norm_in, branch.norm_out, b.inner, branch.scaled) for b in whole]
+        both = _branches(rest.first, source, found) + _branches(rest.second, source, found)
+        out, scale = branch.norm_out, branch.scaled
+        return [Branch(b.norm_in, out or b.norm_out, b.inner, scale or b.scaled) for b in both]
     if not isinstance(rest, Made):
         raise Undecided("a branch is not computed from anything")
     starts: set[str | None] = set()
@@ -129,6 +122,40 @@ def _branches(rest: Tensor, source: Tensor, found: Judged) -> list[Branch]:
         raise Undecided("a branch reads the stream both with and without a norm, or through two")
     (branch.norm_in,) = starts
     return [branch]
+
+
+def _unwrapped(rest: Tensor, source: Tensor, branch: Branch, found: Judged) -> Tensor:
+    """What a branch computes, without the norm behind it and what it is multiplied by."""
+    rest = bare(rest)
+    while isinstance(rest, Scaled) or (isinstance(rest, Norm) and not _is_from(rest, source)):
+        if isinstance(rest, Norm):
+            if branch.norm_out is not None:
+                raise Undecided("two norms behind a branch")
+            found.kinds.append(rest.kind)
+            branch.norm_out = rest.name
+        else:
+            branch.scaled = rest.by
+        rest = bare(rest.of)
+    return Made((rest.first, rest.second)) if isinstance(rest, Sum) and _is_inner(rest) else rest
+
+
+def _is_inner(it: Sum) -> bool:
+    """Whether one side was made from the other: an addition inside one branch, not two branches."""
+    return _holds(it.first, it.second) or _holds(it.second, it.first)
+
+
+def _holds(tensor: Tensor, part: Tensor) -> bool:
+    """Whether a tensor was made from another."""
+    if same(tensor, part):
+        return True
+    match tensor:
+        case Made(of=parts):
+            return any(_holds(each, part) for each in parts)
+        case Sum(first, second):
+            return _holds(first, part) or _holds(second, part)
+        case Norm(of=of) | Scaled(of=of) | Viewed(of=of):
+            return _holds(of, part)
+    return False
 
 
 def _is_from(norm: Norm, source: Tensor) -> bool:
@@ -185,11 +212,16 @@ def placement(it: Judged) -> str:
         raise Undecided(f"{form}, with the skip path multiplied by {by}")
     if form == "pre" and all(_is_sub(b) for s in it.sublayers for b in s.branches):
         return "subln"
-    if form == "pre" and all(b.scaled for s in it.sublayers for b in s.branches):
-        return (
-            "resid_const" if "residual_multiplier" in it.sublayers[0].branches[0].scaled else form
-        )
     return form
+
+
+def scales(it: Judged) -> list[str]:
+    """What branches and the skip path are multiplied by, as it stands in the code."""
+    branches = {b.scaled for s in it.sublayers for b in s.branches if b.scaled}
+    skips = {s.skip_scaled for s in it.sublayers if s.skip_scaled}
+    return [f"branches are multiplied by {by}" for by in sorted(branches)] + [
+        f"the skip path is multiplied by {by}" for by in sorted(skips)
+    ]
 
 
 def _is_sub(branch: Branch) -> bool:

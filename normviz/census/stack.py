@@ -77,10 +77,12 @@ def constructed(program: Program, kind: str) -> list[str]:
 
 @dataclass
 class Followed:
-    """A layer's result, and the conditions on the way of which it is not known how they go."""
+    """A layer's result, the conditions on the way of which it is not known how they go, and the modules
+    that make up a residual path of their own."""
 
     result: Tensor
     unknown: tuple[str, ...]
+    wires: tuple[str, ...]
 
 
 def follow(
@@ -103,7 +105,7 @@ def follow(
     result = env[0] if isinstance(env, list) and env else env
     if not isinstance(result, Tensor):
         raise Stopped
-    return Followed(result, tuple(run.unknown))
+    return Followed(result, tuple(run.unknown), tuple(run.wires))
 
 
 def final_norm(

@@ -11,7 +11,7 @@ from ..catalog import SCHEMES
 from ..catalog.models import QK_LABELS, Census, Model
 from . import library
 from .calls import Stopped
-from .judge import Judged, Undecided, judge, placement, qk_norm
+from .judge import Judged, Undecided, judge, placement, qk_norm, scales
 from .program import Program
 from .stack import Followed, Stack, final_norm, follow, stacks
 
@@ -63,12 +63,16 @@ def _row(model: str, program: Program, stack: Stack) -> Model:
         return replace(row, open="its forward pass could not be followed")
     row = replace(row, norm=_norm(judged), qk_norm=qk_norm(judged))
     settings, doubt = _otherwise(program, stack, followed, judged)
+    settings = (*scales(judged), *settings)
     try:
         row = replace(row, placement=placement(judged), settings=settings)
     except Undecided as error:
         return replace(row, settings=settings, open=str(error))
     if doubt:
         return replace(row, placement=None, open=f"it depends on `{doubt}`, which is not known")
+    if followed.wires:
+        why = f"its residual path is a module of its own, {followed.wires[0]}"
+        return replace(row, placement=None, final_norm=None, open=why)
     return row
 
 
@@ -114,15 +118,12 @@ def _again(
 
 
 def _changes(before: Said, after: Said) -> str:
-    names = ("placement", "QK-norm", "final norm")
-    changed = zip(names, before, after, strict=True)
-    return " and ".join(f"{name} {_label(b)}" for name, a, b in changed if a != b)
-
-
-def _label(value: str | None) -> str:
-    if value is not None and value in SCHEMES:
-        return SCHEMES.label(value)
-    return QK_LABELS.get(value) or str(value)
+    said = (
+        f"placement {SCHEMES.label(after[0]) if after[0] in SCHEMES else after[0]}",
+        f"QK-norm {QK_LABELS[after[1]]}",
+        f"final norm {after[2]}",
+    )
+    return " and ".join(s for s, a, b in zip(said, before, after, strict=True) if a != b)
 
 
 def _said(judged: Judged, final: str | None) -> Said:

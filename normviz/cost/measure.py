@@ -16,10 +16,10 @@ from .contexts import calls
 from .counts import arithmetic, count
 from .machine import describe, load
 from .paired import ratio
-from .result import Measurement, Row
+from .result import Counts, Measurement, Row
 from .setting import MAX_ROUNDS, MIN_ROUNDS, Setting
-from .timing import calibrate, one_round
-from .variants import BOTH, CASES, KEYS, REFERENCE, VARIANTS
+from .timing import Call, calibrate, one_round
+from .variants import BOTH, CASES, KEYS, REFERENCE
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,11 @@ def measure(setting: Setting) -> Iterator[Round | Measurement]:
     torch.set_num_threads(setting.threads)
     made = {key: calls(key, setting, device) for key in KEYS}
     table = [[made[key][case] for key in KEYS] for case in CASES]
+    counted = {
+        (key, *case): _counted(setting, key, case, made[key][case])
+        for key in KEYS
+        for case in CASES
+    }
     repeats = [[calibrate(call, device) for call in group] for group in table]
     rng = np.random.default_rng(0)
     began = time.perf_counter()
@@ -59,20 +64,28 @@ def measure(setting: Setting) -> Iterator[Round | Measurement]:
         load=before,
         torch=torch.__version__,
         rounds=total,
-        rows=tuple(_rows(setting, seconds, made)),
+        rows=tuple(_rows(seconds, counted)),
     )
 
 
-def _rows(setting: Setting, seconds: NDArray[np.float64], made: dict) -> Iterator[Row]:
-    keys = VARIANTS.keys()
+def _counted(setting: Setting, key: str, case: tuple[str, str], call: Call) -> tuple[Counts, float]:
+    """Of one call; and, of a norm alone, the operations a number of its formula."""
+    context, passes = case
+    operations = 0.0
+    if context == "alone":
+        whole = arithmetic(key, setting.tokens, setting.width, passes == BOTH)
+        operations = whole / (setting.tokens * setting.width)
+    return count(call), operations
+
+
+def _rows(
+    seconds: NDArray[np.float64], counted: dict[tuple[str, str, str], tuple[Counts, float]]
+) -> Iterator[Row]:
+    """Of seconds [cases, variants, rounds]."""
     for (context, passes), group in zip(CASES, seconds, strict=True):
-        reference = group[keys.index(REFERENCE)]
-        for key, series in zip(keys, group, strict=True):
-            counts = count(made[key][context, passes])
-            operations = 0.0
-            if context == "alone":
-                whole = arithmetic(key, setting.tokens, setting.width, passes == BOTH)
-                operations = whole / (setting.tokens * setting.width)
+        reference = group[KEYS.index(REFERENCE)]
+        for key, series in zip(KEYS, group, strict=True):
+            counts, operations = counted[key, context, passes]
             yield Row(
                 key, context, passes, float(np.median(series)), ratio(series, reference),
                 counts.kernels, counts.bytes, operations,
