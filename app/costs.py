@@ -13,11 +13,11 @@ from normviz.cost.result import Measurement
 from normviz.cost.variants import BOTH, CONTEXTS, FORWARD, PASSES, VARIANTS
 
 HOW = (
-    "In every round all variants take turns, in an order of chance, and each is divided by LayerNorm "
-    "in the same round. Marks are medians of {rounds} rounds, bars 95 % intervals for the median. Grey "
-    "bands are the same LayerNorm, timed twice: an interval that overlaps its band is drawn pale and "
-    "not distinguishable. Dashed lines: what is claimed for RMSNorm. PyTorch {torch}, float32, not "
-    "compiled; of three batches of calls the fastest counts."
+    "In every round all variants take three turns, in an order of chance; the fastest of each counts, "
+    "divided by LayerNorm's in the same round. Marks are medians of {rounds} rounds, bars 95 % "
+    "intervals for the median. Grey bands are the same LayerNorm, timed twice: an interval that "
+    "overlaps its band is drawn pale and not distinguishable. Dashed lines: what is claimed for "
+    "RMSNorm. PyTorch {torch}, float32, not compiled; one thread is timed by its processor time."
 )
 
 

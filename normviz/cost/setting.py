@@ -22,9 +22,8 @@ MIN_ROUNDS, MAX_ROUNDS = 8, 60
 """Below eight rounds the whole range would say little; beyond sixty it is the machine that moves."""
 MAX_SECONDS = 180.0
 """Estimated, for the fewest rounds on a CPU: a measurement keeps all training waiting."""
-STEPS_A_ROUND = 4 * (1 + 1 / 2 + 1 / 6)
-"""Of a variant: a step, one of its two blocks both ways, and a third of that forward; each four times,
-of which three are timed."""
+STEPS_A_ROUND = 3 * (1 + 1 / 2 + 1 / 6)
+"""Of a variant: a step, one of its two blocks both ways, and a third of that forward; three times."""
 
 
 def cores() -> int:

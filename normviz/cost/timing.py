@@ -14,26 +14,28 @@ Call = Callable[[], object]
 BATCH_SECONDS = 1e-3
 """Of calls in a row, at least: below that the clock and the loop would be in it."""
 BEST_OF = 3
-"""Of so many batches the fastest counts: what else the machine does can only slow one down."""
+"""Of so many batches in a round the fastest counts: what else the machine does can only slow one down."""
 
 
-def sample(call: Call, repeats: int, device: torch.device) -> float:
-    """Seconds of one call, after one that is not timed: the mean of a batch of `repeats` in a row, of
-    the fastest of three.
+def batch(call: Call, repeats: int, device: torch.device) -> float:
+    """Seconds of one call, the mean of `repeats` in a row. A short one is called once before, untimed:
+    what ran meanwhile has taken its place in the caches.
 
     On a GPU by events on its stream, which wait for what was queued: the host's clock would measure
     how fast it queues.
     """
-    call()
-    batch = _on_cuda if device.type == "cuda" else _on_cpu
-    return min(batch(call, repeats) for _ in range(BEST_OF)) / repeats
+    if repeats > 1:
+        call()
+    return (_on_cuda if device.type == "cuda" else _on_cpu)(call, repeats) / repeats
 
 
 def _on_cpu(call: Call, repeats: int) -> float:
-    began = time.perf_counter()
+    """Of one thread its processor time, which leaves out the waiting for a core that others have."""
+    clock = time.thread_time if torch.get_num_threads() == 1 else time.perf_counter
+    began = clock()
     for _ in range(repeats):
         call()
-    return time.perf_counter() - began
+    return clock() - began
 
 
 def _on_cuda(call: Call, repeats: int) -> float:
@@ -52,7 +54,7 @@ def calibrate(call: Call, device: torch.device) -> int:
     for _ in range(2):
         call()
     repeats = 1
-    while (seconds := sample(call, repeats, device)) * repeats < BATCH_SECONDS:
+    while (seconds := batch(call, repeats, device)) * repeats < BATCH_SECONDS:
         repeats = max(repeats + 1, int(1.2 * BATCH_SECONDS / max(seconds, 1e-9)))
     return repeats
 
@@ -63,15 +65,17 @@ def one_round(
     device: torch.device,
     rng: np.random.Generator,
 ) -> list[NDArray[np.float64]]:
-    """Of each group the seconds of its calls [calls], which take turns in an order of chance."""
+    """Of each group the seconds of its calls [calls]: the fastest of three turns, in each of which all
+    calls of the group have one batch, in an order of chance."""
     gc.collect()
     gc.disable()
     try:
         found = []
         for group, times in zip(calls, repeats, strict=True):
-            seconds = np.empty(len(group))
-            for i in rng.permutation(len(group)):
-                seconds[i] = sample(group[i], times[i], device)
+            seconds = np.full(len(group), np.inf)
+            for _ in range(BEST_OF):
+                for i in rng.permutation(len(group)):
+                    seconds[i] = min(seconds[i], batch(group[i], times[i], device))
             found.append(seconds)
         return found
     finally:
