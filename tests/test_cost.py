@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +17,7 @@ from normviz.cost.modules import EPS, build
 from normviz.cost.paired import Ratio, outer_rank, ratio
 from normviz.cost.result import Measurement
 from normviz.cost.setting import MIN_ROUNDS, Setting, cores
+from normviz.cost.timing import BEST_OF, batch, one_round
 from normviz.cost.variants import CASES, KEYS, VARIANTS
 
 TINY = Setting(width=32, tokens=64, seconds=1)
@@ -129,6 +131,30 @@ def test_told_apart_means_beyond_layernorm_itself(measured: Measurement) -> None
     it = replace(shaken.row("dyt", "step"), ratio=Ratio(1.05, 1.03, 1.08))
     assert not shaken.differs(it)
     assert shaken.differs(replace(it, ratio=Ratio(0.95, 0.94, 0.99)))
+
+
+# Turns and clocks
+
+
+def test_all_take_turns_in_an_order_of_chance() -> None:
+    order: list[int] = []
+    calls = [[lambda i=i: order.append(i) for i in range(7)]]
+    rng, cpu = np.random.default_rng(0), torch.device("cpu")
+    for _ in range(2):
+        (seconds,) = one_round(calls, [[1] * 7], cpu, rng)
+        assert seconds.shape == (7,)
+    turns = [order[i : i + 7] for i in range(0, len(order), 7)]
+    assert len(turns) == 2 * BEST_OF
+    assert all(sorted(turn) == list(range(7)) for turn in turns)
+    assert len({tuple(turn) for turn in turns}) > 1
+
+
+def test_waiting_for_a_core_is_not_counted() -> None:
+    """With one thread; what several do together only the wall's clock tells."""
+    cpu = torch.device("cpu")
+    assert batch(lambda: time.sleep(0.05), 1, cpu) < 0.025
+    torch.set_num_threads(2)
+    assert batch(lambda: time.sleep(0.05), 1, cpu) >= 0.05
 
 
 # The measurement
