@@ -54,8 +54,8 @@ def _controls(back: Shared) -> None:
         with device:
             st.selectbox(
                 "Device", limits.DEVICES, key="cost_device", format_func=DEVICES.label,
-                help="A GPU must be in the machine that runs this page's server. Timing on one is written, by "
-                "events on its stream, and has not been run yet.",
+                help="A GPU must be in the machine that runs this page's server. Timing on one, by events "
+                "on its stream, is written and has not been run yet.",
             )  # fmt: skip
     setting = _setting()
     busy = bool(back.lab.state.doing)
