@@ -77,7 +77,7 @@ def _claimed(claim: Claim) -> str:
 def _x(field: str, domain: tuple[float, float]) -> alt.X:
     low, high = domain
     scale = alt.Scale(type="linear", domain=[low, high], nice=False, zero=False)
-    ticks = [i / 20 for i in range(61)] if high - low < 0.6 else [i / 4 for i in range(13)]
+    ticks = [i / 10 for i in range(61)] if high - low < 0.8 else [i / 4 for i in range(13)]
     if high / low > 3:
         scale = alt.Scale(type="log", domain=[low, high], nice=False)
         ticks = [2.0**i for i in range(-2, 8)]
