@@ -35,7 +35,9 @@ def _open() -> Shared:
     adopt(store)
     gc.collect()
     gc.freeze()  # what was imported stays: later collections have little to look at
-    return Shared(store, Frames(store), Shelf(store), Backend(store), Filler(store), Lab(store.folder))
+    return Shared(
+        store, Frames(store), Shelf(store), Backend(store), Filler(store), Lab(store.folder)
+    )
 
 
 @st.cache_resource(show_spinner="Unpacking the standard maps")
