@@ -107,6 +107,8 @@ FORMULAS: dict[str, Formula] = {
     "post": post,
     "pre_post_main": lambda x, F, S: (x, F(S.norm_in(x)), S.norm_main),
     "mixln": lambda x, F, S: (post if S.b <= S.L // 4 else pre)(x, F, S),
+    "post_scaled": lambda x, F, S: (x, F(x) / (2 * S.L) ** 0.5, S.norm_main),
+    "post_init": post,
     "none": lambda x, F, S: (x, F(x), same),
     "sandwich": around,
     "peri": around,

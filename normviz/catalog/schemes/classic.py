@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..scheme import Place, Scheme, Slots
+from ..scheme import Constant, Gain, Matrix, Place, Scheme, Slots
 
 
 def norm_after_the_sum(_: Place) -> Slots:
@@ -15,6 +15,14 @@ def norm_before_the_branch(_: Place) -> Slots:
 
 def norm_before_and_after(_: Place) -> Slots:
     return Slots(norm_in=True, norm_main=True)
+
+
+def after_the_sum_of_a_smaller_branch(place: Place) -> Slots:
+    return Slots(norm_main=True, branch_gain=Gain((2 * place.depth) ** -0.5))
+
+
+def smaller_further_down(place: Place, _: Matrix) -> float:
+    return 1.0 / (place.depth - place.block + 1)
 
 
 def post_below_pre_above(place: Place) -> Slots:
@@ -90,6 +98,34 @@ SCHEMES = (
         source="Li et al. 2024, arXiv:2412.13795",
         slots=post_below_pre_above,
         final_norm=True,
+    ),
+    Scheme(
+        key="post_scaled",
+        label="Post-LN, branch / sqrt(2L)",
+        order=122,
+        family="Pre-LN and Post-LN",
+        sentence="Post-LN whose branches are divided by the square root of the number of sublayers.",
+        trouble="The skip path outweighs each branch in deep models, so a block changes little at "
+        "first.",
+        source="GPT-2's factor (Radford et al. 2019), moved to Post-LN",
+        slots=after_the_sum_of_a_smaller_branch,
+        final_norm=False,
+        constants=(Constant("branch_gain", "c", r"1/\sqrt{2L}", "(2 * L) ** -0.5"),),
+    ),
+    Scheme(
+        key="post_init",
+        label="Post-LN-init",
+        order=124,
+        family="Pre-LN and Post-LN",
+        sentence="Post-LN whose matrices in block b start 1 / (L - b + 1) times as large: the lower, "
+        "the smaller.",
+        trouble="The top blocks start with larger gradients than in Post-LN; it is a probe of what "
+        "harms Post-LN rather than a recipe.",
+        source="Wang et al. 2022, arXiv:2203.00555, section 3",
+        slots=norm_after_the_sum,
+        final_norm=False,
+        weight_gain=smaller_further_down,
+        constants=(Constant("weight_gain", r"\beta", "1/(L - b + 1)", "1 / (L - b + 1)"),),
     ),
     Scheme(
         key="none",
