@@ -1,4 +1,4 @@
-"""The cells of the standard maps as files that ship with the product, and their way into a store.
+"""Cells of sweeps (standard maps, claims) as files that ship, and their way into a store.
 
 A file holds the losses and gradient norms of all steps of its cells, and the layers of a few. The
 trainer makes the former as float32, so they are kept exactly; layers are rounded to float32.
@@ -94,18 +94,24 @@ def _head(data: Mapping[str, Any]) -> dict[str, Any]:
     return head if fits else {**head, "runs": []}
 
 
+FOLDERS = ("maps", "claims")
+"""Of assets: cells of the standard maps, and runs behind claims."""
+
+
 def _files() -> list[Path]:
-    return sorted((shipped("assets") / "maps").glob("*.npz"))
+    return [path for name in FOLDERS for path in sorted((shipped("assets") / name).glob("*.npz"))]
+
+
+def keys_of(path: Path) -> frozenset[str]:
+    """The keys of a file's runs."""
+    with np.load(path) as data:
+        return frozenset(about["key"] for about in _head(data)["runs"])
 
 
 @cache
 def names() -> frozenset[str]:
-    """The keys of all results that ship as cells of maps."""
-    found: set[str] = set()
-    for path in _files():
-        with np.load(path) as data:
-            found |= {about["key"] for about in _head(data)["runs"]}
-    return frozenset(found)
+    """The keys of all results that ship as cells of maps or behind claims."""
+    return frozenset().union(*map(keys_of, _files()))
 
 
 def adopt(store: Store) -> None:

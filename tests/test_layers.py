@@ -20,6 +20,7 @@ TORCH_FREE = [
     "normviz.presets", "normviz.verdict", "normviz.shipped", "normviz.frames", "normviz.cli",
     "normviz.export", "normviz.result", "normviz.sweep", "normviz.sweep.drive", "normviz.hand",
     "normviz.cost.client", "normviz.cost.shelf", "normviz.cost.told",
+    "normviz.claims", "normviz.claims.drive",
 ]  # fmt: skip
 
 
@@ -78,7 +79,7 @@ def test_ray_is_asked_for_in_one_place() -> None:
 
 def test_torch_stays_where_numbers_are_made() -> None:
     assert users("torch") <= {
-        "normviz/nn", "normviz/probes", "normviz/bench", "normviz/runner", "normviz/cli",
+        "normviz/nn", "normviz/probes", "normviz/labs", "normviz/bench", "normviz/runner", "normviz/cli",
         "normviz/cost",
         "normviz/data.py", "normviz/training.py", "normviz/divergence.py",
     }  # fmt: skip

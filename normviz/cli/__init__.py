@@ -1,4 +1,4 @@
-"""The terminal: `normviz app`, `run`, `sweep`, `runs`, `export`, `list`, and others."""
+"""The terminal: `normviz app`, `run`, `sweep`, `claims`, `runs`, `export`, `list`, and others."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ from . import (  # noqa: E402 (each adds its command)
     app,  # noqa: F401
     bench,  # noqa: F401
     census,  # noqa: F401
+    claims,  # noqa: F401
     export,  # noqa: F401
     list_,  # noqa: F401
     norms,  # noqa: F401

@@ -1,0 +1,174 @@
+"""The figure of a claim: a point a seed, a line through the medians, and theory as dashed lines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import altair as alt
+
+from .base import CANVAS, CONFIG, FIT, TEXT_SIZE, Rows, Spec, named
+from .palette import ink, lane_styles
+
+HEIGHT = 280
+ROW = 30
+"""Pixels of a row where numbers stand side by side."""
+
+
+@dataclass(frozen=True)
+class Points:
+    """One arm: for each x the numbers of all seeds. `scheme` gives its colour, "" a neutral one."""
+
+    label: str
+    scheme: str
+    x: tuple[float, ...]
+    y: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A closed form as (x, y), with its name and assumptions."""
+
+    label: str
+    points: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What a claim shows. As a strip each series is one row of numbers, and there is no x."""
+
+    points: tuple[Points, ...]
+    x: str
+    y: str
+    log_x: bool
+    log_y: bool
+    lines: tuple[Line, ...] = ()
+    is_strip: bool = False
+
+
+def chart(figure: Figure, dark: bool = False) -> Spec:
+    """The figure as a Vega-Lite dict with its rows."""
+    return _strip(figure, dark) if figure.is_strip else _curves(figure, dark)
+
+
+def _curves(figure: Figure, dark: bool) -> Spec:
+    styles = lane_styles(tuple(one.scheme or one.label for one in figure.points))
+    labels = [one.label for one in figure.points]
+    color = alt.Color(
+        "arm:N",
+        scale=alt.Scale(domain=labels, range=[style.color for style in styles]),
+        legend=alt.Legend(title=None, orient="top", labelFontSize=TEXT_SIZE, labelLimit=260),
+    )
+    x = alt.X(
+        "x:Q", scale=_scale(figure.log_x), axis=alt.Axis(title=figure.x, grid=False, format="~g")
+    )
+    y = alt.Y("y:Q", scale=_scale(figure.log_y), axis=alt.Axis(title=figure.y, format="~g"))
+    told = ["arm:N", "x:Q", "y:Q", "seed:Q"]
+    layers = [
+        named("medians").mark_line(strokeWidth=2).encode(x=x, y=y, color=color),
+        named("seeds")
+        .mark_point(size=26, filled=True, opacity=0.75)
+        .encode(x=x, y=y, color=color, tooltip=told),
+    ]
+    if figure.lines:
+        dash = alt.StrokeDash(
+            "line:N",
+            scale=alt.Scale(range=[[6, 3], [2, 2], [10, 3, 2, 3]]),
+            legend=alt.Legend(
+                title=None, orient="bottom", direction="vertical", labelLimit=620,
+                symbolType="stroke", symbolSize=400, labelFontSize=TEXT_SIZE,
+            ),
+        )  # fmt: skip
+        layers.insert(
+            0,
+            named("theory").mark_line(strokeWidth=1.6, color=ink(dark)).encode(
+                x=x, y=y, strokeDash=dash
+            ),
+        )  # fmt: skip
+    spec = alt.layer(*layers).properties(height=HEIGHT).to_dict()
+    sets = {"seeds": _seeds(figure), "medians": _medians(figure), "theory": _theory(figure)}
+    return {**spec, "autosize": FIT, "config": CONFIG, "usermeta": CANVAS, "datasets": sets}
+
+
+def _strip(figure: Figure, dark: bool) -> Spec:
+    y = alt.Y(
+        "arm:N", sort=[one.label for one in figure.points],
+        axis=alt.Axis(title=None, labelLimit=420, labelFontSize=TEXT_SIZE, grid=True),
+    )  # fmt: skip
+    x = alt.X("y:Q", scale=_scale(figure.log_y), axis=alt.Axis(title=figure.y, format="~g"))
+    tick = named("medians").mark_tick(thickness=2.5, size=18, color=ink(dark)).encode(x=x, y=y)
+    dots = (
+        named("seeds")
+        .mark_point(size=42, filled=True, opacity=0.7, color="#3b7dd8")
+        .encode(x=x, y=y, tooltip=["arm:N", "y:Q", "seed:Q"])
+    )
+    spec = alt.layer(dots, tick).properties(height=max(90, ROW * len(figure.points))).to_dict()
+    sets = {"seeds": _seeds(figure), "medians": _medians(figure)}
+    return {**spec, "autosize": FIT, "config": CONFIG, "usermeta": CANVAS, "datasets": sets}
+
+
+def _scale(log: bool) -> alt.Scale:
+    return (
+        alt.Scale(type="log", nice=False, padding=12) if log else alt.Scale(zero=False, padding=12)
+    )
+
+
+def _seeds(figure: Figure) -> Rows:
+    return [
+        {"arm": one.label, "x": x, "y": y, "seed": seed}
+        for one in figure.points
+        for x, ys in zip(one.x, one.y, strict=True)
+        for seed, y in enumerate(ys)
+        if _drawable(y, figure.log_y)
+    ]
+
+
+def _medians(figure: Figure) -> Rows:
+    rows: Rows = []
+    for one in figure.points:
+        for x, ys in zip(one.x, one.y, strict=True):
+            kept = [y for y in ys if _drawable(y, figure.log_y)]
+            if kept:
+                rows.append({"arm": one.label, "x": x, "y": median(kept)})
+    return rows
+
+
+def _theory(figure: Figure) -> Rows:
+    return [
+        {"line": line.label, "x": x, "y": y}
+        for line in figure.lines
+        for x, y in line.points
+        if _drawable(y, figure.log_y)
+    ]
+
+
+def _drawable(y: Any, log: bool) -> bool:
+    return math.isfinite(y) and (y > 0 or not log)
+
+
+def finding(figure: Figure) -> str:
+    """The figure in words: of each arm the first and the last median."""
+    said = []
+    for one in figure.points:
+        middles = [median(ys) for ys in one.y]
+        if figure.is_strip or len(middles) == 1:
+            said.append(f"{one.label}: {_number(middles[0])}")
+        else:
+            ends = (
+                f"{_number(middles[0])} at {one.x[0]:g} to {_number(middles[-1])} at {one.x[-1]:g}"
+            )
+            said.append(f"{one.label} from {ends}")
+    over = f" over {figure.x}" if figure.x else ""
+    return f"{figure.y}{over}. {'; '.join(said)}."
+
+
+def _number(y: float) -> str:
+    return f"{y:.3g}" if math.isfinite(y) else "not finite"
+
+
+def rows(figure: Figure) -> Sequence[dict[str, Any]]:
+    """The figure's points as a table: arm, x, seed and value."""
+    return _seeds(figure)

@@ -1,0 +1,116 @@
+"""From a claim to its result: what the store lacks is run, then every number is read off.
+
+A claim with a lab has no training runs of its own: the lab measures each config in a process of its
+own, anew each time, and the store is only used for what links open.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from datetime import date
+
+from ..config import ENGINE
+from ..store import Store
+from ..story.told import Told
+from ..sweep import Began, Cell, Done, Reused, sweep
+from ..sweep.drive import stored
+from ..sweep.points import point
+from ..verdict import Verdict
+from .evidence import Sample, Seen
+from .figure import series
+from .lab_process import Reading, measure_all
+from .record import Claim
+from .stored import Result
+
+News = Reused | Began | Done | Reading | Result
+
+
+class ClaimError(RuntimeError):
+    """A claim's experiment could not be finished; one sentence says why."""
+
+
+def run(
+    store: Store,
+    claim: Claim,
+    seeds: int | None = None,
+    processes: int | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Iterator[News]:
+    """Run a claim's experiment and end with its Result, unless `stop` says so before.
+
+    Raises ClaimError where a run failed.
+    """
+    readings: dict[str, dict[str, float]] = {}
+    seconds, failures = 0.0, []
+    began = time.perf_counter()
+    if claim.lab:
+        for reading in measure_all(claim.lab, claim.cells(seeds), store.folder, stop):
+            readings[reading.cell.key] = reading.values
+            yield reading
+        seconds = time.perf_counter() - began
+    else:
+        for news in sweep(store, claim.whole(seeds), processes, True, stop):
+            if isinstance(news, Done) and news.run is None:
+                failures.append(news.measured.message or "a run ended without a word")
+            yield news
+    if stop():
+        return
+    if failures:
+        raise ClaimError(f"{claim.key} has no result: {failures[0]}")
+    seen = {cell.key: _seen(store, claim, cell, readings) for cell in claim.cells(seeds)}
+    yield result(claim, seen, seeds or claim.seeds, seconds)
+
+
+def result(claim: Claim, seen: dict[str, Seen], seeds: int, lab_seconds: float) -> Result:
+    """The claim's numbers and figure from its cells by key."""
+    samples = [
+        Sample(
+            {
+                arm: [
+                    seen[cell.key]
+                    for cell in sorted(claim.grid(arm, seeds).cells, key=lambda cell: cell.at)
+                    if cell.seed == seed
+                ]
+                for arm in claim.arms
+            }
+        )
+        for seed in range(seeds)
+    ]
+    numbers = {
+        name: [float(number.of(sample)) for sample in samples]
+        for name, number in claim.numbers.items()
+    }
+    points = [one.point for one in seen.values() if one.point is not None]
+    return Result(
+        claim=claim.key,
+        engine=ENGINE,
+        date=date.today().isoformat(),
+        seeds=seeds,
+        seconds=round(sum(p.seconds for p in points) or lab_seconds, 1),
+        rule=claim.rule_words(),
+        numbers=numbers,
+        figure=series(claim, samples, numbers),
+        runs=[] if claim.lab else sorted(seen),
+        flat=sum(p.kind == "flat" for p in points),
+    )
+
+
+def read(store: Store, claim: Claim, seeds: int | None = None) -> Result | None:
+    """The result from runs that the store has; None where one is missing, or a lab measures it."""
+    cells = claim.cells(seeds)
+    if claim.lab or any(stored(store, cell.key, True) is None for cell in cells):
+        return None
+    seen = {cell.key: _seen(store, claim, cell, {}) for cell in cells}
+    return result(claim, seen, seeds or claim.seeds, 0.0)
+
+
+def _seen(store: Store, claim: Claim, cell: Cell, readings: dict[str, dict[str, float]]) -> Seen:
+    if claim.lab:
+        return Seen(cell.config, lab=readings[cell.key])
+    run = stored(store, cell.key, True)
+    if run is None:
+        raise ClaimError(f"{claim.key} has no result: run {cell.key} is not in the store")
+    steps = store.steps(run)
+    it = point(cell, run, steps.loss)
+    return Seen(cell.config, Told(run, steps, Verdict(it.kind, it.sentence)), it)

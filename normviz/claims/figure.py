@@ -1,0 +1,81 @@
+"""A claim's figure: what is kept of it with the result, and what the chart draws of that."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+from ..catalog import PROBES
+from ..charts.claim import Figure, Line, Points
+from .evidence import Sample
+from .record import Claim, Curve, Layers, Strip, Theory
+from .stored import Result, Series
+
+FINE = 40
+"""Points of a theory's line."""
+
+
+def series(
+    claim: Claim, samples: Sequence[Sample], numbers: Mapping[str, Sequence[float]]
+) -> list[Series]:
+    """What the figure shows, arm by arm."""
+    figure = claim.figure
+    if isinstance(figure, Strip):
+        names = figure.names or tuple(claim.numbers)
+        return [Series(n, claim.numbers[n].label, "", [0], [numbers[n]]) for n in names]
+    found = []
+    for arm in claim.arms:
+        first = samples[0].runs(arm)
+        if isinstance(figure, Curve):
+            xs: list[float | str] = sorted({getattr(one.config, figure.x) for one in first})
+            ys = [
+                [figure.y.of(o) for s in samples for o in s.runs(arm, **{figure.x: x})] for x in xs
+            ]
+        else:
+            last = [sample.runs(arm)[-1] for sample in samples]
+            start = PROBES[figure.probe].first_layer
+            xs = list(range(start, last[0].config.depth + 1))
+            ys = [[_layer(one, figure, int(x)) for one in last] for x in xs]
+        found.append(Series(arm, claim.arm_label(arm), first[0].config.scheme, xs, ys))
+    return found
+
+
+def _layer(one, figure: Layers, layer: int) -> float:
+    assert one.told is not None
+    step = one.told.last if figure.step < 0 else figure.step
+    return one.told.at(figure.probe, step, layer)
+
+
+def drawn(claim: Claim, result: Result) -> Figure:
+    """The figure as the chart draws it, with the theory's lines."""
+    figure = claim.figure
+    points = tuple(
+        Points(one.label, one.scheme, tuple(map(float, one.x)), tuple(map(tuple, one.y)))
+        for one in result.figure
+    )
+    if isinstance(figure, Strip):
+        return Figure(points, "", figure.title, False, figure.log_y, is_strip=True)
+    if isinstance(figure, Curve):
+        title, x, log_x, log_y = figure.y.title, figure.x, figure.log_x, figure.log_y
+    else:
+        step = "the last step" if figure.step < 0 else f"step {figure.step}"
+        title, x = f"{PROBES[figure.probe].axis_label} at {step}", "layer"
+        log_x, log_y = False, figure.log_y
+    lines = tuple(_line(theory, result.figure, log_x) for theory in claim.theory)
+    return Figure(points, x, title, log_x, log_y, lines)
+
+
+def _line(theory: Theory, figure: Sequence[Series], log_x: bool) -> Line:
+    """A closed form over the range of its arm, or of all arms."""
+    own = [one for one in figure if theory.arm in ("", one.arm)]
+    xs = [float(x) for one in own for x in one.x]
+    low, high = min(xs), max(xs)
+    x0, y0 = float(own[0].x[0]), median(own[0].y[0])
+    if log_x:
+        fine = [low * (high / low) ** (i / (FINE - 1)) for i in range(FINE)]
+    else:
+        fine = [low + (high - low) * i / (FINE - 1) for i in range(FINE)]
+    ys = [theory.of(x, x0, y0) for x in fine]
+    kept = [(x, y) for x, y in zip(fine, ys, strict=True) if math.isfinite(y)]
+    return Line(f"{theory.label} ({theory.assumes})", tuple(kept))

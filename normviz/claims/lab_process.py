@@ -1,0 +1,55 @@
+"""What a lab measures, from a process of its own: this one stays without torch."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..home import VARIABLE
+from ..sweep import Cell
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a lab measured of a config, by name."""
+
+    cell: Cell
+    values: dict[str, float]
+
+
+def measure_all(
+    lab: str, cells: Sequence[Cell], folder: Path, stop: Callable[[], bool] = lambda: False
+) -> Iterator[Reading]:
+    """Readings of all cells, in order, until `stop` says so.
+
+    Raises RuntimeError with one sentence where the process ends before the last one.
+    """
+    environment = {**os.environ, VARIABLE: str(folder), "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "normviz.labs", lab],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True,
+        start_new_session=True,  # Ctrl-C is for us
+    )  # fmt: skip
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        for cell in cells:
+            if stop():
+                return
+            print(cell.config.canonical(), file=process.stdin, flush=True)
+            line = process.stdout.readline()
+            if not line:
+                raise RuntimeError(f"the lab {lab} ended with code {process.wait()}")
+            yield Reading(cell, json.loads(line))
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        with suppress(BrokenPipeError):
+            process.stdin.close()

@@ -1,0 +1,240 @@
+"""How far one step moves a model, and other numbers that a lab measures before training."""
+
+from __future__ import annotations
+
+from ..evidence import FINAL, Sample, at, lab, slope, value
+from ..record import Claim, Curve, Number, Strip, Theory
+from ..rule import All, Between, Less, Part
+
+DEPTHS = "6,12,24,48,96"
+START = {"depth": DEPTHS, "steps": "0"}
+SGD = lab("sgd", "change of the output by one SGD step at 0.01", "RMS")
+ADAM = lab("adam", "change of the output by one Adam step at 0.001", "RMS")
+CHANGE = lab("change", "change of the output over that of the weights", "mean square")
+STD = lab("std", "standard deviation of the logits")
+EXCESS = lab("excess", "loss above ln V", "nats")
+HALF = 2.21
+"""Half of the way from chance to the floor of the Markov task, in nats: below it a run trains."""
+
+
+def widest(arm: str, quantity) -> Number:
+    """The largest over the smallest of an arm's depths."""
+
+    def of(sample: Sample) -> float:
+        values = [quantity.of(one) for one in sample.runs(arm)]
+        return max(values) / min(values)
+
+    return Number(f"{quantity.label}, largest over smallest of 6 to 96 blocks, {arm}", of)
+
+
+def growth(arm: str, quantity, low: int, high: int) -> Number:
+    """A quantity at one depth over that at another."""
+    of = lambda s: value(arm, quantity, depth=high)(s) / value(arm, quantity, depth=low)(s)  # noqa: E731
+    return Number(f"{quantity.label}, {high} blocks over {low}, {arm}", of)
+
+
+CLAIMS = (
+    Claim(
+        "C6",
+        "DeepNorm bounds the model update",
+        "With DeepNorm the change of the output by one update is bounded by a constant, whatever the "
+        "depth; in Post-LN it explodes with depth.",
+        "Wang et al. 2022, arXiv:2203.00555, theorem 4.2 and figure 5",
+        {
+            "DeepNorm": {"label": "DeepNorm", "scheme": "deepnorm", **START},
+            "Post-LN": {"label": "Post-LN", "scheme": "post", **START},
+            "Pre-LN": {"label": "Pre-LN", "scheme": "pre", **START},
+        },
+        {
+            "deep_sgd": widest("DeepNorm", SGD),
+            "deep_adam": widest("DeepNorm", ADAM),
+            "post_sgd": growth("Post-LN", SGD, 6, 48),
+            "pre_sgd": growth("Pre-LN", SGD, 6, 48),
+        },
+        (
+            Part("for one SGD step with DeepNorm", Between("deep_sgd", high=1.3)),
+            Part("for one Adam step with DeepNorm", Between("deep_adam", high=1.3)),
+            Part("for Post-LN, which grows at least fivefold", Between("post_sgd", low=5.0)),
+        ),
+        "One SGD step changes DeepNorm's output by nearly the same whatever the depth: largest over "
+        "smallest {deep_sgd}. One Adam step does not: {deep_adam}. The theorem is about SGD, and "
+        "everybody trains with Adam. From 6 to 48 blocks Post-LN's change grows {post_sgd} times "
+        "and Pre-LN's {pre_sgd} times.",
+        Curve("depth", SGD),
+        (Theory("constant in L", "from DeepNorm's first point; SGD, one step",
+                lambda _x, _x0, y0: y0, "DeepNorm"),),
+        lab="update",
+    ),
+    Claim(
+        "C7",
+        "Large gradients do not break Post-LN",
+        "It is not the size of the gradient that breaks Post-LN: scaling the lower layers down makes "
+        "the top layer's gradient larger, and yet the model converges.",
+        "Wang et al. 2022, arXiv:2203.00555, section 3 (Post-LN-init)",
+        {
+            "post": {"label": "Post-LN", "scheme": "post", "depth": "18", "lr": "0.001"},
+            "init": {"label": "Post-LN-init", "scheme": "post_init", "depth": "18", "lr": "0.001"},
+        },
+        {
+            "top_post": Number("gradient of the last block at step 0, Post-LN",
+                               value("post", at("grad_block", 0, -1))),
+            "top_init": Number("gradient of the last block at step 0, Post-LN-init",
+                               value("init", at("grad_block", 0, -1))),
+            "post": Number("final loss, Post-LN", value("post", FINAL), unit="nats"),
+            "init": Number("final loss, Post-LN-init", value("init", FINAL), unit="nats"),
+        },
+        (
+            Part("in that the top gradient becomes larger", Less("top_post", "top_init")),
+            Part("in that it trains where Post-LN does not",
+                 All((Between("init", high=HALF), Between("post", low=HALF)))),
+        ),
+        "With 18 blocks Post-LN's last block starts with a gradient of {top_post}, Post-LN-init's "
+        "with {top_init}. Post-LN ends at {post}, Post-LN-init at {init}.",
+        Strip("final loss (nats)", ("post", "init")),
+    ),
+    Claim(
+        "C8",
+        "How weights' changes add up",
+        "A small change of all weights changes the output by a variance of O(N) in Post-LN and of "
+        "O(log N) in Pre-LN.",
+        "Liu et al. 2020, arXiv:2004.08249, theorem 2 and figure 4",
+        {
+            "post": {"label": "Post-LN", "scheme": "post", **START},
+            "pre": {"label": "Pre-LN", "scheme": "pre", **START},
+        },
+        {
+            "post": Number("the exponent over depth, Post-LN", slope("post", "depth", CHANGE)),
+            "pre": Number("the growth from 24 to 96 blocks, Pre-LN",
+                          growth("pre", CHANGE, 24, 96).of),
+            "post_growth": Number("the growth from 24 to 96 blocks, Post-LN",
+                                  growth("post", CHANGE, 24, 96).of),
+        },
+        (
+            Part("for Post-LN", Between("post", 0.8, 1.2)),
+            Part("for Pre-LN", Between("pre", 1.1, 1.9)),
+        ),
+        "In Post-LN the change grows as N to the power of {post}. From 24 to 96 blocks, where a "
+        "logarithm grows 1.4 times and a straight line 4 times, Pre-LN's grows {pre} times and "
+        "Post-LN's {post_growth} times.",
+        Curve("depth", CHANGE),
+        (
+            Theory("N", "from Post-LN's first point; branches independent of each other",
+                   lambda x, x0, y0: y0 * x / x0, "post"),
+        ),
+        seeds=5,
+        lab="perturb",
+    ),
+    Claim(
+        "C20",
+        "Without a final norm the logits grow",
+        "Pre-LN without its final norm starts with logits that grow as sqrt(1 + cL), so its first loss "
+        "lies far above ln V.",
+        "follows from Xiong et al. 2020, arXiv:2002.04745, lemma 2",
+        {
+            "bare": {"label": "Pre-LN, no final norm", "scheme": "pre_nofinal", **START},
+            "pre": {"label": "Pre-LN", "scheme": "pre", **START},
+        },
+        {
+            "power": Number("the exponent of the logits over depth", slope("bare", "depth", STD)),
+            "few": Number("loss above ln V, 6 blocks", value("bare", EXCESS, depth=6), unit="nats"),
+            "many": Number("loss above ln V, 96 blocks", value("bare", EXCESS, depth=96),
+                           unit="nats"),
+            "pre": Number("loss above ln V, 96 blocks, Pre-LN", value("pre", EXCESS, depth=96),
+                          unit="nats"),
+        },
+        (
+            Part("in the growth of the logits", Between("power", 0.4, 0.6)),
+            Part("in the growth of the loss", Less("few", "many")),
+        ),
+        "The logits' spread grows as L to the power of {power}. The first loss lies {few} above ln V "
+        "with 6 blocks and {many} with 96; with the final norm {pre}.",
+        Curve("depth", STD),
+        (Theory("sqrt(L)", "from the first point; branches of equal variance",
+                lambda x, x0, y0: y0 * (x / x0) ** 0.5, "bare"),),
+        seeds=5,
+        lab="logits",
+    ),
+    Claim(
+        "C21",
+        "RMSNorm is LayerNorm on zero-mean streams",
+        "In a Pre-LN transformer RMSNorm computes exactly what LayerNorm does, once the means are "
+        "folded into the weights that write to the stream.",
+        "Jiang et al. 2023, arXiv:2305.14858",
+        {"pre": {"label": "Pre-LN", "scheme": "pre", "depth": "6,24,48", "steps": "0"}},
+        {
+            "folded": Number("the largest difference after folding",
+                             lambda s: max(one.lab["folded"] for one in s.runs("pre")), ".0e"),
+            "naive": Number("the least difference without folding",
+                            lambda s: min(one.lab["naive"] for one in s.runs("pre"))),
+        },
+        (
+            Part("after folding", Between("folded", high=1e-5)),
+            Part("in that a plain swap is another function", Between("naive", low=0.1)),
+        ),
+        "With 6, 24 and 48 blocks, and noise on every scale and bias, the logits differ by {folded} of "
+        "the largest one after folding, in 64-bit arithmetic. Swapping the norms without folding "
+        "changes them by {naive}. Exact for Pre-LN; a norm with a scale that writes to the stream, "
+        "as in Post-LN, breaks it.",
+        Strip("largest difference of the logits over the largest logit", log_y=True),
+        lab="recentre",
+    ),
+    Claim(
+        "C22",
+        "Small embeddings, large early gradients",
+        "Small embeddings give the lower layers large gradients: they go as 1 over the embeddings' "
+        "standard deviation, since LayerNorm's Jacobian is O(sqrt(d) / |x|).",
+        "Takase et al. 2023, arXiv:2312.16903; Xiong et al. 2020, arXiv:2002.04745, lemma 3",
+        {
+            "gpt2": {"label": "GPT-2 weights", "scheme": "pre", "init": "gpt2", "steps": "0"},
+            "xavier": {"label": "Xavier weights", "scheme": "pre", "steps": "0"},
+        },
+        {
+            "gpt2": Number("the exponent from 0.02 to 0.1, GPT-2 weights",
+                           value("gpt2", lab("slope_small", "exponent"))),
+            "gpt2_large": Number("the exponent from 0.1 to 1, GPT-2 weights",
+                                 value("gpt2", lab("slope_large", "exponent"))),
+            "xavier": Number("the exponent from 0.02 to 0.1, Xavier weights",
+                             value("xavier", lab("slope_small", "exponent"))),
+            "xavier_large": Number("the exponent from 0.1 to 1, Xavier weights",
+                                   value("xavier", lab("slope_large", "exponent"))),
+        },
+        (
+            Part("with GPT-2's small weights", Between("gpt2", -1.2, -0.8)),
+            Part("with Xavier's weights", Between("xavier", -1.2, -0.8)),
+        ),
+        "The first block's gradient goes as the embeddings' standard deviation to the power of {gpt2} "
+        "from 0.02 to 0.1 and of {gpt2_large} from 0.1 to 1 with GPT-2's small weights. With "
+        "Xavier's it is {xavier} and {xavier_large}: there the branches outweigh the embedding "
+        "within the first block, and its size no longer matters.",
+        Strip("exponent of the first block's gradient over the embeddings' standard deviation"),
+        seeds=5,
+        lab="embedding",
+    ),
+    Claim(
+        "E15",
+        "Norm operations of 96 layers",
+        "A 96-layer model has 192 norm operations.",
+        "teaching material",
+        {
+            "post": {"label": "Post-LN", "scheme": "post", "depth": "96", "steps": "0"},
+            "pre": {"label": "Pre-LN", "scheme": "pre", "depth": "96", "steps": "0"},
+            "sandwich": {"label": "Sandwich-LN", "scheme": "sandwich", "depth": "96", "steps": "0"},
+        },
+        {
+            arm: Number(f"norm operations a forward pass, {label}", value(arm, lab("norms", "calls")),
+                        ".0f")
+            for arm, label in (("post", "Post-LN"), ("pre", "Pre-LN"), ("sandwich", "Sandwich-LN"))
+        },
+        (
+            Part("for Post-LN", Between("post", 192, 192)),
+            Part("for Pre-LN", Between("pre", 192, 192)),
+            Part("for Sandwich-LN", Between("sandwich", 192, 192)),
+        ),
+        "Counted while a forward pass makes them: Post-LN {post}, Pre-LN {pre} (the final norm is the "
+        "one that people forget), Sandwich-LN {sandwich}. Norms of queries and keys, where a model "
+        "has them, come on top.",
+        Strip("norm operations in one forward pass"),
+        lab="norms",
+        everyday=True,
+    ),
+)  # fmt: skip

@@ -1,0 +1,177 @@
+"""Pass rules: what must be true of a claim's numbers, and the verdict that follows.
+
+A rule has parts, each with the scope that it decides ("with 24 blocks"). A part is true or false
+only where the seeds say so: a threshold must be kept, or broken, by every seed; two arms differ if
+`sweep.stats.compare` tells them apart, pair by pair. Otherwise it stays open. So
+
+    holds                every part is true
+    holds only where     some are true, and others false or open
+    contradicted         none is true, at least one false
+    not distinguishable  all are open
+
+A number that is not finite keeps no threshold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Literal
+
+from ..sweep.stats import compare
+
+Outcome = Literal["true", "false", "open"]
+Kind = Literal["holds", "holds only where", "contradicted", "not distinguishable"]
+Numbers = Mapping[str, Sequence[float]]
+Labels = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Between:
+    """Every seed's number lies from `low` to `high`."""
+
+    name: str
+    low: float = -math.inf
+    high: float = math.inf
+
+    def outcome(self, numbers: Numbers) -> Outcome:
+        return _every([self.low <= x <= self.high for x in numbers[self.name]])
+
+    def sentence(self, labels: Labels) -> str:
+        ends = [self.low > -math.inf, self.high < math.inf]
+        if all(ends):
+            said = f"lies from {self.low:g} to {self.high:g}"
+        else:
+            said = f"is at least {self.low:g}" if ends[0] else f"is at most {self.high:g}"
+        return f"{labels[self.name]} {said} in every seed"
+
+
+@dataclass(frozen=True)
+class Less:
+    """One number is less than another, seed by seed; false only where it is more."""
+
+    name: str
+    other: str
+
+    def outcome(self, numbers: Numbers) -> Outcome:
+        pairs = list(zip(numbers[self.name], numbers[self.other], strict=True))
+        finite = [(a, b) for a, b in pairs if math.isfinite(a) and math.isfinite(b)]
+        if len(finite) < len(pairs):
+            return "open"
+        found = compare(*map(list, zip(*finite, strict=True)))
+        if not found.differs:
+            return "open"
+        return "true" if found.difference < 0 else "false"
+
+    def sentence(self, labels: Labels) -> str:
+        return (
+            f"{labels[self.name]} is less than {labels[self.other]} (same sign in every pair of "
+            "seeds, 95 % interval without zero)"
+        )
+
+
+@dataclass(frozen=True)
+class Same:
+    """Two numbers are equal up to `within`: the 95 % interval of their paired difference says so."""
+
+    name: str
+    other: str
+    within: float
+
+    def outcome(self, numbers: Numbers) -> Outcome:
+        found = compare(numbers[self.name], numbers[self.other])
+        if -self.within < found.low and found.high < self.within:
+            return "true"
+        return "false" if found.low > self.within or found.high < -self.within else "open"
+
+    def sentence(self, labels: Labels) -> str:
+        return (
+            f"{labels[self.name]} equals {labels[self.other]} up to {self.within:g} (95 % interval "
+            "of the paired difference)"
+        )
+
+
+@dataclass(frozen=True)
+class All:
+    """All of these together."""
+
+    checks: tuple[Between | Less | Same, ...]
+
+    def outcome(self, numbers: Numbers) -> Outcome:
+        found = [check.outcome(numbers) for check in self.checks]
+        if "false" in found:
+            return "false"
+        return "open" if "open" in found else "true"
+
+    def sentence(self, labels: Labels) -> str:
+        return "; and ".join(check.sentence(labels) for check in self.checks)
+
+
+Check = Between | Less | Same | All
+
+
+@dataclass(frozen=True)
+class Part:
+    """A check, and where the claim holds if it is true: "with 24 blocks"."""
+
+    where: str
+    check: Check
+
+    def sentence(self, labels: Labels) -> str:
+        """The part in words."""
+        return f"{self.where}: {self.check.sentence(labels)}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came out: its kind, and of every part the scope and the outcome."""
+
+    kind: Kind
+    parts: tuple[tuple[str, Outcome], ...]
+
+    @property
+    def sentence(self) -> str:
+        """ "holds only for Pre-LN; not for Post-LN"."""
+        true, false, open_ = (
+            [where for where, it in self.parts if it == outcome]
+            for outcome in ("true", "false", "open")
+        )
+        if self.kind != "holds only where":
+            return self.kind
+        said = f"holds only {_listed(true)}"
+        said += f"; not {_listed(false)}" if false else ""
+        return said + (f"; not distinguishable {_listed(open_)}" if open_ else "")
+
+
+def judge(rule: Sequence[Part], numbers: Numbers) -> Verdict:
+    """The verdict of a rule over numbers, a list of seeds each."""
+    parts: tuple[tuple[str, Outcome], ...] = tuple(
+        (part.where, part.check.outcome(numbers)) for part in rule
+    )
+    found = [outcome for _, outcome in parts]
+    kind: Kind = "holds only where"
+    if set(found) == {"true"}:
+        kind = "holds"
+    elif "true" not in found:
+        kind = "contradicted" if "false" in found else "not distinguishable"
+    return Verdict(kind, parts)
+
+
+def said(values: Sequence[float], form: str) -> str:
+    """ "1.21 (1.20 to 1.23, 3 seeds)"; one number where all seeds agree in what is printed."""
+    ends = [format(end, form) for end in (min(values), max(values))]
+    n = f"{len(values)} seed{'s' * (len(values) != 1)}"
+    if any(not math.isfinite(x) for x in values):
+        return f"not finite ({n})"
+    middle = format(median(values), form)
+    return f"{middle} ({n})" if ends[0] == ends[1] else f"{middle} ({ends[0]} to {ends[1]}, {n})"
+
+
+def _every(kept: Sequence[bool]) -> Outcome:
+    return "true" if all(kept) else "open" if any(kept) else "false"
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))

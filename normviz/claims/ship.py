@@ -1,0 +1,35 @@
+"""The runs behind claims as a file that ships, as far as they are cheap in bytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..shipped_maps import names, save
+from ..store import Store
+from ..sweep.drive import stored
+from .records import CLAIMS
+
+LAYERS = 40
+"""Deeper runs ship only where a link opens them: their layers take the most bytes."""
+
+
+def save_runs(store: Store, path: Path) -> str:
+    """Write the runs that links open, all seeds of them, and the shallow others; says how many."""
+    opens = {lane.key for claim in CLAIMS for lane in claim.lanes()}
+    there = names() - (_own(path) if path.exists() else frozenset())
+    wanted = {
+        cell.key: cell
+        for claim in CLAIMS
+        if not claim.lab
+        for cell in claim.cells()
+        if cell.key not in there and (cell.config.depth < LAYERS or cell.key in opens)
+    }
+    runs = [run for key in wanted if (run := stored(store, key, early=True)) is not None]
+    save(store, runs, path)
+    return f"{path.name}: {len(runs)} runs, {path.stat().st_size / 1e6:.1f} MB"
+
+
+def _own(path: Path) -> frozenset[str]:
+    from ..shipped_maps import keys_of
+
+    return keys_of(path)

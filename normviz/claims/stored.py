@@ -1,0 +1,126 @@
+"""Results of claims as small JSON files: every seed's numbers, the figure, and the rule they met."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ..config import ENGINE
+from ..home import shipped
+from .record import Claim
+from .rule import Verdict, judge, said
+
+Numbers = Mapping[str, Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Series:
+    """One arm of a figure: for each x the numbers of all seeds."""
+
+    arm: str
+    label: str
+    scheme: str
+    x: Sequence[float | str]
+    y: Sequence[Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came out of a claim's experiment.
+
+    rule     the rule's sentences when it was run: a changed rule needs a new run
+    numbers  by name, a number a seed
+    figure   what its figure shows
+    runs     keys of the runs behind it
+    flat     how many of them were stopped early because they were flat at chance
+    seconds  of one CPU core, as measured
+    date     of the run, ISO
+    """
+
+    claim: str
+    engine: int
+    date: str
+    seeds: int
+    seconds: float
+    rule: Sequence[str]
+    numbers: Numbers
+    figure: Sequence[Series]
+    runs: Sequence[str]
+    flat: int = 0
+
+    def verdict(self, claim: Claim) -> Verdict:
+        """The rule's verdict over the numbers."""
+        return judge(claim.rule, self.numbers)
+
+    def fits(self, claim: Claim) -> bool:
+        """Whether it was measured by this engine, for this rule and these numbers."""
+        return (
+            self.engine == ENGINE
+            and tuple(self.rule) == claim.rule_words()
+            and set(self.numbers) == set(claim.numbers)
+        )
+
+
+def told(claim: Claim, result: Result) -> dict[str, str]:
+    """Each number in words: "1.21 (1.20 to 1.23, 3 seeds)"."""
+    found = {}
+    for name, number in claim.numbers.items():
+        unit = f" {number.unit}" if number.unit else ""
+        found[name] = said(result.numbers[name], number.form) + unit
+    return found
+
+
+def explained(claim: Claim, result: Result) -> str:
+    """The claim's paragraph with the result's numbers."""
+    return claim.words.format(**told(claim, result))
+
+
+def write(result: Result, path: Path) -> None:
+    """Write a result; numbers that are not finite become null."""
+    path.write_text(json.dumps(_plain(asdict(result)), indent=1) + "\n")
+
+
+def read(path: Path) -> Result:
+    """Read a result."""
+    it = json.loads(path.read_text())
+    it["numbers"] = {name: _numbers(values) for name, values in it["numbers"].items()}
+    it["figure"] = [
+        Series(**{**one, "y": [_numbers(values) for values in one["y"]]}) for one in it["figure"]
+    ]
+    return Result(**it)
+
+
+def folder() -> Path:
+    """Where shipped results lie."""
+    return shipped("assets") / "claims"
+
+
+def shipped_result(claim: Claim) -> Result | None:
+    """What ships of a claim; None where nothing does, or where it was another rule or engine."""
+    path = folder() / f"{claim.key}.json"
+    return _read(path, path.stat().st_mtime_ns, claim) if path.exists() else None
+
+
+@cache
+def _read(path: Path, _changed: int, claim: Claim) -> Result | None:
+    result = read(path)
+    return result if result.fits(claim) else None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, float):
+        return float(f"{value:.6g}") if math.isfinite(value) else None
+    return value
+
+
+def _numbers(values: Sequence[float | None]) -> list[float]:
+    return [math.nan if value is None else value for value in values]

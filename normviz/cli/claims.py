@@ -1,0 +1,193 @@
+"""`normviz claims`: what the field says, measured; `claims show`, `claims run`, and `ship-claims`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import shipped_maps
+from ..claims import CLAIMS, Claim
+from ..claims.stored import Result, explained, folder, shipped_result, told, write
+from ..claims.words import ORDER, chip, duration
+from ..limits import MAX_SWEEP_SEEDS
+from ..links import encode
+from ..shipped import adopt
+from ..store import Store, StoreError
+from ..sweep import cores
+from . import main
+from .complain import complain
+
+claims = typer.Typer(help="What the field says of norm placement, and what came of it here.")
+main.add_typer(claims, name="claims")
+
+Keys = Annotated[
+    list[str],
+    typer.Argument(metavar="C1 [C2 ...] | all", help="Keys of claims", show_default=False),
+]
+Seeds = Annotated[
+    int | None, typer.Option(min=1, max=MAX_SWEEP_SEEDS, help="Seeds (default: the claim's own)")
+]
+Processes = Annotated[
+    int | None, typer.Option(min=1, max=256, help="Runs at once (default: the cores)")
+]
+Data = Annotated[Path | None, typer.Option(help="Folder that keeps the runs")]
+
+
+@claims.callback(invoke_without_command=True)
+def list_(context: typer.Context) -> None:
+    """List all claims, negative and surprising results first."""
+    if context.invoked_subcommand is not None:
+        return
+    for claim in sorted(CLAIMS, key=lambda one: ORDER.index(chip(one, shipped_result(one)))):
+        result = shipped_result(claim)
+        took = "" if result is None else f", {duration(result.seconds)}"
+        typer.echo(f"{claim.key:4} {chip(claim, result):20} {claim.label}: {claim.sentence}")
+        typer.echo(f"     {claim.source}; {claim.seeds} seeds{took}")
+
+
+@claims.command()
+def show(keys: Keys) -> None:
+    """Print the whole record of claims and what ships of their results."""
+    for claim in read_keys(keys):
+        typer.echo(record_words(claim))
+        result = shipped_result(claim)
+        typer.echo("No result ships of it." if result is None else result_words(claim, result))
+        if result is not None:
+            typer.echo(explained(claim, result))
+        typer.echo(f"run it   normviz claims run {claim.key}")
+        typer.echo(f"its duel ?{encode(claim.lanes())}")
+
+
+@claims.command("run")
+def run_(
+    keys: Keys, seeds: Seeds = None, processes: Processes = None, data: Data = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write each result as JSON into this folder")
+    ] = None,
+) -> None:  # fmt: skip
+    """Run claims' experiments, as far as their runs are not stored, and judge them by their rules.
+
+    After Ctrl-C the same command goes on where it stopped.
+    """
+    wanted = read_keys(keys)
+    if out is not None and not out.is_dir():
+        complain(f"--out names the folder {str(out)!r}, which does not exist")
+    store = opened(data)
+    failed = False
+    for claim in wanted:
+        result = follow(store, claim, seeds, processes)
+        failed |= result is None
+        if result is None:
+            continue
+        typer.echo(record_words(claim))
+        typer.echo(result_words(claim, result))
+        typer.echo(beside(claim, result))
+        if out is not None:
+            write(result, out / f"{claim.key}.json")
+    if failed:
+        raise typer.Exit(1)
+
+
+@main.command("ship-claims")
+def ship_claims(
+    keys: Keys, data: Data = None, processes: Processes = None,
+    folder_: Annotated[
+        Path | None, typer.Option("--folder", help="Where to write (default: assets)")
+    ] = None,
+) -> None:  # fmt: skip
+    """Run claims and write their results to assets/claims, with the runs that their links open."""
+    from ..claims.ship import save_runs
+
+    to = folder_ or folder()
+    to.mkdir(parents=True, exist_ok=True)
+    store = opened(data)
+    for claim in read_keys(keys):
+        result = follow(store, claim, None, processes)
+        if result is not None:
+            write(result, to / f"{claim.key}.json")
+            typer.echo(f"{claim.key}: {result.verdict(claim).sentence}")
+    typer.echo(save_runs(store, to / "runs.npz"))
+
+
+def read_keys(keys: list[str]) -> list[Claim]:
+    """The claims of these keys; complains of an unknown one."""
+    try:
+        return list(CLAIMS) if keys == ["all"] else [CLAIMS[key.upper()] for key in keys]
+    except ValueError as error:
+        complain(error)
+
+
+def opened(data: Path | None) -> Store:
+    """The store with all that ships in it."""
+    try:
+        if data is not None:
+            data = data.expanduser()
+            data.mkdir(parents=True, exist_ok=True)
+        store = Store(data)
+        adopt(store)
+        shipped_maps.adopt(store)
+    except StoreError as error:
+        complain(error)
+    except OSError as error:
+        complain(f"the data folder can't be made ({error}): choose another with --data")
+    return store
+
+
+def follow(store: Store, claim: Claim, seeds: int | None, processes: int | None) -> Result | None:
+    """Run a claim and say on standard error how far it is; None where it failed. Ctrl-C leaves."""
+    from ..claims.drive import ClaimError, run
+    from ..sweep import Began
+
+    total = len(claim.cells(seeds))
+    estimate = duration(claim.estimated_seconds(seeds) / (processes or cores()))
+    typer.echo(f"{claim.key}: {total} runs, at most about {estimate}", err=True)
+    done = 0
+    try:
+        for news in run(store, claim, seeds, processes):
+            if isinstance(news, Result):
+                return news
+            done += not isinstance(news, Began)
+            if sys.stderr.isatty():
+                typer.echo(f"\r{claim.key}: {done} of {total}", err=True, nl=done == total)
+    except KeyboardInterrupt:
+        typer.echo("normviz: stopped; the same command runs what is missing", err=True)
+        raise typer.Exit(130) from None
+    except (ClaimError, RuntimeError) as error:
+        typer.echo(f"normviz: {error}", err=True)
+    return None
+
+
+def record_words(claim: Claim) -> str:
+    """The claim, its experiment and its rule."""
+    lines = [f"{claim.key}  {claim.label}", claim.sentence, f"says     {claim.source}"]
+    for arm, words in claim.arms.items():
+        said = " ".join(f"{k}={v}" for k, v in words.items() if k != "label")
+        lines.append(f"arm      {claim.arm_label(arm)}: {said}")
+    lines += [f"rule     {sentence}" for sentence in claim.rule_words()]
+    return "\n".join(lines)
+
+
+def result_words(claim: Claim, result: Result) -> str:
+    """Every number, the verdict, and what it rests on."""
+    words = told(claim, result)
+    lines = [f"         {claim.numbers[name].label}: {word}" for name, word in words.items()]
+    flat = f"; {result.flat} stopped early, flat at chance" if result.flat else ""
+    verdict = result.verdict(claim)
+    lines.append(
+        f"verdict  {verdict.sentence} ({result.seeds} seeds, {result.date}, "
+        f"{duration(result.seconds)} of one core{flat})"
+    )
+    return "\n".join(lines)
+
+
+def beside(claim: Claim, result: Result) -> str:
+    """Whether the shipped result says the same."""
+    ships = shipped_result(claim)
+    if ships is None:
+        return "No result ships of it."
+    there = ships.verdict(claim).sentence
+    same = there == result.verdict(claim).sentence
+    return f"shipped  {'the same verdict' if same else there} ({ships.seeds} seeds, {ships.date})"
