@@ -17,10 +17,11 @@ from ..sweep import Cell
 
 @dataclass(frozen=True)
 class Reading:
-    """What a lab measured of a config, by name."""
+    """What a lab measured of a config, by name, and the CPU seconds that it took."""
 
     cell: Cell
     values: dict[str, float]
+    seconds: float
 
 
 def measure_all(
@@ -46,7 +47,7 @@ def measure_all(
             line = process.stdout.readline()
             if not line:
                 raise RuntimeError(f"the lab {lab} ended with code {process.wait()}")
-            yield Reading(cell, json.loads(line))
+            yield Reading(cell, **json.loads(line))
     finally:
         process.kill()
         process.wait()

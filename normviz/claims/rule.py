@@ -43,6 +43,7 @@ class Between:
         ends = [self.low > -math.inf, self.high < math.inf]
         if all(ends):
             said = f"lies from {self.low:g} to {self.high:g}"
+            said = f"is {self.low:g}" if self.low == self.high else said
         else:
             said = f"is at least {self.low:g}" if ends[0] else f"is at most {self.high:g}"
         return f"{labels[self.name]} {said} in every seed"

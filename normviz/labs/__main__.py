@@ -1,4 +1,4 @@
-"""`python -m normviz.labs NAME`: a config as JSON a line in, its readings as JSON a line out."""
+"""`python -m normviz.labs NAME`: a config as JSON a line in, its readings and CPU seconds a line out."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import math
 import os
 import sys
+import time
 from importlib import import_module
 
 from ..config import RunConfig
@@ -18,9 +19,11 @@ def main() -> None:
     os.dup2(2, 1)  # nothing else that prints may come between
     measure = import_module(f"normviz.labs.{sys.argv[1]}").measure
     for line in sys.stdin:
+        began = time.process_time()
         readings = measure(RunConfig.model_validate_json(line))
         plain = {name: v if math.isfinite(v) else math.nan for name, v in readings.items()}
-        print(json.dumps(plain), file=out, flush=True)
+        answer = {"values": plain, "seconds": time.process_time() - began}
+        print(json.dumps(answer), file=out, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,49 @@
+"""A claim of tiny runs, and one of a lab, for the tests of the engine."""
+
+from __future__ import annotations
+
+from normviz.claims import Claim
+from normviz.claims.evidence import FINAL, at, lab, slope, value
+from normviz.claims.record import Curve, Number, Strip, Theory
+from normviz.claims.rule import Between, Less, Part
+
+TINY = {"width": "16", "heads": "2", "seq_len": "8", "batch": "4", "steps": "30"}
+
+SMALL = Claim(
+    "T1",
+    "A tiny claim",
+    "With a rate of 0.03 it learns more than with 0.0001.",
+    "the tests",
+    {
+        "slow": {"label": "Pre-LN, slow", "scheme": "pre", "depth": "1,2", "lr": "0.0001", **TINY},
+        "fast": {"label": "Pre-LN, fast", "scheme": "pre", "depth": "1,2", "lr": "0.03", **TINY},
+    },
+    {
+        "slow": Number("final loss, slow", value("slow", FINAL, depth=2), unit="nats"),
+        "fast": Number("final loss, fast", value("fast", FINAL, depth=2), unit="nats"),
+        "power": Number(
+            "the exponent over depth", slope("slow", "depth", at("grad_w2", 0, -1)), ".3f"
+        ),
+    },
+    (
+        Part("with 2 blocks", Less("fast", "slow")),
+        Part("in its gradients", Between("power", high=-5)),
+    ),
+    "Slow ends at {slow}, fast at {fast}; the exponent is {power}.",
+    Curve("depth", FINAL, log_y=False),
+    (Theory("half", "from the first point", lambda x, x0, y0: y0 * (x0 / x) ** 0.5, "slow"),),
+    open_=(("slow", {"depth": 2}), ("fast", {"depth": 2})),
+)
+
+COUNTED = Claim(
+    "T2",
+    "A counted claim",
+    "Two blocks of Post-LN have four norms.",
+    "the tests",
+    {"post": {"label": "Post-LN", "scheme": "post", **TINY, "depth": "2", "steps": "0"}},
+    {"norms": Number("norms", value("post", lab("norms", "calls")), ".0f")},
+    (Part("for Post-LN", Between("norms", 4, 4)),),
+    "It has {norms}.",
+    Strip("norms"),
+    lab="norms",
+)
