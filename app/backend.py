@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from normviz import shipped_maps
+from normviz.claims.live import Bench
 from normviz.cost.client import Lab
 from normviz.frames import Frames
 from normviz.runner.client import Backend
@@ -26,6 +27,7 @@ class Shared:
     shelf: Shelf
     backend: Backend
     filler: Filler
+    bench: Bench
     lab: Lab
 
 
@@ -36,13 +38,13 @@ def _open() -> Shared:
     gc.collect()
     gc.freeze()  # what was imported stays: later collections have little to look at
     return Shared(
-        store, Frames(store), Shelf(store), Backend(store), Filler(store), Lab(store.folder)
+        store, Frames(store), Shelf(store), Backend(store), Filler(store), Bench(store), Lab(store.folder)
     )
 
 
-@st.cache_resource(show_spinner="Unpacking the standard maps")
+@st.cache_resource(show_spinner="Unpacking the runs that ship")
 def adopt_maps() -> None:
-    """Put the shipped maps into the store, once: a thousand runs that few visitors look at."""
+    """Put the runs of maps and claims into the store, once: a thousand that few visitors look at."""
     shipped_maps.adopt(_open().store)
 
 

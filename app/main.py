@@ -6,7 +6,7 @@ from pathlib import Path
 
 import entries
 import streamlit as st
-from views import anatomy, catalogue, cost, hand, maps, runs
+from views import anatomy, catalogue, claims, cost, hand, maps, runs
 
 from normviz.store import StoreError
 
@@ -18,6 +18,7 @@ try:
         [
             entries.duel(),
             maps.entry(),
+            claims.entry(),
             anatomy.entry(),
             catalogue.entry(),
             hand.entry(),

@@ -1,0 +1,81 @@
+"""Running a claim on this server: the button, its progress, and what came out beside what ships."""
+
+from __future__ import annotations
+
+import claim_result
+import streamlit as st
+from backend import Shared, adopt_maps
+from clicks import button
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+from words import literal
+
+from normviz.claims import Claim
+from normviz.claims.live import Job
+from normviz.claims.stored import Result, shipped_result
+from normviz.claims.words import duration
+from normviz.sweep import cores
+
+TICK_SECONDS = 0.5
+
+
+def show(claim: Claim, back: Shared) -> None:
+    """The way to run it, then how far it is, in a fragment that ticks while it runs."""
+    job = back.bench.job(claim)
+    is_open = job is not None and job.is_open
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        if job is not None and is_open:
+            button("Stop", back.bench.stop, job, key=f"stop_{claim.key}", icon=":material/stop:",
+                   help="What has ended stays; running it again goes on from there")  # fmt: skip
+        else:
+            button("Run it here", _run, claim, back, type="primary", key=f"run_{claim.key}",
+                   icon=":material/play_arrow:")  # fmt: skip
+            seconds = claim.estimated_seconds() / cores()
+            st.caption(
+                f"{len(claim.cells())} runs, at most about {duration(seconds)} in {cores()} "
+                "processes; what is stored is used."
+            )
+    st.fragment(_tick, run_every=TICK_SECONDS if is_open else None)(claim, back)
+
+
+def _run(claim: Claim, back: Shared) -> None:
+    adopt_maps()
+    back.bench.ask(claim)
+
+
+def _tick(claim: Claim, back: Shared) -> None:
+    job = back.bench.job(claim)
+    if job is None:
+        return
+    if job.is_open:
+        _progress(job, back)
+    elif job.failure:
+        st.error(f"{literal(job.failure)}. Run it again to try once more.")
+    elif job.result is not None:
+        _came_out(claim, job.result)
+    context = get_script_run_ctx()
+    if not job.is_open and context and context.fragment_ids_this_run:
+        st.rerun()  # the timer ends with a run of the whole page
+
+
+def _progress(job: Job, back: Shared) -> None:
+    if n := back.bench.before(job):
+        st.caption(f"Waits for {n} other claim{'s' * (n > 1)}.")
+        return
+    words = f"{job.ended} of {job.total} runs" if job.ended else "Loading PyTorch"
+    if (left := job.seconds_left) is not None:
+        words += f", about {duration(left)} left"
+    st.progress(job.share, words)
+
+
+def _came_out(claim: Claim, result: Result) -> None:
+    """The verdict of this server's run, and whether it is the shipped one."""
+    said = result.verdict(claim).sentence
+    ships = shipped_result(claim)
+    same = ""
+    if ships is not None:
+        there = ships.verdict(claim).sentence
+        same = " The shipped verdict is the same." if there == said else f" Shipped: {there}."
+    st.success(f"On this server: {literal(said)} ({result.seeds} seeds).{literal(same)}")
+    if ships is None:
+        claim_result.figure(claim, result)
+        claim_result.numbers(claim, result)

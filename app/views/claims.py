@@ -1,0 +1,56 @@
+"""Claims: what the field says of norm placement, and what came of it here."""
+
+from __future__ import annotations
+
+import claim_card
+import claim_list
+import streamlit as st
+from backend import shared
+from streamlit.navigation.page import StreamlitPage
+
+from normviz.claims import CLAIMS
+
+INTRO = (
+    "Each claim is an experiment with a rule that was fixed before it was run, on small models and "
+    "several seeds. Negative and surprising results come first. What is found here holds for these "
+    "models and tasks; whether it carries over to large ones is not measured."
+)
+
+
+def entry() -> StreamlitPage:
+    """The page as the navigation knows it."""
+    return st.Page(page, title="Claims", url_path="claims")
+
+
+def page() -> None:
+    """The page, from top to bottom."""
+    back = shared()
+    opened = _opened()
+    with st.container(key="head"):
+        st.markdown(f"# {len(CLAIMS)} claims, measured")
+    st.caption(INTRO)
+    found = claim_list.filtered()
+    if opened is not None and opened not in [claim.key for claim in found]:
+        claim_card.show(CLAIMS[opened], back)  # a link opened it, whatever the filters say
+    with st.container(key="claims", gap=None):
+        for claim in found:
+            claim_list.row(claim, claim.key == opened)
+            if claim.key == opened:
+                claim_card.show(claim, back)
+
+
+def _opened() -> str | None:
+    """The claim that is open: what a link says, else what was clicked last."""
+    if st.session_state["arrived"] and (word := st.query_params.get("claim")):
+        if word.upper() in CLAIMS:
+            st.session_state["claim"] = word.upper()
+        else:
+            st.error(
+                f"The link names the claim {word[:40]!r}; there are {', '.join(CLAIMS.keys())}."
+            )
+    opened = st.session_state.get("claim")
+    if opened is not None:
+        st.query_params["claim"] = opened
+    elif not st.session_state["arrived"] and "claim" in st.query_params:
+        del st.query_params["claim"]
+    return opened
