@@ -34,6 +34,7 @@ from normviz.sweep import Done, Reused
         (Between("a", 0, 1), {"a": [0.1, 0.9, 1.0]}, "true"),
         (Between("a", 0, 1), {"a": [0.1, 0.9, 1.1]}, "open"),
         (Between("a", 0, 1), {"a": [2.0, 3.0]}, "false"),
+        (Between("a", 0, 1), {"a": [-1.0, 3.0]}, "open"),
         (Between("a", low=0), {"a": [math.nan, 1.0, 1.0]}, "open"),
         (Between("a", low=0), {"a": [math.nan]}, "false"),
         (Less("a", "b"), {"a": [1.0, 1.1, 1.0], "b": [2.0, 2.2, 2.1]}, "true"),

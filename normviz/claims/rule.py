@@ -1,7 +1,7 @@
 """Pass rules: what must be true of a claim's numbers, and the verdict that follows.
 
 A rule has parts, each with the scope that it decides ("with 24 blocks"). A part is true or false
-only where the seeds say so: a threshold must be kept, or broken, by every seed; two arms differ if
+only where the seeds say so: a threshold must be kept, or missed on one side, by every seed; two arms differ if
 `sweep.stats.compare` tells them apart, pair by pair. Otherwise it stays open. So
 
     holds                every part is true
@@ -37,7 +37,15 @@ class Between:
     high: float = math.inf
 
     def outcome(self, numbers: Numbers) -> Outcome:
-        return _every([self.low <= x <= self.high for x in numbers[self.name]])
+        values = numbers[self.name]
+        if all(self.low <= x <= self.high for x in values):
+            return "true"
+        # Seeds that miss it on both sides say nothing; what is not finite misses it anyway.
+        below, above = (
+            all(beyond(x) or not math.isfinite(x) for x in values)
+            for beyond in (lambda x: x < self.low, lambda x: x > self.high)
+        )
+        return "false" if below or above else "open"
 
     def sentence(self, labels: Labels) -> str:
         ends = [self.low > -math.inf, self.high < math.inf]
@@ -168,10 +176,6 @@ def said(values: Sequence[float], form: str) -> str:
         return f"not finite ({n})"
     middle = format(median(values), form)
     return f"{middle} ({n})" if ends[0] == ends[1] else f"{middle} ({ends[0]} to {ends[1]}, {n})"
-
-
-def _every(kept: Sequence[bool]) -> Outcome:
-    return "true" if all(kept) else "open" if any(kept) else "false"
 
 
 def _listed(words: Sequence[str]) -> str:

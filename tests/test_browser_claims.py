@@ -1,0 +1,54 @@
+"""The Claims page in a real browser: open a claim, run a cheap one, follow its link into the duel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from browser_kit import PATIENCE_MS, chromium, server
+from playwright.sync_api import Browser, expect
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as it:
+        yield it
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with server(tmp_path_factory.mktemp("store")) as (url, _):
+        yield url
+
+
+def test_open_a_claim_run_it_and_see_its_duel(browser: Browser, address: str) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 1000})
+    page.set_default_timeout(PATIENCE_MS)
+    page.goto(f"{address}/claims")
+    page.locator(".st-key-claim_search input").fill("192 norm operations")
+    page.keyboard.press("Enter")
+    expect(page.locator("[class*='st-key-claim_row_']")).to_have_count(1)
+    page.locator(".st-key-open_E15 button").click()
+    card = page.locator(".st-key-claim_E15")
+    expect(card).to_contain_text("fixed before it was run")
+    expect(page.locator(".st-key-claim_E15 .stVegaLiteChart canvas")).to_have_count(1)
+    page.locator(".st-key-run_E15 button").click()
+    expect(card).to_contain_text("On this server: holds only for Post-LN")
+    assert "claim=E15" in page.url
+    page.locator(".st-key-duel_E15 button").click()
+    page.wait_for_url("**/?**")
+    expect(page.locator("[class*='st-key-card_']")).to_have_count(3)
+    expect(page.locator("body")).to_contain_text("Sandwich-LN")
+    page.close()
+
+
+def test_a_phone_shows_a_claim_without_scrolling_sideways(browser: Browser, address: str) -> None:
+    page = browser.new_page(viewport={"width": 375, "height": 800})
+    page.set_default_timeout(PATIENCE_MS)
+    page.goto(f"{address}/claims?claim=C1")
+    expect(page.locator(".st-key-claim_C1 .stVegaLiteChart canvas")).to_have_count(1)
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= 375
+    page.close()
