@@ -22,16 +22,16 @@ from .schedule import lr_at
 from .store import EndedRun, Run, Store
 
 LAYERS = 4
-"""So many of a cell's recorded steps keep their layers, the first and the last among them."""
+"""So many of a map cell's recorded steps keep their layers, the first and the last among them."""
 ABOUT = ("device", "threads", "parameters", "chance", "floor", "text", "message")
 
 
-def save(store: Store, runs: Sequence[Run], path: Path) -> None:
-    """Write stored runs."""
+def save(store: Store, runs: Sequence[Run], path: Path, layers_at: int = LAYERS) -> None:
+    """Write stored runs, each with the layers of at most so many of its recorded steps."""
     about, scalars, layers = [], [], []
     for run in runs:
         steps = store.steps(run)
-        kept = _few(len(steps.layer_steps))
+        kept = _few(len(steps.layer_steps), layers_at)
         about.append(
             {
                 "key": run.key,
@@ -55,8 +55,10 @@ def save(store: Store, runs: Sequence[Run], path: Path) -> None:
     )
 
 
-def _few(n: int) -> list[int]:
-    return sorted({round(i * (n - 1) / (LAYERS - 1)) for i in range(LAYERS)}) if n else []
+def _few(n: int, most: int) -> list[int]:
+    if n <= most:
+        return list(range(n))
+    return sorted({round(i * (n - 1) / (most - 1)) for i in range(most)})
 
 
 def _bad(run: Run) -> list[Any]:

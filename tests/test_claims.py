@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from claims_kit import COUNTED, SMALL
 
-from normviz import RunConfig
+from normviz import RunConfig, shipped_maps
 from normviz.catalog import PROBES
 from normviz.charts.claim import chart, finding
 from normviz.claims import CLAIMS, Claim
@@ -22,6 +22,7 @@ from normviz.claims.stored import Result, explained, folder, shipped_result, wri
 from normviz.claims.stored import read as read_file
 from normviz.export.pictures import picture
 from normviz.schedule import coarse
+from normviz.shipped import adopt
 from normviz.store import Store
 from normviz.sweep import Done, Reused
 
@@ -232,6 +233,25 @@ def test_a_cheap_result_comes_out_again(key: str, store: Store) -> None:
     assert fresh.verdict(claim) == shipped.verdict(claim)
     for name, values in shipped.numbers.items():
         assert fresh.numbers[name] == pytest.approx(values, rel=0.02, abs=1e-9), name
+
+
+def test_no_caption_contradicts_a_stored_run(tmp_path: Path) -> None:
+    """Every number of a result whose runs all ship is what those runs give."""
+    store = Store(_made(tmp_path / "all"))
+    adopt(store)
+    shipped_maps.adopt(store)
+    checked = 0
+    for key in SHIPPED:
+        claim, result = CLAIMS[key], shipped_result(CLAIMS[key])
+        from_runs = read(store, claim)
+        if result is None or from_runs is None:
+            continue
+        for name, values in result.numbers.items():
+            expected = pytest.approx(values, rel=1e-4, abs=1e-9, nan_ok=True)
+            assert from_runs.numbers[name] == expected, (key, name)
+        assert from_runs.verdict(claim) == result.verdict(claim)
+        checked += 1
+    assert checked >= len(SHIPPED) // 4
 
 
 def test_claims_come_from_settings_of_today() -> None:

@@ -73,7 +73,11 @@ FIRST = Quantity("loss at initialisation", "nats", lambda one: _point(one).first
 
 
 def at(probe: str, step: int, layer: int) -> Quantity:
-    """A probe of one layer (-1 the last block) at a recorded step; step -1 is the last one."""
+    """A probe of one layer (-1 the last block) at a recorded step; step -1 is the last one.
+
+    A cell of a sweep records step 0, powers of two and the last step; a run of the duel all of the
+    first 32 and every third after: of the later steps 32 and 128 are in both.
+    """
 
     def of(one: Seen) -> float:
         told = _told(one)

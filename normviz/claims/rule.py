@@ -1,8 +1,8 @@
 """Pass rules: what must be true of a claim's numbers, and the verdict that follows.
 
 A rule has parts, each with the scope that it decides ("with 24 blocks"). A part is true or false
-only where the seeds say so: a threshold must be kept, or missed on one side, by every seed; two arms differ if
-`sweep.stats.compare` tells them apart, pair by pair. Otherwise it stays open. So
+only where the seeds say so: a threshold must be kept by every seed, or missed on one side; two arms
+differ if `sweep.stats.compare` tells them apart, pair by pair. Otherwise it stays open. So
 
     holds                every part is true
     holds only where     some are true, and others false or open

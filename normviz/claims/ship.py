@@ -9,8 +9,10 @@ from ..store import Store
 from ..sweep.drive import stored
 from .records import CLAIMS
 
-LAYERS = 40
+DEEP = 40
 """Deeper runs ship only where a link opens them: their layers take the most bytes."""
+STEPS = 20
+"""Recorded steps that keep their layers: all of a cell that a sweep trained."""
 
 
 def save_runs(store: Store, path: Path) -> str:
@@ -22,10 +24,10 @@ def save_runs(store: Store, path: Path) -> str:
         for claim in CLAIMS
         if not claim.lab
         for cell in claim.cells()
-        if cell.key not in there and (cell.config.depth < LAYERS or cell.key in opens)
+        if cell.key not in there and (cell.config.depth < DEEP or cell.key in opens)
     }
     runs = [run for key in wanted if (run := stored(store, key, early=True)) is not None]
-    save(store, runs, path)
+    save(store, runs, path, STEPS)
     return f"{path.name}: {len(runs)} runs, {path.stat().st_size / 1e6:.1f} MB"
 
 
