@@ -9,6 +9,7 @@ from browser_kit import PATIENCE_MS, chromium, server
 from playwright.sync_api import Browser, expect
 
 pytestmark = pytest.mark.browser
+expect.set_options(timeout=PATIENCE_MS)
 
 
 @pytest.fixture(scope="module")

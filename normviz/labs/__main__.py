@@ -23,7 +23,10 @@ def main() -> None:
         readings = measure(RunConfig.model_validate_json(line))
         plain = {name: v if math.isfinite(v) else math.nan for name, v in readings.items()}
         answer = {"values": plain, "seconds": time.process_time() - began}
-        print(json.dumps(answer), file=out, flush=True)
+        try:
+            print(json.dumps(answer), file=out, flush=True)
+        except BrokenPipeError:  # nobody waits for it any more
+            os._exit(1)
 
 
 if __name__ == "__main__":
