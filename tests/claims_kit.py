@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from normviz.claims import Claim
-from normviz.claims.evidence import FINAL, at, lab, slope, value
+from normviz.claims.evidence import FINAL, at, lab
+from normviz.claims.numbers import slope, value
 from normviz.claims.record import Curve, Number, Strip, Theory
 from normviz.claims.rule import Between, Less, Part
 

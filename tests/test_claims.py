@@ -14,8 +14,8 @@ from normviz.catalog import PROBES
 from normviz.charts.claim import chart, finding
 from normviz.claims import CLAIMS, Claim
 from normviz.claims.drive import ClaimError, read, run
-from normviz.claims.evidence import log_slope
 from normviz.claims.figure import drawn
+from normviz.claims.numbers import log_slope
 from normviz.claims.record import Curve, Layers, Strip
 from normviz.claims.rule import All, Between, Less, Part, Same, judge, said
 from normviz.claims.stored import Result, explained, folder, shipped_result, write
@@ -251,7 +251,7 @@ def test_no_caption_contradicts_a_stored_run(tmp_path: Path) -> None:
             assert from_runs.numbers[name] == expected, (key, name)
         assert from_runs.verdict(claim) == result.verdict(claim)
         checked += 1
-    assert checked >= len(SHIPPED) // 4
+    assert checked >= len([key for key in SHIPPED if not CLAIMS[key].lab]) // 2
 
 
 def test_claims_come_from_settings_of_today() -> None:

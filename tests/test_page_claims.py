@@ -44,7 +44,8 @@ def claims(folder: Path):
 
 def listed(at: AppTest) -> list[str]:
     """Keys of the claims in the list, in order."""
-    return [b.key.removeprefix("open_") for b in at.button if (b.key or "").startswith("open_")]
+    keys = [b.key or "" for b in at.button]
+    return [key.removeprefix("open_") for key in keys if key.startswith("open_")]
 
 
 def text(at: AppTest) -> str:

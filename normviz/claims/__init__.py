@@ -1,7 +1,7 @@
 """Claims about norm placement, each a record with its experiment and its rule. Torch-free.
 
 record   what a claim is; `records/` has them, one module a family
-evidence runs -> numbers of a seed
+evidence what each run says; numbers  what each seed gives
 rule     numbers -> verdict
 drive    claim -> runs -> result; stored  results as files that ship
 figure   a result's figure, with closed forms as lines

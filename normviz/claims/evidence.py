@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean
 
 from ..config import RunConfig
 from ..story.told import Told
@@ -57,19 +56,21 @@ class Sample:
         return found[0]
 
 
-def _told(seen: Seen) -> Told:
+def told_of(seen: Seen) -> Told:
+    """The run of a cell that was trained."""
     assert seen.told is not None
     return seen.told
 
 
-def _point(seen: Seen) -> Point:
+def point_of(seen: Seen) -> Point:
+    """What came of a cell that was trained."""
     assert seen.point is not None
     return seen.point
 
 
-FINAL = Quantity("final loss, at most chance", "nats", lambda one: _point(one).capped)
+FINAL = Quantity("final loss, at most chance", "nats", lambda one: point_of(one).capped)
 """Mean loss of the last tenth of the steps; chance where it diverged or ended above."""
-FIRST = Quantity("loss at initialisation", "nats", lambda one: _point(one).first)
+FIRST = Quantity("loss at initialisation", "nats", lambda one: point_of(one).first)
 
 
 def at(probe: str, step: int, layer: int) -> Quantity:
@@ -80,7 +81,7 @@ def at(probe: str, step: int, layer: int) -> Quantity:
     """
 
     def of(one: Seen) -> float:
-        told = _told(one)
+        told = told_of(one)
         return told.at(probe, told.last if step < 0 else step, layer)
 
     return Quantity(f"{probe}, layer {'L' if layer < 0 else layer}", "", of)
@@ -101,7 +102,7 @@ def greatest(probe: str) -> Quantity:
     """The largest value of a probe in any block at the last recorded step."""
 
     def of(one: Seen) -> float:
-        told = _told(one)
+        told = told_of(one)
         return max(told.at(probe, told.last, layer) for layer in range(1, told.depth + 1))
 
     return Quantity(f"largest {probe}", "", of)
@@ -120,74 +121,3 @@ def renamed(quantity: Quantity, label: str, unit: str = "") -> Quantity:
 def lab(name: str, label: str, unit: str = "") -> Quantity:
     """What a lab measured."""
     return Quantity(label, unit, lambda one: one.lab[name])
-
-
-# What one seed gives
-
-
-Of = Callable[[Sample], float]
-
-
-def value(arm: str, quantity: Quantity, **where: object) -> Of:
-    """A quantity of the one cell with these settings."""
-    return lambda sample: quantity.of(sample.run(arm, **where))
-
-
-def slope(arm: str, x: str, quantity: Quantity, **where: object) -> Of:
-    """Exponent p of the power law quantity ~ x^p: least squares of the logarithms over the cells."""
-
-    def of(sample: Sample) -> float:
-        cells = sample.runs(arm, **where)
-        return log_slope([getattr(c.config, x) for c in cells], [quantity.of(c) for c in cells])
-
-    return of
-
-
-def layer_slope(arm: str, y: str, x: str, step: int, **where: object) -> Of:
-    """Exponent p of y ~ x^p over the blocks of one run, for two probes."""
-
-    def of(sample: Sample) -> float:
-        told = _told(sample.run(arm, **where))
-        layers = range(1, told.depth + 1)
-        return log_slope(
-            [told.at(x, step, b) for b in layers], [told.at(y, step, b) for b in layers]
-        )
-
-    return of
-
-
-def best(arm: str, **where: object) -> Of:
-    """The lowest final loss among the cells with these settings, at most chance."""
-    return lambda sample: min(FINAL.of(one) for one in sample.runs(arm, **where))
-
-
-def largest_rate(arm: str, **where: object) -> Of:
-    """The largest learning rate that trains; 0 where none does."""
-    return lambda sample: max(
-        (one.config.lr for one in sample.runs(arm, **where) if _point(one).trains), default=0.0
-    )
-
-
-def training(arm: str, **where: object) -> Of:
-    """How many of the cells with these settings train, as a share."""
-    return lambda sample: fmean(_point(one).trains for one in sample.runs(arm, **where))
-
-
-def over(first: Of, second: Of) -> Of:
-    """One number of a seed over another."""
-    return lambda sample: first(sample) / second(sample)
-
-
-def minus(first: Of, second: Of) -> Of:
-    """One number of a seed minus another."""
-    return lambda sample: first(sample) - second(sample)
-
-
-def log_slope(xs: Sequence[float], ys: Sequence[float]) -> float:
-    """Least-squares slope of log y over log x; NaN where a number is not above 0 and finite."""
-    if len(xs) < 2 or not all(0 < v < math.inf for v in (*xs, *ys)):
-        return math.nan
-    u, v = [math.log(x) for x in xs], [math.log(y) for y in ys]
-    mean_u, mean_v = fmean(u), fmean(v)
-    spread = sum((a - mean_u) ** 2 for a in u)
-    return sum((a - mean_u) * (b - mean_v) for a, b in zip(u, v, strict=True)) / spread

@@ -9,7 +9,7 @@ from ..store import Store
 from ..sweep.drive import stored
 from .records import CLAIMS
 
-DEEP = 40
+DEEP = 200
 """Deeper runs ship only where a link opens them: their layers take the most bytes."""
 STEPS = 20
 """Recorded steps that keep their layers: all of a cell that a sweep trained."""

@@ -4,20 +4,10 @@ from __future__ import annotations
 
 import math
 
-from ..evidence import (
-    FINAL,
-    at,
-    lab,
-    largest_rate,
-    quotient,
-    slope,
-    squared,
-    training,
-    value,
-)
+from ..evidence import FINAL, at, lab, quotient, squared
+from ..numbers import HALF, final, largest_rate, slope, training, value
 from ..record import Claim, Curve, Number, Strip, Theory
 from ..rule import All, Between, Less, Part
-from .updates import HALF
 
 NATS = "nats"
 END = squared(at("stream_rms", -1, -1), "variance of the stream after the last block, last step")
@@ -34,11 +24,6 @@ THIN = {
 }
 LEARNS = 3.22
 """Chance on the Markov task less 3 %, in nats: above it a run counts as stuck."""
-
-
-def final(arm: str, words: str, **where: object) -> Number:
-    """The final loss of one cell."""
-    return Number(f"final loss, {words}", value(arm, FINAL, **where), unit=NATS)
 
 
 CLAIMS = (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..evidence import Sample, at, layer_slope, log_slope, quotient, renamed, slope, value
+from ..evidence import Sample, at, quotient, renamed
+from ..numbers import layer_slope, log_slope, slope, value
 from ..record import Claim, Curve, Layers, Number, Theory
 from ..rule import All, Between, Part
 

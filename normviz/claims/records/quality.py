@@ -7,11 +7,10 @@ import math
 import numpy as np
 
 from ...verdict import WINDOW, running_mean
-from ..evidence import FINAL, Quantity, Sample, Seen, at, best, over, value
+from ..evidence import FINAL, Quantity, Sample, Seen, at
+from ..numbers import HALF, best, final, over, value
 from ..record import Claim, Curve, Number, Strip
 from ..rule import Between, Less, Part, Same
-from .depth import final
-from .updates import HALF
 
 PROSE = {"task": "prose", "depth": "4", "width": "64", "steps": "600", "warmup": "60",
          "schedule": "linear"}  # fmt: skip

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..evidence import FINAL, Sample, at, lab, slope, value
+from ..evidence import FINAL, Sample, at, lab
+from ..numbers import HALF, slope, value
 from ..record import Claim, Curve, Number, Strip, Theory
 from ..rule import All, Between, Less, Part
 
@@ -16,8 +17,6 @@ ADAM = lab("adam", "change of the output by one Adam step at 0.001", "RMS")
 CHANGE = lab("change", "change of the output over that of the weights", "mean square")
 STD = lab("std", "standard deviation of the logits")
 EXCESS = lab("excess", "loss above ln V", "nats")
-HALF = 2.21
-"""Half of the way from chance to the floor of the Markov task, in nats: below it a run trains."""
 
 
 def widest(arm: str, quantity) -> Number:
