@@ -27,6 +27,8 @@ def save_runs(store: Store, path: Path) -> str:
         if cell.key not in there and (cell.config.depth < DEEP or cell.key in opens)
     }
     runs = [run for key in wanted if (run := stored(store, key, early=True)) is not None]
+    if not runs:
+        return "no run that does not ship already"
     save(store, runs, path, STEPS)
     return f"{path.name}: {len(runs)} runs, {path.stat().st_size / 1e6:.1f} MB"
 
