@@ -12,7 +12,7 @@ from words import literal
 from normviz.claims import Claim
 from normviz.claims.live import Job
 from normviz.claims.stored import Result, shipped_result
-from normviz.claims.words import duration
+from normviz.claims.words import duration, expected
 from normviz.sweep import cores
 
 TICK_SECONDS = 0.5
@@ -29,7 +29,7 @@ def show(claim: Claim, back: Shared) -> None:
         else:
             button("Run it here", _run, claim, back, type="primary", key=f"run_{claim.key}",
                    icon=":material/play_arrow:")  # fmt: skip
-            seconds = claim.estimated_seconds() / cores()
+            seconds = expected(claim, shipped_result(claim), None, cores())
             st.caption(
                 f"{len(claim.cells())} runs, at most about {duration(seconds)} in {cores()} "
                 "processes; what is stored is used."

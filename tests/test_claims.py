@@ -20,6 +20,7 @@ from normviz.claims.record import Curve, Layers, Strip
 from normviz.claims.rule import All, Between, Less, Part, Same, judge, said
 from normviz.claims.stored import Result, explained, folder, shipped_result, write
 from normviz.claims.stored import read as read_file
+from normviz.claims.words import expected
 from normviz.export.pictures import picture
 from normviz.schedule import coarse
 from normviz.shipped import adopt
@@ -79,6 +80,8 @@ def test_numbers_in_words_say_their_seeds() -> None:
     assert said([192.0] * 3, ".0f") == "192 (3 seeds)"
     assert said([1.0], ".1f") == "1.0 (1 seed)"
     assert said([math.nan, 1.0], ".1f") == "not finite (2 seeds)"
+    assert said([1.0, 3.0, 2.0], ".1f", seeds=False) == "2.0 (1.0 to 3.0)"
+    assert said([1.0, 1.0], ".1f", seeds=False) == "1.0"
 
 
 def test_a_log_slope_is_the_exponent_of_a_power_law() -> None:
@@ -105,7 +108,7 @@ def test_a_claim_is_run_once_and_read_again(store: Store, tmp_path: Path) -> Non
     assert result.verdict(SMALL).sentence == "holds only with 2 blocks; not in its gradients"
     assert all(len(values) == 3 for values in result.numbers.values())
     words = explained(SMALL, result)
-    assert words.startswith("Slow ends at 3.") and words.count("3 seeds)") == 3
+    assert words.startswith("Slow ends at 3.") and words.endswith("over 3 seeds, with their range.")
 
     again, news = finished(store, SMALL)
     assert all(isinstance(one, Reused) for one in news)
@@ -210,7 +213,7 @@ KNOWN = {
 
 
 SHIPPED = [claim.key for claim in CLAIMS if (folder() / f"{claim.key}.json").exists()]
-CHEAP = [key for key in SHIPPED if CLAIMS[key].estimated_seconds() < 3]
+CHEAP = ["C1", "C20", "C21", "C22", "E15"]
 
 
 @pytest.mark.parametrize("key", SHIPPED)
@@ -224,7 +227,7 @@ def test_a_shipped_result_is_of_this_rule(key: str) -> None:
     chart(drawn(CLAIMS[key], result))
 
 
-@pytest.mark.parametrize("key", CHEAP)
+@pytest.mark.parametrize("key", [key for key in CHEAP if key in SHIPPED])
 def test_a_cheap_result_comes_out_again(key: str, store: Store) -> None:
     claim = CLAIMS[key]
     shipped = shipped_result(claim)
@@ -252,6 +255,10 @@ def test_no_caption_contradicts_a_stored_run(tmp_path: Path) -> None:
         assert from_runs.verdict(claim) == result.verdict(claim)
         checked += 1
     assert checked >= len([key for key in SHIPPED if not CLAIMS[key].lab]) // 2
+
+
+def test_the_whole_set_takes_less_than_an_hour_on_two_cores() -> None:
+    assert sum(expected(claim, shipped_result(claim), None, 2) for claim in CLAIMS) < 3600
 
 
 def test_claims_come_from_settings_of_today() -> None:

@@ -168,14 +168,18 @@ def judge(rule: Sequence[Part], numbers: Numbers) -> Verdict:
     return Verdict(kind, parts)
 
 
-def said(values: Sequence[float], form: str) -> str:
-    """ "1.21 (1.20 to 1.23, 3 seeds)"; one number where all seeds agree in what is printed."""
-    ends = [format(end, form) for end in (min(values), max(values))]
-    n = f"{len(values)} seed{'s' * (len(values) != 1)}"
+def said(values: Sequence[float], form: str, seeds: bool = True) -> str:
+    """ "1.21 (1.20 to 1.23, 3 seeds)": median and range, with their seeds or without; no range where
+    all seeds agree in what is printed."""
+    n = f"{len(values)} seed{'s' * (len(values) != 1)}" if seeds else ""
     if any(not math.isfinite(x) for x in values):
-        return f"not finite ({n})"
-    middle = format(median(values), form)
-    return f"{middle} ({n})" if ends[0] == ends[1] else f"{middle} ({ends[0]} to {ends[1]}, {n})"
+        middle, ends = "not finite", ""
+    else:
+        middle = format(median(values), form)
+        low, high = format(min(values), form), format(max(values), form)
+        ends = "" if low == high else f"{low} to {high}"
+    inside = ", ".join(filter(None, (ends, n)))
+    return f"{middle} ({inside})" if inside else middle
 
 
 def _listed(words: Sequence[str]) -> str:

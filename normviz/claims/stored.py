@@ -66,18 +66,19 @@ class Result:
         )
 
 
-def told(claim: Claim, result: Result) -> dict[str, str]:
-    """Each number in words: "1.21 (1.20 to 1.23, 3 seeds)"."""
+def told(claim: Claim, result: Result, seeds: bool = True) -> dict[str, str]:
+    """Each number in words: "1.21 (1.20 to 1.23, 3 seeds)", with the seeds or without."""
     found = {}
     for name, number in claim.numbers.items():
         unit = f" {number.unit}" if number.unit else ""
-        found[name] = said(result.numbers[name], number.form) + unit
+        found[name] = said(result.numbers[name], number.form, seeds) + unit
     return found
 
 
 def explained(claim: Claim, result: Result) -> str:
-    """The claim's paragraph with the result's numbers."""
-    return claim.words.format(**told(claim, result))
+    """The claim's paragraph with the result's numbers, and what they are."""
+    words = claim.words.format(**told(claim, result, seeds=False))
+    return f"{words} Numbers are medians over {result.seeds} seeds, with their range."
 
 
 def write(result: Result, path: Path) -> None:

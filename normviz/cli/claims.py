@@ -11,7 +11,7 @@ import typer
 from .. import shipped_maps
 from ..claims import CLAIMS, Claim
 from ..claims.stored import Result, explained, folder, shipped_result, told, write
-from ..claims.words import ORDER, chip, duration
+from ..claims.words import ORDER, chip, duration, expected
 from ..limits import MAX_SWEEP_SEEDS
 from ..links import encode
 from ..shipped import adopt
@@ -43,9 +43,9 @@ def list_(context: typer.Context) -> None:
         return
     for claim in sorted(CLAIMS, key=lambda one: ORDER.index(chip(one, shipped_result(one)))):
         result = shipped_result(claim)
-        took = "" if result is None else f", {duration(result.seconds)}"
+        took = duration(expected(claim, result, None, cores()))
         typer.echo(f"{claim.key:4} {chip(claim, result):20} {claim.label}: {claim.sentence}")
-        typer.echo(f"     {claim.source}; {claim.seeds} seeds{took}")
+        typer.echo(f"     {claim.source}; {claim.seeds} seeds, about {took}")
 
 
 @claims.command()
@@ -142,8 +142,8 @@ def follow(store: Store, claim: Claim, seeds: int | None, processes: int | None)
     from ..sweep import Began
 
     total = len(claim.cells(seeds))
-    estimate = duration(claim.estimated_seconds(seeds) / (processes or cores()))
-    typer.echo(f"{claim.key}: {total} runs, at most about {estimate}", err=True)
+    takes = expected(claim, shipped_result(claim), seeds, processes or cores())
+    typer.echo(f"{claim.key}: {total} runs, at most about {duration(takes)}", err=True)
     done = 0
     try:
         for news in run(store, claim, seeds, processes):

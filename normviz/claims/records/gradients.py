@@ -59,9 +59,10 @@ CLAIMS = (
             Part("for Post-LN", Between("post", -0.25, 0.25)),
         ),
         "The gradient of W2 in the last block, over models of more and more blocks: in Pre-LN it goes "
-        "as L to the power of {pre}, where the theorem has -1/2, in Post-LN as L to the power of "
-        "{post}, where it has 0. The theorem takes one head, uniform attention and a square FFN; "
-        "the models here have four heads, an FFN of four times the width and learned queries.",
+        "as L to the power of {pre}, where the theorem has -1/2; in Post-LN as L to the power of "
+        "{post}, where it has 0: a slight rise that the rule's limit cuts through. The theorem takes "
+        "one head, uniform attention and a square FFN; the models here have four heads, an FFN of "
+        "four times the width and learned queries.",
         Curve("depth", TOP),
         (
             Theory(
@@ -96,9 +97,10 @@ CLAIMS = (
             Part("as a linear growth over 6 to 96 blocks", Between("power", 0.85, 1.15)),
         ),
         "Up to every block of 48 the variance has grown by {least} to {most} a block, and over models "
-        "of 6 to 96 blocks it grows as L to the power of {power}: a straight line, no exponential. "
-        "The lemma counts from an input of variance 1; ours has 1.25, so what is held against the "
-        "band is what the blocks add.",
+        "of 6 to 96 blocks it grows as L to the power of {power}. Some seeds leave the band at its "
+        "lower end by a little and some grow a little faster than a straight line, so the rule leaves "
+        "it open; an exponential it is in none. The lemma counts from an input of variance 1; ours "
+        "has 1.25, so what is held against the band is what the blocks add.",
         Layers("stream_rms", 0, log_y=False),
         (
             Theory("sqrt(v + l/2)", "lower bound of lemma 2",
@@ -129,9 +131,9 @@ CLAIMS = (
             Part("with 48 blocks", Between("many", 1 / 1.5, 1.5)),
         ),
         "The first block gets {six} times the last one's gradient with 6 blocks and {many} times with "
-        "48; the quotient grows as L to the power of {power}. A law fits better than equality: the "
-        "gradient of a block is inversely proportional to the stream's RMS there, with an exponent "
-        "of {law}. That it looks even is a finding of shallow models.",
+        "48; the quotient grows as L to the power of {power}. A law fits better than equality: a "
+        "block's gradient goes as the stream's RMS to the power of {law}, where an inverse law has "
+        "-1. It looks even in shallow models alone, and on a linear axis.",
         Curve("depth", W2_RATIO),
         (Theory("sqrt(L)", "from the first point; gradient proportional to 1 over the stream's RMS",
                 lambda x, x0, y0: y0 * (x / x0) ** 0.5, "pre"),),
