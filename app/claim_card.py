@@ -18,10 +18,9 @@ from normviz.claims.words import duration
 
 
 def show(claim: Claim, back: Shared) -> None:
-    """The claim, with the result that ships of it."""
+    """The claim, whose sentence stands above, with the result that ships of it."""
     result = shipped_result(claim)
     with st.container(border=True, key=f"claim_{claim.key}"):
-        st.markdown(f"> {literal(claim.sentence)}")
         st.caption(f"{source(claim.source)}")
         if result is None:
             st.info("No result ships of it yet: run it here.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from browser_kit import PATIENCE_MS, chromium, server
 from playwright.sync_api import Browser, expect
 
@@ -45,11 +46,13 @@ def test_open_a_claim_run_it_and_see_its_duel(browser: Browser, address: str) ->
     page.close()
 
 
-def test_a_phone_shows_a_claim_without_scrolling_sideways(browser: Browser, address: str) -> None:
+def test_a_phone_shows_a_claim_that_everybody_can_read(browser: Browser, address: str) -> None:
     page = browser.new_page(viewport={"width": 375, "height": 800})
     page.set_default_timeout(PATIENCE_MS)
     page.goto(f"{address}/claims?claim=C1")
     expect(page.locator(".st-key-claim_C1 .stVegaLiteChart canvas")).to_have_count(1)
+    found = Axe().run(page).response["violations"]
+    assert [v["id"] for v in found if v["impact"] in ("serious", "critical")] == []
     wide = page.evaluate("document.documentElement.scrollWidth")
     assert wide <= 375
     page.close()

@@ -73,6 +73,7 @@ def test_filters_leave_what_they_say(claims) -> None:
 def test_a_link_opens_its_claim_with_rule_and_command(claims) -> None:
     at = claims(claim="c1")
     assert at.session_state["claim"] == "C1"
+    assert listed(at)[0] == "C1"
     assert "in every seed" in text(at)
     assert any("normviz claims run C1" in one.value for one in at.code)
     at = claims(claim="C999")

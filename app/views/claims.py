@@ -29,9 +29,10 @@ def page() -> None:
     with st.container(key="head"):
         st.markdown(f"# {len(CLAIMS)} claims, measured")
     st.caption(INTRO)
+    linked = st.session_state.get("claim_linked")
     found = claim_list.filtered()
-    if opened is not None and opened not in [claim.key for claim in found]:
-        claim_card.show(CLAIMS[opened], back)  # a link opened it, whatever the filters say
+    if linked is not None:  # what a link opens comes first, whatever the filters say
+        found = [CLAIMS[linked], *(claim for claim in found if claim.key != linked)]
     with st.container(key="claims", gap=None):
         for claim in found:
             claim_list.row(claim, claim.key == opened)
@@ -43,7 +44,7 @@ def _opened() -> str | None:
     """The claim that is open: what a link says, else what was clicked last."""
     if st.session_state["arrived"] and (word := st.query_params.get("claim")):
         if word.upper() in CLAIMS:
-            st.session_state["claim"] = word.upper()
+            st.session_state["claim"] = st.session_state["claim_linked"] = word.upper()
         else:
             st.error(
                 f"The link names the claim {word[:40]!r}; there are {', '.join(CLAIMS.keys())}."
