@@ -203,6 +203,7 @@ KNOWN = {
     "C8": {"1.4"},  # ln 96 / ln 24
     "C21": {"64"},  # bits
     "C22": {"0.02", "0.1"},  # the lab's standard deviations
+    "C19": {"0.5"},  # where DyT's alpha starts
     "C24": {"1.6"},  # the goal
     "E3": {"3.32"},  # chance of the Markov task
 }
