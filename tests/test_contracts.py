@@ -103,6 +103,8 @@ def ngpt(x: Tensor, B: Block) -> Tensor:
 IDENTITY: dict[str, Callable[[Tensor, Block], Tensor]] = {
     "post": post,
     "pre_post_main": post,
+    "post_scaled": post,
+    "post_init": post,
     "mixln": lambda x, B: post(x, B) if B.b <= B.L // 4 else x,
     "deepnorm": deepnorm,
     "admin": admin,
