@@ -82,6 +82,7 @@ def test_numbers_in_words_say_their_seeds() -> None:
     assert said([math.nan, 1.0], ".1f") == "not finite (2 seeds)"
     assert said([1.0, 3.0, 2.0], ".1f", seeds=False) == "2.0 (1.0 to 3.0)"
     assert said([1.0, 1.0], ".1f", seeds=False) == "1.0"
+    assert said([-0.01, 0.01], ".1f", seeds=False) == "0.0"
 
 
 def test_a_log_slope_is_the_exponent_of_a_power_law() -> None:

@@ -175,11 +175,15 @@ def said(values: Sequence[float], form: str, seeds: bool = True) -> str:
     if any(not math.isfinite(x) for x in values):
         middle, ends = "not finite", ""
     else:
-        middle = format(median(values), form)
-        low, high = format(min(values), form), format(max(values), form)
+        middle, low, high = (_printed(f(values), form) for f in (median, min, max))
         ends = "" if low == high else f"{low} to {high}"
     inside = ", ".join(filter(None, (ends, n)))
     return f"{middle} ({inside})" if inside else middle
+
+
+def _printed(x: float, form: str) -> str:
+    text = format(x, form)
+    return text.removeprefix("-") if float(text) == 0 else text
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -115,6 +115,10 @@ CLAIMS = (
                           value("pre", lab("rank", "rank"))),
             "post": Number("rank correlation of a block's cost with its place, Post-LN",
                            value("post", lab("rank", "rank"))),
+            "pre_loss": Number("loss on text that training never reached, Pre-LN",
+                               value("pre", lab("loss", "loss")), unit=NATS),
+            "post_loss": Number("loss on text that training never reached, Post-LN",
+                                value("post", lab("loss", "loss")), unit=NATS),
             "pre_first": Number("cost of the first block, Pre-LN",
                                 value("pre", lab("first", "cost")), ".3f", NATS),
             "pre_last": Number("cost of the last block, Pre-LN",
@@ -130,8 +134,8 @@ CLAIMS = (
         ),
         "What leaving out one of 12 blocks costs on text that training never reached. In Pre-LN the "
         "cost's rank correlation with the block is {pre}: {pre_first} for the first, {pre_last} for "
-        "the last. In Post-LN it is {post}: {post_first} and {post_last}. Both with PyTorch's "
-        "initialisation, with which Post-LN trains.",
+        "the last. In Post-LN it is {post}: {post_first} and {post_last}. With all blocks Pre-LN's loss "
+        "is {pre_loss} and Post-LN's {post_loss}; both start from PyTorch's initialisation.",
         Strip("cost of leaving out a block (nats)",
               ("pre_first", "pre_last", "post_first", "post_last")),
         seeds=5,
