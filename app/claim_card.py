@@ -53,8 +53,8 @@ def _rule(claim: Claim) -> None:
         "A part is true or false where all seeds say so; else it stays open (not distinguishable)."
     )
     with st.expander("The experiment"):
-        for arm, words in claim.arms.items():
-            said = " ".join(f"{name}={word}" for name, word in words.items() if name != "label")
+        for arm, words in claim.settings().items():
+            said = " ".join(f"{name}={word}" for name, word in words.items())
             st.markdown(f"**{literal(claim.arm_label(arm))}**: `{said}`")
         st.caption(
             f"{len(claim.cells())} runs, {claim.seeds} seeds; other settings are the defaults."

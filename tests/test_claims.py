@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,8 @@ def test_a_claim_is_run_once_and_read_again(store: Store, tmp_path: Path) -> Non
     write(result, tmp_path / "T1.json")
     back = read_file(tmp_path / "T1.json")
     assert back.fits(SMALL)
+    assert not replace(back, arms={**back.arms, "slow": {"depth": "1"}}).fits(SMALL)
+    assert not replace(back, rule=back.rule[:1]).fits(SMALL)
     assert back.verdict(SMALL) == result.verdict(SMALL)
     assert back.numbers["slow"] == pytest.approx(result.numbers["slow"], rel=1e-5)
     figure = drawn(SMALL, back)

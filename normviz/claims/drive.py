@@ -86,6 +86,7 @@ def result(claim: Claim, seen: dict[str, Seen], seeds: int, lab_seconds: float) 
         date=date.today().isoformat(),
         seeds=seeds,
         seconds=round(sum(p.seconds for p in points) or lab_seconds, 1),
+        arms=claim.settings(),
         rule=claim.rule_words(),
         numbers=numbers,
         figure=series(claim, samples, numbers),

@@ -112,10 +112,16 @@ class Claim:
         digits = "".join(c for c in self.key if c.isdigit())
         return self.everyday, int(digits or 0), self.key
 
+    def settings(self) -> dict[str, dict[str, str]]:
+        """The settings of each arm, without its label."""
+        return {
+            arm: {name: word for name, word in words.items() if name != "label"}
+            for arm, words in self.arms.items()
+        }
+
     def grid(self, arm: str, seeds: int | None = None) -> Grid:
         """The runs of an arm. Raises ConfigError or SweepError."""
-        words = {name: word for name, word in self.arms[arm].items() if name != "label"}
-        return read({**words, "seeds": str(seeds or self.seeds)}, RunConfig())
+        return read({**self.settings()[arm], "seeds": str(seeds or self.seeds)}, RunConfig())
 
     def cells(self, seeds: int | None = None) -> tuple[Cell, ...]:
         """The runs of all arms, each config once, in the order in which they are run."""

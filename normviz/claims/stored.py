@@ -33,7 +33,8 @@ class Series:
 class Result:
     """What came out of a claim's experiment.
 
-    rule     the rule's sentences when it was run: a changed rule needs a new run
+    rule     the rule's sentences when it was run, and `arms` the settings of its arms: where either
+             has changed since, it needs a new run
     numbers  by name, a number a seed
     figure   what its figure shows
     runs     keys of the runs behind it
@@ -47,6 +48,7 @@ class Result:
     date: str
     seeds: int
     seconds: float
+    arms: Mapping[str, Mapping[str, str]]
     rule: Sequence[str]
     numbers: Numbers
     figure: Sequence[Series]
@@ -58,10 +60,11 @@ class Result:
         return judge(claim.rule, self.numbers)
 
     def fits(self, claim: Claim) -> bool:
-        """Whether it was measured by this engine, for this rule and these numbers."""
+        """Whether it was measured by this engine, in this experiment and for this rule."""
         return (
             self.engine == ENGINE
             and tuple(self.rule) == claim.rule_words()
+            and self.arms == claim.settings()
             and set(self.numbers) == set(claim.numbers)
         )
 

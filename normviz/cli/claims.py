@@ -163,8 +163,8 @@ def follow(store: Store, claim: Claim, seeds: int | None, processes: int | None)
 def record_words(claim: Claim) -> str:
     """The claim, its experiment and its rule."""
     lines = [f"{claim.key}  {claim.label}", claim.sentence, f"says     {claim.source}"]
-    for arm, words in claim.arms.items():
-        said = " ".join(f"{k}={v}" for k, v in words.items() if k != "label")
+    for arm, words in claim.settings().items():
+        said = " ".join(f"{name}={word}" for name, word in words.items())
         lines.append(f"arm      {claim.arm_label(arm)}: {said}")
     lines += [f"rule     {sentence}" for sentence in claim.rule_words()]
     return "\n".join(lines)
