@@ -183,7 +183,7 @@ def said(values: Sequence[float], form: str, seeds: bool = True) -> str:
 
 def _printed(x: float, form: str) -> str:
     text = format(x, form)
-    return text.removeprefix("-") if float(text) == 0 else text
+    return text.removeprefix("-") if float(text.replace(",", "")) == 0 else text
 
 
 def _listed(words: Sequence[str]) -> str:

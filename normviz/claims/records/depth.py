@@ -135,7 +135,8 @@ CLAIMS = (
         ),
         "What leaving out one of 8 blocks costs on text that training never reached. In Pre-LN the "
         "cost's rank correlation with the block is {pre}: {pre_first} for the first, {pre_last} for "
-        "the last. In Post-LN it is {post}: {post_first} and {post_last}. With all blocks Pre-LN's loss "
+        "the last. In Post-LN it is {post}: {post_first} and {post_last}, so the last block stands out "
+        "and the others hardly rank. With all blocks Pre-LN's loss "
         "is {pre_loss} and Post-LN's {post_loss}. The settings are ones with which both train, found "
         "on another seed.",
         Strip("cost of leaving out a block (nats)",

@@ -51,11 +51,11 @@ CLAIMS = (
         },
         {
             "off": Number("the largest logit at a rate of 0.1, without",
-                          value("off", LOGIT, lr=0.1), ".0f"),
+                          value("off", LOGIT, lr=0.1), ",.0f"),
             "on": Number("the largest logit at a rate of 0.1, with QK-norm",
                          value("on", LOGIT, lr=0.1), ".1f"),
             "peri": Number("the largest logit at a rate of 0.1, Peri-LN",
-                           value("peri", LOGIT, lr=0.1), ".0f"),
+                           value("peri", LOGIT, lr=0.1), ",.0f"),
             "rate_off": rate("off", "without QK-norm"),
             "rate_on": rate("on", "with QK-norm"),
             "loss_off": final("off", "rate 0.1, without", lr=0.1),
