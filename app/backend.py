@@ -38,7 +38,13 @@ def _open() -> Shared:
     gc.collect()
     gc.freeze()  # what was imported stays: later collections have little to look at
     return Shared(
-        store, Frames(store), Shelf(store), Backend(store), Filler(store), Bench(store), Lab(store.folder)
+        store,
+        Frames(store),
+        Shelf(store),
+        Backend(store),
+        Filler(store),
+        Bench(store),
+        Lab(store.folder),
     )
 
 

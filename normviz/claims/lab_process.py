@@ -29,7 +29,7 @@ def measure_all(
 ) -> Iterator[Reading]:
     """Readings of all cells, in order, until `stop` says so.
 
-    Raises RuntimeError with one sentence where the process ends before the last one.
+    Raises RuntimeError with one sentence where one can't be measured or the process ends before that.
     """
     environment = {**os.environ, VARIABLE: str(folder), "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(
@@ -47,7 +47,10 @@ def measure_all(
             line = process.stdout.readline()
             if not line:
                 raise RuntimeError(f"the lab {lab} ended with code {process.wait()}")
-            yield Reading(cell, **json.loads(line))
+            said = json.loads(line)
+            if "problem" in said:
+                raise RuntimeError(said["problem"])
+            yield Reading(cell, **said)
     finally:
         process.kill()
         process.wait()

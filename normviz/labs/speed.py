@@ -1,0 +1,39 @@
+"""How much less time a norm takes than LayerNorm, in turns, with the machine to itself."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from ..config import RunConfig
+from ..cost.lab import run
+from ..cost.result import Measurement
+from ..cost.setting import Setting
+from ..cost.variants import CONTROL, REFERENCE
+from ..home import home
+
+ALONE = True
+"""It takes a turn to time by itself; a turn to train beside it would keep it waiting for ever."""
+
+SECONDS = 12.0
+
+
+def measure(config: RunConfig) -> dict[str, float]:
+    """Percent of LayerNorm's time that the config's norm saves: in a whole training `step`, and
+    `alone`, by itself forward and backward. LayerNorm stands for the error of the measurement.
+
+    Of the rest only width, tokens a batch and device matter: the models are the norm cost lab's.
+    A seed is a repeat. Raises BusyError where something trains for long.
+    """
+    tokens = config.batch * config.seq_len
+    found = _measured(Setting(config.width, tokens, 1, config.device, SECONDS), config.init_seed)
+    variant = CONTROL if config.norm == REFERENCE else config.norm
+    return {
+        context: 100 * (1 - found.row(variant, context).ratio.median)
+        for context in ("step", "alone")
+    }
+
+
+@cache
+def _measured(setting: Setting, _repeat: int) -> Measurement:
+    """All norms are measured together, so those of one repeat share their measurement."""
+    return next(it for it in run(setting, home()) if isinstance(it, Measurement))
