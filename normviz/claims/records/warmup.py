@@ -13,8 +13,7 @@ CLAIMS = (
     Claim(
         "C5",
         "Warm-up for Post-LN",
-        "Post-LN needs a learning-rate warm-up at usual rates, and the longer it is the less it loses; "
-        "Pre-LN needs none.",
+        "Post-LN needs a learning-rate warm-up at usual rates; Pre-LN needs none.",
         "Xiong et al. 2020, arXiv:2002.04745, section 3 (translation, BLEU 8.45 without and 34 with)",
         {
             f"{arm}{warmup}": {"label": f"{label}, warm-up {warmup}", "scheme": arm,
@@ -40,7 +39,8 @@ CLAIMS = (
         "Ten blocks, Xavier, 400 steps. Post-LN without and with 200 steps of warm-up: at 0.001 "
         "{post0_1} and {post200_1}, at 0.003 {post0_3} and {post200_3}, at 0.01 {post0_10} and "
         "{post200_10}. Pre-LN: {pre0_1} and {pre200_1}, {pre0_3} and {pre200_3}, {pre0_10} and "
-        "{pre200_10}.",
+        "{pre200_10}. So it decides at one rate of three: below it Post-LN trains without, above it not "
+        "even with. Pre-LN trains at all three without, and gains nothing by it.",
         Curve("lr", FINAL, log_y=False),
         open_=(("post0", {"lr": 0.003}), ("post200", {"lr": 0.003}), ("pre0", {"lr": 0.003})),
     ),
