@@ -25,9 +25,7 @@ PATIENCE_MS = 120_000
 @contextmanager
 def server(home: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """`normviz app` on a free port; yields its address and its process."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "normviz", "app", "--no-browser", "--host", "127.0.0.1"]
     process = subprocess.Popen(
         [*command, "--port", str(port), "--data", str(home)],
@@ -35,7 +33,7 @@ def server(home: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     )  # fmt: skip
     address = f"http://127.0.0.1:{port}"
     try:
-        wait_for(lambda: _answers(f"{address}/_stcore/health"))
+        wait_for(lambda: answers(f"{address}/_stcore/health"))
         yield address, process
     finally:
         if process.poll() is None:
@@ -43,7 +41,13 @@ def server(home: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
             process.wait(20)
 
 
-def _answers(url: str) -> bool:
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def answers(url: str) -> bool:
     try:
         with urllib.request.urlopen(url, timeout=2) as answer:
             return answer.status == 200
