@@ -205,6 +205,7 @@ def test_no_number_of_a_result_is_typed() -> None:
 KNOWN = {
     "C2": {"1.25"},  # of the embedding: N(0, 1) and N(0, 0.25)
     "C8": {"1.4"},  # ln 96 / ln 24
+    "C18": {"512"},  # tokens: 8 sequences of 64
     "C21": {"64"},  # bits
     "C22": {"0.02", "0.1"},  # the lab's standard deviations
     "C19": {"0.5"},  # where DyT's alpha starts

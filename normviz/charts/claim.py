@@ -14,6 +14,9 @@ from .base import CANVAS, CONFIG, FIT, TEXT_SIZE, Rows, Spec, named
 from .palette import ink, lane_styles
 
 HEIGHT = 280
+FEW = 12
+"""Values of x up to which each is a tick of its own."""
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 ROW = 30
 """Pixels of a row where numbers stand side by side."""
 
@@ -57,24 +60,32 @@ def chart(figure: Figure, dark: bool = False) -> Spec:
 def _curves(figure: Figure, dark: bool) -> Spec:
     styles = lane_styles(tuple(one.scheme or one.label for one in figure.points))
     labels = [one.label for one in figure.points]
+    legend = alt.Legend(
+        title=None, orient="top", labelFontSize=TEXT_SIZE, labelLimit=300,
+        columns=alt.ExprRef("width < 480 ? 1 : 2"),
+    )  # fmt: skip
     color = alt.Color(
         "arm:N",
         scale=alt.Scale(domain=labels, range=[style.color for style in styles]),
-        legend=alt.Legend(title=None, orient="top", labelFontSize=TEXT_SIZE, labelLimit=260),
+        legend=legend,
     )
-    x = alt.X(
-        "x:Q", scale=_scale(figure.log_x), axis=alt.Axis(title=figure.x, grid=False, format="~g")
+    # Arms of one placement have shades of its colour, so shapes and dashes tell them apart as well.
+    shape = alt.Shape(
+        "arm:N", scale=alt.Scale(domain=labels, range=SHAPES[: len(labels)]), legend=legend
     )
+    dash = [list(style.dash) or [1, 0] for style in styles]
+    dashed = alt.StrokeDash("arm:N", scale=alt.Scale(domain=labels, range=dash), legend=None)
+    x = alt.X("x:Q", scale=_scale(figure.log_x, nice=False), axis=_x_axis(figure))
     y = alt.Y("y:Q", scale=_scale(figure.log_y), axis=alt.Axis(title=figure.y, format="~g"))
     told = ["arm:N", "x:Q", "y:Q", "seed:Q"]
     layers = [
-        named("medians").mark_line(strokeWidth=2).encode(x=x, y=y, color=color),
+        named("medians").mark_line(strokeWidth=2).encode(x=x, y=y, color=color, strokeDash=dashed),
         named("seeds")
         .mark_point(size=26, filled=True, opacity=0.75)
-        .encode(x=x, y=y, color=color, tooltip=told),
+        .encode(x=x, y=y, color=color, shape=shape, tooltip=told),
     ]
     if figure.lines:
-        dash = alt.StrokeDash(
+        theory = alt.StrokeDash(
             "line:N",
             scale=alt.Scale(range=[[6, 3], [2, 2], [10, 3, 2, 3]]),
             legend=alt.Legend(
@@ -85,10 +96,11 @@ def _curves(figure: Figure, dark: bool) -> Spec:
         layers.insert(
             0,
             named("theory").mark_line(strokeWidth=1.6, color=ink(dark)).encode(
-                x=x, y=y, strokeDash=dash
+                x=x, y=y, strokeDash=theory
             ),
         )  # fmt: skip
-    spec = alt.layer(*layers).properties(height=HEIGHT).to_dict()
+    apart = alt.layer(*layers).resolve_scale(strokeDash="independent")
+    spec = apart.properties(height=HEIGHT).to_dict()
     sets = {"seeds": _seeds(figure), "medians": _medians(figure), "theory": _theory(figure)}
     return {**spec, "autosize": FIT, "config": CONFIG, "usermeta": CANVAS, "datasets": sets}
 
@@ -110,10 +122,18 @@ def _strip(figure: Figure, dark: bool) -> Spec:
     return {**spec, "autosize": FIT, "config": CONFIG, "usermeta": CANVAS, "datasets": sets}
 
 
-def _scale(log: bool) -> alt.Scale:
-    return (
-        alt.Scale(type="log", nice=False, padding=12) if log else alt.Scale(zero=False, padding=12)
-    )
+def _x_axis(figure: Figure) -> alt.Axis:
+    """With the values that were run as its ticks, where they are few."""
+    values = sorted({x for one in figure.points for x in one.x})
+    ticks = {"values": values, "labelOverlap": "greedy"} if len(values) <= FEW else {}
+    form = "d" if all(float(x).is_integer() for x in values) else "~g"
+    return alt.Axis(title=figure.x, grid=False, format=form, **ticks)
+
+
+def _scale(log: bool, nice: bool = True) -> alt.Scale:
+    if log:
+        return alt.Scale(type="log", nice=False, padding=12)
+    return alt.Scale(zero=False, nice=nice, padding=12)
 
 
 def _seeds(figure: Figure) -> Rows:
