@@ -8,6 +8,7 @@ from statistics import median
 
 from ..catalog import PROBES
 from ..charts.claim import Figure, Line, Points
+from ..config import RunConfig
 from .evidence import Sample
 from .record import Claim, Curve, Layers, Strip, Theory
 from .stored import Result, Series
@@ -57,7 +58,8 @@ def drawn(claim: Claim, result: Result) -> Figure:
     if isinstance(figure, Strip):
         return Figure(points, "", figure.title, False, figure.log_y, is_strip=True)
     if isinstance(figure, Curve):
-        title, x, log_x, log_y = figure.y.title, figure.x, figure.log_x, figure.log_y
+        title, log_x, log_y = figure.y.title, figure.log_x, figure.log_y
+        x = RunConfig.model_fields[figure.x].title or figure.x
     else:
         step = "the last step" if figure.step < 0 else f"step {figure.step}"
         title, x = f"{PROBES[figure.probe].axis_label} at {step}", "layer"

@@ -1,0 +1,75 @@
+"""Labs of claims: their turns beside a timing, what can't be measured, and the one that times."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from claims_kit import COUNTED
+
+from normviz.claims import CLAIMS, Claim
+from normviz.claims.drive import run
+from normviz.claims.lab_process import Reading, measure_all
+from normviz.claims.rule import Between, Part
+from normviz.config import RunConfig
+from normviz.cost.result import Measurement
+from normviz.labs import speed
+from normviz.store import Store
+from normviz.store.turns import Turn
+
+WAIT_SECONDS = 60
+
+
+def test_a_lab_waits_while_somebody_times(tmp_path: Path) -> None:
+    timing, found = Turn(tmp_path, alone=True), list[Reading]()
+    assert timing.take()
+    cells = COUNTED.cells(1)
+    measuring = threading.Thread(
+        target=lambda: found.extend(measure_all("norms", cells, tmp_path)), daemon=True
+    )
+    measuring.start()
+    measuring.join(6)  # so long it takes to load PyTorch, and more
+    assert not found
+    timing.leave()
+    measuring.join(WAIT_SECONDS)
+    assert [one.values for one in found] == [{"norms": 4.0}]
+
+
+def test_what_a_lab_cannot_measure_is_a_sentence(store: Store) -> None:
+    arm = {"scheme": "pre", "norm": "rmsnorm", "width": "48", "seq_len": "64", "batch": "8",
+           "steps": "0", "device": "cpu"}  # fmt: skip
+    broken = Claim("T4", "", "", "", {"a": arm}, COUNTED.numbers, (Part("", Between("norms")),), "",
+                   COUNTED.figure, lab="speed")  # fmt: skip
+    with pytest.raises(RuntimeError, match="width is 48, allowed is a multiple of 32"):
+        list(run(store, broken))
+
+
+def test_both_norms_of_a_repeat_come_from_one_measurement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(speed, "SECONDS", 1)
+    monkeypatch.setattr(speed, "home", lambda: tmp_path)
+    asked, made = [], list[Measurement]()
+
+    def counted(setting, folder: Path):
+        asked.append(setting)
+        for news in run_for_real(setting, folder):
+            made.extend([news] if isinstance(news, Measurement) else [])
+            yield news
+
+    run_for_real = speed.run
+    monkeypatch.setattr(speed, "run", counted)
+    small = {"width": 32, "heads": 1, "seq_len": 64, "batch": 1, "device": "cpu"}
+    rms = speed.measure(RunConfig(norm="rmsnorm", **small))
+    control = speed.measure(RunConfig(norm="layernorm", **small))
+    assert len(asked) == 1
+    for context in ("step", "alone"):
+        assert rms[context] == 100 * (1 - made[0].row("rmsnorm", context).ratio.median)
+        assert control[context] == 100 * (1 - made[0].row("again", context).ratio.median)
+    speed.measure(RunConfig(norm="rmsnorm", init_seed=1, **small))
+    assert len(asked) == 2, "a seed is a repeat"
+
+
+def test_the_speed_claim_names_a_device_that_can_be_measured() -> None:
+    assert {cell.config.device for cell in CLAIMS["C18"].cells()} == {"cpu"}
