@@ -32,7 +32,7 @@ def show(claim: Claim, back: Shared) -> None:
             seconds = expected(claim, shipped_result(claim), None, cores())
             st.caption(
                 f"{len(claim.cells())} runs, at most about {duration(seconds)} in {cores()} "
-                "processes; what is stored is used."
+                "processes; what ran here before is used, what ships is not."
             )
     st.fragment(_tick, run_every=TICK_SECONDS if is_open else None)(claim, back)
 

@@ -120,6 +120,11 @@ def test_a_claim_is_run_once_and_read_again(store: Store, tmp_path: Path) -> Non
     more, news = finished(store, SMALL, seeds=4)
     assert len([one for one in news if isinstance(one, Done)]) == 4
     assert more.numbers["slow"][:3] == result.numbers["slow"]
+    store.db.connection.execute("UPDATE runs SET origin = 'shipped sweep'")
+    assert read(store, SMALL) is not None
+    anew, news = finished(store, SMALL)
+    assert len([one for one in news if isinstance(one, Done)]) == 12, "what ships was not run here"
+    assert anew.numbers == result.numbers
     assert read(Store(_made(tmp_path / "empty")), SMALL) is None
 
     write(result, tmp_path / "T1.json")

@@ -38,6 +38,7 @@ def run(
 ) -> Iterator[News]:
     """Run a claim's experiment and end with its Result, unless `stop` says so before.
 
+    Runs that ship do not count: what comes out is held against them.
     Raises ClaimError where a run failed.
     """
     readings: dict[str, dict[str, float]] = {}
@@ -48,7 +49,7 @@ def run(
             seconds += reading.seconds
             yield reading
     else:
-        for news in sweep(store, claim.whole(seeds), processes, True, stop):
+        for news in sweep(store, claim.whole(seeds), processes, True, stop, shipped=False):
             if isinstance(news, Done) and news.run is None:
                 failures.append(news.measured.message or "a run ended without a word")
             yield news
@@ -56,7 +57,7 @@ def run(
         return
     if failures:
         raise ClaimError(f"{claim.key} has no result: {failures[0]}")
-    seen = {cell.key: _seen(store, claim, cell, readings) for cell in claim.cells(seeds)}
+    seen = {cell.key: _seen(store, claim, cell, readings, False) for cell in claim.cells(seeds)}
     yield result(claim, seen, seeds or claim.seeds, seconds)
 
 
@@ -96,18 +97,21 @@ def result(claim: Claim, seen: dict[str, Seen], seeds: int, lab_seconds: float) 
 
 
 def read(store: Store, claim: Claim, seeds: int | None = None) -> Result | None:
-    """The result from runs that the store has; None where one is missing, or a lab measures it."""
+    """The result from runs that the store has, shipped ones too; None where one is missing or where a
+    lab measures it."""
     cells = claim.cells(seeds)
     if claim.lab or any(stored(store, cell.key, True) is None for cell in cells):
         return None
-    seen = {cell.key: _seen(store, claim, cell, {}) for cell in cells}
+    seen = {cell.key: _seen(store, claim, cell, {}, True) for cell in cells}
     return result(claim, seen, seeds or claim.seeds, 0.0)
 
 
-def _seen(store: Store, claim: Claim, cell: Cell, readings: dict[str, dict[str, float]]) -> Seen:
+def _seen(
+    store: Store, claim: Claim, cell: Cell, readings: dict[str, dict[str, float]], shipped: bool
+) -> Seen:
     if claim.lab:
         return Seen(cell.config, lab=readings[cell.key])
-    run = stored(store, cell.key, True)
+    run = stored(store, cell.key, True, shipped)
     if run is None:
         raise ClaimError(f"{claim.key} has no result: run {cell.key} is not in the store")
     steps = store.steps(run)

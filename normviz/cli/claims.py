@@ -68,7 +68,8 @@ def run_(
         Path | None, typer.Option(help="Write each result as JSON into this folder")
     ] = None,
 ) -> None:  # fmt: skip
-    """Run claims' experiments, as far as their runs are not stored, and judge them by their rules.
+    """Run claims' experiments, as far as they have not run in this data folder, and judge them by
+    their rules. What ships is not used: it is what the outcome is held against.
 
     After Ctrl-C the same command goes on where it stopped.
     """

@@ -39,10 +39,11 @@ STOP_SECONDS = 0.1
 """How long a stop may take to be noticed."""
 
 
-def stored(store: Store, key: str, early: bool) -> Run | None:
+def stored(store: Store, key: str, early: bool, shipped: bool = True) -> Run | None:
     """The run that is a cell's result: a finished one, with all its layers where there is one;
-    else, with `early`, one that a sweep stopped because it was flat at chance."""
-    runs = store.runs(key)
+    else, with `early`, one that a sweep stopped because it was flat at chance. Without `shipped`
+    only what was trained with this store counts."""
+    runs = [run for run in store.runs(key) if shipped or not run.is_shipped]
     done = [run for run in runs if run.is_done]
     if done:
         return min(done, key=lambda run: run.is_coarse)
@@ -61,9 +62,10 @@ def sweep(
     early: bool = True,
     stop: Callable[[], bool] = lambda: False,
     cluster: Cluster | None = None,
+    shipped: bool = True,
 ) -> Iterator[News]:
-    """Run a grid: what the store has is reused, the rest trained in `processes` (default: cores) or
-    on a cluster.
+    """Run a grid: what the store has is reused (without `shipped` only what was trained with it), the
+    rest trained in `processes` (default: cores) or on a cluster.
 
     Whoever stops reading, or says so by `stop`, keeps every cell that has ended. A cell that fails
     is told as such and not stored, so that a second start tries it again. Raises SweepError when
@@ -71,7 +73,7 @@ def sweep(
     """
     todo = []
     for cell in grid.cells:
-        run = stored(store, cell.key, early)
+        run = stored(store, cell.key, early, shipped)
         if run is None:
             todo.append(cell)
         else:
