@@ -65,7 +65,8 @@ def _rule(claim: Claim) -> None:
 def _ways(claim: Claim, back: Shared) -> None:
     """To the duel that shows it, and a link to this claim."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        if st.button("See its runs in the duel", key=f"duel_{claim.key}",
+        words = "Train its models in the duel" if claim.lab else "See its runs in the duel"
+        if st.button(words, key=f"duel_{claim.key}",
                      icon=":material/stacked_line_chart:"):  # fmt: skip
             adopt_maps()
             transport.leave_duel(back)

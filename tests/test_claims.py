@@ -181,6 +181,7 @@ def test_a_record_is_whole(key: str) -> None:
     assert claim.seeds >= 3
     assert claim.sentence.endswith(".") and claim.source and claim.label
     assert 1 <= len(claim.lanes()) <= 4
+    assert not claim.lab or all(lane.steps > 0 for lane in claim.lanes()), "no run is at step 0"
     named = set(re.findall(r"\{(\w+)\}", claim.words))
     assert named <= set(claim.numbers)
     for sentence in claim.rule_words():

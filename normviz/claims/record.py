@@ -145,9 +145,15 @@ class Claim:
         return self.arms[arm].get("label", arm)
 
     def lanes(self) -> tuple[RunConfig, ...]:
-        """The duel that shows it: of each arm the run that `open_` names, from the first seed."""
+        """The duel that shows it: of each arm the run that `open_` names, from the first seed.
+
+        What a lab measures at initialisation has no runs: a duel of it trains, for the usual steps.
+        """
         picks = self.open_ or tuple((arm, {}) for arm in self.arms)
-        return tuple(dict.fromkeys(self._pick(arm, where) for arm, where in picks))[:4]
+        found = dict.fromkeys(self._pick(arm, where) for arm, where in picks)
+        if self.lab:
+            found = [lane.replace(steps=lane.steps or RunConfig().steps) for lane in found]
+        return tuple(found)[:4]
 
     def _pick(self, arm: str, where: Mapping[str, object]) -> RunConfig:
         cells = [cell for cell in self.grid(arm, 1).cells if fits(cell.config, where)]
