@@ -6,6 +6,7 @@ The expectations were written by reading the layers, attentions and final norms 
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -105,6 +106,15 @@ def test_most_are_told() -> None:
     told = [row for row in shipped().models if row.placement]
     assert len(shipped().models) >= 200
     assert len(told) >= 0.75 * len(shipped().models)
+
+
+def test_its_summary_counts_every_stack() -> None:
+    said = census().summary
+    pre = sum(model.placement == "pre" for model in census().models)
+    assert f"Placement: {pre} Pre-LN; " in said
+    for title in ("Placement", "Norm", "Final norm", "QK-norm"):
+        (column,) = re.findall(rf"{title}: ([^.]*)\.", said)
+        assert sum(int(it.split()[0]) for it in column.split("; ")) == len(census().models)
 
 
 def test_it_comes_back_as_it_was_written() -> None:

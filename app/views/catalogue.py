@@ -53,6 +53,7 @@ def page() -> None:
             f"Read from the code of transformers {it.transformers} on {it.day} by `normviz census`, with "
             "the defaults of each configuration; what the code did not tell says so."
         )
+        st.markdown(literal(it.summary))
         named = {_name(model): model for model in it.models}
         rows = [_model(name, model) for name, model in named.items()]
         if (key := _chosen(rows, words, "models", "its placement's anatomy")) is not None:

@@ -4,6 +4,8 @@ code in `transformers`."""
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -15,6 +17,8 @@ TABLE = Path(__file__).with_name("models.json")
 OWN_LABELS = {"layernorm_1p": "LayerNorm, 1 + scale"}
 """Of norms that the catalogue does not have."""
 UNTOLD = "could not be told"
+TITLES = ("Placement", "Norm", "Final norm", "QK-norm")
+"""Of a model's words, in their order."""
 QK_LABELS = {"none": "no", "head": "per head", "full": "full width", None: UNTOLD}
 
 
@@ -64,11 +68,23 @@ class Census:
     day: str
     models: tuple[Model, ...]
 
+    @property
+    def summary(self) -> str:
+        """How many of the stacks have what, the most frequent first."""
+        stacks, names = len(self.models), len({model.model for model in self.models})
+        columns = zip(*(model.words for model in self.models), strict=True)
+        said = (f"{title}: {_counted(words)}" for title, words in zip(TITLES, columns, strict=True))
+        return f"{stacks} stacks of blocks in {names} models. {'. '.join(said)}."
+
     def dump(self) -> str:
         """As JSON, a model a line."""
         head = {"transformers": self.transformers, "day": self.day}
         rows = [json.dumps(_filled(model), ensure_ascii=False) for model in self.models]
         return f'{json.dumps(head)[:-1]}, "models": [\n' + ",\n".join(rows) + "\n]}\n"
+
+
+def _counted(words: Iterable[str]) -> str:
+    return "; ".join(f"{n} {word}" for word, n in Counter(words).most_common())
 
 
 def _filled(model: Model) -> dict[str, object]:
