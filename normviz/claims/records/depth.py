@@ -19,8 +19,9 @@ THIN = {
     "width": "16",
     "heads": "2",
     "seq_len": "16",
-    "steps": "100",
-    "lr": "0.001",
+    "steps": "150",
+    "lr": "0.003",
+    "warmup": "20",
 }
 LEARNS = 3.22
 """Chance on the Markov task less 3 %, in nats: above it a run counts as stuck."""
@@ -257,9 +258,11 @@ CLAIMS = (
             Part("in that DeepNorm learns", Between("deepnorm", high=LEARNS)),
             Part("in that Post-LN does not", Between("post", low=LEARNS)),
         ),
-        "Thin models (width 16), 100 steps at a rate of 0.001 without warm-up, where chance is 3.32. "
+        "Thin models (width 16), 150 steps at a rate of 0.003, of which 20 warm up, where chance is 3.32. "
         "DeepNorm with 1000 blocks ends at {deepnorm}, Post-LN at {post}. Pre-LN, of which the claim "
-        "says nothing, ends at {pre}. The settings were chosen by trying DeepNorm on another seed.",
+        "says nothing, ends at {pre}. The settings were chosen by trying DeepNorm on another seed, for "
+        "the second time: without warm-up, at a third of the rate and with fewer steps, one of three "
+        "seeds had stayed at chance.",
         Strip("final loss (nats)"),
         everyday=True,
     ),
