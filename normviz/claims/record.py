@@ -107,10 +107,9 @@ class Claim:
     everyday: bool = False
 
     @cached_property
-    def order(self) -> tuple[bool, int, str]:
-        """The catalogue's claims by number, then the everyday ones."""
-        digits = "".join(c for c in self.key if c.isdigit())
-        return self.everyday, int(digits or 0), self.key
+    def order(self) -> tuple[str, int]:
+        """C1 to C28, then E1 to E15."""
+        return self.key[0], int(self.key[1:])
 
     def settings(self) -> dict[str, dict[str, str]]:
         """The settings of each arm, without its label."""
