@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from normviz import RunConfig
+from normviz import RunConfig, train
 from normviz.bench.early import stops
 from normviz.catalog import PROBES
-from normviz.events import Step
+from normviz.events import Started, Step
 from normviz.home import shipped as shipped_folder
 from normviz.shipped import load
 from normviz.store import EndedRun, Store
@@ -57,11 +57,13 @@ def test_flat_and_cut_off_is_dead_after_three_looks() -> None:
         (FLAT_RUN, 1e-6, CONFIG.replace(schedule="cosine")),
         (FLAT_RUN, 1e-6, CONFIG.replace(task="copy")),
         (FLAT_RUN, 1e-6, CONFIG.replace(depth=1)),
+        (FLAT_RUN, 1e-6, CONFIG.replace(scheme="deepnorm", depth=100)),
     ],
-    ids=["arrives", "nan", "above", "below", "falls", "broken", "slow", "sgd", "decays", "copy", "one"],
+    ids=["arrives", "nan", "above", "below", "falls", "broken", "slow", "sgd", "decays", "copy", "one",
+         "deep"],
 )  # fmt: skip
 def test_what_may_yet_train_goes_on(losses: list[float], ratio: float, config: RunConfig) -> None:
-    if config.depth == 1:
+    if config.depth in (1, 100):
         assert not looks(config)
     assert replay(losses, ratio, config) is None
 
@@ -121,6 +123,18 @@ def test_a_stopped_cell_says_so_and_is_no_finished_loss(store: Store) -> None:
     assert np.isnan(one.final) and one.capped <= one.chance and not one.trains
     assert missing(store, grid, early=True) == []
     assert missing(store, grid, early=False) == list(grid.cells)  # without it, it is run to its end
+
+
+def test_a_stop_where_the_rule_was_not_measured_is_no_result(store: Store) -> None:
+    """Earlier releases stopped runs of any depth."""
+    deep = CONFIG.replace(depth=65, width=4, heads=1, seq_len=2, batch=1, steps=1)
+    started, *steps = train(deep)
+    assert isinstance(started, Started)
+    ended = EndedRun(
+        started, [s for s in steps if isinstance(s, Step)], "stopped", None, FLAT + "5"
+    )
+    store.keep_all([ended], "sweep")
+    assert stored(store, deep.key, early=True) is None
 
 
 def test_a_run_that_a_visitor_stopped_is_no_result(store: Store) -> None:

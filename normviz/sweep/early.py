@@ -14,11 +14,13 @@ below 1e-2 at steps 32 and 64. So a cell counts as dead when, after its warm-up,
 * at three looks 16 steps apart the first block's gradient was below 1e-3 of the last one's.
 
 Only where that was measured: AdamW at a constant rate, on tasks whose first lesson lies in a single
-token (markov, prose, text). `copy` sits at chance for long before it learns at once, a falling rate
-brings stuck runs back, and SGD is slow: there nothing is stopped. `normviz bench early` measures how
-often the rule is wrong: of 59 runs (all presets and tour steps, grids where Post-LN is about to fail,
-400 steps where it leaves chance late) it stopped 21, and none of them would have trained. (So with
-95 % confidence fewer than one stop in seven is wrong; nothing smaller can be said from 21.)
+token (markov, prose, text); and no deeper than twice what was measured, for in 1000 blocks of DeepNorm
+the first block's gradient is 1e-4 of the last one's while they learn. `copy` sits at chance for long
+before it learns at once, a falling rate brings stuck runs back, and SGD is slow: there nothing is
+stopped. `normviz bench early` measures how often the rule is wrong: of 59 runs (all presets and tour
+steps, grids where Post-LN is about to fail, 400 steps where it leaves chance late) it stopped 21, and
+none of them would have trained. (So with 95 % confidence fewer than one stop in seven is wrong; nothing
+smaller can be said from 21.)
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ STEPS, TRAVEL = 30, 0.03
 FIRST, GAP, LOOKS = 32, 16, 3
 CUT_OFF = 1e-3
 TASKS = ("markov", "prose", "text")
+DEEPEST = 64
 GRAD = PROBES.keys().index("grad_block")
 
 
@@ -47,7 +50,7 @@ def applies(config: RunConfig) -> bool:
         config.optimizer == "adamw"
         and config.schedule == "constant"
         and config.task in TASKS
-        and config.depth > 1
+        and 1 < config.depth <= DEEPEST
         and not config.lr_edits
     )
 
@@ -106,4 +109,5 @@ class Flat:
 
 def is_flat(run: Run) -> bool:
     """Whether a stored run was stopped by this rule."""
-    return run.is_coarse and run.status == "stopped" and (run.message or "").startswith(FLAT)
+    stopped = run.is_coarse and run.status == "stopped" and applies(run.config)
+    return stopped and (run.message or "").startswith(FLAT)
