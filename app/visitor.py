@@ -1,0 +1,143 @@
+"""One visitor as the server sees one: the page over Streamlit's socket, then the charts' numbers.
+
+It speaks what a browser speaks, and draws nothing. `visitors` lets many of them come and go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from websockets.asyncio.client import ClientConnection, connect
+
+PATIENCE_SECONDS = 120.0
+"""After so long without a page a visitor counts as turned away."""
+
+GET = "GET {path} HTTP/1.1\r\nHost: {host}\r\nAccept-Encoding: gzip\r\nConnection: close\r\n\r\n"
+FILES = ("", "_stcore/health", "_stcore/host-config")
+"""What a browser asks for before it opens the socket; Streamlit's own scripts come from its cache."""
+
+
+@dataclass(eq=False)
+class Visitor:
+    """Comes, waits until the page can be used, watches, and leaves when its task is cancelled.
+
+    interactive  seconds from coming until the script had run and the charts had their numbers
+    updates      messages with new numbers since `since`, a time of `time.perf_counter`
+    gap          the longest pause between two of them, in seconds
+    """
+
+    base: str
+    query: str
+    interactive: float | None = None
+    updates: int = 0
+    gap: float = 0.0
+    since: float = 0.0
+    last: float = 0.0
+    what: dict[str, Any] = field(default_factory=dict)
+    scripts: list[str] = field(default_factory=list)
+
+    @property
+    def _socket(self) -> str:
+        return self.base.replace("http", "ws", 1)
+
+    async def stay(self) -> None:
+        """The whole visit. Raises OSError, TimeoutError or a websocket's error when it fails."""
+        came = time.perf_counter()
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            for path in FILES:
+                await self._fetch(path)
+            page = await connect(f"{self._socket}/_stcore/stream", **_AS_BROWSER)
+        async with page:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await self._rerun(page)
+                await self._read_page(page)
+                for script in self.scripts:
+                    await self._fetch(f"normviz/{script}.js")
+                numbers = await connect(f"{self._socket}/normviz/numbers", **_AS_BROWSER)
+            async with numbers:
+                await numbers.send(json.dumps(self._asked()))
+                async with asyncio.timeout(PATIENCE_SECONDS):
+                    while "charts" not in json.loads(await numbers.recv()):
+                        pass
+                self.interactive = time.perf_counter() - came
+                self.mark()
+                await self._watch(page, numbers)
+
+    def mark(self) -> None:
+        """Count anew from now."""
+        self.updates, self.gap = 0, 0.0
+        self.since = self.last = time.perf_counter()
+
+    async def _fetch(self, path: str) -> None:
+        host = urlsplit(self.base).netloc
+        name, _, port = host.partition(":")
+        reader, writer = await asyncio.open_connection(name, int(port))
+        writer.write(GET.format(path=f"/{path}", host=host).encode())
+        status = await reader.readline()
+        await reader.read()
+        writer.close()
+        if b" 200 " not in status:
+            raise ConnectionError(f"/{path} answers {status.decode().strip()}")
+
+    async def _rerun(self, page: ClientConnection) -> None:
+        ask = BackMsg()
+        ask.rerun_script.query_string = self.query
+        await page.send(ask.SerializeToString())
+
+    async def _read_page(self, page: ClientConnection) -> None:
+        """Until the script has run."""
+        while True:
+            said = ForwardMsg.FromString(_bytes(await page.recv()))
+            if said.WhichOneof("type") == "script_finished":
+                return
+            self._notice(said)
+
+    def _notice(self, said: ForwardMsg) -> None:
+        element = said.delta.new_element
+        if element.WhichOneof("type") == "bidi_component":
+            data = json.loads(element.bidi_component.json or "{}")
+            if "what" in data:
+                self.what, self.scripts = data["what"], data["scripts"]
+
+    def _asked(self) -> dict[str, Any]:
+        if not self.what:
+            raise ConnectionError("the page came without charts")
+        names = ("runs", "repeats", "probe", "view", "dark")
+        return {name: self.what[name] for name in names} | {"linear": False, "have": []}
+
+    async def _watch(self, page: ClientConnection, numbers: ClientConnection) -> None:
+        """Count what comes; where runs changed, ask for the page again, as the player does."""
+        reading = asyncio.create_task(self._drain(page))
+        told = self.what["signature"]
+        try:
+            async for text in numbers:
+                out = json.loads(text)
+                if any(lane["loss"] for lane in out.get("lanes", [])):
+                    now = time.perf_counter()
+                    self.gap = max(self.gap, now - self.last)
+                    self.last = now
+                    self.updates += 1
+                if out["status"]["signature"] not in (told, self.what["signature"]):
+                    told = out["status"]["signature"]
+                    await self._rerun(page)
+            raise ConnectionError("the server closed the line of the numbers")
+        finally:
+            reading.cancel()
+
+    async def _drain(self, page: ClientConnection) -> None:
+        async for data in page:
+            self._notice(ForwardMsg.FromString(_bytes(data)))
+
+
+def _bytes(data: str | bytes) -> bytes:
+    return data if isinstance(data, bytes) else data.encode()
+
+
+_AS_BROWSER: dict[str, Any] = {"compression": None, "max_size": None, "ping_interval": None}
