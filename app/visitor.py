@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from base64 import b64decode
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -28,6 +29,7 @@ FILES = ("", "_stcore/health", "_stcore/host-config")
 class Visitor:
     """Comes, waits until the page can be used, watches, and leaves when its task is cancelled.
 
+    looking      set while the visitors look at the charts: else their lines are closed
     interactive  seconds from coming until the script had run and the charts had their numbers
     updates      messages with new numbers since `since`, a time of `time.perf_counter`
     gap          the longest pause between two of them, in seconds
@@ -35,6 +37,7 @@ class Visitor:
 
     base: str
     query: str
+    looking: asyncio.Event
     interactive: float | None = None
     updates: int = 0
     gap: float = 0.0
@@ -42,6 +45,7 @@ class Visitor:
     last: float = 0.0
     what: dict[str, Any] = field(default_factory=dict)
     scripts: list[str] = field(default_factory=list)
+    have: list[tuple[int, int]] = field(default_factory=list)
 
     @property
     def _socket(self) -> str:
@@ -60,15 +64,13 @@ class Visitor:
                 await self._read_page(page)
                 for script in self.scripts:
                     await self._fetch(f"normviz/{script}.js")
-                numbers = await connect(f"{self._socket}/normviz/numbers", **_AS_BROWSER)
-            async with numbers:
-                await numbers.send(json.dumps(self._asked()))
-                async with asyncio.timeout(PATIENCE_SECONDS):
-                    while "charts" not in json.loads(await numbers.recv()):
-                        pass
-                self.interactive = time.perf_counter() - came
-                self.mark()
-                await self._watch(page, numbers)
+            reading = asyncio.create_task(self._drain(page))
+            try:
+                while True:
+                    await self.looking.wait()
+                    await self._look(page, came)
+            finally:
+                reading.cancel()
 
     def mark(self) -> None:
         """Count anew from now."""
@@ -110,26 +112,41 @@ class Visitor:
         if not self.what:
             raise ConnectionError("the page came without charts")
         names = ("runs", "repeats", "probe", "view", "dark")
-        return {name: self.what[name] for name in names} | {"linear": False, "have": []}
+        return {name: self.what[name] for name in names} | {"linear": False, "have": self.have}
 
-    async def _watch(self, page: ClientConnection, numbers: ClientConnection) -> None:
-        """Count what comes; where runs changed, ask for the page again, as the player does."""
-        reading = asyncio.create_task(self._drain(page))
+    async def _look(self, page: ClientConnection, came: float) -> None:
+        """Take in numbers while visitors look; where runs changed, ask for the page again, as the
+        player does."""
         told = self.what["signature"]
-        try:
+        async with connect(f"{self._socket}/normviz/numbers", **_AS_BROWSER) as numbers:
+            await numbers.send(json.dumps(self._asked()))
             async for text in numbers:
                 out = json.loads(text)
-                if any(lane["loss"] for lane in out.get("lanes", [])):
-                    now = time.perf_counter()
-                    self.gap = max(self.gap, now - self.last)
-                    self.last = now
-                    self.updates += 1
+                self._take(out.get("lanes", []))
+                if self.interactive is None and "charts" in out:
+                    self.interactive = time.perf_counter() - came
+                    self.mark()
                 if out["status"]["signature"] not in (told, self.what["signature"]):
                     told = out["status"]["signature"]
                     await self._rerun(page)
-            raise ConnectionError("the server closed the line of the numbers")
-        finally:
-            reading.cancel()
+                if not self.looking.is_set():
+                    return
+        raise ConnectionError("the server closed the line of the numbers")
+
+    def _take(self, lanes: list[dict[str, Any]]) -> None:
+        """Count the message, and how much of each lane is here."""
+        if not any(lane["loss"] for lane in lanes):
+            return
+        now = time.perf_counter()
+        self.gap, self.last = max(self.gap, now - self.last), now
+        self.updates += 1
+        self.have = [
+            (
+                lane["from"][0] + len(b64decode(lane["loss"])) // 4,
+                lane["from"][1] + len(lane["records"]),
+            )
+            for lane in lanes
+        ]
 
     async def _drain(self, page: ClientConnection) -> None:
         async for data in page:

@@ -1,7 +1,8 @@
 """Many visitors of one server, for `normviz bench load`: a process of its own, driven by lines of JSON.
 
 `{"watchers": 100, "per_second": 5, "churn": 0.5}` says how many shall watch, how fast they come, and
-how many a second leave for others to come; `{"mark": true}` asks what was seen since the last mark.
+how many a second leave for others to come; `{"looking": false}` closes the lines of their charts;
+`{"mark": true}` asks what was seen since the last mark.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ class Crowd:
     def __init__(self, base: str, query: str) -> None:
         self.base, self.query = base, query
         self.watchers, self.per_second, self.churn = 0, 5.0, 0.0
+        self.looking = asyncio.Event()
+        self.looking.set()
         self.there: dict[Visitor, asyncio.Task[None]] = {}
         self.came: list[Visitor] = []
         self.failures: list[str] = []
@@ -43,7 +46,7 @@ class Crowd:
         self.credit = min(1.0, self.credit) + self.per_second * seconds
         while len(self.there) < self.watchers and self.credit >= 1:
             self.credit -= 1
-            one = Visitor(self.base, self.query)
+            one = Visitor(self.base, self.query, self.looking)
             self.there[one] = asyncio.create_task(one.stay())
             self.came.append(one)
 
@@ -54,6 +57,7 @@ class Crowd:
         counted = [one for one in watching if now - one.since > 1]
         seen = {
             "watching": len(watching),
+            "coming": len(self.there) - len(watching),
             "rates": [one.updates / (now - one.since) for one in counted],
             "gaps": [max(one.gap, now - one.last) for one in counted],
             "interactive": [one.interactive for one in self.came if one.interactive is not None],
@@ -76,6 +80,8 @@ async def serve(base: str, query: str) -> None:
         said = json.loads(line)
         if said.pop("mark", False):
             print(json.dumps(crowd.mark()), flush=True)
+        if "looking" in said:
+            (crowd.looking.set if said["looking"] else crowd.looking.clear)()
         for name in ("watchers", "per_second", "churn"):
             if name in said:
                 setattr(crowd, name, said[name])

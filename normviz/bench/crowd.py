@@ -25,13 +25,14 @@ POLL_SECONDS = 0.25
 class Seen:
     """What the visitors saw since the last mark.
 
-    watching     how many have a usable page
+    watching     how many have a usable page, coming how many have none yet
     rates, gaps  of each: updates a second, and the longest pause between two in seconds
     interactive  seconds until the page of each who came could be used
     failures     visits that ended by themselves, as sentences
     """
 
     watching: int
+    coming: int
     rates: list[float]
     gaps: list[float]
     interactive: list[float]

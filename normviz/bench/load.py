@@ -22,11 +22,15 @@ from .browser import serving
 from .click import READY_SECONDS, wait_for
 from .crowd import Crowd
 from .load_words import Load, Phase, table
-from .weigh import below, busy, cpu, weigh
+from .weigh import Weight, below, busy, cpu, weigh
 
 SAMPLE_SECONDS = 5.0
 FEW = 20
 """Sessions at which memory is stated."""
+
+SETTLE_SECONDS = 1.0
+COME_SECONDS = 0.25
+"""Between two arrivals: a class that opens a link."""
 
 
 def duel(seconds: float) -> tuple[RunConfig, ...]:
@@ -38,24 +42,28 @@ def duel(seconds: float) -> tuple[RunConfig, ...]:
 
 
 def measure(watchers: int, queue: int, seconds: float, rounds: int, churn: float) -> str:
-    """Phases of `seconds` each without and with watchers in turns; `churn` of them change a second."""
+    """Phases of `seconds` each without and with watchers in turns; `churn` of them change a second.
+
+    Raises RuntimeError where the duel ends before the last phase, TimeoutError where the server
+    does not hold so many visitors.
+    """
     os.environ.pop("NORMVIZ_HOSTED", None)  # its limits would end what is measured
-    lanes = duel(3 * seconds * (2 * rounds + 2))
+    lanes = duel(2 * ((seconds + SETTLE_SECONDS) * (2 * rounds + 1) + COME_SECONDS * watchers + 60))
     command = [sys.executable, "-m", "normviz", "app", "--no-browser", "--host", "127.0.0.1"]
     with (
         tempfile.TemporaryDirectory() as home,
         serving([*command, "--data", home], "--port") as (url, server),
         Crowd(url, encode(lanes)) as crowd,
     ):
+        crowd.say(per_second=1 / COME_SECONDS)
         store = Store(Path(home))
         runs = _start(store, lanes, queue, crowd)
         probe = Probe(store, runs, server, crowd)
-        phases = [probe.phase(0, seconds)]
-        for _ in range(rounds):
-            phases.append(probe.phase(watchers, seconds, churn))
-            phases.append(probe.phase(0, seconds))
-        few = probe.phase(FEW, max(5.0, seconds / 4))
-        return table(Load(phases, few, queue, churn))
+        opened = crowd.reach(FEW)
+        few = probe.phase(True, seconds)
+        opened += crowd.reach(watchers)
+        phases = [probe.phase(i % 2 == 1, seconds, churn) for i in range(2 * rounds + 1)]
+        return table(Load(watchers, queue, churn, opened, few, phases))
 
 
 def _start(store: Store, lanes: tuple[RunConfig, ...], queue: int, crowd: Crowd) -> list[int]:
@@ -78,41 +86,29 @@ class Probe:
     def __init__(self, store: Store, runs: list[int], server: int, crowd: Crowd) -> None:
         self.store, self.runs, self.server, self.crowd = store, runs, server, crowd
 
-    def phase(self, watchers: int, seconds: float, churn: float = 0.0) -> Phase:
-        """Let so many watch, then look for so long."""
-        self.crowd.reach(watchers)
-        self.crowd.say(churn=churn if watchers else 0.0)
+    def phase(self, watched: bool, seconds: float, churn: float = 0.0) -> Phase:
+        """Let everybody who is there look or not, and measure for so long."""
+        self.crowd.say(looking=watched)
+        time.sleep(SETTLE_SECONDS)
+        self.crowd.say(churn=churn if watched else 0.0)
         self.crowd.mark()
-        before, weights = self._counts(), []
+        before, weights = self._counts(), list[Weight]()
         until = time.perf_counter() + seconds
         while (left := until - time.perf_counter()) > 0:
             time.sleep(min(left, SAMPLE_SECONDS))
             weights.append(weigh(self.server))
         after, seen = self._counts(), self.crowd.mark()
         self.crowd.say(churn=0.0)
-        took, steps, server, clients, workers, machine = (
-            b - a for a, b in zip(before, after, strict=True)
-        )
-        others = machine - server - clients - workers
-        return Phase(
-            watchers,
-            took,
-            steps / took,
-            server / took,
-            clients / took,
-            others / took,
-            seen,
-            weights,
-        )
+        took, *used = (b - a for a, b in zip(before, after, strict=True))
+        steps, server, clients, workers, machine = (number / took for number in used)
+        others = max(0.0, machine - server - clients - workers)
+        return Phase(took, steps, server, clients, others, seen, weights)
 
     def _counts(self) -> tuple[float, ...]:
         """Seconds, steps, and CPU seconds of server, visitors, workers and the whole machine."""
-        steps = sum(_steps(self.store, run) for run in self.runs)
         open_ = [self.store.run(run) for run in self.runs]
         if not all(run is not None and run.is_open for run in open_):
             raise RuntimeError("the watched duel has ended: ask for fewer seconds or rounds")
-        pids = below(self.server)
-        return (
-            time.perf_counter(), steps, cpu(self.server), self.crowd.cpu(),
-            sum(cpu(pid) for pid in pids), busy(),
-        )  # fmt: skip
+        steps = sum(_steps(self.store, run) for run in self.runs)
+        workers = sum(cpu(pid) for pid in below(self.server))
+        return time.perf_counter(), steps, cpu(self.server), self.crowd.cpu(), workers, busy()

@@ -13,13 +13,12 @@ from .weigh import Weight
 
 @dataclass
 class Phase:
-    """A stretch of time with so many watchers.
+    """A stretch of time in which everybody looked, or nobody did.
 
     rate      training steps a second of both lanes together
     server, clients, others   cores used by the page's server, by the visitors, and by what is not ours
     """
 
-    watchers: int
     seconds: float
     rate: float
     server: float
@@ -31,12 +30,18 @@ class Phase:
 
 @dataclass
 class Load:
-    """All that was measured: phases without and with watchers in turns, and one with few."""
+    """All that was measured.
 
-    phases: list[Phase]
-    few: Phase
+    opened   seconds until the page of each could be used, while everybody came
+    few      a phase with few watchers; `phases` with all of them, unwatched and watched in turns
+    """
+
+    watchers: int
     queue: int
     churn: float
+    opened: list[float]
+    few: Phase
+    phases: list[Phase]
 
     @property
     def watched(self) -> list[Phase]:
@@ -50,59 +55,60 @@ class Load:
 
 def table(load: Load) -> str:
     """The table, one line a figure, with what it was measured beside."""
-    watched = load.watched
+    watched, few = load.watched, load.few
     seen = [phase.seen for phase in watched]
     rates = [rate for one in seen for rate in one.rates]
     opened = [seconds for one in seen for seconds in one.interactive]
-    kept = load.kept()
+    failures = [text for one in (few.seen, *seen) for text in one.failures]
     rows = [
-        ("visitors held", f"{min(one.watching for one in seen)} of {watched[0].watchers}"),
-        ("updates a second at each, median", f"{median(rates):.1f}" if rates else "none"),
-        ("updates a second, slowest visitor", f"{min(rates):.1f}" if rates else "none"),
+        ("visitors held", f"{min(one.watching + one.coming for one in seen)} of {load.watchers}"),
+        ("updates a second at each", _spread(rates, low=True, digits=1)),
         ("longest pause between two, s", f"{max(max(one.gaps, default=0) for one in seen):.1f}"),
-        ("new visitor: page usable after, s", _spread(opened)),
-        ("training throughput kept", f"{median(kept):.0%} ({min(kept):.0%} to {max(kept):.0%})"),
-        ("server, share of one core", _share([phase.server for phase in watched])),
-        ("visitors, share of one core", _share([phase.clients for phase in watched])),
-        ("all else, share of one core", _share([phase.others for phase in load.phases])),
+        ("new visitor, page usable after, s", _spread(opened)),
+        ("the same while everybody comes, s", _spread(load.opened)),
+        ("training throughput kept", _kept(load.kept())),
+        ("server, share of one core", f"{median(phase.server for phase in watched):.0%}"),
+        ("visitors, share of one core", f"{median(phase.clients for phase in watched):.0%}"),
+        ("all else, share of one core", f"{median(phase.others for phase in load.phases):.0%}"),
         *_memory(load),
-        ("visits that failed", str(sum(len(one.failures) for one in seen))),
+        ("visits that failed", str(len(failures))),
     ]
-    first = load.phases[0]
     head = (
-        f"{watched[0].watchers} watchers of one duel of two lanes, {load.queue} runs queued behind it, "
-        f"{load.churn:g} visitors a second replaced; {len(watched)} rounds of {first.seconds:.0f} s "
-        f"watched between as long unwatched; {os.cpu_count()} cores for server, training, visitors"
+        f"{load.watchers} watchers of one duel of two lanes, {load.queue} runs queued behind it, "
+        f"{load.churn:g} visitors a second replaced; {len(watched)} phases of {watched[0].seconds:.0f} s "
+        "in turns with phases in which the pages are open and nobody looks at the charts; "
+        f"{os.cpu_count()} cores for server, training and visitors"
     )
-    failures = sorted({text for one in seen for text in one.failures})
-    return "\n".join([head, *(f"  {name:38}{value}" for name, value in rows), *failures[:5]])
+    return "\n".join([head, *(f"  {a:40}{b}" for a, b in rows), *sorted(set(failures))[:5]])
 
 
 def _memory(load: Load) -> list[tuple[str, str]]:
     """Memory with few sessions and with all, and how it went over time."""
-    few, many = load.few.weights, [w for phase in load.watched for w in phase.weights]
-    both = [*few, *many]
-    torch = "; PyTorch loaded" if any(one.torch for one in both) else "; PyTorch not loaded"
+    few, many = load.few.weights, [w for phase in load.phases for w in phase.weights]
+    torch = any(one.torch for one in (*few, *many))
     third = max(1, len(many) // 3)
     first, last = (median(w.server for w in part) for part in (many[:third], many[-third:]))
     return [
-        (f"server with {load.few.watchers} sessions, MiB", f"{_most(few, 'server')}{torch}"),
-        (f"server with {load.watched[0].watchers} sessions, MiB", _most(many, "server")),
+        (f"server, {len(load.few.seen.rates)} sessions, MiB", _most([w.server for w in few])),
+        (f"server, {load.watchers} sessions, MiB", _most([w.server for w in many])),
         ("  first third of that time, last third", f"{first:.0f}, {last:.0f}"),
-        ("supervisor and its workers, MiB", _most(both, "training")),
-        ("all of NormViz, MiB", _most(both, "all")),
+        ("server has loaded PyTorch", "yes" if torch else "no"),
+        ("supervisor and its workers, MiB", _most([w.training for w in (*few, *many)])),
+        ("all of NormViz, MiB", _most([w.all for w in (*few, *many)])),
     ]
 
 
-def _most(weights: Sequence[Weight], name: str) -> str:
-    return f"{max(getattr(one, name) for one in weights):.0f}"
+def _most(values: Sequence[float]) -> str:
+    return f"{max(values):.0f}"
 
 
-def _spread(values: Sequence[float]) -> str:
+def _kept(shares: Sequence[float]) -> str:
+    return f"{median(shares):.0%} ({min(shares):.0%} to {max(shares):.0%})"
+
+
+def _spread(values: Sequence[float], low: bool = False, digits: int = 2) -> str:
+    """Median and worst."""
     if not values:
-        return "nobody came"
-    return f"{median(values):.2f} (worst of {len(values)}: {max(values):.2f})"
-
-
-def _share(values: Sequence[float]) -> str:
-    return f"{median(values):.0%}"
+        return "nothing was seen"
+    worst = min(values) if low else max(values)
+    return f"{median(values):.{digits}f} (worst of {len(values)}: {worst:.{digits}f})"

@@ -93,8 +93,8 @@ def early() -> None:
 def load(
     watchers: Annotated[int, typer.Option(min=1, max=1000, help="Visitors at once")] = 100,
     queue: Annotated[int, typer.Option(min=0, max=1000, help="Runs that wait behind it")] = 50,
-    seconds: Annotated[float, typer.Option(min=2, help="Length of each phase")] = 20.0,
-    rounds: Annotated[int, typer.Option(min=1, help="Phases with watchers")] = 3,
+    seconds: Annotated[float, typer.Option(min=2, help="Length of each phase")] = 10.0,
+    rounds: Annotated[int, typer.Option(min=1, help="Phases that are watched")] = 6,
     churn: Annotated[
         float, typer.Option(min=0, help="Visitors a second who leave for others")
     ] = 0.5,
