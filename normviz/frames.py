@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -50,8 +51,9 @@ class LaneFrame:
     floor: float | None
 
 
-KEPT_BYTES = 128 * 2**20
-"""Of runs' steps in memory; a hero run is a tenth of a megabyte, one of depth 1000 ten of them."""
+KEPT_BYTES = (32 if os.environ.get("NORMVIZ_HOSTED") else 128) * 2**20
+"""Of runs' steps in memory, few where a server has a gigabyte for everything; a hero run is a tenth of
+a megabyte, one of depth 1000 ten of them."""
 
 
 class Frames:

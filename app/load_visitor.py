@@ -1,6 +1,6 @@
 """One visitor as the server sees one: the page over Streamlit's socket, then the charts' numbers.
 
-It speaks what a browser speaks, and draws nothing. `visitors` lets many of them come and go.
+It speaks what a browser speaks, and draws nothing. `load_visitors` lets many of them come and go.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import sys
 import time
 from typing import Any
 
-from visitor import Visitor
+from load_visitor import Visitor
 
 TICK_SECONDS = 0.05
 
