@@ -6,6 +6,7 @@ from __future__ import annotations
 import gzip
 from functools import lru_cache
 
+import found  # noqa: F401 (before all that imports normviz)
 import streamlit as st
 from pictures import pictures
 from starlette.requests import Request

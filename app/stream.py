@@ -12,6 +12,7 @@ import logging
 from typing import Annotated
 from urllib.parse import urlsplit
 
+import streamlit as st
 from channel import watching
 from pydantic import BaseModel, Field, ValidationError
 from snapshot import Snapshot, Topic
@@ -45,8 +46,7 @@ class Request(BaseModel):
 
 async def numbers(socket: WebSocket) -> None:
     """Serve one browser until it leaves. Pages of other sites are turned away."""
-    origin = socket.headers.get("origin")  # "null" in a page that was given none of its own
-    if origin is not None and urlsplit(origin).netloc != socket.headers.get("host"):
+    if not _may_come(socket.headers.get("origin"), socket.headers.get("host")):
         await socket.close(1008)
         return
     await socket.accept()
@@ -64,6 +64,16 @@ async def numbers(socket: WebSocket) -> None:
     finally:
         if serving is not None:
             serving.cancel()
+
+
+def _may_come(origin: str | None, host: str | None) -> bool:
+    """Whether a page of this origin may read: one of this server, or one that its settings let in, as
+    they must where a host puts another name before it."""
+    if origin is None or urlsplit(origin).netloc == host:  # "null" in a page without one of its own
+        return True
+    return not st.get_option("server.enableCORS") or origin in st.get_option(
+        "server.corsAllowedOrigins"
+    )
 
 
 async def _serve(socket: WebSocket, text: str) -> None:

@@ -85,6 +85,19 @@ def test_pages_of_other_sites_are_turned_away(client: TestClient, origin: str) -
         pass
 
 
+def test_who_the_settings_let_in_may_come(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host that puts another name before the server says so to Streamlit, for its own socket."""
+    options = {"server.enableCORS": True, "server.corsAllowedOrigins": ["https://a.example"]}
+    monkeypatch.setattr("stream.st.get_option", options.__getitem__)
+    for origin in ("https://a.example", "https://b.example"):
+        options["server.enableCORS"] = origin.startswith("https://a")
+        with client.websocket_connect("/numbers", headers={"origin": origin}) as line:
+            line.send_json({"runs": hero(), "probe": "grad_block"})
+            assert "charts" in line.receive_json()
+
+
 def test_bytes_end_the_line_and_an_error_closes_it(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
