@@ -45,6 +45,7 @@ class Channel:
             while True:
                 began = time.monotonic()
                 fresh = await run_in_threadpool(look, self.topic)
+                fresh.watching = self.watching
                 if self.now is None or fresh.shape != self.now.shape:
                     self.now = fresh
                     self._wake()

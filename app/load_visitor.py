@@ -10,6 +10,7 @@ import json
 import time
 from base64 import b64decode
 from dataclasses import dataclass, field
+from random import random
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -64,13 +65,11 @@ class Visitor:
                 await self._read_page(page)
                 for script in self.scripts:
                     await self._fetch(f"normviz/{script}.js")
-            reading = asyncio.create_task(self._drain(page))
-            try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._drain(page))
                 while True:
                     await self.looking.wait()
-                    await self._look(page, came)
-            finally:
-                reading.cancel()
+                    await self._look(page, came, tasks)
 
     def mark(self) -> None:
         """Count anew from now."""
@@ -88,7 +87,8 @@ class Visitor:
         if b" 200 " not in status:
             raise ConnectionError(f"/{path} answers {status.decode().strip()}")
 
-    async def _rerun(self, page: ClientConnection) -> None:
+    async def _rerun(self, page: ClientConnection, later: float = 0.0) -> None:
+        await asyncio.sleep(later)
         ask = BackMsg()
         ask.rerun_script.query_string = self.query
         await page.send(ask.SerializeToString())
@@ -114,7 +114,7 @@ class Visitor:
         names = ("runs", "repeats", "probe", "view", "dark")
         return {name: self.what[name] for name in names} | {"linear": False, "have": self.have}
 
-    async def _look(self, page: ClientConnection, came: float) -> None:
+    async def _look(self, page: ClientConnection, came: float, tasks: asyncio.TaskGroup) -> None:
         """Take in numbers while visitors look; where runs changed, ask for the page again, as the
         player does."""
         told = self.what["signature"]
@@ -126,9 +126,10 @@ class Visitor:
                 if self.interactive is None and "charts" in out:
                     self.interactive = time.perf_counter() - came
                     self.mark()
-                if out["status"]["signature"] not in (told, self.what["signature"]):
-                    told = out["status"]["signature"]
-                    await self._rerun(page)
+                status = out["status"]
+                if status["signature"] not in (told, self.what["signature"]):
+                    told = status["signature"]
+                    tasks.create_task(self._rerun(page, random() * status.get("spread", 0)))
                 if not self.looking.is_set():
                     return
         raise ConnectionError("the server closed the line of the numbers")
@@ -151,6 +152,7 @@ class Visitor:
     async def _drain(self, page: ClientConnection) -> None:
         async for data in page:
             self._notice(ForwardMsg.FromString(_bytes(data)))
+        raise ConnectionError("the server closed the line of the page")
 
 
 def _bytes(data: str | bytes) -> bytes:

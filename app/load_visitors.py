@@ -37,7 +37,7 @@ class Crowd:
             if task.done():
                 del self.there[one]
                 if not task.cancelled() and (error := task.exception()):
-                    self.failures.append(f"{type(error).__name__}: {error}")
+                    self.failures.append(_said(error))
         self.debt += self.churn * seconds
         leaving = max(len(self.there) - self.watchers, int(self.debt))
         for one in list(self.there)[:leaving]:
@@ -68,6 +68,12 @@ class Crowd:
         self.came = [one for one in self.came if one.interactive is None and one in self.there]
         self.failures = []
         return seen
+
+
+def _said(error: BaseException) -> str:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return f"{type(error).__name__}: {error}"
 
 
 async def serve(base: str, query: str) -> None:

@@ -22,6 +22,12 @@ from normviz.frames import LaneFrame
 from normviz.player import CARRIED, Have, Look, Sent, View, Walk, message
 from normviz.store import Run
 
+SPREAD_EACH, LONGEST_SPREAD = 0.03, 3.0
+"""Seconds for each browser that watches, and at most: over so many they ask for the page again when a
+run ends, so that a class does not keep who comes next waiting."""
+ALONE = 3
+"""So few browsers ask at once."""
+
 _numbers = count()
 
 
@@ -49,11 +55,12 @@ class Lanes:
 
 @dataclass(eq=False)
 class Snapshot:
-    """A moment. `lanes` is None where no run of the topic is there."""
+    """A moment. `lanes` is None where no run of the topic is there; so many were `watching`."""
 
     topic: Topic
     status: dict[str, Any]
     lanes: Lanes | None
+    watching: int = 1
     number: int = field(default_factory=lambda: next(_numbers))
     sent: Sent = field(default_factory=Sent)
     """What a browser has that has seen this."""
@@ -84,7 +91,8 @@ class Snapshot:
             return self.texts[name]
 
     def _write(self, sent: Sent) -> str:
-        out: dict[str, Any] = {"status": self.status}
+        spread = min(LONGEST_SPREAD, SPREAD_EACH * self.watching) if self.watching > ALONE else 0
+        out: dict[str, Any] = {"status": self.status | ({"spread": spread} if spread else {})}
         if self.lanes is not None:
             it, asked = self.lanes, self.topic
             look = Look(asked.dark, asked.linear, asked.view)

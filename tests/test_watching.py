@@ -170,6 +170,24 @@ def test_very_many_are_told_less_often_but_never_less_than_twice_a_second(
     assert 1 / 4 < ticks[100] < 1 / 2 and ticks[100] < ticks[10_000] < 1 / 2
 
 
+def test_a_class_does_not_ask_for_the_page_in_the_same_moment(counts: Counts) -> None:
+    """A few do, so that a visitor alone sees at once what came out."""
+    for n, spread in ((1, None), (30, 0.9)):
+        store, run, steps = training()
+
+        async def story(
+            lines: list[Line], store: Store = store, run: int = run, steps: list[Step] = steps
+        ) -> None:
+            store.append(run, steps[:1])
+            await until(lambda: all(len(line.texts) == 2 for line in lines))
+            store.end(run, "stopped")
+            await until(lambda: all(len(line.texts) == 3 for line in lines))
+
+        lines = asyncio.run(watched(run, n, story))
+        told = [line.texts[-1]["status"].get("spread") for line in lines]
+        assert told == [pytest.approx(spread)] * n
+
+
 def test_a_duel_that_rests_is_sent_once(counts: Counts) -> None:
     from backend import shared
 
