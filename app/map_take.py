@@ -26,7 +26,7 @@ def show(it: Maps, back: Shared) -> None:
 
     def drawn(kind):
         spec = chart(maps(it.asked.grid, board.points, it.asked.fields))
-        return picture(spec, kind, look=look(False))
+        return picture(spec, kind, look=look(False), apart=True)
 
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         asked = {"query": it.asked.query(), "label": "Copy link", "frame": False}

@@ -21,7 +21,7 @@ from normviz.player import charts_at
 
 KINDS = {"png": "image/png", "svg": "image/svg+xml"}
 ONE = asyncio.Semaphore(1)
-"""A picture takes about a tenth of a second of a core: they wait for each other."""
+"""A picture takes about a second of a core: they wait for each other."""
 
 
 def _numbers(text: object) -> object:
@@ -61,7 +61,7 @@ async def pictures(request: Request) -> Response:
         asked = Asked.model_validate(dict(request.query_params))
         async with ONE:
             content = await run_in_threadpool(_draw, asked)
-    except (ValidationError, LookupError) as error:
+    except (ValueError, LookupError) as error:
         fields = "; ".join(
             f"{'.'.join(map(str, part['loc']))}: {part['msg']}" for part in _parts(error)
         )
@@ -71,7 +71,7 @@ async def pictures(request: Request) -> Response:
     return Response(content, media_type=KINDS[asked.kind], headers=headers)
 
 
-def _parts(error: ValidationError | LookupError) -> list[Any]:
+def _parts(error: ValueError | LookupError) -> list[Any]:
     if isinstance(error, ValidationError):
         return [*error.errors()]
     return [{"loc": ("runs",), "msg": str(error.args[0])}]
@@ -103,4 +103,5 @@ def _draw(asked: Asked) -> bytes:
     return picture(
         drawn[asked.chart](), "svg" if asked.kind == "svg" else "png",
         look=charts.look(asked.dark), background=paper(asked.dark),
+        apart=True,
     )  # fmt: skip

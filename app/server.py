@@ -3,6 +3,10 @@ charts as files."""
 
 from __future__ import annotations
 
+import gzip
+from functools import lru_cache
+
+import found  # noqa: F401 (before all that imports normviz)
 import streamlit as st
 from pictures import pictures
 from starlette.requests import Request
@@ -12,15 +16,25 @@ from stream import numbers
 
 from normviz.player import SCRIPTS, version
 
+KEPT = {"Cache-Control": "max-age=31536000, immutable", "Vary": "Accept-Encoding"}
 
-async def _script(request: Request) -> Response:
+
+@lru_cache(maxsize=1)
+def _packed() -> dict[str, bytes]:
+    """The scripts as they travel: packed once, not again for everybody who comes."""
+    return {
+        f"{name}-{version(text)}": gzip.compress(text.encode()) for name, text in SCRIPTS.items()
+    }
+
+
+def _script(request: Request) -> Response:
     """The player, or Vega. The address names the content, so a browser asks for it once."""
-    texts = {f"{name}-{version(text)}": text for name, text in SCRIPTS.items()}
-    if (text := texts.get(request.path_params["script"])) is None:
+    if (packed := _packed().get(request.path_params["script"])) is None:
         return PlainTextResponse("This script is of another release: reload the page.", 404)
-    return Response(
-        text, media_type="text/javascript", headers={"Cache-Control": "max-age=31536000, immutable"}
-    )
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        headers = {**KEPT, "Content-Encoding": "gzip"}
+        return Response(packed, media_type="text/javascript", headers=headers)
+    return Response(gzip.decompress(packed), media_type="text/javascript", headers=KEPT)
 
 
 app = st.App(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -50,8 +51,9 @@ class LaneFrame:
     floor: float | None
 
 
-KEPT_BYTES = 128 * 2**20
-"""Of runs' steps in memory; a hero run is a tenth of a megabyte, one of depth 1000 ten of them."""
+KEPT_BYTES, KEPT_HOSTED = 128 * 2**20, 32 * 2**20
+"""Of runs' steps in memory, the second where a gigabyte has to do for everything; a hero run is a
+tenth of a megabyte, one of depth 1000 ten of them."""
 
 
 class Frames:
@@ -76,7 +78,8 @@ class Frames:
                 self._kept[run.id] = kept
             self._kept.move_to_end(run.id)
             size = sum(steps.layers.nbytes for steps in self._kept.values())
-            while size > KEPT_BYTES and len(self._kept) > 1:
+            most = KEPT_HOSTED if os.environ.get("NORMVIZ_HOSTED") else KEPT_BYTES
+            while size > most and len(self._kept) > 1:
                 size -= self._kept.popitem(last=False)[1].layers.nbytes
             return kept
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,10 +23,12 @@ PATIENCE_MS = 120_000
 
 
 @contextmanager
-def server(home: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+def server(
+    home: Path, words: Sequence[str] = ("app", "--no-browser", "--host", "127.0.0.1")
+) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """`normviz app` on a free port; yields its address and its process."""
     port = free_port()
-    command = [sys.executable, "-m", "normviz", "app", "--no-browser", "--host", "127.0.0.1"]
+    command = [sys.executable, "-m", "normviz", *words]
     process = subprocess.Popen(
         [*command, "--port", str(port), "--data", str(home)],
         stdout=subprocess.DEVNULL, start_new_session=True,

@@ -87,3 +87,26 @@ def test_another_kind_is_refused() -> None:
 def test_the_engine_is_loaded_for_the_first_picture_alone() -> None:
     code = "import sys, normviz.export; sys.exit('vl_convert' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_another_process_draws_the_same() -> None:
+    """And this one stays as small as it was."""
+    chart = loss.chart([make()], 1)
+    assert picture(chart, "png", apart=True) == picture(chart, "png")
+    code = (
+        "import sys; from normviz.export import picture;"
+        "spec = {'mark': 'bar', 'data': {'values': [{'a': 1}]}};"
+        "assert picture(spec, 'png', apart=True)[1:4] == b'PNG';"
+        "sys.exit('vl_convert' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_what_another_process_can_not_draw_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = alt.Data(values=[{"u": "http://127.0.0.1:9/x.png"}])
+    image = alt.Chart(rows).mark_image(width=9, height=9).encode(url="u:N")
+    with pytest.raises(ValueError, match=r"^a picture can't fetch the image 'http://127.0.0.1:9/x"):
+        picture(image, "png", apart=True)
+    monkeypatch.setattr("normviz.export.engine.SECONDS", 0.01)
+    with pytest.raises(ValueError, match=r"not drawn after 0\.01 s"):
+        picture(loss.chart([make()], 1), "svg", apart=True)

@@ -85,13 +85,26 @@ def test_pages_of_other_sites_are_turned_away(client: TestClient, origin: str) -
         pass
 
 
+def test_who_the_settings_let_in_may_come(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host that puts another name before the server says so to Streamlit, for its own socket."""
+    options = {"server.enableCORS": True, "server.corsAllowedOrigins": ["https://a.example"]}
+    monkeypatch.setattr("stream.st.get_option", options.__getitem__)
+    for origin in ("https://a.example", "https://b.example"):
+        options["server.enableCORS"] = origin.startswith("https://a")
+        with client.websocket_connect("/numbers", headers={"origin": origin}) as line:
+            line.send_json({"runs": hero(), "probe": "grad_block"})
+            assert "charts" in line.receive_json()
+
+
 def test_bytes_end_the_line_and_an_error_closes_it(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A browser whose line is closed tries again; one whose line is silent would wait for ever."""
     with client.websocket_connect("/numbers") as line:
         line.send_bytes(b"x")
-    monkeypatch.setattr("stream._look", lambda *_: 1 / 0)
+    monkeypatch.setattr("channel.look", lambda *_: 1 / 0)
     with client.websocket_connect("/numbers") as line:
         line.send_json({"runs": [1], "probe": "grad_block"})
         with pytest.raises(WebSocketDisconnect) as closed:

@@ -165,7 +165,9 @@ const panel = {
     bar.querySelector("span").textContent = status.words + this.pace(status);
     if (status.signature !== this.what.signature && status.signature !== this.told) {
       this.told = status.signature;
-      this.options.changed?.(status.signature);
+      const tell = () => this.gone || this.options.changed?.(status.signature);
+      // Where many watch, they don't ask for the page in the same moment.
+      if (status.spread) setTimeout(tell, 1000 * status.spread * Math.random()); else tell();
     }
   },
 

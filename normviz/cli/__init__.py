@@ -36,6 +36,7 @@ from . import (  # noqa: E402 (each adds its command)
     census,  # noqa: F401
     claims,  # noqa: F401
     export,  # noqa: F401
+    export_site,  # noqa: F401
     list_,  # noqa: F401
     norms,  # noqa: F401
     run,  # noqa: F401

@@ -14,6 +14,8 @@ from ..home import VARIABLE, home, shipped
 from . import main
 from .complain import complain
 
+EVERYWHERE = ("0.0.0.0", "::")
+
 
 @main.command()
 def app(
@@ -30,6 +32,8 @@ def app(
         complain(f"the data folder can't be made ({error}): choose another with --data")
     page = shipped("app") / "server.py"
     options = {"server.port": port, "server.address": host, "server.headless": not browser}
+    if host in EVERYWHERE:  # else Streamlit asks another host for the address of this one
+        options["browser.serverAddress"] = "localhost"
     flags = [f"--{name}={str(value).lower()}" for name, value in options.items()]
     command = [sys.executable, "-m", "streamlit", "run", str(page), *flags]
     environment = {**os.environ, VARIABLE: str(folder.resolve())}

@@ -1,4 +1,4 @@
-"""`normviz bench probes|click|live|anatomy|map|early|norms`: ratios and latencies, measured here and now."""
+"""`normviz bench`: ratios and latencies, measured here and now."""
 
 from __future__ import annotations
 
@@ -87,3 +87,19 @@ def early() -> None:
     from ..bench.early import measure
 
     typer.echo(measure())
+
+
+@bench.command()
+def load(
+    watchers: Annotated[int, typer.Option(min=1, max=1000, help="Visitors at once")] = 100,
+    queue: Annotated[int, typer.Option(min=0, max=1000, help="Runs that wait behind it")] = 50,
+    seconds: Annotated[float, typer.Option(min=2, help="Length of each phase")] = 10.0,
+    rounds: Annotated[int, typer.Option(min=1, help="Phases that are watched")] = 6,
+    churn: Annotated[
+        float, typer.Option(min=0, help="Visitors a second who leave for others")
+    ] = 0.5,
+) -> None:
+    """A class that watches one duel train: what visitors get, and what they cost the training."""
+    from ..bench.load import measure
+
+    typer.echo(measure(watchers, queue, seconds, rounds, churn))

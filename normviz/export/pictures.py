@@ -1,28 +1,22 @@
 """Any chart as PNG or SVG, drawn here by Vega itself: no browser, and no other host is asked.
 
-`vl_convert` is imported on the first picture, because its engine stays in memory from then on
-(about 100 MB).
+The engine is loaded for the first picture, because it stays in memory from then on.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
+from .engine import draw, draw_apart
+
 Spec = dict[str, Any]
 Format = Literal["png", "svg"]
 WIDTH = 720
 """Pixels of a chart that leaves its width to the page."""
-
-IMAGE = re.compile(r'<image[^>]*?href="(?!data:)([^"]*)"')
-"""An image that lies elsewhere."""
-
-DENSITY = 72
-"""Pixels an inch at which a PNG has the size of its SVG, before `scale`."""
 
 
 class Chart(Protocol):
@@ -38,26 +32,21 @@ def picture(
     width: int = WIDTH,
     look: Spec | None = None,
     background: str | None = "white",
+    apart: bool = False,
 ) -> bytes:
     """A Vega-Lite chart as a picture; `scale` multiplies a PNG's pixels, `width` is in pixels.
 
     The chart may be an Altair chart or a spec with its datasets, whose rows may be lists or Arrow
     IPC bytes. `look` is a Vega-Lite config under the chart's own (`charts.look`); `background` a
-    colour, None for none. Raises ValueError for data that is not in the chart, wherever it lies.
+    colour, None for none; `apart` draws in another process. Raises ValueError for data that is not
+    in the chart, wherever it lies.
     """
     if kind not in ("png", "svg"):
         raise ValueError(f"a picture is png or svg, not {kind!r}")
     spec = whole(chart if isinstance(chart, dict) else chart.to_dict(), width)
     config = {**(look or {}), **spec.get("config", {}), "background": background}
     spec = {**spec, "config": config, "background": background}
-    import vl_convert
-
-    svg = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
-    # allowed_base_urls guards data alone (vl-convert 1.9 fetches images all the same on the way
-    # from SVG to PNG), so they are refused here, in between.
-    if (elsewhere := IMAGE.search(svg)) is not None:
-        raise ValueError(f"a picture can't fetch the image {elsewhere[1]!r}: put it into the chart")
-    return svg.encode() if kind == "svg" else vl_convert.svg_to_png(svg, scale=scale, ppi=DENSITY)
+    return (draw_apart if apart else draw)(spec, kind, scale)
 
 
 def whole(spec: Spec, width: int = WIDTH) -> Spec:

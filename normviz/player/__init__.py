@@ -6,7 +6,7 @@ script runs in all of them, so a replay moves exactly as the live page did.
 
 from .bundle import SCRIPTS, css, script, vega, version
 from .message import Have, Sent, message
-from .page import page
+from .page import Outside, page
 from .specs import VIEWS, Look, View, charts_at
 from .walks import CARRIED, Walk
 
@@ -16,6 +16,7 @@ __all__ = [
     "VIEWS",
     "Have",
     "Look",
+    "Outside",
     "Sent",
     "View",
     "Walk",

@@ -61,6 +61,7 @@ SCRIPTS = {"vega": vega(), "player": script()}
 """The scripts that a page loads, in this order."""
 
 
+@lru_cache(maxsize=4)
 def version(text: str) -> str:
     """Names a script's content, so that a browser may keep it for good."""
     return sha256(text.encode()).hexdigest()[:12]

@@ -1,15 +1,15 @@
-"""One HTML file that replays a duel without server and network."""
+"""One HTML file that replays a duel without server and network; or a page of a folder of them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from ..config import RunConfig
 from ..frames import LaneFrame
-from .bundle import css, script, vega
+from .bundle import SCRIPTS, css
 from .message import Sent, choices, message
 from .specs import VIEWS, Look
 from .walks import CARRIED, Walk, numbers, plans
@@ -18,15 +18,15 @@ PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
+{head}
 <style>
 :root {{ color-scheme: light dark; }}
 body {{ font: 16px/1.5 system-ui, sans-serif; margin: 1rem auto; max-width: 1200px; padding: 0 1rem;
   background: {paper}; color: {ink}; }}
 {css}
 </style></head>
-<body><h1>{title}</h1><p>{words}</p><div id="player"></div>
-<script>{vega}</script>
-<script>{script}</script>
+<body>{up}<h1>{title}</h1><p>{words}</p><div id="player"></div>
+{scripts}
 <script type="application/json" id="numbers">{numbers}</script>
 <script>
 const messages = JSON.parse(document.getElementById("numbers").textContent);
@@ -37,12 +37,26 @@ player.update({{ runs: [0], probe: {probe}, dark: false, start: "replay", nonce:
 """
 
 
+class Outside(TypedDict, total=False):
+    """What a replay among others shares with them, where it need not be one file.
+
+    scripts  names of the files beside it that hold SCRIPTS, in their order
+    head     further HTML of its head
+    up       the file beside it that lists all
+    """
+
+    scripts: Sequence[str]
+    head: str
+    up: str
+
+
 def page(
     title: str,
     words: str,
     frames: Mapping[str, Sequence[LaneFrame]],
     configs: Sequence[RunConfig],
     probe: str | None = None,
+    **outside: Unpack[Outside],
 ) -> str:
     """The file's text: `frames` are the duel's lanes by probe; `probe` is shown first."""
     if not frames:
@@ -66,8 +80,12 @@ def page(
         paper="#ffffff",
         ink="#31333f",
         css=css(),
-        vega=_inline(vega()),
-        script=_inline(script()),
+        head=outside.get("head", ""),
+        up=f'<p><a href="{escape(up)}">All duels</a></p>' if (up := outside.get("up")) else "",
+        scripts="\n".join(
+            [f'<script src="{escape(name)}"></script>' for name in outside.get("scripts", ())]
+            or [f"<script>{_inline(text)}</script>" for text in SCRIPTS.values()]
+        ),
         numbers=json.dumps(file).replace("<", "\\u003c"),
         probe=json.dumps(probe if probe in frames else next(iter(frames))),
     )

@@ -1,0 +1,162 @@
+"""One visitor as the server sees one: the page over Streamlit's socket, then the charts' numbers.
+
+It speaks what a browser speaks, and draws nothing. `load_visitors` lets many of them come and go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from base64 import b64decode
+from dataclasses import dataclass, field
+from random import random
+from typing import Any
+from urllib.parse import urlsplit
+
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from websockets.asyncio.client import ClientConnection, connect
+
+PATIENCE_SECONDS = 120.0
+"""After so long without a page a visitor counts as turned away."""
+
+GET = "GET {path} HTTP/1.1\r\nHost: {host}\r\nAccept-Encoding: gzip\r\nConnection: close\r\n\r\n"
+FILES = ("", "_stcore/health", "_stcore/host-config")
+"""What a browser asks for before it opens the socket; Streamlit's own scripts come from its cache."""
+
+
+@dataclass(eq=False)
+class Visitor:
+    """Comes, waits until the page can be used, watches, and leaves when its task is cancelled.
+
+    looking      set while the visitors look at the charts: else their lines are closed
+    interactive  seconds from coming until the script had run and the charts had their numbers
+    updates      messages with new numbers since `since`, a time of `time.perf_counter`
+    gap          the longest pause between two of them, in seconds
+    """
+
+    base: str
+    query: str
+    looking: asyncio.Event
+    interactive: float | None = None
+    updates: int = 0
+    gap: float = 0.0
+    since: float = 0.0
+    last: float = 0.0
+    what: dict[str, Any] = field(default_factory=dict)
+    scripts: list[str] = field(default_factory=list)
+    have: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def _socket(self) -> str:
+        return self.base.replace("http", "ws", 1)
+
+    async def stay(self) -> None:
+        """The whole visit. Raises OSError, TimeoutError or a websocket's error when it fails."""
+        came = time.perf_counter()
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            for path in FILES:
+                await self._fetch(path)
+            page = await connect(f"{self._socket}/_stcore/stream", **_AS_BROWSER)
+        async with page:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await self._rerun(page)
+                await self._read_page(page)
+                for script in self.scripts:
+                    await self._fetch(f"normviz/{script}.js")
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._drain(page))
+                while True:
+                    await self.looking.wait()
+                    await self._look(page, came, tasks)
+
+    def mark(self) -> None:
+        """Count anew from now."""
+        self.updates, self.gap = 0, 0.0
+        self.since = self.last = time.perf_counter()
+
+    async def _fetch(self, path: str) -> None:
+        host = urlsplit(self.base).netloc
+        name, _, port = host.partition(":")
+        reader, writer = await asyncio.open_connection(name, int(port))
+        writer.write(GET.format(path=f"/{path}", host=host).encode())
+        status = await reader.readline()
+        await reader.read()
+        writer.close()
+        if b" 200 " not in status:
+            raise ConnectionError(f"/{path} answers {status.decode().strip()}")
+
+    async def _rerun(self, page: ClientConnection, later: float = 0.0) -> None:
+        await asyncio.sleep(later)
+        ask = BackMsg()
+        ask.rerun_script.query_string = self.query
+        await page.send(ask.SerializeToString())
+
+    async def _read_page(self, page: ClientConnection) -> None:
+        """Until the script has run."""
+        while True:
+            said = ForwardMsg.FromString(_bytes(await page.recv()))
+            if said.WhichOneof("type") == "script_finished":
+                return
+            self._notice(said)
+
+    def _notice(self, said: ForwardMsg) -> None:
+        element = said.delta.new_element
+        if element.WhichOneof("type") == "bidi_component":
+            data = json.loads(element.bidi_component.json or "{}")
+            if "what" in data:
+                self.what, self.scripts = data["what"], data["scripts"]
+
+    def _asked(self) -> dict[str, Any]:
+        if not self.what:
+            raise ConnectionError("the page came without charts")
+        names = ("runs", "repeats", "probe", "view", "dark")
+        return {name: self.what[name] for name in names} | {"linear": False, "have": self.have}
+
+    async def _look(self, page: ClientConnection, came: float, tasks: asyncio.TaskGroup) -> None:
+        """Take in numbers while visitors look; where runs changed, ask for the page again, as the
+        player does."""
+        told = self.what["signature"]
+        async with connect(f"{self._socket}/normviz/numbers", **_AS_BROWSER) as numbers:
+            await numbers.send(json.dumps(self._asked()))
+            async for text in numbers:
+                out = json.loads(text)
+                self._take(out.get("lanes", []))
+                if self.interactive is None and "charts" in out:
+                    self.interactive = time.perf_counter() - came
+                    self.mark()
+                status = out["status"]
+                if status["signature"] not in (told, self.what["signature"]):
+                    told = status["signature"]
+                    tasks.create_task(self._rerun(page, random() * status.get("spread", 0)))
+                if not self.looking.is_set():
+                    return
+        raise ConnectionError("the server closed the line of the numbers")
+
+    def _take(self, lanes: list[dict[str, Any]]) -> None:
+        """Count the message, and how much of each lane is here."""
+        if not any(lane["loss"] for lane in lanes):
+            return
+        now = time.perf_counter()
+        self.gap, self.last = max(self.gap, now - self.last), now
+        self.updates += 1
+        self.have = [
+            (
+                lane["from"][0] + len(b64decode(lane["loss"])) // 4,
+                lane["from"][1] + len(lane["records"]),
+            )
+            for lane in lanes
+        ]
+
+    async def _drain(self, page: ClientConnection) -> None:
+        async for data in page:
+            self._notice(ForwardMsg.FromString(_bytes(data)))
+        raise ConnectionError("the server closed the line of the page")
+
+
+def _bytes(data: str | bytes) -> bytes:
+    return data if isinstance(data, bytes) else data.encode()
+
+
+_AS_BROWSER: dict[str, Any] = {"compression": None, "max_size": None, "ping_interval": None}

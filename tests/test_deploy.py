@@ -1,0 +1,159 @@
+"""The files for hosts: what can be known of them without a container engine."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from browser_kit import server
+
+ROOT = Path(__file__).parents[1]
+DEPLOY = ROOT / "assets" / "deploy"
+TEXT = (DEPLOY / "Dockerfile").read_text()
+Lines = list[tuple[str, str]]
+
+
+def stages() -> list[Lines]:
+    """The Dockerfile's stages: of each the instructions with what follows them."""
+    joined = re.sub(r"\\\n\s*", "", re.sub(r"^#.*\n", "", TEXT, flags=re.M))
+    found: list[Lines] = []
+    for line in filter(None, map(str.strip, joined.splitlines())):
+        word, _, rest = line.partition(" ")
+        if word == "FROM":
+            found.append([])
+        found[-1].append((word, rest.strip()))
+    return found
+
+
+BUILD, LAST = stages()
+
+
+def said(lines: Lines, word: str) -> list[str]:
+    return [rest for name, rest in lines if name == word]
+
+
+def command() -> list[str]:
+    (words,) = said(LAST, "CMD")
+    return json.loads(words)
+
+
+def port() -> str:
+    return command()[command().index("--port") + 1]
+
+
+def test_everything_that_is_copied_is_there() -> None:
+    copied = [rest.split() for rest in said(BUILD, "COPY")]
+    sources = [source for *some, _ in copied for source in some]
+    assert {"requirements.txt", "pyproject.toml", "normviz", "app", "assets"} <= set(sources)
+    tracked = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()
+    for source in sources:
+        assert any(path == source or path.startswith(f"{source}/") for path in tracked), source
+    (last,) = said(LAST, "COPY")
+    assert last.split()[0] == "--from=build"
+
+
+def test_the_pinned_set_is_installed_before_the_package() -> None:
+    runs = [rest for rest in said(BUILD, "RUN") if "pip install" in rest]
+    assert [("-r requirements.txt" in run, "--no-deps" in run) for run in runs] == [
+        (True, False), (False, True)
+    ]  # fmt: skip
+    order = [rest for word, rest in BUILD if word in ("COPY", "RUN")]
+    pinned = next(i for i, rest in enumerate(order) if "-r requirements.txt" in rest)
+    assert order[pinned - 1].startswith("requirements.txt"), (
+        "its layer outlives changes of the code"
+    )
+
+
+def test_nobody_is_root_and_the_data_are_theirs() -> None:
+    (user,) = said(LAST, "USER")
+    (made,) = said(LAST, "RUN")
+    (volume,) = said(LAST, "VOLUME")
+    assert user == "normviz" and f"--uid 1000 {user}" in made and f"-o {user} {volume}" in made
+    words = [word for word, _ in LAST]
+    assert words.index("USER") < words.index("CMD")
+    environment = dict(pair.split("=", 1) for pair in said(LAST, "ENV")[0].split())
+    assert environment["NORMVIZ_HOME"] == volume and environment["NORMVIZ_HOSTED"] == "1"
+
+
+def test_ports_agree() -> None:
+    assert said(LAST, "EXPOSE") == [port()]
+    _, front, _ = (DEPLOY / "space" / "README.md").read_text().split("---\n", 2)
+    space = yaml.safe_load(front)
+    assert (space["sdk"], str(space["app_port"])) == ("docker", port())
+
+
+def test_no_file_names_another_host() -> None:
+    for path in (DEPLOY / "Dockerfile", DEPLOY / "space" / "README.md"):
+        assert set(re.findall(r"://([\w.]+)", path.read_text())) <= {"127.0.0.1"}
+
+
+def test_the_command_starts_the_app_and_the_check_finds_it(tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from normviz.cli import main
+
+    name, *words = command()
+    assert name == "normviz"
+    assert CliRunner().invoke(main, [*words, "--help"]).exit_code == 0
+    (check,) = said(LAST, "HEALTHCHECK")
+    python, *code = json.loads(check.partition("CMD ")[2])
+    assert python == "python"
+
+    def healthy(at: str) -> bool:
+        asked = [word.replace(f":{port()}/", f":{at}/") for word in code]
+        return subprocess.run([sys.executable, *asked], capture_output=True).returncode == 0
+
+    with server(tmp_path, words=words) as (address, _):
+        assert healthy(address.rpartition(":")[2])
+    assert not healthy(address.rpartition(":")[2])
+
+
+def test_no_other_host_is_asked_where_this_one_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Streamlit asks one, when it listens everywhere and was not told its own name."""
+    from typer.testing import CliRunner
+
+    from normviz.cli import main
+
+    seen: list[list[str]] = []
+    monkeypatch.setattr("normviz.cli.app.os.execve", lambda _, words, __: seen.append(words))
+    monkeypatch.setattr("normviz.cli.app.os.chdir", lambda _: None)
+    for words in (command()[1:], ["app", "--host", "127.0.0.1"]):
+        CliRunner().invoke(main, [*words, "--data", str(tmp_path)])
+    told = "--browser.serverAddress=localhost"
+    assert [told in words for words in seen] == [True, False]
+
+
+def test_streamlit_finds_its_settings_from_the_top_of_the_repository() -> None:
+    """A host that runs `streamlit run app/server.py` there reads this file alone."""
+    ours = (ROOT / "app" / ".streamlit" / "config.toml").read_text()
+    assert (ROOT / ".streamlit" / "config.toml").read_text() == ours
+
+
+@pytest.mark.parametrize("before", [None, "/elsewhere"])
+def test_the_app_finds_the_package_where_it_is_not_installed(
+    tmp_path: Path, before: str | None
+) -> None:
+    """-S leaves out what is installed."""
+    code = (
+        f"import sys; sys.path.insert(0, {str(ROOT / 'app')!r}); import found, os;"
+        "from importlib.util import find_spec;"
+        "print(find_spec('normviz').origin, os.environ['PYTHONPATH'], sep=chr(10))"
+    )
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    environment |= {"PYTHONPATH": before} if before else {}
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code], cwd=tmp_path, env=environment, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    expected = os.pathsep.join(filter(None, (before, str(ROOT))))
+    assert done.stdout.split() == [str(ROOT / "normviz" / "__init__.py"), expected], done.stderr
