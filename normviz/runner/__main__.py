@@ -2,7 +2,13 @@
 
 import sys
 
+from ..store import StoreDamaged, StoreError
+from .client import DAMAGED, UNUSABLE
 from .supervisor import serve
 
 if __name__ == "__main__":
-    sys.exit(serve())
+    try:
+        sys.exit(serve())
+    except StoreError as error:
+        print(f"normviz: {error}", file=sys.stderr)
+        sys.exit(DAMAGED if isinstance(error, StoreDamaged) else UNUSABLE)

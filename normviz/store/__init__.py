@@ -31,8 +31,9 @@ from .run import (
     stays,
     true_status,
 )
-from .schema import Database, StoreError
+from .schema import FILE, Database
 from .shelf import Clause, Has, Listed, Wanted, listed
+from .trouble import StoreDamaged, StoreError, StoreFull
 from .turns import is_timing
 from .write import EndedRun
 from .write import append as _append
@@ -53,7 +54,9 @@ __all__ = [
     "Run",
     "Steps",
     "Store",
+    "StoreDamaged",
     "StoreError",
+    "StoreFull",
     "Wanted",
 ]  # fmt: skip
 
@@ -73,7 +76,7 @@ class Store:
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or home()
-        self.db = Database(self.folder / "normviz.sqlite")
+        self.db = Database(self.folder / FILE)
 
     # What the page says
 
