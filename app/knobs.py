@@ -10,6 +10,7 @@ import state
 import streamlit as st
 from backend import Shared
 from lanes import Lane
+from trouble import kept
 
 from normviz.config import CHOICES, RunConfig
 from normviz.limits import RANGES, estimated_seconds, summary
@@ -83,7 +84,7 @@ def _rate(configs: Sequence[RunConfig], shared: Shared, running: bool) -> None:
     title = "Learning rate" + (" (acts at once)" if running else "")
     st.select_slider(
         _title("lr", configs, title), sorted({*LADDER, value}), key=key, help=_help("lr"),
-        format_func=lambda lr: f"{lr:g}", on_change=_turn, args=(key, shared),
+        format_func=lambda lr: f"{lr:g}", on_change=kept(_turn), args=(key, shared),
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import streamlit as st
 from anatomy_state import NAMES, Anatomy
 from backend import Shared, shared
 from streamlit.runtime.scriptrunner import get_script_run_ctx
+from trouble import guarded
 
 from normviz import charts
 from normviz.catalog import PROBES, SCHEMES
@@ -56,7 +57,7 @@ def show(it: Anatomy, runs: list[Run]) -> None:
             title.markdown("**Measuring at initialisation ...**")
             runs = _after_a_moment(it, shared(), runs)
         title.markdown("**Measured at initialisation**")
-        st.fragment(_tick, run_every=TICK_SECONDS if _open(runs) else None)(it)
+        st.fragment(guarded(_tick), run_every=TICK_SECONDS if _open(runs) else None)(it)
 
 
 def _after_a_moment(it: Anatomy, back: Shared, runs: list[Run]) -> list[Run]:

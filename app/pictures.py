@@ -18,6 +18,7 @@ from normviz.charts.palette import paper
 from normviz.export import picture
 from normviz.limits import MAX_LANES, SEEDS
 from normviz.player import charts_at
+from normviz.store import StoreError
 
 KINDS = {"png": "image/png", "svg": "image/svg+xml"}
 ONE = asyncio.Semaphore(1)
@@ -61,6 +62,8 @@ async def pictures(request: Request) -> Response:
         asked = Asked.model_validate(dict(request.query_params))
         async with ONE:
             content = await run_in_threadpool(_draw, asked)
+    except StoreError as error:
+        return PlainTextResponse(f"No picture of this now: {error}.", status_code=503)
     except (ValidationError, LookupError) as error:
         fields = "; ".join(
             f"{'.'.join(map(str, part['loc']))}: {part['msg']}" for part in _parts(error)

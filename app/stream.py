@@ -24,7 +24,7 @@ from normviz.catalog import PROBES
 from normviz.frames import LaneFrame
 from normviz.limits import MAX_LANES, SEEDS
 from normviz.player import CARRIED, Look, Sent, View, Walk, message
-from normviz.store import Run
+from normviz.store import Run, StoreError
 
 TICK_SECONDS = 0.1
 SECONDS_EACH = 0.005
@@ -85,6 +85,9 @@ async def _serve(socket: WebSocket, text: str) -> None:
         return
     try:
         await _send(socket, request)
+    except StoreError as error:  # the page itself says it
+        log.warning("numbers of runs %s: %s", request.runs, error)
+        await socket.close(1011)
     except (WebSocketDisconnect, RuntimeError):
         pass  # it left while a message was on its way
     except Exception:
@@ -121,7 +124,7 @@ def _look(request: Request, sent: Sent) -> dict[str, Any]:
     frames = [frame(i, run) for i, run in runs]
     others = [[frame(i, r) for r in some] for (i, _), some in zip(runs, repeats, strict=True)]
     every = list(dict.fromkeys([run for _, run in runs] + [r for some in repeats for r in some]))
-    out: dict[str, Any] = {"status": status(back.frames, every)}
+    out: dict[str, Any] = {"status": status(back.frames, every, back.backend.silent())}
     if frames:
         look = Look(request.dark, request.linear, request.view)
         live = any(run.is_open for run in every)

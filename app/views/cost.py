@@ -8,6 +8,7 @@ from backend import Shared, shared
 from clicks import button
 from streamlit.navigation.page import StreamlitPage
 from streamlit.runtime.scriptrunner import get_script_run_ctx
+from trouble import guarded
 from words import literal
 
 from normviz.catalog import DEVICES
@@ -37,7 +38,7 @@ def page() -> None:
             "# What does a norm cost? :small[:gray[Time beside LayerNorm's, on this machine.]]"
         )
     _controls(back)
-    st.fragment(_status, run_every=TICK_SECONDS if back.lab.state.doing else None)()
+    st.fragment(guarded(_status), run_every=TICK_SECONDS if back.lab.state.doing else None)()
     costs.show(_shown(back))
 
 

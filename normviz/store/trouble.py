@@ -16,6 +16,10 @@ class StoreFull(StoreError):
     """There is no room for what was to be written; what was committed before is kept."""
 
 
+class StoreUnreadable(StoreError):
+    """One run can't be read; all others can."""
+
+
 class StoreDamaged(StoreError):
     """The file is not what was written: see `mend`."""
 
