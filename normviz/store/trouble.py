@@ -65,8 +65,11 @@ class Connection(sqlite3.Connection):
         self.path = path
         super().__init__(path, *words, **more)
 
-    def cursor(self, factory: Any = None) -> Any:  # `execute` takes its cursor from here
-        return super().cursor(factory or Cursor)
+    def execute(self, sql: str, values: Any = ()) -> Cursor:
+        return self.cursor(Cursor).execute(sql, values)
+
+    def executemany(self, sql: str, values: Iterable[Any]) -> Cursor:
+        return self.cursor(Cursor).executemany(sql, values)
 
 
 class Cursor(sqlite3.Cursor):
