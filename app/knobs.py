@@ -11,6 +11,7 @@ import streamlit as st
 from backend import Shared
 from lanes import Lane
 from trouble import kept
+from words import literal
 
 from normviz.config import CHOICES, RunConfig
 from normviz.limits import RANGES, estimated_seconds, summary
@@ -45,7 +46,7 @@ def show(lanes: list[Lane], shared: Shared) -> None:
     seconds = sum(estimated_seconds(config) for config in configs)
     st.caption(f"About {seconds:.0f} s of one CPU core for all lanes. {summary()}")
     if it.complaint:
-        st.error(it.complaint.capitalize())
+        st.error(literal(it.complaint.capitalize()))
 
 
 def _key(name: str, value: object) -> str:

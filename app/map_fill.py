@@ -10,6 +10,7 @@ from clicks import button
 from map_state import Maps
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 from trouble import guarded
+from words import literal
 
 from normviz.limits import MAX_FILL_MINUTES, estimated_seconds
 from normviz.sweep import Cell, cores
@@ -99,7 +100,9 @@ def _tick(it: Maps) -> None:
     for asked in it.jobs:
         for why in dict.fromkeys(asked.failures):
             if asked.grid == it.asked.grid:
-                st.error(f"A cell could not be trained: {why}. Fill again to try it once more.")
+                st.error(
+                    f"A cell could not be trained: {literal(why)}. Fill again to try it once more."
+                )
     drawn = maps(
         it.asked.grid, board.points, it.asked.fields, job.running if job else (), board.curve
     )

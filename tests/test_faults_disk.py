@@ -17,8 +17,8 @@ from normviz.store.room import BYTES, give_up, hold, scarce
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A folder on a disk of twelve megabytes."""
-    with small_disk(tmp_path, 12) as allowed:
+    """A folder on a disk of 24 megabytes."""
+    with small_disk(tmp_path, 24) as allowed:
         if not allowed:
             pytest.skip("only root may mount a small disk; the test of limited files runs anywhere")
         yield tmp_path

@@ -67,7 +67,7 @@ def _controls(back: Shared) -> None:
         )  # fmt: skip
         button("Stop", back.lab.stop, key="cost_stop", icon=":material/stop:", disabled=not busy)
         if isinstance(setting, str):
-            st.error(f"{setting[0].upper()}{setting[1:]}.")
+            st.error(literal(f"{setting[0].upper()}{setting[1:]}."))
         else:
             seconds = START_SECONDS + max(setting.seconds, setting.needed_seconds)
             st.caption(
