@@ -1,4 +1,4 @@
-"""What a stranger with a script writes into a link: words that mean something elsewhere, and links of them."""
+"""What a stranger with a script writes into a link: hostile words, and links made of them."""
 
 from __future__ import annotations
 
@@ -41,13 +41,8 @@ def word(random: Random, name: str) -> str:
 
 def _one(random: Random, name: str) -> str:
     kind = random.random()
-    if kind < 0.4 and name in RANGES:
-        span = RANGES[name]
-        near = (span.low, span.high, span.low - 1, span.high + 1, random.uniform(span.low, 50), 3)
-        value = random.choice(near)
-        return str(int(value)) if random.random() < 0.7 else repr(value)
-    if kind < 0.4 and name in CHOICES:
-        return random.choice(CHOICES[name].keys())
+    if kind < 0.4 and (name in RANGES or name in CHOICES):
+        return _near(random, name)
     if kind < 0.55:
         return "".join(chr(random.randrange(1, 0xD7FF)) for _ in range(random.randint(1, 12)))
     if kind < 0.75:
@@ -57,8 +52,20 @@ def _one(random: Random, name: str) -> str:
     return random.choice(STRANGE + SCRIPTS) * random.randint(2, 2000)
 
 
+def _near(random: Random, name: str) -> str:
+    if name in CHOICES:
+        return random.choice(CHOICES[name].keys())
+    span = RANGES[name]
+    near = (span.low, span.high, span.low - 1, span.high + 1, random.uniform(span.low, 50), 3)
+    value = random.choice(near)
+    return str(int(value)) if random.random() < 0.7 else repr(value)
+
+
 def link(random: Random) -> dict[str, list[str]]:
-    """The parameters of a hostile link: one to eight, some of them twice."""
+    """The parameters of a hostile link: one to eight, some of them twice. One in four is nearly right."""
+    if random.random() < 0.25:
+        names = random.sample((*RANGES, *CHOICES), random.randint(1, 5))
+        return {"v": ["1"], **{name: [_near(random, name)] for name in names}}
     n = random.randint(1, 8)
     names = ["v"] * (random.random() < 0.3)
     names += random.sample(NAMES, n)
