@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gc
+import sys
+import threading
 from dataclasses import dataclass
+from pathlib import Path
 
 import streamlit as st
 
@@ -14,7 +17,8 @@ from normviz.frames import Frames
 from normviz.runner.client import Backend
 from normviz.shelf import Shelf
 from normviz.shipped import adopt
-from normviz.store import Store
+from normviz.store import Store, StoreFull
+from normviz.store.mend import damage, opened
 from normviz.sweep.fill import Filler
 
 
@@ -31,10 +35,37 @@ class Shared:
     lab: Lab
 
 
+_renewing = threading.Lock()
+
+
+@st.cache_resource(show_spinner=False)
+def _state() -> dict[str, Path]:
+    """The folder of the store once it is open. Survives a store that is set aside."""
+    return {}
+
+
+@st.cache_resource(show_spinner=False)
+def found() -> list[str]:
+    """What every visitor should know of the store: sentences without a full stop."""
+    return []
+
+
+def folder() -> Path | None:
+    """The folder of the store, None before anybody asked for it."""
+    return _state().get("folder")
+
+
 @st.cache_resource(show_spinner=False)
 def _open() -> Shared:
-    store = Store()
-    adopt(store)
+    store, said = opened()
+    _state()["folder"] = store.folder
+    if said is not None:
+        found().append(said)
+        print(f"normviz: {said}.", file=sys.stderr, flush=True)
+    try:
+        adopt(store)
+    except StoreFull as error:  # what is there can be looked at
+        print(f"normviz: {error}", file=sys.stderr, flush=True)
     gc.collect()
     gc.freeze()  # what was imported stays: later collections have little to look at
     return Shared(
@@ -57,5 +88,23 @@ def adopt_maps() -> None:
 def shared() -> Shared:
     """The shared back end, with a live supervisor behind it."""
     it = _open()
+    if it.backend.is_damaged and renew():
+        it = _open()
     it.backend.ensure()
     return it
+
+
+def renew() -> bool:
+    """Set a damaged store aside and begin a fresh one; whether it was damaged.
+
+    Raises StoreError where the damaged one is still in use.
+    """
+    with _renewing:  # many visitors may find it at once
+        it = _open()
+        if damage(it.store.db.path, thorough=True) is None:
+            return False
+        it.backend.close()
+        _open.clear()
+        adopt_maps.clear()
+        _open()
+        return True

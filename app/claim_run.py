@@ -7,6 +7,7 @@ import streamlit as st
 from backend import Shared, adopt_maps
 from clicks import button
 from streamlit.runtime.scriptrunner import get_script_run_ctx
+from trouble import guarded
 from words import literal
 
 from normviz.claims import Claim
@@ -34,7 +35,7 @@ def show(claim: Claim, back: Shared) -> None:
                 f"{len(claim.cells())} runs, at most about {duration(seconds)} in {cores()} "
                 "processes; what ran here before is used, what ships is not."
             )
-    st.fragment(_tick, run_every=TICK_SECONDS if is_open else None)(claim, back)
+    st.fragment(guarded(_tick), run_every=TICK_SECONDS if is_open else None)(claim, back)
 
 
 def _run(claim: Claim, back: Shared) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
+from trouble import kept
 
 
 def button(label: str, act: Callable[..., None], *args: object, **look: Any) -> None:
@@ -30,6 +31,6 @@ def _once(act: Callable[..., None]) -> Callable[..., None]:
     def call(*args: object) -> None:
         context = get_script_run_ctx()
         if context is None or not context.fragment_ids_this_run:
-            act(*args)
+            kept(act)(*args)
 
     return call

@@ -7,6 +7,7 @@ import pandas as pd
 import streamlit as st
 from clicks import button, submit
 from hand_state import GREEK, Hand
+from words import literal
 
 from normviz.hand import (
     EXPERIMENTS,
@@ -35,7 +36,7 @@ def table(it: Hand) -> None:
             )
     _editor(it)
     if it.complaint:
-        st.error(it.complaint)
+        st.error(literal(it.complaint))
     with st.container(key="hand_size", horizontal=True, gap="medium"):
         _whole("Rows", "hand_rows", it.example.rows, ROWS)
         _whole("Features", "hand_features", it.example.features, FEATURES)

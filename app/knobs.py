@@ -10,6 +10,8 @@ import state
 import streamlit as st
 from backend import Shared
 from lanes import Lane
+from trouble import kept
+from words import literal
 
 from normviz.config import CHOICES, RunConfig
 from normviz.limits import RANGES, estimated_seconds, summary
@@ -44,7 +46,7 @@ def show(lanes: list[Lane], shared: Shared) -> None:
     seconds = sum(estimated_seconds(config) for config in configs)
     st.caption(f"About {seconds:.0f} s of one CPU core for all lanes. {summary()}")
     if it.complaint:
-        st.error(it.complaint.capitalize())
+        st.error(literal(it.complaint.capitalize()))
 
 
 def _key(name: str, value: object) -> str:
@@ -83,7 +85,7 @@ def _rate(configs: Sequence[RunConfig], shared: Shared, running: bool) -> None:
     title = "Learning rate" + (" (acts at once)" if running else "")
     st.select_slider(
         _title("lr", configs, title), sorted({*LADDER, value}), key=key, help=_help("lr"),
-        format_func=lambda lr: f"{lr:g}", on_change=_turn, args=(key, shared),
+        format_func=lambda lr: f"{lr:g}", on_change=kept(_turn), args=(key, shared),
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ import drawn
 import state
 import streamlit as st
 from backend import Shared, adopt_maps
+from words import literal
 
 from normviz import shipped_maps
 from normviz.catalog import INITS, NORMS, QK_NORMS, SCHEMES
@@ -134,7 +135,7 @@ def _head(lane: Lane, shared: Shared, color: str, secret: bool = False) -> None:
         width="content",
     )
     verdict = Verdict("secret", "waits for your guess") if secret else chip(lane, shared)
-    st.badge(verdict.sentence, color=CHIP_COLOR.get(verdict.kind, "gray"))  # pyright: ignore
+    st.badge(literal(verdict.sentence), color=CHIP_COLOR.get(verdict.kind, "gray"))  # pyright: ignore
 
 
 def _card(lane: Lane, first: Lane, shared: Shared, color: str, brief: bool, secret: bool) -> None:

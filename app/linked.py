@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl
 
 import streamlit as st
 from clicks import button
+from words import literal
 
 from normviz.links import Link
 
@@ -15,13 +16,19 @@ def show(link: Link | None, notices: Sequence[str], holder: str, instead: str) -
     """The sentences. `holder` is the session's key of what a mended link replaces; `instead` says
     what is on the page while the link can't be opened."""
     for notice in notices:
-        st.info(notice)
+        st.info(literal(notice))
     if link is None or not link.problems:
         return
     for i, problem in enumerate(link.problems):
-        st.error(f"This link can't be opened as it is: {problem.sentence}.")
+        st.error(literal(f"This link can't be opened as it is: {problem.sentence}."))
         if problem.mended:
-            button(f"Open it with {problem.offer}", _open, problem.mended, holder, key=f"mend_{i}")
+            button(
+                literal(f"Open it with {problem.offer}"),
+                _open,
+                problem.mended,
+                holder,
+                key=f"mend_{i}",
+            )
     st.caption(instead)
 
 

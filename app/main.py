@@ -6,6 +6,7 @@ from pathlib import Path
 
 import entries
 import streamlit as st
+import trouble
 from views import anatomy, catalogue, claims, cost, hand, maps, runs
 
 from normviz.store import StoreError
@@ -30,6 +31,8 @@ try:
     # A link is read by the page that a visitor arrives at, once: later the page writes the address.
     st.session_state["arrived"] = st.session_state.get("page") != page.url_path
     st.session_state["page"] = page.url_path
+    place = st.container(key="trouble")
     page.run()
+    trouble.show(place)
 except StoreError as error:
-    st.error(str(error))
+    trouble.say(error)

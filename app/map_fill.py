@@ -9,6 +9,8 @@ from backend import Shared, adopt_maps, shared
 from clicks import button
 from map_state import Maps
 from streamlit.runtime.scriptrunner import get_script_run_ctx
+from trouble import guarded
+from words import literal
 
 from normviz.limits import MAX_FILL_MINUTES, estimated_seconds
 from normviz.sweep import Cell, cores
@@ -33,7 +35,7 @@ def show(it: Maps, back: Shared) -> None:
     job = back.filler.job(it.asked.grid, it.early)
     _actions(it, board, job, back)
     with st.container(key="maps"):
-        st.fragment(_tick, run_every=TICK_SECONDS if job else None)(it)
+        st.fragment(guarded(_tick), run_every=TICK_SECONDS if job else None)(it)
 
 
 def looked(it: Maps, back: Shared) -> Board:
@@ -98,7 +100,9 @@ def _tick(it: Maps) -> None:
     for asked in it.jobs:
         for why in dict.fromkeys(asked.failures):
             if asked.grid == it.asked.grid:
-                st.error(f"A cell could not be trained: {why}. Fill again to try it once more.")
+                st.error(
+                    f"A cell could not be trained: {literal(why)}. Fill again to try it once more."
+                )
     drawn = maps(
         it.asked.grid, board.points, it.asked.fields, job.running if job else (), board.curve
     )

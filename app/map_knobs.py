@@ -5,6 +5,7 @@ from __future__ import annotations
 import map_state
 import streamlit as st
 from map_state import Maps
+from words import literal
 
 from normviz.catalog import INITS, SCHEMES, TASKS
 from normviz.config import CHOICES, RunConfig
@@ -44,8 +45,10 @@ def show(it: Maps) -> None:
             _seeds(it)
         with more:
             _more(it)
+    for notice in it.notices:
+        st.info(literal(notice))
     if it.complaint:
-        st.error(it.complaint)
+        st.error(literal(it.complaint))
 
 
 def _standard(it: Maps) -> None:

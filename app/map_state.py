@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import streamlit as st
 
-from normviz.maps import Asked, decode, names_a_map, standard
+from normviz.maps import Asked, decode, names_a_map, notices, standard
 from normviz.standard import MAPS
 from normviz.sweep.board import Board
 from normviz.sweep.fill import Job
@@ -21,6 +21,7 @@ class Maps:
     jobs       sweeps that this visitor asked for
     nonce      counts visits of the duel from a cell: the charts begin anew, with nothing picked
     complaint  why the last change was not taken
+    notices    what the link said that is not used
     """
 
     asked: Asked
@@ -29,6 +30,7 @@ class Maps:
     jobs: list[Job] = field(default_factory=list)
     nonce: int = 0
     complaint: str | None = None
+    notices: tuple[str, ...] = ()
 
 
 def maps() -> Maps:
@@ -40,6 +42,7 @@ def maps() -> Maps:
     if st.session_state["arrived"] and names_a_map(params):
         try:
             show(decode(params))
+            it.notices = notices(params)
         except ValueError as error:
             it.complaint = f"This link can't be opened as it is: {error}. Below is another map."
     return it
@@ -48,7 +51,7 @@ def maps() -> Maps:
 def show(asked: Asked) -> None:
     """Other maps."""
     it: Maps = st.session_state["maps"]
-    it.asked, it.board, it.complaint = asked, None, None
+    it.asked, it.board, it.complaint, it.notices = asked, None, None, ()
 
 
 def change(**words: str) -> None:

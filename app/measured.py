@@ -9,6 +9,8 @@ import streamlit as st
 from anatomy_state import NAMES, Anatomy
 from backend import Shared, shared
 from streamlit.runtime.scriptrunner import get_script_run_ctx
+from trouble import guarded
+from words import literal
 
 from normviz import charts
 from normviz.catalog import PROBES, SCHEMES
@@ -56,7 +58,7 @@ def show(it: Anatomy, runs: list[Run]) -> None:
             title.markdown("**Measuring at initialisation ...**")
             runs = _after_a_moment(it, shared(), runs)
         title.markdown("**Measured at initialisation**")
-        st.fragment(_tick, run_every=TICK_SECONDS if _open(runs) else None)(it)
+        st.fragment(guarded(_tick), run_every=TICK_SECONDS if _open(runs) else None)(it)
 
 
 def _after_a_moment(it: Anatomy, back: Shared, runs: list[Run]) -> list[Run]:
@@ -102,7 +104,7 @@ def _status(it: Anatomy, runs: list[Run], back: Shared) -> None:
     failed = [(i, run) for i, run in enumerate(runs) if not run.is_done and not run.is_open]
     for i, run in failed:
         why = f": {run.message}" if run.message else ""
-        st.error(f"{_name(i, run)} could not be measured{why}.")
+        st.error(literal(f"{_name(i, run)} could not be measured{why}."))
     if failed:
         st.button("Measure again", on_click=it.asked.clear, key="measure_again")
         return

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import state
 import streamlit as st
 from clicks import button, submit
+from words import literal
 
 from normviz import texts
 from normviz.catalog import TASKS
@@ -88,7 +89,7 @@ def _box(seq_len: int, wanted: bool) -> None:
             )
             submit("Use this text", _use, area, file, seq_len, key="use_text")
         if it.text_problem:
-            st.error(_sentence(it.text_problem))
+            st.error(literal(_sentence(it.text_problem)))
         st.caption(
             f"Up to {MAX_TEXT_BYTES:,} bytes in UTF-8, and {characters_needed(seq_len):,} characters "
             f"or more for sequences of {seq_len}. Of more than {MAX_SYMBOLS} distinct characters the "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from normviz.frames import Frames
+from normviz.runner.pulse import HANGS_SECONDS, SILENT_SECONDS
 from normviz.store import Run, Store
 
 
@@ -13,8 +14,11 @@ def signature(runs: list[Run]) -> str:
     return " ".join(f"{run.id}:{run.status}:{run.key}" for run in runs)
 
 
-def status(frames: Frames, runs: list[Run]) -> dict[str, Any]:
-    """Signature, steps done and to do, and words for what can't be counted; no words when done."""
+def status(frames: Frames, runs: list[Run], silent: float = 0.0) -> dict[str, Any]:
+    """Signature, steps done and to do, and words for what can't be counted; no words when done.
+
+    `silent`: seconds for which the supervisor has not answered.
+    """
     opened = [run for run in runs if run.is_open]
     counts = [len(frames.steps(run).step) for run in runs]
     done = sum(counts)
@@ -27,8 +31,17 @@ def status(frames: Frames, runs: list[Run]) -> dict[str, Any]:
         "signature": signature(runs),
         "done": done,
         "total": max(1, total),
-        "words": _words(frames.store, opened, done, total),
+        "words": _hangs(opened, silent) or _words(frames.store, opened, done, total),
     }
+
+
+def _hangs(opened: list[Run], silent: float) -> str:
+    if not opened or silent < SILENT_SECONDS:
+        return ""
+    return (
+        f"The process that hands out runs has not answered for {silent:.0f} s; after "
+        f"{HANGS_SECONDS:.0f} s it is replaced, and runs that train end there"
+    )
 
 
 def _words(store: Store, opened: list[Run], done: int, total: int) -> str:

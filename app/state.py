@@ -16,7 +16,7 @@ from normviz import texts
 from normviz.catalog import PROBES
 from normviz.config import ConfigError, RunConfig
 from normviz.limits import MAX_LANES, SEEDS
-from normviz.links import VIEW, Link, decode, names_a_setting
+from normviz.links import VIEW, Link, cut, decode, names_a_setting, view_notices
 from normviz.player import VIEWS, View
 from normviz.presets import PRESETS
 from normviz.store import Run
@@ -87,10 +87,11 @@ def _opened() -> Duel:
     notices: tuple[str, ...] = ()
     if word and not story:
         notices = (
-            f"The link names step {word[:40]!r} of the tour, which has steps 1 to {len(STEPS)}.",
+            f"The link names step {cut(word)} of the tour, which has steps 1 to {len(STEPS)}.",
         )
     if link is None or not link.lanes:
         lanes = PRESETS["hero"].lanes()
+        notices += tuple(view_notices(params))
         hero = Duel(lanes, (None,) * len(lanes), link=link, notices=notices)
         return _looked_at(hero, params)
     named = tuple(dict.fromkeys(lane.text for lane in link.lanes if lane.text))

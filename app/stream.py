@@ -21,6 +21,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from normviz.catalog import PROBES
 from normviz.limits import MAX_LANES, SEEDS
 from normviz.player import Have, View
+from normviz.store import StoreError
 
 Count = Annotated[int, Field(ge=0, lt=2**53)]
 Repeats = Annotated[list[Count], Field(max_length=SEEDS)]
@@ -85,6 +86,9 @@ async def _serve(socket: WebSocket, text: str) -> None:
         return
     try:
         await _send(socket, request)
+    except StoreError as error:  # the page itself says it
+        log.warning("numbers of runs %s: %s", request.runs, error)
+        await socket.close(1011)
     except (WebSocketDisconnect, RuntimeError):
         pass  # it left while a message was on its way
     except Exception:

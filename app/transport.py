@@ -10,6 +10,7 @@ import streamlit as st
 from backend import Shared
 from clicks import button
 from lanes import Lane
+from trouble import kept
 
 from normviz import texts
 from normviz.config import ConfigError
@@ -54,7 +55,7 @@ def show(lanes: list[Lane], shared: Shared) -> None:
         )  # fmt: skip
         st.session_state["n_lanes"] = len(lanes)
         st.segmented_control(
-            "Lanes", range(1, MAX_LANES + 1), required=True, key="n_lanes", on_change=count,
+            "Lanes", range(1, MAX_LANES + 1), required=True, key="n_lanes", on_change=kept(count),
             args=(shared,),
             format_func=lambda n: f"{n} lane{'s' * (n > 1)}", label_visibility="collapsed",
         )  # fmt: skip

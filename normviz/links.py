@@ -8,14 +8,14 @@ commas. The link names every field, so its meaning does not change when a defaul
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from .catalog import PROBES
 from .config import CHOICES, ConfigError, RunConfig
-from .limits import MAX_LANES, RANGES
+from .limits import MAX_LANES, RANGES, SEEDS
 
 VERSION = 1
 FIELDS = tuple(RunConfig.model_fields)
@@ -135,13 +135,13 @@ def _problems_of_form(params: Params) -> list[Problem]:
     version = params.get("v", [str(VERSION)])[0]
     if version != str(VERSION):
         found.append(
-            Problem(f"the link has version {version!r}, allowed is {VERSION}: it may come from "
+            Problem(f"the link has version {cut(version)}, allowed is {VERSION}: it may come from "
                     "another release of NormViz")
         )  # fmt: skip
     lanes = params.get("lanes", [str(max(1, _widest(params)))])[0]
     if lanes not in {str(n) for n in range(1, MAX_LANES + 1)}:
         found.append(
-            Problem(f"lanes is {lanes!r}, allowed is a whole number from 1 to {MAX_LANES}")
+            Problem(f"lanes is {cut(lanes)}, allowed is a whole number from 1 to {MAX_LANES}")
         )
         return found
     for name in FIELDS:
@@ -169,7 +169,9 @@ def _problem(error: ConfigError, params: Params, lane: int) -> Problem:
     words = params[name][0].split(",")
     words[lane if len(words) > 1 else 0] = word
     mended = {key: values[0] for key, values in params.items()} | {name: ",".join(words)}
-    return Problem(str(error), urlencode(mended, quote_via=quote, safe=",:;"), f"{name} = {word}")
+    # A word of a terminal may hold bytes that are no text, and a link can't.
+    query = urlencode(mended, quote_via=quote, safe=",:;", errors="replace")
+    return Problem(str(error), query, f"{name} = {word}")
 
 
 def _honest(problem: Problem, n_problems: int) -> Problem:
@@ -179,6 +181,9 @@ def _honest(problem: Problem, n_problems: int) -> Problem:
     return Problem(problem.sentence)
 
 
+VIEWS = ("heat", "ratio", "lines", "walk")
+"""What may stand below the loss and the bars; the first one is usual."""
+SEEDS_SHOWN = ("1", str(SEEDS))
 VIEW = ("probe", "view", "seeds")
 """What a link may say about how a duel is looked at; it decides no result."""
 
@@ -192,13 +197,51 @@ def _notices(params: Params, missing: tuple[str, ...]) -> list[str]:
             f"The link does not name {named}: today's defaults fill in, so it may mean something "
             "else in another release. Copy the link again to fix every setting."
         )
-    if (probe := params.get("probe", ["grad_block"])[0]) not in PROBES:
-        notices.append(f"The link shows {PROBES.unknown(probe[:40])} Shown is grad_block.")
-    known = {"v", "lanes", *VIEW, "story", "embed", "embed_options", *FIELDS}
-    if strangers := sorted(set(params) - known):
-        named = ", ".join(repr(name[:40]) for name in strangers[:5])
-        notices.append(f"The link also names {named}, which is not a setting here: not used.")
-    return notices
+    notices += view_notices(params)
+    known = {"v", "lanes", *VIEW, "story", *PAGE, *FIELDS}
+    return [*notices, *strangers(params, known)]
+
+
+def view_notices(params: Params) -> list[str]:
+    """A sentence for each word about how a duel is looked at that is not known here."""
+    found = [
+        f"The link gives {name} {len(params[name])} times, allowed is once: the first one is used."
+        for name in VIEW
+        if len(params.get(name, [""])) > 1
+    ]
+    probe, view, seeds = (params.get(name, [""])[0] for name in VIEW)
+    if probe and probe not in PROBES:
+        found.append(f"The link shows {PROBES.unknown(probe[:40])} Shown is grad_block.")
+    if view and view not in VIEWS:
+        found.append(
+            f"The link shows the view {cut(view)}, there are {', '.join(VIEWS)}. Shown is {VIEWS[0]}."
+        )
+    if seeds and seeds not in SEEDS_SHOWN:
+        found.append(
+            f"The link shows {cut(seeds)} seeds, allowed is {' or '.join(SEEDS_SHOWN)}. Shown is "
+            f"{SEEDS_SHOWN[0]}."
+        )
+    return found
+
+
+PAGE = ("embed", "embed_options")
+"""What Streamlit reads from an address."""
+
+
+def strangers(params: Params, known: Collection[str]) -> list[str]:
+    """A sentence where a link names what is no setting; none where it does not."""
+    others = sorted(set(params) - set(known))
+    if not others:
+        return []
+    named = ", ".join(cut(name) for name in others[:5])
+    more = f" and {len(others) - 5} more" if len(others) > 5 else ""
+    which = "which is not a setting" if len(others) == 1 else "which are not settings"
+    return [f"The link also names {named}{more}, {which} here: not used."]
+
+
+def cut(word: str) -> str:
+    """What a link gave, quoted, at most 40 characters of it."""
+    return repr(word if len(word) <= 40 else f"{word[:40]}…")
 
 
 def settings(words: Sequence[str]) -> dict[str, Any]:

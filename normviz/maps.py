@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode
 
 from .config import CHOICES, RunConfig
 from .limits import MAX_MAPS, RANGES
-from .links import FIELDS, UNSAID, VERSION, as_word
+from .links import FIELDS, PAGE, UNSAID, VERSION, as_word, strangers
 from .standard import MAPS
 from .sweep.grid import Grid, SweepError, read
 from .sweep.maps import spanned
@@ -102,7 +102,7 @@ def ask(words: Mapping[str, str], across: str, up: str) -> Asked:
         raise SweepError(f"{across} can't go both across and up: name two settings")
     for side, field in zip(SPAN, (across, up), strict=True):
         if field not in USUAL and field not in CHOICES:
-            raise SweepError(f"{side} is {field!r}, allowed is one of {', '.join(spanning())}")
+            raise SweepError(f"{side} is {field[:40]!r}, allowed is one of {', '.join(spanning())}")
     order = {name: i for i, name in enumerate(NAMES)}
     words = {name: words[name] for name in sorted(words, key=lambda name: order.get(name, -1))}
     grid = read(words, RunConfig())
@@ -172,6 +172,11 @@ def decode(params: Mapping[str, Sequence[str]]) -> Asked:
     else:
         across, up = (axis.field for axis in spanned(grid))
     return ask(words, across, up)
+
+
+def notices(params: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """What a visitor should know about a link that could be read."""
+    return tuple(strangers(params, {"v", *PAGE, *NAMES}))
 
 
 def names_a_map(params: Mapping[str, Sequence[str]]) -> bool:

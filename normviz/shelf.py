@@ -9,7 +9,7 @@ from .catalog import PROBES
 from .config import RunConfig
 from .frames import told
 from .links import differences, shown
-from .store import Run, Store, Wanted
+from .store import Run, Store, StoreUnreadable, Wanted
 from .verdict import Verdict, final_loss
 
 USUAL = RunConfig()
@@ -52,7 +52,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Page:
-    """Some runs of many; `foreign` of them were written by a release with other settings."""
+    """Some runs of many; `foreign` of them were written by a release with other settings, or are
+    damaged."""
 
     rows: tuple[Row, ...]
     total: int
@@ -70,7 +71,13 @@ class Shelf:
         """At most `limit` wanted runs after `offset` others: newest first, cells of
         sweeps after all others, shipped ones last."""
         found = self.store.listed(wanted, limit, offset)
-        return Page(tuple(self.row(run) for run in found.runs), found.total, found.foreign)
+        rows, unread = [], list(found.foreign)
+        for run in found.runs:
+            try:
+                rows.append(self.row(run))
+            except StoreUnreadable:
+                unread.append(run.id)
+        return Page(tuple(rows), found.total, tuple(unread))
 
     def row(self, run: Run) -> Row:
         """One run."""

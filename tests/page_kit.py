@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -50,8 +52,13 @@ def duel(at: AppTest):
     return at.session_state["duel"]
 
 
+def words_of(element: Any) -> str:
+    """What an element shows: its text without the marks that keep it from being Markdown."""
+    return re.sub(r"\\(.)", r"\1", element.value)
+
+
 def chips(at: AppTest) -> list[str]:
-    return [m.value for m in at.markdown if "-badge[" in m.value]
+    return [words_of(m) for m in at.markdown if "-badge[" in m.value]
 
 
 def shown(at: AppTest) -> dict:

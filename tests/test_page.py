@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from anatomy_kit import measure
 from lanes import USUAL
-from page_kit import MAIN, Open, checked, chips, duel, runs, shown
+from page_kit import MAIN, Open, checked, chips, duel, runs, shown, words_of
 
 from normviz import RunConfig
 from normviz.catalog import NORMS, SCHEMES
@@ -113,7 +113,7 @@ def test_a_bad_value_is_said_and_changes_nothing(
     at = page()
     before = duel(at).lanes
     checked(at.text_input(key=f"knob_{name}").set_value(typed).run())
-    assert [error.value for error in at.error] == [sentence]
+    assert [words_of(error) for error in at.error] == [sentence]
     assert duel(at).lanes == before
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from anatomy_kit import lanes, measure, runs, said
-from page_kit import Open, checked, duel, specs
+from page_kit import Open, checked, duel, specs, words_of
 
 from normviz import RunConfig, explain
 from normviz.catalog import PROBES, SCHEMES
@@ -77,7 +77,7 @@ def test_the_controls_change_placements_and_address(anatomy: Open) -> None:
 )
 def test_a_bad_link_gets_a_sentence(anatomy: Open, query: str, sentence: str) -> None:
     at = anatomy(query)
-    assert sentence in at.error[0].value
+    assert sentence in words_of(at.error[0])
     assert lanes(at) == [("pre", 12), ("post", 12)]
 
 
@@ -102,7 +102,7 @@ def test_a_link_that_is_too_deep_is_mended_by_a_click(anatomy: Open) -> None:
 def test_of_more_lanes_the_first_two_are_shown(anatomy: Open) -> None:
     at = anatomy(encode([RunConfig(scheme=key) for key in ("pre", "post", "peri")]))
     assert lanes(at) == [("pre", 12), ("post", 12)]
-    assert "the first two are shown" in at.info[0].value
+    assert "the first two are shown" in words_of(at.info[0])
 
 
 def test_training_settings_do_not_measure_twice(anatomy: Open, folder: Path) -> None:
@@ -191,7 +191,7 @@ def test_a_run_that_failed_is_said_and_can_be_measured_again(anatomy: Open, fold
     assert run
     store.end(run.id, "failed", message="out of <b>luck</b>")
     checked(at.run())
-    assert "Pre-LN could not be measured: out of" in at.error[0].value
+    assert "Pre-LN could not be measured: out of" in words_of(at.error[0])
     assert len(runs(folder)) == 1
     checked(at.button(key="measure_again").click().run())
     assert [status for *_, status in runs(folder)] == ["failed", "queued"]
@@ -235,7 +235,7 @@ def test_what_cannot_be_trained_is_said(anatomy: Open, turned_to: list[str]) -> 
     at = anatomy("lanes=1&scheme=pre&depth=32&width=512&batch=32&seq_len=32&steps=0")
     checked(at.button(key="train_these").click().run())
     assert turned_to == []
-    assert "are allowed: lower steps" in at.error[0].value
+    assert "are allowed: lower steps" in words_of(at.error[0])
 
 
 def test_the_duel_leads_here(page: Open) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from backend_kit import wait_for
-from page_kit import MAIN, checked, duel
+from page_kit import MAIN, checked, duel, words_of
 from streamlit.testing.v1 import AppTest
 
 from normviz.claims import CLAIMS
@@ -77,7 +77,7 @@ def test_a_link_opens_its_claim_with_rule_and_command(claims) -> None:
     assert "in every seed" in text(at)
     assert any("normviz claims run C1" in one.value for one in at.code)
     at = claims(claim="C999")
-    assert "'C999'" in at.error[0].value
+    assert "'C999'" in words_of(at.error[0])
 
 
 def test_a_click_opens_and_closes_a_claim(claims) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from cost_kit import made
-from page_kit import MAIN, checked
+from page_kit import MAIN, checked, words_of
 from streamlit.testing.v1 import AppTest
 
 from normviz.cost import shelf, told
@@ -72,7 +72,7 @@ def test_measure_asks_for_what_the_knobs_say(cost: AppTest, started: list[Settin
 
 def test_too_much_is_a_sentence_and_no_button(cost: AppTest, started: list[Setting]) -> None:
     checked(cost.select_slider(key="cost_width").set_value(1024).run())
-    assert "at most 180 are allowed" in cost.error[0].value
+    assert "at most 180 are allowed" in words_of(cost.error[0])
     assert cost.button(key="cost_start").disabled
 
 
@@ -95,4 +95,4 @@ def test_what_went_wrong_is_said(cost: AppTest) -> None:
 
     shared().lab.state = State(Setting(), problem="the process was killed by signal 9")
     checked(cost.run())
-    assert cost.warning[0].value == "Nothing was measured: the process was killed by signal 9."
+    assert words_of(cost.warning[0]) == "Nothing was measured: the process was killed by signal 9."

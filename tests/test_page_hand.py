@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 from hand_kit import EDITED
-from page_kit import MAIN, checked
+from page_kit import MAIN, checked, words_of
 from streamlit.testing.v1 import AppTest
 from test_hand import modules
 
@@ -171,7 +171,7 @@ def test_who_comes_back_finds_the_editor_as_it_was_left(hand: Open) -> None:
 
 def test_a_bad_link_gets_a_sentence_and_an_offer(hand: Open) -> None:
     at = hand("x=1,2;3,4&row=7")
-    assert "row is 7, allowed is a whole number from 1 to 2" in at.error[0].value
+    assert "row is 7, allowed is a whole number from 1 to 2" in words_of(at.error[0])
     assert example(at).x == PRESETS["usual"].x
     editor = at.session_state["hand"].editor
     checked(at.button(key="mend_0").click().run())
@@ -196,7 +196,7 @@ def test_no_link_shows_a_traceback(hand: Open, query: str) -> None:
 )  # fmt: skip
 def test_bad_input_gets_a_sentence_and_costs_nothing(hand: Open, text: str, sentence: str) -> None:
     at = paste(hand(), text)
-    assert sentence in at.error[0].value
+    assert sentence in words_of(at.error[0])
     assert example(at).x == PRESETS["usual"].x
     assert at.text_area(key="hand_text").value == text
     assert_pytorch(at)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from anatomy_kit import measure
-from page_kit import Open, checked, chips, duel, runs, shown
+from page_kit import Open, checked, chips, duel, runs, shown, words_of
 
 from normviz import RunConfig, train
 from normviz.events import Started, Step
@@ -77,7 +77,7 @@ def test_a_rate_that_a_run_took_shows_in_its_lane_alone(page: Open, folder: Path
 
 def test_a_bad_link_gets_a_sentence_and_an_offer(page: Open) -> None:
     at = page("v=1&depth=5000&scheme=pre,post")
-    assert "depth is '5000', allowed is a whole number from 1 to 1000" in at.error[0].value
+    assert "depth is '5000', allowed is a whole number from 1 to 1000" in words_of(at.error[0])
     assert "learned" in chips(at)[0]  # the hero is there all the same
     checked(at.button(key="mend_0").click().run())
     assert [lane.depth for lane in duel(at).lanes] == [1000, 1000]
@@ -98,7 +98,7 @@ def test_a_store_of_another_version_is_said(page: Open, folder: Path) -> None:
     store = Store(folder)
     store.db.connection.execute("PRAGMA user_version = 99")
     at = page()
-    assert "version 99" in at.error[0].value
+    assert "version 99" in words_of(at.error[0])
 
 
 def test_who_came_by_a_link_stops_nobody_elses_run(page: Open, folder: Path) -> None:

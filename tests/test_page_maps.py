@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from backend_kit import SHORT, wait_for
-from page_kit import MAIN, checked, duel
+from page_kit import MAIN, checked, duel, words_of
 from shelf_kit import kept
 from streamlit.testing.v1 import AppTest
 
@@ -76,14 +76,14 @@ def test_a_link_opens_its_maps_and_a_bad_one_says_why(maps) -> None:
     at = AppTest.from_function(visit, default_timeout=90, args=(MAIN,))
     at.query_params["depth"] = "2,5000"
     checked(at.run())
-    assert "depth is '5000'" in at.error[0].value
+    assert "depth is '5000'" in words_of(at.error[0])
     assert len(at.get("vega_lite_chart")) == 3
 
 
 def test_a_setting_that_is_not_allowed_changes_nothing(maps) -> None:
     at = maps(small())
     checked(at.text_input(key="map_lr").set_value("0.1, none").run())
-    assert "Lr is 'none'" in at.error[0].value
+    assert "Lr is 'none'" in words_of(at.error[0])
     assert at.text_input(key="map_lr").value == "0.001,0.01"
     checked(at.text_input(key="map_lr").set_value("0.1, 0.2").run())
     assert not at.error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from page_kit import MAIN, Open, checked, duel
+from page_kit import MAIN, Open, checked, duel, words_of
 from page_kit import chips as badges
 from page_kit import runs as drawn
 from shelf_kit import SMALL, kept
@@ -116,8 +116,8 @@ def test_a_hostile_search_finds_nothing_and_says_so(shelf: AppTest, words: str) 
     at = checked(shelf.run())
     checked(at.text_input(key="runs_search").set_value(words).run())
     assert listed(at) == []
-    assert "No placement, norm, task, setting or state is called" in at.info[0].value
-    assert "<script>" not in at.info[0].value
+    assert "No placement, norm, task, setting or state is called" in words_of(at.info[0])
+    assert "<script>" not in words_of(at.info[0])
 
 
 def test_pages_of_a_long_list(shelf: AppTest, folder: Path) -> None:
@@ -139,7 +139,7 @@ def test_pages_of_a_long_list(shelf: AppTest, folder: Path) -> None:
 def test_nothing_stored_yet(shelf: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("normviz.shipped.load", lambda path: None)
     at = checked(shelf.run())
-    assert "No run is stored here yet" in at.info[0].value
+    assert "No run is stored here yet" in words_of(at.info[0])
 
 
 @pytest.mark.parametrize("status", ["finished", "running", "stopped"])

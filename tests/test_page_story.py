@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from page_kit import Open, checked, chips, duel, runs, shown
+from page_kit import Open, checked, chips, duel, runs, shown, words_of
 from streamlit.testing.v1 import AppTest
 
 from normviz.config import RunConfig
@@ -66,7 +66,7 @@ def test_a_step_that_is_not_there_is_said(page: Open, word: str) -> None:
     at = page(f"story={word}")
     assert duel(at).lanes == PRESETS["hero"].lanes() and duel(at).story == 0
     assert len(runs(at)) == 2
-    said = [info.value for info in at.info]
+    said = [words_of(info) for info in at.info]
     assert said == ([f"The link names step {word!r} of the tour, which has steps 1 to 8."] if word
                     else [])  # fmt: skip
 
@@ -75,7 +75,7 @@ def test_a_settings_link_may_name_a_step_that_is_not_there(page: Open) -> None:
     lane = RunConfig(scheme="post")
     at = page(f"story=99&{encode([lane])}")
     assert duel(at).lanes == (lane,)
-    assert "steps 1 to 8" in at.info[0].value
+    assert "steps 1 to 8" in words_of(at.info[0])
 
 
 def test_the_tour_goes_on_and_back_and_ends(page: Open) -> None:

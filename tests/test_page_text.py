@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from page_kit import Open, checked, chips, duel, runs
+from page_kit import Open, checked, chips, duel, runs, words_of
 from streamlit.testing.v1 import AppTest
 from task_kit import WORDS
 
@@ -124,7 +124,7 @@ def test_what_cannot_be_used_is_said_and_changes_nothing(
         at.file_uploader[0].upload("it", file, "text/plain")
     give(at, text)
     (error,) = at.error
-    assert error.value.startswith(sentence)
+    assert words_of(error).startswith(sentence)
     assert duel(at).lanes == (RunConfig(), RunConfig(scheme="post"))
     assert not texts.kept()
     give(at, "" if file else TEXT)  # and it can be mended
@@ -157,10 +157,10 @@ def test_sequences_too_long_for_the_text_are_said_and_not_queued(page: Open) -> 
     at = give(wanting(page), "just long enough " * 20)
     before = duel(at).runs
     checked(at.text_input(key="knob_seq_len").set_value("128").run())
-    assert "Too short for sequences of 128, which need 1,290 characters" in at.warning[0].value
+    assert "Too short for sequences of 128, which need 1,290 characters" in words_of(at.warning[0])
     checked(at.button(key="train").click().run())
     assert duel(at).runs == before
-    assert "sequences of 128 need 1,290 or more" in at.error[0].value
+    assert "sequences of 128 need 1,290 or more" in words_of(at.error[0])
 
 
 def test_a_link_without_its_text_shows_the_curves_and_says_what_is_missing(
@@ -174,12 +174,12 @@ def test_a_link_without_its_text_shows_the_curves_and_says_what_is_missing(
         f"This link trains on a text (hash {config.text[:8]}…) that this server does not have: paste "
         "it to run it again; stored results stay readable."
     )
-    assert [info.value for info in at.info] == [sentence]
+    assert [words_of(info) for info in at.info] == [sentence]
     assert runs(at) == [1]
     assert "not trained" not in chips(at)[0]
     checked(at.button(key="train").click().run())
     assert Store(folder).queued() == []
-    assert "does not have" in at.error[0].value.lower()
+    assert "does not have" in words_of(at.error[0]).lower()
     give(at, TEXT)
     assert duel(at).lanes == (config,)  # its curves are still the ones shown
     assert not at.info and not at.warning and not at.error
@@ -201,6 +201,6 @@ def test_a_visitor_deletes_the_text_that_this_visit_gave(page: Open) -> None:
     (key,) = texts.kept()
     checked(press(at, f"delete_{key}").run())
     assert not texts.kept()
-    assert f"(hash {key[:8]}…) that this server does not have" in at.warning[0].value
+    assert f"(hash {key[:8]}…) that this server does not have" in words_of(at.warning[0])
     checked(at.button(key="reset").click().run())
     assert duel(at).lanes == (RunConfig(), RunConfig(scheme="post"))

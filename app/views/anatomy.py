@@ -92,7 +92,7 @@ def _controls(it: Anatomy) -> None:
             )  # fmt: skip
     _train(it)
     if it.complaint:
-        st.error(it.complaint.capitalize())
+        st.error(literal(it.complaint.capitalize()))
     for warning in dict.fromkeys(drawn.about_norm(lane) for lane in it.lanes):
         if warning:
             st.caption(f":material/warning: :orange[{literal(warning)}]")

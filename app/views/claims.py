@@ -7,8 +7,10 @@ import claim_list
 import streamlit as st
 from backend import shared
 from streamlit.navigation.page import StreamlitPage
+from words import literal
 
 from normviz.claims import CLAIMS
+from normviz.links import PAGE, cut, strangers
 
 INTRO = (
     "Each claim is an experiment with a rule that was fixed before it was run, on small models and "
@@ -46,9 +48,11 @@ def _opened() -> str | None:
         if word.upper() in CLAIMS:
             st.session_state["claim"] = st.session_state["claim_linked"] = word.upper()
         else:
-            st.error(
-                f"The link names the claim {word[:40]!r}; there are {', '.join(CLAIMS.keys())}."
-            )
+            there = ", ".join(CLAIMS.keys())
+            st.error(literal(f"The link names the claim {cut(word)}; there are {there}."))
+        params = {name: st.query_params.get_all(name) for name in st.query_params}
+        for notice in strangers(params, {"claim", *PAGE}):
+            st.info(literal(notice))
     opened = st.session_state.get("claim")
     if opened is not None:
         st.query_params["claim"] = opened

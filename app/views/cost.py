@@ -8,6 +8,7 @@ from backend import Shared, shared
 from clicks import button
 from streamlit.navigation.page import StreamlitPage
 from streamlit.runtime.scriptrunner import get_script_run_ctx
+from trouble import guarded
 from words import literal
 
 from normviz.catalog import DEVICES
@@ -37,7 +38,7 @@ def page() -> None:
             "# What does a norm cost? :small[:gray[Time beside LayerNorm's, on this machine.]]"
         )
     _controls(back)
-    st.fragment(_status, run_every=TICK_SECONDS if back.lab.state.doing else None)()
+    st.fragment(guarded(_status), run_every=TICK_SECONDS if back.lab.state.doing else None)()
     costs.show(_shown(back))
 
 
@@ -66,7 +67,7 @@ def _controls(back: Shared) -> None:
         )  # fmt: skip
         button("Stop", back.lab.stop, key="cost_stop", icon=":material/stop:", disabled=not busy)
         if isinstance(setting, str):
-            st.error(f"{setting[0].upper()}{setting[1:]}.")
+            st.error(literal(f"{setting[0].upper()}{setting[1:]}."))
         else:
             seconds = START_SECONDS + max(setting.seconds, setting.needed_seconds)
             st.caption(

@@ -14,6 +14,7 @@ import streamlit as st
 from backend import Shared, shared
 from lanes import CHIP_COLOR
 from streamlit.navigation.page import StreamlitPage
+from trouble import guarded
 from words import literal
 
 from normviz.catalog import NORMS, SCHEMES, TASKS
@@ -112,7 +113,7 @@ def _counted(found: Page, number: int) -> str:
     if st.session_state["runs_whose"] == "Mine":
         words += MINE
     if n := len(found.foreign):
-        words += f" {n} of these come from another release of NormViz and can't be shown."
+        words += f" {n} of these come from another release of NormViz, or are damaged, and can't be shown."
     return words
 
 
@@ -145,7 +146,7 @@ def _row(row: Row, mine: bool) -> None:
         )  # fmt: skip
         st.markdown(_settings(run, mine), width="stretch")
         if run.is_open:
-            st.fragment(_live, run_every=TICK_SECONDS)(run.id)
+            st.fragment(guarded(_live), run_every=TICK_SECONDS)(run.id)
         else:
             _outcome(row.outcome)
         loss = "" if run.is_open else row.outcome.loss

@@ -29,6 +29,13 @@ FLAGS = [
 SIZE = "headless Chromium at 1280 x 900"
 
 
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
 @contextmanager
 def served() -> Iterator[tuple[str, int]]:
     """`normviz app` on a free port and an empty store; yields its address and process number."""
@@ -43,9 +50,7 @@ def served() -> Iterator[tuple[str, int]]:
 @contextmanager
 def serving(command: list[str], port_flag: str) -> Iterator[tuple[str, int]]:
     """The server that `command` starts on a free port: its address and process number."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     with subprocess.Popen([*command, port_flag, str(port)], stdout=subprocess.DEVNULL) as server:
         try:
             _await(f"http://127.0.0.1:{port}/_stcore/health")

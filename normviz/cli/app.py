@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from ..home import VARIABLE, home, shipped
+from ..store import Store, StoreDamaged, StoreError
 from . import main
 from .complain import complain
 
@@ -30,6 +31,12 @@ def app(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         complain(f"the data folder can't be made ({error}): choose another with --data")
+    try:
+        Store(folder)
+    except StoreDamaged:
+        pass  # the server sets it aside, and says so here and on the page
+    except StoreError as error:
+        complain(error)
     page = shipped("app") / "server.py"
     options = {"server.port": port, "server.address": host, "server.headless": not browser}
     if host in EVERYWHERE:  # else Streamlit asks another host for the address of this one

@@ -103,3 +103,22 @@ def load(
     from ..bench.load import measure
 
     typer.echo(measure(watchers, queue, seconds, rounds, churn))
+
+
+@bench.command()
+def soak(
+    links: Annotated[int, typer.Option(min=0, help="Hostile links to open")] = 10_000,
+    kills: Annotated[int, typer.Option(min=0, help="Processes to kill while runs train")] = 100,
+    seconds: Annotated[float, typer.Option(min=1, help="No kill begins after so long")] = 3600.0,
+    seed: Annotated[int, typer.Option(min=0, help="Of the links and of the kills")] = 0,
+) -> None:
+    """Hostile links through every page's state, and random kills: nothing may break or be lost.
+
+    Exit code 1 where something was.
+    """
+    from ..bench.soak import soak as run
+
+    found = run(links, kills, seconds, seed)
+    typer.echo(found.table)
+    if found.wrong:
+        raise typer.Exit(1)

@@ -46,7 +46,9 @@ def runs(
         _print(found.rows)
     typer.echo(f"{len(found.rows):,} of {found.total:,} runs in {store.folder}")
     if n := len(found.foreign):
-        typer.echo(f"{n} more come from another release of NormViz and can't be shown")
+        typer.echo(
+            f"{n} more come from another release of NormViz, or are damaged, and can't be shown"
+        )
 
 
 def _delete(store: Store, run: int) -> None:

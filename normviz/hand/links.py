@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from ..limits import Range
-from ..links import VERSION, Problem
+from ..links import PAGE, VERSION, Problem, strangers
 from .example import FEATURES, RANGES, ROWS, Example
 from .numbers import HandError, Matrix, Row, number, written
 from .presets import PRESETS
@@ -148,11 +148,8 @@ def _notices(given: Params, missing: Sequence[str]) -> list[str]:
         found.append(
             f"The link does not name {named}: today's defaults fill in, and the address now names them."
         )
-    known = {"v", "embed", "embed_options", *NAMES}
-    if strangers := sorted(set(given) - known):
-        named = ", ".join(repr(name[:40]) for name in strangers[:5])
-        found.append(f"The link also names {named}, which is not a setting here: not used.")
-    return found
+    known = {"v", *PAGE, *NAMES}
+    return [*found, *strangers(given, known)]
 
 
 def _word(value: Any) -> str:

@@ -11,6 +11,11 @@ import time
 from ..home import VARIABLE
 from ..store import Store
 from ..store.turns import is_held
+from .pulse import HANGS_SECONDS, Pulse
+
+DAMAGED, UNUSABLE = 3, 4
+"""Exit codes of a supervisor, and of a worker, whose store is damaged, or can't be used."""
+CLOSE_SECONDS = 10.0
 
 
 def is_supervised(store: Store) -> bool:
@@ -30,12 +35,28 @@ class Backend:
         self.process: subprocess.Popen[bytes] | None = None
         self.lock = threading.Lock()
         self.tried = 0.0
+        self.pulse = Pulse(store.folder)
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether the supervisor left because the store is damaged."""
+        return self.process is not None and self.process.poll() == DAMAGED
+
+    def silent(self) -> float:
+        """Seconds for which the supervisor has not answered, whoever started it."""
+        with self.lock:
+            return self.pulse.silent()
 
     def ensure(self) -> None:
-        """Start a supervisor unless one is alive; at most one try a second."""
+        """Start a supervisor unless one is alive; at most one try a second. One that hangs is
+        replaced; its runs end, with everything that they committed."""
         with self.lock:
+            silent = self.pulse.silent()
             if self.process is not None and self.process.poll() is None:
-                return
+                if silent < HANGS_SECONDS:
+                    return
+                self.process.kill()
+                self.process.wait(CLOSE_SECONDS)
             if time.monotonic() - self.tried < 1.0:
                 return
             self.tried = time.monotonic()
@@ -49,9 +70,14 @@ class Backend:
                 env={**os.environ, VARIABLE: str(self.store.folder)},
                 start_new_session=True,  # Ctrl-C goes to the server; its end reaches us by stdin
             )
+            self.pulse.begin()
 
     def close(self) -> None:
         """End the supervisor that this process started, and with it all its workers."""
         if self.process is not None and self.process.stdin is not None:
             self.process.stdin.close()
-            self.process.wait(10)
+            try:
+                self.process.wait(CLOSE_SECONDS)
+            except subprocess.TimeoutExpired:  # it hangs
+                self.process.kill()
+                self.process.wait(CLOSE_SECONDS)

@@ -15,8 +15,11 @@ from multiprocessing.process import BaseProcess
 from filelock import FileLock, Timeout
 
 from ..limits import is_quick
-from ..store import Store
+from ..store import Store, StoreDamaged, StoreError
 from . import worker
+from .client import DAMAGED
+from .owed import Owed
+from .pulse import Heart
 
 TICK_SECONDS = 0.015
 STOP_GRACE_SECONDS = 0.12
@@ -25,6 +28,9 @@ STOP_GRACE_SECONDS = 0.12
 SPARES = 2
 CALM_SECONDS = 0.15
 """After a hand-out no process is forked for so long: it would take the core of the run's beginning."""
+
+FULL_SECONDS = 1.0
+"""So long nothing is tried again after the store could not be written."""
 
 MAX_PAUSED = 6
 """Paused runs hold a process each. Of more, the one that was queued first is stopped."""
@@ -38,6 +44,7 @@ class Worker:
     took     it said that it has the run it was handed; one that dies before has not touched it
     returns  it measures quickly, and will be warm again in a moment
     deaf     its end of the pipe is closed, which is seen sooner than that the process has ended
+    why      what went wrong, where it could not write that down itself
     """
 
     process: BaseProcess
@@ -46,12 +53,16 @@ class Worker:
     took: bool = False
     returns: bool = False
     deaf: bool = False
+    why: str = ""
 
     def listen(self) -> None:
         """Take in what it said."""
         try:
             while not self.deaf and self.pipe.poll():
                 said = self.pipe.recv()
+                if said not in ("warm", "took"):
+                    self.why = said
+                    continue
                 self.warm, self.took = said == "warm", said == "took"
         except (EOFError, OSError):
             self.deaf, self.warm = True, False
@@ -72,6 +83,8 @@ class Supervisor:
         self.spares: list[Worker] = []
         self.busy: dict[int, Worker] = {}
         self.ready = False
+        self.owed = Owed(store)
+        self.stopping: dict[int, float] = {}
         self.handed_out = 0.0
         self.waiting = 0
         """Runs that wait for a worker although there is a slot for them; no spare is warm then."""
@@ -80,6 +93,7 @@ class Supervisor:
         """One round: who is warm or dead, stops, hand-outs, fresh spares."""
         self.listen()
         self.notice_deaths()
+        self.owed.settle()
         self.make_stops_certain()
         self.limit_paused()
         if not self.store.is_timing():  # else what begins here would be in the timing
@@ -115,8 +129,10 @@ class Supervisor:
             del self.busy[run]
             busy.listen()  # its last words
             if busy.took:  # else the run still waits, and goes to another
-                message = _obituary(busy.process.exitcode)
-                self.store.end(run, "failed", message=message)  # nothing if it ended properly
+                if busy.process.exitcode == DAMAGED:
+                    raise StoreDamaged(busy.why)
+                # Nothing if it ended properly.
+                self.owed.end(run, busy.why or _obituary(busy.process.exitcode))
         ready = any(spare.warm for spare in self.spares) or self.returning() > 0
         if ready != self.ready:
             self.ready = ready
@@ -136,17 +152,21 @@ class Supervisor:
             self.spares.append(self.new_worker())
 
     def make_stops_certain(self) -> None:
-        for run, asked in self.store.stops().items():
+        # Counted here from when it is seen: the clock that wrote when it was asked may jump.
+        now = time.monotonic()
+        self.stopping = {run: self.stopping.get(run, now) for run in self.store.stops()}
+        for run, asked in self.stopping.items():
             busy = self.busy.get(run)
             if busy is None:
                 self.store.end(run, "stopped")
-            elif time.time() - asked > STOP_GRACE_SECONDS:
+            elif now - asked > STOP_GRACE_SECONDS:
                 busy.process.kill()
                 self.store.end(run, "stopped")
 
     def hand_out(self) -> None:
         self.waiting = 0
-        queued = [run for run in self.store.queued() if run not in self.busy]
+        taken = self.busy.keys() | self.owed.runs
+        queued = [run for run in self.store.queued() if run not in taken]
         if not queued:
             return
         active = sum(not self._is_paused(run) for run in self.busy)
@@ -207,26 +227,45 @@ def _ended(stream: threading.Event) -> None:
 
 
 def serve(slots: int | None = None) -> int:
-    """Supervise until standard input ends. Returns 0; also when another supervisor has the store."""
+    """Supervise until standard input ends. Returns 0, also when another supervisor has the store.
+
+    A full disk is waited for. Raises StoreError for a store that can't be used.
+    """
     store = Store()
     lock = FileLock(store.folder / "supervisor.lock")
     try:
         lock.acquire(timeout=0.5)  # servers hold it for a moment, to see whether we live
     except Timeout:
         return 0
+    heart = Heart(store.folder)
     gone = threading.Event()
     threading.Thread(target=_ended, args=(gone,), daemon=True).start()
-    store.announce(os.getpid(), ready=False)
-    store.close_open()
     supervisor = Supervisor(store, slots or os.cpu_count() or 1)
+    began = False
     try:
         while not gone.is_set():
-            supervisor.tick()
-            supervisor.sleep()
+            try:
+                if not began:
+                    store.announce(os.getpid(), ready=False)
+                    store.close_open()
+                    began = True
+                supervisor.tick()
+                supervisor.sleep()
+            except StoreDamaged:
+                raise
+            except StoreError as error:
+                _complain(error)
+                gone.wait(FULL_SECONDS)
+            heart.done()
     except KeyboardInterrupt:
         pass
     finally:
         supervisor.close()
-        store.close_open()
-        store.retire()
+        with contextlib.suppress(StoreError):
+            store.close_open()
+            store.retire()
     return 0
+
+
+def _complain(error: StoreError) -> None:
+    print(f"normviz: {error}", file=sys.stderr, flush=True)

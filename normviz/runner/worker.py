@@ -22,8 +22,10 @@ from queue import SimpleQueue
 from ..config import RunConfig
 from ..events import Diverged, Edited, Event, Finished, Started, Step
 from ..limits import is_quick
-from ..store import Store
+from ..store import Store, StoreDamaged, StoreError
 from ..store.turns import Turn
+from .client import DAMAGED
+from .owed import end
 
 FLUSH_SECONDS = 0.06
 POLL_SECONDS = 0.01
@@ -44,7 +46,11 @@ def main(pipe: Connection, folder: Path) -> None:
         _say(pipe, "took")
         # While a model is built a collection finds nothing, and takes longer than building it.
         gc.disable()
-        warm = Lane(store, run).go()
+        try:
+            warm = Lane(store, run).go()
+        except StoreError as error:  # it can't be written down here: the supervisor will
+            _say(pipe, str(error))
+            sys.exit(DAMAGED if isinstance(error, StoreDamaged) else 1)
         _tidy_up()
 
 
@@ -92,10 +98,10 @@ class Lane:
 
         True where this process may take another run: it measured quickly and nothing went wrong.
         """
-        record = self.store.run(self.run)
-        if record is None or record.status != "queued":
-            return True
         try:
+            record = self.store.run(self.run)
+            if record is None or record.status != "queued":
+                return True
             quick = is_quick(record.config)
             if not quick:
                 os.nice(10)  # the page stays responsive; a measurement is what it waits for
@@ -107,6 +113,9 @@ class Lane:
             self.fail(
                 "the run needs more memory than this machine has: lower width, depth or batch"
             )
+        except StoreError as error:
+            self.waiting.clear()  # there is no room for these
+            self.fail(str(error))
         except Exception as error:  # every error of a run ends as its message
             traceback.print_exc()
             self.fail(str(error).splitlines()[0] if str(error) else type(error).__name__)
@@ -197,5 +206,7 @@ class Lane:
         self.flushed = time.monotonic()
 
     def fail(self, message: str) -> None:
-        self.flush()
-        self.store.end(self.run, "failed", message=message)
+        """Raises StoreError where not even that can be written down."""
+        with suppress(StoreError):
+            self.flush()
+        end(self.store, self.run, message)

@@ -26,13 +26,15 @@ from .run import (
     Run,
     Steps,
     alive,
-    read_run,
+    known,
+    read_losses,
     read_steps,
     stays,
     true_status,
 )
-from .schema import Database, StoreError
+from .schema import FILE, Database
 from .shelf import Clause, Has, Listed, Wanted, listed
+from .trouble import StoreDamaged, StoreError, StoreFull, StoreUnreadable
 from .turns import is_timing
 from .write import EndedRun
 from .write import append as _append
@@ -53,7 +55,10 @@ __all__ = [
     "Run",
     "Steps",
     "Store",
+    "StoreDamaged",
     "StoreError",
+    "StoreFull",
+    "StoreUnreadable",
     "Wanted",
 ]  # fmt: skip
 
@@ -73,7 +78,7 @@ class Store:
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or home()
-        self.db = Database(self.folder / "normviz.sqlite")
+        self.db = Database(self.folder / FILE)
 
     # What the page says
 
@@ -131,7 +136,7 @@ class Store:
     def run(self, run: int) -> Run | None:
         """One run, or None if there is none of this number."""
         row = self.db.connection.execute("SELECT * FROM runs WHERE id = ?", (run,)).fetchone()
-        return read_run(row) if row else None
+        return known(row) if row else None
 
     def latest(self, key: str) -> Run | None:
         """The run that shows a config's result best: a finished one, else an open one, else any.
@@ -146,7 +151,7 @@ class Store:
         rows = self.db.connection.execute(
             "SELECT * FROM runs WHERE key = ? ORDER BY id DESC LIMIT 50", (key,)
         ).fetchall()
-        return [read_run(row) for row in rows]
+        return [run for row in rows if (run := known(row)) is not None]
 
     def steps(self, run: Run, after: int = -1) -> Steps:
         """The steps of a run beyond `after`."""
@@ -155,7 +160,7 @@ class Store:
             "ORDER BY step",
             (run.id, after),
         ).fetchall()
-        return read_steps(rows, len(run.probes), run.config.depth)
+        return read_steps(rows, run)
 
     def listed(self, wanted: Wanted, limit: int, offset: int = 0) -> Listed:
         """At most `limit` wanted runs after `offset` others: newest first, cells of
@@ -167,7 +172,7 @@ class Store:
         rows = self.db.connection.execute(
             "SELECT loss FROM steps WHERE run = ? ORDER BY step", (run,)
         ).fetchall()
-        return np.array([row[0] for row in rows], dtype=np.float64)
+        return read_losses(rows, run)
 
     def position(self, run: int) -> int:
         """Place in the queue, from 1."""

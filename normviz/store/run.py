@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..config import RunConfig
+from .trouble import StoreUnreadable
 
 OPEN = ("queued", "running", "paused")
 DONE = ("finished", "diverged")
+STATUSES = (*OPEN, *DONE, "stopped", "failed")
 SHIPPED = ("shipped", "shipped sweep")
 COARSE = ("sweep", "shipped sweep")
 """Origins of the cells of a sweep: all losses, but layers at a few steps alone."""
@@ -110,6 +112,33 @@ def read_run(row: sqlite3.Row) -> Run:
     return Run(**values)
 
 
+WORDS = ("key", "origin")
+MAYBE_WORDS = ("device", "text", "bad_where", "message")
+NUMBERS = ("started", "ended", "chance", "floor", "threads", "parameters", "bad_step", "bad_layer")
+LATEST = 1e11
+"""Seconds since 1970 beyond which no calendar goes."""
+
+
+def known(row: sqlite3.Row) -> Run | None:
+    """A row as a run; None where it can't be one: of a release with other settings, or damaged."""
+    try:
+        run = read_run(row)
+    except (ValueError, TypeError, AttributeError):
+        return None
+    fits = (
+        run.status in STATUSES
+        and all(isinstance(getattr(run, name), str) for name in WORDS)
+        and all(isinstance(getattr(run, name), str | None) for name in MAYBE_WORDS)
+        and all(isinstance(getattr(run, name), int | float | None) for name in NUMBERS)
+        and all(_is_time(at) for at in (run.created, run.started or 0.0, run.ended or 0.0))
+    )
+    return run if fits else None
+
+
+def _is_time(at: object) -> bool:
+    return isinstance(at, int | float) and 0 <= at < LATEST
+
+
 @dataclass(frozen=True)
 class Steps:
     """Steps of a run, ascending: step [n], loss [n], lr [n], grad_norm [n]; layers where recorded.
@@ -125,9 +154,30 @@ class Steps:
     layers: NDArray[np.float64]
 
 
-def read_steps(rows: list[sqlite3.Row], n_probes: int, depth: int) -> Steps:
-    """Rows of `steps` as arrays; NULL numbers are NaN again."""
+def read_losses(rows: list[sqlite3.Row], run: int) -> NDArray[np.float64]:
+    """Rows that begin with a loss as an array; NULL is NaN again. Raises StoreUnreadable for a word."""
+    try:
+        return np.array([row[0] for row in rows], dtype=np.float64)
+    except (ValueError, TypeError):
+        raise _unreadable(run) from None
 
+
+def _unreadable(run: int) -> StoreUnreadable:
+    return StoreUnreadable(
+        f"the steps of run {run} can't be read, they are damaged: delete the run on the Runs page or "
+        f"with `normviz runs --delete {run}`, and train its settings again"
+    )
+
+
+def read_steps(rows: list[sqlite3.Row], run: Run) -> Steps:
+    """Rows of `steps` as arrays; NULL numbers are NaN again. Raises StoreUnreadable where they are none."""
+    try:
+        return _steps(rows, len(run.probes), run.config.depth)
+    except (ValueError, TypeError):
+        raise _unreadable(run.id) from None
+
+
+def _steps(rows: list[sqlite3.Row], n_probes: int, depth: int) -> Steps:
     def column(i: int) -> NDArray[np.float64]:
         return np.array([row[i] for row in rows], dtype=np.float64)
 

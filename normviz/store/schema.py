@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from .trouble import Connection, StoreError, told
+
 VERSION = 1
+FILE = "normviz.sqlite"
 
 SCHEMA = """
 CREATE TABLE runs (
@@ -52,10 +55,6 @@ CREATE TABLE supervisor (
 """
 
 
-class StoreError(RuntimeError):
-    """The store can't be used; the sentence says why and how to mend it."""
-
-
 class Database:
     """One connection per thread to one file. Writes of several statements go in a `transaction`."""
 
@@ -80,15 +79,14 @@ class Database:
         db = getattr(self._local, "db", None)
         if db is None:
             try:
-                db = sqlite3.connect(self.path, timeout=10.0, isolation_level=None)
+                db = sqlite3.connect(
+                    self.path, timeout=10.0, isolation_level=None, factory=Connection
+                )
                 db.execute("PRAGMA journal_mode = WAL")
                 db.execute("PRAGMA synchronous = NORMAL")
                 db.execute("PRAGMA foreign_keys = ON")
             except sqlite3.Error as error:
-                raise StoreError(
-                    f"the store {self.path} can't be opened ({error}): set NORMVIZ_HOME to a folder "
-                    "that can be written, or move the file away"
-                ) from None
+                raise told(error, self.path) from None
             db.row_factory = sqlite3.Row
             self._local.db = db
         return db
@@ -100,7 +98,8 @@ class Database:
         db.execute("BEGIN IMMEDIATE")
         try:
             yield db
+            db.execute("COMMIT")  # which fails too where the disk is full
         except BaseException:
-            db.execute("ROLLBACK")
+            if db.in_transaction:  # SQLite may have gone back by itself
+                db.execute("ROLLBACK")
             raise
-        db.execute("COMMIT")

@@ -12,8 +12,8 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Literal
 
-from ..config import ConfigError, RunConfig
-from .run import Run, read_run
+from ..config import RunConfig
+from .run import Run, known
 
 COLUMNS = ("id", "key", "status", "origin")
 ORDER = "origin LIKE 'shipped%', origin LIKE '%sweep', id DESC"
@@ -67,9 +67,9 @@ def listed(db: sqlite3.Connection, wanted: Wanted, limit: int, offset: int) -> L
     ).fetchall()
     runs, foreign = [], []
     for row in rows:
-        try:
-            runs.append(read_run(row))
-        except (ConfigError, TypeError):  # written by a release with other settings
+        if (run := known(row)) is not None:
+            runs.append(run)
+        else:  # written by a release with other settings, or damaged
             foreign.append(row["id"])
     return Listed(tuple(runs), total, tuple(foreign))
 

@@ -199,7 +199,7 @@ def read(words: Mapping[str, Any], base: RunConfig) -> Grid:
     seeds = str(given.pop("seeds", "1"))
     if not seeds.isascii() or not seeds.isdigit() or len(seeds) > 6:
         raise SweepError(
-            f"seeds is {seeds!r}, allowed is {Range(1, MAX_SWEEP_SEEDS, whole=True).text()}"
+            f"seeds is {seeds[:40]!r}, allowed is {Range(1, MAX_SWEEP_SEEDS, whole=True).text()}"
         )
     axes = {field: _values(value) for field, value in given.items()}
     for field in axes:

@@ -1,0 +1,144 @@
+"""What `normviz bench soak` runs: links in, what each page makes of them out. No server, no browser.
+
+Each line of standard input is the parameters of a link as JSON. Every page's state reads it, as on a
+visitor's arrival; one in so many also draws a whole page. Writes outside of the data folder are noted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from streamlit.testing.v1 import AppTest
+
+HERE = Path(__file__).parent
+VIEWS = ("duel", "maps", "claims", "anatomy", "catalogue", "hand", "cost", "runs")
+LONGEST = 1500
+"""Characters of a sentence; the longest names every placement."""
+wrote: set[str] = set()
+
+
+def states() -> None:
+    """Inside a session: every page's state from each link; what came of it goes to the session."""
+    import json
+    import traceback
+
+    import anatomy_state
+    import hand_state
+    import map_state
+    import state
+    import streamlit as st
+    from fuzzed import judged
+
+    from normviz.links import PAGE
+
+    out = []
+    for params in json.loads(st.session_state["links"]):
+        for name, read, key in (
+            ("duel", state.duel, "duel"),
+            ("maps", map_state.maps, "maps"),
+            ("anatomy", anatomy_state.anatomy, "anatomy"),
+            ("hand", hand_state.hand, "hand"),
+        ):
+            st.session_state.pop(key, None)
+            st.session_state["arrived"] = True
+            try:
+                # Streamlit keeps its own parameters to itself.
+                st.query_params.from_dict({k: v for k, v in params.items() if k not in PAGE})
+                found = judged(name, read(), params)
+            except Exception:
+                found = traceback.format_exc(limit=-2)
+            out.append((name, found))
+    st.session_state["out"] = out
+
+
+def judged(name: str, it: Any, params: dict[str, list[str]]) -> str:
+    """ "taken" or "told"; any other word says what is wrong."""
+    from normviz.limits import RANGES
+
+    link = getattr(it, "link", None)
+    problems = [p.sentence for p in link.problems] if link else []
+    sentences = [*problems, *it.notices, *filter(None, [it.complaint])]
+    for sentence in sentences:
+        if "\n" in sentence or len(sentence) > LONGEST or "Traceback" in sentence:
+            return f"no sentence: {sentence[:200]!r}"
+    if problems or it.complaint:
+        return "told"
+    if name in ("duel", "anatomy"):
+        for field in (f for f in RANGES if f in params and "v" in params):
+            given = params[field][0].split(",")
+            if name == "duel" and not all(_is(getattr(lane, field), given) for lane in it.lanes):
+                return f"{field} is another than {given!r}, and nothing says so"
+    return "told" if sentences else "taken"
+
+
+def _is(value: float | None, given: list[str]) -> bool:
+    return any(word == "off" if value is None else float(word) == value for word in given)
+
+
+def drawn(view: str, params: dict[str, list[str]]) -> str:
+    """A whole page opened by a link: "drawn", or what is wrong."""
+    text = (HERE / "main.py").read_text().replace("__file__", repr(str(HERE / "main.py")))
+    text = text.replace("page.run()", f"{view}.page()").replace(
+        "from views import", "from views import duel,"
+    )
+    at = AppTest.from_string(text, default_timeout=120)
+    for name, values in params.items():
+        at.query_params[name] = values
+    at.run()
+    if at.exception:
+        return f"{view}: {at.exception[0].message} {at.exception[0].stack_trace[-3:]}"
+    return "drawn"
+
+
+def _note(event: str, args: tuple[Any, ...]) -> None:
+    """Every file that is written, renamed, removed or made."""
+    writes = event == "open" and isinstance(args[1], str) and set(args[1]) & set("wax+")
+    if writes or event in ("os.rename", "os.remove", "os.mkdir", "os.rmdir"):
+        wrote.update(os.path.abspath(os.fsdecode(arg)) for arg in args[:1] if _is_path(arg))
+
+
+def _is_path(arg: object) -> bool:
+    return isinstance(arg, str | bytes | os.PathLike)
+
+
+def main(every: int) -> None:
+    """Read links until standard input ends; print what came of them as JSON."""
+    from normviz.home import home
+    from normviz.runner.client import Backend
+
+    Backend.ensure = lambda self: None
+    folder = str(home())
+    links = [json.loads(line) for line in sys.stdin]
+    sys.addaudithook(_note)
+    counts: Counter[str] = Counter()
+    wrong: list[str] = []
+    for at in range(0, len(links), 500):
+        session = AppTest.from_function(states, default_timeout=600)
+        session.session_state["links"] = json.dumps(links[at : at + 500])
+        session.run()
+        if session.exception:
+            wrong.append(session.exception[0].message)
+            continue
+        for name, found in session.session_state["out"]:
+            counts[f"{name} {found}" if found in ("taken", "told") else "wrong"] += 1
+            wrong += [] if found in ("taken", "told") else [f"{name}: {found}"]
+    for i, params in enumerate(links[::every]):
+        try:
+            found = drawn(VIEWS[i % len(VIEWS)], params)
+        except Exception:
+            found = traceback.format_exc(limit=-2)
+        counts["pages drawn"] += 1
+        wrong += [] if found == "drawn" else [found]
+    outside = [path for path in sorted(wrote) if not path.startswith((folder, "/dev/"))]
+    wrong += [f"wrote {path}" for path in outside]
+    print(json.dumps({"counts": counts, "wrong": wrong}))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
