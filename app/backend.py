@@ -6,8 +6,9 @@ import gc
 from dataclasses import dataclass
 
 import streamlit as st
+from streamlit import runtime
 
-from normviz import shipped_maps
+from normviz import hosted, shipped_maps
 from normviz.claims.live import Bench
 from normviz.cost.client import Lab
 from normviz.frames import Frames
@@ -16,6 +17,7 @@ from normviz.shelf import Shelf
 from normviz.shipped import adopt
 from normviz.store import Store
 from normviz.sweep.fill import Filler
+from normviz.watching import Watchers
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class Shared:
     filler: Filler
     bench: Bench
     lab: Lab
+    watchers: Watchers
 
 
 @st.cache_resource(show_spinner=False)
@@ -37,15 +40,27 @@ def _open() -> Shared:
     adopt(store)
     gc.collect()
     gc.freeze()  # what was imported stays: later collections have little to look at
+    filler, bench = Filler(store, hosted.processes()), Bench(store, hosted.processes())
     return Shared(
         store,
         Frames(store),
         Shelf(store),
         Backend(store),
-        Filler(store),
-        Bench(store),
+        filler,
+        bench,
         Lab(store.folder),
+        Watchers(store, _is_open, (filler, bench)),
     )
+
+
+def _is_open(session: str) -> bool:
+    """Whether a page is still connected; Streamlit notices a closed one within seconds."""
+    return runtime.exists() and runtime.get_instance().is_active_session(session)
+
+
+def watchers() -> Watchers:
+    """Who watches what on this server."""
+    return _open().watchers
 
 
 @st.cache_resource(show_spinner="Unpacking the runs that ship")

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from urllib.parse import parse_qsl
 
 import streamlit as st
+import visitor
+from backend import Shared
 from clicks import button
 
 from normviz.links import Link
+from normviz.store import Run, room
 
 
 def show(link: Link | None, notices: Sequence[str], holder: str, instead: str) -> None:
@@ -23,6 +26,13 @@ def show(link: Link | None, notices: Sequence[str], holder: str, instead: str) -
         if problem.mended:
             button(f"Open it with {problem.offer}", _open, problem.mended, holder, key=f"mend_{i}")
     st.caption(instead)
+
+
+def keep(link: Link | None, runs: Sequence[Run], back: Shared) -> None:
+    """What a link opened stays in the store: somebody else may have it too. Who asked for a run and
+    reloads the page has only its address."""
+    if link is not None:
+        room.link(back.store, [run.id for run in runs if run.visitor != visitor.me()])
 
 
 def _open(query: str, holder: str) -> None:

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import entries
 import streamlit as st
+import watched
 from views import anatomy, catalogue, claims, cost, hand, maps, runs
 
+from normviz.hosted import Misconfigured
 from normviz.store import StoreError
 
 HERE = Path(__file__).parent
@@ -30,6 +32,7 @@ try:
     # A link is read by the page that a visitor arrives at, once: later the page writes the address.
     st.session_state["arrived"] = st.session_state.get("page") != page.url_path
     st.session_state["page"] = page.url_path
+    watched.begin()
     page.run()
-except StoreError as error:
+except (StoreError, Misconfigured) as error:
     st.error(str(error))

@@ -21,6 +21,7 @@ class Maps:
     jobs       sweeps that this visitor asked for
     nonce      counts visits of the duel from a cell: the charts begin anew, with nothing picked
     complaint  why the last change was not taken
+    refused    why this server does not fill what was asked for
     """
 
     asked: Asked
@@ -29,6 +30,7 @@ class Maps:
     jobs: list[Job] = field(default_factory=list)
     nonce: int = 0
     complaint: str | None = None
+    refused: str | None = None
 
 
 def maps() -> Maps:
@@ -48,7 +50,7 @@ def maps() -> Maps:
 def show(asked: Asked) -> None:
     """Other maps."""
     it: Maps = st.session_state["maps"]
-    it.asked, it.board, it.complaint = asked, None, None
+    it.asked, it.board, it.complaint, it.refused = asked, None, None, None
 
 
 def change(**words: str) -> None:

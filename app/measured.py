@@ -6,14 +6,18 @@ import math
 import time
 
 import streamlit as st
+import visitor
+import watched
 from anatomy_state import NAMES, Anatomy
 from backend import Shared, shared
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from normviz import charts
 from normviz.catalog import PROBES, SCHEMES
+from normviz.hosted import Refused
 from normviz.limits import is_quick
 from normviz.store import Run
+from normviz.store.asking import ask as queue
 
 TICK_SECONDS = 0.15
 MOMENT_SECONDS, LOOK_SECONDS = 1.0, 0.01
@@ -22,16 +26,23 @@ QUANTITIES = ("stream_rms", "grad_block", "token_cosine")
 
 def ask(it: Anatomy, back: Shared) -> list[Run]:
     """The runs of the configs on the page; what is neither there nor under way is queued once."""
-    runs = []
+    runs, it.refused = [], None
     for config in it.lanes:
         run = back.store.latest(config.key)
         ended = run is None or not (run.is_done or run.is_open)
         if run is None or run.status == "stopped" or (ended and config.key not in it.asked):
-            run = back.store.run(back.store.enqueue(config))
+            try:
+                (number,) = queue(back.store, [config], visitor.me())
+            except Refused as why:
+                it.refused = str(why)
+                continue
+            run = back.store.run(number)
             assert run is not None
             it.asked.add(config.key)
-            it.mine.add(run.id)
+            if run.visitor == visitor.me():  # others' runs that were joined stay theirs
+                it.mine.add(run.id)
         runs.append(run)
+    watched.runs(runs)
     return runs
 
 
@@ -42,7 +53,9 @@ def leave(it: Anatomy, back: Shared, wanted: list[Run]) -> None:
     """
     for number in it.mine - {run.id for run in wanted}:
         run = back.store.run(number)
-        if run is not None and (run.status == "queued" or not is_quick(run.config)):
+        if run is None or back.watchers.others(visitor.session(), number):
+            continue
+        if run.status == "queued" or not is_quick(run.config):
             back.store.control(number, "stop")
     it.mine &= {run.id for run in wanted}
 
@@ -56,6 +69,8 @@ def show(it: Anatomy, runs: list[Run]) -> None:
             title.markdown("**Measuring at initialisation ...**")
             runs = _after_a_moment(it, shared(), runs)
         title.markdown("**Measured at initialisation**")
+        if it.refused:
+            st.error(f"Not measured here: {it.refused}.")
         st.fragment(_tick, run_every=TICK_SECONDS if _open(runs) else None)(it)
 
 

@@ -16,7 +16,8 @@ from filelock import FileLock, Timeout
 
 from ..limits import is_quick
 from ..store import Store
-from . import worker
+from . import log, worker
+from .care import UNWATCHED, Caretaker
 
 TICK_SECONDS = 0.015
 STOP_GRACE_SECONDS = 0.12
@@ -62,6 +63,7 @@ class Supervisor:
 
     def __init__(self, store: Store, slots: int) -> None:
         self.store, self.slots = store, slots
+        self.care = Caretaker(store)
         # Forking from a preloaded process shares torch's memory and takes milliseconds. Elsewhere
         # than on Linux a fork of a process that has loaded system frameworks is not safe.
         if sys.platform == "linux":
@@ -82,6 +84,7 @@ class Supervisor:
         self.notice_deaths()
         self.make_stops_certain()
         self.limit_paused()
+        self.stop_unwatched()
         if not self.store.is_timing():  # else what begins here would be in the timing
             self.hand_out()
             self.refill()
@@ -116,11 +119,12 @@ class Supervisor:
             busy.listen()  # its last words
             if busy.took:  # else the run still waits, and goes to another
                 message = _obituary(busy.process.exitcode)
+                log.say("died", run, why=message)
                 self.store.end(run, "failed", message=message)  # nothing if it ended properly
         ready = any(spare.warm for spare in self.spares) or self.returning() > 0
         if ready != self.ready:
             self.ready = ready
-            self.store.announce(os.getpid(), ready)
+            self.store.announce(os.getpid(), ready, self.slots, len(self.spares) + len(self.busy))
 
     def returning(self) -> int:
         """Workers that will be warm in a moment."""
@@ -141,6 +145,7 @@ class Supervisor:
             if busy is None:
                 self.store.end(run, "stopped")
             elif time.time() - asked > STOP_GRACE_SECONDS:
+                log.say("killed", run, why="it did not obey a stop")
                 busy.process.kill()
                 self.store.end(run, "stopped")
 
@@ -158,6 +163,8 @@ class Supervisor:
             record = self.store.run(run)
             spare.warm, spare.returns = False, record is not None and is_quick(record.config)
             self.busy[run] = spare
+            self.store.handed(run)
+            log.say("handed out", run, visitor=record and record.visitor)
             self.handed_out = time.monotonic()
 
     def take_spare(self, run: int) -> Worker | None:
@@ -174,6 +181,13 @@ class Supervisor:
         for run in paused[: max(0, len(paused) - MAX_PAUSED)]:
             self.store.end(run, "stopped", message="paused while many others waited")
             self.busy[run].process.kill()
+
+    def stop_unwatched(self) -> None:
+        """In hosted mode, what no open page has shown for a while; and the store stays in its limit."""
+        for run in self.care.round():
+            if run in self.busy:
+                self.busy[run].process.kill()
+            self.store.end(run, "stopped", message=UNWATCHED)
 
     def _is_paused(self, run: int) -> bool:
         record = self.store.run(run)
@@ -214,11 +228,13 @@ def serve(slots: int | None = None) -> int:
         lock.acquire(timeout=0.5)  # servers hold it for a moment, to see whether we live
     except Timeout:
         return 0
+    log.begin()
     gone = threading.Event()
     threading.Thread(target=_ended, args=(gone,), daemon=True).start()
-    store.announce(os.getpid(), ready=False)
+    slots = slots or os.cpu_count() or 1
+    store.announce(os.getpid(), ready=False, slots=slots)
     store.close_open()
-    supervisor = Supervisor(store, slots or os.cpu_count() or 1)
+    supervisor = Supervisor(store, slots)
     try:
         while not gone.is_set():
             supervisor.tick()

@@ -24,6 +24,7 @@ from ..events import Diverged, Edited, Event, Finished, Started, Step
 from ..limits import is_quick
 from ..store import Store
 from ..store.turns import Turn
+from . import log
 
 FLUSH_SECONDS = 0.06
 POLL_SECONDS = 0.01
@@ -33,6 +34,7 @@ def main(pipe: Connection, folder: Path) -> None:
     """Warm up, say so, wait for the number of a run, train it. Leaves when the supervisor does."""
     from . import preload
 
+    log.begin()
     for _ in preload.training.train(RunConfig(depth=1, steps=2)):
         pass
     runs: SimpleQueue[int] = SimpleQueue()
@@ -45,6 +47,7 @@ def main(pipe: Connection, folder: Path) -> None:
         # While a model is built a collection finds nothing, and takes longer than building it.
         gc.disable()
         warm = Lane(store, run).go()
+        log.ended(store.run(run))
         _tidy_up()
 
 
@@ -122,6 +125,7 @@ class Lane:
             match event:
                 case Started():
                     self.store.started(self.run, event, os.getpid(), self.paused)
+                    log.say("started", self.run, pid=os.getpid())
                     self.announced, self.device = True, event.device
                     self.told = self.paused
                 case Step():

@@ -6,6 +6,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 
+from .. import hosted
 from ..limits import estimated_seconds
 from ..store import Store
 from .drive import Done, Reused, sweep
@@ -21,10 +22,14 @@ class Job:
     ended     how many of them have ended
     running   cells that are being trained
     failures  a sentence for each cell that failed
+    visitor   who asked for it
+    why       why it was stopped, where nobody chose to
     """
 
     grid: Grid
     early: bool
+    visitor: str | None = None
+    why: str | None = None
     todo: int = 0
     ended: int = 0
     running: set[Cell] = field(default_factory=set)
@@ -66,7 +71,10 @@ class Job:
 
 
 class Filler:
-    """The sweeps that visitors asked for, in order. Who asks for one that is there joins it."""
+    """The sweeps that visitors asked for, in order. Who asks for one that is there joins it.
+
+    In hosted mode a visitor has one at a time, and each is short: so the order they came in is fair.
+    """
 
     def __init__(self, store: Store, processes: int | None = None) -> None:
         self.store, self.processes = store, processes
@@ -74,13 +82,16 @@ class Filler:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def ask(self, grid: Grid, early: bool) -> Job:
-        """Fill a grid, now or when its turn comes."""
+    def ask(self, grid: Grid, early: bool, visitor: str | None = None) -> Job:
+        """Fill a grid, now or when its turn comes. Raises Refused where that is too much here."""
         with self._lock:
             for job in self._jobs:
                 if job.is_open and not job.stopped and (job.grid, job.early) == (grid, early):
                     return job
-            job = Job(grid, early)
+            opened = [job for job in self._jobs if not job.stopped]
+            own = sum(job.visitor == visitor for job in opened)
+            hosted.check_fill("map", own, len(opened))
+            job = Job(grid, early, visitor)
             self._jobs.append(job)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, daemon=True)
@@ -99,9 +110,14 @@ class Filler:
         with self._lock:
             return self._jobs.index(job) if job in self._jobs else 0
 
-    def stop(self, job: Job) -> None:
-        """End it; every cell that has ended stays."""
-        job.stopped = True
+    def open_jobs(self) -> list[Job]:
+        """All that wait or are filled."""
+        with self._lock:
+            return [job for job in self._jobs if job.is_open]
+
+    def stop(self, job: Job, why: str | None = None) -> None:
+        """End it; every cell that has ended stays. `why` where nobody chose to."""
+        job.stopped, job.why = True, why
         with self._lock:
             if job in self._jobs[1:]:  # it has not begun
                 self._jobs.remove(job)
