@@ -55,7 +55,7 @@ class Limits:
     gib: float = 0.25
     open_runs: int = 16
     queue: int = 100
-    fill_minutes: float = 10.0
+    fill_minutes: float = 12.0
     fills: int = 1
     fill_queue: int = 6
     processes: int = 1
@@ -86,6 +86,12 @@ def store_bytes() -> int | None:
             f"{STORE} is {said[:40]!r}, allowed is a whole number of megabytes from 1 to 10000000"
         )
     return int(said) * 10**6
+
+
+def verify() -> None:
+    """Raises Misconfigured where a variable of the environment has a value that is not allowed."""
+    limits()
+    store_bytes()
 
 
 def processes(otherwise: int | None = None) -> int | None:

@@ -19,6 +19,8 @@ ROUND_SECONDS = 1.0
 UNWATCHED = "nobody had it open any more"
 AT_ONCE = 10
 """Runs dropped in one round, so that hand-outs do not wait for long."""
+SPARE_ROOM = 0.02
+"""Of the limit, freed beyond it, so that not every new run has to make its own room."""
 
 
 class Unwatched:
@@ -65,5 +67,6 @@ class Caretaker:
     def make_room(self) -> None:
         """Drop the oldest runs where the store has reached its limit."""
         if self.room is not None:
-            for run in islice(room.drop(self.store, self.room), AT_ONCE):
+            goal = int(self.room * (1 - SPARE_ROOM))
+            for run in islice(room.drop(self.store, self.room, goal), AT_ONCE):
                 log.say("dropped", run, why="the store is full")

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 MAY_GO = (
     "origin NOT LIKE 'shipped%' AND status NOT IN ('queued', 'running', 'paused') AND linked <= ?"
 )
-ROOM = 0.05
-"""Of the limit, freed beyond it, so that not every new run has to make its own room."""
+RUN_BYTES, STEP_BYTES = 2000, 50
+"""Roughly what a run, and a step without its layers, take; for what is only said."""
 
 
 def used(db: sqlite3.Connection) -> int:
@@ -26,6 +26,11 @@ def used(db: sqlite3.Connection) -> int:
     return (pages - free) * size
 
 
+def size(store: Store) -> int:
+    """Bytes that a store's runs take."""
+    return used(store.db.connection)
+
+
 def is_full(db: sqlite3.Connection, limit: int) -> bool:
     """Whether the store has reached its limit and nothing in it may go."""
     if used(db) < limit:
@@ -33,29 +38,54 @@ def is_full(db: sqlite3.Connection, limit: int) -> bool:
     return db.execute(f"SELECT 1 FROM runs WHERE {MAY_GO} LIMIT 1", (0,)).fetchone() is None
 
 
-def drop(store: Store, limit: int, linked: bool = False) -> Iterator[int]:
-    """Delete the oldest runs that may go until the store is below its limit, one write each.
+def drop(store: Store, limit: int, goal: int | None = None, linked: bool = False) -> Iterator[int]:
+    """In a store that has reached its limit, delete the oldest runs that may go, one write each,
+    until it takes less than `goal` (the limit) bytes.
 
     Yields the numbers of the runs that went. `linked` says that linked ones may go too.
     """
-    db = store.db.connection
-    if used(db) < limit:
+    goal = limit if goal is None else goal
+    if size(store) < limit:
         return
-    while used(db) >= limit * (1 - ROOM):
-        with store.db.transaction() as writing:
-            row = writing.execute(
+    while size(store) >= goal:
+        with store.db.transaction() as db:
+            row = db.execute(
                 f"SELECT id FROM runs WHERE {MAY_GO} ORDER BY id LIMIT 1", (int(linked),)
             ).fetchone()
             if row is None:
                 return
-            writing.execute("DELETE FROM runs WHERE id = ?", (row["id"],))
+            db.execute("DELETE FROM runs WHERE id = ?", (row["id"],))  # its steps go with it
         yield row["id"]
+
+
+def would_drop(store: Store, limit: int, linked: bool = False) -> list[int]:
+    """About what `drop` would delete, by what the steps of each run take."""
+    over = size(store) - limit
+    rows = store.db.connection.execute(
+        "SELECT id, (SELECT SUM(COALESCE(LENGTH(layers), 0) + ?) FROM steps WHERE run = runs.id) "
+        f"FROM runs WHERE {MAY_GO} ORDER BY id",
+        (STEP_BYTES, int(linked)),
+    )
+    gone: list[int] = []
+    while over >= 0 and (row := rows.fetchone()):
+        gone.append(row[0])
+        over -= RUN_BYTES + (row[1] or 0)
+    return gone
+
+
+def shrink(store: Store) -> str | None:
+    """Give the room of deleted runs back to the system. Says why not, where that does not work."""
+    try:
+        store.db.connection.execute("VACUUM")
+        store.db.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except sqlite3.Error as error:
+        return str(error)
+    return None
 
 
 def link(store: Store, runs: list[int]) -> None:
     """Somebody has the link of these runs: they stay."""
-    marks = ", ".join("?" * len(runs))
+    known = f"id IN ({', '.join('?' * len(runs))}) AND linked = 0"
     db = store.db.connection
-    known = f"id IN ({marks}) AND linked = 0"
     if runs and db.execute(f"SELECT 1 FROM runs WHERE {known}", runs).fetchone():
         db.execute(f"UPDATE runs SET linked = 1 WHERE {known}", runs)
