@@ -28,11 +28,10 @@ def show(link: Link | None, notices: Sequence[str], holder: str, instead: str) -
     st.caption(instead)
 
 
-def keep(link: Link | None, runs: Sequence[Run], back: Shared) -> None:
+def keep(runs: Sequence[Run], back: Shared) -> None:
     """What a link opened stays in the store: somebody else may have it too. Who asked for a run and
     reloads the page has only its address."""
-    if link is not None:
-        room.link(back.store, [run.id for run in runs if run.visitor != visitor.me()])
+    room.link(back.store, [run.id for run in runs if run.visitor != visitor.me()])
 
 
 def _open(query: str, holder: str) -> None:

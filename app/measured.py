@@ -104,7 +104,7 @@ def _tick(it: Anatomy) -> None:
     runs = _latest(it, back)
     st.session_state["measuring"] = _open(runs)
     _status(it, runs, back)
-    if runs and all(run.is_done for run in runs):
+    if len(runs) == len(it.lanes) and all(run.is_done for run in runs):
         it.drawn = tuple(run.id for run in runs)
     _charts(it, back)
     context = get_script_run_ctx()
@@ -128,6 +128,8 @@ def _status(it: Anatomy, runs: list[Run], back: Shared) -> None:
         if waits and back.store.is_timing():
             doing = "Waiting for the norm cost lab, beside which nothing may run, then measuring"
         st.caption(f"{doing}: {_blocks(runs)} ...")
+        return
+    if len(runs) < len(it.lanes):  # refused, which is said above
         return
     losses = [f"{NAMES[i]} {_loss(run, back)}" for i, run in enumerate(runs)]
     chance = next((f"; chance {run.chance:.2f}" for run in runs if run.chance), "")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import streamlit as st
+import visitor
 from backend import watchers
-from visitor import session
 
 from normviz import hosted
 from normviz.store import Run
@@ -16,19 +16,19 @@ from normviz.watching import Job
 def begin() -> None:
     """The page is drawn anew. The duel of this visit counts as open on every page of it."""
     if hosted.limits() is not None:
-        watchers().begin(session())
+        watchers().begin(visitor.session())
         if (duel := st.session_state.get("duel")) is not None:
             opened = (*duel.runs, *duel.extra)
-            watchers().has_open(session(), [run for run in opened if run is not None])
+            watchers().has_open(visitor.session(), [run for run in opened if run is not None])
 
 
 def runs(shown: Iterable[Run]) -> None:
     """The page shows these runs."""
     if hosted.limits() is not None:
-        watchers().has_open(session(), [run.id for run in shown if run.is_open])
+        watchers().has_open(visitor.session(), [run.id for run in shown if run.is_open])
 
 
 def job(shown: Job | None) -> None:
     """The page shows this job."""
     if hosted.limits() is not None:
-        watchers().has_open(session(), job=shown)
+        watchers().has_open(visitor.session(), job=shown)

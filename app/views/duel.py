@@ -31,7 +31,9 @@ def page() -> None:
     lanes = page_lanes.current(it, back)
     shown = page_lanes.runs(lanes)
     watched.runs(shown)
-    linked.keep(it.link, shown, back)
+    if it.opened:
+        linked.keep(shown, back)
+        it.opened = False
     if st.context.is_embedded:
         _embedded(lanes, back)
         return

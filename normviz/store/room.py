@@ -3,6 +3,7 @@ is open, or whose link somebody may have."""
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from . import Store
 
+LOG = logging.getLogger(__name__)
 MAY_GO = (
     "origin NOT LIKE 'shipped%' AND status NOT IN ('queued', 'running', 'paused') AND linked <= ?"
 )
@@ -84,8 +86,13 @@ def shrink(store: Store) -> str | None:
 
 
 def link(store: Store, runs: list[int]) -> None:
-    """Somebody has the link of these runs: they stay."""
+    """Somebody has the link of these runs: they stay. Where that can't be written it is logged."""
     known = f"id IN ({', '.join('?' * len(runs))}) AND linked = 0"
     db = store.db.connection
-    if runs and db.execute(f"SELECT 1 FROM runs WHERE {known}", runs).fetchone():
-        db.execute(f"UPDATE runs SET linked = 1 WHERE {known}", runs)
+    try:
+        if runs and db.execute(f"SELECT 1 FROM runs WHERE {known}", runs).fetchone():
+            db.execute(f"UPDATE runs SET linked = 1 WHERE {known}", runs)
+    except (
+        sqlite3.OperationalError
+    ) as error:  # a full disk: what was asked for is shown all the same
+        LOG.warning("runs %s could not be marked as linked: %s", runs, error)
