@@ -43,8 +43,8 @@ COPY = component(
           try {
             await navigator.clipboard.writeText(data.frame ? frame() : url(""));
             status.textContent = "Copied";
-            setTriggerValue("copied", true);
           } catch { status.textContent = "The browser forbids it: copy the link shown below"; }
+          setTriggerValue("copied", true);
           setTimeout(() => { status.textContent = ""; }, 4000);
         };
       }
