@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 from dataclasses import dataclass
 
 import streamlit as st
@@ -40,7 +41,9 @@ def _open() -> Shared:
     adopt(store)
     gc.collect()
     gc.freeze()  # what was imported stays: later collections have little to look at
-    filler, bench = Filler(store, hosted.processes()), Bench(store, hosted.processes())
+    alone = threading.Lock() if hosted.limits() else None  # each is a process with PyTorch
+    filler = Filler(store, hosted.processes(), alone)
+    bench = Bench(store, hosted.processes(), alone)
     return Shared(
         store,
         Frames(store),

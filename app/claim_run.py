@@ -82,6 +82,9 @@ def _progress(job: Job, back: Shared) -> None:
     if n := back.bench.before(job):
         st.caption(f"Waits for {n} other claim{'s' * (n > 1)}.")
         return
+    if job.waits:
+        st.caption("Waits for a map that another visitor fills.")
+        return
     words = f"{job.ended} of {job.total} runs" if job.ended else "Loading PyTorch"
     if (left := job.seconds_left) is not None:
         words += f", about {duration(left)} left"

@@ -141,6 +141,9 @@ def _progress(job: Job, back: Shared) -> None:
             f"Waits for {n} other map{'s' * (n > 1)} that {'are' if n > 1 else 'is'} filled."
         )
         return
+    if job.waits:
+        st.caption("Waits for a claim that another visitor runs.")
+        return
     words = f"{job.ended} of {job.todo} runs" if job.began else "Loading PyTorch"
     if (left := job.seconds_left) is not None:
         words += f", about {duration(left)} left"

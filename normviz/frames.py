@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from .catalog import PROBES
 from .config import RunConfig
 from .store import Run, Steps, Store
+from .store.run import UNWATCHED
 from .verdict import Verdict, diverged, judge
 
 Floats = NDArray[np.float64]
@@ -143,8 +144,9 @@ def told(run: Run, losses: Floats, store: Store) -> Verdict:
     if run.status == "failed":
         return Verdict("failed", f"failed after {n} steps: {run.message}")
     if run.status == "stopped":
+        how = " unwatched" if run.message == UNWATCHED else ""
         why = f": {run.message}" if run.message else ""
-        return Verdict("stopped", f"stopped after {n} steps{why}")
+        return Verdict("stopped", f"stopped{how} after {n} steps{why}")
     return Verdict(run.status, {"running": "training"}.get(run.status, run.status))
 
 

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from normviz import RunConfig
 from normviz.frames import told
-from normviz.runner.care import UNWATCHED, Caretaker, Unwatched
+from normviz.runner.care import Caretaker, Unwatched, too_many
 from normviz.store import Store
+from normviz.store.run import UNWATCHED
 from normviz.sweep import make
 from normviz.sweep.fill import Filler
 from normviz.watching import Watchers
@@ -46,7 +47,7 @@ def test_an_unwatched_run_ends_and_a_watched_one_goes_on(tmp_path: Path) -> None
         for one in opened:
             assert one.run.message == UNWATCHED
             verdict = told(one.run, one.steps.loss, store)
-            assert verdict.sentence == f"stopped after {one.n} steps: {UNWATCHED}"
+            assert verdict.sentence == f"stopped unwatched after {one.n} steps: {UNWATCHED}"
         assert (terminal.status, watched.status) == ("running", "running")
         terminal.stop()
         watched.stop()
@@ -119,6 +120,13 @@ def test_a_run_is_overdue_when_its_count_has_not_moved(
         assert sorted(unwatched.look(counts, now)) == sorted(
             r for r in counts if now - last[r] > grace
         )
+
+
+def test_who_pauses_most_loses_their_first_ones() -> None:
+    """Not whoever paused first: one visitor can't push the others' runs out."""
+    assert too_many({1: None, 2: None, 3: None}, 2) == [1]
+    assert too_many({1: "a", 2: "b", 3: "b", 4: "b", 5: "c"}, 3) == [2, 3]
+    assert too_many({1: "a", 2: "b"}, 2) == []
 
 
 # Who tells

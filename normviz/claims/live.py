@@ -10,6 +10,7 @@ from .. import hosted
 from ..limits import estimated_seconds
 from ..store import Store
 from ..sweep import Began, Done, Reused
+from ..sweep.fill import turn
 from .drive import News, run
 from .lab_process import Reading
 from .record import Claim
@@ -35,6 +36,7 @@ class Job:
     failure: str | None = None
     began: float | None = None
     is_open: bool = True
+    waits: bool = True
     stopped: bool = False
     _cost: float = field(default=0.0)
     _paid: float = field(default=0.0)
@@ -64,10 +66,16 @@ class Job:
 
 
 class Bench:
-    """The claims that visitors asked for, in order. Who asks for one that is there joins it."""
+    """The claims that visitors asked for, in order. Who asks for one that is there joins it.
 
-    def __init__(self, store: Store, processes: int | None = None) -> None:
+    `alone` is held by the one that runs: who shares it takes turns with it.
+    """
+
+    def __init__(
+        self, store: Store, processes: int | None = None, alone: threading.Lock | None = None
+    ) -> None:
         self.store, self.processes = store, processes
+        self.alone = alone or threading.Lock()
         self._jobs: list[Job] = []
         self._last: dict[str, Job] = {}
         self._lock = threading.Lock()
@@ -122,13 +130,16 @@ class Bench:
                     return
                 job = self._jobs[0]
             try:
-                for news in run(
-                    self.store, job.claim, None, self.processes, lambda job=job: job.stopped
-                ):
-                    job.take(news)
+                with turn(self.alone, job):
+                    self._run(job)
             except Exception as error:  # the visitor is told, and the next job goes on
                 job.failure = str(error).splitlines()[0] if str(error) else repr(error)
             finally:
                 with self._lock:
                     self._jobs.remove(job)
                     job.is_open = False
+
+    def _run(self, job: Job) -> None:
+        if not job.stopped:  # while it waited
+            for news in run(self.store, job.claim, None, self.processes, lambda: job.stopped):
+                job.take(news)

@@ -9,6 +9,7 @@ jumps nor a machine that was asleep ends a run.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from itertools import islice
 
 from .. import hosted
@@ -16,7 +17,6 @@ from ..store import Store, room
 from . import log
 
 ROUND_SECONDS = 1.0
-UNWATCHED = "nobody had it open any more"
 AT_ONCE = 10
 """Runs dropped in one round, so that hand-outs do not wait for long."""
 SPARE_ROOM = 0.02
@@ -37,6 +37,18 @@ class Unwatched:
                 self._moved[run] = count, now
         self._moved = {run: seen for run, seen in self._moved.items() if run in counts}
         return [run for run, (_, moved) in self._moved.items() if now - moved > self.grace]
+
+
+def too_many(paused: dict[int, str | None], most: int) -> list[int]:
+    """Which paused runs (with their visitors) to stop so that at most so many are left: each time the
+    first one of the visitor who has most of them."""
+    left, gone = dict(sorted(paused.items())), []
+    while len(left) > most:
+        counts = Counter(left.values())
+        run = max(left, key=lambda run: (counts[left[run]], -run))
+        del left[run]
+        gone.append(run)
+    return gone
 
 
 class Caretaker:

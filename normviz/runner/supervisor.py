@@ -16,8 +16,9 @@ from filelock import FileLock, Timeout
 
 from ..limits import is_quick
 from ..store import Store
+from ..store.run import UNWATCHED
 from . import log, worker
-from .care import UNWATCHED, Caretaker
+from .care import Caretaker, too_many
 
 TICK_SECONDS = 0.015
 STOP_GRACE_SECONDS = 0.12
@@ -28,7 +29,7 @@ CALM_SECONDS = 0.15
 """After a hand-out no process is forked for so long: it would take the core of the run's beginning."""
 
 MAX_PAUSED = 6
-"""Paused runs hold a process each. Of more, the one that was queued first is stopped."""
+"""Paused runs hold a process each. Of more, the first one of who has most of them is stopped."""
 
 
 @dataclass
@@ -177,8 +178,9 @@ class Supervisor:
         return None
 
     def limit_paused(self) -> None:
-        paused = sorted(run for run in self.busy if self._is_paused(run))
-        for run in paused[: max(0, len(paused) - MAX_PAUSED)]:
+        records = [record for run in self.busy if (record := self.store.run(run))]
+        paused = {run.id: run.visitor for run in records if run.status == "paused"}
+        for run in too_many(paused, MAX_PAUSED):
             self.store.end(run, "stopped", message="paused while many others waited")
             self.busy[run].process.kill()
 

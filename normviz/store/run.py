@@ -22,6 +22,7 @@ COARSE = ("sweep", "shipped sweep")
 INNER = ("pid", "turn", "watched")
 """Columns of `runs` that are for those who run it."""
 
+UNWATCHED = "nobody had it open any more"
 LOST = "the training process ended without a word; everything committed up to there is kept"
 
 

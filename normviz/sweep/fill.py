@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from .. import hosted
 from ..limits import estimated_seconds
@@ -36,6 +39,7 @@ class Job:
     failures: list[str] = field(default_factory=list)
     began: float | None = None
     is_open: bool = True
+    waits: bool = True
     stopped: bool = False
     _cost: float = 0.0
     _paid: float = 0.0
@@ -70,14 +74,39 @@ class Job:
         self.todo, self._cost = len(cells), sum(estimated_seconds(c.config) for c in cells)
 
 
+class Stoppable(Protocol):
+    """A job that may wait for its turn."""
+
+    waits: bool
+    stopped: bool
+
+
+@contextmanager
+def turn(alone: threading.Lock, job: Stoppable) -> Iterator[None]:
+    """Hold the lock for a job, as soon as it is free; not for one that is stopped meanwhile."""
+    held = False
+    while not job.stopped and not held:
+        held = alone.acquire(timeout=0.1)
+    job.waits = False
+    try:
+        yield
+    finally:
+        if held:
+            alone.release()
+
+
 class Filler:
     """The sweeps that visitors asked for, in order. Who asks for one that is there joins it.
 
     In hosted mode a visitor has one at a time, and each is short: so the order they came in is fair.
+    `alone` is held by the one that is filled: who shares it takes turns with it.
     """
 
-    def __init__(self, store: Store, processes: int | None = None) -> None:
+    def __init__(
+        self, store: Store, processes: int | None = None, alone: threading.Lock | None = None
+    ) -> None:
         self.store, self.processes = store, processes
+        self.alone = alone or threading.Lock()
         self._jobs: list[Job] = []
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -131,7 +160,8 @@ class Filler:
                     return
                 job = self._jobs[0]
             try:
-                self._fill(job)
+                with turn(self.alone, job):
+                    self._fill(job)
             except Exception as error:  # the visitor is told, and the next job goes on
                 job.failures.append(str(error).splitlines()[0] if str(error) else repr(error))
             finally:
@@ -143,6 +173,8 @@ class Filler:
     def _fill(self, job: Job) -> None:
         from .drive import missing
 
+        if job.stopped:  # while it waited
+            return
         job.expect(missing(self.store, job.grid, job.early))
         stop = lambda: job.stopped  # noqa: E731
         for news in sweep(self.store, job.grid, self.processes, job.early, stop):
