@@ -22,7 +22,7 @@ from dataclasses import replace
 from normviz import hosted
 hosted.LIMITS = replace(hosted.LIMITS, grace=float(sys.argv[1]))
 from normviz.runner.supervisor import serve
-sys.exit(serve())
+sys.exit(serve(int(sys.argv[2]) or None))
 """
 
 
@@ -34,13 +34,16 @@ def turn_on(patch: pytest.MonkeyPatch, **limits: Any) -> None:
 
 @contextmanager
 def supervisor(
-    folder: Path, grace: float, store_mb: int = 500, said: Path | None = None
+    folder: Path, grace: float, store_mb: int = 500, said: Path | None = None, slots: int = 0
 ) -> Iterator[int]:
-    """A supervisor of a hosted server whose grace period is short; yields its process."""
+    """A supervisor of a hosted server with a grace period of its own; yields its process.
+
+    Without `slots` it trains as many runs at once as there are cores.
+    """
     environment = {**os.environ, "NORMVIZ_HOME": str(folder), SWITCH: "1", STORE: str(store_mb)}
     with open(said or os.devnull, "wb") as errors:
         process = subprocess.Popen(
-            [sys.executable, "-c", SUPERVISOR, str(grace)],
+            [sys.executable, "-c", SUPERVISOR, str(grace), str(slots)],
             stdin=subprocess.PIPE, stderr=errors, env=environment, start_new_session=True,
         )  # fmt: skip
         assert process.stdin is not None
