@@ -50,7 +50,7 @@ def _offer(claim: Claim, back: Shared) -> None:
            icon=":material/play_arrow:", disabled=bool(too_long))  # fmt: skip
     st.caption(
         f"{len(claim.cells())} runs, at most about {duration(seconds)} in {processes} "
-        f"processes; what is stored is used.{too_long}"
+        f"process{'es' * (processes > 1)}; what is stored is used.{too_long}"
     )
 
 

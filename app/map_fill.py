@@ -71,7 +71,7 @@ def _offer(it: Maps, missing: list[Cell], back: Shared) -> None:
     button("Fill the map" + ("s" if _count(it) > 1 else ""), _fill, it, back, type="primary",
            key="fill", icon=":material/play_arrow:", disabled=is_long)  # fmt: skip
     stored = len(it.asked.grid.cells) - len(missing)
-    words = f"{len(missing)} runs, about {duration(seconds)} in {processes} processes"
+    words = f"{len(missing)} runs, about {duration(seconds)} in {processes} process{'es' * (processes > 1)}"
     words += f"; {stored} are stored already." if stored else "."
     if is_long:
         words += (

@@ -16,10 +16,9 @@ from normviz.watching import Job
 def begin() -> None:
     """The page is drawn anew. The duel of this visit counts as open on every page of it."""
     if hosted.limits() is not None:
-        watchers().begin(visitor.session())
-        if (duel := st.session_state.get("duel")) is not None:
-            opened = (*duel.runs, *duel.extra)
-            watchers().has_open(visitor.session(), [run for run in opened if run is not None])
+        duel = st.session_state.get("duel")
+        opened = (*duel.runs, *duel.extra) if duel else ()
+        watchers().begin(visitor.session(), [run for run in opened if run is not None])
 
 
 def runs(shown: Iterable[Run]) -> None:

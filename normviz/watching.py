@@ -52,12 +52,12 @@ class Watchers:
         self._thread: threading.Thread | None = None
         self._unseen: dict[int, float] = {}
 
-    def begin(self, page: str) -> None:
-        """A page is drawn anew: what it has open is told again."""
+    def begin(self, page: str, runs: Iterable[int] = ()) -> None:
+        """A page is drawn anew, with these runs; what else it has open is told again."""
         if hosted.limits() is None:  # nobody acts on it
             return
         with self._lock:
-            self._pages[page] = Page()
+            self._pages[page] = Page(set(runs))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._beat, daemon=True)
                 self._thread.start()

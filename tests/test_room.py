@@ -67,6 +67,20 @@ def test_when_all_that_is_left_stays_the_store_is_full(store: Store) -> None:
     assert left(store) == [shipped]
 
 
+def test_where_nothing_can_be_written_nothing_is_raised(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Marks and room are for later: a page and a supervisor on a full disk go on without them."""
+    runs, waits = fill(store, 2), store.enqueue(SMALL, visitor="a")
+    store.db.connection.execute("PRAGMA query_only = ON")
+    assert list(room.drop(store, 1000)) == []
+    room.link(store, runs)
+    store.handed(waits)
+    assert [record.levelname for record in caplog.records] == ["WARNING"] * 3
+    store.db.connection.execute("PRAGMA query_only = OFF")
+    assert list(room.drop(store, 1000)) == runs
+
+
 def test_the_room_of_what_went_is_given_back(store: Store) -> None:
     fill(store)
     file = store.db.path

@@ -68,7 +68,8 @@ def test_a_run_and_its_process_are_told_as_they_end(tmp_path: Path) -> None:
         killed.reach_step(3)
         os.kill(killed.pid, signal.SIGKILL)
         killed.reach("failed")
-        wait_for(lambda: '"ended"' in said.read_text(), "the last word of the worker")
+        for last in ("ended", "died"):
+            wait_for(lambda last=last: f'"{last}"' in said.read_text(), f"{last} in the log")
     lines = [json.loads(line) for line in said.read_text().splitlines()]
     about = [(line["event"], line["level"]) for line in lines if line.get("run") == killed.id]
     assert about == [("handed out", "info"), ("started", "info"), ("died", "warning")]
@@ -154,6 +155,18 @@ def test_all_open_pages_are_told_in_one_write(
     watchers.begin("two")  # both show something else now
     watchers.look(5.0)
     assert writes == [[seen]]
+
+
+def test_two_servers_of_one_store_tell_of_their_own_pages(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turn_on(monkeypatch)
+    servers = [Watchers(Store(store.folder), lambda page: True) for _ in range(2)]
+    runs = [store.enqueue(SHORT, visitor=visitor) for visitor in "ab"]
+    for watchers, run in zip(servers, runs, strict=True):
+        watchers.begin("one", [run])
+        watchers.look(5.0)
+    assert store.looked_at() == dict.fromkeys(runs, 1)
 
 
 def test_outside_of_hosted_mode_nobody_is_counted(store: Store) -> None:

@@ -7,9 +7,11 @@ chart is the tail of the store. Readers and one writer a run, so nothing needs a
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from sqlite3 import OperationalError
 from typing import Literal
 
 import numpy as np
@@ -57,6 +59,7 @@ __all__ = [
     "Wanted",
 ]  # fmt: skip
 
+LOG = logging.getLogger(__name__)
 Action = Literal["pause", "resume", "step", "stop", "lr"]
 Origin = Literal["here", "shipped", "sweep", "shipped sweep"]
 
@@ -209,9 +212,12 @@ class Store:
         return line.queued(self.db.connection)
 
     def handed(self, run: int) -> None:
-        """A worker was told to take this run."""
-        with self.db.transaction() as db:
-            line.handed(db, run)
+        """A worker was told to take this run. On a full disk the turn is not counted, only logged."""
+        try:
+            with self.db.transaction() as db:
+                line.handed(db, run)
+        except OperationalError as error:
+            LOG.warning("the turn of run %s could not be counted: %s", run, error)
 
     def stops(self) -> dict[int, float]:
         """Open runs that were asked to stop, and when."""

@@ -49,15 +49,23 @@ def drop(store: Store, limit: int, goal: int | None = None, linked: bool = False
     goal = limit if goal is None else goal
     if size(store) < limit:
         return
-    while size(store) >= goal:
+    while size(store) >= goal and (run := _drop_oldest(store, linked)) is not None:
+        yield run
+
+
+def _drop_oldest(store: Store, linked: bool) -> int | None:
+    """Delete one run and return its number; None where none may go, or where nothing can be written."""
+    try:
         with store.db.transaction() as db:
             row = db.execute(
                 f"SELECT id FROM runs WHERE {MAY_GO} ORDER BY id LIMIT 1", (int(linked),)
             ).fetchone()
-            if row is None:
-                return
-            db.execute("DELETE FROM runs WHERE id = ?", (row["id"],))  # its steps go with it
-        yield row["id"]
+            if row is not None:
+                db.execute("DELETE FROM runs WHERE id = ?", (row["id"],))  # its steps go with it
+    except sqlite3.OperationalError as error:  # a full disk
+        LOG.warning("no room could be made in the store: %s", error)
+        return None
+    return None if row is None else row["id"]
 
 
 def would_drop(store: Store, limit: int, linked: bool = False) -> list[int]:
