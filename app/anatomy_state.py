@@ -34,6 +34,7 @@ class Anatomy:
     asked  results that this visitor has queued a run for
     mine   the runs queued so
     drawn  the runs of the curves on screen, which stay until all of the next ones are there
+    refused  why this server does not measure what is on the page
     """
 
     lanes: tuple[RunConfig, ...]
@@ -43,6 +44,7 @@ class Anatomy:
     asked: set[str] = field(default_factory=set)
     mine: set[int] = field(default_factory=set)
     drawn: tuple[int, ...] = ()
+    refused: str | None = None
 
 
 def untrained(config: RunConfig) -> RunConfig:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import streamlit as st
+from streamlit import runtime
 
-from normviz import shipped_maps
+from normviz import hosted, shipped_maps
 from normviz.claims.live import Bench
 from normviz.cost.client import Lab
 from normviz.frames import Frames
@@ -20,6 +21,7 @@ from normviz.shipped import adopt
 from normviz.store import Store, StoreFull
 from normviz.store.mend import damage, opened
 from normviz.sweep.fill import Filler
+from normviz.watching import Watchers
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class Shared:
     filler: Filler
     bench: Bench
     lab: Lab
+    watchers: Watchers
 
 
 _renewing = threading.Lock()
@@ -68,15 +71,29 @@ def _open() -> Shared:
         print(f"normviz: {error}", file=sys.stderr, flush=True)
     gc.collect()
     gc.freeze()  # what was imported stays: later collections have little to look at
+    alone = threading.Lock() if hosted.limits() else None  # each is a process with PyTorch
+    filler = Filler(store, hosted.processes(), alone)
+    bench = Bench(store, hosted.processes(), alone)
     return Shared(
         store,
         Frames(store),
         Shelf(store),
         Backend(store),
-        Filler(store),
-        Bench(store),
+        filler,
+        bench,
         Lab(store.folder),
+        Watchers(store, _is_open, (filler, bench)),
     )
+
+
+def _is_open(session: str) -> bool:
+    """Whether a page is still connected; Streamlit notices a closed one within seconds."""
+    return runtime.exists() and runtime.get_instance().is_active_session(session)
+
+
+def watchers() -> Watchers:
+    """Who watches what on this server."""
+    return _open().watchers
 
 
 @st.cache_resource(show_spinner="Unpacking the runs that ship")

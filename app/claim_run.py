@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import claim_result
 import streamlit as st
+import visitor
+import watched
 from backend import Shared, adopt_maps
 from clicks import button
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 from trouble import guarded
 from words import literal
 
+from normviz import hosted
 from normviz.claims import Claim
 from normviz.claims.live import Job
 from normviz.claims.stored import Result, shipped_result
 from normviz.claims.words import duration, expected
+from normviz.hosted import Refused
 from normviz.sweep import cores
 
 TICK_SECONDS = 0.5
@@ -24,23 +28,40 @@ def show(claim: Claim, back: Shared) -> None:
     job = back.bench.job(claim)
     is_open = job is not None and job.is_open
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        if job is not None and is_open:
+        if job is None or not is_open:
+            _offer(claim, back)
+        elif not hosted.limits() or job.visitor == visitor.me():
             button("Stop", back.bench.stop, job, key=f"stop_{claim.key}", icon=":material/stop:",
                    help="What has ended stays; running it again goes on from there")  # fmt: skip
-        else:
-            button("Run it here", _run, claim, back, type="primary", key=f"run_{claim.key}",
-                   icon=":material/play_arrow:")  # fmt: skip
-            seconds = expected(claim, shipped_result(claim), None, cores())
-            st.caption(
-                f"{len(claim.cells())} runs, at most about {duration(seconds)} in {cores()} "
-                "processes; what ran here before is used, what ships is not."
-            )
+    if why := st.session_state.pop("claim_refused", None):
+        st.error(f"{why[0].upper()}{why[1:]}.")
     st.fragment(guarded(_tick), run_every=TICK_SECONDS if is_open else None)(claim, back)
+
+
+def _offer(claim: Claim, back: Shared) -> None:
+    """Run it, with what that takes; or why not here."""
+    processes = hosted.processes() or cores()
+    seconds = expected(claim, shipped_result(claim), None, processes)
+    too_long = ""
+    try:
+        hosted.check_minutes(seconds)
+    except Refused as why:
+        too_long = f" Not here: {why}."
+    button("Run it here", _run, claim, back, type="primary", key=f"run_{claim.key}",
+           icon=":material/play_arrow:", disabled=bool(too_long))  # fmt: skip
+    st.caption(
+        f"{len(claim.cells())} runs, at most about {duration(seconds)} in {processes} "
+        f"process{'es' * (processes > 1)}; what ran here before is used, what "
+        f"ships is not.{too_long}"
+    )
 
 
 def _run(claim: Claim, back: Shared) -> None:
     adopt_maps()
-    back.bench.ask(claim)
+    try:
+        back.bench.ask(claim, visitor.me())
+    except Refused as why:
+        st.session_state["claim_refused"] = str(why)
 
 
 def _tick(claim: Claim, back: Shared) -> None:
@@ -48,6 +69,7 @@ def _tick(claim: Claim, back: Shared) -> None:
     if job is None:
         return
     if job.is_open:
+        watched.job(job)
         _progress(job, back)
     elif job.failure:
         st.error(f"{literal(job.failure)}. Run it again to try once more.")
@@ -61,6 +83,9 @@ def _tick(claim: Claim, back: Shared) -> None:
 def _progress(job: Job, back: Shared) -> None:
     if n := back.bench.before(job):
         st.caption(f"Waits for {n} other claim{'s' * (n > 1)}.")
+        return
+    if job.waits:
+        st.caption("Waits for a map that another visitor fills.")
         return
     words = f"{job.ended} of {job.total} runs" if job.ended else "Loading PyTorch"
     if (left := job.seconds_left) is not None:

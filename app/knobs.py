@@ -8,13 +8,15 @@ from typing import Any
 import own_text
 import state
 import streamlit as st
+import visitor
 from backend import Shared
 from lanes import Lane
 from trouble import kept
 from words import literal
 
+from normviz import hosted
 from normviz.config import CHOICES, RunConfig
-from normviz.limits import RANGES, estimated_seconds, summary
+from normviz.limits import RANGES, estimated_seconds
 
 LADDER = tuple(float(f"{m}e{e}") for e in range(-5, 1) for m in (1, 3))
 DEPTHS = (1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1000)
@@ -32,7 +34,8 @@ def show(lanes: list[Lane], shared: Shared) -> None:
     it = state.duel()
     configs = [lane.config for lane in lanes]
     _slide("depth", "Depth (blocks)", configs, DEPTHS)
-    running = any(lane.run is not None and lane.run.is_open for lane in lanes)
+    opened = [lane.run for lane in lanes if lane.run is not None and lane.run.is_open]
+    running = any(map(visitor.steers, opened))
     _rate(configs, shared, running)
     _slide("warmup", "Warm-up (steps)", configs, WARMUPS)
     _slide("steps", "Steps", configs, STEPS)
@@ -44,9 +47,9 @@ def show(lanes: list[Lane], shared: Shared) -> None:
         for name in MORE:
             _number(name, configs)
     seconds = sum(estimated_seconds(config) for config in configs)
-    st.caption(f"About {seconds:.0f} s of one CPU core for all lanes. {summary()}")
+    st.caption(f"About {seconds:.0f} s of one CPU core for all lanes. {hosted.summary()}")
     if it.complaint:
-        st.error(literal(it.complaint.capitalize()))
+        st.error(literal(f"{it.complaint[0].upper()}{it.complaint[1:]}"))
 
 
 def _key(name: str, value: object) -> str:
@@ -65,7 +68,8 @@ def _title(name: str, configs: Sequence[RunConfig], title: str = "") -> str:
 def _help(name: str) -> str | None:
     about = RunConfig.model_fields[name].description
     limit = f"Allowed: {RANGES[name].text()}." if name in RANGES else None
-    return " ".join(part for part in (about and f"{about.capitalize()}.", limit) if part) or None
+    parts = (about and f"{about.capitalize()}.", limit, hosted.allowed(name))
+    return " ".join(part for part in parts if part) or None
 
 
 def _slide(name: str, title: str, configs: Sequence[RunConfig], stops: Sequence[int]) -> None:
@@ -120,6 +124,7 @@ def _turn(key: str, shared: Shared) -> None:
     open_lanes = [
         (i, run) for i, run in enumerate(it.runs)
         if run is not None and (record := shared.store.run(run)) and record.is_open
+        and visitor.steers(record)
     ]  # fmt: skip
     if not open_lanes:
         state.change("lr", rate)

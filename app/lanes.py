@@ -77,6 +77,11 @@ def current(it: state.Duel, shared: Shared) -> list[Lane]:
     return lanes
 
 
+def runs(lanes: list[Lane]) -> list[Run]:
+    """All runs that the lanes show, repeats included."""
+    return [run for lane in lanes if lane.run for run in (lane.run, *lane.repeats)]
+
+
 def _known(config: RunConfig, shared: Shared) -> Run | None:
     """The stored run of a config, which may be a cell of a map that ships with the product."""
     run = shared.store.latest(config.key)

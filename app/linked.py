@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from urllib.parse import parse_qsl
 
 import streamlit as st
+import visitor
+from backend import Shared
 from clicks import button
 from words import literal
 
 from normviz.links import Link
+from normviz.store import Run, room
 
 
 def show(link: Link | None, notices: Sequence[str], holder: str, instead: str) -> None:
@@ -30,6 +33,12 @@ def show(link: Link | None, notices: Sequence[str], holder: str, instead: str) -
                 key=f"mend_{i}",
             )
     st.caption(instead)
+
+
+def keep(runs: Sequence[Run], back: Shared) -> None:
+    """What a link opened stays in the store: somebody else may have it too. Who asked for a run and
+    reloads the page has only its address."""
+    room.link(back.store, [run.id for run in runs if run.visitor != visitor.me()])
 
 
 def _open(query: str, holder: str) -> None:

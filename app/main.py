@@ -7,8 +7,10 @@ from pathlib import Path
 import entries
 import streamlit as st
 import trouble
+import watched
 from views import anatomy, catalogue, claims, cost, hand, maps, runs
 
+from normviz.hosted import Misconfigured
 from normviz.store import StoreError
 
 HERE = Path(__file__).parent
@@ -32,7 +34,10 @@ try:
     st.session_state["arrived"] = st.session_state.get("page") != page.url_path
     st.session_state["page"] = page.url_path
     place = st.container(key="trouble")
+    watched.begin()
     page.run()
     trouble.show(place)
+except Misconfigured as error:
+    st.error(str(error))
 except StoreError as error:
     trouble.say(error)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import map_cells
+import map_state
 import map_summary
 import streamlit as st
+import visitor
+import watched
 from backend import Shared, adopt_maps, shared
 from clicks import button
 from map_state import Maps
@@ -12,7 +15,9 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from trouble import guarded
 from words import literal
 
-from normviz.limits import MAX_FILL_MINUTES, estimated_seconds
+from normviz import hosted
+from normviz.hosted import Refused
+from normviz.limits import estimated_seconds
 from normviz.sweep import Cell, cores
 from normviz.sweep.board import Board
 from normviz.sweep.fill import Job
@@ -55,26 +60,33 @@ def _actions(it: Maps, board: Board, job: Job | None, back: Shared) -> None:
     ):  # fmt: skip
         if job is None:
             _offer(it, missing, back)
-        elif job in it.jobs:
+        elif job in it.jobs and (not hosted.limits() or job.visitor == visitor.me()):
             button("Stop", back.filler.stop, job, key="stop_fill", icon=":material/stop:",
                    help="What has ended stays; filling goes on from there")  # fmt: skip
 
 
 def _offer(it: Maps, missing: list[Cell], back: Shared) -> None:
     """Fill what is missing, with what that takes; or why not here."""
-    seconds = sum(estimated_seconds(cell.config) for cell in missing) / cores()
-    is_long = seconds > 60 * MAX_FILL_MINUTES
+    processes = hosted.processes() or cores()
+    seconds = sum(estimated_seconds(cell.config) for cell in missing) / processes
+    is_long = seconds > 60 * hosted.fill_minutes()
     button("Fill the map" + ("s" if _count(it) > 1 else ""), _fill, it, back, type="primary",
            key="fill", icon=":material/play_arrow:", disabled=is_long)  # fmt: skip
     stored = len(it.asked.grid.cells) - len(missing)
-    words = f"{len(missing)} runs, about {duration(seconds)} in {cores()} processes"
+    words = f"{len(missing)} runs, about {duration(seconds)} in {processes} process{'es' * (processes > 1)}"
     words += f"; {stored} are stored already." if stored else "."
     if is_long:
         words += (
-            f" A page fills at most {MAX_FILL_MINUTES:g} min: give fewer values or steps, or run the "
+            f" A page fills at most {hosted.fill_minutes():g} min: give fewer values or steps, or run the "
             "command below in a terminal."
         )
+    elif hosted.limits():
+        words += (
+            f" This shared server fills up to {hosted.fill_minutes():g} min, one map a visitor."
+        )
     st.caption(words)
+    if it.refused:
+        st.error(it.refused)
 
 
 def _count(it: Maps) -> int:
@@ -89,15 +101,23 @@ def _axis(it: Maps, field: str) -> tuple:
 
 
 def _fill(it: Maps, back: Shared) -> None:
-    it.jobs.append(back.filler.ask(it.asked.grid, it.early))
+    it.refused = None
+    try:
+        hosted.check([cell.config for cell in it.asked.grid.cells])
+        it.jobs.append(back.filler.ask(it.asked.grid, it.early, visitor.me()))
+    except Refused as why:
+        it.refused = map_state.sentence(str(why))
 
 
 def _tick(it: Maps) -> None:
     back = shared()
     board, job = looked(it, back), back.filler.job(it.asked.grid, it.early)
+    watched.job(job)
     if job:
         _progress(job, back)
     for asked in it.jobs:
+        if asked.why and asked.grid == it.asked.grid:
+            st.info(f"Filling was stopped: {asked.why}. What has ended stays.")
         for why in dict.fromkeys(asked.failures):
             if asked.grid == it.asked.grid:
                 st.error(
@@ -124,6 +144,9 @@ def _progress(job: Job, back: Shared) -> None:
         st.caption(
             f"Waits for {n} other map{'s' * (n > 1)} that {'are' if n > 1 else 'is'} filled."
         )
+        return
+    if job.waits:
+        st.caption("Waits for a claim that another visitor runs.")
         return
     words = f"{job.ended} of {job.todo} runs" if job.began else "Loading PyTorch"
     if (left := job.seconds_left) is not None:

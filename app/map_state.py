@@ -22,6 +22,7 @@ class Maps:
     nonce      counts visits of the duel from a cell: the charts begin anew, with nothing picked
     complaint  why the last change was not taken
     notices    what the link said that is not used
+    refused    why this server does not fill what was asked for
     """
 
     asked: Asked
@@ -31,6 +32,7 @@ class Maps:
     nonce: int = 0
     complaint: str | None = None
     notices: tuple[str, ...] = ()
+    refused: str | None = None
 
 
 def maps() -> Maps:
@@ -51,7 +53,8 @@ def maps() -> Maps:
 def show(asked: Asked) -> None:
     """Other maps."""
     it: Maps = st.session_state["maps"]
-    it.asked, it.board, it.complaint, it.notices = asked, None, None, ()
+    it.asked, it.board = asked, None
+    it.complaint, it.refused, it.notices = None, None, ()
 
 
 def change(**words: str) -> None:

@@ -6,6 +6,8 @@ import math
 import time
 
 import streamlit as st
+import visitor
+import watched
 from anatomy_state import NAMES, Anatomy
 from backend import Shared, shared
 from streamlit.runtime.scriptrunner import get_script_run_ctx
@@ -14,8 +16,10 @@ from words import literal
 
 from normviz import charts
 from normviz.catalog import PROBES, SCHEMES
+from normviz.hosted import Refused
 from normviz.limits import is_quick
 from normviz.store import Run
+from normviz.store.asking import ask as queue
 
 TICK_SECONDS = 0.15
 MOMENT_SECONDS, LOOK_SECONDS = 1.0, 0.01
@@ -24,16 +28,23 @@ QUANTITIES = ("stream_rms", "grad_block", "token_cosine")
 
 def ask(it: Anatomy, back: Shared) -> list[Run]:
     """The runs of the configs on the page; what is neither there nor under way is queued once."""
-    runs = []
+    runs, it.refused = [], None
     for config in it.lanes:
         run = back.store.latest(config.key)
         ended = run is None or not (run.is_done or run.is_open)
         if run is None or run.status == "stopped" or (ended and config.key not in it.asked):
-            run = back.store.run(back.store.enqueue(config))
+            try:
+                (number,) = queue(back.store, [config], visitor.me())
+            except Refused as why:
+                it.refused = str(why)
+                continue
+            run = back.store.run(number)
             assert run is not None
             it.asked.add(config.key)
-            it.mine.add(run.id)
+            if run.visitor == visitor.me():  # others' runs that were joined stay theirs
+                it.mine.add(run.id)
         runs.append(run)
+    watched.runs(runs)
     return runs
 
 
@@ -44,7 +55,9 @@ def leave(it: Anatomy, back: Shared, wanted: list[Run]) -> None:
     """
     for number in it.mine - {run.id for run in wanted}:
         run = back.store.run(number)
-        if run is not None and (run.status == "queued" or not is_quick(run.config)):
+        if run is None or back.watchers.others(visitor.session(), number):
+            continue
+        if run.status == "queued" or not is_quick(run.config):
             back.store.control(number, "stop")
     it.mine &= {run.id for run in wanted}
 
@@ -58,6 +71,8 @@ def show(it: Anatomy, runs: list[Run]) -> None:
             title.markdown("**Measuring at initialisation ...**")
             runs = _after_a_moment(it, shared(), runs)
         title.markdown("**Measured at initialisation**")
+        if it.refused:
+            st.error(f"Not measured here: {it.refused}.")
         st.fragment(guarded(_tick), run_every=TICK_SECONDS if _open(runs) else None)(it)
 
 
@@ -91,7 +106,7 @@ def _tick(it: Anatomy) -> None:
     runs = _latest(it, back)
     st.session_state["measuring"] = _open(runs)
     _status(it, runs, back)
-    if runs and all(run.is_done for run in runs):
+    if len(runs) == len(it.lanes) and all(run.is_done for run in runs):
         it.drawn = tuple(run.id for run in runs)
     _charts(it, back)
     context = get_script_run_ctx()
@@ -115,6 +130,8 @@ def _status(it: Anatomy, runs: list[Run], back: Shared) -> None:
         if waits and back.store.is_timing():
             doing = "Waiting for the norm cost lab, beside which nothing may run, then measuring"
         st.caption(f"{doing}: {_blocks(runs)} ...")
+        return
+    if len(runs) < len(it.lanes):  # refused, which is said above
         return
     losses = [f"{NAMES[i]} {_loss(run, back)}" for i, run in enumerate(runs)]
     chance = next((f"; chance {run.chance:.2f}" for run in runs if run.chance), "")

@@ -5,17 +5,20 @@ The page never shows a text again, not even to who gave it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import state
 import streamlit as st
+import visitor
 from clicks import button, submit
 from words import literal
 
-from normviz import texts
+from normviz import hosted, texts
 from normviz.catalog import TASKS
 from normviz.characters import TextError
 from normviz.config import RunConfig
+from normviz.hosted import Refused
 from normviz.limits import MAX_SYMBOLS, MAX_TEXT_BYTES, MAX_TEXTS, characters_needed
 
 KEPT = (
@@ -91,10 +94,20 @@ def _box(seq_len: int, wanted: bool) -> None:
         if it.text_problem:
             st.error(literal(_sentence(it.text_problem)))
         st.caption(
-            f"Up to {MAX_TEXT_BYTES:,} bytes in UTF-8, and {characters_needed(seq_len):,} characters "
+            f"Up to {_most_bytes():,} bytes in UTF-8, and {characters_needed(seq_len):,} characters "
             f"or more for sequences of {seq_len}. Of more than {MAX_SYMBOLS} distinct characters the "
-            "rarest become one “other” symbol."
+            f"rarest become one “other” symbol.{_shared()}"
         )
+
+
+def _most_bytes() -> int:
+    here = hosted.limits()
+    return here.text_bytes if here else MAX_TEXT_BYTES
+
+
+def _shared() -> str:
+    here = hosted.limits()
+    return f" This shared server takes up to {here.texts} texts of each visitor." if here else ""
 
 
 def _use(area: str, file: str, seq_len: int) -> None:
@@ -110,15 +123,24 @@ def _use(area: str, file: str, seq_len: int) -> None:
     if pasted and uploaded:
         it.text_problem = "a text was pasted and a file uploaded: clear one of them"
         return
+    given, who = uploaded.getvalue() if uploaded else pasted.encode(), visitor.me()
     try:
-        key = texts.add(uploaded.getvalue() if uploaded else pasted, seq_len)
-    except TextError as error:
+        hosted.check_text(_given()[who], len(given))
+        key = texts.add(given, seq_len)
+    except (TextError, Refused) as error:
         it.text_problem = str(error)
         return
+    _given()[who] += 1
     state.own_texts().add(key)
     st.session_state["text_box"] = st.session_state.get("text_box", 0) + 1
     it.text, it.wants_text, it.text_problem, it.notices = key, False, None, ()
     state.change("text", key)
+
+
+@st.cache_resource(show_spinner=False)
+def _given() -> Counter[str]:
+    """How many texts each visitor gave since the server began."""
+    return Counter()
 
 
 def _offer_deletion(text: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from normviz.frames import Frames
+from normviz.frames import Frames, queued
 from normviz.runner.pulse import HANGS_SECONDS, SILENT_SECONDS
 from normviz.store import Run, Store
 
@@ -51,7 +51,10 @@ def _words(store: Store, opened: list[Run], done: int, total: int) -> str:
         if store.is_timing():
             return "Waiting: the norm cost lab measures, and nothing may train beside it"
         _, warm = store.supervisor()
-        return "Waiting for a free worker" if warm else "Loading PyTorch in a worker: a few seconds"
+        if not warm:
+            return "Loading PyTorch in a worker: a few seconds"
+        words = queued(opened[0], store)
+        return f"{words[0].upper()}{words[1:]}"
     if all(run.status == "paused" for run in opened):
         then = "; goes on when the norm cost lab has measured" if store.is_timing() else ""
         return f"Paused at {done} of {total} steps in all lanes{then}"

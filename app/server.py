@@ -1,5 +1,5 @@
-"""What Streamlit runs: the page, and beside it the player's script, the socket of its numbers, and
-charts as files."""
+"""What Streamlit runs: the page, and beside it the player's script, the socket of its numbers, charts
+as files, and what a container asks to know whether all is well."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import lru_cache
 
 import found  # noqa: F401 (before all that imports normviz)
 import streamlit as st
+from healthz import healthz
 from pictures import pictures
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -40,6 +41,7 @@ def _script(request: Request) -> Response:
 app = st.App(
     "main.py",
     routes=[
+        Route("/healthz", healthz),
         Route("/normviz/{script}.js", _script),
         Route("/normviz/picture", pictures),
         WebSocketRoute("/normviz/numbers", numbers),

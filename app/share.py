@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from html import escape
 from urllib.parse import urlencode
 
 import state
 import streamlit as st
 from backend import Shared
-from lanes import Lane
+from lanes import Lane, runs
 from streamlit.components.v2 import component
 
 from normviz.catalog import SCHEMES
 from normviz.export import NOT_RUN, ExportLane, archive, replay, script, stored_lane, write_configs
 from normviz.links import encode
+from normviz.store import room
 
 COPY = component(
     "copy",
@@ -29,7 +31,7 @@ COPY = component(
       span:empty { display: none; }
     """,
     js="""
-      export default function ({ data, parentElement }) {
+      export default function ({ data, parentElement, setTriggerValue }) {
         const button = parentElement.querySelector("button");
         const status = parentElement.querySelector("span");
         const url = (more) => location.origin + location.pathname + "?" + data.query + more;
@@ -42,6 +44,7 @@ COPY = component(
             await navigator.clipboard.writeText(data.frame ? frame() : url(""));
             status.textContent = "Copied";
           } catch { status.textContent = "The browser forbids it: copy the link shown below"; }
+          setTriggerValue("copied", true);
           setTimeout(() => { status.textContent = ""; }, 4000);
         };
       }
@@ -74,7 +77,7 @@ def show(lanes: list[Lane], shared: Shared) -> None:
         ):
             COPY(
                 key=key, data={**asked, "label": label, "frame": frame}, height="content",
-                width="content",
+                width="content", on_copied_change=partial(_keep, lanes, shared),
             )  # fmt: skip
         with st.popover("Take away", icon=":material/download:"):
             _files(lanes, shared)
@@ -82,6 +85,11 @@ def show(lanes: list[Lane], shared: Shared) -> None:
         st.code(address(lanes), language=None, wrap_lines=True)
         for lane in lanes:
             st.code(f"normviz run '?{encode([lane.config])}'", language="bash", wrap_lines=True)
+
+
+def _keep(lanes: list[Lane], shared: Shared) -> None:
+    """Somebody has the link: its runs stay in the store."""
+    room.link(shared.store, [run.id for run in runs(lanes)])
 
 
 def _files(lanes: list[Lane], shared: Shared) -> None:

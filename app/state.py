@@ -34,6 +34,7 @@ class Duel:
     nonce      counts beginnings: charts that show the same runs still begin anew
     probe      the quantity that the charts show; view what stands below loss and bars
     seeds      runs of each lane from as many seeds are shown, as far as they are stored
+    opened     a link opened it, and what it shows is not marked as such in the store yet
     touched    the settings are the visitor's own: the address names them
     extra      repeats from other seeds that this visitor queued
     mine       runs that this visitor started: nobody else's are stopped by leaving them
@@ -58,6 +59,7 @@ class Duel:
     turned: frozenset[int] = frozenset()
     notices: tuple[str, ...] = ()
     link: Link | None = None
+    opened: bool = False
     touched: bool = False
     text: str = ""
     wants_text: bool = False
@@ -99,7 +101,7 @@ def _opened() -> Duel:
         texts.missing("This link", text, "paste it") for text in named if not texts.is_here(text)
     ]
     found = Duel(
-        link.lanes, (None,) * len(link.lanes), start="follow", touched=True, story=story,
+        link.lanes, (None,) * len(link.lanes), start="follow", touched=True, story=story, opened=True,
         notices=(*link.notices, *notices, *(f"{s}." for s in away)), text=next(iter(named), ""),
     )  # fmt: skip
     return _looked_at(found, params)

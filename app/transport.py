@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 import entries
 import state
 import streamlit as st
+import visitor
 from backend import Shared
 from clicks import button
 from lanes import Lane
 from trouble import kept
 
-from normviz import texts
-from normviz.config import ConfigError
+from normviz import hosted, texts
+from normviz.config import ConfigError, RunConfig
+from normviz.hosted import Refused
 from normviz.limits import MAX_LANES, SEEDS
 from normviz.seeds import seeded
 from normviz.store import Action
+from normviz.store.asking import ask as queue
 
 
 def show(lanes: list[Lane], shared: Shared) -> None:
@@ -26,6 +30,8 @@ def show(lanes: list[Lane], shared: Shared) -> None:
     repeating = bool(opened) and not any(lane.run and lane.run.is_open for lane in lanes)
     paused = bool(opened) and all(run.status == "paused" for run in opened)
     changed = not all(lane.is_current for lane in lanes)
+    others = visitor.why_not(opened)
+    idle = not opened or others is not None
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         button(
             "Train (settings changed)" if changed and not opened else "Train", train, shared,
@@ -34,14 +40,14 @@ def show(lanes: list[Lane], shared: Shared) -> None:
         )  # fmt: skip
         button(
             "Resume" if paused else "Pause", ask, shared, "resume" if paused else "pause",
-            key="pause", icon=":material/pause:", shortcut="P", disabled=not opened,
+            key="pause", icon=":material/pause:", shortcut="P", disabled=idle, help=others,
         )  # fmt: skip
         button(
             "Step", step, shared, key="step", icon=":material/skip_next:", shortcut="S",
-            disabled=repeating,
-            help="One training step of every lane; starts them if none runs",
+            disabled=repeating or others is not None,
+            help=others or "One training step of every lane; starts them if none runs",
         )  # fmt: skip
-        button("Stop", stop, shared, key="stop", icon=":material/stop:", disabled=not opened)
+        button("Stop", stop, shared, key="stop", icon=":material/stop:", disabled=idle, help=others)
         button(
             "Reset", back, shared, key="reset", icon=":material/restart_alt:",
             help="Stop, and back to the duel this page opens with",
@@ -76,13 +82,33 @@ def train(shared: Shared, paused: bool = False) -> None:
     it.complaint = next(filter(None, map(texts.obstacle, it.lanes)), None)
     if it.complaint:
         return
-    leave(shared, it.runs)
-    _prune(shared)
-    it.runs = tuple(shared.store.enqueue(config, paused) for config in it.lanes)
-    it.mine |= frozenset(it.runs)
+    gone = tuple(run for run in (*it.runs, *_stale(shared)) if run in it.mine)
+    queued = _queue(it.lanes, shared, paused, gone)
+    if queued is None:
+        return
+    leave(shared, gone)
+    it.extra -= set(gone)
+    it.runs = tuple(queued)
     it.turned = frozenset()
     state.begin("follow")
     it.link, it.notices, it.touched = None, (), True
+
+
+def _queue(
+    configs: Sequence[RunConfig], shared: Shared, paused: bool = False, instead: Sequence[int] = ()
+) -> list[int] | None:
+    """Queue configs for this visitor; None, and a sentence on the page, where that is refused."""
+    it = state.duel()
+    try:
+        hosted.check_lanes(len(it.lanes))
+        runs = queue(shared.store, configs, visitor.me(), paused, instead)
+    except Refused as why:
+        it.complaint = f"{why}."
+        return None
+    for number in runs:  # others' runs that were joined stay theirs
+        if (run := shared.store.run(number)) and run.visitor == visitor.me():
+            it.mine |= {number}
+    return runs
 
 
 def repeat(shared: Shared) -> None:
@@ -97,12 +123,13 @@ def repeat(shared: Shared) -> None:
     except ConfigError as error:
         it.complaint = f"there are no {SEEDS} seeds from here: {error}"
         return
+    known = {config: shared.store.latest(config.key) for config in configs}
+    lacking = [c for c, run in known.items() if run is None or not (run.is_done or run.is_open)]
+    queued = _queue(lacking, shared)
+    if queued is None:
+        return
     it.seeds, it.touched = SEEDS, True
-    for config in configs:
-        known = shared.store.latest(config.key)
-        if known is None or not (known.is_done or known.is_open):
-            it.extra |= {shared.store.enqueue(config)}
-    it.mine |= it.extra
+    it.extra |= it.mine.intersection(queued)
 
 
 def _all_there(it: state.Duel, shared: Shared) -> bool:
@@ -112,21 +139,33 @@ def _all_there(it: state.Duel, shared: Shared) -> bool:
 
 def _prune(shared: Shared) -> None:
     """Stop the repeats that belong to none of the lanes any more."""
+    stale, it = _stale(shared), state.duel()
+    leave(shared, stale)
+    it.extra = frozenset(
+        number
+        for number in it.extra.difference(stale)
+        if (run := shared.store.run(number)) and run.is_open
+    )
+
+
+def _stale(shared: Shared) -> tuple[int, ...]:
+    """The open repeats that belong to none of the lanes any more."""
     it = state.duel()
     records = [run for number in it.extra if (run := shared.store.run(number)) and run.is_open]
     wanted: set[str] = set()
     for lane in it.lanes:
         with suppress(ConfigError):
             wanted |= {config.key for config in seeded(lane, SEEDS)}
-    leave(shared, tuple(run.id for run in records if run.key not in wanted))
-    it.extra = frozenset(run.id for run in records if run.key in wanted)
+    return tuple(run.id for run in records if run.key not in wanted)
 
 
 def ask(shared: Shared, action: Action, runs: tuple[int | None, ...] | None = None) -> None:
     """Send a request to every open run of this duel, or to those given."""
     it = state.duel()
     for run in (*it.runs, *it.extra) if runs is None else runs:
-        if run is not None and (record := shared.store.run(run)) and record.is_open:
+        if run is None or not (record := shared.store.run(run)) or not record.is_open:
+            continue
+        if visitor.steers(record):
             shared.store.control(run, action)
 
 
@@ -137,8 +176,11 @@ def stop(shared: Shared) -> None:
 
 
 def leave(shared: Shared, runs: tuple[int | None, ...]) -> None:
-    """Stop those runs that this visitor started; others may have come by a link, and go on."""
-    ask(shared, "stop", tuple(run for run in runs if run in state.duel().mine))
+    """Stop those runs that this visitor started; others may have come by a link, and go on. In hosted
+    mode so do those that another page has open: its visitor joined them."""
+    here, mine = visitor.session(), state.duel().mine
+    gone = (run for run in runs if run in mine and not shared.watchers.others(here, run))
+    ask(shared, "stop", tuple(gone))
 
 
 def leave_duel(shared: Shared) -> None:

@@ -12,7 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 from words import literal
 
 from normviz.store import StoreDamaged, StoreError
-from normviz.store.room import scarce
+from normviz.store.spare import scarce
 
 CLICK = "store_trouble"
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from .catalog import PROBES
 from .config import RunConfig
 from .store import Run, Steps, Store
+from .store.run import UNWATCHED
 from .verdict import Verdict, diverged, judge
 
 Floats = NDArray[np.float64]
@@ -142,14 +143,29 @@ def told(run: Run, losses: Floats, store: Store) -> Verdict:
     if run.status == "finished" and run.chance is not None:
         return judge(losses, run.config.steps, run.chance, run.floor)
     if run.status == "queued":
-        why = " for the norm cost lab" if store.is_timing() else ""
-        return Verdict("queued", f"waiting{why}, place {store.position(run.id)} in the queue")
+        return Verdict("queued", queued(run, store))
     if run.status == "failed":
         return Verdict("failed", f"failed after {n} steps: {run.message}")
     if run.status == "stopped":
+        how = " unwatched" if run.message == UNWATCHED else ""
         why = f": {run.message}" if run.message else ""
-        return Verdict("stopped", f"stopped after {n} steps{why}")
+        return Verdict("stopped", f"stopped{how} after {n} steps{why}")
     return Verdict(run.status, {"running": "training"}.get(run.status, run.status))
+
+
+def queued(run: Run, store: Store) -> str:
+    """Where a run that waits stands, and about how long it waits."""
+    place = store.place(run.id)
+    if place is None:  # it begins just now
+        return "waiting for a worker"
+    if store.is_timing():
+        return f"waiting for the norm cost lab, place {place.number} in the queue"
+    soon = "" if place.seconds < 1 else f", about {_duration(place.seconds)}"
+    return f"waiting, place {place.number} in the queue{soon}"
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
 def _joined(a: Steps, b: Steps) -> Steps:

@@ -20,7 +20,7 @@ TORCH_FREE = [
     "normviz.presets", "normviz.verdict", "normviz.shipped", "normviz.frames", "normviz.cli",
     "normviz.export", "normviz.result", "normviz.sweep", "normviz.sweep.drive", "normviz.hand",
     "normviz.cost.client", "normviz.cost.shelf", "normviz.cost.told",
-    "normviz.claims", "normviz.claims.drive",
+    "normviz.claims", "normviz.claims.drive", "normviz.health", "normviz.watching",
 ]  # fmt: skip
 
 

@@ -70,7 +70,8 @@ def test_a_lane_beyond_the_cores_waits_its_turn(store: Store) -> None:
     last = Lane(store, SHORT)
     for lane in lanes:
         lane.reach_step(1)
-    assert (last.status, store.position(last.id)) == ("queued", 1)
+    place = store.place(last.id)
+    assert last.status == "queued" and place is not None and place.number == 1
     lanes[0].stop()
     last.reach("finished")
     assert last.steps.loss.tolist() == losses(SHORT)

@@ -183,7 +183,7 @@ def test_of_equals_the_newest_is_chosen(store: Store) -> None:
 def test_a_queue_has_places(store: Store) -> None:
     runs = [store.enqueue(CONFIG) for _ in range(3)]
     assert store.queued() == runs
-    assert [store.position(run) for run in runs] == [1, 2, 3]
+    assert [(p := store.place(run)) and p.number for run in runs] == [1, 2, 3]
 
 
 # Controls
@@ -210,7 +210,7 @@ def test_a_stop_of_a_closed_run_is_over(store: Store) -> None:
 # Files and neighbours
 
 
-@pytest.mark.parametrize("version", [2, 99, -1])
+@pytest.mark.parametrize("version", [3, 99, -1])
 def test_a_store_of_another_version_gets_a_sentence(tmp_path: Path, version: int) -> None:
     with sqlite3.connect(tmp_path / "normviz.sqlite") as db:
         db.execute(f"PRAGMA user_version = {version}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from backend_kit import SHORT, wait_for
 
@@ -59,3 +61,21 @@ def test_an_error_ends_one_map_alone(store: Store, monkeypatch: pytest.MonkeyPat
     wait_for(lambda: not lost.is_open and not fine.is_open, "both ends")
     assert lost.failures == ["database or disk is full"]
     assert (fine.ended, fine.failures) == (2, [])
+
+
+def test_two_lines_that_share_a_turn_take_it_in_turns(store: Store) -> None:
+    """As maps and claims of a shared server do: each is a process with PyTorch."""
+    turn = threading.Lock()
+    one, other = Filler(store, 1, turn), Filler(store, 1, turn)
+    slow = one.ask(grid(SLOW), True)
+    wait_for(lambda: slow.running, "a cell in training")
+    waits, gone = other.ask(grid(), True), other.ask(grid(depth=[1, 2]), True)
+    other.stop(gone)
+    assert waits.waits and not slow.waits and not waits.running
+    other.stop(waits)
+    wait_for(lambda: not waits.is_open, "the end of one that is stopped while it waits")
+    assert slow.is_open and waits.ended == 0
+    waits = other.ask(grid(), True)
+    one.stop(slow)
+    wait_for(lambda: not waits.is_open, "the other's end")
+    assert waits.ended == 2 and not slow.is_open

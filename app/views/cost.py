@@ -11,6 +11,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from trouble import guarded
 from words import literal
 
+from normviz import hosted
 from normviz.catalog import DEVICES
 from normviz.cost import setting as limits
 from normviz.cost import shelf
@@ -23,6 +24,11 @@ WIDTHS = tuple(2**n for n in range(5, 11))
 TOKENS = tuple(2**n for n in range(6, 15))
 START_SECONDS = 8
 """To load PyTorch, build the models and warm up; roughly."""
+SHARED = (
+    "This server is shared: a timing needs the whole machine and would keep everybody's training "
+    "waiting, so nothing is measured here. Below is the measurement that ships with NormViz; `normviz "
+    "bench norms` in a terminal measures your own machine."
+)
 
 
 def entry() -> StreamlitPage:
@@ -37,7 +43,10 @@ def page() -> None:
         st.markdown(
             "# What does a norm cost? :small[:gray[Time beside LayerNorm's, on this machine.]]"
         )
-    _controls(back)
+    if hosted.limits():
+        st.info(SHARED)
+    else:
+        _controls(back)
     st.fragment(guarded(_status), run_every=TICK_SECONDS if back.lab.state.doing else None)()
     costs.show(_shown(back))
 

@@ -12,6 +12,7 @@ import state
 import story
 import streamlit as st
 import transport
+import watched
 import why
 from backend import Shared, shared
 
@@ -28,6 +29,11 @@ def page() -> None:
     if it.touched:  # a reload, and a copied address, keep what was chosen
         st.query_params.from_dict(as_params(it.lanes) | state.view_params())
     lanes = page_lanes.current(it, back)
+    shown = page_lanes.runs(lanes)
+    watched.runs(shown)
+    if it.opened:
+        linked.keep(shown, back)
+        it.opened = False
     if st.context.is_embedded:
         _embedded(lanes, back)
         return

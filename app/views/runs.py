@@ -11,6 +11,7 @@ import chosen
 import picks
 import state
 import streamlit as st
+import watched
 from backend import Shared, shared
 from lanes import CHIP_COLOR
 from streamlit.navigation.page import StreamlitPage
@@ -177,6 +178,7 @@ def _live(number: int) -> None:
     if run is None or not run.is_open:
         st.rerun()
         return
+    watched.runs([run])
     outcome = back.shelf.row(run).outcome
     total = max(run.config.steps, 1)
     words = outcome.words

@@ -6,9 +6,11 @@ import threading
 import time
 from dataclasses import dataclass, field
 
+from .. import hosted
 from ..limits import estimated_seconds
 from ..store import Store
 from ..sweep import Began, Done, Reused
+from ..sweep.fill import turn
 from .drive import News, run
 from .lab_process import Reading
 from .record import Claim
@@ -23,15 +25,18 @@ class Job:
     ended    how many of them are there
     result   what came out, at the end
     failure  one sentence, where it failed
+    visitor  who asked for it
     """
 
     claim: Claim
     total: int
+    visitor: str | None = None
     ended: int = 0
     result: Result | None = None
     failure: str | None = None
     began: float | None = None
     is_open: bool = True
+    waits: bool = True
     stopped: bool = False
     _cost: float = field(default=0.0)
     _paid: float = field(default=0.0)
@@ -61,23 +66,32 @@ class Job:
 
 
 class Bench:
-    """The claims that visitors asked for, in order. Who asks for one that is there joins it."""
+    """The claims that visitors asked for, in order. Who asks for one that is there joins it.
 
-    def __init__(self, store: Store, processes: int | None = None) -> None:
+    `alone` is held by the one that runs: who shares it takes turns with it.
+    """
+
+    def __init__(
+        self, store: Store, processes: int | None = None, alone: threading.Lock | None = None
+    ) -> None:
         self.store, self.processes = store, processes
+        self.alone = alone or threading.Lock()
         self._jobs: list[Job] = []
         self._last: dict[str, Job] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def ask(self, claim: Claim) -> Job:
-        """Run a claim, now or when its turn comes."""
+    def ask(self, claim: Claim, visitor: str | None = None) -> Job:
+        """Run a claim, now or when its turn comes. Raises Refused where that is too much here."""
         with self._lock:
             for job in self._jobs:
                 if job.claim is claim and job.is_open and not job.stopped:
                     return job
+            opened = [job for job in self._jobs if not job.stopped]
+            own = sum(job.visitor == visitor for job in opened)
+            hosted.check_fill("claim", own, len(opened))
             cost = sum(estimated_seconds(cell.config) for cell in claim.cells())
-            job = Job(claim, len(claim.cells()), _cost=cost)
+            job = Job(claim, len(claim.cells()), visitor, _cost=cost)
             self._jobs.append(job)
             self._last[claim.key] = job
             if self._thread is None:
@@ -94,9 +108,15 @@ class Bench:
         with self._lock:
             return self._jobs.index(job) if job in self._jobs else 0
 
-    def stop(self, job: Job) -> None:
-        """End it; every run that has ended stays."""
+    def open_jobs(self) -> list[Job]:
+        """All that wait or run."""
+        with self._lock:
+            return [job for job in self._jobs if job.is_open]
+
+    def stop(self, job: Job, why: str | None = None) -> None:
+        """End it; every run that has ended stays. `why` where nobody chose to."""
         job.stopped = True
+        job.failure = why and f"it was stopped: {why}"
         with self._lock:
             if job in self._jobs[1:]:  # it has not begun
                 self._jobs.remove(job)
@@ -110,13 +130,16 @@ class Bench:
                     return
                 job = self._jobs[0]
             try:
-                for news in run(
-                    self.store, job.claim, None, self.processes, lambda job=job: job.stopped
-                ):
-                    job.take(news)
+                with turn(self.alone, job):
+                    self._run(job)
             except Exception as error:  # the visitor is told, and the next job goes on
                 job.failure = str(error).splitlines()[0] if str(error) else repr(error)
             finally:
                 with self._lock:
                     self._jobs.remove(job)
                     job.is_open = False
+
+    def _run(self, job: Job) -> None:
+        if not job.stopped:  # while it waited
+            for news in run(self.store, job.claim, None, self.processes, lambda: job.stopped):
+                job.take(news)

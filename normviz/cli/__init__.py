@@ -37,12 +37,14 @@ from . import (  # noqa: E402 (each adds its command)
     claims,  # noqa: F401
     export,  # noqa: F401
     export_site,  # noqa: F401
+    gc,  # noqa: F401
     list_,  # noqa: F401
     norms,  # noqa: F401
     run,  # noqa: F401
     runs,  # noqa: F401
     ship,  # noqa: F401
     ship_maps,  # noqa: F401
+    status,  # noqa: F401
     sweep,  # noqa: F401
     texts,  # noqa: F401
 )

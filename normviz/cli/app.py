@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from ..home import VARIABLE, home, shipped
+from ..hosted import Misconfigured, verify
 from ..store import Store, StoreDamaged, StoreError
 from . import main
 from .complain import complain
@@ -26,6 +27,10 @@ def app(
     browser: Annotated[bool, typer.Option(help="Open a browser window")] = True,
 ) -> None:
     """Start the page. Ends with Ctrl-C, and everything it started ends with it."""
+    try:
+        verify()
+    except Misconfigured as error:
+        complain(error)
     try:
         folder = home() if data is None else data.expanduser()
         folder.mkdir(parents=True, exist_ok=True)

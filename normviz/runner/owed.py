@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 
 from ..store import Store, StoreFull
-from ..store.room import give_up, hold
+from ..store.spare import give_up, hold
 
 AGAIN_SECONDS = 0.5
 HOLD_SECONDS = 30.0

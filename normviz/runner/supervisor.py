@@ -16,7 +16,9 @@ from filelock import FileLock, Timeout
 
 from ..limits import is_quick
 from ..store import Store, StoreDamaged, StoreError
-from . import worker
+from ..store.run import UNWATCHED
+from . import log, worker
+from .care import Caretaker, too_many
 from .client import DAMAGED
 from .owed import Owed
 from .pulse import Heart
@@ -33,7 +35,7 @@ FULL_SECONDS = 1.0
 """So long nothing is tried again after the store could not be written."""
 
 MAX_PAUSED = 6
-"""Paused runs hold a process each. Of more, the one that was queued first is stopped."""
+"""Paused runs hold a process each. Of more, the first one of who has most of them is stopped."""
 
 
 @dataclass
@@ -73,6 +75,7 @@ class Supervisor:
 
     def __init__(self, store: Store, slots: int) -> None:
         self.store, self.slots = store, slots
+        self.care = Caretaker(store)
         # Forking from a preloaded process shares torch's memory and takes milliseconds. Elsewhere
         # than on Linux a fork of a process that has loaded system frameworks is not safe.
         if sys.platform == "linux":
@@ -96,6 +99,7 @@ class Supervisor:
         self.owed.settle()
         self.make_stops_certain()
         self.limit_paused()
+        self.stop_unwatched()
         if not self.store.is_timing():  # else what begins here would be in the timing
             self.hand_out()
             self.refill()
@@ -129,14 +133,15 @@ class Supervisor:
             del self.busy[run]
             busy.listen()  # its last words
             if busy.took:  # else the run still waits, and goes to another
+                message = busy.why or _obituary(busy.process.exitcode)
+                log.say("died", run, why=message)
                 if busy.process.exitcode == DAMAGED:
                     raise StoreDamaged(busy.why)
-                # Nothing if it ended properly.
-                self.owed.end(run, busy.why or _obituary(busy.process.exitcode))
+                self.owed.end(run, message)  # nothing if it ended properly
         ready = any(spare.warm for spare in self.spares) or self.returning() > 0
         if ready != self.ready:
             self.ready = ready
-            self.store.announce(os.getpid(), ready)
+            self.store.announce(os.getpid(), ready, self.slots, len(self.spares) + len(self.busy))
 
     def returning(self) -> int:
         """Workers that will be warm in a moment."""
@@ -160,6 +165,7 @@ class Supervisor:
             if busy is None:
                 self.store.end(run, "stopped")
             elif now - asked > STOP_GRACE_SECONDS:
+                log.say("killed", run, why="it did not obey a stop")
                 busy.process.kill()
                 self.store.end(run, "stopped")
 
@@ -178,6 +184,8 @@ class Supervisor:
             record = self.store.run(run)
             spare.warm, spare.returns = False, record is not None and is_quick(record.config)
             self.busy[run] = spare
+            self.store.handed(run)
+            log.say("handed out", run, visitor=record and record.visitor)
             self.handed_out = time.monotonic()
 
     def take_spare(self, run: int) -> Worker | None:
@@ -190,10 +198,18 @@ class Supervisor:
         return None
 
     def limit_paused(self) -> None:
-        paused = sorted(run for run in self.busy if self._is_paused(run))
-        for run in paused[: max(0, len(paused) - MAX_PAUSED)]:
+        records = [record for run in self.busy if (record := self.store.run(run))]
+        paused = {run.id: run.visitor for run in records if run.status == "paused"}
+        for run in too_many(paused, MAX_PAUSED):
             self.store.end(run, "stopped", message="paused while many others waited")
             self.busy[run].process.kill()
+
+    def stop_unwatched(self) -> None:
+        """In hosted mode, what no open page has shown for a while; and the store stays in its limit."""
+        for run in self.care.round():
+            if run in self.busy:
+                self.busy[run].process.kill()
+            self.store.end(run, "stopped", message=UNWATCHED)
 
     def _is_paused(self, run: int) -> bool:
         record = self.store.run(run)
@@ -237,16 +253,18 @@ def serve(slots: int | None = None) -> int:
         lock.acquire(timeout=0.5)  # servers hold it for a moment, to see whether we live
     except Timeout:
         return 0
+    log.begin()
     heart = Heart(store.folder)
     gone = threading.Event()
     threading.Thread(target=_ended, args=(gone,), daemon=True).start()
-    supervisor = Supervisor(store, slots or os.cpu_count() or 1)
+    slots = slots or os.cpu_count() or 1
+    supervisor = Supervisor(store, slots)
     began = False
     try:
         while not gone.is_set():
             try:
                 if not began:
-                    store.announce(os.getpid(), ready=False)
+                    store.announce(os.getpid(), ready=False, slots=slots)
                     store.close_open()
                     began = True
                 supervisor.tick()

@@ -24,6 +24,7 @@ from ..events import Diverged, Edited, Event, Finished, Started, Step
 from ..limits import is_quick
 from ..store import Store, StoreDamaged, StoreError
 from ..store.turns import Turn
+from . import log
 from .client import DAMAGED
 from .owed import end
 
@@ -35,6 +36,7 @@ def main(pipe: Connection, folder: Path) -> None:
     """Warm up, say so, wait for the number of a run, train it. Leaves when the supervisor does."""
     from . import preload
 
+    log.begin()
     for _ in preload.training.train(RunConfig(depth=1, steps=2)):
         pass
     runs: SimpleQueue[int] = SimpleQueue()
@@ -48,6 +50,7 @@ def main(pipe: Connection, folder: Path) -> None:
         gc.disable()
         try:
             warm = Lane(store, run).go()
+            log.ended(store.run(run))
         except StoreError as error:  # it can't be written down here: the supervisor will
             _say(pipe, str(error))
             sys.exit(DAMAGED if isinstance(error, StoreDamaged) else 1)
@@ -131,6 +134,7 @@ class Lane:
             match event:
                 case Started():
                     self.store.started(self.run, event, os.getpid(), self.paused)
+                    log.say("started", self.run, pid=os.getpid())
                     self.announced, self.device = True, event.device
                     self.told = self.paused
                 case Step():

@@ -7,9 +7,11 @@ chart is the tail of the store. Readers and one writer a run, so nothing needs a
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from sqlite3 import OperationalError
 from typing import Literal
 
 import numpy as np
@@ -18,6 +20,7 @@ from numpy.typing import NDArray
 from ..config import RunConfig
 from ..events import Diverged, Started, Step
 from ..home import home
+from . import line
 from .run import (
     DONE,
     LOST,
@@ -39,7 +42,6 @@ from .turns import is_timing
 from .write import EndedRun
 from .write import append as _append
 from .write import end as _end
-from .write import insert as _insert
 from .write import keep as _keep
 from .write import start as _start
 
@@ -62,6 +64,7 @@ __all__ = [
     "Wanted",
 ]  # fmt: skip
 
+LOG = logging.getLogger(__name__)
 Action = Literal["pause", "resume", "step", "stop", "lr"]
 Origin = Literal["here", "shipped", "sweep", "shipped sweep"]
 
@@ -82,16 +85,10 @@ class Store:
 
     # What the page says
 
-    def enqueue(self, config: RunConfig, paused: bool = False) -> int:
+    def enqueue(self, config: RunConfig, paused: bool = False, visitor: str | None = None) -> int:
         """Queue a config; `paused` lets it start before its first step and wait. Returns the run."""
         with self.db.transaction() as db:
-            run = _insert(db, config, "queued", "here")
-            if paused:
-                db.execute(
-                    "INSERT INTO controls (run, action, created) VALUES (?, 'pause', ?)",
-                    (run, time.time()),
-                )
-        return run
+            return line.join(db, config, visitor, paused)
 
     def control(self, run: int, action: Action, value: float | None = None) -> None:
         """Ask something of a run; a run that is not open ignores it."""
@@ -174,11 +171,9 @@ class Store:
         ).fetchall()
         return read_losses(rows, run)
 
-    def position(self, run: int) -> int:
-        """Place in the queue, from 1."""
-        return self.db.connection.execute(
-            "SELECT COUNT(*) FROM runs WHERE status = 'queued' AND id <= ?", (run,)
-        ).fetchone()[0]
+    def place(self, run: int) -> line.Place | None:
+        """A queued run's place, and about when it begins; None where it does not wait."""
+        return line.place(self.db.connection, run)
 
     # What workers write
 
@@ -218,9 +213,16 @@ class Store:
     # What the supervisor reads and writes
 
     def queued(self) -> list[int]:
-        """Runs that wait, oldest first."""
-        rows = self.db.connection.execute("SELECT id FROM runs WHERE status = 'queued' ORDER BY id")
-        return [row[0] for row in rows.fetchall()]
+        """Runs that wait, in the order they are handed out in."""
+        return line.queued(self.db.connection)
+
+    def handed(self, run: int) -> None:
+        """A worker was told to take this run. On a full disk the turn is not counted, only logged."""
+        try:
+            with self.db.transaction() as db:
+                line.handed(db, run)
+        except OperationalError as error:
+            LOG.warning("the turn of run %s could not be counted: %s", run, error)
 
     def stops(self) -> dict[int, float]:
         """Open runs that were asked to stop, and when."""
@@ -230,6 +232,24 @@ class Store:
         )
         return dict(rows.fetchall())
 
+    def looked_at(self) -> dict[int, int]:
+        """Open runs that somebody on a page asked for, and how often they were looked at."""
+        rows = self.db.connection.execute(
+            "SELECT id, watched FROM runs WHERE status IN ('queued', 'running', 'paused') "
+            "AND visitor IS NOT NULL AND origin = 'here'"
+        )
+        return dict(rows.fetchall())
+
+    def look_at(self, runs: Iterable[int]) -> None:
+        """Somebody looks at these runs, as far as they are open."""
+        rows = [(run,) for run in runs]
+        with self.db.transaction() as db:
+            db.executemany(
+                "UPDATE runs SET watched = watched + 1 WHERE id = ? "
+                "AND status IN ('queued', 'running', 'paused')",
+                rows,
+            )
+
     def close_open(self) -> None:
         """Write down that runs have no process: their supervisor is new, or leaving."""
         self.db.connection.execute(
@@ -238,10 +258,11 @@ class Store:
             (time.time(), LOST),
         )
 
-    def announce(self, pid: int, ready: bool) -> None:
-        """The supervisor says who it is, and whether a warm worker waits."""
+    def announce(self, pid: int, ready: bool, slots: int = 1, workers: int = 0) -> None:
+        """The supervisor says who it is, whether a warm worker waits, and what it has."""
         self.db.connection.execute(
-            "INSERT OR REPLACE INTO supervisor VALUES (1, ?, ?)", (pid, int(ready))
+            "INSERT OR REPLACE INTO supervisor VALUES (1, ?, ?, ?, ?)",
+            (pid, int(ready), slots, workers),
         )
 
     def retire(self) -> None:

@@ -1,55 +1,106 @@
-"""A little room on the disk, held back for the sentences that say that the disk is full.
-
-SQLite writes even a changed word behind its log. Where the disk is full that fails too, and a run
-that failed could not be said to have failed. So a file of zeros is kept, and given up for that.
-"""
+"""How large the store is, and which runs go when it is full: the oldest, never one that ships, that
+is open, or whose link somebody may have."""
 
 from __future__ import annotations
 
-import shutil
-from contextlib import suppress
-from pathlib import Path
+import logging
+import sqlite3
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-BYTES = 512 * 1024
-SCARCE_BYTES = 4 * BYTES
-"""With less free the page says so, and nothing is held back anew."""
+from .trouble import StoreError
 
+if TYPE_CHECKING:
+    from . import Store
 
-def _file(folder: Path) -> Path:
-    return folder / "held-back.room"
-
-
-def hold(folder: Path) -> None:
-    """Hold room back, where there is enough and none is held yet."""
-    file = _file(folder)
-    with suppress(OSError):
-        if (not file.exists() or file.stat().st_size < BYTES) and free(folder) > SCARCE_BYTES:
-            file.write_bytes(bytes(BYTES))
+LOG = logging.getLogger(__name__)
+MAY_GO = (
+    "origin NOT LIKE 'shipped%' AND status NOT IN ('queued', 'running', 'paused') AND linked <= ?"
+)
+RUN_BYTES, STEP_BYTES = 2000, 50
+"""Roughly what a run, and a step without its layers, take; for what is only said."""
 
 
-def give_up(folder: Path) -> bool:
-    """Let go of it; whether there was any."""
-    try:
-        _file(folder).unlink()
-    except OSError:
-        return False
-    return True
-
-
-def free(folder: Path) -> int:
-    """Bytes that are free on the disk of a folder."""
-    return shutil.disk_usage(folder).free
-
-
-def scarce(folder: Path) -> str | None:
-    """A sentence where so little is free that runs can't be kept; None where there is room."""
-    try:
-        left = free(folder)
-    except OSError:
-        return None
-    if left > SCARCE_BYTES:
-        return None
-    return (
-        f"The disk of this server's store is full ({left / 1024:,.0f} KiB free): what is stored can be "
-        "looked at, and new runs fail until there is room"
+def used(db: sqlite3.Connection) -> int:
+    """Bytes of the file that hold something; what runs left behind is used again."""
+    pages, free, size = (
+        db.execute(f"PRAGMA {name}").fetchone()[0]
+        for name in ("page_count", "freelist_count", "page_size")
     )
+    return (pages - free) * size
+
+
+def size(store: Store) -> int:
+    """Bytes that a store's runs take."""
+    return used(store.db.connection)
+
+
+def is_full(db: sqlite3.Connection, limit: int) -> bool:
+    """Whether the store has reached its limit and nothing in it may go."""
+    if used(db) < limit:
+        return False
+    return db.execute(f"SELECT 1 FROM runs WHERE {MAY_GO} LIMIT 1", (0,)).fetchone() is None
+
+
+def drop(store: Store, limit: int, goal: int | None = None, linked: bool = False) -> Iterator[int]:
+    """In a store that has reached its limit, delete the oldest runs that may go, one write each,
+    until it takes less than `goal` (the limit) bytes.
+
+    Yields the numbers of the runs that went. `linked` says that linked ones may go too.
+    """
+    goal = limit if goal is None else goal
+    if size(store) < limit:
+        return
+    while size(store) >= goal and (run := _drop_oldest(store, linked)) is not None:
+        yield run
+
+
+def _drop_oldest(store: Store, linked: bool) -> int | None:
+    """Delete one run and return its number; None where none may go, or where nothing can be written."""
+    try:
+        with store.db.transaction() as db:
+            row = db.execute(
+                f"SELECT id FROM runs WHERE {MAY_GO} ORDER BY id LIMIT 1", (int(linked),)
+            ).fetchone()
+            if row is not None:
+                db.execute("DELETE FROM runs WHERE id = ?", (row["id"],))  # its steps go with it
+    except StoreError as error:  # a full disk
+        LOG.warning("no room could be made in the store: %s", error)
+        return None
+    return None if row is None else row["id"]
+
+
+def would_drop(store: Store, limit: int, linked: bool = False) -> list[int]:
+    """About what `drop` would delete, by what the steps of each run take."""
+    over = size(store) - limit
+    rows = store.db.connection.execute(
+        "SELECT id, (SELECT SUM(COALESCE(LENGTH(layers), 0) + ?) FROM steps WHERE run = runs.id) "
+        f"FROM runs WHERE {MAY_GO} ORDER BY id",
+        (STEP_BYTES, int(linked)),
+    )
+    gone: list[int] = []
+    while over >= 0 and (row := rows.fetchone()):
+        gone.append(row[0])
+        over -= RUN_BYTES + (row[1] or 0)
+    return gone
+
+
+def shrink(store: Store) -> str | None:
+    """Give the room of deleted runs back to the system. Says why not, where that does not work."""
+    try:
+        store.db.connection.execute("VACUUM")
+        store.db.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except (StoreError, sqlite3.Error) as error:
+        return str(error)
+    return None
+
+
+def link(store: Store, runs: list[int]) -> None:
+    """Somebody has the link of these runs: they stay. Where that can't be written it is logged."""
+    known = f"id IN ({', '.join('?' * len(runs))}) AND linked = 0"
+    db = store.db.connection
+    try:
+        if runs and db.execute(f"SELECT 1 FROM runs WHERE {known}", runs).fetchone():
+            db.execute(f"UPDATE runs SET linked = 1 WHERE {known}", runs)
+    except StoreError as error:  # a full disk: what was asked for is shown all the same
+        LOG.warning("runs %s could not be marked as linked: %s", runs, error)

@@ -21,6 +21,10 @@ SHIPPED = ("shipped", "shipped sweep")
 COARSE = ("sweep", "shipped sweep")
 """Origins of the cells of a sweep: all losses, but layers at a few steps alone."""
 
+INNER = ("pid", "turn", "watched")
+"""Columns of `runs` that are for those who run it."""
+
+UNWATCHED = "nobody had it open any more"
 LOST = "the training process ended without a word; everything committed up to there is kept"
 
 
@@ -64,6 +68,8 @@ class Run:
     bad_layer: int | None
     bad_where: str | None
     message: str | None
+    visitor: str | None = None
+    linked: bool = False
 
     @property
     def is_open(self) -> bool:
@@ -104,7 +110,8 @@ def true_status(row: sqlite3.Row) -> str:
 
 def read_run(row: sqlite3.Row) -> Run:
     """A row of `runs`, with the status that is true now."""
-    values = {name: row[name] for name in row.keys() if name != "pid"}  # noqa: SIM118 (sqlite3.Row)
+    values = {name: row[name] for name in row.keys() if name not in INNER}  # noqa: SIM118 (sqlite3.Row)
+    values["linked"] = bool(row["linked"])
     values["config"] = RunConfig(**json.loads(row["config"]))
     values["probes"] = tuple(row["probes"].split())
     if (status := true_status(row)) != row["status"]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .trouble import Connection, StoreError, told
 
-VERSION = 1
+VERSION = 2
 FILE = "normviz.sqlite"
 
 SCHEMA = """
@@ -26,7 +26,11 @@ CREATE TABLE runs (
     device TEXT, threads INTEGER, parameters INTEGER,
     chance REAL, floor REAL, text TEXT,
     bad_step INTEGER, bad_layer INTEGER, bad_where TEXT,
-    message TEXT                  -- why it failed
+    message TEXT,                 -- why it failed
+    visitor TEXT,                 -- hash of who asked for it, NULL where nobody on a page did
+    turn INTEGER,                 -- hand-outs before it was queued; NULL once it is handed out
+    watched INTEGER NOT NULL DEFAULT 0,  -- counts looks at it while it is open
+    linked INTEGER NOT NULL DEFAULT 0    -- 1 once its link was copied, or opened by somebody else
 );
 CREATE INDEX runs_by_key ON runs (key);
 CREATE INDEX runs_by_status ON runs (status);
@@ -50,9 +54,28 @@ CREATE INDEX controls_by_run ON controls (run, id);
 CREATE TABLE supervisor (
     one INTEGER PRIMARY KEY CHECK (one = 1),
     pid INTEGER NOT NULL,
-    ready INTEGER NOT NULL        -- 1 once a warm worker waits
+    ready INTEGER NOT NULL,       -- 1 once a warm worker waits
+    slots INTEGER NOT NULL DEFAULT 1,   -- runs that it trains at once
+    workers INTEGER NOT NULL DEFAULT 0  -- its processes
 );
+CREATE TABLE served (
+    visitor TEXT PRIMARY KEY,     -- empty for runs of nobody on a page
+    turn INTEGER NOT NULL         -- number of the last hand-out to them
+) WITHOUT ROWID;
 """
+
+MIGRATIONS = {
+    1: """
+ALTER TABLE runs ADD COLUMN visitor TEXT;
+ALTER TABLE runs ADD COLUMN turn INTEGER;
+ALTER TABLE runs ADD COLUMN watched INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN linked INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE supervisor ADD COLUMN slots INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE supervisor ADD COLUMN workers INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE served (visitor TEXT PRIMARY KEY, turn INTEGER NOT NULL) WITHOUT ROWID;
+""",
+}
+"""What makes a store of one version one of the next; all rows stay."""
 
 
 class Database:
@@ -63,10 +86,8 @@ class Database:
         self._local = threading.local()
         with self.transaction() as db:
             version = db.execute("PRAGMA user_version").fetchone()[0]
-            if version == 0:
-                for statement in SCHEMA.split(";\n"):
-                    db.execute(statement)
-                db.execute(f"PRAGMA user_version = {VERSION}")
+            if version in (0, *MIGRATIONS):
+                _bring_up(db, version)
             elif version != VERSION:
                 raise StoreError(
                     f"the store {path} has version {version} and this release reads version "
@@ -103,3 +124,11 @@ class Database:
             if db.in_transaction:  # SQLite may have gone back by itself
                 db.execute("ROLLBACK")
             raise
+
+
+def _bring_up(db: sqlite3.Connection, version: int) -> None:
+    """Make the tables, or bring those of an earlier version up to this one; in a transaction."""
+    steps = [SCHEMA] if version == 0 else [MIGRATIONS[n] for n in range(version, VERSION)]
+    for statement in "\n".join(steps).split(";\n"):
+        db.execute(statement)
+    db.execute(f"PRAGMA user_version = {VERSION}")

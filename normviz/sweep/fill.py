@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Protocol
 
+from .. import hosted
 from ..limits import estimated_seconds
 from ..store import Store
 from .drive import Done, Reused, sweep
@@ -21,16 +25,21 @@ class Job:
     ended     how many of them have ended
     running   cells that are being trained
     failures  a sentence for each cell that failed
+    visitor   who asked for it
+    why       why it was stopped, where nobody chose to
     """
 
     grid: Grid
     early: bool
+    visitor: str | None = None
+    why: str | None = None
     todo: int = 0
     ended: int = 0
     running: set[Cell] = field(default_factory=set)
     failures: list[str] = field(default_factory=list)
     began: float | None = None
     is_open: bool = True
+    waits: bool = True
     stopped: bool = False
     _cost: float = 0.0
     _paid: float = 0.0
@@ -65,22 +74,53 @@ class Job:
         self.todo, self._cost = len(cells), sum(estimated_seconds(c.config) for c in cells)
 
 
-class Filler:
-    """The sweeps that visitors asked for, in order. Who asks for one that is there joins it."""
+class Stoppable(Protocol):
+    """A job that may wait for its turn."""
 
-    def __init__(self, store: Store, processes: int | None = None) -> None:
+    waits: bool
+    stopped: bool
+
+
+@contextmanager
+def turn(alone: threading.Lock, job: Stoppable) -> Iterator[None]:
+    """Hold the lock for a job, as soon as it is free; not for one that is stopped meanwhile."""
+    held = False
+    while not job.stopped and not held:
+        held = alone.acquire(timeout=0.1)
+    job.waits = False
+    try:
+        yield
+    finally:
+        if held:
+            alone.release()
+
+
+class Filler:
+    """The sweeps that visitors asked for, in order. Who asks for one that is there joins it.
+
+    In hosted mode a visitor has one at a time, and each is short: so the order they came in is fair.
+    `alone` is held by the one that is filled: who shares it takes turns with it.
+    """
+
+    def __init__(
+        self, store: Store, processes: int | None = None, alone: threading.Lock | None = None
+    ) -> None:
         self.store, self.processes = store, processes
+        self.alone = alone or threading.Lock()
         self._jobs: list[Job] = []
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def ask(self, grid: Grid, early: bool) -> Job:
-        """Fill a grid, now or when its turn comes."""
+    def ask(self, grid: Grid, early: bool, visitor: str | None = None) -> Job:
+        """Fill a grid, now or when its turn comes. Raises Refused where that is too much here."""
         with self._lock:
             for job in self._jobs:
                 if job.is_open and not job.stopped and (job.grid, job.early) == (grid, early):
                     return job
-            job = Job(grid, early)
+            opened = [job for job in self._jobs if not job.stopped]
+            own = sum(job.visitor == visitor for job in opened)
+            hosted.check_fill("map", own, len(opened))
+            job = Job(grid, early, visitor)
             self._jobs.append(job)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, daemon=True)
@@ -99,9 +139,14 @@ class Filler:
         with self._lock:
             return self._jobs.index(job) if job in self._jobs else 0
 
-    def stop(self, job: Job) -> None:
-        """End it; every cell that has ended stays."""
-        job.stopped = True
+    def open_jobs(self) -> list[Job]:
+        """All that wait or are filled."""
+        with self._lock:
+            return [job for job in self._jobs if job.is_open]
+
+    def stop(self, job: Job, why: str | None = None) -> None:
+        """End it; every cell that has ended stays. `why` where nobody chose to."""
+        job.stopped, job.why = True, why
         with self._lock:
             if job in self._jobs[1:]:  # it has not begun
                 self._jobs.remove(job)
@@ -115,7 +160,8 @@ class Filler:
                     return
                 job = self._jobs[0]
             try:
-                self._fill(job)
+                with turn(self.alone, job):
+                    self._fill(job)
             except Exception as error:  # the visitor is told, and the next job goes on
                 job.failures.append(str(error).splitlines()[0] if str(error) else repr(error))
             finally:
@@ -127,6 +173,8 @@ class Filler:
     def _fill(self, job: Job) -> None:
         from .drive import missing
 
+        if job.stopped:  # while it waited
+            return
         job.expect(missing(self.store, job.grid, job.early))
         stop = lambda: job.stopped  # noqa: E731
         for news in sweep(self.store, job.grid, self.processes, job.early, stop):

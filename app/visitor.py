@@ -1,0 +1,51 @@
+"""Who a visitor is: one browser, as a short hash that says nothing else about it.
+
+Streamlit gives each browser a random token against forged requests, in a cookie that stays while the
+browser is open. Where a browser keeps no cookies, each page is a visitor of its own.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from itertools import cycle
+
+import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from normviz.store import Run
+from normviz.store.asking import OTHERS, may_steer
+
+COOKIE = "_streamlit_xsrf"
+DIGITS = 12
+
+
+def me() -> str:
+    """The visitor of this page."""
+    token = _token(st.context.cookies.to_dict().get(COOKIE, ""))
+    return sha256(token or session().encode()).hexdigest()[:DIGITS]
+
+
+def _token(cookie: str) -> bytes:
+    """The token in a cookie "2|mask|masked token|time", which every answer masks anew; else empty."""
+    try:
+        version, mask, masked, _ = cookie.strip("\"'").split("|")
+        pairs = zip(cycle(bytes.fromhex(mask)), bytes.fromhex(masked), strict=False)
+        return bytes(a ^ b for a, b in pairs) if version == "2" else b""
+    except ValueError:
+        return b""
+
+
+def session() -> str:
+    """The session of this page; a reload begins another one."""
+    context = get_script_run_ctx()
+    return context.session_id if context else ""
+
+
+def steers(run: Run) -> bool:
+    """Whether this visitor may pause, step or stop a run or change its rate."""
+    return may_steer(run, me())
+
+
+def why_not(runs: list[Run]) -> str | None:
+    """Why this visitor may steer none of the runs; None where they may, or where there is none."""
+    return OTHERS if runs and not any(map(steers, runs)) else None

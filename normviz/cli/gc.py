@@ -1,0 +1,53 @@
+"""`normviz gc`: make room in the store, the oldest runs first."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .. import hosted
+from ..hosted import LIMITS, Misconfigured
+from ..store import Store, StoreError, room
+from . import main
+from .complain import complain
+
+
+@main.command()
+def gc(
+    mb: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=10**7, help="Megabytes to keep (default: $NORMVIZ_STORE_MB or 500)"
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go")] = False,
+    linked: Annotated[
+        bool, typer.Option("--linked", help="Also runs whose link somebody may have")
+    ] = False,
+) -> None:
+    """Delete the oldest runs until the store fits. Shipped and open runs stay, and linked ones."""
+    try:
+        store = Store()
+        limit = mb * 10**6 if mb else hosted.store_bytes() or LIMITS.store_mb * 10**6
+        before = room.size(store)
+        gone = room.would_drop(store, limit, linked) if dry_run else _drop(store, limit, linked)
+    except (StoreError, Misconfigured) as error:
+        complain(error)
+    done = "would delete about" if dry_run else "deleted"
+    typer.echo(
+        f"{before / 1e6:,.1f} MB, at most {limit / 1e6:,.0f} MB wanted: {done} {len(gone):,} runs"
+        + (f", the first {gone[0]}, the last {gone[-1]}" if gone else "")
+    )
+    if dry_run:
+        return
+    typer.echo(f"{room.size(store) / 1e6:,.1f} MB now")
+    if room.size(store) >= limit:
+        typer.echo("what is left ships, is open or is linked; --linked lets linked runs go too")
+
+
+def _drop(store: Store, limit: int, linked: bool) -> list[int]:
+    gone = list(room.drop(store, limit, linked=linked))
+    if gone and (why := room.shrink(store)):
+        typer.echo(f"the file keeps its size for now, and fills anew: {why}", err=True)
+    return gone

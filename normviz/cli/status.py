@@ -1,0 +1,62 @@
+"""`normviz status`: how the server of this data folder is; exit code 1 where it is not well."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Annotated
+
+import typer
+
+from ..health import Health, look, unreadable
+from ..hosted import Misconfigured
+from ..shelf import ago
+from ..store import Store, StoreError
+from ..store.census import Census
+from . import main
+from .complain import complain
+
+
+@main.command()
+def status(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object")] = False,
+) -> None:
+    """Say how supervisor, queue and store are. Exit code 1 without a supervisor or a readable store."""
+    try:
+        health = look(Store())
+    except StoreError as error:
+        health = unreadable(error)
+    except Misconfigured as error:
+        complain(error)
+    if as_json:
+        typer.echo(json.dumps(health.as_json()))
+    else:
+        typer.echo("\n".join(report(health, time.time())))
+    if not health.is_well:
+        raise typer.Exit(1)
+
+
+def report(health: Health, now: float) -> list[str]:
+    """The lines that people read; `now` in seconds since 1970."""
+    if health.census is None:
+        return [f"store       {health.store}"]
+    words = {"dead": "none: start one with `normviz app`"}.get(health.supervisor, health.supervisor)
+    it = health.census
+    lines = [
+        f"supervisor  {words}",
+        f"workers     {health.workers}",
+        f"runs        {it.queued} wait, {it.running} train, {it.paused} paused, "
+        f"of {it.visitors} visitors",
+        f"store       {_size(it, health.limit)}",
+        f"            {it.runs:,} runs, {it.shipped:,} shipped, {it.linked:,} linked",
+    ]
+    if it.oldest is not None:
+        lines.append(f"oldest      {ago(it.oldest, now)}")
+    for failure in it.failures:
+        lines.append(f"failed      run {failure.run}, {ago(failure.at, now)}: {failure.message}")
+    return lines
+
+
+def _size(it: Census, limit: int | None) -> str:
+    of = "" if limit is None else f" of at most {limit / 1e6:,.0f} MB"
+    return f"{it.bytes / 1e6:,.1f} MB{of}"

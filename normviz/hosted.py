@@ -1,0 +1,199 @@
+"""Hosted mode: what a server that anybody may use allows each visitor, in one place.
+
+NORMVIZ_HOSTED=1 turns it on. The limits hold where something is asked for: a link to a bigger
+stored result still opens and replays. What goes beyond them is refused in a sentence, never changed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from . import limits as usual
+from .limits import estimated_gib, estimated_seconds
+
+if TYPE_CHECKING:
+    from .config import RunConfig
+
+SWITCH, STORE = "NORMVIZ_HOSTED", "NORMVIZ_STORE_MB"
+ON, OFF = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
+
+
+class Misconfigured(RuntimeError):
+    """A variable of the environment has a value that is not allowed; the sentence says which is."""
+
+
+class Refused(ValueError):
+    """What was asked for is not given; the sentence says why and what is."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one visitor may ask of a hosted server.
+
+    seconds       estimated seconds of one CPU core that a run may take
+    gib           estimated memory of a run in GiB
+    open_runs     runs of one visitor that wait, train or are paused
+    queue         runs of all visitors that wait
+    fill_minutes  estimated minutes that filling a page of maps, or running a claim, may take
+    fills         maps of one visitor that wait or are filled, and claims likewise
+    fill_queue    maps of all visitors that wait or are filled, and claims likewise
+    processes     processes that fill maps and run claims
+    texts         texts of their own that a visitor may give while the server runs
+    text_bytes    bytes of each
+    grace         seconds after which a run that nobody has open is stopped
+    store_mb      megabytes (10**6 bytes) of stored runs
+    """
+
+    depth: int = 96
+    width: int = 128
+    steps: int = 2000
+    lanes: int = 4
+    seconds: float = 60.0
+    gib: float = 0.25
+    open_runs: int = 16
+    queue: int = 100
+    fill_minutes: float = 12.0
+    fills: int = 1
+    fill_queue: int = 6
+    processes: int = 1
+    texts: int = 5
+    text_bytes: int = 200_000
+    grace: float = 60.0
+    store_mb: int = 500
+
+
+LIMITS = Limits()
+
+
+def limits() -> Limits | None:
+    """The limits of hosted mode, None outside of it. Raises Misconfigured."""
+    said = os.environ.get(SWITCH, "").strip().lower()
+    if said not in ON + OFF:
+        raise Misconfigured(f"{SWITCH} is {said[:40]!r}, allowed is 1 (hosted) or 0 (not)")
+    return LIMITS if said in ON else None
+
+
+def store_bytes() -> int | None:
+    """How large the store may become, None where nothing limits it. Raises Misconfigured."""
+    said, here = os.environ.get(STORE, "").strip(), limits()
+    if not said:
+        return here.store_mb * 10**6 if here else None
+    if not (said.isascii() and said.isdecimal()) or not 1 <= int(said) <= 10**7:
+        raise Misconfigured(
+            f"{STORE} is {said[:40]!r}, allowed is a whole number of megabytes from 1 to 10000000"
+        )
+    return int(said) * 10**6
+
+
+def verify() -> None:
+    """Raises Misconfigured where a variable of the environment has a value that is not allowed."""
+    limits()
+    store_bytes()
+
+
+def processes(otherwise: int | None = None) -> int | None:
+    """Processes that fill maps: so many in hosted mode, else what was given."""
+    here = limits()
+    return here.processes if here else otherwise
+
+
+def check(configs: Sequence[RunConfig]) -> None:
+    """Raises Refused for runs that are too large here."""
+    here = limits()
+    if here is None:
+        return
+    for config in configs:
+        for name in ("depth", "width", "steps"):
+            value, most = getattr(config, name), getattr(here, name)
+            if value > most:
+                raise Refused(f"{name} is {value:,}, and this shared server trains up to {most:,}")
+        if (seconds := estimated_seconds(config)) > here.seconds:
+            raise Refused(
+                f"this run would take about {seconds:,.0f} s of one CPU core, and this shared server "
+                f"gives a run up to {here.seconds:g} s: lower steps, depth, width, seq_len or batch"
+            )
+        if (gib := estimated_gib(config)) > here.gib:
+            raise Refused(
+                f"this run would take about {gib:,.2f} GiB of memory, and this shared server gives a "
+                f"run up to {here.gib:g} GiB: lower depth, width, seq_len or batch"
+            )
+
+
+def check_lanes(n: int) -> None:
+    """Raises Refused for a duel of too many lanes."""
+    here = limits()
+    if here and n > here.lanes:
+        raise Refused(f"these are {n} lanes, and this shared server trains up to {here.lanes}")
+
+
+def check_text(given: int, size: int) -> None:
+    """Raises Refused where a visitor gave so many texts already, or one of so many bytes."""
+    here = limits()
+    if here is None:
+        return
+    if given >= here.texts:
+        raise Refused(
+            f"you gave {given} texts, and this shared server takes up to {here.texts} of each visitor"
+        )
+    if size > here.text_bytes:
+        raise Refused(
+            f"the text has {size:,} bytes, and this shared server takes up to {here.text_bytes:,}"
+        )
+
+
+def check_fill(what: str, own: int, every: int) -> None:
+    """Raises Refused where a visitor has `own` maps (or claims: `what`) of `every` open ones."""
+    here = limits()
+    if here is None:
+        return
+    if own >= here.fills:
+        raise Refused(
+            f"a {what} that you asked for is not finished yet, and this shared server takes up to "
+            f"{here.fills} of each visitor: stop it, or wait until it has ended"
+        )
+    if every >= here.fill_queue:
+        raise Refused(
+            f"{every} {what}s of other visitors wait or run, and this shared server takes up to "
+            f"{here.fill_queue}: try again later"
+        )
+
+
+def check_minutes(seconds: float) -> None:
+    """Raises Refused for a map or a claim that takes so many estimated seconds."""
+    most = fill_minutes()
+    if limits() and seconds > 60 * most:
+        raise Refused(
+            f"this would take about {seconds / 60:,.0f} min, and this shared server gives it up to "
+            f"{most:g} min"
+        )
+
+
+def fill_minutes() -> float:
+    """Estimated minutes that filling the maps of a page may take."""
+    here = limits()
+    return here.fill_minutes if here else usual.MAX_FILL_MINUTES
+
+
+def allowed(name: str) -> str:
+    """What this server adds to a setting's own range, as its help ends; empty where nothing."""
+    here = limits()
+    if here is None or name not in ("depth", "width", "steps"):
+        return ""
+    return f"This shared server trains up to {getattr(here, name):,}."
+
+
+def summary() -> str:
+    """The limits of a run as the page states them."""
+    here = limits()
+    if here is None:
+        return usual.summary()
+    return (
+        f"This server is shared. Up to depth {here.depth}, width {here.width}, {here.steps:,} steps "
+        f"and {here.lanes} lanes; a run may take about {here.seconds:g} s of one CPU core and "
+        f"{here.gib:g} GiB (estimated). Of each visitor {here.open_runs} runs may be open, "
+        f"{here.queue} of all may wait, in turns. A run that nobody has open for "
+        f"{here.grace:g} s is stopped. Links to bigger stored results open all the same."
+    )

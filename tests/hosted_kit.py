@@ -1,0 +1,54 @@
+"""A hosted server for tests: its switch, tighter limits, and a supervisor of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from normviz import hosted
+from normviz.hosted import STORE, SWITCH
+
+SUPERVISOR = """
+import sys
+from dataclasses import replace
+from normviz import hosted
+hosted.LIMITS = replace(hosted.LIMITS, grace=float(sys.argv[1]))
+from normviz.runner.supervisor import serve
+sys.exit(serve(int(sys.argv[2]) or None))
+"""
+
+
+def turn_on(patch: pytest.MonkeyPatch, **limits: Any) -> None:
+    """Hosted mode in this process, with some limits of the test's own."""
+    patch.setenv(SWITCH, "1")
+    patch.setattr(hosted, "LIMITS", replace(hosted.LIMITS, **limits))
+
+
+@contextmanager
+def supervisor(
+    folder: Path, grace: float, store_mb: int = 500, said: Path | None = None, slots: int = 0
+) -> Iterator[int]:
+    """A supervisor of a hosted server with a grace period of its own; yields its process.
+
+    Without `slots` it trains as many runs at once as there are cores.
+    """
+    environment = {**os.environ, "NORMVIZ_HOME": str(folder), SWITCH: "1", STORE: str(store_mb)}
+    with open(said or os.devnull, "wb") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-c", SUPERVISOR, str(grace), str(slots)],
+            stdin=subprocess.PIPE, stderr=errors, env=environment, start_new_session=True,
+        )  # fmt: skip
+        assert process.stdin is not None
+        try:
+            yield process.pid
+        finally:
+            process.stdin.close()
+            process.wait(20)

@@ -1,0 +1,99 @@
+"""`normviz status` and `/healthz`: they say what is true, and fail when something is not well."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+from backend_kit import LONG, SHORT, Lane, wait_for
+from browser_kit import server
+from hosted_kit import supervisor
+from shelf_kit import kept
+from test_cli import normviz
+
+from normviz.home import VARIABLE
+from normviz.store import Store
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    return Store(tmp_path)
+
+
+def status() -> tuple[int, dict[str, Any]]:
+    done = normviz("status", "--json")
+    return done.exit_code, json.loads(done.stdout)
+
+
+def test_without_a_supervisor_it_is_not_well(here: Store) -> None:
+    kept(here, status="failed")
+    here.announce(os.getpid(), ready=True, slots=2, workers=4)  # one that left no word
+    code, said = status()
+    assert (code, said["healthy"], said["supervisor"], said["workers"]) == (1, False, "dead", 0)
+    assert said["store"] == "ok"
+    lines = normviz("status").stdout
+    assert "supervisor  none" in lines and "failed      run 1, just now: no memory" in lines
+
+
+def test_a_working_server_is_well_and_counted(here: Store) -> None:
+    with supervisor(here.folder, grace=600.0):
+        lanes = [Lane(here, LONG), Lane(here, LONG.replace(lr=0.01))]
+        for lane in lanes:
+            lane.reach_step(1)
+        waits = [here.enqueue(SHORT, visitor=visitor) for visitor in ("a", "a", "b")]
+        code, said = status()
+        census = said["census"]
+        assert (code, said["supervisor"]) == (0, "alive") and said["workers"] >= 2
+        assert (census["running"], census["queued"], census["visitors"]) == (2, 3, 2)
+        assert census["runs"] == 5 and census["bytes"] > 0
+        assert "3 wait, 2 train, 0 paused, of 2 visitors" in normviz("status").stdout
+        here.control(waits[0], "stop")
+        for lane in lanes:
+            lane.stop()
+    assert status()[0] == 1
+
+
+def test_a_store_that_can_t_be_read_is_not_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    Store(tmp_path).db.connection.execute("DROP TABLE steps")
+    Store(tmp_path).db.connection.execute("DROP TABLE runs")
+    code, said = status()
+    assert code == 1 and not said["healthy"] and "can't be read" in said["store"]
+    assert "can't be read" in normviz("status").stdout
+
+
+def asked(address: str) -> tuple[int, dict[str, Any]]:
+    try:
+        with urllib.request.urlopen(f"{address}/healthz", timeout=20) as answer:
+            return answer.status, json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read())
+
+
+def test_healthz_follows_the_supervisor_and_the_store(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    with server(tmp_path) as (address, _):
+        wait_for(lambda: asked(address)[0] == 200, "a supervisor, which asking starts")
+        wait_for(lambda: asked(address)[1]["supervisor"] == "alive", "a warm worker")
+        pid = store.db.connection.execute("SELECT pid FROM supervisor").fetchone()["pid"]
+        said = asked(address)[1]
+        assert said["healthy"] and said["store"] == "ok" and "failures" not in said["census"]
+
+        os.kill(pid, signal.SIGKILL)
+        wait_for(lambda: asked(address)[0] == 503, "the truth")
+        wait_for(lambda: asked(address)[0] == 200, "another supervisor")
+
+        store.db.connection.execute("ALTER TABLE runs RENAME TO gone")
+        code, said = asked(address)
+        assert code == 503 and "can't be read" in said["store"]
+        store.db.connection.execute("ALTER TABLE gone RENAME TO runs")
+        wait_for(lambda: asked(address)[0] == 200, "the store")

@@ -1,0 +1,218 @@
+"""Hosted mode: what may be asked, by whom, and the sentence for what may not."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hosted_kit import turn_on
+from hypothesis import given
+from hypothesis import strategies as st
+
+from normviz import RunConfig, hosted
+from normviz.claims import CLAIMS
+from normviz.hosted import Misconfigured, Refused
+from normviz.limits import RANGES
+from normviz.links import decode, encode
+from normviz.presets import PRESETS
+from normviz.store import Store, room
+from normviz.store.asking import ask, may_steer
+from normviz.story import STEPS
+
+CONFIG = RunConfig(depth=3)
+
+
+@pytest.fixture(autouse=True)
+def _hosted(monkeypatch: pytest.MonkeyPatch) -> None:
+    turn_on(monkeypatch)
+
+
+def others(n: int) -> list[RunConfig]:
+    return [CONFIG.replace(init_seed=seed) for seed in range(1, n + 1)]
+
+
+# The switch and the limits
+
+
+@pytest.mark.parametrize("said", ["", "0", "no", " False "])
+def test_without_the_switch_nothing_is_limited(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    monkeypatch.setenv("NORMVIZ_HOSTED", said)
+    hosted.check([RunConfig(depth=1000, steps=0)])
+    assert hosted.limits() is None and hosted.store_bytes() is None
+    assert "1000" in hosted.summary() and "shared" not in hosted.summary()
+    monkeypatch.setenv("NORMVIZ_STORE_MB", "7")
+    assert hosted.store_bytes() == 7_000_000
+
+
+@pytest.mark.parametrize("name", ["NORMVIZ_HOSTED", "NORMVIZ_STORE_MB"])
+@pytest.mark.parametrize("said", ["maybe", "-1", "1e3", "²", "9" * 400, "<b>"])
+def test_a_bad_variable_gets_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, name: str, said: str
+) -> None:
+    monkeypatch.setenv(name, said)
+    with pytest.raises(Misconfigured, match=rf"{name} is .* allowed is"):
+        hosted.verify()
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"depth": 97, "steps": 1}, "depth is 97, and this shared server trains up to 96"),
+        ({"width": 132}, "width is 132, and this shared server trains up to 128"),
+        ({"steps": 2001, "depth": 1}, "steps is 2,001, and this shared server trains up to 2,000"),
+        ({"depth": 96, "steps": 2000}, "gives a run up to 60 s: lower steps"),
+        ({"depth": 96, "width": 128, "steps": 1}, "gives a run up to 0.25 GiB: lower depth"),
+    ],
+)
+def test_what_is_too_large_is_refused_in_a_sentence(
+    store: Store, change: dict, sentence: str
+) -> None:
+    config = RunConfig(**change)
+    with pytest.raises(Refused, match=sentence):
+        ask(store, [CONFIG, config], "a")
+    assert store.queued() == []  # nothing, not the half of it
+    assert decode({k: [v] for k, v in _params(config).items()}).lanes == (config,)
+
+
+def _params(config: RunConfig) -> dict[str, str]:
+    return dict(pair.split("=", 1) for pair in encode([config]).split("&"))
+
+
+def test_whatever_the_page_offers_may_be_asked() -> None:
+    for preset in (*PRESETS.keys(),):
+        hosted.check(PRESETS[preset].lanes())
+        hosted.check_lanes(len(PRESETS[preset].lanes()))
+    for step in STEPS:
+        hosted.check(step.lanes())
+    for claim in (*CLAIMS.keys(),):
+        if claim != "E3":  # depth 1000, in a terminal
+            hosted.check_minutes(sum(_seconds(claim)))
+    with pytest.raises(Refused, match="up to 12 min"):
+        hosted.check_minutes(sum(_seconds("E3")))
+
+
+def _seconds(claim: str) -> list[float]:
+    from normviz.limits import estimated_seconds
+
+    return [estimated_seconds(cell.config) for cell in CLAIMS[claim].cells()]
+
+
+def test_every_limit_lies_within_the_usual_one_and_is_said() -> None:
+    here, words = hosted.limits(), hosted.summary()
+    assert here is not None
+    for name in ("depth", "width", "steps"):
+        most = getattr(here, name)
+        assert most in RANGES[name] and f"{most:,}" in words
+        assert f"{most:,}" in hosted.allowed(name)
+    for value in (here.lanes, here.open_runs, here.queue, f"{here.seconds:g} s", here.gib):
+        assert str(value) in words
+
+
+def test_texts_are_counted_and_measured() -> None:
+    hosted.check_text(4, 200_000)
+    with pytest.raises(Refused, match="you gave 5 texts"):
+        hosted.check_text(5, 10)
+    with pytest.raises(Refused, match="200,001 bytes"):
+        hosted.check_text(0, 200_001)
+
+
+# The queue
+
+
+def test_who_asks_for_what_trains_already_joins_it(store: Store) -> None:
+    (theirs,) = ask(store, [CONFIG], "a")
+    mine = ask(store, [CONFIG, CONFIG.replace(scheme="post")], "b")
+    assert mine[0] == theirs and len(store.queued()) == 2
+    record = store.run(theirs)
+    assert record is not None and record.visitor == "a"
+    assert may_steer(record, "a") and not may_steer(record, "b")
+    twice = ask(store, [CONFIG.replace(lr=0.1)] * 2, "b")
+    assert twice[0] == twice[1]
+
+
+@pytest.mark.parametrize("asked", ["stop", "pause"])
+def test_nobody_joins_what_is_stopped_or_paused(store: Store, asked) -> None:
+    (theirs,) = ask(store, [CONFIG], "a")
+    store.control(theirs, asked)
+    assert ask(store, [CONFIG], "b") != [theirs]
+
+
+def test_nobody_joins_what_has_no_process_or_what_they_give_up(store: Store) -> None:
+    (first,) = ask(store, [CONFIG], "a")
+    (second,) = ask(store, [CONFIG], "a", instead=[first])
+    assert second != first
+    db = store.db.connection
+    db.execute(
+        "UPDATE runs SET status = 'running', pid = 4194304 WHERE id IN (?, ?)", (first, second)
+    )
+    assert ask(store, [CONFIG], "b")[0] not in (first, second)
+
+
+def test_outside_of_hosted_mode_everybody_gets_a_run_of_their_own(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NORMVIZ_HOSTED", "0")
+    (one,) = ask(store, [CONFIG], "a")
+    assert ask(store, [CONFIG, CONFIG], "b") == [one + 1, one + 2]
+    record = store.run(one)
+    assert record is not None and may_steer(record, "b")
+
+
+def test_a_visitor_has_so_many_open_runs(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    turn_on(monkeypatch, open_runs=3)
+    runs = ask(store, others(3), "a")
+    with pytest.raises(Refused, match="you have 3 open runs and ask for 1 more"):
+        ask(store, [CONFIG], "a")
+    ask(store, [CONFIG], "b")
+    ask(store, [CONFIG.replace(scheme="post")], "a", instead=runs[:1])
+    store.control(runs[0], "stop")
+    store.control(runs[1], "stop")
+    ask(store, [CONFIG.replace(scheme="peri")], "a")
+
+
+def test_the_queue_holds_so_many(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    turn_on(monkeypatch, queue=4)
+    for seed, config in enumerate(others(4)):
+        ask(store, [config], f"visitor {seed}")
+    with pytest.raises(Refused, match=r"4 runs wait already and 1 more .* holds 4"):
+        ask(store, [CONFIG], "a")
+    assert ask(store, others(4), "a") == store.queued()  # joining takes no room
+
+
+def test_a_store_full_of_linked_runs_takes_no_more(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NORMVIZ_STORE_MB", "1")
+    (run,) = ask(store, [CONFIG], "a")
+    store.end(run, "stopped")
+    ballast = "UPDATE runs SET message = CAST(zeroblob(1200000) AS TEXT) WHERE id = ?"
+    store.db.connection.execute(ballast, (run,))
+    ask(store, [CONFIG], "a")  # it may go
+    room.link(store, [run])
+    with pytest.raises(Refused, match=r"full of runs that have links .* \(normviz gc\)"):
+        ask(store, [CONFIG.replace(lr=0.1)], "a")
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3)), max_size=25))
+def test_whatever_is_asked_the_limits_hold(asked: list[tuple[str, int]]) -> None:
+    import tempfile
+    from dataclasses import replace
+    from pathlib import Path
+
+    before = hosted.LIMITS
+    hosted.LIMITS = replace(before, open_runs=4, queue=7)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            store = Store(Path(folder))
+            for number, (visitor, n) in enumerate(asked):
+                configs = [CONFIG.replace(init_seed=10 * number + i) for i in range(n)]
+                waits = len(store.queued())
+                try:
+                    got = len(ask(store, configs, visitor))
+                except Refused:
+                    got = 0
+                assert len(store.queued()) == waits + got <= 7 and got in (0, n)
+            store.db.connection.close()
+    finally:
+        hosted.LIMITS = before
+    assert os.environ["NORMVIZ_HOSTED"] == "1"
