@@ -88,7 +88,7 @@ def test_v_norm_is_among_the_settings_of_all_lanes(page: Open) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("depth", 24), ("warmup", 100), ("steps", 50), ("lr", 0.1)]
+    ("name", "value"), [("depth", 24), ("warmup", 100), ("steps", 50), ("lr", 0.3)]
 )
 def test_knobs_change_all_lanes(page: Open, name: str, value: float) -> None:
     at = page()
