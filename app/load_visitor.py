@@ -159,4 +159,6 @@ def _bytes(data: str | bytes) -> bytes:
     return data if isinstance(data, bytes) else data.encode()
 
 
-_AS_BROWSER: dict[str, Any] = {"compression": None, "max_size": None, "ping_interval": None}
+_AS_BROWSER: dict[str, Any] = {
+    "compression": None, "max_size": None, "ping_interval": None, "open_timeout": PATIENCE_SECONDS
+}  # fmt: skip
