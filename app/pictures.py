@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from backend import shared
 from lanes import label
@@ -23,16 +24,26 @@ from normviz.store import StoreError
 KINDS = {"png": "image/png", "svg": "image/svg+xml"}
 ONE = asyncio.Semaphore(1)
 """A picture takes about a tenth of a second of a core: they wait for each other."""
+MAX_WAITING = 8
+"""So many may wait; who comes then is asked to come again."""
+LONGEST = 1000
+"""Characters of a list of runs."""
+SAFE = {"X-Content-Type-Options": "nosniff"}
+_here: set[Request] = set()
 
 
 def _numbers(text: object) -> object:
-    return [int(part) if part else None for part in str(text)[:1000].split(",")]
+    return [int(part) if part else None for part in _checked(text).split(",")]
 
 
 def _groups(text: object) -> object:
-    return [
-        [int(part) for part in group.split(",") if part] for group in str(text)[:1000].split(";")
-    ]
+    return [[int(part) for part in group.split(",") if part] for group in _checked(text).split(";")]
+
+
+def _checked(text: object) -> str:
+    if len(str(text)) > LONGEST:
+        raise ValueError(f"{len(str(text))} characters are given, allowed are {LONGEST}")
+    return str(text)
 
 
 Number = Annotated[int, Field(ge=0, lt=2**53)]
@@ -57,20 +68,49 @@ class Asked(BaseModel):
 
 
 async def pictures(request: Request) -> Response:
-    """The picture, or a sentence that says what is wrong with the address."""
+    """The picture, or a sentence that says why there is none."""
+    if _is_elsewhere(request):
+        return _told(
+            "Pictures are drawn for this server's own pages alone: open the duel there.", 403
+        )
+    if len(_here) > MAX_WAITING:
+        return _told("Too many pictures are asked for at once: try again in a few seconds.", 503, 5)
+    _here.add(request)
+    try:
+        return await _picture(request)
+    finally:
+        _here.discard(request)
+
+
+def _is_elsewhere(request: Request) -> bool:
+    """Whether a page of another site asks, which would spend this server's time on its visitors."""
+    origin = request.headers.get("origin")
+    other = origin is not None and urlsplit(origin).netloc != request.headers.get("host")
+    return other or request.headers.get("sec-fetch-site") == "cross-site"
+
+
+def _told(sentence: str, status: int, again: int | None = None) -> Response:
+    more = {} if again is None else {"Retry-After": str(again)}
+    return PlainTextResponse(sentence, status, {**SAFE, **more})
+
+
+async def _picture(request: Request) -> Response:
+    twice = [k for k in request.query_params if len(request.query_params.getlist(k)) > 1]
+    if twice:
+        return _told(f"No picture of this: {twice[0][:40]} is given twice, allowed is once.", 400)
     try:
         asked = Asked.model_validate(dict(request.query_params))
         async with ONE:
             content = await run_in_threadpool(_draw, asked)
     except StoreError as error:
-        return PlainTextResponse(f"No picture of this now: {error}.", status_code=503)
+        return _told(f"No picture of this now: {error}.", 503, 5)
     except (ValidationError, LookupError) as error:
         fields = "; ".join(
             f"{'.'.join(map(str, part['loc']))}: {part['msg']}" for part in _parts(error)
         )
-        return PlainTextResponse(f"No picture of this: {fields}.", status_code=400)
+        return _told(f"No picture of this: {fields}.", 400)
     name = f"normviz-{asked.chart}-step{asked.cursor}.{asked.kind}"
-    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    headers = {**SAFE, "Content-Disposition": f'attachment; filename="{name}"'}
     return Response(content, media_type=KINDS[asked.kind], headers=headers)
 
 

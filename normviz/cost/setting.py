@@ -52,7 +52,7 @@ class Setting:
         _check("threads", self.threads, Range(1, cores(), whole=True))
         _check("seconds", self.seconds, SECONDS)
         if self.device not in DEVICES:
-            raise ValueError(f"device is {self.device!r}, allowed are {' and '.join(DEVICES)}")
+            raise ValueError(f"device is {self.device[:40]!r}, allowed are {' and '.join(DEVICES)}")
         try:
             self.config()
         except ConfigError:
