@@ -41,6 +41,10 @@ def read_configs(text: str) -> Configs:
     """The lanes of a file of configs. Raises ValueError with a sentence for anything else."""
     try:
         read = json.loads(text)
+    except RecursionError:
+        raise ValueError(
+            "the configs can't be read as JSON: brackets stand too deep in it"
+        ) from None
     except ValueError as error:
         raise ValueError(f"the configs can't be read as JSON: {error}") from None
     found = _configs(read)
