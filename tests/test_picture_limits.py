@@ -1,0 +1,87 @@
+"""Who may have a picture drawn, and how many at once: each takes a core for a moment."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from backend_kit import wait_for
+from starlette.applications import Starlette
+from starlette.routing import Route
+from starlette.testclient import TestClient
+
+ADDRESS = "/picture?runs=1&chart=loss&kind=png&probe=grad_block"
+
+
+def app() -> Starlette:
+    from pictures import pictures
+
+    return Starlette(routes=[Route("/picture", pictures)])
+
+
+def test_more_than_may_wait_are_sent_away_and_the_others_are_drawn(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pictures
+
+    may, drawing, most = threading.Event(), [0], [0]
+
+    def draw(asked: object) -> bytes:
+        drawing[0] += 1
+        most[0] = max(most[0], drawing[0])
+        may.wait(60)
+        drawing[0] -= 1
+        return b"a picture"
+
+    monkeypatch.setattr(pictures, "_draw", draw)
+    n = pictures.MAX_WAITING + 6
+    with TestClient(app()) as client, ThreadPoolExecutor(n) as pool:
+        asked = [pool.submit(client.get, ADDRESS) for _ in range(n)]
+        wait_for(lambda: sum(one.done() for one in asked) == 5, "that five are sent away")
+        away = [one.result() for one in asked if one.done()]
+        may.set()
+        answers = [one.result() for one in asked]
+    assert {answer.status_code for answer in away} == {503}
+    assert away[0].headers["Retry-After"] == "5" and "try again in a few" in away[0].text
+    assert [a.status_code for a in answers].count(200) == pictures.MAX_WAITING + 1
+    assert most[0] == 1
+    with TestClient(app()) as client:
+        assert client.get(ADDRESS).status_code == 200  # and then there is room again
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}]
+)  # fmt: skip
+def test_pages_of_other_sites_get_none(folder: Path, headers: dict[str, str]) -> None:
+    answer = TestClient(app()).get(ADDRESS, headers=headers)
+    assert answer.status_code == 403 and "own pages alone" in answer.text
+
+
+def test_the_servers_own_page_gets_one(folder: Path) -> None:
+    headers = {"Origin": "http://testserver", "Sec-Fetch-Site": "same-origin"}
+    answer = TestClient(app()).get(ADDRESS, headers=headers)
+    assert answer.status_code in (200, 400)  # 400: there is no such run here
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        (f"{ADDRESS}&kind=svg", "kind is given twice, allowed is once"),
+        (
+            ADDRESS.replace("runs=1", "runs=" + "0" * 1001 + "1"),
+            "1002 characters are given, allowed",
+        ),
+        (ADDRESS.replace("runs=1", "runs=<script>"), "runs"),
+        (ADDRESS.replace("runs=1", "runs=1%00"), "runs"),
+        (ADDRESS.replace("grad_block", "../../etc/passwd"), "probe"),
+        (f"{ADDRESS}&cursor=1e400", "cursor"),
+        (f"{ADDRESS}&repeats={'1,' * 9}", "repeats"),
+    ],
+)
+def test_an_address_is_taken_as_it_is_or_told(folder: Path, query: str, sentence: str) -> None:
+    answer = TestClient(app()).get(query)
+    assert answer.status_code == 400 and sentence in answer.text
+    assert answer.headers["Content-Type"].startswith("text/plain")

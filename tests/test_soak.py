@@ -1,0 +1,68 @@
+"""The soak, a short one: `normviz bench soak` runs the long one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from page_kit import Open, words_of
+
+from normviz.bench import soak_kills
+from normviz.bench.soak import soak
+from normviz.bench.soak_kills import Server, serving
+
+
+def test_a_short_soak_finds_nothing_wrong() -> None:
+    found = soak(n_links=110, n_kills=4, seconds=600)
+    assert not found.wrong, found.table
+    assert "110 hostile links" in found.table and "whole pages drawn: 2" in found.table
+    assert "4 of 4 kills" in found.table and "violations: 0" in found.table
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    with serving(tmp_path) as it:
+        yield it
+
+
+def test_the_soak_sees_rows_that_are_gone(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A soak that finds nothing could be one that does not look."""
+    from random import Random
+
+    seen = [{1: 10**6}]
+    monkeypatch.setattr(soak_kills, "_all_rows", lambda store: seen[0] | dict.fromkeys(range(9), 0))
+    monkeypatch.setattr(soak_kills, "KINDS", {"worker": 1})
+    fell = soak_kills.kills(server.folder, 1, Random(0), float("inf"))
+    assert not fell["worker"].wrong
+    monkeypatch.setattr(soak_kills, "_all_rows", _fewer())
+    fell = soak_kills.kills(server.folder, 1, Random(0), float("inf"))
+    assert "are gone" in fell["worker"].wrong[0]
+
+
+def _fewer():
+    left = [100]
+
+    def rows(store: object) -> dict[int, int]:
+        left[0] -= 1
+        return dict.fromkeys(range(20), left[0])
+
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        ("view=pie", "The link shows the view 'pie', there are"),
+        ("seeds=4", "The link shows '4' seeds, allowed is 1 or 5."),
+        (
+            "probe=[x](javascript:alert(1))",
+            "The link shows unknown probe '[x](javascript:alert(1))'",
+        ),
+    ],
+)
+def test_the_page_says_what_of_a_link_it_does_not_know(
+    page: Open, query: str, sentence: str
+) -> None:
+    at = page(query)
+    assert [words_of(info)[: len(sentence)] for info in at.info] == [sentence]
