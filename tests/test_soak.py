@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 from page_kit import Open, words_of
 
 from normviz.bench import soak_kills
 from normviz.bench.soak import soak
-from normviz.bench.soak_kills import Server, serving
+from normviz.store import Store
 
 
 def test_a_short_soak_finds_nothing_wrong() -> None:
@@ -20,34 +20,19 @@ def test_a_short_soak_finds_nothing_wrong() -> None:
     assert "4 of 4 kills" in found.table and "violations: 0" in found.table
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    with serving(tmp_path) as it:
-        yield it
-
-
-def test_the_soak_sees_rows_that_are_gone(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_soak_sees_rows_that_are_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A soak that finds nothing could be one that does not look."""
-    from random import Random
+    trained = soak_kills._trained
 
-    seen = [{1: 10**6}]
-    monkeypatch.setattr(soak_kills, "_all_rows", lambda store: seen[0] | dict.fromkeys(range(9), 0))
+    def loses(store: Store, server: soak_kills.Server) -> bytes:
+        losses = trained(store, server)
+        store.db.connection.execute("DELETE FROM steps WHERE step = 0")
+        return losses
+
+    monkeypatch.setattr(soak_kills, "_trained", loses)
     monkeypatch.setattr(soak_kills, "KINDS", {"worker": 1})
-    fell = soak_kills.kills(server.folder, 1, Random(0), float("inf"))
-    assert not fell["worker"].wrong
-    monkeypatch.setattr(soak_kills, "_all_rows", _fewer())
-    fell = soak_kills.kills(server.folder, 1, Random(0), float("inf"))
+    fell = soak_kills.kills(tmp_path, 1, Random(0), float("inf"))
     assert "are gone" in fell["worker"].wrong[0]
-
-
-def _fewer():
-    left = [100]
-
-    def rows(store: object) -> dict[int, int]:
-        left[0] -= 1
-        return dict.fromkeys(range(20), left[0])
-
-    return rows
 
 
 @pytest.mark.parametrize(
