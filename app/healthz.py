@@ -29,6 +29,6 @@ async def healthz(request: Request) -> Response:
 def _look() -> Health:
     try:
         back = shared()
-        return look(back.store)
+        return look(back.store, back.backend.silent())
     except (StoreError, Misconfigured) as error:
         return unreadable(error)

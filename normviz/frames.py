@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from . import hosted
 from .catalog import PROBES
 from .config import RunConfig
 from .store import Run, Steps, Store
@@ -79,7 +79,7 @@ class Frames:
                 self._kept[run.id] = kept
             self._kept.move_to_end(run.id)
             size = sum(steps.layers.nbytes for steps in self._kept.values())
-            most = KEPT_HOSTED if os.environ.get("NORMVIZ_HOSTED") else KEPT_BYTES
+            most = KEPT_HOSTED if hosted.limits() else KEPT_BYTES
             while size > most and len(self._kept) > 1:
                 size -= self._kept.popitem(last=False)[1].layers.nbytes
             return kept

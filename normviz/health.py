@@ -7,6 +7,7 @@ from typing import Any
 
 from . import hosted
 from .runner.client import is_supervised
+from .runner.pulse import SILENT_SECONDS
 from .store import Store, StoreError
 from .store.census import Census, count
 
@@ -15,7 +16,7 @@ from .store.census import Census, count
 class Health:
     """How a server is.
 
-    supervisor  "alive", "starting" (no worker is warm yet) or "dead"
+    supervisor  "alive", "starting" (no worker is warm yet), "silent" (it hangs) or "dead"
     workers     processes that the supervisor had when it last spoke
     store       "ok", or why it can't be read
     census      what the store holds; None where it can't be read
@@ -30,7 +31,7 @@ class Health:
 
     @property
     def is_well(self) -> bool:
-        return self.supervisor != "dead" and self.census is not None
+        return self.supervisor in ("alive", "starting") and self.census is not None
 
     def as_json(self) -> dict[str, Any]:
         """All of it as plain values."""
@@ -42,8 +43,11 @@ def unreadable(why: object) -> Health:
     return Health("dead", 0, str(why), None, None)
 
 
-def look(store: Store) -> Health:
-    """How the server of a store is now. Raises Misconfigured for a limit that is none."""
+def look(store: Store, silent: float = 0.0) -> Health:
+    """How the server of a store is now, whose supervisor has not answered for `silent` seconds.
+
+    Raises Misconfigured for a limit that is none.
+    """
     limit = hosted.store_bytes()
     try:
         supervised = is_supervised(store)
@@ -52,5 +56,7 @@ def look(store: Store) -> Health:
         return unreadable(error)
     if not supervised:
         return Health("dead", 0, "ok", census, limit)
+    if silent > SILENT_SECONDS:
+        return Health("silent", census.workers, "ok", census, limit)
     alive = "alive" if census.ready or census.running else "starting"
     return Health(alive, census.workers, "ok", census, limit)

@@ -92,6 +92,11 @@ def test_healthz_follows_the_supervisor_and_the_store(tmp_path: Path) -> None:
         wait_for(lambda: asked(address)[0] == 503, "the truth")
         wait_for(lambda: asked(address)[0] == 200, "another supervisor")
 
+        pid = store.db.connection.execute("SELECT pid FROM supervisor").fetchone()["pid"]
+        os.kill(pid, signal.SIGSTOP)
+        wait_for(lambda: asked(address)[1]["supervisor"] == "silent", "that it hangs")
+        wait_for(lambda: asked(address)[0] == 200, "one in its place")
+
         store.db.connection.execute("ALTER TABLE runs RENAME TO gone")
         code, said = asked(address)
         assert code == 503 and "can't be read" in said["store"]

@@ -81,7 +81,7 @@ def test_no_value_of_a_link_is_changed_silently(seed: int) -> None:
 
 @pytest.mark.parametrize("huge", HUGE, ids=lambda text: text[:4])
 def test_a_megabyte_in_any_parameter_is_a_sentence(huge: str) -> None:
-    for name in NAMES:
+    for name in NAMES[::5]:
         params = {"v": ["1"], name: [huge]}
         for found in (decode(params), hand.decode(params)):
             for told in (*(p.sentence for p in found.problems), *found.notices):
