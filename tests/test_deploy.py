@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from browser_kit import server
+from browser_kit import server, wait_for
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "assets" / "deploy"
@@ -112,7 +112,7 @@ def test_the_command_starts_the_app_and_the_check_finds_it(tmp_path: Path) -> No
         return subprocess.run([sys.executable, *asked], capture_output=True).returncode == 0
 
     with server(tmp_path, words=words) as (address, _):
-        assert healthy(address.rpartition(":")[2])
+        wait_for(lambda: healthy(address.rpartition(":")[2]))
     assert not healthy(address.rpartition(":")[2])
 
 

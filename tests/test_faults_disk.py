@@ -105,9 +105,10 @@ def test_the_page_says_it_and_shows_what_is_stored(
     st.cache_resource.clear()
     at = AppTest.from_file(MAIN, default_timeout=60).run()
     assert not at.exception and not at.warning
+    # Else the log has room that it holds already.
+    Store(disk / "data").db.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     SmallDisk(disk, lambda: 0).fill()
-    at.button(key="train").click().run()
-    for _ in range(30):  # until the log that is there already has no room either
+    for _ in range(5):
         at.button(key="train").click().run()
         assert not at.exception
         if at.error:

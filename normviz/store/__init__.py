@@ -11,7 +11,6 @@ import logging
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from sqlite3 import OperationalError
 from typing import Literal
 
 import numpy as np
@@ -221,7 +220,7 @@ class Store:
         try:
             with self.db.transaction() as db:
                 line.handed(db, run)
-        except OperationalError as error:
+        except StoreError as error:
             LOG.warning("the turn of run %s could not be counted: %s", run, error)
 
     def stops(self) -> dict[int, float]:
