@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
+
 from ..catalog import SCHEMES
 from ..catalog.scheme import Gain, Matrix, Place, Slots
 from ..config import RunConfig
@@ -13,6 +15,8 @@ def draw(name, values, size{normal}):
     generator = torch.Generator().manual_seed(int.from_bytes(digest[:7], "big"))
 {body}'''
 NORMAL = "    values.normal_(0.0, size, generator=generator)"
+WIDTH = 84
+"""Characters of a row of numbers."""
 UNIFORM = "    values.uniform_(-1.0, 1.0, generator=generator).mul_(size)"
 EITHER = f"""    if normal:
     {NORMAL}
@@ -85,14 +89,24 @@ def _gains(c: RunConfig) -> list[str]:
         ("block.ffn.up.weight", "up"),
         ("block.ffn.down.weight", "down"),
     )
+    table: list[float] = []
     for target, matrix in slices:
         branch = "ffn" if matrix in ("up", "down") else "attention"
         by = [gain(Place(b, c.depth, branch), matrix) for b in range(1, c.depth + 1)]
         if set(by) == {1.0}:
             continue
-        factor = repr(by[0]) if len(set(by)) == 1 else f"{by!r}[i]"
-        lines.append(f"        {target}.mul_({factor})")
+        alike = len(set(by)) == 1
+        if not alike and by != table:
+            table = by
+            lines += _listed(by)
+        lines.append(f"        {target}.mul_({repr(by[0]) if alike else 'factor'})")
     return [f"        # {label} scales them:", *lines] if lines else []
+
+
+def _listed(factors: list[float]) -> list[str]:
+    """Lines that pick a block's factor."""
+    rows = wrap(", ".join(map(repr, factors)), WIDTH)
+    return ["        factor = [", *(f"            {row}" for row in rows), "        ][i]"]
 
 
 PROFILED = Slots(norm_main=True, skip_gain=Gain(1.0, "channel"))
