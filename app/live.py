@@ -6,6 +6,7 @@ import player
 import streamlit as st
 from lanes import Lane
 
+from normviz import hosted
 from normviz.limits import estimated_seconds
 
 
@@ -15,5 +16,14 @@ def show(lanes: list[Lane]) -> None:
         if any(lane.run is not None for lane in lanes):
             player.show(lanes)
         else:
-            seconds = sum(estimated_seconds(lane.config) for lane in lanes)
-            st.info(f"Nobody has run this yet on this server. Press Train: about {seconds:.0f} s.")
+            st.info(f"Nobody has run this yet on this server. {_what_now(lanes)}.")
+
+
+def _what_now(lanes: list[Lane]) -> str:
+    configs = [lane.config for lane in lanes]
+    try:
+        hosted.check(configs)
+    except hosted.Refused as why:
+        words = str(why)
+        return f"{words[0].upper()}{words[1:]}"
+    return f"Press Train: about {sum(map(estimated_seconds, configs)):.0f} s"

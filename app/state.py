@@ -37,6 +37,7 @@ class Duel:
     opened     a link opened it, and what it shows is not marked as such in the store yet
     touched    the settings are the visitor's own: the address names them
     extra      repeats from other seeds that this visitor queued
+    refused    why what was asked for is not trained
     mine       runs that this visitor started: nobody else's are stopped by leaving them
     turned     lanes whose running run was given another learning rate that it has not taken yet
     text       hash of the text used last, or empty
@@ -54,6 +55,7 @@ class Duel:
     view: View = "heat"
     seeds: int = 1
     complaint: str | None = None
+    refused: str | None = None
     mine: frozenset[int] = frozenset()
     extra: frozenset[int] = frozenset()
     turned: frozenset[int] = frozenset()
@@ -196,7 +198,7 @@ def change(field: str, value: Any, lane: int | None = None) -> None:
         it.lanes = tuple(
             changed(config) if lane in (None, i) else config for i, config in enumerate(it.lanes)
         )
-        it.complaint, it.touched = None, True
+        it.complaint, it.refused, it.touched = None, None, True
         it.wants_text = it.wants_text and field != "task"
     except ConfigError as error:
         it.complaint = str(error)

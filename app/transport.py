@@ -13,6 +13,7 @@ from backend import Shared
 from clicks import button
 from lanes import Lane
 from trouble import kept
+from words import literal
 
 from normviz import hosted, texts
 from normviz.config import ConfigError, RunConfig
@@ -66,6 +67,8 @@ def show(lanes: list[Lane], shared: Shared) -> None:
             format_func=lambda n: f"{n} lane{'s' * (n > 1)}", label_visibility="collapsed",
         )  # fmt: skip
         st.page_link(entries.runs(), label="Earlier runs")
+    if refused := state.duel().refused:
+        st.error(literal(f"{refused[0].upper()}{refused[1:]}"))
 
 
 def count(shared: Shared) -> None:
@@ -79,8 +82,8 @@ def count(shared: Shared) -> None:
 def train(shared: Shared, paused: bool = False) -> None:
     """Queue every lane; what this visitor's lanes ran before is stopped."""
     it = state.duel()
-    it.complaint = next(filter(None, map(texts.obstacle, it.lanes)), None)
-    if it.complaint:
+    it.refused = next(filter(None, map(texts.obstacle, it.lanes)), None)
+    if it.refused:
         return
     gone = tuple(run for run in (*it.runs, *_stale(shared)) if run in it.mine)
     queued = _queue(it.lanes, shared, paused, gone)
@@ -103,8 +106,9 @@ def _queue(
         hosted.check_lanes(len(it.lanes))
         runs = queue(shared.store, configs, visitor.me(), paused, instead)
     except Refused as why:
-        it.complaint = f"{why}."
+        it.refused = f"{why}."
         return None
+    it.refused = None
     for number in runs:  # others' runs that were joined stay theirs
         if (run := shared.store.run(number)) and run.visitor == visitor.me():
             it.mine |= {number}
@@ -121,7 +125,7 @@ def repeat(shared: Shared) -> None:
     try:
         configs = [config for lane in it.lanes for config in seeded(lane, SEEDS)[1:]]
     except ConfigError as error:
-        it.complaint = f"there are no {SEEDS} seeds from here: {error}"
+        it.refused = f"there are no {SEEDS} seeds from here: {error}"
         return
     known = {config: shared.store.latest(config.key) for config in configs}
     lacking = [c for c, run in known.items() if run is None or not (run.is_done or run.is_open)]

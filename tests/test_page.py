@@ -188,4 +188,4 @@ def test_there_may_be_no_next_seed(page: Open, folder: Path) -> None:
     measure(folder, config)
     at = page(encode([config]))
     checked(at.button(key="repeat").click().run())
-    assert "2147483647" in duel(at).complaint and not duel(at).extra
+    assert "2147483647" in duel(at).refused and not duel(at).extra

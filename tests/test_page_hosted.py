@@ -61,6 +61,11 @@ def test_the_limits_stand_on_the_page(page: Open) -> None:
     assert "trains up to 96." in (at.select_slider(key="knob_depth").help or "")
 
 
+def test_what_is_too_large_is_said_before_it_is_asked_for(page: Open) -> None:
+    at = page(encode([FREE.replace(depth=200)]))
+    assert any("Depth is 200, and this shared server trains up to 96." in i.value for i in at.info)
+
+
 def test_what_is_too_large_is_refused_in_a_sentence_and_nothing_is_lost(
     page: Open, folder: Path
 ) -> None:
@@ -68,6 +73,7 @@ def test_what_is_too_large_is_refused_in_a_sentence_and_nothing_is_lost(
     checked(at.button(key="train").click().run())
     (first,) = duel(at).runs
     checked(at.select_slider(key="knob_depth").set_value(128).run())
+    assert not at.error
     checked(at.button(key="train").click().run())
     assert [error.value for error in at.error] == [
         "Depth is 128, and this shared server trains up to 96."
