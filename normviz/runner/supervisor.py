@@ -134,7 +134,8 @@ class Supervisor:
             busy.listen()  # its last words
             if busy.took:  # else the run still waits, and goes to another
                 message = busy.why or _obituary(busy.process.exitcode)
-                log.say("died", run, why=message)
+                if busy.process.exitcode:  # else it trained its run to the end, and left
+                    log.say("died", run, why=message)
                 if busy.process.exitcode == DAMAGED:
                     raise StoreDamaged(busy.why)
                 self.owed.end(run, message)  # nothing if it ended properly
