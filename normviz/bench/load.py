@@ -41,21 +41,25 @@ def duel(seconds: float) -> tuple[RunConfig, ...]:
     return tuple(lanes)
 
 
-def measure(watchers: int, queue: int, seconds: float, rounds: int, churn: float) -> str:
+def measure(
+    watchers: int, queue: int, seconds: float, rounds: int, churn: float, minutes: float = 0.0
+) -> str:
     """Phases of `seconds` each without and with watchers in turns; `churn` of them change a second.
+    Then the same visitors come and go for so many `minutes`, for what that does to memory.
 
     Raises RuntimeError where the duel ends before the last phase, TimeoutError where the server
     does not hold so many visitors.
     """
     os.environ.pop("NORMVIZ_HOSTED", None)  # its limits would end what is measured
-    lanes = duel(2 * ((seconds + SETTLE_SECONDS) * (2 * rounds + 1) + COME_SECONDS * watchers + 60))
+    phases_seconds = (seconds + SETTLE_SECONDS) * (2 * rounds + 1) + 60 * minutes
+    lanes = duel(2 * (phases_seconds + COME_SECONDS * watchers + 60))
     command = [sys.executable, "-m", "normviz", "app", "--no-browser", "--host", "127.0.0.1"]
     with (
         tempfile.TemporaryDirectory() as home,
         serving([*command, "--data", home], "--port") as (url, server),
         Crowd(url, encode(lanes)) as crowd,
     ):
-        crowd.say(per_second=1 / COME_SECONDS)
+        crowd.say(per_second=max(1 / COME_SECONDS, 2 * churn))
         store = Store(Path(home))
         runs = _start(store, lanes, queue, crowd)
         probe = Probe(store, runs, server, crowd)
@@ -63,7 +67,8 @@ def measure(watchers: int, queue: int, seconds: float, rounds: int, churn: float
         few = probe.phase(True, seconds)
         opened += crowd.reach(watchers)
         phases = [probe.phase(i % 2 == 1, seconds, churn) for i in range(2 * rounds + 1)]
-        return table(Load(watchers, queue, churn, opened, few, phases))
+        long = probe.phase(True, 60 * minutes, churn) if minutes else None
+        return table(Load(watchers, queue, churn, opened, few, phases, long))
 
 
 def _start(store: Store, lanes: tuple[RunConfig, ...], queue: int, crowd: Crowd) -> list[int]:

@@ -10,6 +10,9 @@ from statistics import median
 from .crowd import Seen
 from .weigh import Weight
 
+PARTS = 6
+"""Of a long phase: enough to see whether memory still grows at its end."""
+
 
 @dataclass
 class Phase:
@@ -34,6 +37,7 @@ class Load:
 
     opened   seconds until the page of each could be used, while everybody came
     few      a phase with few watchers; `phases` with all of them, unwatched and watched in turns
+    long     a long phase after those, in which visitors come and go
     """
 
     watchers: int
@@ -42,6 +46,7 @@ class Load:
     opened: list[float]
     few: Phase
     phases: list[Phase]
+    long: Phase | None = None
 
     @property
     def watched(self) -> list[Phase]:
@@ -60,6 +65,7 @@ def table(load: Load) -> str:
     rates = [rate for one in seen for rate in one.rates]
     opened = [seconds for one in seen for seconds in one.interactive]
     failures = [text for one in (few.seen, *seen) for text in one.failures]
+    said = [*failures, *(load.long.seen.failures if load.long else ())]
     rows = [
         ("visitors held", f"{min(one.watching + one.coming for one in seen)} of {load.watchers}"),
         ("updates a second at each", _spread(rates, low=True, digits=1)),
@@ -72,6 +78,7 @@ def table(load: Load) -> str:
         ("all else, share of one core", f"{median(phase.others for phase in load.phases):.0%}"),
         *_memory(load),
         ("visits that failed", str(len(failures))),
+        *(_long(load.long) if load.long else ()),
     ]
     head = (
         f"{load.watchers} watchers of one duel of two lanes, {load.queue} runs queued behind it, "
@@ -79,22 +86,38 @@ def table(load: Load) -> str:
         "in turns with phases in which the pages are open and nobody looks at the charts; "
         f"{os.cpu_count()} cores for server, training and visitors"
     )
-    return "\n".join([head, *(f"  {a:40}{b}" for a, b in rows), *sorted(set(failures))[:5]])
+    return "\n".join([head, *(f"  {a:40}{b}" for a, b in rows), *sorted(set(said))[:5]])
 
 
 def _memory(load: Load) -> list[tuple[str, str]]:
     """Memory with few sessions and with all, and how it went over time."""
     few, many = load.few.weights, [w for phase in load.phases for w in phase.weights]
     torch = any(one.torch for one in (*few, *many))
-    third = max(1, len(many) // 3)
-    first, last = (median(w.server for w in part) for part in (many[:third], many[-third:]))
     return [
         (f"server, {len(load.few.seen.rates)} sessions, MiB", _most([w.server for w in few])),
         (f"server, {load.watchers} sessions, MiB", _most([w.server for w in many])),
-        ("  first third of that time, last third", f"{first:.0f}, {last:.0f}"),
         ("server has loaded PyTorch", "yes" if torch else "no"),
         ("supervisor and its workers, MiB", _most([w.training for w in (*few, *many)])),
         ("all of NormViz, MiB", _most([w.all for w in (*few, *many)])),
+    ]
+
+
+def _long(phase: Phase) -> list[tuple[str, str]]:
+    """What became of the server while visitors came and went for long."""
+    part = max(1, len(phase.weights) // PARTS)
+    weights = [phase.weights[at : at + part] for at in range(0, part * PARTS, part)]
+    memory = ", ".join(f"{median(w.server for w in one):.0f}" for one in weights if one)
+    seen = phase.seen
+    return [
+        (
+            f"then {round(phase.seconds / 60, 1):g} min of coming and going",
+            f"{len(seen.interactive)} came",
+        ),
+        (f"  server in {PARTS} parts of that time, MiB", memory),
+        ("  all of NormViz, MiB", _most([w.all for w in phase.weights])),
+        ("  page usable after, s", _spread(seen.interactive)),
+        ("  updates a second at each", _spread(seen.rates, low=True, digits=1)),
+        ("  visits that failed", str(len(seen.failures))),
     ]
 
 

@@ -98,11 +98,14 @@ def load(
     churn: Annotated[
         float, typer.Option(min=0, help="Visitors a second who leave for others")
     ] = 0.5,
+    minutes: Annotated[
+        float, typer.Option(min=0, help="Then so long visitors come and go, for memory over time")
+    ] = 0.0,
 ) -> None:
     """A class that watches one duel train: what visitors get, and what they cost the training."""
     from ..bench.load import measure
 
-    typer.echo(measure(watchers, queue, seconds, rounds, churn))
+    typer.echo(measure(watchers, queue, seconds, rounds, churn, minutes))
 
 
 @bench.command()
