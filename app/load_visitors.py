@@ -1,8 +1,8 @@
 """Many visitors of one server, for `normviz bench load`: a process of its own, driven by lines of JSON.
 
 `{"watchers": 100, "per_second": 5, "churn": 0.5}` says how many shall watch, how fast they come, and
-how many a second leave for others to come; `{"looking": false}` closes the lines of their charts;
-`{"mark": true}` asks what was seen since the last mark.
+how many a second leave for others to come; `{"query": "..."}` what those open; `{"looking": false}`
+closes the lines of their charts; `{"mark": true}` asks what was seen since the last mark.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ async def serve(base: str, query: str) -> None:
             print(json.dumps(crowd.mark()), flush=True)
         if "looking" in said:
             (crowd.looking.set if said["looking"] else crowd.looking.clear)()
-        for name in ("watchers", "per_second", "churn"):
+        for name in ("watchers", "per_second", "churn", "query"):
             if name in said:
                 setattr(crowd, name, said[name])
         if going.done():

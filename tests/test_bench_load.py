@@ -9,7 +9,7 @@ import pytest
 
 from normviz.bench.crowd import Seen
 from normviz.bench.load import duel, measure
-from normviz.bench.load_words import Load, Phase, table
+from normviz.bench.load_words import Load, Long, Phase, table
 from normviz.bench.weigh import Weight
 from normviz.limits import estimated_seconds
 
@@ -54,10 +54,10 @@ def test_throughput_is_held_against_the_phases_around_it() -> None:
 def test_a_long_phase_shows_whether_memory_still_grows() -> None:
     seen = Seen(2, 0, [3.0], [0.5], [0.2, 0.4], ["OSError: late"])
     weights = [Weight(200.0 + grown, 300.0, False, ()) for grown in range(0, 120, 10)]
-    long = Phase(1800.0, 100.0, 0.1, 0.05, 0.0, seen, weights)
+    long = Long(30.0, 5, seen, weights)
     text = table(Load(2, 50, 0.5, [0.3], phase(100), [phase(100), phase(90), phase(100)], long))
     found = figures(text)
-    assert found["then 30 min of coming and going"] == "2 came"
+    assert found["then 30 min of coming and going"] == "2 came, to 5 duels"
     assert found["server in 6 parts of that time, MiB"] == "205, 225, 245, 265, 285, 305"
     assert found["all of NormViz, MiB"] == "610"
     assert "OSError: late" in text

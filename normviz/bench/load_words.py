@@ -32,12 +32,22 @@ class Phase:
 
 
 @dataclass
+class Long:
+    """The minutes after the phases, in which visitors come and go from duel to duel."""
+
+    minutes: float
+    duels: int
+    seen: Seen
+    weights: list[Weight]
+
+
+@dataclass
 class Load:
     """All that was measured.
 
     opened   seconds until the page of each could be used, while everybody came
     few      a phase with few watchers; `phases` with all of them, unwatched and watched in turns
-    long     a long phase after those, in which visitors come and go
+    long     what followed, if anything did
     """
 
     watchers: int
@@ -46,7 +56,7 @@ class Load:
     opened: list[float]
     few: Phase
     phases: list[Phase]
-    long: Phase | None = None
+    long: Long | None = None
 
     @property
     def watched(self) -> list[Phase]:
@@ -102,22 +112,18 @@ def _memory(load: Load) -> list[tuple[str, str]]:
     ]
 
 
-def _long(phase: Phase) -> list[tuple[str, str]]:
+def _long(long: Long) -> list[tuple[str, str]]:
     """What became of the server while visitors came and went for long."""
-    part = max(1, len(phase.weights) // PARTS)
-    weights = [phase.weights[at : at + part] for at in range(0, part * PARTS, part)]
+    part = max(1, len(long.weights) // PARTS)
+    weights = [long.weights[at : at + part] for at in range(0, part * PARTS, part)]
     memory = ", ".join(f"{median(w.server for w in one):.0f}" for one in weights if one)
-    seen = phase.seen
+    came = f"{len(long.seen.interactive)} came, to {long.duels} duels"
     return [
-        (
-            f"then {round(phase.seconds / 60, 1):g} min of coming and going",
-            f"{len(seen.interactive)} came",
-        ),
+        (f"then {long.minutes:g} min of coming and going", came),
         (f"  server in {PARTS} parts of that time, MiB", memory),
-        ("  all of NormViz, MiB", _most([w.all for w in phase.weights])),
-        ("  page usable after, s", _spread(seen.interactive)),
-        ("  updates a second at each", _spread(seen.rates, low=True, digits=1)),
-        ("  visits that failed", str(len(seen.failures))),
+        ("  all of NormViz, MiB", _most([w.all for w in long.weights])),
+        ("  page usable after, s", _spread(long.seen.interactive)),
+        ("  visits that failed", str(len(long.seen.failures))),
     ]
 
 
