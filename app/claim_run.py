@@ -14,7 +14,7 @@ from words import literal
 
 from normviz import hosted
 from normviz.claims import Claim
-from normviz.claims.live import Job
+from normviz.claims.live import ClaimJob
 from normviz.claims.stored import Result, shipped_result
 from normviz.claims.words import duration, expected
 from normviz.hosted import Refused
@@ -71,8 +71,12 @@ def _tick(claim: Claim, back: Shared) -> None:
     if job.is_open:
         watched.job(job)
         _progress(job, back)
-    elif job.failure:
-        st.error(f"{literal(job.failure)}. Run it again to try once more.")
+    elif job.why:
+        st.info(
+            f"It was stopped: {job.why}. What has ended stays; running it again goes on from there."
+        )
+    elif job.failures:
+        st.error(f"{literal(job.failures[0])}. Run it again to try once more.")
     elif job.result is not None:
         _came_out(claim, job.result)
     context = get_script_run_ctx()
@@ -80,7 +84,7 @@ def _tick(claim: Claim, back: Shared) -> None:
         st.rerun()  # the timer ends with a run of the whole page
 
 
-def _progress(job: Job, back: Shared) -> None:
+def _progress(job: ClaimJob, back: Shared) -> None:
     if n := back.bench.before(job):
         st.caption(f"Waits for {n} other claim{'s' * (n > 1)}.")
         return

@@ -81,8 +81,8 @@ def _is(value: float | None, given: list[str]) -> bool:
     return any(word == "off" if value is None else float(word) == value for word in given)
 
 
-def drawn(view: str, params: dict[str, list[str]]) -> str:
-    """A whole page opened by a link: "drawn", or what is wrong."""
+def opened(view: str, params: dict[str, list[str]]) -> AppTest:
+    """A whole page, opened by a link."""
     text = (HERE / "main.py").read_text().replace("__file__", repr(str(HERE / "main.py")))
     text = text.replace("page.run()", f"{view}.page()").replace(
         "from views import", "from views import duel,"
@@ -90,7 +90,12 @@ def drawn(view: str, params: dict[str, list[str]]) -> str:
     at = AppTest.from_string(text, default_timeout=120)
     for name, values in params.items():
         at.query_params[name] = values
-    at.run()
+    return at.run()
+
+
+def drawn(view: str, params: dict[str, list[str]]) -> str:
+    """What came of a whole page opened by a link: "drawn", or what is wrong."""
+    at = opened(view, params)
     if at.exception:
         return f"{view}: {at.exception[0].message} {at.exception[0].stack_trace[-3:]}"
     return "drawn"

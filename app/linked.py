@@ -11,7 +11,7 @@ from backend import Shared
 from clicks import button
 from words import literal
 
-from normviz.links import Link
+from normviz.links import PAGE, Link, strangers
 from normviz.store import Run, room
 
 
@@ -33,6 +33,13 @@ def show(link: Link | None, notices: Sequence[str], holder: str, instead: str) -
                 key=f"mend_{i}",
             )
     st.caption(instead)
+
+
+def strange(*known: str) -> None:
+    """A sentence while the address names what the page does not read; `known` is what it does."""
+    params = {name: st.query_params.get_all(name) for name in st.query_params}
+    for notice in strangers(params, {*known, *PAGE}):
+        st.info(literal(notice))
 
 
 def keep(runs: Sequence[Run], back: Shared) -> None:

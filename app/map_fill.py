@@ -20,7 +20,7 @@ from normviz.hosted import Refused
 from normviz.limits import estimated_seconds
 from normviz.sweep import Cell, cores
 from normviz.sweep.board import Board
-from normviz.sweep.fill import Job
+from normviz.sweep.fill import MapJob
 from normviz.sweep.maps import maps
 from normviz.sweep.words import duration
 
@@ -51,7 +51,7 @@ def looked(it: Maps, back: Shared) -> Board:
     return it.board
 
 
-def _actions(it: Maps, board: Board, job: Job | None, back: Shared) -> None:
+def _actions(it: Maps, board: Board, job: MapJob | None, back: Shared) -> None:
     missing = board.missing
     if job is None and not missing:
         return
@@ -139,7 +139,7 @@ def _tick(it: Maps) -> None:
     st.session_state["filling"] = bool(job)
 
 
-def _progress(job: Job, back: Shared) -> None:
+def _progress(job: MapJob, back: Shared) -> None:
     if n := back.filler.before(job):
         st.caption(
             f"Waits for {n} other map{'s' * (n > 1)} that {'are' if n > 1 else 'is'} filled."

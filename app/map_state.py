@@ -9,7 +9,7 @@ import streamlit as st
 from normviz.maps import Asked, decode, names_a_map, notices, standard
 from normviz.standard import MAPS
 from normviz.sweep.board import Board
-from normviz.sweep.fill import Job
+from normviz.sweep.fill import MapJob
 
 
 @dataclass
@@ -28,7 +28,7 @@ class Maps:
     asked: Asked
     early: bool = True
     board: Board | None = None
-    jobs: list[Job] = field(default_factory=list)
+    jobs: list[MapJob] = field(default_factory=list)
     nonce: int = 0
     complaint: str | None = None
     notices: tuple[str, ...] = ()

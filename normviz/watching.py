@@ -11,21 +11,15 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from . import hosted
-from .claims.live import Bench
-from .claims.live import Job as Claimed
 from .store import Store
-from .sweep.fill import Filler
-from .sweep.fill import Job as Fill
+from .sweep.jobs import Job, Jobs
 
 BEAT_SECONDS = 5.0
 LOG = logging.getLogger(__name__)
 UNWATCHED = "nobody had its page open any more"
-
-
-Jobs = Filler | Bench
-Job = Fill | Claimed
 
 
 @dataclass
@@ -44,7 +38,7 @@ class Watchers:
     """
 
     def __init__(
-        self, store: Store, is_open: Callable[[str], bool], lines: Sequence[Jobs] = ()
+        self, store: Store, is_open: Callable[[str], bool], lines: Sequence[Jobs[Any]] = ()
     ) -> None:
         self.store, self.is_open, self.lines = store, is_open, lines
         self._pages: dict[str, Page] = {}
@@ -95,7 +89,7 @@ class Watchers:
                 past = 0.0 if id(job) in seen else self._unseen.get(id(job), 0.0) + seconds
                 unseen[id(job)] = past
                 if here and past > here.grace and not job.stopped:
-                    line.stop(job, UNWATCHED)  # pyright: ignore[reportArgumentType]
+                    line.stop(job, UNWATCHED)
         self._unseen = unseen
 
     def _beat(self) -> None:

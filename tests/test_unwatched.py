@@ -71,8 +71,13 @@ def test_a_run_and_its_process_are_told_as_they_end(tmp_path: Path) -> None:
         for last in ("ended", "died"):
             wait_for(lambda last=last: f'"{last}"' in said.read_text(), f"{last} in the log")
     lines = [json.loads(line) for line in said.read_text().splitlines()]
-    about = [(line["event"], line["level"]) for line in lines if line.get("run") == killed.id]
-    assert about == [("handed out", "info"), ("started", "info"), ("died", "warning")]
+    about = {
+        one.id: [(line["event"], line["level"]) for line in lines if line.get("run") == one.id]
+        for one in (short, killed)
+    }
+    begun = [("handed out", "info"), ("started", "info")]
+    assert about[short.id] == [*begun, ("ended", "info")]
+    assert about[killed.id] == [*begun, ("died", "warning")]
     (end,) = [line for line in lines if line["event"] == "ended"]
     assert (end["run"], end["status"], end["visitor"]) == (short.id, "finished", "a")
 

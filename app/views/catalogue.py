@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 import drawn
+import linked
 import pandas as pd
 import streamlit as st
 from anatomy_state import untrained
@@ -36,6 +37,7 @@ def page() -> None:
     with st.container(key="head"):
         models = len({model.model for model in census().models})
         st.markdown(f"# Catalogue: {len(SCHEMES)} placements, {len(NORMS)} norms, {models} models")
+    linked.strange()
     words = st.text_input(
         "Search", key="search", placeholder="sandwich, Gemma, arXiv:2002.04745, tanh ...",
         label_visibility="collapsed",

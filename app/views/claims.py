@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import claim_card
 import claim_list
+import linked
 import streamlit as st
 from backend import shared
 from streamlit.navigation.page import StreamlitPage
 from words import literal
 
 from normviz.claims import CLAIMS
-from normviz.links import PAGE, cut, strangers
+from normviz.links import cut
 
 INTRO = (
     "Each claim is an experiment with a rule that was fixed before it was run, on small models and "
@@ -31,10 +32,11 @@ def page() -> None:
     with st.container(key="head"):
         st.markdown(f"# {len(CLAIMS)} claims, measured")
     st.caption(INTRO)
-    linked = st.session_state.get("claim_linked")
+    linked.strange("claim")
+    first = st.session_state.get("claim_linked")
     found = claim_list.filtered()
-    if linked is not None:  # what a link opens comes first, whatever the filters say
-        found = [CLAIMS[linked], *(claim for claim in found if claim.key != linked)]
+    if first is not None:  # what a link opens comes first, whatever the filters say
+        found = [CLAIMS[first], *(claim for claim in found if claim.key != first)]
     with st.container(key="claims", gap=None):
         for claim in found:
             claim_list.row(claim, claim.key == opened)
@@ -44,15 +46,17 @@ def page() -> None:
 
 def _opened() -> str | None:
     """The claim that is open: what a link says, else what was clicked last."""
-    if st.session_state["arrived"] and (word := st.query_params.get("claim")):
+    if st.session_state["arrived"] and "claim" in st.query_params:
+        word, *more = st.query_params.get_all("claim")
         if word.upper() in CLAIMS:
             st.session_state["claim"] = st.session_state["claim_linked"] = word.upper()
         else:
             there = ", ".join(CLAIMS.keys())
             st.error(literal(f"The link names the claim {cut(word)}; there are {there}."))
-        params = {name: st.query_params.get_all(name) for name in st.query_params}
-        for notice in strangers(params, {"claim", *PAGE}):
-            st.info(literal(notice))
+        if more:
+            st.info(
+                f"The link gives claim {1 + len(more)} times, allowed is once: the first one is used."
+            )
     opened = st.session_state.get("claim")
     if opened is not None:
         st.query_params["claim"] = opened

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import costs
+import linked
 import streamlit as st
 from backend import Shared, shared
 from clicks import button
@@ -43,6 +44,7 @@ def page() -> None:
         st.markdown(
             "# What does a norm cost? :small[:gray[Time beside LayerNorm's, on this machine.]]"
         )
+    linked.strange()
     if hosted.limits():
         st.info(SHARED)
     else:

@@ -8,6 +8,7 @@ from hashlib import sha256
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import chosen
+import linked
 import picks
 import state
 import streamlit as st
@@ -40,6 +41,7 @@ def page() -> None:
     mine = state.duel().mine
     with st.container(key="head"):
         st.markdown("# Runs that are stored on this server")
+    linked.strange()
     wanted, unknown = _wanted(mine)
     pager = _pager(wanted)
     number = st.session_state.get(pager, 1)
