@@ -14,7 +14,7 @@ import streamlit as st
 
 from normviz.config import ConfigError, RunConfig
 from normviz.limits import Range
-from normviz.links import Link, Problem, decode, encode, names_a_setting
+from normviz.links import FIELDS, Link, Problem, decode, encode, names_a_setting, strangers
 
 DEPTHS = Range(1, 96, whole=True)
 """Deeper models are not measured within about a second; a duel may be deeper."""
@@ -25,6 +25,11 @@ TRAINING = (
 )  # fmt: skip
 NAMES = "AB"
 UNSAID = "The link does not name every setting: today's defaults fill in, and the address now names them."
+
+TRAINED = (
+    "The link also says how to train. This page measures before the first step, where steps, learning "
+    "rate and the other settings of training do nothing: they are left out."
+)
 
 
 @dataclass
@@ -81,21 +86,22 @@ def anatomy() -> Anatomy:
 
 def _opened(params: dict[str, list[str]]) -> Anatomy:
     usual = tuple(untrained(RunConfig(scheme=scheme)) for scheme in ("pre", "post"))
+    others = strangers(params, {"v", "lanes", *FIELDS})
     if not names_a_setting(params):
-        return Anatomy(usual)
+        return Anatomy(usual, notices=tuple(others))
     link = decode(params)
     shown = tuple(untrained(lane) for lane in link.lanes[: len(NAMES)])
     if problem := _too_deep(shown):
         link = Link(problems=(problem,))
     if link.problems:
         return Anatomy(usual, link)
-    unsaid = set(link.missing) - {*TRAINING, "steps"}
-    notices = link.notices[1:] if link.missing else link.notices
-    if unsaid:
-        notices = (UNSAID, *notices)
+    notices = [UNSAID] * bool(set(link.missing) - {*TRAINING, "steps"})
+    said = {*TRAINING, "steps"} - set(link.missing)
+    if any(getattr(a, name) != getattr(untrained(a), name) for a in link.lanes for name in said):
+        notices.append(TRAINED)
     if len(link.lanes) > len(NAMES):
-        notices += (f"The link has {len(link.lanes)} lanes: the first two are shown here.",)
-    return Anatomy(shown, notices=notices)
+        notices.append(f"The link has {len(link.lanes)} lanes: the first two are shown here.")
+    return Anatomy(shown, notices=(*notices, *others))
 
 
 def _too_deep(lanes: Sequence[RunConfig]) -> Problem | None:

@@ -68,6 +68,7 @@ def _opened(params: dict[str, list[str]]) -> Hand:
     if found is None or found.example is None:
         it = Hand(usual, usual, _another_editor())
         it.link = Link(problems=found.problems) if found else None
+        it.notices = () if found else tuple(links.others(params))
         return it
     it = Hand(found.example, found.example, _another_editor(), notices=found.notices)
     it.span = _span(found.example)

@@ -11,7 +11,7 @@ from backend import Shared
 from clicks import button
 from words import literal
 
-from normviz.links import PAGE, Link, strangers
+from normviz.links import Link, strangers
 from normviz.store import Run, room
 
 
@@ -38,7 +38,7 @@ def show(link: Link | None, notices: Sequence[str], holder: str, instead: str) -
 def strange(*known: str) -> None:
     """A sentence while the address names what the page does not read; `known` is what it does."""
     params = {name: st.query_params.get_all(name) for name in st.query_params}
-    for notice in strangers(params, {*known, *PAGE}):
+    for notice in strangers(params, known):
         st.info(literal(notice))
 
 

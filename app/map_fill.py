@@ -67,8 +67,7 @@ def _actions(it: Maps, board: Board, job: MapJob | None, back: Shared) -> None:
 
 def _offer(it: Maps, missing: list[Cell], back: Shared) -> None:
     """Fill what is missing, with what that takes; or why not here."""
-    processes = hosted.processes() or cores()
-    seconds = sum(estimated_seconds(cell.config) for cell in missing) / processes
+    processes, seconds = _takes(missing)
     is_long = seconds > 60 * hosted.fill_minutes()
     button("Fill the map" + ("s" if _count(it) > 1 else ""), _fill, it, back, type="primary",
            key="fill", icon=":material/play_arrow:", disabled=is_long)  # fmt: skip
@@ -76,10 +75,7 @@ def _offer(it: Maps, missing: list[Cell], back: Shared) -> None:
     words = f"{len(missing)} runs, about {duration(seconds)} in {processes} process{'es' * (processes > 1)}"
     words += f"; {stored} are stored already." if stored else "."
     if is_long:
-        words += (
-            f" A page fills at most {hosted.fill_minutes():g} min: give fewer values or steps, or run the "
-            "command below in a terminal."
-        )
+        words += f" {_too_long()}"
     elif hosted.limits():
         words += (
             f" This shared server fills up to {hosted.fill_minutes():g} min, one map a visitor."
@@ -87,6 +83,19 @@ def _offer(it: Maps, missing: list[Cell], back: Shared) -> None:
     st.caption(words)
     if it.refused:
         st.error(it.refused)
+
+
+def _takes(missing: list[Cell]) -> tuple[int, float]:
+    """How many processes fill the cells, and in how many seconds by estimate."""
+    processes = hosted.processes() or cores()
+    return processes, sum(estimated_seconds(cell.config) for cell in missing) / processes
+
+
+def _too_long() -> str:
+    return (
+        f"A page fills at most {hosted.fill_minutes():g} min: give fewer values or steps, or run the "
+        "command below in a terminal."
+    )
 
 
 def _count(it: Maps) -> int:
@@ -102,6 +111,10 @@ def _axis(it: Maps, field: str) -> tuple:
 
 def _fill(it: Maps, back: Shared) -> None:
     it.refused = None
+    if _takes(looked(it, back).missing)[1] > 60 * hosted.fill_minutes():
+        # The button was drawn for other settings: they changed in the same moment as it was clicked.
+        it.refused = _too_long()
+        return
     try:
         hosted.check([cell.config for cell in it.asked.grid.cells])
         it.jobs.append(back.filler.ask(it.asked.grid, it.early, visitor.me()))

@@ -85,7 +85,7 @@ def _text(field: str, label: str) -> None:
 
 
 def _take(field: str, key: str) -> None:
-    map_state.change(**{field: st.session_state[key].replace(" ", "")})
+    map_state.change(**{field: st.session_state[key]})
 
 
 def _many(field: str, label: str, registry) -> None:

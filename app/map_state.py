@@ -47,6 +47,8 @@ def maps() -> Maps:
             it.notices = notices(params)
         except ValueError as error:
             it.complaint = f"This link can't be opened as it is: {error}. Below is another map."
+    elif st.session_state["arrived"]:
+        it.notices = notices(params)
     return it
 
 

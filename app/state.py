@@ -87,7 +87,8 @@ def _opened() -> Duel:
     word = params.get("story", [""])[0]
     story = numbered(word) or 0
     if link is None and story:
-        return _step(story, 0)
+        step = replace(_step(story, 0), notices=tuple(view_notices(params)))
+        return _looked_at(step, params)
     notices: tuple[str, ...] = ()
     if word and not story:
         notices = (
@@ -116,7 +117,8 @@ def _looked_at(found: Duel, params: dict[str, list[str]]) -> Duel:
         found.probe = probe
     if view in VIEWS:
         found.view = view
-    found.seeds = SEEDS if seeds == str(SEEDS) else 1
+    if seeds == str(SEEDS):
+        found.seeds = SEEDS
     return found
 
 

@@ -7,9 +7,15 @@ import re
 ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
 
 
+JOINER = "\u2060"
+"""Shows nothing, takes no room, and is part of no address."""
+ADDRESS = re.compile(r"(?i)(?<=https)(?=://)|(?<=http)(?=://)|(?<=www)(?=\.)|(?=@)")
+"""Where text begins to look like an address, which the page would make a link of, escaped or not."""
+
+
 def literal(text: str) -> str:
-    """Text that Markdown shows as it is: HybridNorm* has a star."""
-    return re.sub(r"([\\`*_{}\[\]<>#$~|:^])", r"\\\1", text)
+    """Text that Markdown shows as it is: HybridNorm* has a star, and an address is no link."""
+    return re.sub(r"([\\`*_{}\[\]<>#$~|:^])", r"\\\1", ADDRESS.sub(JOINER, text))
 
 
 def source(text: str) -> str:

@@ -8,6 +8,7 @@ commas. The link names every field, so its meaning does not change when a defaul
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -197,16 +198,15 @@ def _notices(params: Params, missing: tuple[str, ...]) -> list[str]:
             f"The link does not name {named}: today's defaults fill in, so it may mean something "
             "else in another release. Copy the link again to fix every setting."
         )
-    notices += view_notices(params)
-    known = {"v", "lanes", *VIEW, "story", *PAGE, *FIELDS}
-    return [*notices, *strangers(params, known)]
+    return notices + view_notices(params)
 
 
 def view_notices(params: Params) -> list[str]:
-    """A sentence for each word about how a duel is looked at that is not known here."""
+    """A sentence for each word about how a duel is looked at that is not known here, and for names
+    that are no settings of it."""
     found = [
         f"The link gives {name} {len(params[name])} times, allowed is once: the first one is used."
-        for name in VIEW
+        for name in (*VIEW, "story")
         if len(params.get(name, [""])) > 1
     ]
     probe, view, seeds = (params.get(name, [""])[0] for name in VIEW)
@@ -221,16 +221,19 @@ def view_notices(params: Params) -> list[str]:
             f"The link shows {cut(seeds)} seeds, allowed is {' or '.join(SEEDS_SHOWN)}. Shown is "
             f"{SEEDS_SHOWN[0]}."
         )
-    return found
+    return found + strangers(params, {"v", "lanes", "story", *VIEW, *FIELDS})
 
 
 PAGE = ("embed", "embed_options")
 """What Streamlit reads from an address."""
+APPENDED = re.compile(r"utm_\w+|fbclid|gclid|msclkid|igshid|mc_[ce]id|si|ref")
+"""What messengers and mails append to any address, to know where a visitor comes from."""
 
 
 def strangers(params: Params, known: Collection[str]) -> list[str]:
     """A sentence where a link names what is no setting; none where it does not."""
-    others = sorted(set(params) - set(known))
+    named = set(params) - {*known, *PAGE}
+    others = sorted(name for name in named if not APPENDED.fullmatch(name))
     if not others:
         return []
     named = ", ".join(cut(name) for name in others[:5])

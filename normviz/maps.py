@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode
 
 from .config import CHOICES, RunConfig
 from .limits import MAX_MAPS, RANGES
-from .links import FIELDS, PAGE, UNSAID, VERSION, as_word, strangers
+from .links import FIELDS, UNSAID, VERSION, as_word, strangers
 from .standard import MAPS
 from .sweep.grid import Grid, SweepError, read
 from .sweep.maps import spanned
@@ -176,7 +176,7 @@ def decode(params: Mapping[str, Sequence[str]]) -> Asked:
 
 def notices(params: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """What a visitor should know about a link that could be read."""
-    return tuple(strangers(params, {"v", *PAGE, *NAMES}))
+    return tuple(strangers(params, {"v", *NAMES}))
 
 
 def names_a_map(params: Mapping[str, Sequence[str]]) -> bool:

@@ -119,6 +119,31 @@ def test_nothing_that_a_link_says_is_run(browser: Browser, address: str, view: s
     visit.assert_unharmed()
 
 
+def test_an_address_in_a_link_becomes_no_link_of_the_page(browser: Browser, address: str) -> None:
+    visit = Visit(browser, address)
+    names = (
+        "http://evil.example/login",
+        "https://evil.example",
+        "www.evil.example",
+        "a@evil.example",
+    )
+    page = visit.open("?v=1&" + "&".join(f"{quote(name, safe='')}=1" for name in names))
+    page.wait_for_selector("text=/not settings here/")
+    shown = page.locator("[data-testid=stAlert]", has_text="not settings here").first
+    assert "evil.example/login" in shown.inner_text()
+    assert shown.locator("a").count() == 0
+    visit.assert_unharmed()
+
+
+def test_an_embedded_link_that_is_wrong_shows_no_other_duel(browser: Browser, address: str) -> None:
+    visit = Visit(browser, address)
+    page = visit.open("?embed=true&v=1&depth=99999")
+    page.wait_for_selector("text=/depth is 99999/")
+    page.wait_for_selector("text=No charts are shown")
+    assert page.get_by_role("link", name="Open in NormViz").count() == 0
+    visit.assert_unharmed()
+
+
 def test_nothing_that_is_typed_is_run(browser: Browser, address: str) -> None:
     visit = Visit(browser, address)
     page = visit.open("runs")

@@ -115,6 +115,16 @@ def test_what_takes_too_long_for_a_page_says_where_to_run_it(maps) -> None:
     assert "A page fills at most 30 min" in "".join(c.value for c in at.caption)
 
 
+def test_settings_that_change_as_the_button_is_clicked_are_judged_anew(maps, folder: Path) -> None:
+    """The button was there for other settings: a script, or a quick hand, sends both at once."""
+    at = maps(small(depth="40,60", seeds="5"))
+    at.text_input(key="map_steps").set_value("20000")
+    checked(at.button(key="fill").click().run())
+    assert at.session_state["maps"].asked.values("steps") == "20000"
+    assert not at.session_state["maps"].jobs
+    assert any("A page fills at most 30 min" in words_of(error) for error in at.error)
+
+
 def test_a_fill_can_be_stopped(maps) -> None:
     at = maps(small(steps="5000"))
     checked(at.button(key="fill").click().run())

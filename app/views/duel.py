@@ -35,7 +35,7 @@ def page() -> None:
         linked.keep(shown, back)
         it.opened = False
     if st.context.is_embedded:
-        _embedded(lanes, back)
+        _embedded(it, lanes, back)
         return
     waits = story.waits(it)
     with st.container(key="head", horizontal=True, vertical_alignment="center"):
@@ -62,8 +62,12 @@ def page() -> None:
             why.show(lanes)
 
 
-def _embedded(lanes: list[page_lanes.Lane], back: Shared) -> None:
-    """In a frame of another page (`?embed=true`): what came out, the charts, and the way here."""
+def _embedded(it: state.Duel, lanes: list[page_lanes.Lane], back: Shared) -> None:
+    """In a frame of another page (`?embed=true`): what came out, the charts, and the way here. A
+    link that can't be opened shows no other duel, which a reader would take for the one meant."""
+    linked.show(it.link, it.notices, "duel", "No charts are shown: they would be of another duel.")
+    if it.link and it.link.problems:
+        return
     page_lanes.verdicts(lanes, back)
     live.show(lanes)
     st.link_button("Open in NormViz", share.address(lanes), icon=":material/open_in_new:")

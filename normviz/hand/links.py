@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from ..limits import Range
-from ..links import PAGE, VERSION, Problem, strangers
+from ..links import VERSION, Problem, strangers
 from .example import FEATURES, RANGES, ROWS, Example
 from .numbers import HandError, Matrix, Row, number, written
 from .presets import PRESETS
@@ -148,8 +148,12 @@ def _notices(given: Params, missing: Sequence[str]) -> list[str]:
         found.append(
             f"The link does not name {named}: today's defaults fill in, and the address now names them."
         )
-    known = {"v", *PAGE, *NAMES}
-    return [*found, *strangers(given, known)]
+    return [*found, *others(given)]
+
+
+def others(given: Params) -> list[str]:
+    """A sentence where a link names what is no setting of an example."""
+    return strangers(given, {"v", *NAMES})
 
 
 def _word(value: Any) -> str:
