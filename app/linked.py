@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from urllib.parse import parse_qsl
 
@@ -11,6 +12,7 @@ from backend import Shared
 from clicks import button
 from words import literal
 
+from normviz.config import RunConfig
 from normviz.links import Link, strangers
 from normviz.store import Run, room
 
@@ -46,6 +48,20 @@ def keep(runs: Sequence[Run], back: Shared) -> None:
     """What a link opened stays in the store: somebody else may have it too. Who asked for a run and
     reloads the page has only its address."""
     room.link(back.store, [run.id for run in runs if run.visitor != visitor.me()])
+
+
+def gone(configs: Sequence[RunConfig], back: Shared) -> tuple[str, ...]:
+    """A sentence where what a link shows was stored here once and went to make room."""
+    if not configs:
+        return ()
+    at = room.dropped(back.store, [config.key for config in configs])
+    if not at:
+        return ()
+    day = time.strftime("%Y-%m-%d", time.gmtime(max(at.values())))
+    return (
+        f"What this link shows was stored here until {day}, when the server made room for newer runs: "
+        "Train repeats it, with the same settings and seeds.",
+    )
 
 
 def _open(query: str, holder: str) -> None:

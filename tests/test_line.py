@@ -155,7 +155,7 @@ def test_a_store_of_version_1_keeps_every_run(tmp_path: Path) -> None:
     rows = [tuple(row) for row in store.db.connection.execute("SELECT * FROM runs")]
     assert [row[: len(old)] for row, old in zip(rows, before, strict=True)] == before
     assert [tuple(row) for row in store.db.connection.execute("SELECT * FROM steps")] == steps
-    assert store.db.connection.execute("PRAGMA user_version").fetchone()[0] == 2
+    assert store.db.connection.execute("PRAGMA user_version").fetchone()[0] == schema.VERSION
     finished, queued = store.run(1), store.run(2)
     assert finished is not None and finished.status == "finished" and finished.visitor is None
     assert store.steps(finished).loss.tolist() == [3.5, 3.25]
@@ -164,7 +164,7 @@ def test_a_store_of_version_1_keeps_every_run(tmp_path: Path) -> None:
     assert store.queued() == [2, new]
     (tmp_path / "new").mkdir()
     fresh = Store(tmp_path / "new")
-    for table in ("runs", "steps", "controls", "supervisor", "served"):
+    for table in ("runs", "steps", "controls", "supervisor", "served", "dropped"):
         assert columns(store, table) == columns(fresh, table)
 
 
@@ -179,7 +179,7 @@ def test_a_store_is_brought_up_as_a_whole_or_not_at_all(
 ) -> None:
     with version_1(tmp_path) as db:
         before = list(db.iterdump())
-        broken = {1: f"{schema.MIGRATIONS[1]}INSERT INTO nowhere VALUES (1);\n"}
+        broken = schema.MIGRATIONS | {2: f"{schema.MIGRATIONS[2]}INSERT INTO nowhere VALUES (1);\n"}
         with monkeypatch.context() as patch:
             patch.setattr(schema, "MIGRATIONS", broken)
             with pytest.raises(sqlite3.OperationalError, match="nowhere"):

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 from anatomy_kit import measure
 from page_kit import Open, checked, chips, duel, runs, shown, words_of
+from shelf_kit import SMALL, kept
 
 from normviz import RunConfig, train
 from normviz.events import Started, Step
 from normviz.frames import Frames
 from normviz.links import encode
 from normviz.player import Look, Sent, message
-from normviz.store import Store
+from normviz.store import Store, room
 
 
 def test_a_link_of_a_stored_run_opens_its_curves(page: Open) -> None:
@@ -29,6 +30,17 @@ def test_a_link_that_nobody_ran_says_so(page: Open) -> None:
     assert any("Nobody has run this yet" in info.value for info in at.info)
     assert duel(at).lanes[1] == RunConfig(depth=3, scheme="post")
     assert not runs(at)
+
+
+def test_a_link_whose_run_made_room_says_so(page: Open, folder: Path) -> None:
+    config, store = SMALL.replace(depth=5), Store(folder)
+    room.link(store, [kept(store, config)])
+    assert list(room.drop(store, 1, linked=True))
+    at = page(encode([config]))
+    (notice,) = [info for info in map(words_of, at.info) if "was stored here until" in info]
+    assert "Train repeats it" in notice
+    kept(store, config)  # somebody repeated it
+    assert not [i for i in page(encode([config])).info if "was stored here" in i.value]
 
 
 def test_a_link_of_an_attempt_that_was_stopped_shows_what_there_is(

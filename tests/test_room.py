@@ -1,7 +1,9 @@
-"""The store stays within its limit: the oldest runs go, shipped, open and linked ones never."""
+"""The store stays within its limit: the oldest runs go, linked ones last and not silently, shipped
+and open ones never."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -59,12 +61,30 @@ def test_below_the_limit_nothing_goes_and_beyond_it_down_to_the_goal(store: Stor
 def test_when_all_that_is_left_stays_the_store_is_full(store: Store) -> None:
     shipped, runs = ship(store), fill(store, 3)
     db = store.db.connection
+    room.link(store, runs[:2])
     assert not room.is_full(db, 1000)
-    room.link(store, runs)
-    assert room.is_full(db, 1000) and not room.is_full(db, 10**9)
-    assert list(room.drop(store, 1000)) == []
-    assert list(room.drop(store, 1000, linked=True)) == runs
+    assert list(room.drop(store, 1000)) == runs[2:]
+    assert list(room.drop(store, 1000, linked=True)) == runs[:2]
     assert left(store) == [shipped]
+    assert room.is_full(db, 1000) and not room.is_full(db, 10**9)
+
+
+def test_linked_runs_go_last_and_are_remembered(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = fill(store, 5)
+    keys = [run.key for one in runs if (run := store.run(one))]
+    room.link(store, runs[:3])
+    began = time.time()
+    assert list(room.drop(store, 1000, linked=True)) == [*runs[3:], *runs[:3]]
+    gone = room.dropped(store, keys)
+    assert list(gone) == sorted(keys[:3]) and all(began <= at for at in gone.values())
+    monkeypatch.setattr(room, "REMEMBERED", 2)
+    again = fill(store, 1)
+    room.link(store, again)
+    list(room.drop(store, 1000, linked=True))
+    rows = store.db.connection.execute("SELECT COUNT(*) FROM dropped").fetchone()
+    assert rows[0] == 2 and keys[0] in room.dropped(store, keys)
 
 
 def test_where_nothing_can_be_written_nothing_is_raised(

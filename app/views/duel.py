@@ -33,6 +33,7 @@ def page() -> None:
     watched.runs(shown)
     if it.opened:
         linked.keep(shown, back)
+        it.notices += linked.gone([lane.config for lane in lanes if lane.run is None], back)
         it.opened = False
     if st.context.is_embedded:
         _embedded(it, lanes, back)

@@ -80,5 +80,5 @@ class Caretaker:
         """Drop the oldest runs where the store has reached its limit."""
         if self.room is not None:
             goal = int(self.room * (1 - SPARE_ROOM))
-            for run in islice(room.drop(self.store, self.room, goal), AT_ONCE):
+            for run in islice(room.drop(self.store, self.room, goal, linked=True), AT_ONCE):
                 log.say("dropped", run, why="the store is full")

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from . import Store
 
 FULL = (
-    "the store of this shared server is full of runs that have links and stay: nothing new can be "
-    "trained until its owner makes room (normviz gc)"
+    "the store of this shared server is full of runs that wait, train or ship: nothing new can be "
+    "trained until some of them have ended, or its owner gives it more room (NORMVIZ_STORE_MB)"
 )
 OTHERS = "Somebody else asked for this: only they can pause, step or stop it, or change its rate"
 

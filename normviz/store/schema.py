@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .trouble import Connection, StoreError, told
 
-VERSION = 2
+VERSION = 3
 FILE = "normviz.sqlite"
 
 SCHEMA = """
@@ -62,6 +62,10 @@ CREATE TABLE served (
     visitor TEXT PRIMARY KEY,     -- empty for runs of nobody on a page
     turn INTEGER NOT NULL         -- number of the last hand-out to them
 ) WITHOUT ROWID;
+CREATE TABLE dropped (
+    key TEXT PRIMARY KEY,         -- of a run whose link somebody may have, deleted to make room
+    at REAL NOT NULL
+) WITHOUT ROWID;
 """
 
 MIGRATIONS = {
@@ -74,6 +78,7 @@ ALTER TABLE supervisor ADD COLUMN slots INTEGER NOT NULL DEFAULT 1;
 ALTER TABLE supervisor ADD COLUMN workers INTEGER NOT NULL DEFAULT 0;
 CREATE TABLE served (visitor TEXT PRIMARY KEY, turn INTEGER NOT NULL) WITHOUT ROWID;
 """,
+    2: "CREATE TABLE dropped (key TEXT PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;\n",
 }
 """What makes a store of one version one of the next; all rows stay."""
 
