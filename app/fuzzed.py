@@ -21,6 +21,12 @@ VIEWS = ("duel", "maps", "claims", "anatomy", "catalogue", "hand", "cost", "runs
 LONGEST = 1500
 """Characters of a sentence; the longest names every placement."""
 wrote: set[str] = set()
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+CHANGES = {
+    "os.rename": 2, "os.link": 2, "os.symlink": 2, "os.remove": 1, "os.mkdir": 1, "os.rmdir": 1,
+    "os.truncate": 1, "sqlite3.connect": 1,
+}  # fmt: skip
+"""Events of a process that change files, with how many paths each has."""
 
 
 def states() -> None:
@@ -59,8 +65,6 @@ def states() -> None:
 
 def judged(name: str, it: Any, params: dict[str, list[str]]) -> str:
     """ "taken" or "told"; any other word says what is wrong."""
-    from normviz.limits import RANGES
-
     link = getattr(it, "link", None)
     problems = [p.sentence for p in link.problems] if link else []
     sentences = [*problems, *it.notices, *filter(None, [it.complaint])]
@@ -69,15 +73,34 @@ def judged(name: str, it: Any, params: dict[str, list[str]]) -> str:
             return f"no sentence: {sentence[:200]!r}"
     if problems or it.complaint:
         return "told"
-    if name in ("duel", "anatomy"):
-        for field in (f for f in RANGES if f in params and "v" in params):
-            given = params[field][0].split(",")
-            if name == "duel" and not all(_is(getattr(lane, field), given) for lane in it.lanes):
-                return f"{field} is another than {given!r}, and nothing says so"
-    return "told" if sentences else "taken"
+    return _changed(name, it, params, sentences) or ("told" if sentences else "taken")
 
 
-def _is(value: float | None, given: list[str]) -> bool:
+def _changed(name: str, it: Any, params: dict[str, list[str]], said: list[str]) -> str | None:
+    """What is another than the link says, or is not there at all, and no sentence says so."""
+    from normviz.config import CHOICES
+    from normviz.hand.links import NAMES as HAND
+    from normviz.limits import RANGES
+    from normviz.links import FIELDS, VIEW, strangers
+    from normviz.maps import NAMES as MAPS
+
+    known = {
+        "duel": (*FIELDS, *VIEW, "lanes", "story"), "anatomy": (*FIELDS, "lanes"), "hand": HAND, "maps": MAPS
+    }  # fmt: skip
+    for sentence in strangers(params, {"v", *known[name]}):
+        if sentence not in said:
+            return f"nothing says {sentence!r}"
+    for field in (*RANGES, *CHOICES) if name == "duel" else ():
+        given = params.get(field, [""])[0].split(",")
+        shown = [getattr(lane, field) for lane in it.lanes]
+        if given != [""] and not all(_is(value, given) for value in shown):
+            return f"{field} is another than {given!r}, and nothing says so"
+    return None
+
+
+def _is(value: float | str | None, given: list[str]) -> bool:
+    if isinstance(value, str):
+        return value in given
     return any(word == "off" if value is None else float(word) == value for word in given)
 
 
@@ -103,13 +126,13 @@ def drawn(view: str, params: dict[str, list[str]]) -> str:
 
 def _note(event: str, args: tuple[Any, ...]) -> None:
     """Every file that is written, renamed, removed or made."""
-    writes = event == "open" and isinstance(args[1], str) and set(args[1]) & set("wax+")
-    if writes or event in ("os.rename", "os.remove", "os.mkdir", "os.rmdir"):
-        wrote.update(os.path.abspath(os.fsdecode(arg)) for arg in args[:1] if _is_path(arg))
-
-
-def _is_path(arg: object) -> bool:
-    return isinstance(arg, str | bytes | os.PathLike)
+    opened = event == "open" and bool(args[2] & WRITES)
+    paths = args[: 1 if opened else CHANGES.get(event, 0)]
+    wrote.update(
+        os.path.abspath(os.fsdecode(path))
+        for path in paths
+        if isinstance(path, str | bytes | os.PathLike)
+    )
 
 
 def main(every: int) -> None:
@@ -140,7 +163,11 @@ def main(every: int) -> None:
             found = traceback.format_exc(limit=-2)
         counts["pages drawn"] += 1
         wrong += [] if found == "drawn" else [found]
-    outside = [path for path in sorted(wrote) if not path.startswith((folder, "/dev/"))]
+    outside = [
+        path
+        for path in sorted(wrote)
+        if not f"{path}{os.sep}".startswith((f"{folder}{os.sep}", "/dev/"))
+    ]
     wrong += [f"wrote {path}" for path in outside]
     print(json.dumps({"counts": counts, "wrong": wrong}))
 

@@ -189,6 +189,8 @@ def chip(lane: Lane, shared: Shared) -> Verdict:
         return Verdict("none", "not trained yet: press Train")
     if not lane.is_current and not lane.run.is_open:
         return Verdict("changed", "settings changed: press Train")
+    if lane.run.status == "queued":  # its place moves, and the player tells it as it does
+        return Verdict("queued", "waits in the queue")
     return shared.frames.verdict(lane.run)
 
 

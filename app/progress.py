@@ -53,7 +53,7 @@ def _words(store: Store, opened: list[Run], done: int, total: int) -> str:
         _, warm = store.supervisor()
         if not warm:
             return "Loading PyTorch in a worker: a few seconds"
-        words = queued(opened[0], store)
+        words = queued(opened, store)
         return f"{words[0].upper()}{words[1:]}"
     if all(run.status == "paused" for run in opened):
         then = "; goes on when the norm cost lab has measured" if store.is_timing() else ""

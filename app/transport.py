@@ -30,7 +30,7 @@ def show(lanes: list[Lane], shared: Shared) -> None:
     opened = [run for run in runs if run.is_open]
     repeating = bool(opened) and not any(lane.run and lane.run.is_open for lane in lanes)
     paused = bool(opened) and all(run.status == "paused" for run in opened)
-    changed = not all(lane.is_current for lane in lanes)
+    changed = any(lane.run and not lane.is_current for lane in lanes)
     others = visitor.why_not(opened)
     idle = not opened or others is not None
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):

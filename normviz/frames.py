@@ -143,7 +143,7 @@ def told(run: Run, losses: Floats, store: Store) -> Verdict:
     if run.status == "finished" and run.chance is not None:
         return judge(losses, run.config.steps, run.chance, run.floor)
     if run.status == "queued":
-        return Verdict("queued", queued(run, store))
+        return Verdict("queued", queued([run], store))
     if run.status == "failed":
         return Verdict("failed", f"failed after {n} steps: {run.message}")
     if run.status == "stopped":
@@ -153,15 +153,18 @@ def told(run: Run, losses: Floats, store: Store) -> Verdict:
     return Verdict(run.status, {"running": "training"}.get(run.status, run.status))
 
 
-def queued(run: Run, store: Store) -> str:
-    """Where a run that waits stands, and about how long it waits."""
-    place = store.place(run.id)
-    if place is None:  # it begins just now
+def queued(runs: Sequence[Run], store: Store) -> str:
+    """Where runs that wait stand, and about how long it takes until the first of them begins."""
+    places = [place for run in runs if (place := store.place(run.id)) is not None]
+    if not places:  # they begin just now
         return "waiting for a worker"
+    *others, last = (str(place.number) for place in places)
+    numbers = f"places {', '.join(others)} and {last}" if others else f"place {last}"
     if store.is_timing():
-        return f"waiting for the norm cost lab, place {place.number} in the queue"
-    soon = "" if place.seconds < 1 else f", about {_duration(place.seconds)}"
-    return f"waiting, place {place.number} in the queue{soon}"
+        return f"waiting for the norm cost lab, {numbers} in the queue"
+    seconds = min(place.seconds for place in places)
+    soon = "" if seconds < 1 else f", about {_duration(seconds)}"
+    return f"waiting, {numbers} in the queue{soon}{' until the first begins' if others and soon else ''}"
 
 
 def _duration(seconds: float) -> str:

@@ -16,6 +16,7 @@ from test_page_maps import maps, small
 from test_page_text import give
 
 from normviz import RunConfig
+from normviz.frames import Frames
 from normviz.links import encode
 from normviz.store import Run, Store
 from normviz.store.asking import OTHERS
@@ -161,7 +162,28 @@ def test_place_and_time_are_said(page: Open, folder: Path, become: Become) -> No
         store.enqueue(RunConfig(init_seed=seed + 9), visitor="b")
     at = page(encode([FREE]))
     checked(at.button(key="train").click().run())
-    assert "waiting, place 2 in the queue, about 3 s" in chips(at)[0]
+    assert "waits in the queue" in chips(at)[0]
+    (mine,) = runs(at)
+    assert told(store, mine) == "Waiting, place 2 in the queue, about 3 s"
+    for seed in range(2):  # whoever comes later takes turns with who has waited longer
+        store.enqueue(FREE.replace(init_seed=seed + 9), visitor="c")
+    last = store.enqueue(FREE.replace(init_seed=99), visitor=store_visitor(store, mine))
+    assert told(store, mine, last).startswith(
+        "Waiting, places 2 and 5 in the queue, about 3 s until"
+    )
+
+
+def told(store: Store, *runs: int) -> str:
+    """What stands in the player's progress bar."""
+    from progress import status
+
+    found = [run for one in runs if (run := store.run(one)) is not None]
+    return status(Frames(store), found)["words"]
+
+
+def store_visitor(store: Store, run: int) -> str | None:
+    found = store.run(run)
+    return found and found.visitor
 
 
 def test_what_a_link_opened_stays_but_not_what_its_own_visitor_reloads(

@@ -16,7 +16,7 @@ from normviz.store import Store
 def test_a_short_soak_finds_nothing_wrong() -> None:
     found = soak(n_links=110, n_kills=4, seconds=600)
     assert not found.wrong, found.table
-    assert "110 hostile links" in found.table and "whole pages drawn: 2" in found.table
+    assert "110 hostile links" in found.table and "whole pages drawn: 9" in found.table
     assert "4 of 4 kills" in found.table and "violations: 0" in found.table
 
 
