@@ -96,11 +96,11 @@ def _opened(params: dict[str, list[str]]) -> Anatomy:
     if link.problems:
         return Anatomy(usual, link)
     notices = [UNSAID] * bool(set(link.missing) - {*TRAINING, "steps"})
+    if len(link.lanes) > len(NAMES):
+        notices.append(f"The link has {len(link.lanes)} lanes: the first two are shown here.")
     said = {*TRAINING, "steps"} - set(link.missing)
     if any(getattr(a, name) != getattr(untrained(a), name) for a in link.lanes for name in said):
         notices.append(TRAINED)
-    if len(link.lanes) > len(NAMES):
-        notices.append(f"The link has {len(link.lanes)} lanes: the first two are shown here.")
     return Anatomy(shown, notices=(*notices, *others))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from normviz.bench.crowd import Seen
 from normviz.bench.load import duel, measure
-from normviz.bench.load_words import Load, Long, Phase, table
+from normviz.bench.load_words import Load, Phase, table
 from normviz.bench.weigh import Weight
 from normviz.limits import estimated_seconds
 
@@ -24,14 +24,13 @@ def figures(text: str) -> dict[str, str]:
 
 
 def test_visitors_come_watch_and_leave_for_others() -> None:
-    found = figures(measure(watchers=4, queue=3, seconds=3, rounds=1, churn=1.0, minutes=0.1))
+    found = figures(measure(watchers=4, queue=3, seconds=3, rounds=1, churn=1.0))
     assert found["visitors held"] == "4 of 4"
     assert found["visits that failed"] == "0"
     assert found["server has loaded PyTorch"] == "no"
     assert "worst of" in found["new visitor, page usable after, s"]
     assert float(found["updates a second at each"].split()[0]) > 0
     assert int(found["supervisor and its workers, MiB"]) > 100
-    assert int(found["then 0.1 min of coming and going"].split()[0]) > 1
 
 
 def phase(rate: float, seen: Seen = NOBODY) -> Phase:
@@ -49,18 +48,6 @@ def test_throughput_is_held_against_the_phases_around_it() -> None:
     assert found["longest pause between two, s"] == "0.7"
     assert found["server, 2 sessions, MiB"] == "200"
     assert found["visits that failed"] == "2" and "OSError: gone" in table(load)
-
-
-def test_a_long_phase_shows_whether_memory_still_grows() -> None:
-    seen = Seen(2, 0, [3.0], [0.5], [0.2, 0.4], ["OSError: late"])
-    weights = [Weight(200.0 + grown, 300.0, False, ()) for grown in range(0, 120, 10)]
-    long = Long(30.0, 5, seen, weights)
-    text = table(Load(2, 50, 0.5, [0.3], phase(100), [phase(100), phase(90), phase(100)], long))
-    found = figures(text)
-    assert found["then 30 min of coming and going"] == "2 came, to 5 duels"
-    assert found["server in 6 parts of that time, MiB"] == "205, 225, 245, 265, 285, 305"
-    assert found["all of NormViz, MiB"] == "610"
-    assert "OSError: late" in text
 
 
 def test_the_duel_lasts_as_long_as_it_is_watched() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -9,7 +10,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -48,10 +49,17 @@ def served() -> Iterator[tuple[str, int]]:
 
 
 @contextmanager
-def serving(command: list[str], port_flag: str) -> Iterator[tuple[str, int]]:
-    """The server that `command` starts on a free port: its address and process number."""
+def serving(
+    command: list[str], port_flag: str, env: Mapping[str, str] | None = None
+) -> Iterator[tuple[str, int]]:
+    """The server that `command` starts on a free port: its address and process number. `env` is
+    added to its environment."""
     port = free_port()
-    with subprocess.Popen([*command, port_flag, str(port)], stdout=subprocess.DEVNULL) as server:
+    with subprocess.Popen(
+        [*command, port_flag, str(port)],
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, **(env or {})},
+    ) as server:
         try:
             _await(f"http://127.0.0.1:{port}/_stcore/health")
             yield f"http://127.0.0.1:{port}", server.pid

@@ -10,9 +10,6 @@ from statistics import median
 from .crowd import Seen
 from .weigh import Weight
 
-PARTS = 6
-"""Of a long phase: enough to see whether memory still grows at its end."""
-
 
 @dataclass
 class Phase:
@@ -32,22 +29,11 @@ class Phase:
 
 
 @dataclass
-class Long:
-    """The minutes after the phases, in which visitors come and go from duel to duel."""
-
-    minutes: float
-    duels: int
-    seen: Seen
-    weights: list[Weight]
-
-
-@dataclass
 class Load:
     """All that was measured.
 
     opened   seconds until the page of each could be used, while everybody came
     few      a phase with few watchers; `phases` with all of them, unwatched and watched in turns
-    long     what followed, if anything did
     """
 
     watchers: int
@@ -56,7 +42,6 @@ class Load:
     opened: list[float]
     few: Phase
     phases: list[Phase]
-    long: Long | None = None
 
     @property
     def watched(self) -> list[Phase]:
@@ -75,20 +60,18 @@ def table(load: Load) -> str:
     rates = [rate for one in seen for rate in one.rates]
     opened = [seconds for one in seen for seconds in one.interactive]
     failures = [text for one in (few.seen, *seen) for text in one.failures]
-    said = [*failures, *(load.long.seen.failures if load.long else ())]
     rows = [
         ("visitors held", f"{min(one.watching + one.coming for one in seen)} of {load.watchers}"),
-        ("updates a second at each", _spread(rates, low=True, digits=1)),
+        ("updates a second at each", spread(rates, low=True, digits=1)),
         ("longest pause between two, s", f"{max(max(one.gaps, default=0) for one in seen):.1f}"),
-        ("new visitor, page usable after, s", _spread(opened)),
-        ("the same while everybody comes, s", _spread(load.opened)),
+        ("new visitor, page usable after, s", spread(opened)),
+        ("the same while everybody comes, s", spread(load.opened)),
         ("training throughput kept", _kept(load.kept())),
         ("server, share of one core", f"{median(phase.server for phase in watched):.0%}"),
         ("visitors, share of one core", f"{median(phase.clients for phase in watched):.0%}"),
         ("all else, share of one core", f"{median(phase.others for phase in load.phases):.0%}"),
         *_memory(load),
         ("visits that failed", str(len(failures))),
-        *(_long(load.long) if load.long else ()),
     ]
     head = (
         f"{load.watchers} watchers of one duel of two lanes, {load.queue} runs queued behind it, "
@@ -96,38 +79,24 @@ def table(load: Load) -> str:
         "in turns with phases in which the pages are open and nobody looks at the charts; "
         f"{os.cpu_count()} cores for server, training and visitors"
     )
-    return "\n".join([head, *(f"  {a:40}{b}" for a, b in rows), *sorted(set(said))[:5]])
+    return "\n".join([head, *(f"  {a:40}{b}" for a, b in rows), *sorted(set(failures))[:5]])
 
 
 def _memory(load: Load) -> list[tuple[str, str]]:
-    """Memory with few sessions and with all, and how it went over time."""
+    """Memory with few sessions and with all."""
     few, many = load.few.weights, [w for phase in load.phases for w in phase.weights]
     torch = any(one.torch for one in (*few, *many))
     return [
-        (f"server, {len(load.few.seen.rates)} sessions, MiB", _most([w.server for w in few])),
-        (f"server, {load.watchers} sessions, MiB", _most([w.server for w in many])),
+        (f"server, {len(load.few.seen.rates)} sessions, MiB", most([w.server for w in few])),
+        (f"server, {load.watchers} sessions, MiB", most([w.server for w in many])),
         ("server has loaded PyTorch", "yes" if torch else "no"),
-        ("supervisor and its workers, MiB", _most([w.training for w in (*few, *many)])),
-        ("all of NormViz, MiB", _most([w.all for w in (*few, *many)])),
+        ("supervisor and its workers, MiB", most([w.training for w in (*few, *many)])),
+        ("all of NormViz, MiB", most([w.all for w in (*few, *many)])),
     ]
 
 
-def _long(long: Long) -> list[tuple[str, str]]:
-    """What became of the server while visitors came and went for long."""
-    part = max(1, len(long.weights) // PARTS)
-    weights = [long.weights[at : at + part] for at in range(0, part * PARTS, part)]
-    memory = ", ".join(f"{median(w.server for w in one):.0f}" for one in weights if one)
-    came = f"{len(long.seen.interactive)} came, to {long.duels} duels"
-    return [
-        (f"then {long.minutes:g} min of coming and going", came),
-        (f"  server in {PARTS} parts of that time, MiB", memory),
-        ("  all of NormViz, MiB", _most([w.all for w in long.weights])),
-        ("  page usable after, s", _spread(long.seen.interactive)),
-        ("  visits that failed", str(len(long.seen.failures))),
-    ]
-
-
-def _most(values: Sequence[float]) -> str:
+def most(values: Sequence[float]) -> str:
+    """The largest, whole."""
     return f"{max(values):.0f}"
 
 
@@ -135,7 +104,7 @@ def _kept(shares: Sequence[float]) -> str:
     return f"{median(shares):.0%} ({min(shares):.0%} to {max(shares):.0%})"
 
 
-def _spread(values: Sequence[float], low: bool = False, digits: int = 2) -> str:
+def spread(values: Sequence[float], low: bool = False, digits: int = 2) -> str:
     """Median and worst."""
     if not values:
         return "nothing was seen"

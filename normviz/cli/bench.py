@@ -98,14 +98,25 @@ def load(
     churn: Annotated[
         float, typer.Option(min=0, help="Visitors a second who leave for others")
     ] = 0.5,
-    minutes: Annotated[
-        float, typer.Option(min=0, help="Then so long visitors come and go, for memory over time")
-    ] = 0.0,
 ) -> None:
     """A class that watches one duel train: what visitors get, and what they cost the training."""
     from ..bench.load import measure
 
-    typer.echo(measure(watchers, queue, seconds, rounds, churn, minutes))
+    typer.echo(measure(watchers, queue, seconds, rounds, churn))
+
+
+@bench.command()
+def churn(
+    watchers: Annotated[int, typer.Option(min=1, max=1000, help="Visitors at once")] = 100,
+    per_second: Annotated[
+        float, typer.Option(min=0, max=20, help="Visitors a second who leave for others")
+    ] = 1.0,
+    minutes: Annotated[float, typer.Option(min=0.1, help="For so long")] = 30.0,
+) -> None:
+    """A shared server whose visitors come and go for long: whether its memory ends its way up."""
+    from ..bench.churn import measure
+
+    typer.echo(measure(watchers, per_second, minutes))
 
 
 @bench.command()

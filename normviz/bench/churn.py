@@ -1,0 +1,130 @@
+"""What becomes of a shared server while visitors come and go for long: one duel after another.
+
+Hosted mode is on, so each duel is as long as its limits allow and of another visitor; who comes opens
+the link of the one that trains. Memory is what is looked at: it has to end its way up.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+from ..config import RunConfig
+from ..hosted import LIMITS, SWITCH
+from ..limits import estimated_seconds
+from ..links import encode
+from ..presets import PRESETS
+from ..store import Store, room
+from .browser import serving
+from .click import READY_SECONDS, wait_for
+from .crowd import Crowd, Seen
+from .load_words import most, spread
+from .weigh import MIB, Weight, weigh
+
+SAMPLE_SECONDS = 5.0
+PARTS = 6
+"""Of the time: enough to see whether memory still grows at its end."""
+SHARE = 0.95
+"""Of the seconds that a shared server gives a run by estimate."""
+
+
+@dataclass
+class Churned:
+    """What was seen: `stored` is what the runs take at the end, in MiB."""
+
+    minutes: float
+    duels: int
+    seen: Seen
+    stored: float = 0.0
+    weights: list[Weight] = field(default_factory=list)
+
+
+def measure(watchers: int, per_second: float, minutes: float) -> str:
+    """`watchers` at once, of whom so many a second leave for others; a table.
+
+    Raises TimeoutError where the server does not hold so many visitors.
+    """
+    command = [sys.executable, "-m", "normviz", "app", "--no-browser", "--host", "127.0.0.1"]
+    with (
+        tempfile.TemporaryDirectory() as home,
+        serving([*command, "--data", home], "--port", {SWITCH: "1"}) as (url, server),
+        Crowd(url, encode(duel(0))) as crowd,
+    ):
+        crowd.say(per_second=max(4.0, 2 * per_second))
+        duels = Duels(Store(Path(home)), crowd)
+        crowd.reach(1)  # who starts the supervisor
+        wait_for(duels.has_begun, READY_SECONDS)
+        crowd.reach(watchers)
+        crowd.say(churn=per_second)
+        crowd.mark()
+        weights = list[Weight]()
+        until = time.monotonic() + 60 * minutes
+        while (left := until - time.monotonic()) > 0:
+            time.sleep(min(left, SAMPLE_SECONDS))
+            weights.append(weigh(server))
+            duels.go_on()
+        stored = room.size(duels.store) / MIB
+        it = Churned(minutes, duels.number, crowd.mark(), stored, weights)
+        return table(it, watchers, per_second)
+
+
+def duel(number: int) -> tuple[RunConfig, ...]:
+    """The hero from another seed, with as many steps as a shared server gives time for."""
+    lanes = [lane.replace(steps=LIMITS.steps, init_seed=number) for lane in PRESETS["hero"].lanes()]
+    share = SHARE * LIMITS.seconds / max(estimated_seconds(lane) for lane in lanes)
+    steps = int(LIMITS.steps * min(1.0, share))
+    return tuple(lane.replace(steps=steps) for lane in lanes)
+
+
+class Duels:
+    """One duel after another, each of another visitor; `number` counts them."""
+
+    def __init__(self, store: Store, crowd: Crowd) -> None:
+        self.store, self.crowd = store, crowd
+        self.number = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        lanes = duel(self.number)
+        self.number += 1
+        self.runs = [self.store.enqueue(lane, visitor=f"class {self.number}") for lane in lanes]
+        self.crowd.say(query=encode(lanes))
+
+    def has_begun(self) -> bool:
+        """Whether all lanes have steps."""
+        return all(len(self.store.losses(run)) for run in self.runs)
+
+    def go_on(self) -> None:
+        """Where all lanes have ended, begin the next duel."""
+        found = [self.store.run(run) for run in self.runs]
+        if not any(run is not None and run.is_open for run in found):
+            self._begin()
+
+
+def table(it: Churned, watchers: int, per_second: float) -> str:
+    """The table, one line a figure."""
+    part = max(1, len(it.weights) // PARTS)
+    parts = [it.weights[at : at + part] for at in range(0, part * PARTS, part)]
+    memory = ", ".join(f"{median(w.server for w in one):.0f}" for one in parts if one)
+    torch = any(one.torch for one in it.weights)
+    rows = [
+        ("visitors who came", f"{len(it.seen.interactive):,}, to {it.duels} duels in a row"),
+        ("visits that failed", str(len(it.seen.failures))),
+        (f"server in {PARTS} parts of the time, MiB", memory),
+        ("server has loaded PyTorch", "yes" if torch else "no"),
+        ("supervisor and its workers, MiB", most([w.training for w in it.weights])),
+        ("all of NormViz, MiB", most([w.all for w in it.weights])),
+        ("stored runs, MiB", f"{it.stored:.0f}"),
+        ("new visitor, page usable after, s", spread(it.seen.interactive)),
+    ]
+    head = (
+        f"{it.minutes:g} min of a shared server (hosted mode) with {watchers} watchers, {per_second:g} "
+        f"of them a second replaced; {os.cpu_count()} cores for server, training and visitors"
+    )
+    failures = sorted(set(it.seen.failures))[:5]
+    return "\n".join([head, *(f"  {a:40}{b}" for a, b in rows), *failures])
