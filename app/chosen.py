@@ -8,6 +8,7 @@ import picks
 import state
 import streamlit as st
 import transport
+import visitor
 from backend import Shared
 from clicks import button
 from words import literal
@@ -92,7 +93,7 @@ def _opens(runs: list[Run]) -> str:
 
 def _stays(run: Run, mine: frozenset[int]) -> str | None:
     """Why this visitor can't delete a run, or None."""
-    if run.stays or run.id in mine:
+    if run.stays or (run.id in mine and visitor.steers(run)):
         return run.stays
     return f"run {run.id} was not trained in this visit: only who trained a run can delete it"
 
@@ -118,7 +119,8 @@ def _delete(back: Shared) -> None:
     it, mine = picks.picks(), state.duel().mine
     kept, gone = [], 0
     for number in it.runs:
-        why = back.store.delete(number) if number in mine else "not yours"
+        run = back.store.run(number)
+        why = (_stays(run, mine) if run else "gone") or back.store.delete(number)
         kept += [number] if why else []
         gone += not why
     picks.only(kept)

@@ -7,9 +7,11 @@ from typing import Any
 
 from . import hosted
 from .runner.client import is_supervised
-from .runner.pulse import SILENT_SECONDS
-from .store import Store, StoreError
+from .runner.pulse import SILENT_SECONDS, listen
+from .store import Store, StoreError, room
+from .store.asking import FULL
 from .store.census import Census, count
+from .store.spare import scarce
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,8 @@ class Health:
     store       "ok", or why it can't be read
     census      what the store holds; None where it can't be read
     limit       bytes that the store may take, None for any number
+    disk        that the disk is full, as a sentence; None where there is room
+    refuses     why no new runs are taken though all else is well; None where they are
     """
 
     supervisor: str
@@ -28,10 +32,14 @@ class Health:
     store: str
     census: Census | None
     limit: int | None
+    disk: str | None = None
+    refuses: str | None = None
 
     @property
     def is_well(self) -> bool:
-        return self.supervisor in ("alive", "starting") and self.census is not None
+        """A store that has reached its limit is well: what it has is served."""
+        works = self.supervisor in ("alive", "starting")
+        return works and self.census is not None and self.disk is None
 
     def as_json(self) -> dict[str, Any]:
         """All of it as plain values."""
@@ -51,12 +59,28 @@ def look(store: Store, silent: float = 0.0) -> Health:
     limit = hosted.store_bytes()
     try:
         supervised = is_supervised(store)
-        census = count(store.db)
+        census, refuses = count(store.db), _refuses(store, limit)
     except (StoreError, OSError) as error:
         return unreadable(error)
-    if not supervised:
-        return Health("dead", 0, "ok", census, limit)
+    supervisor = "alive" if census.ready or census.running else "starting"
     if silent > SILENT_SECONDS:
-        return Health("silent", census.workers, "ok", census, limit)
-    alive = "alive" if census.ready or census.running else "starting"
-    return Health(alive, census.workers, "ok", census, limit)
+        supervisor = "silent"
+    if not supervised:
+        supervisor = "dead"
+    workers = census.workers if supervised else 0
+    return Health(supervisor, workers, "ok", census, limit, scarce(store.folder), refuses)
+
+
+def look_twice(store: Store) -> Health:
+    """`look`, for who has not looked before: one look can't tell whether the supervisor hangs.
+
+    Takes half a second where it beats. Raises Misconfigured and OSError.
+    """
+    return look(store, listen(store.folder) if is_supervised(store) else 0.0)
+
+
+def _refuses(store: Store, limit: int | None) -> str | None:
+    """Why a shared server takes no new runs."""
+    if hosted.limits() is None or limit is None:
+        return None
+    return FULL if room.is_full(store.db.connection, limit) else None

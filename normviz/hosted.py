@@ -35,6 +35,9 @@ class Limits:
 
     seconds       estimated seconds of one CPU core that a run may take
     gib           estimated memory of a run in GiB
+    slots         runs that train at once, fewer where there are fewer cores
+    paused        paused runs that keep their processes
+    all_gib       estimated memory of all runs that have a process, paused ones too, in GiB
     open_runs     runs of one visitor that wait, train or are paused
     queue         runs of all visitors that wait
     fill_minutes  estimated minutes that filling a page of maps, or running a claim, may take
@@ -53,6 +56,9 @@ class Limits:
     lanes: int = 4
     seconds: float = 60.0
     gib: float = 0.25
+    slots: int = 2
+    paused: int = 4
+    all_gib: float = 0.25
     open_runs: int = 16
     queue: int = 100
     fill_minutes: float = 12.0
@@ -66,6 +72,9 @@ class Limits:
 
 
 LIMITS = Limits()
+"""Of a gigabyte (1024 MiB) with 100 visitors the server takes up to 240 MiB and the supervisor with its
+warm workers 400 (`normviz bench load`); a run that has a process takes some 20 beside its estimate, and
+six of them may. 264 are left, so `all_gib` is what one run may have at most."""
 
 
 def limits() -> Limits | None:
@@ -195,5 +204,6 @@ def summary() -> str:
         f"and {here.lanes} lanes; a run may take about {here.seconds:g} s of one CPU core and "
         f"{here.gib:g} GiB (estimated). Of each visitor {here.open_runs} runs may be open, "
         f"{here.queue} of all may wait, in turns. A run that nobody has open for "
-        f"{here.grace:g} s is stopped. Links to bigger stored results open all the same."
+        f"{here.grace:g} s is stopped, and so is a paused one whose memory another waits for as long. "
+        "Links to bigger stored results open all the same."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -17,10 +18,10 @@ from normviz import hosted
 from normviz.hosted import STORE, SWITCH
 
 SUPERVISOR = """
-import sys
+import json, sys
 from dataclasses import replace
 from normviz import hosted
-hosted.LIMITS = replace(hosted.LIMITS, grace=float(sys.argv[1]))
+hosted.LIMITS = replace(hosted.LIMITS, **json.loads(sys.argv[1]))
 from normviz.runner.supervisor import serve
 sys.exit(serve(int(sys.argv[2]) or None))
 """
@@ -34,16 +35,22 @@ def turn_on(patch: pytest.MonkeyPatch, **limits: Any) -> None:
 
 @contextmanager
 def supervisor(
-    folder: Path, grace: float, store_mb: int = 500, said: Path | None = None, slots: int = 0
+    folder: Path,
+    grace: float,
+    store_mb: int = 500,
+    said: Path | None = None,
+    slots: int = 0,
+    **limits: Any,
 ) -> Iterator[int]:
-    """A supervisor of a hosted server with a grace period of its own; yields its process.
+    """A supervisor of a hosted server with a grace period, and other limits, of its own; yields its
+    process.
 
-    Without `slots` it trains as many runs at once as there are cores.
+    Without `slots` it trains as many runs at once as there are cores, up to its limit.
     """
     environment = {**os.environ, "NORMVIZ_HOME": str(folder), SWITCH: "1", STORE: str(store_mb)}
     with open(said or os.devnull, "wb") as errors:
         process = subprocess.Popen(
-            [sys.executable, "-c", SUPERVISOR, str(grace), str(slots)],
+            [sys.executable, "-c", SUPERVISOR, json.dumps({"grace": grace, **limits}), str(slots)],
             stdin=subprocess.PIPE, stderr=errors, env=environment, start_new_session=True,
         )  # fmt: skip
         assert process.stdin is not None

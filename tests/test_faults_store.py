@@ -74,6 +74,18 @@ def test_two_damaged_files_of_one_second_are_both_kept(tmp_path: Path) -> None:
     assert len(aside(tmp_path)) == 3
 
 
+def test_the_numbers_of_runs_in_a_damaged_store_are_not_given_again(tmp_path: Path) -> None:
+    """A page that is open from before may ask to delete one of them."""
+    numbers: list[int] = []
+    for _ in range(3):
+        store = opened(tmp_path)[0]
+        numbers += [store.enqueue(SHORT) for _ in range(2)]
+        store.db.connection.close()
+        overwritten(store.db.path)
+    assert numbers == sorted(set(numbers)) and numbers[:2] == [1, 2]
+    assert numbers[2] > 10**6 and numbers[4] > numbers[3] + 1
+
+
 @pytest.mark.parametrize("harm", [lambda b: b[: len(b) // 2], lambda b: b"\xa5" * len(b)])
 def test_a_harmed_log_costs_nothing_that_the_file_holds(
     tmp_path: Path, harm: Callable[[bytes], bytes]
@@ -139,7 +151,7 @@ def test_servers_that_start_at_once_share_one_store(
     said = [server.communicate("")[0].strip() for server in servers]
     assert [server.returncode for server in servers] == [0] * 4
     assert len(list(filter(None, said))) == len(aside(tmp_path)) == (1 if harm else 0)
-    assert Store(tmp_path).enqueue(SHORT) == 1
+    assert (Store(tmp_path).enqueue(SHORT) == 1) == (harm is None)
 
 
 def test_a_damaged_store_is_not_moved_from_under_another_server(tmp_path: Path) -> None:

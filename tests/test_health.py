@@ -13,12 +13,16 @@ from typing import Any
 import pytest
 from backend_kit import LONG, SHORT, Lane, wait_for
 from browser_kit import server
-from hosted_kit import supervisor
+from filelock import FileLock
+from hosted_kit import supervisor, turn_on
 from shelf_kit import kept
 from test_cli import normviz
+from test_room import fill
 
 from normviz.home import VARIABLE
-from normviz.store import Store
+from normviz.hosted import STORE
+from normviz.store import Store, room, spare
+from normviz.store.asking import FULL
 
 
 @pytest.fixture
@@ -58,6 +62,46 @@ def test_a_working_server_is_well_and_counted(here: Store) -> None:
         for lane in lanes:
             lane.stop()
     assert status()[0] == 1
+
+
+def test_a_supervisor_that_hangs_is_not_well(here: Store) -> None:
+    """Its lock is held all the same."""
+    with supervisor(here.folder, grace=600.0) as pid:
+        wait_for(lambda: here.supervisor()[1], "a warm worker")
+        assert status()[0] == 0
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            code, said = status()
+            assert (code, said["healthy"], said["supervisor"]) == (1, False, "silent")
+            assert "hangs" in normviz("status").stdout
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        wait_for(lambda: status()[0] == 0, "its next beat")
+
+
+def test_a_full_disk_is_said_and_not_well(here: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    with FileLock(here.folder / "supervisor.lock"):
+        code, said = status()
+        assert (code, said["disk"], said["refuses"]) == (0, None, None)
+        monkeypatch.setattr(spare, "free", lambda folder: 4096)
+        code, said = status()
+        assert (code, said["healthy"]) == (1, False) and "is full (4 KiB free)" in said["disk"]
+        assert "is full (4 KiB free)" in normviz("status").stdout
+
+
+def test_a_store_that_takes_no_new_runs_says_so(
+    here: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it has is served, so it is well."""
+    turn_on(monkeypatch)
+    monkeypatch.setenv(STORE, "1")
+    runs = fill(here, 12)
+    with FileLock(here.folder / "supervisor.lock"):
+        assert status()[1]["refuses"] is None  # the oldest may go
+        room.link(here, runs)
+        code, said = status()
+        assert (code, said["refuses"]) == (0, FULL)
+        assert FULL in normviz("status").stdout
 
 
 def test_a_store_that_can_t_be_read_is_not_well(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from backend_kit import SHORT, Lane, wait_for
+from filelock import FileLock
 from hosted_kit import supervisor
 from shelf_kit import SMALL, kept
 from test_cli import normviz
@@ -147,6 +148,24 @@ def test_gc_says_what_would_go_and_then_deletes_it(
     assert "--linked lets linked runs go" in normviz("gc", "--mb", "1").stdout
     assert "deleted" in normviz("gc", "--mb", "1", "--linked").stdout
     assert room.size(store) < 1_000_000
+
+
+def test_gc_keeps_no_worker_of_a_live_server_from_committing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To write the file anew takes the store for as long as that takes: that is for later."""
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    store = Store(tmp_path)
+    fill(store, 12)
+    store.db.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    before = store.db.path.stat().st_size
+    with FileLock(tmp_path / "supervisor.lock"):
+        done = normviz("gc", "--mb", "1")
+        assert "deleted" in done.stdout and "a server uses it" in done.stderr
+        assert store.db.path.stat().st_size == before
+    done = normviz("gc", "--mb", "1")
+    assert "deleted 0 runs" in done.stdout and not done.stderr
+    assert store.db.path.stat().st_size < before
 
 
 def test_gc_wants_a_number(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

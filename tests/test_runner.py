@@ -14,9 +14,10 @@ from backend_kit import LONG, SHORT, Lane, losses, members, wait_for
 from task_kit import with_task
 
 from normviz import RunConfig, texts
+from normviz.cores import cores
 from normviz.home import VARIABLE
+from normviz.runner.budget import MAX_PAUSED
 from normviz.runner.client import Backend
-from normviz.runner.supervisor import MAX_PAUSED
 from normviz.store import Store
 
 
@@ -66,7 +67,7 @@ def test_two_lanes_train_at_once_and_begin_soon(store: Store) -> None:
 
 
 def test_a_lane_beyond_the_cores_waits_its_turn(store: Store) -> None:
-    lanes = [Lane(store, LONG) for _ in range(os.cpu_count() or 1)]
+    lanes = [Lane(store, LONG) for _ in range(cores())]
     last = Lane(store, SHORT)
     for lane in lanes:
         lane.reach_step(1)
@@ -78,7 +79,7 @@ def test_a_lane_beyond_the_cores_waits_its_turn(store: Store) -> None:
 
 
 def test_a_waiting_lane_can_be_stopped(store: Store) -> None:
-    for _ in range(os.cpu_count() or 1):
+    for _ in range(cores()):
         Lane(store, LONG).reach_step(1)
     waiting = Lane(store, SHORT)
     waiting.stop()
@@ -148,7 +149,7 @@ def test_pause_holds_a_running_lane(store: Store) -> None:
 
 
 def test_a_paused_lane_does_not_take_a_core(store: Store) -> None:
-    paused = [Lane(store, SHORT, paused=True) for _ in range(os.cpu_count() or 1)]
+    paused = [Lane(store, SHORT, paused=True) for _ in range(cores())]
     for lane in paused:
         lane.reach("paused")
     Lane(store, SHORT).reach("finished")

@@ -124,6 +124,26 @@ def test_a_supervisor_can_be_closed_while_it_starts(tmp_path: Path) -> None:
     wait_for(lambda: not members(session), "the end of every process")
 
 
+def test_what_another_release_queued_fails_with_a_sentence_and_the_next_one_trains(
+    tmp_path: Path,
+) -> None:
+    store = Store(tmp_path)
+    foreign = Lane(store, SHORT)
+    db = store.db.connection
+    query = "UPDATE runs SET config = json_set(config, '$.of_the_future', 1) WHERE id = ?"
+    db.execute(query, (foreign.id,))
+    assert store.run(foreign.id) is None
+    backend = Backend(store)
+    backend.ensure()
+    try:
+        Lane(store, SHORT).reach("finished")
+        row = db.execute("SELECT * FROM runs WHERE id = ?", (foreign.id,)).fetchone()
+        assert row["status"] == "failed" and "another release of NormViz" in row["message"]
+        assert store.queued() == []
+    finally:
+        backend.close()
+
+
 def test_a_number_that_another_process_has_now_keeps_nobody_from_training(tmp_path: Path) -> None:
     """As after the restart of a container: the last supervisor's number is somebody else's."""
     store = Store(tmp_path)

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,30 @@ def holder(folder: Path, kind: str) -> subprocess.Popen[str]:
     assert process.stdout is not None
     assert process.stdout.readline() == "held\n"
     return process
+
+
+def test_any_number_looks_at_once(tmp_path: Path) -> None:
+    """None of them takes another one for the holder."""
+    with ThreadPoolExecutor(32) as pool:
+        (tmp_path / "timing.lock").touch()
+        looks = [pool.submit(is_timing, tmp_path) for _ in range(2000)]
+        assert not any(look.result() for look in looks)
+        alone = Turn(tmp_path, alone=True)
+        assert alone.wait(10.0)
+        looks = [pool.submit(is_timing, tmp_path) for _ in range(200)]
+        assert all(look.result() for look in looks)
+        alone.leave()
+
+
+def test_where_locks_can_not_be_shared_it_is_seen_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    alone = Turn(tmp_path, alone=True)
+    assert not is_timing(tmp_path)
+    assert alone.take() and is_timing(tmp_path)
+    alone.leave()
+    assert not is_timing(tmp_path)
 
 
 def test_any_number_trains_at_once(tmp_path: Path) -> None:

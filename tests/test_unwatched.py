@@ -16,8 +16,10 @@ from hypothesis import strategies as st
 
 from normviz import RunConfig
 from normviz.frames import told
+from normviz.runner import care
 from normviz.runner.care import Caretaker, Unwatched, too_many
-from normviz.store import Store
+from normviz.runner.supervisor import Supervisor
+from normviz.store import Store, StoreFull
 from normviz.store.run import UNWATCHED
 from normviz.sweep import make
 from normviz.sweep.fill import Filler
@@ -82,6 +84,20 @@ def test_a_run_and_its_process_are_told_as_they_end(tmp_path: Path) -> None:
     assert (end["run"], end["status"], end["visitor"]) == (short.id, "finished", "a")
 
 
+def test_an_error_is_one_line_with_its_run_and_its_traceback(tmp_path: Path) -> None:
+    store, said = Store(tmp_path), tmp_path / "said"
+    with supervisor(tmp_path, grace=600.0, said=said):
+        lane = Visited(store, LONG)
+        lane.reach_step(1)
+        store.control(lane.id, "lr", -1.0)
+        lane.reach("failed")
+        wait_for(lambda: '"failed"' in said.read_text(), "its end in the log")
+    lines = [json.loads(line) for line in said.read_text().splitlines()]
+    (error,) = [line for line in lines if "traceback" in line]
+    assert (error["run"], error["level"]) == (lane.id, "error")
+    assert "allowed is" in error["traceback"] and "allowed is" in (lane.run.message or "")
+
+
 def test_a_paused_run_that_nobody_has_open_ends_too(tmp_path: Path) -> None:
     store = Store(tmp_path)
     with supervisor(tmp_path, grace=2.0):
@@ -97,20 +113,73 @@ def test_a_paused_run_that_nobody_has_open_ends_too(tmp_path: Path) -> None:
 def test_a_clock_that_jumps_ends_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """The wall clock is not looked at; a machine that slept wakes with its runs."""
     turn_on(monkeypatch, grace=5.0)
-    care, now, wall = Caretaker(store), time.monotonic(), time.time()
+    caretaker, now, wall = Caretaker(store), time.monotonic(), time.time()
     run = store.enqueue(SHORT, visitor="a")
     clock = [now]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     for jump in (1e9, -1e9, 0.0):
         monkeypatch.setattr(time, "time", lambda jump=jump: wall + jump)
         clock[0] += 1.5
-        assert care.round() == []
+        assert caretaker.round() == []
     clock[0] += 3600  # it slept for an hour
-    assert care.round() == []
+    assert caretaker.round() == []
     for _ in range(3):
         clock[0] += 1.1
-        found = care.round()
+        found = caretaker.round()
     assert found == [run]
+
+
+def test_while_the_disk_is_full_nobody_is_taken_for_gone(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pages can't write that they watch."""
+    turn_on(monkeypatch, grace=5.0)
+    full: list[str | None] = ["The disk is full"]
+    monkeypatch.setattr(care, "scarce", lambda folder: full[0])
+    clock = [time.monotonic()]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    caretaker, run = Caretaker(store), store.enqueue(SHORT, visitor="a")
+
+    def rounds(n: int) -> list[int]:
+        found: list[int] = []
+        for _ in range(n):
+            clock[0] += 1.1
+            found += caretaker.round()
+        return found
+
+    assert rounds(60) == []
+    full[0] = None
+    assert rounds(4) == []
+    store.look_at([run])
+    assert rounds(5) == [] and rounds(1) == [run]
+
+
+def test_an_end_that_can_not_be_written_keeps_nothing_else_from_its_turn(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is written down later, with its own reason."""
+    turn_on(monkeypatch)
+    supervised, unwatched = Supervisor(store, 1), store.enqueue(SHORT, visitor="a")
+    stopped = store.enqueue(SHORT, visitor="b")
+    store.control(stopped, "stop")
+    end = Store.end
+
+    def full(*_: object, **__: object) -> None:
+        raise StoreFull("the disk may be full")
+
+    monkeypatch.setattr(Store, "end", full)
+    monkeypatch.setattr(supervised.care, "round", lambda: [unwatched])
+    supervised.stop_unwatched()
+    supervised.make_stops_certain()
+    waits = store.enqueue(SHORT, visitor="c")
+    supervised.hand_out()
+    assert supervised.waiting == 1 and store.queued() == [unwatched, stopped, waits]
+    monkeypatch.setattr(Store, "end", end)
+    supervised.owed.settle()
+    ended = [store.run(run) for run in (unwatched, stopped)]
+    assert [(run.status, run.message) for run in ended if run] == [
+        ("stopped", UNWATCHED), ("stopped", None)
+    ]  # fmt: skip
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=40), st.integers(1, 6))

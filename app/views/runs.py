@@ -180,7 +180,8 @@ def _live(number: int) -> None:
     if run is None or not run.is_open:
         st.rerun()
         return
-    watched.runs([run])
+    if number in picks.picks().runs or number in state.duel().mine:  # not all that are listed
+        watched.runs([run])
     outcome = back.shelf.row(run).outcome
     total = max(run.config.steps, 1)
     words = outcome.words

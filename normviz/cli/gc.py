@@ -8,9 +8,13 @@ import typer
 
 from .. import hosted
 from ..hosted import LIMITS, Misconfigured
+from ..runner.client import is_supervised
 from ..store import Store, StoreError, room
 from . import main
 from .complain import complain
+
+IN_USE = "a server uses it; `normviz gc` without a server makes it smaller"
+"""For as long as the file is written anew, no worker could commit."""
 
 
 @main.command()
@@ -48,6 +52,7 @@ def gc(
 
 def _drop(store: Store, limit: int, linked: bool) -> list[int]:
     gone = list(room.drop(store, limit, linked=linked))
-    if gone and (why := room.shrink(store)):
+    free = store.db.connection.execute("PRAGMA freelist_count").fetchone()[0]
+    if free and (why := IN_USE if is_supervised(store) else room.shrink(store)):
         typer.echo(f"the file keeps its size for now, and fills anew: {why}", err=True)
     return gone

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ..health import Health, look, unreadable
+from ..health import Health, look_twice, unreadable
 from ..hosted import Misconfigured
 from ..shelf import ago
 from ..store import Store, StoreError
@@ -16,15 +16,21 @@ from ..store.census import Census
 from . import main
 from .complain import complain
 
+WORDS = {
+    "dead": "none: start one with `normviz app`",
+    "silent": "hangs: it does not answer; a server replaces it when somebody opens a page",
+}
+
 
 @main.command()
 def status(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object")] = False,
 ) -> None:
-    """Say how supervisor, queue and store are. Exit code 1 without a supervisor or a readable store."""
+    """Say how supervisor, queue and store are. Exit code 1 without a supervisor that works, a readable
+    store, or room on the disk."""
     try:
-        health = look(Store())
-    except StoreError as error:
+        health = look_twice(Store())
+    except (StoreError, OSError) as error:
         health = unreadable(error)
     except Misconfigured as error:
         complain(error)
@@ -40,7 +46,7 @@ def report(health: Health, now: float) -> list[str]:
     """The lines that people read; `now` in seconds since 1970."""
     if health.census is None:
         return [f"store       {health.store}"]
-    words = {"dead": "none: start one with `normviz app`"}.get(health.supervisor, health.supervisor)
+    words = WORDS.get(health.supervisor, health.supervisor)
     it = health.census
     lines = [
         f"supervisor  {words}",
@@ -50,6 +56,7 @@ def report(health: Health, now: float) -> list[str]:
         f"store       {_size(it, health.limit)}",
         f"            {it.runs:,} runs, {it.shipped:,} shipped, {it.linked:,} linked",
     ]
+    lines += [f"            {said}" for said in (health.disk, health.refuses) if said]
     if it.oldest is not None:
         lines.append(f"oldest      {ago(it.oldest, now)}")
     for failure in it.failures:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 
-from .setting import cores
+from ..cores import cores
 
 
 def describe(gpu: str = "") -> str:

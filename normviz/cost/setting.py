@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 from ..config import ConfigError, RunConfig
+from ..cores import cores
 from ..limits import MAX_GIB, Range, estimated_gib, estimated_seconds
 from .variants import VARIANTS
 
@@ -24,13 +24,6 @@ MAX_SECONDS = 180.0
 """Estimated, for the fewest rounds on a CPU: a measurement keeps all training waiting."""
 STEPS_A_ROUND = 3 * (1 + 1 / 2 + 1 / 6)
 """Of a variant: a step, one of its two blocks both ways, and a third of that forward; three times."""
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@ within its limit.
 
 Pages that show an open run count it up in the store every few seconds. The supervisor looks whether
 the count moves, by a clock of its own that only goes on while it looks: neither a wall clock that
-jumps nor a machine that was asleep ends a run.
+jumps, nor a machine that was asleep, nor a full disk ends a run.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from itertools import islice
 
 from .. import hosted
 from ..store import Store, room
+from ..store.spare import scarce
 from . import log
 
 ROUND_SECONDS = 1.0
@@ -67,7 +68,8 @@ class Caretaker:
         if past < ROUND_SECONDS:
             return []
         self.last += past
-        self.lived += min(past, 2 * ROUND_SECONDS)  # else it slept, and the pages with it
+        if scarce(self.store.folder) is None:  # else pages can't write that they watch
+            self.lived += min(past, 2 * ROUND_SECONDS)  # else it slept, and the pages with it
         self.make_room()
         if self.unwatched is None:
             return []

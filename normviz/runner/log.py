@@ -55,6 +55,11 @@ def say(event: str, run: int | None = None, **more: object) -> None:
     LOG.log(level, event, extra={"said": said})
 
 
+def broke(run: int) -> None:
+    """Say the error that is being handled, with its traceback, as one line."""
+    LOG.error("error", exc_info=True, extra={"said": {"run": run}})
+
+
 def ended(run: Run | None) -> None:
     """Say what became of a run."""
     if run is not None and run.ended is not None:

@@ -7,40 +7,47 @@ from __future__ import annotations
 
 import time
 
-from ..store import Store, StoreFull
+from ..store import Store, StoreDamaged, StoreError, StoreFull
 from ..store.spare import give_up, hold
 
 AGAIN_SECONDS = 0.5
 HOLD_SECONDS = 30.0
 
 
-def end(store: Store, run: int, message: str) -> None:
-    """Close a run as failed, if need be with the room that is held back for that.
+def end(store: Store, run: int, message: str | None, status: str = "failed") -> None:
+    """Close a run, if need be with the room that is held back for that.
 
     Raises StoreError where even that does not do.
     """
     try:
-        store.end(run, "failed", message=message)
+        store.end(run, status, message=message)
     except StoreFull:
         if not give_up(store.folder):
             raise
-        store.end(run, "failed", message=message)
+        store.end(run, status, message=message)
 
 
 class Owed:
-    """What is still to be written of runs that failed: run to sentence."""
+    """What is still to be written of runs that ended: run to sentence and status."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.runs: dict[int, str] = {}
+        self.runs: dict[int, tuple[str | None, str]] = {}
         self.tried = self.held = float("-inf")
 
-    def end(self, run: int, message: str) -> None:
-        """Close a run as failed, now or as soon as there is room."""
+    def end(self, run: int, message: str | None, status: str = "failed") -> None:
+        """Close a run, now or as soon as that can be written; what was said of it first holds.
+
+        Raises StoreDamaged.
+        """
+        if run in self.runs:
+            return
         try:
-            end(self.store, run, message)
-        except StoreFull:
-            self.runs[run] = message
+            end(self.store, run, message, status)
+        except StoreDamaged:
+            raise
+        except StoreError:
+            self.runs[run] = message, status
 
     def settle(self) -> None:
         """Try again what could not be written; hold room back for the next time."""
@@ -48,8 +55,8 @@ class Owed:
         if self.runs and now - self.tried > AGAIN_SECONDS:
             self.tried = now
             owed, self.runs = self.runs, {}
-            for run, message in owed.items():
-                self.end(run, message)
+            for run, said in owed.items():
+                self.end(run, *said)
         if not self.runs and now - self.held > HOLD_SECONDS:
             self.held = now
             hold(self.store.folder)

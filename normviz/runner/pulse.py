@@ -12,7 +12,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-BEAT_SECONDS = 0.5
+BEAT_SECONDS, LISTEN_SECONDS = 0.5, 0.05
 SILENT_SECONDS = 3.0
 """After so long the page says that the supervisor does not answer."""
 HANGS_SECONDS = 10.0
@@ -48,6 +48,22 @@ class Heart:
         with suppress(OSError):  # a full disk does not take a new file; nobody is harmed by that
             self.file.touch()
             os.utime(self.file)
+
+
+def listen(folder: Path) -> float:
+    """Wait for the next beat, up to SILENT_SECONDS, for who has not looked before. Returns the seconds
+    that were waited in vain: 0 where one came, or where there never was any."""
+    pulse = Pulse(folder)
+    pulse.silent()
+    first = pulse.seen
+    while first is not None:
+        silent = pulse.silent()
+        if pulse.seen != first:
+            break
+        if silent > SILENT_SECONDS:
+            return silent
+        time.sleep(LISTEN_SECONDS)
+    return 0.0
 
 
 class Pulse:

@@ -14,10 +14,11 @@ from multiprocessing.process import BaseProcess
 
 from filelock import FileLock, Timeout
 
-from ..limits import is_quick
+from ..limits import estimated_gib, is_quick
 from ..store import Store, StoreDamaged, StoreError
-from ..store.run import UNWATCHED
+from ..store.run import FOREIGN, UNWATCHED
 from . import log, worker
+from .budget import Budget, default_slots
 from .care import Caretaker, too_many
 from .client import DAMAGED
 from .owed import Owed
@@ -34,9 +35,6 @@ CALM_SECONDS = 0.15
 FULL_SECONDS = 1.0
 """So long nothing is tried again after the store could not be written."""
 
-MAX_PAUSED = 6
-"""Paused runs hold a process each. Of more, the first one of who has most of them is stopped."""
-
 
 @dataclass
 class Worker:
@@ -46,6 +44,7 @@ class Worker:
     took     it said that it has the run it was handed; one that dies before has not touched it
     returns  it measures quickly, and will be warm again in a moment
     deaf     its end of the pipe is closed, which is seen sooner than that the process has ended
+    gib      estimated memory of its run in GiB
     why      what went wrong, where it could not write that down itself
     """
 
@@ -55,6 +54,7 @@ class Worker:
     took: bool = False
     returns: bool = False
     deaf: bool = False
+    gib: float = 0.0
     why: str = ""
 
     def listen(self) -> None:
@@ -75,7 +75,7 @@ class Supervisor:
 
     def __init__(self, store: Store, slots: int) -> None:
         self.store, self.slots = store, slots
-        self.care = Caretaker(store)
+        self.care, self.budget = Caretaker(store), Budget()
         # Forking from a preloaded process shares torch's memory and takes milliseconds. Elsewhere
         # than on Linux a fork of a process that has loaded system frameworks is not safe.
         if sys.platform == "linux":
@@ -164,30 +164,36 @@ class Supervisor:
         for run, asked in self.stopping.items():
             busy = self.busy.get(run)
             if busy is None:
-                self.store.end(run, "stopped")
+                self.owed.end(run, None, "stopped")
             elif now - asked > STOP_GRACE_SECONDS:
                 log.say("killed", run, why="it did not obey a stop")
                 busy.process.kill()
-                self.store.end(run, "stopped")
+                self.owed.end(run, None, "stopped")
 
     def hand_out(self) -> None:
         self.waiting = 0
         taken = self.busy.keys() | self.owed.runs
         queued = [run for run in self.store.queued() if run not in taken]
-        if not queued:
-            return
-        active = sum(not self._is_paused(run) for run in self.busy)
+        active = sum(not self._is_paused(run) for run in self.busy) if queued else 0
+        short = False
         for run in queued[: max(0, self.slots - active)]:
+            record = self.store.run(run)
+            if record is None:
+                self.owed.end(run, FOREIGN)
+                continue
+            gib = estimated_gib(record.config)
+            if short := not self.budget.fits(gib, (busy.gib for busy in self.busy.values())):
+                break  # so do those behind it: each in its turn
             spare = self.take_spare(run)
             if spare is None:
                 self.waiting += 1
                 continue
-            record = self.store.run(run)
-            spare.warm, spare.returns = False, record is not None and is_quick(record.config)
+            spare.warm, spare.returns, spare.gib = False, is_quick(record.config), gib
             self.busy[run] = spare
             self.store.handed(run)
-            log.say("handed out", run, visitor=record and record.visitor)
+            log.say("handed out", run, visitor=record.visitor)
             self.handed_out = time.monotonic()
+        self.budget.note(short)
 
     def take_spare(self, run: int) -> Worker | None:
         """A warm spare that was told to take the run, if there is one; a dead one cannot be told."""
@@ -201,8 +207,8 @@ class Supervisor:
     def limit_paused(self) -> None:
         records = [record for run in self.busy if (record := self.store.run(run))]
         paused = {run.id: run.visitor for run in records if run.status == "paused"}
-        for run in too_many(paused, MAX_PAUSED):
-            self.store.end(run, "stopped", message="paused while many others waited")
+        for run in too_many(paused, self.budget.stay(len(paused))):
+            self.owed.end(run, "paused while many others waited", "stopped")
             self.busy[run].process.kill()
 
     def stop_unwatched(self) -> None:
@@ -210,7 +216,7 @@ class Supervisor:
         for run in self.care.round():
             if run in self.busy:
                 self.busy[run].process.kill()
-            self.store.end(run, "stopped", message=UNWATCHED)
+            self.owed.end(run, UNWATCHED, "stopped")
 
     def _is_paused(self, run: int) -> bool:
         record = self.store.run(run)
@@ -258,7 +264,7 @@ def serve(slots: int | None = None) -> int:
     heart = Heart(store.folder)
     gone = threading.Event()
     threading.Thread(target=_ended, args=(gone,), daemon=True).start()
-    slots = slots or os.cpu_count() or 1
+    slots = slots or default_slots()
     supervisor = Supervisor(store, slots)
     began = False
     try:

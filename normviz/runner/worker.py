@@ -12,7 +12,6 @@ import os
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Iterator
 from contextlib import suppress
 from multiprocessing.connection import Connection
@@ -30,6 +29,8 @@ from .owed import end
 
 FLUSH_SECONDS = 0.06
 POLL_SECONDS = 0.01
+OOM_SCORE = 500
+"""Of -1000 to 1000: as if it held half of the memory more than it does."""
 
 
 def main(pipe: Connection, folder: Path) -> None:
@@ -37,6 +38,7 @@ def main(pipe: Connection, folder: Path) -> None:
     from . import preload
 
     log.begin()
+    _goes_first()
     for _ in preload.training.train(RunConfig(depth=1, steps=2)):
         pass
     runs: SimpleQueue[int] = SimpleQueue()
@@ -55,6 +57,13 @@ def main(pipe: Connection, folder: Path) -> None:
             _say(pipe, str(error))
             sys.exit(DAMAGED if isinstance(error, StoreDamaged) else 1)
         _tidy_up()
+
+
+def _goes_first() -> None:
+    """Where memory runs out the kernel ends a worker, whose run says so, rather than the server."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            Path("/proc/self/oom_score_adj").write_text(f"{OOM_SCORE}")
 
 
 def _say(pipe: Connection, word: str) -> None:
@@ -120,7 +129,7 @@ class Lane:
             self.waiting.clear()  # there is no room for these
             self.fail(str(error))
         except Exception as error:  # every error of a run ends as its message
-            traceback.print_exc()
+            log.broke(self.run)
             self.fail(str(error).splitlines()[0] if str(error) else type(error).__name__)
         finally:
             self.turn.leave()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import heapq
 import json
-import os
 import sqlite3
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ..config import ConfigError, RunConfig
+from ..cores import cores
 from ..limits import estimated_seconds
 from .run import alive
 from .write import insert
@@ -108,7 +108,7 @@ def place(db: sqlite3.Connection, run: int) -> Place | None:
     seconds = {row["id"]: _cost(row["config"])[0] for row in rows}
     busy = [_left(row) for row in db.execute(RUNNING) if alive(row["pid"])]
     slots = db.execute("SELECT slots FROM supervisor").fetchone()
-    n = slots["slots"] if slots else os.cpu_count() or 1
+    n = slots["slots"] if slots else cores()
     return Place(len(before) + 1, until_free(busy, (seconds.get(r, 0.0) for r in before), n))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from datetime import datetime
 from itertools import count
 from pathlib import Path
@@ -19,6 +20,9 @@ TABLES = {"runs", "steps", "controls", "supervisor"}
 BESIDE = ("-wal", "-shm")
 """Files that SQLite keeps beside the database; the first holds what was committed last."""
 WAIT_SECONDS = 60.0
+SINCE = 1_767_225_600
+"""2026 in seconds since 1970. What follows a damaged store numbers its runs from the milliseconds
+since then: no store takes a thousand runs a second for long, so those numbers are new."""
 
 
 def opened(folder: Path | None = None) -> tuple[Store, str | None]:
@@ -34,7 +38,10 @@ def opened(folder: Path | None = None) -> tuple[Store, str | None]:
         with lock:
             why = damage(path)
             said = None if why is None else _anew(path, why)
-            return Store(folder), said
+            store = Store(folder)
+            if said is not None:
+                _number_on(store)
+            return store, said
     except OSError:  # no lock can be made here, nor a file be moved
         return Store(folder), None
 
@@ -81,6 +88,18 @@ def _anew(path: Path, why: str) -> str:
         f"The store of this server was damaged ({why}). It lies now, as it was, at {aside}, and a fresh "
         "one was begun with what ships with NormViz"
     )
+
+
+def _number_on(store: Store) -> None:
+    """Runs of the fresh store get numbers that none of the damaged one had: pages that are open know
+    runs by their numbers, and may ask to delete one."""
+    first = int((time.time() - SINCE) * 1000)
+    with store.db.transaction() as db:
+        db.execute(
+            "INSERT INTO sqlite_sequence SELECT 'runs', ? "
+            "WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'runs')",
+            (max(first, 0),),
+        )
 
 
 def _free(path: Path) -> Path:

@@ -25,6 +25,10 @@ INNER = ("pid", "turn", "watched")
 """Columns of `runs` that are for those who run it."""
 
 UNWATCHED = "nobody had it open any more"
+FOREIGN = (
+    "it was queued by another release of NormViz, whose settings this one can't read: choose the "
+    "settings again and train"
+)
 LOST = "the training process ended without a word; everything committed up to there is kept"
 
 

@@ -8,6 +8,7 @@ short runs in a row can't keep it waiting for ever.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Callable
@@ -23,12 +24,32 @@ CLAIM_SECONDS = 0.5
 
 
 def is_held(path: Path) -> bool:
-    """Whether some process holds a lock file."""
+    """Whether some process holds a lock file. Any number may look at once."""
     try:
-        with FileLock(path, timeout=0):
-            return False
-    except Timeout:
+        return _shuts_out(path)
+    except (ImportError, OSError):  # no locks to share here: who looks holds it for a moment
+        try:
+            with FileLock(path, timeout=CLAIM_SECONDS):
+                return False
+        except Timeout:
+            return True
+
+
+def _shuts_out(path: Path) -> bool:
+    """Whether the lock that `FileLock` takes can't be shared now, since somebody has it alone."""
+    import fcntl
+
+    try:
+        file = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:  # nobody ever had it
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
         return True
+    finally:
+        os.close(file)  # and with it goes the lock
+    return False
 
 
 def is_timing(folder: Path) -> bool:
