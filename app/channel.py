@@ -1,7 +1,7 @@
 """Who watches what: one reader of the store for each topic, however many browsers watch it.
 
 While a run is open it looks ten times a second; less often where very many watch, because each of
-them costs the server a message.
+them costs the server a message, and where many different runs are watched.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from snapshot import Snapshot, Topic, look
-from starlette.concurrency import run_in_threadpool
+from snapshot import Snapshot, Topic, apart, look
 
 TICK_SECONDS = 0.1
 SECONDS_EACH = 0.0033
@@ -20,6 +19,8 @@ SECONDS_EACH = 0.0033
 SLOWEST_SECONDS = 0.4
 """However many watch, they see that it moves."""
 IDLE_SECONDS = 1.0
+LOOKS_A_SECOND = 40
+"""At the runs of all topics, however many are open."""
 
 
 class Channel:
@@ -44,13 +45,13 @@ class Channel:
         try:
             while True:
                 began = time.monotonic()
-                fresh = await run_in_threadpool(look, self.topic)
+                fresh = await apart(look, self.topic)
                 fresh.watching = self.watching
                 if self.now is None or fresh.shape != self.now.shape:
                     self.now = fresh
                     self._wake()
-                pause = _tick() if fresh.is_live else IDLE_SECONDS
-                await asyncio.sleep(max(0.01, pause - (time.monotonic() - began)))
+                took = time.monotonic() - began
+                await asyncio.sleep(max(0.01, pause(fresh.is_live) - took))
         finally:
             self._wake()
 
@@ -65,10 +66,11 @@ class Channel:
 _open: dict[Topic, Channel] = {}
 
 
-def _tick() -> float:
-    """Seconds between two looks at an open run."""
+def pause(is_live: bool) -> float:
+    """Seconds between two looks at a topic, with an open run or without one."""
     watching = sum(channel.watching for channel in _open.values())
-    return min(SLOWEST_SECONDS, max(TICK_SECONDS, SECONDS_EACH * watching))
+    tick = min(SLOWEST_SECONDS, max(TICK_SECONDS, SECONDS_EACH * watching))
+    return max(tick if is_live else IDLE_SECONDS, len(_open) / LOOKS_A_SECOND)
 
 
 @contextmanager

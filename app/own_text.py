@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import state
 import streamlit as st
+import uploads
 import visitor
 from clicks import button, submit
 from words import literal
@@ -20,6 +21,10 @@ from normviz.characters import TextError
 from normviz.config import RunConfig
 from normviz.hosted import Refused
 from normviz.limits import MAX_SYMBOLS, MAX_TEXT_BYTES, MAX_TEXTS, characters_needed
+
+BOX = 1_250_000
+"""Characters that the box takes: less than ends the page's line to the server (.streamlit/config.toml),
+however many bytes they have; and more than a text may have, so that nothing is cut that is used."""
 
 KEPT = (
     "Your text stays on the server that runs this page, as a file named by its hash. It is never put "
@@ -86,7 +91,7 @@ def _box(seq_len: int, wanted: bool) -> None:
         "Give a text" if wanted else "Another text", expanded=wanted or bool(it.text_problem)
     ):
         with st.form("text_form", border=False):
-            st.text_area("Paste a text", key=area, height=120)
+            st.text_area("Paste a text", key=area, height=120, max_chars=BOX)
             st.file_uploader(
                 "or upload a file of plain text in UTF-8 (quicker for long texts)", key=file
             )
@@ -96,7 +101,8 @@ def _box(seq_len: int, wanted: bool) -> None:
         st.caption(
             f"Up to {_most_bytes():,} bytes in UTF-8, and {characters_needed(seq_len):,} characters "
             f"or more for sequences of {seq_len}. Of more than {MAX_SYMBOLS} distinct characters the "
-            f"rarest become one “other” symbol.{_shared()}"
+            f"rarest become one “other” symbol. A paste of more than {BOX:,} characters "
+            f"leaves the box as it was.{_shared()}"
         )
 
 
@@ -116,8 +122,8 @@ def _use(area: str, file: str, seq_len: int) -> None:
     pasted, uploaded = st.session_state.get(area) or "", st.session_state.get(file)
     if not (pasted or uploaded):
         it.text_problem = (
-            "nothing was given: paste a text, or choose a file (one above 1 MB is marked red and not "
-            "taken)"
+            "nothing was given: paste a text, or choose a file (a paste of more than "
+            f"{BOX:,} characters is not taken, nor a file above 1 MB, marked red)"
         )
         return
     if pasted and uploaded:
@@ -130,6 +136,8 @@ def _use(area: str, file: str, seq_len: int) -> None:
     except (TextError, Refused) as error:
         it.text_problem = str(error)
         return
+    if uploaded:
+        uploads.used(uploaded)
     _given()[who] += 1
     state.own_texts().add(key)
     st.session_state["text_box"] = st.session_state.get("text_box", 0) + 1

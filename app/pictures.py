@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Annotated, Any
-from urllib.parse import urlsplit
 
+import visitor
 from backend import shared
 from lanes import label
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
+from stream import is_here
 
 from normviz import charts
 from normviz.catalog import PROBES
@@ -25,11 +28,12 @@ KINDS = {"png": "image/png", "svg": "image/svg+xml"}
 ONE = asyncio.Semaphore(1)
 """A picture takes about a second of a core: they wait for each other."""
 MAX_WAITING = 8
-"""So many may wait; who comes then is asked to come again."""
+"""So many may wait, one of each visitor; who comes then is asked to come again."""
 LONGEST = 1000
 """Characters of a list of runs."""
 SAFE = {"X-Content-Type-Options": "nosniff"}
 _here: set[Request] = set()
+_waiting: set[str | None] = set()
 
 
 def _numbers(text: object) -> object:
@@ -85,7 +89,7 @@ async def pictures(request: Request) -> Response:
 def _is_elsewhere(request: Request) -> bool:
     """Whether a page of another site asks, which would spend this server's time on its visitors."""
     origin = request.headers.get("origin")
-    other = origin is not None and urlsplit(origin).netloc != request.headers.get("host")
+    other = origin is not None and not is_here(origin, request.headers.get("host"))
     return other or request.headers.get("sec-fetch-site") == "cross-site"
 
 
@@ -98,9 +102,14 @@ async def _picture(request: Request) -> Response:
     twice = [k for k in request.query_params if len(request.query_params.getlist(k)) > 1]
     if twice:
         return _told(f"No picture of this: {twice[0][:40]} is given twice, allowed is once.", 400)
+    who = visitor.named(request.cookies)
+    if who in _waiting:
+        return _told(
+            "A picture that you asked for waits already: try again when it is here.", 503, 5
+        )
     try:
         asked = Asked.model_validate(dict(request.query_params))
-        async with ONE:
+        async with _turn(who):
             content = await run_in_threadpool(_draw, asked)
     except StoreError as error:
         return _told(f"No picture of this now: {error}.", 503, 5)
@@ -112,6 +121,21 @@ async def _picture(request: Request) -> Response:
     name = f"normviz-{asked.chart}-step{asked.cursor}.{asked.kind}"
     headers = {**SAFE, "Content-Disposition": f'attachment; filename="{name}"'}
     return Response(content, media_type=KINDS[asked.kind], headers=headers)
+
+
+@asynccontextmanager
+async def _turn(who: str | None) -> AsyncIterator[None]:
+    """This visitor's turn, after those who came before. Who keeps no cookies is one visitor with all
+    others who do so."""
+    _waiting.add(who)
+    try:
+        await ONE.acquire()
+    finally:
+        _waiting.discard(who)
+    try:
+        yield
+    finally:
+        ONE.release()
 
 
 def _parts(error: ValueError | LookupError) -> list[Any]:

@@ -10,10 +10,12 @@ import found  # noqa: F401 (before all that imports normviz)
 import streamlit as st
 from healthz import healthz
 from pictures import pictures
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from stream import numbers
+from uploads import Uploads
 
 from normviz.player import SCRIPTS, version
 
@@ -46,4 +48,5 @@ app = st.App(
         Route("/normviz/picture", pictures),
         WebSocketRoute("/normviz/numbers", numbers),
     ],
+    middleware=[Middleware(Uploads)],
 )

@@ -9,14 +9,16 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 from backend import Shared, shared
 from lanes import label
 from progress import status
-from starlette.concurrency import run_in_threadpool
 
 from normviz.frames import LaneFrame
 from normviz.player import CARRIED, Have, Look, Sent, View, Walk, message
@@ -27,8 +29,19 @@ SPREAD_EACH, LONGEST_SPREAD = 0.03, 3.0
 run ends, so that a class does not keep who comes next waiting."""
 ALONE = 3
 """So few browsers ask at once."""
+TEXTS = 8
+"""Texts that a snapshot keeps, for those who come from one earlier moment; of more, the one that was
+asked for longest ago is written anew."""
 
+T = TypeVar("T")
 _numbers = count()
+_threads = ThreadPoolExecutor(3, thread_name_prefix="normviz-look")
+
+
+async def apart(work: Callable[..., T], *given: object) -> T:
+    """What `work` returns, from one of a few threads for all who watch: however many they are, files
+    and the health check have theirs."""
+    return await asyncio.get_running_loop().run_in_executor(_threads, work, *given)
 
 
 @dataclass(frozen=True)
@@ -64,7 +77,7 @@ class Snapshot:
     number: int = field(default_factory=lambda: next(_numbers))
     sent: Sent = field(default_factory=Sent)
     """What a browser has that has seen this."""
-    texts: dict[object, str] = field(default_factory=dict)
+    texts: OrderedDict[object, str] = field(default_factory=OrderedDict)
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
@@ -83,12 +96,25 @@ class Snapshot:
 
     async def text(self, before: Snapshot | tuple[Have, ...]) -> str:
         """What a browser lacks that saw `before`, or that has so much of each lane."""
+        seen = before if isinstance(before, Snapshot) else self._sendable(before)
+        name = seen.number if isinstance(seen, Snapshot) else seen
         async with self.turn:
-            name = before.number if isinstance(before, Snapshot) else ("have", before)
             if name not in self.texts:
-                had = before.sent if isinstance(before, Snapshot) else Sent(list(before))
-                self.texts[name] = await run_in_threadpool(self._write, copy.copy(had))
+                had = seen.sent if isinstance(seen, Snapshot) else Sent(list(seen))
+                self.texts[name] = await apart(self._write, copy.copy(had))
+                if len(self.texts) > TEXTS:
+                    self.texts.popitem(last=False)
+            self.texts.move_to_end(name)
             return self.texts[name]
+
+    def _sendable(self, have: tuple[Have, ...]) -> tuple[Have, ...]:
+        """What a browser says it has, if the lanes hold so much; else nothing, and it gets all."""
+        frames = self.lanes.frames if self.lanes else []
+        fits = len(have) == len(frames) and all(
+            losses <= len(frame.loss) and records <= len(frame.probe_steps)
+            for (losses, records), frame in zip(have, frames, strict=True)
+        )
+        return have if fits else ()
 
     def _write(self, sent: Sent) -> str:
         spread = min(LONGEST_SPREAD, SPREAD_EACH * self.watching) if self.watching > ALONE else 0

@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from typing import Annotated
-from urllib.parse import urlsplit
 
+import lines
 import streamlit as st
+import visitor
 from channel import watching
 from pydantic import BaseModel, Field, ValidationError
 from snapshot import Snapshot, Topic
@@ -25,6 +26,10 @@ from normviz.store import StoreError
 
 Count = Annotated[int, Field(ge=0, lt=2**53)]
 Repeats = Annotated[list[Count], Field(max_length=SEEDS)]
+LONGEST = 4096
+"""Characters of a request; a page's own has a thousand at most."""
+BETWEEN = 0.05
+"""Seconds between two requests of one line."""
 log = logging.getLogger(__name__)
 
 
@@ -51,6 +56,16 @@ async def numbers(socket: WebSocket) -> None:
         await socket.close(1008)
         return
     await socket.accept()
+    who = visitor.named(socket.cookies)
+    if (reason := lines.full(who)) is not None:
+        await socket.close(1013, reason)
+        return
+    with lines.held(who):
+        await _answer(socket)
+
+
+async def _answer(socket: WebSocket) -> None:
+    """Take its requests: each ends the one before."""
     serving: asyncio.Task[None] | None = None
     try:
         while True:
@@ -59,7 +74,11 @@ async def numbers(socket: WebSocket) -> None:
                 break
             if serving is not None:
                 serving.cancel()
+            if len(text) > LONGEST:
+                await socket.close(1009, f"a request has up to {LONGEST} characters")
+                break
             serving = asyncio.create_task(_serve(socket, text))
+            await asyncio.sleep(BETWEEN)
     except WebSocketDisconnect:
         pass
     finally:
@@ -70,11 +89,16 @@ async def numbers(socket: WebSocket) -> None:
 def _may_come(origin: str | None, host: str | None) -> bool:
     """Whether a page of this origin may read: one of this server, or one that its settings let in, as
     they must where a host puts another name before it."""
-    if origin is None or urlsplit(origin).netloc == host:  # "null" in a page without one of its own
+    if origin is None or is_here(origin, host):  # "null" in a page without one of its own
         return True
     return not st.get_option("server.enableCORS") or origin in st.get_option(
         "server.corsAllowedOrigins"
     )
+
+
+def is_here(origin: str, host: str | None) -> bool:
+    """Whether an `Origin` names this server; whatever stands in it."""
+    return origin.partition("://")[2] == host
 
 
 async def _serve(socket: WebSocket, text: str) -> None:

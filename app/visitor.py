@@ -6,6 +6,7 @@ browser is open. Where a browser keeps no cookies, each page is a visitor of its
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import sha256
 from itertools import cycle
 
@@ -21,8 +22,17 @@ DIGITS = 12
 
 def me() -> str:
     """The visitor of this page."""
-    token = _token(st.context.cookies.to_dict().get(COOKIE, ""))
-    return sha256(token or session().encode()).hexdigest()[:DIGITS]
+    return named(st.context.cookies.to_dict()) or _hash(session().encode())
+
+
+def named(cookies: Mapping[str, str]) -> str | None:
+    """The visitor whose browser sent these cookies; None where the one that says so is not there."""
+    token = _token(cookies.get(COOKIE, ""))
+    return _hash(token) if token else None
+
+
+def _hash(name: bytes) -> str:
+    return sha256(name).hexdigest()[:DIGITS]
 
 
 def _token(cookie: str) -> bytes:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -88,6 +90,31 @@ def test_ports_agree() -> None:
     _, front, _ = (DEPLOY / "space" / "README.md").read_text().split("---\n", 2)
     space = yaml.safe_load(front)
     assert (space["sdk"], str(space["app_port"])) == ("docker", port())
+
+
+def test_a_space_keeps_cookies_in_a_frame_and_no_other_server_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commands of its README, and what a browser then hears."""
+    shutil.copytree(DEPLOY, tmp_path / "assets" / "deploy")
+    (commands,) = re.findall(
+        r"```bash\n(.*?)```", (DEPLOY / "space" / "README.md").read_text(), re.S
+    )
+    subprocess.run(["bash", "-e", "-c", commands], cwd=tmp_path, check=True)
+    assert (tmp_path / "README.md").read_text().startswith("---\ntitle: NormViz")
+    made = (tmp_path / "Dockerfile").read_text()
+    name, _, value = made.removeprefix(TEXT).strip().removeprefix("ENV ").partition("=")
+    assert made.startswith(TEXT) and name not in TEXT
+    said = []
+    for setting in (None, value):
+        if setting:
+            monkeypatch.setenv(name, setting)
+        with (
+            server(tmp_path / "home") as (address, _),
+            urllib.request.urlopen(f"{address}/_stcore/health", timeout=60) as answer,
+        ):
+            said.append(answer.headers["Set-Cookie"].partition(";")[2].strip())
+    assert said == ["Path=/; SameSite=Lax", "Path=/; SameSite=None; Secure"]
 
 
 def test_no_file_names_another_host() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,6 +12,7 @@ from backend_kit import wait_for
 from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.testclient import TestClient
+from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
 
 ADDRESS = "/picture?runs=1&chart=loss&kind=png&probe=grad_block"
 
@@ -19,6 +21,18 @@ def app() -> Starlette:
     from pictures import pictures
 
     return Starlette(routes=[Route("/picture", pictures)])
+
+
+@pytest.fixture(autouse=True)
+def _a_loop_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A semaphore belongs to the event loop in which somebody waited for it."""
+    import pictures
+
+    monkeypatch.setattr(pictures, "ONE", asyncio.Semaphore(1))
+
+
+def cookies(name: bytes) -> dict[str, str]:
+    return {"Cookie": f"_streamlit_xsrf={generate_xsrf_token_string(name)}"}
 
 
 def test_more_than_may_wait_are_sent_away_and_the_others_are_drawn(
@@ -38,7 +52,7 @@ def test_more_than_may_wait_are_sent_away_and_the_others_are_drawn(
     monkeypatch.setattr(pictures, "_draw", draw)
     n = pictures.MAX_WAITING + 6
     with TestClient(app()) as client, ThreadPoolExecutor(n) as pool:
-        asked = [pool.submit(client.get, ADDRESS) for _ in range(n)]
+        asked = [pool.submit(client.get, ADDRESS, headers=cookies(b"%d" % i)) for i in range(n)]
         wait_for(lambda: sum(one.done() for one in asked) == 5, "that five are sent away")
         away = [one.result() for one in asked if one.done()]
         may.set()
@@ -51,8 +65,40 @@ def test_more_than_may_wait_are_sent_away_and_the_others_are_drawn(
         assert client.get(ADDRESS).status_code == 200  # and then there is room again
 
 
+@pytest.mark.parametrize("names", [(b"a", b"b"), (None, b"b")])
+def test_one_picture_of_a_visitor_waits(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[bytes | None, bytes]
+) -> None:
+    """While another one is drawn; who sends no cookie is one visitor with all who send none."""
+    import pictures
+
+    may, began = threading.Event(), threading.Event()
+
+    def draw(asked: object) -> bytes:
+        began.set()
+        may.wait(60)
+        return b"a picture"
+
+    monkeypatch.setattr(pictures, "_draw", draw)
+    one, other = (cookies(name) if name else {} for name in names)
+    with TestClient(app()) as client, ThreadPoolExecutor(9) as pool:
+        drawn = pool.submit(client.get, ADDRESS, headers=one)
+        wait_for(began.is_set, "that a picture is begun")
+        waiting = pool.submit(client.get, ADDRESS, headers=one)
+        wait_for(lambda: pictures._waiting, "that the next one waits")
+        away = client.get(ADDRESS, headers=one)
+        theirs = pool.submit(client.get, ADDRESS, headers=other)
+        wait_for(lambda: len(pictures._waiting) == 2, "that another visitor's waits")
+        may.set()
+        answers = [asked.result().status_code for asked in (drawn, waiting, theirs)]
+    assert (away.status_code, away.headers["Retry-After"]) == (503, "5")
+    assert "A picture that you asked for waits already" in away.text
+    assert answers == [200, 200, 200] and not pictures._waiting
+
+
 @pytest.mark.parametrize(
-    "headers", [{"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}]
+    "headers", [{"Origin": "https://evil.example"}, {"Origin": "null"}, {"Origin": "http://["},
+                {"Sec-Fetch-Site": "cross-site"}]
 )  # fmt: skip
 def test_pages_of_other_sites_get_none(folder: Path, headers: dict[str, str]) -> None:
     answer = TestClient(app()).get(ADDRESS, headers=headers)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import altair as alt
 import pytest
 from charts_kit import LOG, broken, make
 
 from normviz.charts import bars, heatmap, look, loss
-from normviz.export import picture
+from normviz.export import engine, picture
 
 PNG = b"\x89PNG\r\n\x1a\n"
 POINTS = [{"x": 1, "y": 2.0}, {"x": 2, "y": float("nan")}]
@@ -110,3 +114,33 @@ def test_what_another_process_can_not_draw_is_a_sentence(monkeypatch: pytest.Mon
     monkeypatch.setattr("normviz.export.engine.SECONDS", 0.01)
     with pytest.raises(ValueError, match=r"not drawn after 0\.01 s"):
         picture(loss.chart([make()], 1), "svg", apart=True)
+
+
+def test_other_processes_draw_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asks: a page's download as well as the address of pictures."""
+    drawing, most, turn = [0], [0], threading.Barrier(2)
+
+    def run(*_: object, **__: object) -> SimpleNamespace:
+        drawing[0] += 1
+        most[0] = max(most[0], drawing[0])
+        with contextlib.suppress(threading.BrokenBarrierError):
+            turn.wait(0.2)  # passes at once where two draw
+        drawing[0] -= 1
+        return SimpleNamespace(returncode=0, stdout=b"a picture")
+
+    monkeypatch.setattr("normviz.export.engine.subprocess.run", run)
+    with ThreadPoolExecutor(3) as pool:
+        drawn = [pool.submit(engine.draw_apart, {}, "png", 1.0) for _ in range(3)]
+    assert [one.result() for one in drawn] == [b"a picture"] * 3
+    assert most[0] == 1
+
+
+def test_a_turn_that_does_not_come_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "SECONDS", 0.01)
+    with (
+        engine.ALONE,
+        pytest.raises(ValueError, match=r"other pictures are drawn first, for 0\.01 s"),
+    ):
+        engine.draw_apart({}, "png", 1.0)
+    assert engine.ALONE.acquire(timeout=60)  # and it was left to whoever has it
+    engine.ALONE.release()

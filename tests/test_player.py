@@ -183,3 +183,25 @@ def test_vega_is_the_one_that_altair_was_written_for() -> None:
 
 def test_every_part_is_in_the_bundle() -> None:
     assert {path.name for path in folder().glob("*.js")} == {*PARTS, "vega.js"}
+
+
+def test_why_a_line_is_closed_is_told() -> None:
+    """By the server where it says that it is full (1013); and the line is tried again."""
+    source = (folder() / "source.js").read_text("utf-8").replace("export function", "function")
+    driver = """
+    const lines = [], told = [];
+    globalThis.WebSocket = class { constructor() { lines.push(this); } };
+    globalThis.setTimeout = (again) => again();
+    socket("here").ask(() => ({}), (message) => told.push(message));
+    lines.at(-1).onclose({ code: 1013, reason: "Charts are open on 30 pages" });
+    lines.at(-1).onclose({ code: 1006, reason: "" });
+    lines.at(-1).onclose({ code: 1008, reason: "" });
+    console.log(JSON.stringify({ told, tried: lines.length }));
+    """
+    done = node(
+        ["-e", source + driver], return_completed_process=True, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {
+        "told": [{"lost": "Charts are open on 30 pages"}, {"lost": "Connection lost"}], "tried": 3,
+    }  # fmt: skip

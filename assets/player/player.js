@@ -65,7 +65,10 @@ class Player {
 
   receive(message) {
     this.root.classList.toggle("nv-lost", Boolean(message.lost));
-    if (message.lost) return;
+    if (message.lost) {
+      this.find(".nv-bar").dataset.lost = message.lost;
+      return;
+    }
     if (message.status) this.status(message.status);
     if (!message.lanes) return;
     // An answer to an earlier question.

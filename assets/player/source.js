@@ -20,9 +20,10 @@ export function socket(address) {
     line = new WebSocket(address);
     line.onopen = send;
     line.onmessage = (event) => { wait = 250; receive(JSON.parse(event.data)); };
-    line.onclose = ({ code }) => {
+    line.onclose = ({ code, reason }) => {
       if (closed || code === 1008) return;  // 1008: asked for what this server does not know
-      receive({ lost: true });
+      // 1013: it serves as many as it can, and says so.
+      receive({ lost: code === 1013 && reason ? reason : "Connection lost" });
       setTimeout(open, wait);
       wait = Math.min(4000, 2 * wait);
     };

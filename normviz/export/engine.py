@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from typing import Any
 
 IMAGE = re.compile(r'<image[^>]*?href="(?!data:)([^"]*)"')
@@ -20,7 +21,10 @@ DENSITY = 72
 """Pixels an inch at which a PNG has the size of its SVG, before `scale`."""
 
 SECONDS = 60.0
-"""What a picture may take; a usual one takes about one."""
+"""What a picture may take, and wait before that; a usual one takes about one."""
+
+ALONE = threading.Lock()
+"""Each is a process of 100 MB that has a core to itself: they wait for each other."""
 
 
 def draw(spec: dict[str, Any], kind: str, scale: float) -> bytes:
@@ -36,15 +40,19 @@ def draw(spec: dict[str, Any], kind: str, scale: float) -> bytes:
 
 
 def draw_apart(spec: dict[str, Any], kind: str, scale: float) -> bytes:
-    """The same in another process. Raises ValueError where it can't be drawn."""
+    """The same in another process, one at a time. Raises ValueError where it can't be drawn."""
     asked = json.dumps({"spec": spec, "kind": kind, "scale": scale}).encode()
     command = [sys.executable, "-I", __file__]
+    if not ALONE.acquire(timeout=SECONDS):
+        raise ValueError(f"other pictures are drawn first, for {SECONDS:g} s by now: try again")
     try:
         done = subprocess.run(
             command, input=asked, capture_output=True, timeout=SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
         raise ValueError(f"this picture is not drawn after {SECONDS:g} s") from None
+    finally:
+        ALONE.release()
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines()
         raise ValueError(said[-1] if said else f"the drawing ended with code {done.returncode}")

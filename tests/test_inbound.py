@@ -1,0 +1,182 @@
+"""What a script may send to a real server: messages, files, and how many of them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
+from typing import Any
+
+import pytest
+import uploads
+from backend_kit import wait_for
+from browser_kit import server
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.testclient import TestClient
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection, connect
+
+ADDRESS = "/_stcore/upload_file/{}/{}"
+FILE = (
+    b'--x\r\nContent-Disposition: form-data; name="f"; filename="f"\r\n\r\nhello\r\n--x--\r\n',
+    "multipart/form-data; boundary=x",
+)
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """One server for all that follows."""
+    with server(tmp_path_factory.mktemp("home")) as (address, _):
+        yield address.removeprefix("http://")
+
+
+def socket(host: str, path: str) -> ClientConnection:
+    return connect(f"ws://{host}/{path}", max_size=None, compression=None)
+
+
+def ended(line: ClientConnection) -> int | None:
+    try:
+        while True:
+            line.recv(60)
+    except ConnectionClosed as end:
+        return end.rcvd.code if end.rcvd else None
+
+
+def answered(host: str, method: str, path: str, body: bytes = b"", **headers: str) -> Any:
+    connection = HTTPConnection(host, timeout=60)
+    try:
+        connection.request(method, path, body, headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode(), answer.headers
+    finally:
+        connection.close()
+
+
+def test_a_large_message_ends_the_line_of_the_page(host: str) -> None:
+    ask = BackMsg()
+    ask.rerun_script.query_string = "x" * 4_000_001
+    with socket(host, "_stcore/stream") as line:
+        line.send(ask.SerializeToString())
+        assert ended(line) == 1009
+
+
+def test_a_large_request_ends_the_line_of_the_numbers(host: str) -> None:
+    with socket(host, "normviz/numbers") as line:
+        line.send(json.dumps({"runs": [1], "probe": " " * 5_000}))
+        assert ended(line) == 1009
+
+
+def test_a_page_may_hold_a_few_files_and_no_more(host: str) -> None:
+    cookie = answered(host, "GET", "/_stcore/health")[2]["Set-Cookie"].partition(";")[0]
+    headers = {
+        "Cookie": cookie, "X-Xsrftoken": cookie.partition("=")[2], "Content-Type": FILE[1],
+    }  # fmt: skip
+
+    def put(name: str, page: str) -> tuple[int, str]:
+        return answered(host, "PUT", ADDRESS.format(page, name), FILE[0], **headers)[:2]
+
+    with socket(host, "_stcore/stream") as line:
+        ask = BackMsg()
+        ask.rerun_script.query_string = ""
+        line.send(ask.SerializeToString())
+        page = ""
+        while not page:
+            data = line.recv(60)
+            assert isinstance(data, bytes)
+            page = ForwardMsg.FromString(data).new_session.initialize.session_id
+        assert [put(f"file-{i}", page)[0] for i in range(4)] == [204] * 4
+        status, said = put("one-more", page)
+        assert status == 429 and "4 files wait here to be used" in said and "\n" not in said
+        gone = answered(host, "DELETE", ADDRESS.format(page, "file-1"), **headers)
+        assert gone[0] == 204 and put("one-more", page)[0] == 204
+
+
+@pytest.fixture
+def stored(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, object]]:
+    """What Streamlit keeps, here a dictionary."""
+    kept: dict[str, dict[str, object]] = {}
+    monkeypatch.setattr(
+        uploads, "_stored", lambda: Counter({page: len(names) for page, names in kept.items()})
+    )
+    return kept
+
+
+def taking(keep: Any) -> Starlette:
+    async def put(request: Request) -> Response:
+        await asyncio.to_thread(keep, **request.path_params)
+        return Response(status_code=204)
+
+    route = Route(ADDRESS.format("{page}", "{name}"), put, methods=["PUT", "DELETE"])
+    return Starlette(routes=[route], middleware=[Middleware(uploads.Uploads)])
+
+
+def test_files_that_are_on_their_way_count(stored: dict[str, dict[str, object]]) -> None:
+    may, coming = threading.Event(), []
+
+    def keep(page: str, name: str) -> None:
+        coming.append(name)
+        may.wait(60)
+        stored.setdefault(page, {})[name] = b""
+
+    with TestClient(taking(keep)) as client, ThreadPoolExecutor(uploads.EACH) as pool:
+        put = lambda i: client.put(ADDRESS.format("page", i))  # noqa: E731
+        asked = [pool.submit(put, i) for i in range(uploads.EACH)]
+        wait_for(lambda: len(coming) == uploads.EACH, "that all are on their way")
+        away = put("more").status_code
+        may.set()
+        assert [one.result().status_code for one in asked] == [204] * uploads.EACH
+    assert away == 429
+
+
+def test_files_of_all_pages_have_an_end(stored: dict[str, dict[str, object]]) -> None:
+    def keep(page: str, name: str) -> None:
+        stored.setdefault(page, {})[name] = b""
+
+    with TestClient(taking(keep)) as client:
+        codes = [client.put(ADDRESS.format(i, "f")).status_code for i in range(uploads.IN_ALL + 2)]
+        assert codes == [204] * uploads.IN_ALL + [429] * 2
+        assert client.delete(ADDRESS.format(0, "f")).status_code == 204
+        stored.popitem()
+        assert client.put(ADDRESS.format("new", "f")).status_code == 204
+
+
+def test_what_was_used_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+    from streamlit.runtime.uploaded_file_manager import UploadedFile, UploadedFileRec
+
+    kept = MemoryUploadedFileManager("/here")
+    for name in ("a", "b"):
+        kept.add_file("page", UploadedFileRec(name, name, "text/plain", b"x"))
+    monkeypatch.setattr(uploads, "_manager", lambda: kept)
+    monkeypatch.setattr("visitor.session", lambda: "page")
+    urls: Any = None
+    uploads.used(UploadedFile(kept.get_files("page", ["a"])[0], urls))
+    assert uploads._stored() == {"page": 1} and [*kept.file_storage["page"]] == ["b"]
+
+
+def test_the_settings_bound_what_comes_in() -> None:
+    """And a text that is allowed fits, however many bytes its characters take."""
+    import tomllib
+
+    import own_text
+
+    from normviz.home import shipped
+    from normviz.limits import MAX_TEXT_BYTES
+
+    text = (shipped("app") / ".streamlit" / "config.toml").read_text()
+    said = tomllib.loads(text)["server"]
+    assert said["maxMessageSize"] <= 20 and said["maxUploadSize"] == 1
+    # A browser counts UTF-16 units, of which one takes up to three bytes; beyond the box nothing that
+    # Streamlit cuts could be used.
+    assert MAX_TEXT_BYTES < own_text.BOX
+    assert 3 * own_text.BOX + 200_000 < said["maxWidgetStateSize"] * 10**6 <= 4 * 10**6

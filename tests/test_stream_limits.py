@@ -1,0 +1,233 @@
+"""The socket of the charts when somebody asks too much of it: what is kept, looked at and held open."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from backend_kit import wait_for
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route, WebSocketRoute
+from starlette.testclient import TestClient, WebSocketTestSession
+from starlette.websockets import WebSocketDisconnect
+from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
+from test_stream import hero
+
+from normviz.player import Have
+
+ASKED = {"runs": [10**12], "probe": "grad_block"}
+
+
+def other(request: Request) -> PlainTextResponse:
+    """A route that takes one of the threads that all routes share."""
+    return PlainTextResponse("here")
+
+
+@pytest.fixture
+def client(folder: Path) -> Iterator[TestClient]:
+    from stream import numbers
+
+    routes = [WebSocketRoute("/numbers", numbers), Route("/other", other)]
+    with TestClient(Starlette(routes=routes)) as client:
+        yield client
+
+
+def snapshot() -> Any:
+    from snapshot import Topic, look
+
+    return look(Topic(tuple(hero()), "grad_block"))
+
+
+def cookies(name: bytes) -> dict[str, str]:
+    return {"cookie": f"_streamlit_xsrf={generate_xsrf_token_string(name)}"}
+
+
+def closed(line: WebSocketTestSession) -> WebSocketDisconnect:
+    with pytest.raises(WebSocketDisconnect) as end:
+        line.receive_json()
+    return end.value
+
+
+def test_what_the_lanes_do_not_hold_counts_as_nothing(folder: Path) -> None:
+    """Else each number that a script makes up is a text of its own, kept while anybody watches."""
+    shot = snapshot()
+    n, m = (len(part) for part in (shot.lanes.frames[0].loss, shot.lanes.frames[0].probe_steps))
+
+    async def texts(*have: tuple[Have, ...]) -> set[str]:
+        return {await shot.text(one) for one in have}
+
+    told = asyncio.run(
+        texts((), ((n + 1, m), (0, 0)), ((n, m + 1), (0, 0)), ((2**52, 1), (1, 1)), ((1, 1),))
+    )
+    assert len(told) == len(shot.texts) == 1
+
+
+def test_a_moment_keeps_few_texts_and_those_asked_for_last(folder: Path) -> None:
+    from snapshot import TEXTS
+
+    shot = snapshot()
+
+    async def ask() -> None:
+        for i in range(4 * TEXTS):
+            await shot.text(((i, 0), (0, 0)))
+            await shot.text(())
+
+    asyncio.run(ask())
+    assert len(shot.texts) == TEXTS
+    assert () in shot.texts and ((4 * TEXTS - 1, 0), (0, 0)) in shot.texts
+
+
+def test_who_says_too_much_gets_all(client: TestClient) -> None:
+    with client.websocket_connect("/numbers") as line:
+        line.send_json({"runs": hero(), "probe": "grad_block", "have": [[10**9, 1], [1, 1]]})
+        assert [lane["from"] for lane in line.receive_json()["lanes"]] == [[0, 0], [0, 0]]
+
+
+def test_a_long_request_is_not_read(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    import stream
+
+    read: list[str] = []
+    monkeypatch.setattr(stream.Request, "model_validate_json", read.append)
+    with client.websocket_connect("/numbers") as line:
+        line.send_text(" " * (stream.LONGEST + 1))
+        assert closed(line).code == 1009
+    assert not read
+
+
+def test_the_longest_request_of_a_page_is_read(client: TestClient) -> None:
+    many, run = list(range(2**53 - 5, 2**53)), 2**53 - 1
+    asked = {"runs": [run] * 4, "repeats": [many] * 4, "have": [[run, run]] * 4}
+    with client.websocket_connect("/numbers") as line:
+        line.send_json({**asked, "probe": "grad_block", "dark": True, "view": "walk"})
+        assert "status" in line.receive_json()
+
+
+def test_requests_of_a_line_are_taken_with_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever sends thousands a second would have as many topics begun."""
+    import stream
+
+    monkeypatch.setattr(stream, "BETWEEN", 3600)
+    monkeypatch.setattr(stream, "_serve", lambda *_: asyncio.sleep(0))
+    taken = 0
+
+    async def receive() -> dict[str, str]:
+        nonlocal taken
+        taken += 1
+        await asyncio.sleep(0)
+        return {"text": "{}"}
+
+    async def some_turns() -> None:
+        socket: Any = SimpleNamespace(receive=receive)
+        answering = asyncio.create_task(stream._answer(socket))
+        for _ in range(100):
+            await asyncio.sleep(0)
+        answering.cancel()
+        await asyncio.gather(answering, return_exceptions=True)
+
+    asyncio.run(some_turns())
+    assert taken == 1
+
+
+def test_many_topics_are_looked_at_no_more_often_than_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    import channel
+
+    def looks_a_second(topics: int, is_live: bool) -> float:
+        monkeypatch.setattr(channel, "_open", dict.fromkeys(range(topics), one))
+        return topics / channel.pause(is_live)
+
+    one = SimpleNamespace(watching=1)
+    for is_live in (True, False):
+        assert all(
+            looks_a_second(n, is_live) <= channel.LOOKS_A_SECOND + 1e-9 for n in range(1, 999)
+        )
+    assert looks_a_second(2, True) == 2 / channel.TICK_SECONDS  # few are looked at as often as ever
+
+
+def test_other_routes_keep_their_threads(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from snapshot import Snapshot, Topic
+
+    may, looking, most = threading.Event(), [0], [0]
+
+    def look(topic: Topic) -> Snapshot:
+        looking[0] += 1
+        most[0] = max(most[0], looking[0])
+        may.wait(60)
+        looking[0] -= 1
+        return Snapshot(topic, {"words": "", "signature": ""}, None)
+
+    monkeypatch.setattr("channel.look", look)
+    with ExitStack() as stack, ThreadPoolExecutor(1) as pool:
+        stack.callback(may.set)
+        lines = [stack.enter_context(client.websocket_connect("/numbers")) for _ in range(60)]
+        for i, line in enumerate(lines):
+            line.send_json({**ASKED, "runs": [10**12 + i]})
+        wait_for(lambda: looking[0] >= 3, "that looks begin")
+        answer = pool.submit(client.get, "/other")
+        wait_for(answer.done, "an answer beside the looks", seconds=20)
+        assert answer.result().text == "here"
+        may.set()
+        assert all("status" in line.receive_json() for line in lines)
+    assert most[0] <= 3
+
+
+def test_a_visitor_has_so_many_lines_and_others_have_theirs(client: TestClient) -> None:
+    import lines
+
+    with ExitStack() as stack:
+        for _ in range(lines.EACH):
+            line = client.websocket_connect("/numbers", headers=cookies(b"one"))
+            stack.enter_context(line).send_json(ASKED)
+        with client.websocket_connect("/numbers", headers=cookies(b"one")) as one_more:
+            end = closed(one_more)
+        assert (end.code, end.reason) == (
+            1013,
+            "Charts are open on 30 pages of yours, the most at once",
+        )
+        for headers in (cookies(b"another"), {}):
+            with client.websocket_connect("/numbers", headers=headers) as line:
+                line.send_json(ASKED)
+                assert "status" in line.receive_json()
+    assert not lines._open
+    with client.websocket_connect("/numbers", headers=cookies(b"one")) as line:
+        line.send_json(ASKED)
+        assert "status" in line.receive_json()
+
+
+def test_lines_in_all_have_an_end_and_some_stay_for_browsers_with_cookies(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import lines
+
+    with ExitStack() as stack:
+        for _ in range(lines.NAMELESS):
+            assert lines.full(None) is None
+            stack.enter_context(lines.held(None))
+        assert "500 pages of browsers without cookies" in str(lines.full(None))
+        assert lines.full("a") is None
+        for i in range(lines.IN_ALL - lines.NAMELESS):
+            stack.enter_context(lines.held(f"visitor {i}"))
+        said = str(lines.full("a"))
+        assert "1000 pages" in said and len(said.encode()) <= 123, "what a closing frame holds"
+
+
+@pytest.mark.parametrize("origin", ["http://[", "http://[::1", "//testserver", "testserver", "://"])
+def test_an_origin_that_is_no_address_is_turned_away(
+    client: TestClient, origin: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with (
+        pytest.raises(WebSocketDisconnect) as end,
+        client.websocket_connect("/numbers", headers={"origin": origin}),
+    ):
+        pass
+    assert end.value.code == 1008 and not caplog.records
