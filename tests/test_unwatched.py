@@ -99,8 +99,8 @@ def test_an_error_is_one_line_with_its_run_and_its_traceback(tmp_path: Path) -> 
 
 
 def test_a_paused_run_that_nobody_has_open_ends_too(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    with supervisor(tmp_path, grace=2.0):
+    store, said = Store(tmp_path), tmp_path / "said"
+    with supervisor(tmp_path, grace=2.0, said=said):
         lane = Visited(store, LONG)
         lane.reach_step(2)
         store.control(lane.id, "pause")
@@ -108,6 +108,10 @@ def test_a_paused_run_that_nobody_has_open_ends_too(tmp_path: Path) -> None:
         n = lane.n
         assert n >= 2 and lane.run.message == UNWATCHED
         assert lane.steps.step.tolist() == list(range(n))
+        Visited(store, SHORT).reach("finished")  # after the process of the first has ended
+    events = [json.loads(line) for line in said.read_text().splitlines()]
+    about = [line["event"] for line in events if line.get("run") == lane.id]
+    assert about[-1] == "unwatched" and "died" not in about  # it was told to go
 
 
 def test_a_clock_that_jumps_ends_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

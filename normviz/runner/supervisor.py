@@ -45,6 +45,7 @@ class Worker:
     returns  it measures quickly, and will be warm again in a moment
     deaf     its end of the pipe is closed, which is seen sooner than that the process has ended
     gib      estimated memory of its run in GiB
+    ended    it was killed since its run is over
     why      what went wrong, where it could not write that down itself
     """
 
@@ -55,7 +56,13 @@ class Worker:
     returns: bool = False
     deaf: bool = False
     gib: float = 0.0
+    ended: bool = False
     why: str = ""
+
+    def end(self) -> None:
+        """Kill it: its run is over."""
+        self.ended = True
+        self.process.kill()
 
     def listen(self) -> None:
         """Take in what it said."""
@@ -134,7 +141,8 @@ class Supervisor:
             busy.listen()  # its last words
             if busy.took:  # else the run still waits, and goes to another
                 message = busy.why or _obituary(busy.process.exitcode)
-                if busy.process.exitcode:  # else it trained its run to the end, and left
+                # Else it trained its run to the end and left, or was told to go.
+                if busy.process.exitcode and not busy.ended:
                     log.say("died", run, why=message)
                 if busy.process.exitcode == DAMAGED:
                     raise StoreDamaged(busy.why)
@@ -167,7 +175,7 @@ class Supervisor:
                 self.owed.end(run, None, "stopped")
             elif now - asked > STOP_GRACE_SECONDS:
                 log.say("killed", run, why="it did not obey a stop")
-                busy.process.kill()
+                busy.end()
                 self.owed.end(run, None, "stopped")
 
     def hand_out(self) -> None:
@@ -209,13 +217,13 @@ class Supervisor:
         paused = {run.id: run.visitor for run in records if run.status == "paused"}
         for run in too_many(paused, self.budget.stay(len(paused))):
             self.owed.end(run, "paused while many others waited", "stopped")
-            self.busy[run].process.kill()
+            self.busy[run].end()
 
     def stop_unwatched(self) -> None:
         """In hosted mode, what no open page has shown for a while; and the store stays in its limit."""
         for run in self.care.round():
             if run in self.busy:
-                self.busy[run].process.kill()
+                self.busy[run].end()
             self.owed.end(run, UNWATCHED, "stopped")
 
     def _is_paused(self, run: int) -> bool:
@@ -279,7 +287,7 @@ def serve(slots: int | None = None) -> int:
             except StoreDamaged:
                 raise
             except StoreError as error:
-                _complain(error)
+                print(f"normviz: {error}", file=sys.stderr, flush=True)
                 gone.wait(FULL_SECONDS)
             heart.done()
     except KeyboardInterrupt:
@@ -290,7 +298,3 @@ def serve(slots: int | None = None) -> int:
             store.close_open()
             store.retire()
     return 0
-
-
-def _complain(error: StoreError) -> None:
-    print(f"normviz: {error}", file=sys.stderr, flush=True)
