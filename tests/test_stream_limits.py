@@ -167,9 +167,9 @@ def test_other_routes_keep_their_threads(
         return Snapshot(topic, {"words": "", "signature": ""}, None)
 
     monkeypatch.setattr("channel.look", look)
-    with ExitStack() as stack, ThreadPoolExecutor(1) as pool:
-        stack.callback(may.set)
+    with ThreadPoolExecutor(1) as pool, ExitStack() as stack:
         lines = [stack.enter_context(client.websocket_connect("/numbers")) for _ in range(60)]
+        stack.callback(may.set)
         for i, line in enumerate(lines):
             line.send_json({**ASKED, "runs": [10**12 + i]})
         wait_for(lambda: looking[0] >= 3, "that looks begin")
