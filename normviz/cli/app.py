@@ -15,6 +15,7 @@ from ..hosted import Misconfigured, verify
 from ..store import Store, StoreDamaged, StoreError
 from . import main
 from .complain import complain
+from .places import data_folder
 
 EVERYWHERE = ("0.0.0.0", "::")
 
@@ -31,11 +32,7 @@ def app(
         verify()
     except Misconfigured as error:
         complain(error)
-    try:
-        folder = home() if data is None else data.expanduser()
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        complain(f"the data folder can't be made ({error}): choose another with --data")
+    folder = data_folder(data) or home()
     try:
         Store(folder)
     except StoreDamaged:

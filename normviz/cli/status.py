@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ..health import Health, look, unreadable
+from ..home import FolderError
 from ..hosted import Misconfigured
 from ..shelf import ago
 from ..store import Store, StoreError
@@ -24,7 +25,7 @@ def status(
     """Say how supervisor, queue and store are. Exit code 1 without a supervisor or a readable store."""
     try:
         health = look(Store())
-    except StoreError as error:
+    except (FolderError, StoreError) as error:
         health = unreadable(error)
     except Misconfigured as error:
         complain(error)
