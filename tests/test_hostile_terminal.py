@@ -54,6 +54,7 @@ def _idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(here)
         patch.setenv("HOME", str(here))
+        patch.setenv(VARIABLE, str(tmp_path_factory.mktemp("home")))
         for name in WORK:
             patch.setattr(f"normviz.{name}", reached)
         for name in ADOPTED:
