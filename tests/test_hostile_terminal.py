@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from normviz import RunConfig
 from normviz.bench.hostile import SCRIPTS, STRANGE
-from normviz.cli import main
+from normviz.cli import app, main
 from normviz.home import VARIABLE
 from normviz.links import encode
 
@@ -36,9 +36,11 @@ WORK = (
     "cli.run.follow", "cli.export.follow", "cli.ship.follow", "cli.claims.follow", "cli.norms._follow",
     "cli.sweep_progress.follow", "cli.export_site.write", "cli.sweep.Cluster", "census.table.census",
     *(f"bench.{name}.measure" for name in ("probes", "click", "live", "anatomy", "map", "early", "load")),
-    "bench.film.film", "bench.soak.soak", "claims.ship.save_runs",
+    "cli.app.check_address", "bench.film.film", "bench.soak.soak", "claims.ship.save_runs",
 )  # fmt: skip
 """What trains, serves, draws or waits: reached, the command has taken its words, and ends."""
+CHECK = app.check_address
+"""It may ask other machines what a name means."""
 ADOPTED = ("cli.sweep", "cli.export", "cli.claims", "cli.export_site", "shipped_maps")
 
 
@@ -180,6 +182,15 @@ def test_a_name_of_bytes_that_are_no_text_is_printed_as_it_is(tmp_path: Path) ->
     done = normviz("export", "--as", "json", "--out", out)
     assert_told(done)
     assert done.exit_code == 0 and done.stdout_bytes == os.fsencode(f"{out}\n")
+
+
+@pytest.mark.parametrize("host", ["192.0.2.77", LONG, "::g", "\udcff", "0.0.0.0:1"])
+def test_an_address_where_nobody_can_listen_is_told(
+    monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    monkeypatch.setattr("normviz.cli.app.check_address", CHECK)
+    told = sentence(normviz("app", "--host", host))
+    assert f"the page can't listen on {host[:80]!r}, port 8501" in told
 
 
 # Words
