@@ -72,7 +72,8 @@ def _editor(it: Hand) -> None:
 
 
 def _typed(key: str) -> None:
-    state.typed(st.session_state[key]["edited_rows"])
+    said = st.session_state[key]
+    state.typed(None if said["added_rows"] or said["deleted_rows"] else said["edited_rows"])
 
 
 def _whole(words: str, key: str, value: int, allowed) -> None:

@@ -6,6 +6,7 @@ click on a cell looks at it.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import hand_state as state
@@ -17,6 +18,8 @@ from normviz.hand import Work, brief
 from normviz.hand.norms import Array, Bools
 
 HERE = Path(__file__).parent
+CELL = re.compile("([0-9]{1,3}),([0-9]{1,3})")
+"""What a cell says of itself: its row and its feature, from 1."""
 MATRIX = component(
     "hand_matrix",
     html='<div class="hand"></div>',
@@ -43,10 +46,10 @@ def show(it: Work, key: str) -> None:
     )  # fmt: skip
 
 
-def _pick(at: str | None) -> None:
-    if at:
-        row, feature = map(int, at.split(","))
-        state.change(row=row, feature=feature)
+def _pick(at: object) -> None:
+    """A click on a cell. Anybody may send anything: what no cell of ours says is no click."""
+    if isinstance(at, str) and (cell := CELL.fullmatch(at)):
+        state.change(row=int(cell[1]), feature=int(cell[2]))
 
 
 def html(it: Work, key: str) -> str:

@@ -110,13 +110,19 @@ def paste(text: str) -> None:
         it.span = _span(it.example)
 
 
-def typed(edits: Mapping[int, Mapping[str, str | None]]) -> None:
-    """What the editor holds on top of its base: {line: {feature: text}}, lines of x, then γ, β."""
+def typed(edits: object) -> None:
+    """What the editor holds on top of its base: {line: {feature: text}}, lines of x, then γ, β.
+
+    Anything else, which no editor of ours sends, is said, and the editor begins anew.
+    """
     it: Hand = st.session_state["hand"]
+    if (placed := _placed(edits, it.base)) is None:
+        it.show(it.example, anew=True)
+        it.complaint = f"What was typed belongs to no cell of this table. {STILL}"
+        return
     lines = [list(map(written, line)) for line in _table(it.base)]
-    for line, cells in edits.items():
-        for feature, text in cells.items():
-            lines[int(line)][int(feature) - 1] = text or ""
+    for (line, feature), text in placed.items():
+        lines[line][feature] = text
     try:
         *x, gamma, beta = (
             tuple(number(text, _where(i, f, it.base)) for f, text in enumerate(line, 1))
@@ -128,6 +134,22 @@ def typed(edits: Mapping[int, Mapping[str, str | None]]) -> None:
         it.span = max(it.span, _span(it.example))
     except HandError as error:
         it.complaint = f"{_sentence(error)} {STILL}"
+
+
+def _placed(edits: object, base: Example) -> dict[tuple[int, int], str] | None:
+    """The texts by line and feature, both from 0; None where it is not only that."""
+    names = [str(i) for i in range(1, base.features + 1)]
+    found: dict[tuple[int, int], str] = {}
+    if not isinstance(edits, Mapping):
+        return None
+    for line, cells in edits.items():
+        if line not in range(base.rows + len(GREEK)) or not isinstance(cells, Mapping):
+            return None
+        for feature, text in cells.items():
+            if feature not in names or not isinstance(text, str | None):
+                return None
+            found[line, names.index(feature)] = text or ""
+    return found
 
 
 def _where(line: int, feature: int, base: Example) -> str:

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from normviz.health import Health, look, unreadable
+from normviz.home import FolderError
 from normviz.hosted import Misconfigured
 from normviz.store import StoreError
 
@@ -30,5 +31,5 @@ def _look() -> Health:
     try:
         back = shared()
         return look(back.store, back.backend.silent())
-    except (StoreError, Misconfigured) as error:
+    except (StoreError, FolderError, Misconfigured) as error:
         return unreadable(error)

@@ -10,6 +10,7 @@ import trouble
 import watched
 from views import anatomy, catalogue, claims, cost, hand, maps, runs
 
+from normviz.home import FolderError
 from normviz.hosted import Misconfigured
 from normviz.store import StoreError
 
@@ -39,5 +40,5 @@ try:
     trouble.show(place)
 except Misconfigured as error:
     st.error(str(error))
-except StoreError as error:
+except (StoreError, FolderError) as error:
     trouble.say(error)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import entries
 import pandas as pd
 import streamlit as st
@@ -33,9 +36,18 @@ def charts(it: Maps, drawn: list[Map], is_filling: bool) -> str | None:
                     _patient(live(one, i, domain, dark)), key=f"map_{it.nonce}_{i}", on_select="rerun",
                     selection_mode=[PICK], width="stretch", alt=one.title if is_filling else finding(one),
                 )  # fmt: skip
-            for row in event["selection"].get(PICK) or ():  # pyright: ignore
-                picked = row["key"]
+            picked = _picked(event) or picked
     return picked
+
+
+def _picked(event: Any) -> str | None:
+    """The key of a cell that was clicked. Anybody may send anything: what is no cell is no click."""
+    selection = event["selection"]
+    rows = selection.get(PICK) if isinstance(selection, Mapping) else None
+    if not isinstance(rows, list | tuple) or not rows or not isinstance(rows[-1], Mapping):
+        return None
+    key = rows[-1].get("key")
+    return key if isinstance(key, str) else None
 
 
 def _patient(spec: Spec) -> Spec:

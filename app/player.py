@@ -8,7 +8,8 @@ from lanes import Lane
 from progress import signature
 from streamlit.components.v2 import component
 
-from normviz.player import SCRIPTS, css, version
+from normviz.catalog import PROBES
+from normviz.player import SCRIPTS, VIEWS, css, version
 
 # The scripts come from routes of the server, once; the component's own script only fetches them.
 MOUNT = """
@@ -80,11 +81,14 @@ def show(lanes: list[Lane]) -> None:
     )  # fmt: skip
 
 
+# Anybody may send anything: what no player of ours says changes nothing.
 def _probe() -> None:
-    state.duel().probe = st.session_state["player"]["probe"]
-    state.duel().touched = True
+    said, it = st.session_state["player"].get("probe"), state.duel()
+    if said in PROBES.keys():  # noqa: SIM118 (a registry)
+        it.probe, it.touched = said, True
 
 
 def _view() -> None:
-    state.duel().view = st.session_state["player"]["view"]
-    state.duel().touched = True
+    said, it = st.session_state["player"].get("view"), state.duel()
+    if said in VIEWS:
+        it.view, it.touched = said, True

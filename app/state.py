@@ -183,13 +183,15 @@ def change(field: str, value: Any, lane: int | None = None) -> None:
     it = duel()
 
     # A new peak rate replaces the changes that were made while an earlier run went on.
-    # Fewer steps leave out the changes beyond them. A text and its task come and go together.
+    # Fewer steps leave out the changes beyond them, once RunConfig finds them to be a number of steps.
+    # A text and its task come and go together.
     def changed(config: RunConfig) -> RunConfig:
         values = {field: value}
         if field == "lr":
             values["lr_edits"] = ()
-        if field == "steps" and str(value).isdecimal():
-            values["lr_edits"] = tuple(e for e in config.lr_edits if e[0] < int(value))
+        if field == "steps" and config.lr_edits:
+            steps = config.replace(steps=value, lr_edits=()).steps
+            values["lr_edits"] = tuple(e for e in config.lr_edits if e[0] < steps)
         if field == "task":
             values["text"] = config.text or it.text if value == "text" else ""
         if field == "text" and value not in ("", "none"):

@@ -11,6 +11,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from words import literal
 
+from normviz.home import FolderError
 from normviz.store import StoreDamaged, StoreError
 from normviz.store.spare import scarce
 
@@ -44,7 +45,7 @@ def kept(act: Callable[..., None]) -> Callable[..., None]:
     return call
 
 
-def say(error: StoreError) -> None:
+def say(error: StoreError | FolderError) -> None:
     """The sentence; where the store was damaged and a fresh one begun, the page anew."""
     if _is_mended(error):
         st.rerun()
@@ -62,7 +63,7 @@ def show(place: DeltaGenerator) -> None:
             st.warning(_sentence(words))
 
 
-def _is_mended(error: StoreError) -> bool:
+def _is_mended(error: StoreError | FolderError) -> bool:
     """Whether a damaged store was set aside just now."""
     try:
         return isinstance(error, StoreDamaged) and backend.renew()

@@ -217,7 +217,9 @@ def _first_sentence(error: ValidationError) -> ConfigError:
     given = first["input"]
     if name not in RunConfig.model_fields:
         fields = ", ".join(RunConfig.model_fields)
-        return ConfigError(f"unknown setting {name!r}: known settings are {fields}", name, given)
+        return ConfigError(
+            f"unknown setting {_short(name)}: known settings are {fields}", name, given
+        )
     shown = _short(given)
     sentence = f"{name} is {shown}, allowed is {allowed(name)}"
     if name in CHOICES and isinstance(given, str):
@@ -227,10 +229,9 @@ def _first_sentence(error: ValidationError) -> ConfigError:
 
 
 def _holds_bool(values: Sequence[object]) -> bool:
-    """Whether a yes or no stands anywhere in nested pairs."""
-    return any(
-        isinstance(x, bool) or (isinstance(x, tuple | list) and _holds_bool(x)) for x in values
-    )
+    """Whether a yes or no stands in pairs; what is nested deeper is refused whatever it is."""
+    pairs = (x if isinstance(x, tuple | list) else (x,) for x in values)
+    return any(isinstance(x, bool) for pair in pairs for x in pair)
 
 
 def _short(given: object) -> str:
@@ -239,4 +240,6 @@ def _short(given: object) -> str:
         shown = repr(given)
     except ValueError:  # Python does not print a whole number of thousands of digits
         return "a number of thousands of digits..."
+    except RecursionError:
+        return "brackets in hundreds of brackets..."
     return shown if len(shown) <= 60 else f"{shown[:57]}..."

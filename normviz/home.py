@@ -10,12 +10,43 @@ from platformdirs import user_data_path
 VARIABLE = "NORMVIZ_HOME"
 
 
+class FolderError(ValueError):
+    """A folder that was named can't be used; the sentence says which, why, and how to mend it."""
+
+
 def home() -> Path:
-    """The data folder: $NORMVIZ_HOME, else the platform's place for user data. Made if missing."""
+    """The data folder: $NORMVIZ_HOME, else the platform's place for user data. Made if missing.
+
+    Raises FolderError.
+    """
     chosen = os.environ.get(VARIABLE)
-    folder = Path(chosen).expanduser() if chosen else user_data_path("normviz", appauthor=False)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = Path(chosen) if chosen else user_data_path("normviz", appauthor=False)
+    return made(folder, f"set {VARIABLE} to another folder")
+
+
+def made(folder: Path, mend: str) -> Path:
+    """A folder that somebody named, made if missing. `mend` says how another one is chosen.
+
+    Raises FolderError.
+    """
+    folder = expanded(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise FolderError(f"the folder {str(folder)!r} can't be made ({why}): {mend}") from None
     return folder
+
+
+def expanded(path: Path) -> Path:
+    """The path, with ~ and ~name as somebody's home folder. Raises FolderError for nobody's."""
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        raise FolderError(
+            f"{str(path)!r} is in the home folder of a user whom this machine does not know: write "
+            "the whole path, or ./~ for a folder that is called so"
+        ) from None
 
 
 def shipped(name: str) -> Path:

@@ -90,7 +90,8 @@ def store_bytes() -> int | None:
     said, here = os.environ.get(STORE, "").strip(), limits()
     if not said:
         return here.store_mb * 10**6 if here else None
-    if not (said.isascii() and said.isdecimal()) or not 1 <= int(said) <= 10**7:
+    is_whole = said.isascii() and said.isdecimal() and len(said) < 20  # int() has a limit too
+    if not is_whole or not 1 <= int(said) <= 10**7:
         raise Misconfigured(
             f"{STORE} is {said[:40]!r}, allowed is a whole number of megabytes from 1 to 10000000"
         )

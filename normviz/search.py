@@ -29,10 +29,12 @@ MIN_PART = 3
 
 @dataclass(frozen=True)
 class Search:
-    """`clauses` have to hold together; `unknown` are the words that name nothing."""
+    """`clauses` have to hold together; `unknown` are the words that name nothing; `too_long` says
+    what is wrong with more words than a search may have, where nothing fits."""
 
     clauses: tuple[Clause, ...]
     unknown: tuple[str, ...] = ()
+    too_long: str | None = None
 
 
 def _titles() -> dict[tuple[str, ...], str]:
@@ -47,8 +49,12 @@ LONGEST = max(map(len, TITLES))
 
 
 def search(text: str) -> Search:
-    """Read what was typed. Never fails: what names nothing is a clause that nothing fits."""
-    words = text.casefold().replace("=", " ").split()[:MAX_WORDS]
+    """Read what was typed. Never fails: what names nothing is a clause that nothing fits, and so
+    is more than MAX_WORDS."""
+    words = text.casefold().replace("=", " ").split()
+    if len(words) > MAX_WORDS:
+        said = f"the search has {len(words):,} words, allowed are up to {MAX_WORDS}: leave some out"
+        return Search(((),), too_long=said)
     clauses: list[Clause] = []
     unknown: list[str] = []
     at = 0

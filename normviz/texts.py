@@ -21,7 +21,7 @@ from pathlib import Path
 
 from .characters import SHORTEST, TextError, Written, check_length, clean, too_long, write
 from .config import RunConfig
-from .home import home
+from .home import VARIABLE, FolderError, home
 from .limits import MAX_TEXT_BYTES, MAX_TEXTS, TEXT_DIGITS
 
 
@@ -65,6 +65,8 @@ def add(given: str | bytes | Path, seq_len: int = SHORTEST) -> str:
             old.unlink(missing_ok=True)
     except OSError as error:
         raise TextError(f"the text can't be kept here: {error.strerror}") from None
+    except FolderError as error:
+        raise TextError(f"the text can't be kept here: {error}") from None
     return key
 
 
@@ -137,7 +139,13 @@ def missing(what: str, key: str, mend: str = "paste it, or give it with --text F
 
 def _folder(data: Path | None = None) -> Path:
     folder = (data or home()) / "texts"
-    folder.mkdir(mode=0o700, exist_ok=True)
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise FolderError(
+            f"the folder {str(folder)!r} can't be made ({error.strerror}): set {VARIABLE} to a folder "
+            "that can be written"
+        ) from None
     return folder
 
 

@@ -154,6 +154,7 @@ def test_no_other_host_is_asked_where_this_one_is(
     seen: list[list[str]] = []
     monkeypatch.setattr("normviz.cli.app.os.execve", lambda _, words, __: seen.append(words))
     monkeypatch.setattr("normviz.cli.app.os.chdir", lambda _: None)
+    monkeypatch.setattr("normviz.cli.app.check_address", lambda *_: None)
     for words in (command()[1:], ["app", "--host", "127.0.0.1"]):
         CliRunner().invoke(main, [*words, "--data", str(tmp_path)])
     told = "--browser.serverAddress=localhost"

@@ -20,7 +20,7 @@ from trouble import guarded
 from words import literal
 
 from normviz.catalog import NORMS, SCHEMES, TASKS
-from normviz.search import search
+from normviz.search import Search, search
 from normviz.shelf import Outcome, Page, Row, ago, changed, seconds, seeds
 from normviz.store import SHIPPED, Clause, Has, Run, Wanted
 
@@ -42,7 +42,7 @@ def page() -> None:
     with st.container(key="head"):
         st.markdown("# Runs that are stored on this server")
     linked.strange()
-    wanted, unknown = _wanted(mine)
+    wanted, asked = _wanted(mine)
     pager = _pager(wanted)
     number = st.session_state.get(pager, 1)
     found = back.shelf.page(wanted, ROWS, ROWS * (number - 1))
@@ -51,7 +51,7 @@ def page() -> None:
         found = back.shelf.page(wanted, ROWS, ROWS * (number - 1))
     st.caption(_counted(found, number))
     if not found.total:
-        st.info(_nothing(unknown, mine))
+        st.info(_nothing(asked, mine))
     with st.container(key="shelf", gap=None):
         for row in found.rows:
             _row(row, row.run.id in mine)
@@ -70,8 +70,8 @@ def _pager(wanted: Wanted) -> str:
     return f"runs_page_{sha256(repr(asked).encode()).hexdigest()[:12]}"
 
 
-def _wanted(mine: frozenset[int]) -> tuple[Wanted, tuple[str, ...]]:
-    """The filters; and the words of the search that name nothing."""
+def _wanted(mine: frozenset[int]) -> tuple[Wanted, Search]:
+    """The filters; and the search, with what is wrong with it."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="filters"):
         words = st.text_input(
             "Search", key="runs_search", label_visibility="collapsed", width=330,
@@ -95,7 +95,7 @@ def _wanted(mine: frozenset[int]) -> tuple[Wanted, tuple[str, ...]]:
     clauses += [(Has("task", (task,)),)] if task else []
     clauses += [(Has("origin", SHIPPED),)] if whose == "Shipped" else []
     only = mine if whose == "Mine" else None
-    return Wanted(tuple(clauses), only, trained=not measured), asked.unknown
+    return Wanted(tuple(clauses), only, trained=not measured), asked
 
 
 def _choose(key: str, label: str, registry) -> str | None:
@@ -120,10 +120,12 @@ def _counted(found: Page, number: int) -> str:
     return words
 
 
-def _nothing(unknown: tuple[str, ...], mine: frozenset[int]) -> str:
+def _nothing(asked: Search, mine: frozenset[int]) -> str:
     """Why the list is empty."""
-    if unknown:
-        named = ", ".join(literal(word[:40]) for word in unknown[:3])
+    if words := asked.too_long:
+        return f"{words[0].upper()}{words[1:]}."
+    if asked.unknown:
+        named = ", ".join(literal(word[:40]) for word in asked.unknown[:3])
         return (
             f"No placement, norm, task, setting or state is called {named}. Try a name from the "
             "Catalogue, a setting as in depth 24, a state as in diverged, or a run's number."

@@ -55,4 +55,5 @@ class Registry(Generic[R]):
         """One sentence for a key that is not here, with the closest one that is."""
         close = get_close_matches(key.lower(), self._records, n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
+        key = key if len(key) <= 60 else f"{key[:60]}…"
         return f"unknown {self.kind} {key!r}: allowed are {', '.join(self._records)}.{hint}"

@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import io
+import sys
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from .. import __version__
+from ..home import FolderError
+from ..hosted import Misconfigured
+from ..store import StoreError
+from .complain import complain
+
+
+class Commands(TyperGroup):
+    """What is wrong with a folder, the store or the environment is a sentence in every command."""
+
+    def invoke(self, ctx: typer.Context) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        try:
+            return super().invoke(ctx)
+        except (FolderError, StoreError, Misconfigured) as error:
+            complain(error)
+
 
 main = typer.Typer(
+    cls=Commands,
     help="What does it do to a transformer where you put the norm?",
     no_args_is_help=True,
     add_completion=False,
@@ -28,6 +47,8 @@ def _options(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True)] = False,
 ) -> None:
     del version
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a path may hold bytes that are no text
+        sys.stdout.reconfigure(errors="surrogateescape")
 
 
 from . import (  # noqa: E402 (each adds its command)

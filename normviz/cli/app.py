@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from ..hosted import Misconfigured, verify
 from ..store import Store, StoreDamaged, StoreError
 from . import main
 from .complain import complain
+from .places import data_folder
 
 EVERYWHERE = ("0.0.0.0", "::")
 
@@ -31,17 +33,14 @@ def app(
         verify()
     except Misconfigured as error:
         complain(error)
-    try:
-        folder = home() if data is None else data.expanduser()
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        complain(f"the data folder can't be made ({error}): choose another with --data")
+    folder = data_folder(data) or home()
     try:
         Store(folder)
     except StoreDamaged:
         pass  # the server sets it aside, and says so here and on the page
     except StoreError as error:
         complain(error)
+    check_address(host, port)
     page = shipped("app") / "server.py"
     options = {"server.port": port, "server.address": host, "server.headless": not browser}
     if host in EVERYWHERE:  # else Streamlit asks another host for the address of this one
@@ -53,3 +52,18 @@ def app(
     if os.name == "nt":
         raise typer.Exit(subprocess.run(command, env=environment).returncode)
     os.execve(sys.executable, command, environment)  # one process: ending it ends everything
+
+
+def check_address(host: str, port: int) -> None:
+    """Complain where nobody could listen, before Streamlit does with a traceback."""
+    try:
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as trial:
+            if os.name != "nt":  # there it would let two servers have one port
+                trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            trial.bind((host, port))
+    except (OSError, ValueError, TypeError) as error:  # it may be no name at all
+        why = getattr(error, "strerror", None) or error
+        complain(
+            f"the page can't listen on {host[:80]!r}, port {port} ({why}): choose others with --host and "
+            "--port; localhost is for this machine alone, 0.0.0.0 for every network that it is in"
+        )

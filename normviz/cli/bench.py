@@ -42,7 +42,7 @@ def click(clicks: Annotated[int, typer.Option(min=1)] = 10) -> None:
 
 @bench.command()
 def live(
-    seconds: Annotated[float, typer.Option(min=1, help="How long to watch")] = 10.0,
+    seconds: Annotated[float, typer.Option(min=1, max=86_400, help="How long to watch")] = 10.0,
 ) -> None:
     """The page while four lanes train, in headless Chromium, beside a plain Streamlit page.
 
@@ -93,10 +93,11 @@ def early() -> None:
 def load(
     watchers: Annotated[int, typer.Option(min=1, max=1000, help="Visitors at once")] = 100,
     queue: Annotated[int, typer.Option(min=0, max=1000, help="Runs that wait behind it")] = 50,
-    seconds: Annotated[float, typer.Option(min=2, help="Length of each phase")] = 10.0,
+    seconds: Annotated[float, typer.Option(min=2, max=3600, help="Length of each phase")] = 10.0,
     rounds: Annotated[int, typer.Option(min=1, help="Phases that are watched")] = 6,
     churn: Annotated[
-        float, typer.Option(min=0, help="Visitors a second who leave for others")
+        float,
+        typer.Option(min=0, max=1000, help="Visitors a second who leave for others"),
     ] = 0.5,
 ) -> None:
     """A class that watches one duel train: what visitors get, and what they cost the training."""
@@ -111,7 +112,7 @@ def churn(
     per_second: Annotated[
         float, typer.Option(min=0, max=20, help="Visitors a second who leave for others")
     ] = 1.0,
-    minutes: Annotated[float, typer.Option(min=0.1, help="For so long")] = 30.0,
+    minutes: Annotated[float, typer.Option(min=0.1, max=1440, help="For so long")] = 30.0,
 ) -> None:
     """A shared server whose visitors come and go for long: whether its memory ends its way up."""
     from ..bench.churn import measure
@@ -123,7 +124,9 @@ def churn(
 def soak(
     links: Annotated[int, typer.Option(min=0, help="Hostile links to open")] = 10_000,
     kills: Annotated[int, typer.Option(min=0, help="Processes to kill while runs train")] = 100,
-    seconds: Annotated[float, typer.Option(min=1, help="No kill begins after so long")] = 3600.0,
+    seconds: Annotated[
+        float, typer.Option(min=1, max=86_400, help="No kill begins after so long")
+    ] = 3600.0,
     seed: Annotated[int, typer.Option(min=0, help="Of the links and of the kills")] = 0,
 ) -> None:
     """Hostile links through every page's state, and random kills: nothing may break or be lost.

@@ -12,6 +12,7 @@ from .. import shipped_maps
 from ..claims import CLAIMS, Claim
 from ..claims.stored import Result, explained, folder, shipped_result, told, write
 from ..claims.words import ORDER, chip, duration, expected
+from ..home import FolderError, made
 from ..limits import MAX_SWEEP_SEEDS
 from ..links import encode
 from ..shipped import adopt
@@ -19,6 +20,7 @@ from ..store import Store, StoreError
 from ..sweep import cores
 from . import main
 from .complain import complain
+from .places import data_folder, is_folder
 
 claims = typer.Typer(help="What the field says of norm placement, and what came of it here.")
 main.add_typer(claims, name="claims")
@@ -74,7 +76,7 @@ def run_(
     After Ctrl-C the same command goes on where it stopped.
     """
     wanted = read_keys(keys)
-    if out is not None and not out.is_dir():
+    if out is not None and not is_folder(out):
         complain(f"--out names the folder {str(out)!r}, which does not exist")
     store = opened(data)
     failed = False
@@ -102,8 +104,7 @@ def ship_claims(
     """Run claims and write their results to assets/claims, with the runs that their links open."""
     from ..claims.ship import save_runs
 
-    to = folder_ or folder()
-    to.mkdir(parents=True, exist_ok=True)
+    to = made(folder_ or folder(), "choose another with --folder")
     store = opened(data)
     for claim in read_keys(keys):
         result = follow(store, claim, None, processes)
@@ -124,16 +125,11 @@ def read_keys(keys: list[str]) -> list[Claim]:
 def opened(data: Path | None) -> Store:
     """The store with all that ships in it."""
     try:
-        if data is not None:
-            data = data.expanduser()
-            data.mkdir(parents=True, exist_ok=True)
-        store = Store(data)
+        store = Store(data_folder(data))
         adopt(store)
         shipped_maps.adopt(store)
-    except StoreError as error:
+    except (FolderError, StoreError) as error:
         complain(error)
-    except OSError as error:
-        complain(f"the data folder can't be made ({error}): choose another with --data")
     return store
 
 

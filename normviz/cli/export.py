@@ -17,6 +17,7 @@ from ..shipped import adopt
 from ..store import Run, Store, StoreError
 from . import main
 from .complain import complain
+from .places import is_folder, stored
 from .run import follow, read_lanes, read_words
 
 Form = Literal["csv", "parquet", "json", "py", "html"]
@@ -45,7 +46,7 @@ def export(
     """
     try:
         chosen = read_form(form, out)
-        store = Store(data and data.expanduser())
+        store = stored(data)
         adopt(store)
         named, duel = read_duel(words or [], store)
         duel = read_lane(duel, lane)
@@ -111,7 +112,7 @@ def stem(preset: str, duel: Sequence[Named], lane: int | None) -> str:
 def targets(out: Path, form: Form, start: str, duel: Sequence[Named]) -> list[Path]:
     """The files to write: one, or for scripts one a lane. Raises ValueError with a sentence."""
     suffix = SUFFIX[form]
-    if out.is_dir():
+    if is_folder(out):
         if form != "py":
             kind = f"-{form}" if suffix == ".zip" else ""
             return [out / f"{start}{kind}{suffix}"]
@@ -121,7 +122,7 @@ def targets(out: Path, form: Form, start: str, duel: Sequence[Named]) -> list[Pa
             f"--out is {str(out)!r}, allowed for {form} is a folder that exists or a name ending in "
             f"{suffix}"
         )
-    if not out.parent.is_dir():
+    if not is_folder(out.parent):
         raise ValueError(f"--out names the folder {str(out.parent)!r}, which does not exist")
     if form == "py" and len(duel) > 1:
         raise ValueError(

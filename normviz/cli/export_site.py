@@ -10,10 +10,12 @@ import typer
 
 from ..export.site import site, write
 from ..export.site_duels import chosen_duels, shipped_duels
+from ..home import expanded
 from ..shipped import adopt
-from ..store import Store, StoreError
+from ..store import StoreError
 from . import main
 from .complain import complain
+from .places import stored
 
 
 @main.command("export-site")
@@ -34,11 +36,13 @@ def export_site(
     Nothing in DIR is overwritten. The pages link to each other relatively and ask no other host.
     """
     try:
-        store = Store(data and data.expanduser())
+        address = read_url(url)
+        check_title(title)
+        folder = expanded(folder)
+        store = stored(data)
         adopt(store)
         duels = [*shipped_duels(store), *chosen_duels(store, runs or [])]
-        folder = folder.expanduser()
-        for name in write(folder, site(duels, title, read_url(url))):
+        for name in write(folder, site(duels, title, address)):
             if name.endswith(".html"):
                 typer.echo(folder / name)
     except (ValueError, StoreError) as error:
@@ -51,9 +55,28 @@ def read_url(url: str) -> str:
     """The address of the folder, with a slash at its end. Raises ValueError with a sentence."""
     if not url:
         return ""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
+    if not _is_address(url):
         raise ValueError(
             f"--url is {url[:80]!r}, allowed is an address such as https://host/folder/"
         )
     return url.rstrip("/") + "/"
+
+
+def _is_address(url: str) -> bool:
+    try:
+        url.encode()
+        parts = urlsplit(url)
+    except ValueError:  # bytes that are no text, or half of an IPv6 address
+        return False
+    known = parts.scheme in ("http", "https") and bool(parts.netloc)
+    return known and not parts.query and not parts.fragment
+
+
+def check_title(title: str) -> None:
+    """Raises ValueError with a sentence for what can't stand in a page."""
+    try:
+        title.encode()
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"--title is {title[:80]!r}, which holds bytes that are not text: allowed is text in UTF-8"
+        ) from None

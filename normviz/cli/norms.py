@@ -20,6 +20,7 @@ from ..home import home
 from ..store import StoreError
 from .bench import bench
 from .complain import complain
+from .places import check_file
 
 
 @bench.command()
@@ -35,9 +36,8 @@ def norms(
 
     Nothing of the data folder trains meanwhile, and the Norm cost page shows the result as well.
     """
-    if out is not None and out.suffix != ".json":
-        complain(f"--out is {str(out)!r}, allowed is a name ending in .json")
     try:
+        check_file(out, (".json",), "--out")
         setting = Setting(width, tokens, threads, device, seconds)
         found = _follow(setting)
         if out is not None:

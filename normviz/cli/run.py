@@ -20,9 +20,12 @@ from ..result import Result
 from ..verdict import final_loss
 from . import main
 from .complain import complain
+from .places import check_file
 from .turn import to_train
 
 SUFFIXES = (".csv", ".parquet", ".json")
+LONGEST = 1_000_000
+"""Bytes of a file of settings; four lanes have about 4,000."""
 
 
 @main.command()
@@ -49,7 +52,7 @@ def run(
     try:
         config = read_config(words or [], lane, text, configs)
         steps = read_at(at, config)
-        check_out(out)
+        check_file(out, SUFFIXES, "--out")
     except (ConfigError, ValueError) as error:
         complain(error)
     result = follow(config, steps, threads)
@@ -93,13 +96,31 @@ def read_words(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
 
 def read_file(path: Path) -> tuple[RunConfig, ...]:
     """The lanes of a file of configs."""
-    try:
-        found = read_configs(path.read_text())
-    except OSError as error:
-        raise ValueError(f"--config {str(path)!r} can't be read: {error.strerror}") from None
+    found = read_configs(_text(path))
     for notice in found.notices:
         typer.echo(f"normviz: {notice}", err=True)
     return found.lanes
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:  # no more of it than needed: it may have no end
+            content = file.read(LONGEST + 1)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ValueError(f"--config {str(path)!r} can't be read: {why}") from None
+    if len(content) > LONGEST:
+        raise ValueError(
+            f"--config {str(path)!r} is longer than {LONGEST:,} bytes, so it is no file of settings: "
+            "name one that `normviz export --as json` wrote"
+        )
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"--config {str(path)!r} can't be read: byte {error.start} is 0x{content[error.start]:02x}, "
+            "and allowed is JSON as text in UTF-8"
+        ) from None
 
 
 def read_lanes(name: str) -> tuple[RunConfig, ...]:
@@ -127,18 +148,6 @@ def read_at(text: str, config: RunConfig) -> tuple[int, ...]:
         if not 0 <= step <= last:
             raise ValueError(f"--at names step {step}, this run has steps 0 to {last}")
     return steps
-
-
-def check_out(out: Path | None) -> None:
-    """Complain before training, not after."""
-    if out is None:
-        return
-    if out.suffix not in SUFFIXES:
-        raise ValueError(
-            f"--out is {str(out)!r}, allowed is a name ending in {', '.join(SUFFIXES)}"
-        )
-    if not out.parent.is_dir():
-        raise ValueError(f"--out names the folder {str(out.parent)!r}, which does not exist")
 
 
 def follow(config: RunConfig, at: Sequence[int], threads: int) -> Result:

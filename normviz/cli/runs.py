@@ -37,6 +37,8 @@ def runs(
             _delete(store, delete)
             return
         asked = search(" ".join(words or []))
+        if asked.too_long:
+            complain(asked.too_long)
         if asked.unknown:
             complain(f"nothing is called {', '.join(asked.unknown)}: `normviz list` has all names")
         found = Shelf(store).page(Wanted(asked.clauses), limit)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..config import RunConfig
-from ..home import shipped
+from ..home import made, shipped
 from ..presets import PRESETS
 from ..shipped import load, save
 from ..story import STEPS
@@ -34,8 +34,7 @@ def ship(
     again: Annotated[bool, typer.Option(help="Also train what is there already")] = False,
 ) -> None:
     """Train every lane of the presets and the tour on one thread and write them to assets/runs."""
-    folder = folder or shipped("assets") / "runs"
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = made(folder or shipped("assets") / "runs", "name another one")
     for name, config in shipped_lanes().items():
         path = folder / f"{name}.npz"
         if path.exists() and load(path) is not None and not again:

@@ -8,13 +8,14 @@ from typing import Annotated
 import typer
 
 from ..config import RunConfig
-from ..home import shipped
+from ..home import made, shipped
 from ..shipped_maps import save
 from ..standard import MAPS
 from ..store import Store
 from ..sweep import cores, read
 from ..sweep.drive import stored
 from . import main
+from .places import data_folder
 
 
 @main.command()
@@ -28,9 +29,8 @@ def ship_maps(
     """
     from .sweep_progress import follow
 
-    folder = folder or shipped("assets") / "maps"
-    folder.mkdir(parents=True, exist_ok=True)
-    store = Store(data)
+    folder = made(folder or shipped("assets") / "maps", "choose another with --folder")
+    store = Store(data_folder(data))
     written: set[str] = set()
     for one in MAPS:
         grid = read(one.words, RunConfig())

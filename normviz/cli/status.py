@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ..health import Health, look_twice, unreadable
+from ..home import FolderError
 from ..hosted import Misconfigured
 from ..shelf import ago
 from ..store import Store, StoreError
@@ -30,7 +31,7 @@ def status(
     store, or room on the disk."""
     try:
         health = look_twice(Store())
-    except (StoreError, OSError) as error:
+    except (FolderError, StoreError, OSError) as error:
         health = unreadable(error)
     except Misconfigured as error:
         complain(error)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from .. import shipped_maps
-from ..links import shown
+from ..links import cut, shown
 from ..shipped import adopt
 from ..store import Store, StoreError
 from ..sweep import Cluster, Grid, cores, missing, read, read_address
@@ -16,6 +16,7 @@ from ..sweep.maps import spanned
 from ..sweep.words import duration
 from . import main
 from .complain import complain
+from .places import check_file, data_folder
 from .run import read_lanes, read_words
 
 TABLES, PICTURES = (".parquet", ".csv"), (".svg", ".png")
@@ -50,17 +51,21 @@ def sweep(
     from .sweep_report import draw, report, write
 
     try:
-        check(out, TABLES, "--out")
-        check(plot, PICTURES, "--plot")
+        check_file(out, TABLES, "--out")
+        check_file(plot, PICTURES, "--plot")
         address = read_address(on)
         names, values = read_words(words or [])
-        grid = read(values, read_lanes(names[0] if names else "hero")[0])
+        first, *others = read_lanes(names[0] if names else "hero")
+        if names and others:
+            typer.echo(
+                f"normviz: {cut(names[0])} has {1 + len(others)} lanes: the sweep takes its settings from "
+                "lane A, give others as key=value",
+                err=True,
+            )
+        grid = read(values, first)
         if plot is not None:
             spanned(grid)
-        if data is not None:
-            data = data.expanduser()
-            data.mkdir(parents=True, exist_ok=True)
-        store = Store(data)
+        store = Store(data_folder(data))
         adopt(store)
         if any(cell.key in shipped_maps.names() for cell in grid.cells):
             shipped_maps.adopt(store)
@@ -68,8 +73,6 @@ def sweep(
         cluster = Cluster(address, processes) if address and left else None
     except (ValueError, StoreError) as error:
         complain(error)
-    except OSError as error:
-        complain(f"the data folder can't be made ({error}): choose another with --data")
     at_once = max(1, cluster.cores) if cluster else processes or cores()
     typer.echo(announce(grid, left, at_once), err=True)
     ended = follow(store, grid, at_once, early_stop, cluster)
@@ -87,18 +90,6 @@ def sweep(
         raise typer.Exit(130)
     if ended.failures:
         raise typer.Exit(1)
-
-
-def check(path: Path | None, suffixes: tuple[str, ...], option: str) -> None:
-    """Complain before anything runs, not after."""
-    if path is None:
-        return
-    if path.suffix not in suffixes:
-        raise ValueError(
-            f"{option} is {str(path)!r}, allowed is a name ending in {' or '.join(suffixes)}"
-        )
-    if not path.parent.is_dir():
-        raise ValueError(f"{option} names the folder {str(path.parent)!r}, which does not exist")
 
 
 def announce(grid: Grid, missing: int, processes: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from ..home import home
+from ..home import FolderError, home
 from ..store import StoreError
 from ..store.turns import Turn
 
@@ -15,7 +15,7 @@ def to_train(waiting: Callable[[], object]) -> Iterator[None]:
     """Holds a turn to train; calls `waiting` where somebody times, and then waits."""
     turn: Turn | None = None
     # Where the data folder can't hold a lock, nobody can time either.
-    with suppress(StoreError, OSError):
+    with suppress(StoreError, FolderError, OSError):
         turn = Turn(home())
         if not turn.take():
             waiting()

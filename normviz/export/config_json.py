@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import __version__
-from ..config import ENGINE, RunConfig
+from ..config import ENGINE, ConfigError, RunConfig
 from ..limits import MAX_LANES
-from ..links import FIELDS, UNSAID
+from ..links import FIELDS, UNSAID, cut
 from .lane import ExportLane
 
 FORMS = (
@@ -40,7 +40,9 @@ def write_configs(lanes: Sequence[ExportLane]) -> str:
 def read_configs(text: str) -> Configs:
     """The lanes of a file of configs. Raises ValueError with a sentence for anything else."""
     try:
-        read = json.loads(text)
+        read = json.loads(text, object_pairs_hook=_once)
+    except ConfigError:
+        raise
     except RecursionError:
         raise ValueError(
             "the configs can't be read as JSON: brackets stand too deep in it"
@@ -66,9 +68,35 @@ def _configs(read: Any) -> list[Any]:
     return [read.get("config", read)]
 
 
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, which Python would read even where it says two things of one name."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ConfigError(f"the JSON names {cut(name)} twice in one object: name it once")
+        found[name] = value
+    return found
+
+
 def _frozen(value: Any) -> Any:
-    """Lists as tuples: learning-rate changes are pairs."""
-    return tuple(_frozen(x) for x in value) if isinstance(value, list) else value
+    """Lists as tuples: learning-rate changes are pairs. What is nested deeper is no setting."""
+    if not isinstance(value, list):
+        return value
+    return tuple(tuple(x) if isinstance(x, list) else x for x in value)
+
+
+def _outer(read: dict[str, Any]) -> set[str]:
+    """Names that stand beside configs, and not in one."""
+    if "lanes" in read:
+        return {*read}.union(*read["lanes"]) - {"config"} | ({"config"} & {*read})
+    if "config" not in read:
+        return set()
+    own = {"steps"} if "verdict" in read else set()  # a result says how many it took
+    return {*read} - {"config"} - own
+
+
+def _engine(given: Any) -> str:
+    return f"engine {given}" if isinstance(given, int) else "an engine that is no number"
 
 
 def _notices(read: dict[str, Any], found: list[dict[str, Any]]) -> list[str]:
@@ -76,8 +104,13 @@ def _notices(read: dict[str, Any], found: list[dict[str, Any]]) -> list[str]:
     engine = read.get("engine", ENGINE)
     if engine != ENGINE:
         notices.append(
-            f"the configs come from engine {engine!r} and this is engine {ENGINE}: the same "
+            f"the configs come from {_engine(engine)} and this is engine {ENGINE}: the same "
             "settings may give other numbers"
+        )
+    if unread := [name for name in ("config", *FIELDS) if name in _outer(read)]:
+        notices.append(
+            f"the JSON names {', '.join(unread[:5])} outside of the configs: not used, only what stands "
+            "in a config is"
         )
     said = [name for name in FIELDS if name not in UNSAID]
     missing = [name for name in said if any(name not in config for config in found)]

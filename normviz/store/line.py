@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ..config import ConfigError, RunConfig
+from ..config import RunConfig
 from ..cores import cores
 from ..limits import estimated_seconds
 from .run import alive
@@ -139,6 +139,6 @@ def _cost(config: str) -> tuple[float, int]:
     """Estimated seconds and the steps of a stored config."""
     try:
         known = RunConfig(**json.loads(config))
-    except (ConfigError, TypeError):  # written by a release with other settings
+    except (ValueError, TypeError, RecursionError):  # written by a release with other settings
         return 0.0, 0
     return estimated_seconds(known), known.steps

@@ -134,7 +134,7 @@ def known(row: sqlite3.Row) -> Run | None:
     """A row as a run; None where it can't be one: of a release with other settings, or damaged."""
     try:
         run = read_run(row)
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError, RecursionError):
         return None
     fits = (
         run.status in STATUSES

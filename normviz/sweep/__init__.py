@@ -7,11 +7,12 @@ early    when a cell counts as dead
 summary  what came out: final losses, frontier, learning-rate sensitivity, comparisons
 """
 
+from ..cores import cores
 from .cluster import Cluster, read_address
 from .drive import Done, News, Reused, missing, stored, sweep
 from .grid import Axis, Cell, Grid, SweepError, make, read
 from .measured import Measured
-from .pool import Began, cores
+from .pool import Began
 
 __all__ = [
     "Axis", "Began", "Cell", "Cluster", "Done", "Grid", "Measured", "News", "Reused", "SweepError",

@@ -11,8 +11,8 @@ import socket
 import time
 from typing import Any
 
+from ..cores import cores
 from .grid import SweepError
-from .pool import cores
 
 PATIENCE = 20.0
 """Seconds without a node that could train until a cluster counts as lost."""

@@ -7,12 +7,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty
 
+from ..cores import cores
 from ..store import EndedRun, Run, Store
 from .cluster import Cluster
 from .early import is_flat
 from .grid import Cell, Grid, SweepError
 from .measured import Measured
-from .pool import Began, Ended, Pool, cores
+from .pool import Began, Ended, Pool
 from .tasks import Tasks
 
 

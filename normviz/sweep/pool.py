@@ -42,13 +42,6 @@ class Ended:
     measured: Measured
 
 
-def cores() -> int:
-    """Processes that train at once: as many as this process may use cores."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 class Pool:
     """`processes` workers for the texts of one data folder; `news` says what they do.
 

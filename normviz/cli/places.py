@@ -1,0 +1,44 @@
+"""Folders and files that a command line names: found to be of use before anything runs, or said not to be."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..home import expanded, made
+from ..store import Store
+
+
+def data_folder(given: Path | None) -> Path | None:
+    """The folder of --data, made if missing; None for the usual one. Raises FolderError."""
+    return None if given is None else made(given, "choose another with --data")
+
+
+def stored(given: Path | None) -> Store:
+    """The store of --data, whose folder has to be there. Raises FolderError or StoreError."""
+    return Store(None if given is None else expanded(given))
+
+
+def is_folder(path: Path) -> bool:
+    """Whether it is one. `Path.is_dir` raises for names that are too long or that nobody may look at."""
+    return os.path.isdir(path)
+
+
+def check_file(path: Path | None, suffixes: Sequence[str], option: str) -> None:
+    """Raises ValueError with a sentence where no such file could be written."""
+    if path is None:
+        return
+    if path.suffix not in suffixes:
+        *others, last = suffixes
+        allowed = f"{', '.join(others)} or {last}" if others else last
+        raise ValueError(f"{option} is {str(path)!r}, allowed is a name ending in {allowed}")
+    if not is_folder(path.parent):
+        raise ValueError(f"{option} names the folder {str(path.parent)!r}, which does not exist")
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ValueError(f"{option} {str(path)!r} can't be written: {why}") from None
