@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,8 @@ from hypothesis import strategies as st
 from normviz import RunConfig
 from normviz.limits import estimated_seconds
 from normviz.store import Store, schema
-from normviz.store.line import Waiting, in_turn, until_free
+from normviz.store.asking import ask as queue
+from normviz.store.line import NEXT, Waiting, in_turn, until_free
 
 CONFIG = RunConfig(depth=3)
 
@@ -47,6 +49,27 @@ def test_who_comes_later_goes_before_the_rest_of_an_earlier_visitor_s(store: Sto
     assert [hand_out(store) for _ in range(3)] == ["a", "b", "a"]
 
 
+def test_the_lanes_of_a_duel_go_in_one_turn(store: Store) -> None:
+    """They train side by side, though others wait; of four lanes two at a time do."""
+    lanes = [CONFIG.replace(init_seed=seed) for seed in range(5)]
+    a = queue(store, lanes, "a")
+    b = queue(store, lanes[:2], "b")
+    c = queue(store, lanes[:1], "c")
+    order = [*a[:2], *b, *c, *a[2:4], a[4]]
+    assert store.queued() == order
+    for run in order:
+        assert store.queued()[0] == run
+        store.handed(run)
+        store.end(run, "stopped")
+
+
+def test_a_lane_whose_other_one_was_stopped_has_a_turn_of_its_own(store: Store) -> None:
+    lanes = [CONFIG.replace(init_seed=seed) for seed in range(4)]
+    a, b = queue(store, lanes, "a"), queue(store, lanes[:1], "b")
+    store.end(a[0], "stopped")
+    assert store.queued() == [a[1], *b, *a[2:]]
+
+
 def test_runs_of_nobody_on_a_page_take_turns_as_one_visitor(store: Store) -> None:
     ask(store, None, None, "a")
     assert [hand_out(store) for _ in range(3)] == [None, "a", None]
@@ -61,17 +84,19 @@ def test_a_run_that_was_handed_out_and_came_back_is_first(store: Store) -> None:
     assert store.queued() == [a1, b1, a2]
 
 
-@given(st.lists(st.sampled_from(["a", "b", "c", "d", "serve", "serve"]), max_size=60))
-def test_nobody_waits_for_more_than_one_run_of_each_other_visitor(events: list[str]) -> None:
+@given(st.lists(st.sampled_from(["a", "b", "c", "d", "aa", "bb", "serve", "serve"]), max_size=60))
+def test_nobody_waits_for_more_than_one_turn_of_each_other_visitor(events: list[str]) -> None:
     """Whatever comes meanwhile: the model of the queue in memory, as the store keeps it."""
     waiting: list[Waiting] = []
     served: dict[str, int] = {}
     passed: dict[str, Counter[str]] = {}  # of each who waits: what went before since then
-    for number, event in enumerate([*events, *["serve"] * len(events)]):
+    for number, event in enumerate([*events, *["serve"] * 2 * len(events)]):
         last = max(served.values(), default=0)
         if event != "serve":
-            passed.setdefault(event, Counter())
-            waiting.append(Waiting(number, event, last))
+            passed.setdefault(event[0], Counter())
+            waiting.append(Waiting(2 * number, event[0], last))
+            if event[1:]:
+                waiting.append(Waiting(2 * number + 1, event[0], last, beside=2 * number))
             continue
         if not waiting:
             continue
@@ -80,6 +105,10 @@ def test_nobody_waits_for_more_than_one_run_of_each_other_visitor(events: list[s
         one = next(one for one in waiting if one.run == order[0])
         assert one.run == min(w.run for w in waiting if w.visitor == one.visitor)
         waiting.remove(one)
+        if one.turn == NEXT:
+            assert in_turn(waiting, served) == order[1:]
+            continue
+        waiting = [replace(w, turn=NEXT) if w.beside == one.run else w for w in waiting]
         served[one.visitor] = last + 1
         for visitor, counted in passed.items():
             counted[one.visitor] += visitor != one.visitor

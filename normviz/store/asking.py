@@ -37,13 +37,14 @@ def ask(
     hosted.check(configs)
     with store.db.transaction() as db:
         if hosted.limits() is None:
-            return [line.join(db, config, visitor, paused) for config in configs]
+            return line.join_all(db, configs, visitor, paused)
         keys = {config.key: config for config in configs}
         runs = {} if paused else {key: _joined(db, key, instead) for key in keys}
         new = [config for key, config in keys.items() if runs.get(key) is None]
         if new:
             _check(db, len(new), visitor, instead)
-        runs |= {config.key: line.join(db, config, visitor, paused) for config in new}
+        asked = line.join_all(db, new, visitor, paused)
+        runs |= {config.key: run for config, run in zip(new, asked, strict=True)}
     return [run for config in configs if (run := runs[config.key]) is not None]
 
 

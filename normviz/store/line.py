@@ -1,6 +1,7 @@
 """The queue: visitors take turns, and each visitor's runs come in the order they were asked for in.
 
-Each hand-out has a number. A visitor stands where their last hand-out was, or, if nothing of theirs
+A turn is two runs that were asked for as one, or a single one: the lanes of a duel train side by side.
+Each turn has a number. A visitor stands where their last turn was, or, if nothing of theirs
 waited meanwhile, where the queue was when they came: so a visitor who waits lets everybody else go
 before them at most once.
 """
@@ -22,16 +23,21 @@ from .run import alive
 from .write import insert
 
 FORGOTTEN = 1000
-"""Hand-outs after which a visitor's last one is forgotten; who waits has had another by then."""
+"""Turns after which a visitor's last one is forgotten; who waits has had another by then."""
+NEXT = -1
+TOGETHER = 2
+"""Runs of a turn: as many as a small server trains at once."""
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """A queued run; `turn` is None where it has been handed to a worker that has not begun yet."""
+    """A queued run; `turn` is None where it has been handed to a worker that has not begun yet, and
+    NEXT where the run that it is `beside` was handed out."""
 
     run: int
     visitor: str
     turn: int | None
+    beside: int | None = None
 
 
 @dataclass(frozen=True)
@@ -46,25 +52,45 @@ def in_turn(waiting: Sequence[Waiting], served: Mapping[str, int]) -> list[int]:
     """The runs in the order they are handed out in, if nobody comes meanwhile."""
     own: dict[str, list[Waiting]] = {}
     for one in sorted(waiting, key=lambda one: one.run):
-        if one.turn is not None:
+        if one.turn not in (None, NEXT):
             own.setdefault(one.visitor, []).append(one)
     ranked = []
     for visitor, runs in own.items():
         stands = max(served.get(visitor, 0), runs[0].turn or 0)
-        ranked += [((nth, stands, runs[0].run), one.run) for nth, one in enumerate(runs)]
+        there, nth = {one.run for one in runs}, 0
+        for one in runs:
+            nth += one.beside not in there
+            ranked.append(((nth, stands, runs[0].run), one.run))
     handed = sorted(one.run for one in waiting if one.turn is None)
-    return handed + [run for _, run in sorted(ranked)]
+    following = sorted(one.run for one in waiting if one.turn == NEXT)
+    return handed + following + [run for _, run in sorted(ranked)]
+
+
+def join_all(
+    db: sqlite3.Connection, configs: Sequence[RunConfig], visitor: str | None, paused: bool = False
+) -> list[int]:
+    """Queue configs that a visitor asked for as one, in a transaction."""
+    runs: list[int] = []
+    for nth, config in enumerate(configs):
+        beside = runs[nth - nth % TOGETHER] if nth % TOGETHER else None
+        runs.append(join(db, config, visitor, paused, beside))
+    return runs
 
 
 def join(
-    db: sqlite3.Connection, config: RunConfig, visitor: str | None, paused: bool = False
+    db: sqlite3.Connection,
+    config: RunConfig,
+    visitor: str | None,
+    paused: bool = False,
+    beside: int | None = None,
 ) -> int:
-    """Queue a config for a visitor, in a transaction; `paused` lets it wait before its first step."""
+    """Queue a config for a visitor, in a transaction; `paused` lets it wait before its first step, and
+    `beside` is the run in whose turn it goes too."""
     run = insert(db, config, "queued", "here")
     db.execute(
-        "UPDATE runs SET visitor = ?, turn = (SELECT COALESCE(MAX(turn), 0) FROM served) "
-        "WHERE id = ?",
-        (visitor, run),
+        "UPDATE runs SET visitor = ?, beside = ?, "
+        "turn = (SELECT COALESCE(MAX(turn), 0) FROM served) WHERE id = ?",
+        (visitor, beside, run),
     )
     if paused:
         db.execute(
@@ -75,25 +101,36 @@ def join(
 
 
 def handed(db: sqlite3.Connection, run: int) -> None:
-    """A worker was told to take the run: its visitor had a turn. In a transaction."""
+    """A worker was told to take the run: its visitor has a turn, and what is beside it is next. In a
+    transaction."""
     row = db.execute(
-        "SELECT visitor FROM runs WHERE id = ? AND turn IS NOT NULL", (run,)
+        "SELECT visitor, turn FROM runs WHERE id = ? AND turn IS NOT NULL", (run,)
     ).fetchone()
     if row is None:
         return
+    db.execute("UPDATE runs SET turn = NULL WHERE id = ?", (run,))
+    if row["turn"] == NEXT:
+        return
+    db.execute(
+        "UPDATE runs SET turn = ? WHERE beside = ? AND status = 'queued' AND turn IS NOT NULL",
+        (NEXT, run),
+    )
     turn = db.execute("SELECT COALESCE(MAX(turn), 0) + 1 FROM served").fetchone()[0]
     db.execute("INSERT OR REPLACE INTO served VALUES (?, ?)", (row["visitor"] or "", turn))
     db.execute("DELETE FROM served WHERE turn < ?", (turn - FORGOTTEN,))
-    db.execute("UPDATE runs SET turn = NULL WHERE id = ?", (run,))
 
 
 def queued(db: sqlite3.Connection) -> list[int]:
     """The runs that wait, in the order they are handed out in."""
-    rows = db.execute("SELECT id, visitor, turn FROM runs WHERE status = 'queued'").fetchall()
+    rows = db.execute(
+        "SELECT id, visitor, turn, beside FROM runs WHERE status = 'queued'"
+    ).fetchall()
     if len(rows) < 2:
         return [row["id"] for row in rows]
     served = dict(db.execute("SELECT visitor, turn FROM served").fetchall())
-    return in_turn([Waiting(r["id"], r["visitor"] or "", r["turn"]) for r in rows], served)
+    return in_turn(
+        [Waiting(r["id"], r["visitor"] or "", r["turn"], r["beside"]) for r in rows], served
+    )
 
 
 def place(db: sqlite3.Connection, run: int) -> Place | None:

@@ -30,7 +30,8 @@ CREATE TABLE runs (
     visitor TEXT,                 -- hash of who asked for it, NULL where nobody on a page did
     turn INTEGER,                 -- hand-outs before it was queued; NULL once it is handed out
     watched INTEGER NOT NULL DEFAULT 0,  -- counts looks at it while it is open
-    linked INTEGER NOT NULL DEFAULT 0    -- 1 once its link was copied, or opened by somebody else
+    linked INTEGER NOT NULL DEFAULT 0,   -- 1 once its link was copied, or opened by somebody else
+    beside INTEGER                -- the run in whose turn it goes too, where it has none of its own
 );
 CREATE INDEX runs_by_key ON runs (key);
 CREATE INDEX runs_by_status ON runs (status);
@@ -78,7 +79,10 @@ ALTER TABLE supervisor ADD COLUMN slots INTEGER NOT NULL DEFAULT 1;
 ALTER TABLE supervisor ADD COLUMN workers INTEGER NOT NULL DEFAULT 0;
 CREATE TABLE served (visitor TEXT PRIMARY KEY, turn INTEGER NOT NULL) WITHOUT ROWID;
 """,
-    2: "CREATE TABLE dropped (key TEXT PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;\n",
+    2: """
+ALTER TABLE runs ADD COLUMN beside INTEGER;
+CREATE TABLE dropped (key TEXT PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
+""",
 }
 """What makes a store of one version one of the next; all rows stay."""
 
