@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import entries
+import herd
 import streamlit as st
 import trouble
 import watched
@@ -32,11 +33,13 @@ try:
         position="hidden" if st.context.is_embedded else "top",
     )
     # A link is read by the page that a visitor arrives at, once: later the page writes the address.
+    is_new = "page" not in st.session_state
     st.session_state["arrived"] = st.session_state.get("page") != page.url_path
     st.session_state["page"] = page.url_path
     place = st.container(key="trouble")
-    watched.begin()
-    page.run()
+    with herd.turn(is_new):
+        watched.begin()
+        page.run()
     trouble.show(place)
 except Misconfigured as error:
     st.error(str(error))
