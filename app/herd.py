@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-AT_ONCE = 3
+AT_ONCE = 2
 PATIENCE_SECONDS = 10.0
 """Then a page is drawn all the same."""
 _turns = threading.Semaphore(AT_ONCE)

@@ -137,8 +137,9 @@ def test_an_address_in_a_link_becomes_no_link_of_the_page(browser: Browser, addr
 
 def test_an_embedded_link_that_is_wrong_shows_no_other_duel(browser: Browser, address: str) -> None:
     visit = Visit(browser, address)
-    page = visit.open("?embed=true&v=1&depth=99999")
-    page.wait_for_selector("text=/depth is 99999/")
+    page = visit.page
+    page.goto(f"{address}/?embed=true&v=1&depth=99999")
+    page.wait_for_selector("text=/depth is .99999/")
     page.wait_for_selector("text=No charts are shown")
     assert page.get_by_role("link", name="Open in NormViz").count() == 0
     visit.assert_unharmed()

@@ -99,6 +99,8 @@ def test_a_store_that_takes_no_new_runs_says_so(
     with FileLock(here.folder / "supervisor.lock"):
         assert status()[1]["refuses"] is None  # the oldest may go
         room.link(here, runs)
+        assert status()[1]["refuses"] is None  # linked ones go last, and may go
+        here.db.connection.execute("UPDATE runs SET origin = 'shipped'")
         code, said = status()
         assert (code, said["refuses"]) == (0, FULL)
         assert FULL in normviz("status").stdout

@@ -211,7 +211,8 @@ def test_a_title_that_is_no_text_is_told_before_a_file_is_written(tmp_path: Path
     "words",
     [
         *(["bench", name, "--seconds"] for name in ("live", "load", "soak", "norms")),
-        *(["bench", "load", f"--{name}"] for name in ("churn", "minutes")),
+        ["bench", "load", "--churn"],
+        *(["bench", "churn", f"--{name}"] for name in ("per-second", "minutes")),
     ],
     ids=" ".join,
 )

@@ -20,6 +20,7 @@ from normviz.events import Diverged, Started, Step
 from normviz.home import home
 from normviz.store import Run, Store, StoreError
 from normviz.store.run import LOST
+from normviz.store.schema import VERSION
 
 CONFIG = RunConfig(depth=3)
 STARTED = Started(CONFIG, "cpu", 1, 1234, 3.3, 1.1, None)
@@ -210,7 +211,7 @@ def test_a_stop_of_a_closed_run_is_over(store: Store) -> None:
 # Files and neighbours
 
 
-@pytest.mark.parametrize("version", [3, 99, -1])
+@pytest.mark.parametrize("version", [VERSION + 1, 99, -1])
 def test_a_store_of_another_version_gets_a_sentence(tmp_path: Path, version: int) -> None:
     with sqlite3.connect(tmp_path / "normviz.sqlite") as db:
         db.execute(f"PRAGMA user_version = {version}")
