@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 
 from ..catalog import SCHEMES
 from ..catalog.scheme import Branch, Gain, Place, Scheme, Slots
@@ -52,7 +53,8 @@ def _unnumbered(gain: Gain, named: bool) -> Gain:
     return gain
 
 
-def patterns(key: str, depth: int) -> list[Blocks]:
+@lru_cache(maxsize=32)  # a page asks five times for each lane, and with every run of its script
+def patterns(key: str, depth: int) -> tuple[Blocks, ...]:
     """The groups of neighbouring blocks of a scheme that are wired alike, from the bottom up; the
     last block of a group stands for it."""
     scheme, found = SCHEMES[key], list[Blocks]()
@@ -66,7 +68,7 @@ def patterns(key: str, depth: int) -> list[Blocks]:
             found[-1] = Blocks(found[-1].first, b, at, ff)
         else:
             found.append(Blocks(b, b, at, ff))
-    return found
+    return tuple(found)
 
 
 SubLines = list[tuple[str, str]]
