@@ -29,10 +29,11 @@ class Crowd:
         self.there: dict[Visitor, asyncio.Task[None]] = {}
         self.came: list[Visitor] = []
         self.failures: list[str] = []
-        self.credit = self.debt = 0.0
+        self.credit = self.debt = self.late = 0.0
 
     def tick(self, seconds: float) -> None:
-        """Let some leave and some come."""
+        """Let some leave and some come, so many seconds after the last time."""
+        self.late = max(self.late, seconds - TICK_SECONDS)
         for one, task in list(self.there.items()):
             if task.done():
                 del self.there[one]
@@ -62,11 +63,12 @@ class Crowd:
             "gaps": [max(one.gap, now - one.last) for one in counted],
             "interactive": [one.interactive for one in self.came if one.interactive is not None],
             "failures": self.failures,
+            "late": self.late,
         }
         for one in watching:
             one.mark()
         self.came = [one for one in self.came if one.interactive is None and one in self.there]
-        self.failures = []
+        self.failures, self.late = [], 0.0
         return seen
 
 

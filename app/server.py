@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from stream import numbers
+from tuning import tune
 from uploads import Uploads
 
 from normviz.player import SCRIPTS, version
@@ -40,6 +41,7 @@ def _script(request: Request) -> Response:
     return Response(gzip.decompress(packed), media_type="text/javascript", headers=KEPT)
 
 
+tune()
 app = st.App(
     "main.py",
     routes=[

@@ -52,7 +52,7 @@ class LaneFrame:
     floor: float | None
 
 
-KEPT_BYTES, KEPT_HOSTED = 128 * 2**20, 32 * 2**20
+KEPT_BYTES, KEPT_HOSTED = 128 * 2**20, 16 * 2**20
 """Of runs' steps in memory, the second where a gigabyte has to do for everything; a hero run is a
 tenth of a megabyte, one of depth 1000 ten of them."""
 
@@ -78,10 +78,10 @@ class Frames:
                 kept = fresh if kept is None else _joined(kept, fresh)
                 self._kept[run.id] = kept
             self._kept.move_to_end(run.id)
-            size = sum(steps.layers.nbytes for steps in self._kept.values())
+            size = sum(steps.nbytes for steps in self._kept.values())
             most = KEPT_HOSTED if hosted.limits() else KEPT_BYTES
             while size > most and len(self._kept) > 1:
-                size -= self._kept.popitem(last=False)[1].layers.nbytes
+                size -= self._kept.popitem(last=False)[1].nbytes
             return kept
 
     def lane(self, run: Run, label: str, probe: str) -> LaneFrame:

@@ -21,13 +21,14 @@ def test_visitors_of_a_shared_server_come_and_go() -> None:
 
 
 def test_the_table_shows_whether_memory_still_grows() -> None:
-    seen = Seen(2, 0, [3.0], [0.5], [0.2, 0.4], ["OSError: late"])
+    seen = Seen(2, 0, [3.0], [0.5], [0.2, 0.4], ["OSError: late"], 0.25)
     weights = [Weight(200.0 + grown, 300.0, False, ()) for grown in range(0, 120, 10)]
     text = table(Churned(30.0, 5, seen, 12.0, weights), 2, 0.5)
     found = figures(text)
     assert found["visitors who came"] == "2, to 5 duels in a row"
     assert found["server in 6 parts of the time, MiB"] == "205, 225, 245, 265, 285, 305"
     assert found["all of NormViz, MiB"] == "610"
+    assert found["the visitors' own delay, at most, s"] == "0.25"
     assert found["visits that failed"] == "1" and "OSError: late" in text
 
 

@@ -13,7 +13,7 @@ from normviz.bench.load_words import Load, Phase, table
 from normviz.bench.weigh import Weight
 from normviz.limits import estimated_seconds
 
-NOBODY = Seen(0, 0, [], [], [], [])
+NOBODY = Seen(0, 0, [], [], [], [], 0.0)
 LIGHT = Weight(200.0, 300.0, False, ())
 
 
@@ -38,7 +38,7 @@ def phase(rate: float, seen: Seen = NOBODY) -> Phase:
 
 
 def test_throughput_is_held_against_the_phases_around_it() -> None:
-    seen = Seen(2, 0, [3.0, 2.0], [0.5, 0.7], [0.25], ["OSError: gone"])
+    seen = Seen(2, 0, [3.0, 2.0], [0.5, 0.7], [0.25], ["OSError: gone"], 0.0)
     phases = [phase(100), phase(90, seen), phase(200), phase(100, seen), phase(200)]
     load = Load(2, 50, 0.5, [0.3, 0.4], phase(100, replace(seen, failures=[])), phases)
     assert load.kept() == pytest.approx([0.6, 0.5])

@@ -121,6 +121,7 @@ def table(it: Churned, watchers: int, per_second: float) -> str:
         ("all of NormViz, MiB", most([w.all for w in it.weights])),
         ("stored runs, MiB", f"{it.stored:.0f}"),
         ("new visitor, page usable after, s", spread(it.seen.interactive)),
+        ("the visitors' own delay, at most, s", f"{it.seen.late:.2f}"),
     ]
     head = (
         f"{it.minutes:g} min of a shared server (hosted mode) with {watchers} watchers, {per_second:g} "

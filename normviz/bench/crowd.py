@@ -29,6 +29,7 @@ class Seen:
     rates, gaps  of each: updates a second, and the longest pause between two in seconds
     interactive  seconds until the page of each who came could be used
     failures     visits that ended by themselves, as sentences
+    late         seconds by which the visitors' own process came to its turn late, at most
     """
 
     watching: int
@@ -37,6 +38,7 @@ class Seen:
     gaps: list[float]
     interactive: list[float]
     failures: list[str]
+    late: float
 
 
 class Crowd:

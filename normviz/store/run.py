@@ -164,6 +164,11 @@ class Steps:
     layer_steps: NDArray[np.int64]
     layers: NDArray[np.float64]
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(getattr(self, name).nbytes for name in self.__dataclass_fields__)
+
 
 def read_losses(rows: list[sqlite3.Row], run: int) -> NDArray[np.float64]:
     """Rows that begin with a loss as an array; NULL is NaN again. Raises StoreUnreadable for a word."""
