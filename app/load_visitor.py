@@ -115,9 +115,9 @@ class Visitor:
         return {name: self.what[name] for name in names} | {"linear": False, "have": self.have}
 
     async def _look(self, page: ClientConnection, came: float, tasks: asyncio.TaskGroup) -> None:
-        """Take in numbers while visitors look; where runs changed, ask for the page again, as the
-        player does."""
-        told = self.what["signature"]
+        """Take in numbers while visitors look; where runs changed, ask for the page again, once for
+        all that changes until then, as the player does."""
+        told, asking = self.what["signature"], None
         async with connect(f"{self._socket}/normviz/numbers", **_AS_BROWSER) as numbers:
             await numbers.send(json.dumps(self._asked()))
             async for text in numbers:
@@ -129,7 +129,9 @@ class Visitor:
                 status = out["status"]
                 if status["signature"] not in (told, self.what["signature"]):
                     told = status["signature"]
-                    tasks.create_task(self._rerun(page, random() * status.get("spread", 0)))
+                    if asking is None or asking.done():
+                        later = random() * status.get("spread", 0)
+                        asking = tasks.create_task(self._rerun(page, later))
                 if not self.looking.is_set():
                     return
         raise ConnectionError("the server closed the line of the numbers")

@@ -24,9 +24,9 @@ from normviz.frames import LaneFrame
 from normviz.player import CARRIED, Have, Look, Sent, View, Walk, message
 from normviz.store import Run
 
-SPREAD_EACH, LONGEST_SPREAD = 0.03, 3.0
+SPREAD_EACH, LONGEST_SPREAD = 0.04, 4.0
 """Seconds for each browser that watches, and at most: over so many they ask for the page again when a
-run ends, so that a class does not keep who comes next waiting."""
+run ends, so that a class does not keep who comes next waiting: to draw it takes the server about as long."""
 ALONE = 3
 """So few browsers ask at once."""
 TEXTS = 8

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browser_kit import PATIENCE_MS, chromium, opened, server, wait_for
-from playwright.sync_api import Browser, Download, Locator, Page
+from playwright.sync_api import Browser, Download, Locator, Page, WebSocketRoute
 
 pytestmark = pytest.mark.browser
 
@@ -258,3 +258,36 @@ def test_reduced_motion_starts_at_the_end_and_others_replay(
         wait_for(lambda: step(other) < 199)
         seen: set[int] = set()
         wait_for(lambda: seen.add(step(other)) or len(seen) > 4)
+
+
+def test_where_many_watch_lanes_that_end_soon_after_one_another_ask_for_the_page_once(
+    page: Page, address: str
+) -> None:
+    lines, asked = list[WebSocketRoute](), list[bytes]()
+
+    def numbers(line: WebSocketRoute) -> None:
+        line.connect_to_server()
+        lines.append(line)
+
+    def sent(frame: str | bytes) -> None:
+        if b"changed" in (data := frame if isinstance(frame, bytes) else frame.encode()):
+            asked.append(data)
+
+    page.route_web_socket(re.compile("/normviz/numbers$"), numbers)
+    page.on("websocket", lambda line: "_stcore" in line.url and line.on("framesent", sent))
+    still(page, address)
+
+    def told(signature: str, spread: float) -> None:
+        status = {"signature": signature, "done": 1, "total": 2, "words": signature}
+        lines[-1].send(json.dumps({"status": status | ({"spread": spread} if spread else {})}))
+        wait_for(lambda: signature in page.locator(".nv-progress span").inner_text())
+
+    page.evaluate("Math.random = () => 0.5")
+    told("one ends", 16.0)
+    told("the other one too", 16.0)
+    wait_for(lambda: page.wait_for_timeout(100) or asked)  # frames come while Playwright waits
+    page.wait_for_timeout(1500)
+    assert len(asked) == 1 and b"the other one too" in asked[0]
+    told("all is over", 0.0)  # alone again: at once
+    wait_for(lambda: page.wait_for_timeout(100) or len(asked) == 2)
+    assert b"all is over" in asked[1]

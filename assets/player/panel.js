@@ -165,9 +165,14 @@ const panel = {
     bar.querySelector("span").textContent = status.words + this.pace(status);
     if (status.signature !== this.what.signature && status.signature !== this.told) {
       this.told = status.signature;
-      const tell = () => this.gone || this.options.changed?.(status.signature);
-      // Where many watch, they don't ask for the page in the same moment.
-      if (status.spread) setTimeout(tell, 1000 * status.spread * Math.random()); else tell();
+      const tell = () => {
+        this.waits = null;
+        if (!this.gone) this.options.changed?.(this.told);
+      };
+      // Where many watch, they don't ask for the page in the same moment, and once for all that changes
+      // until then: lanes end soon after one another.
+      if (status.spread) this.waits ??= setTimeout(tell, 1000 * status.spread * Math.random());
+      else tell();
     }
   },
 
