@@ -1,24 +1,47 @@
-"""How many pages are drawn anew at once. When a run ends, everybody who watches it asks for the page
-again: one after another they get it as soon, and who comes meanwhile does not wait behind them all."""
+"""One page at a time is drawn anew. When a run ends, everybody who watches it asks for the page again:
+one after another they all have it sooner than side by side, since threads of one interpreter that
+take turns cost twice as much; and who comes meanwhile does not wait behind them all."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-AT_ONCE = 2
-PATIENCE_SECONDS = 10.0
-"""Then a page is drawn all the same."""
-_turns = threading.Semaphore(AT_ONCE)
+LONGEST_SECONDS = 0.3
+"""After so long the next page is begun beside one that still takes its time."""
+_asked = threading.Condition()
+_drawn: object = None
+_until = 0.0
+"""The page that has the turn, and the time until when."""
 
 
 @contextmanager
 def turn(is_new: bool) -> Iterator[None]:
     """Draw a page: at once where its visitor has just come, else after those who asked before."""
-    held = not is_new and _turns.acquire(timeout=PATIENCE_SECONDS)
+    if is_new:
+        yield
+        return
+    me = _await()
     try:
         yield
     finally:
-        if held:
-            _turns.release()
+        _give_back(me)
+
+
+def _await() -> object:
+    global _drawn, _until
+    with _asked:
+        while (left := _until - time.monotonic()) > 0:
+            _asked.wait(left)
+        _drawn, _until = object(), time.monotonic() + LONGEST_SECONDS
+        return _drawn
+
+
+def _give_back(me: object) -> None:
+    global _drawn, _until
+    with _asked:
+        if _drawn is me:
+            _drawn, _until = None, 0.0
+            _asked.notify()

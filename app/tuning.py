@@ -6,10 +6,10 @@ import ctypes
 import sys
 from contextlib import suppress
 
-SWITCH_SECONDS = 0.001
-"""After so long a thread that draws a page lets another one go on. The one that answers all browsers
-waits for that with each message, which at Python's own 5 ms is what who comes waits for while a
-class's pages are drawn anew."""
+SWITCH_SECONDS = 0.0002
+"""After so long a thread that draws a page lets another one go on. Each of a page's hundreds of messages
+waits for that, which at Python's own 5 ms is what who comes waits for while a class's pages are drawn
+anew."""
 ARENAS = 2
 _ARENA_MAX = -8
 """M_ARENA_MAX of <malloc.h>. A thread a visitor would get up to eight arenas a core, each of which

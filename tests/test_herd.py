@@ -15,35 +15,71 @@ sys.path.insert(0, str(shipped("app")))
 import herd
 
 
-def test_few_are_drawn_at_once_and_who_comes_goes_first() -> None:
-    drawing, most, done = [0], [0], [0]
-    free, lock = threading.Event(), threading.Lock()
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine is, a page here takes long only where a test says so."""
+    monkeypatch.setattr(herd, "LONGEST_SECONDS", 60.0)
 
-    def draw() -> None:
+
+class Pages:
+    """Pages that are drawn until they are let go; `most` were drawn at once."""
+
+    def __init__(self) -> None:
+        self.drawing, self.most, self.done = 0, 0, 0
+        self.free = threading.Event()
+        self._lock = threading.Lock()
+        self._threads = list[threading.Thread]()
+
+    def ask(self, many: int = 1) -> None:
+        threads = [threading.Thread(target=self._draw) for _ in range(many)]
+        self._threads += threads
+        for thread in threads:
+            thread.start()
+
+    def _draw(self) -> None:
         with herd.turn(is_new=False):
-            with lock:
-                drawing[0] += 1
-                most[0] = max(most[0], drawing[0])
-            free.wait(60)
-            with lock:
-                drawing[0] -= 1
-                done[0] += 1
+            with self._lock:
+                self.drawing += 1
+                self.most = max(self.most, self.drawing)
+            self.free.wait(60)
+            with self._lock:
+                self.drawing -= 1
+                self.done += 1
 
-    threads = [threading.Thread(target=draw) for _ in range(20)]
-    for thread in threads:
-        thread.start()
-    wait_for(lambda: drawing[0] == herd.AT_ONCE, "the first ones")
-    with herd.turn(is_new=True):  # returns at once although all turns are taken
-        assert drawing[0] == herd.AT_ONCE and done[0] == 0
-    free.set()
-    for thread in threads:
-        thread.join(60)
-    assert (most[0], done[0]) == (herd.AT_ONCE, 20)
+    def end(self) -> None:
+        self.free.set()
+        for thread in self._threads:
+            thread.join(60)
 
 
-def test_a_page_that_fails_gives_its_turn_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(herd, "PATIENCE_SECONDS", 60.0)
-    for _ in range(2 * herd.AT_ONCE):
+def test_one_is_drawn_at_a_time_and_who_comes_goes_first() -> None:
+    pages = Pages()
+    pages.ask(20)
+    wait_for(lambda: pages.drawing == 1, "the first one")
+    with herd.turn(is_new=True):  # returns at once although the turn is taken
+        assert (pages.drawing, pages.done) == (1, 0)
+    pages.end()
+    assert (pages.most, pages.done) == (1, 20)
+
+
+def test_a_page_that_takes_long_does_not_keep_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow, quick = Pages(), Pages()
+    monkeypatch.setattr(herd, "LONGEST_SECONDS", 0.2)
+    slow.ask()
+    wait_for(lambda: slow.drawing == 1, "the slow one")
+    monkeypatch.setattr(herd, "LONGEST_SECONDS", 60.0)
+    quick.ask()
+    wait_for(lambda: quick.drawing == 1, "the next one, beside it")
+    slow.end()  # its turn was over: it does not end the other's
+    quick.ask()
+    time.sleep(0.2)  # in which it could take a turn that is not over
+    assert quick.drawing == 1
+    quick.end()
+    assert quick.done == 2 and quick.most == 1
+
+
+def test_a_page_that_fails_gives_its_turn_back() -> None:
+    for _ in range(4):
         with pytest.raises(ZeroDivisionError), herd.turn(is_new=False):
             _ = 1 / 0
     began = time.monotonic()

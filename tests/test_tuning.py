@@ -46,5 +46,4 @@ def process(how: str) -> tuple[int, float]:
 def test_the_servers_threads_share_two_arenas_and_take_turns_sooner() -> None:
     plain, tuned = process("plain"), process("server")
     assert plain[0] > 2 and tuned[0] <= 2
-    assert tuned[1] < plain[1]
-    assert tuned[1] == pytest.approx(0.001)
+    assert tuned[1] < plain[1] / 10
