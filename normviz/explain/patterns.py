@@ -53,11 +53,15 @@ def _unnumbered(gain: Gain, named: bool) -> Gain:
     return gain
 
 
-@lru_cache(maxsize=32)  # a page asks five times for each lane, and with every run of its script
 def patterns(key: str, depth: int) -> tuple[Blocks, ...]:
     """The groups of neighbouring blocks of a scheme that are wired alike, from the bottom up; the
     last block of a group stands for it."""
-    scheme, found = SCHEMES[key], list[Blocks]()
+    return _patterns(SCHEMES[key], depth)
+
+
+@lru_cache(maxsize=32)  # a page asks five times for each lane, and with every run of its script
+def _patterns(scheme: Scheme, depth: int) -> tuple[Blocks, ...]:
+    found = list[Blocks]()
     named = frozenset(c.gain for c in scheme.constants)
     for b in range(1, depth + 1):
         at, ff = (scheme.slots(Place(b, depth, branch)) for branch in ("attention", "ffn"))
