@@ -172,7 +172,7 @@ def test_very_many_are_told_less_often_but_never_less_than_twice_a_second(
 
 def test_a_class_does_not_ask_for_the_page_in_the_same_moment(counts: Counts) -> None:
     """A few do, so that a visitor alone sees at once what came out."""
-    for n, spread in ((1, None), (30, 0.9)):
+    for n, spread in ((1, None), (30, 1.2)):
         store, run, steps = training()
 
         async def story(
