@@ -18,6 +18,7 @@ from test_explain import assert_the_same
 from normviz import ConfigError, RunConfig, explain
 from normviz.catalog import SCHEMES
 from normviz.catalog.scheme import ONE, ZERO, Constant, Gain, Place, Scheme, Slots
+from normviz.explain.walk import walk
 from normviz.links import decode, encode
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
@@ -109,6 +110,15 @@ def test_its_formula_says_where_blocks_differ(register: Register) -> None:
         "FFN of block 4",
     ]  # fmt: skip
     assert explain.constants("mine", 4) == [r"\lambda = \text{learned, starts at 0.5}"]
+
+
+def test_registered_anew_it_is_explained_anew(register: Register) -> None:
+    before, lane = register(MINE), RunConfig(scheme="mine", depth=4)
+    formula, picture = explain.formula("mine", 4), walk(lane)
+    register(replace(before, label="Mine again", slots=lambda place: Slots(norm_in=True)))
+    assert explain.formula("mine", 4) != formula
+    assert (picture["label"], walk(lane)["label"]) == ("My placement", "Mine again")
+    assert len(picture["kinds"]) > len(walk(lane)["kinds"]) == 1
 
 
 @RECORDS

@@ -98,9 +98,8 @@ def rows(depth: int) -> Rows:
 
 
 @lru_cache(maxsize=64)
-def _plan(key: str, depth: int, norm: str, extra: tuple[str, ...]) -> dict[str, Any]:
-    scheme, shape = SCHEMES[key], rows(depth)
-    kinds = patterns(key, depth)
+def _plan(scheme: Scheme, depth: int, norm: str, extra: tuple[str, ...]) -> dict[str, Any]:
+    kinds, shape = patterns(scheme.key, depth), rows(depth)
     beside, _ = BESIDE.get(scheme.streams, (0, ""))
     history = beside if scheme.streams in HISTORY else 0
     words = [f"Each row is {shape.group} blocks."] if shape.group > 1 else []
@@ -145,7 +144,7 @@ def walk(config: RunConfig) -> dict[str, Any]:
     """
     c = config
     extra = tuple(name for name in ("qk_norm", "v_norm") if getattr(c, name) != "off")
-    return _plan(c.scheme, c.depth, c.placed().norm, extra)
+    return _plan(SCHEMES[c.scheme], c.depth, c.placed().norm, extra)
 
 
 def _probe(key: str) -> dict[str, Any]:
