@@ -1,6 +1,6 @@
 """One page at a time is drawn anew. When a run ends, everybody who watches it asks for the page again:
-one after another they all have it sooner than side by side, since threads of one interpreter that
-take turns cost twice as much; and who comes meanwhile does not wait behind them all."""
+one after another they all have it as soon as side by side, since threads of one interpreter take
+turns anyway; and who comes meanwhile does not wait behind them all."""
 
 from __future__ import annotations
 

@@ -66,6 +66,7 @@ class Frames:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._kept: OrderedDict[int, Steps] = OrderedDict()
+        self._size = 0
         self._lock = threading.Lock()
 
     def steps(self, run: Run) -> Steps:
@@ -75,13 +76,14 @@ class Frames:
             last = int(kept.step[-1]) if kept is not None and len(kept.step) else -1
             fresh = self.store.steps(run, after=last)
             if kept is None or len(fresh.step):
+                self._size -= 0 if kept is None else kept.nbytes
                 kept = fresh if kept is None else _joined(kept, fresh)
                 self._kept[run.id] = kept
+                self._size += kept.nbytes
             self._kept.move_to_end(run.id)
-            size = sum(steps.nbytes for steps in self._kept.values())
             most = KEPT_HOSTED if hosted.limits() else KEPT_BYTES
-            while size > most and len(self._kept) > 1:
-                size -= self._kept.popitem(last=False)[1].nbytes
+            while self._size > most and len(self._kept) > 1:
+                self._size -= self._kept.popitem(last=False)[1].nbytes
             return kept
 
     def lane(self, run: Run, label: str, probe: str) -> LaneFrame:

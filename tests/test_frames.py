@@ -74,3 +74,26 @@ def test_one_run_is_kept_however_large_it_is(store: Store, monkeypatch: pytest.M
     frames.steps(run)
     frames.steps(run)
     assert whole == [run.id]
+
+
+def test_what_is_kept_of_a_run_that_grows_is_counted_once(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs, steps = some(store), store.steps
+    monkeypatch.setattr(module, "KEPT_BYTES", sum(steps(run).nbytes for run in runs[:2]))
+    frames, whole = looked_at(store, monkeypatch)
+    frames.steps(runs[0])
+    full = store.steps
+    for upto in range(10, len(steps(runs[1]).step) + 1, 10):  # it is trained while it is looked at
+
+        def so_far(run: Run, after: int = -1, upto: int = upto) -> Steps:
+            it = full(run, after=after)
+            new, layers = it.step < upto, it.layer_steps < upto
+            return Steps(it.step[new], it.loss[new], it.lr[new], it.grad_norm[new],
+                         it.layer_steps[layers], it.layers[layers])  # fmt: skip
+
+        monkeypatch.setattr(store, "steps", so_far)
+        frames.steps(runs[1])
+    assert len(frames.steps(runs[1]).step) == len(steps(runs[1]).step)
+    frames.steps(runs[0])
+    assert whole == [runs[0].id, runs[1].id]  # both have room to the end
