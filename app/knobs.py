@@ -17,6 +17,7 @@ from words import literal
 from normviz import hosted
 from normviz.config import CHOICES, RunConfig
 from normviz.limits import RANGES, estimated_seconds
+from normviz.schedule import peak_at
 
 LADDER = tuple(float(f"{m}e{e}") for e in range(-5, 1) for m in (1, 3))
 DEPTHS = (1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1000)
@@ -34,9 +35,7 @@ def show(lanes: list[Lane], shared: Shared) -> None:
     it = state.duel()
     configs = [lane.config for lane in lanes]
     _slide("depth", "Depth (blocks)", configs, DEPTHS)
-    opened = [lane.run for lane in lanes if lane.run is not None and lane.run.is_open]
-    running = any(map(visitor.steers, opened))
-    _rate(configs, shared, running)
+    _rate(lanes, shared)
     _slide("warmup", "Warm-up (steps)", configs, WARMUPS)
     _slide("steps", "Steps", configs, STEPS)
     own_text.task(configs, _title("task", configs), "knob_task")
@@ -54,7 +53,7 @@ def show(lanes: list[Lane], shared: Shared) -> None:
 
 def _key(name: str, value: object) -> str:
     """A knob's widget key; the widget shows the truth, also after a value that was not allowed."""
-    st.session_state[f"knob_{name}"] = value
+    state.show(f"knob_{name}", value)
     return f"knob_{name}"
 
 
@@ -81,16 +80,25 @@ def _slide(name: str, title: str, configs: Sequence[RunConfig], stops: Sequence[
     )  # fmt: skip
 
 
-def _rate(configs: Sequence[RunConfig], shared: Shared, running: bool) -> None:
-    """The learning rate: on a 1-3-10 ladder, and the one setting that a running model takes."""
-    first = configs[0]
-    value = first.lr_edits[-1][1] if first.lr_edits else first.lr
+def _rate(lanes: list[Lane], shared: Shared) -> None:
+    """The learning rate: on a 1-3-10 ladder, and the one setting that a running model takes.
+
+    It shows the rate that was asked for last, of a lane that trains if one does.
+    """
+    trains = [lane for lane in lanes if lane.run and lane.run.is_open and visitor.steers(lane.run)]
+    shown = (trains or lanes)[0]
+    peaks = [peak_at(lane.config, lane.config.steps) for lane in lanes]
+    value = peaks[shown.index]
     key = _key("lr", value)
-    title = "Learning rate" + (" (acts at once)" if running else "")
+    title = "Learning rate" + (" (acts at once)" if trains else "")
+    title += " :orange[(lanes differ)]" * (len(set(peaks)) > 1)
     st.select_slider(
-        _title("lr", configs, title), sorted({*LADDER, value}), key=key, help=_help("lr"),
+        title, sorted({*LADDER, value}), key=key, help=_help("lr"),
         format_func=lambda lr: f"{lr:g}", on_change=kept(_turn), args=(key, shared),
     )  # fmt: skip
+    if edits := shown.config.lr_edits:
+        later = ", ".join(f"{lr:g} from step {step}" for step, lr in edits)
+        st.caption(f"{shown.config.lr:g} at first, {later}.")
 
 
 def _choose(name: str, configs: Sequence[RunConfig]) -> None:
@@ -119,15 +127,17 @@ def _take(name: str, key: str) -> None:
 
 
 def _turn(key: str, shared: Shared) -> None:
-    """Open runs take a new rate at their next step; without any it is a setting like others."""
+    """Open runs take a new rate, all at the same step; without any it is a setting like others."""
     it, rate = state.duel(), st.session_state[key]
-    open_lanes = [
-        (i, run) for i, run in enumerate(it.runs)
-        if run is not None and (record := shared.store.run(run)) and record.is_open
+    opened = [
+        run
+        for run in it.runs
+        if run is not None
+        and (record := shared.store.run(run))
+        and record.is_open
         and visitor.steers(record)
-    ]  # fmt: skip
-    if not open_lanes:
+    ]
+    if opened:
+        shared.store.set_rate(opened, rate)
+    else:
         state.change("lr", rate)
-    for i, run in open_lanes:
-        shared.store.control(run, "lr", rate)
-        it.turned |= {i}

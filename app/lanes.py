@@ -25,6 +25,8 @@ CHIP_COLOR = {
 }  # fmt: skip
 
 
+SAID, EARLIER = 2, 120
+"""Settings that differ and are named, more are counted; and characters of those words."""
 USUAL = 6
 """Placements on the switch itself, the first of the registry; a list beside it has all."""
 
@@ -53,6 +55,17 @@ class Lane:
         """Whether the run shown is of the settings shown."""
         return self.run is not None and self.run.config == self.config
 
+    @property
+    def earlier(self) -> str:
+        """Where the run shown is of other settings, which: "depth 12"; else empty."""
+        if self.run is None or self.is_current:
+            return ""
+        found = differences(self.run.config, self.config)
+        titles = {name: RunConfig.model_fields[name].title or name for name in found}
+        words = [f"{titles[name]} {value}" for name, (_, value) in found.items()]
+        more = f" and {len(words) - SAID} more" if len(words) > SAID else ""
+        return f"{', '.join(words[:SAID])}{more}"[:EARLIER]
+
 
 def label(index: int, config: RunConfig) -> str:
     """ "A  Pre-LN": a lane's letter and what it trained."""
@@ -65,8 +78,8 @@ def current(it: state.Duel, shared: Shared) -> list[Lane]:
     for i, config in enumerate(it.lanes):
         shown_run = it.runs[i]
         run = None if shown_run is None else shared.store.run(shown_run)
-        if run is not None and i in it.turned:
-            config = _turned(it, i, run)
+        if run is not None and it.trained[i : i + 1] == ((run.id, config),):
+            config = run.config  # its learning rate may have been changed while it trains
         if run is None or (run.config != config and not run.is_open):
             known = _known(config, shared)
             # An earlier attempt that ended half-way is better than nothing, not than what is shown.
@@ -74,6 +87,8 @@ def current(it: state.Duel, shared: Shared) -> list[Lane]:
                 run = known
                 it.runs = (*it.runs[:i], known.id, *it.runs[i + 1 :])
         lanes.append(Lane(i, config, run, _repeats(run, it.seeds, shared)))
+    it.lanes = tuple(lane.config for lane in lanes)
+    it.trained = tuple(lane.run and (lane.run.id, lane.run.config) for lane in lanes)
     return lanes
 
 
@@ -101,18 +116,6 @@ def _repeats(run: Run | None, seeds: int, shared: Shared) -> tuple[Run, ...]:
     found = [shared.store.latest(config.key) for config in configs]
     known = [one for one in found if one is not None and (one.is_done or one.is_open)]
     return (run, *known) if known else ()
-
-
-def _turned(it: state.Duel, i: int, run: Run) -> RunConfig:
-    """A lane whose run was given another learning rate: once the run took it, the settings say so."""
-    config = it.lanes[i]
-    if differences(run.config, config).keys() & {"lr", "lr_edits"}:
-        it.lanes = (*it.lanes[:i], run.config, *it.lanes[i + 1 :])
-        it.turned -= {i}
-        return run.config
-    if not run.is_open:
-        it.turned -= {i}  # it ended first
-    return config
 
 
 def show(lanes: list[Lane], shared: Shared, brief: bool = False, secret: bool = False) -> None:
@@ -197,7 +200,7 @@ def chip(lane: Lane, shared: Shared) -> Verdict:
 def _placement(i: int, value: str) -> None:
     """The switch of the usual placements, and of the one chosen if it is another."""
     key = f"lane{i}_scheme"
-    st.session_state[key] = value
+    state.show(key, value)
     usual = SCHEMES.keys()[:USUAL]
     st.segmented_control(
         "Placement", usual if value in usual else (*usual, value), key=key,
@@ -213,7 +216,7 @@ def _set_scheme(lane: int) -> None:
 
 def _pick(field, label, words, i, value, registry) -> None:
     key = f"lane{i}_{field}"
-    st.session_state[key] = value
+    state.show(key, value)
     st.selectbox(
         label, registry.keys(), key=key, format_func=lambda k: words.format(registry.label(k)),
         on_change=_set, args=(field, i), label_visibility="collapsed", width=142,

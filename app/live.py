@@ -4,19 +4,41 @@ from __future__ import annotations
 
 import player
 import streamlit as st
+import transport
+from backend import Shared
+from clicks import button
 from lanes import Lane
+from words import literal
 
 from normviz import hosted
 from normviz.limits import estimated_seconds
 
 
-def show(lanes: list[Lane]) -> None:
+def show(lanes: list[Lane], shared: Shared) -> None:
     """The charts; they get their numbers past this script (see `stream`)."""
+    with st.container(key="before"):
+        if earlier := [lane for lane in lanes if lane.earlier]:
+            _before(earlier, shared)
     with st.container(key="live"):
         if any(lane.run is not None for lane in lanes):
             player.show(lanes)
         else:
             st.info(f"Nobody has run this yet on this server. {_what_now(lanes)}.")
+
+
+def _before(lanes: list[Lane], shared: Shared) -> None:
+    """What the charts show that the settings above are not, and Train."""
+    named = "; ".join(f"{lane.name}: {lane.earlier}" for lane in lanes)
+    with st.container(border=True, horizontal=True, vertical_alignment="center"):
+        st.markdown(
+            f":material/history: **Faded curves are of earlier settings** ({literal(named)}). The "
+            "settings above have not been trained.",
+            width="stretch",
+        )
+        button(
+            "Train", transport.train, shared, key="train_before", type="primary",
+            icon=":material/play_arrow:",
+        )  # fmt: skip
 
 
 def _what_now(lanes: list[Lane]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import address
 import entries
 import herd
 import streamlit as st
@@ -34,12 +35,14 @@ try:
     )
     # A link is read by the page that a visitor arrives at, once: later the page writes the address.
     is_new = "page" not in st.session_state
-    st.session_state["arrived"] = st.session_state.get("page") != page.url_path
+    came_back = address.is_old_entry()
+    st.session_state["arrived"] = came_back or st.session_state.get("page") != page.url_path
     st.session_state["page"] = page.url_path
     place = st.container(key="trouble")
     with herd.turn(is_new):
         watched.begin()
         page.run()
+        address.tell()
     trouble.show(place)
 except Misconfigured as error:
     st.error(str(error))

@@ -70,6 +70,7 @@ def show(lanes: list[Lane]) -> None:
         "probe": it.probe,
         "view": it.view,
         "dark": st.context.theme.type == "dark",
+        "earlier": [lane.earlier for lane in lanes],
         "start": it.start,
         "nonce": it.nonce,
         "signature": signature(every),

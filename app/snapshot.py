@@ -54,6 +54,8 @@ class Topic:
     linear: bool = False
     view: View = "heat"
     repeats: tuple[tuple[int, ...], ...] = ()
+    earlier: tuple[str, ...] = ()
+    """Of each lane whose run is of settings that the page shows no more, which ones; else empty."""
 
 
 @dataclass(frozen=True)
@@ -137,11 +139,12 @@ def look(topic: Topic) -> Snapshot:
     others = [[r for r in _stored(back, more.get(i, ())) if r is not None] for i, _ in runs]
     every = list(dict.fromkeys([run for _, run in runs] + [r for some in others for r in some]))
     said = status(back.frames, every, back.backend.silent())
+    earlier = dict(enumerate(topic.earlier))
     if not runs:
         return Snapshot(topic, said, None)
 
     def frame(index: int, run: Run, probe: str = topic.probe) -> LaneFrame:
-        return back.frames.lane(run, label(index, run.config), probe)
+        return back.frames.lane(run, label(index, run.config), probe, earlier.get(index, ""))
 
     frames = [frame(i, run) for i, run in runs]
     repeats = [[frame(i, r) for r in some] for (i, _), some in zip(runs, others, strict=True)]

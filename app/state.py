@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import address
 import streamlit as st
 
 from normviz import texts
@@ -39,12 +40,13 @@ class Duel:
     extra      repeats from other seeds that this visitor queued
     refused    why what was asked for is not trained
     mine       runs that this visitor started: nobody else's are stopped by leaving them
-    turned     lanes whose running run was given another learning rate that it has not taken yet
+    trained    of each lane the run it shows and that run's config, as the page last saw them
     text       hash of the text used last, or empty
     wants_text the task "your own text" is chosen, and no text has been given yet
     text_problem  why the text that was given is not used
     story      the step of the tour, from 1; 0 outside of it
     guess      which choice of the step's question was taken; None before that
+    kept       Back leads here: another setting makes an entry of its own in the browser's history
     """
 
     lanes: tuple[RunConfig, ...]
@@ -58,7 +60,7 @@ class Duel:
     refused: str | None = None
     mine: frozenset[int] = frozenset()
     extra: frozenset[int] = frozenset()
-    turned: frozenset[int] = frozenset()
+    trained: tuple[tuple[int, RunConfig] | None, ...] = ()
     notices: tuple[str, ...] = ()
     link: Link | None = None
     opened: bool = False
@@ -68,6 +70,7 @@ class Duel:
     text_problem: str | None = None
     story: int = 0
     guess: int | None = None
+    kept: bool = True
 
 
 def duel() -> Duel:
@@ -110,6 +113,18 @@ def _opened() -> Duel:
     return _looked_at(found, params)
 
 
+def reopen() -> tuple[int | None, ...]:
+    """What the address says, after Back or Forward; the runs that were shown and are no more."""
+    it = duel()
+    found = _opened()
+    found.opened, found.nonce, found.text = False, it.nonce + 1, found.text or it.text
+    if found.lanes == it.lanes:
+        found.runs, found.mine, found.extra = it.runs, it.mine, it.extra
+        found.trained = it.trained
+    st.session_state["duel"] = found
+    return () if found.lanes == it.lanes else (*it.runs, *it.extra)
+
+
 def _looked_at(found: Duel, params: dict[str, list[str]]) -> Duel:
     """The duel as the address wants it looked at; what is not there is left as it is."""
     probe, view, seeds = (params.get(name, [""])[0] for name in VIEW)
@@ -144,12 +159,14 @@ def reset(name: str = "hero") -> None:
     st.session_state["duel"] = Duel(
         lanes, (None,) * len(lanes), probe=it.probe, nonce=it.nonce + 1, text=it.text
     )
+    address.new_entry()
     st.query_params.clear()
 
 
 def show_lanes(lanes: tuple[RunConfig, ...], start: Literal["follow", "replay"] = "follow") -> None:
     """Another duel, as if its link had been opened; nothing is trained by that."""
     it = duel()
+    address.new_entry()
     st.session_state["duel"] = Duel(
         lanes, (None,) * len(lanes), start, it.nonce + 1, it.probe, touched=True, mine=it.mine
     )
@@ -158,6 +175,7 @@ def show_lanes(lanes: tuple[RunConfig, ...], start: Literal["follow", "replay"] 
 def open_step(number: int) -> None:
     """A step of the tour, from 1."""
     it = duel()
+    address.new_entry()
     st.session_state["duel"] = replace(_step(number, it.nonce + 1), mine=it.mine, text=it.text)
 
 
@@ -172,6 +190,7 @@ def _step(number: int, nonce: int) -> Duel:
 def show_runs(runs: Sequence[Run]) -> None:
     """A duel of exactly these stored runs, one a lane, with the settings that each was trained with."""
     it = duel()
+    address.new_entry()
     st.session_state["duel"] = Duel(
         tuple(run.config for run in runs), tuple(run.id for run in runs), start="follow",
         nonce=it.nonce + 1, probe=it.probe, view=it.view, touched=True, text=it.text,
@@ -202,10 +221,27 @@ def change(field: str, value: Any, lane: int | None = None) -> None:
         it.lanes = tuple(
             changed(config) if lane in (None, i) else config for i, config in enumerate(it.lanes)
         )
-        it.complaint, it.refused, it.touched = None, None, True
+        it.complaint, it.refused = None, None
+        _touch(it)
         it.wants_text = it.wants_text and field != "task"
     except ConfigError as error:
         it.complaint = str(error)
+
+
+def _touch(it: Duel) -> None:
+    """The settings are the visitor's own: the address names them. The first change leaves what was
+    there before an entry of its own in the browser's history, further ones replace this one."""
+    it.touched = True
+    if it.kept:
+        it.kept = False
+        address.new_entry()
+
+
+def show(key: str, value: object) -> None:
+    """Let a widget show a value, unless it does: to set it again would take the widget back from
+    where the visitor has just put it."""
+    if key not in st.session_state or st.session_state[key] != value:
+        st.session_state[key] = value
 
 
 def begin(start: Literal["follow", "replay", "end"]) -> None:
@@ -220,4 +256,4 @@ def set_lane_count(n: int) -> None:
     n = max(1, min(n, MAX_LANES))
     it.lanes = (*it.lanes, *(it.lanes[-1:] * MAX_LANES))[:n]
     it.runs = (*it.runs, *(None,) * MAX_LANES)[:n]
-    it.touched = True
+    _touch(it)

@@ -15,6 +15,7 @@ import lines
 import streamlit as st
 import visitor
 from channel import watching
+from lanes import EARLIER
 from pydantic import BaseModel, Field, ValidationError
 from snapshot import Snapshot, Topic
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -26,6 +27,7 @@ from normviz.store import StoreError
 
 Count = Annotated[int, Field(ge=0, lt=2**53)]
 Repeats = Annotated[list[Count], Field(max_length=SEEDS)]
+Earlier = Annotated[str, Field(max_length=EARLIER)]
 LONGEST = 4096
 """Characters of a request; a page's own has a thousand at most."""
 BETWEEN = 0.05
@@ -42,12 +44,16 @@ class Request(BaseModel):
     linear: bool = False
     view: View = "heat"
     repeats: Annotated[list[Repeats], Field(max_length=MAX_LANES)] = []
+    earlier: Annotated[list[Earlier], Field(max_length=MAX_LANES)] = []
     have: Annotated[list[tuple[Count, Count]], Field(max_length=MAX_LANES)] = []
 
     def topic(self) -> Topic:
         """What it looks at, whatever it has of it."""
         repeats = tuple(tuple(some) for some in self.repeats)
-        return Topic(tuple(self.runs), self.probe, self.dark, self.linear, self.view, repeats)
+        earlier = tuple(self.earlier)
+        return Topic(
+            tuple(self.runs), self.probe, self.dark, self.linear, self.view, repeats, earlier
+        )
 
 
 async def numbers(socket: WebSocket) -> None:

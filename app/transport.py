@@ -60,7 +60,7 @@ def show(lanes: list[Lane], shared: Shared) -> None:
             key="repeat", icon=":material/repeat:", disabled=opened != [] or not shown,
             help=f"Every lane from {SEEDS} seeds: how much is chance?",
         )  # fmt: skip
-        st.session_state["n_lanes"] = len(lanes)
+        state.show("n_lanes", len(lanes))
         st.segmented_control(
             "Lanes", range(1, MAX_LANES + 1), required=True, key="n_lanes", on_change=kept(count),
             args=(shared,),
@@ -92,9 +92,8 @@ def train(shared: Shared, paused: bool = False) -> None:
     leave(shared, gone)
     it.extra -= set(gone)
     it.runs = tuple(queued)
-    it.turned = frozenset()
     state.begin("follow")
-    it.link, it.notices, it.touched = None, (), True
+    it.link, it.notices, it.touched, it.kept = None, (), True, True
 
 
 def _queue(
@@ -192,6 +191,15 @@ def leave_duel(shared: Shared) -> None:
     it = state.duel()
     leave(shared, (*it.runs, *it.extra))
     it.extra = frozenset()
+
+
+def come_back(shared: Shared) -> None:
+    """Show what the address says after Back or Forward; what this visitor left training, and is not of
+    those settings, is stopped."""
+    gone = state.reopen()
+    wanted = state.duel().lanes
+    records = [run for number in gone if number is not None and (run := shared.store.run(number))]
+    leave(shared, tuple(run.id for run in records if run.config not in wanted))
 
 
 def step(shared: Shared) -> None:

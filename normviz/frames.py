@@ -37,6 +37,9 @@ class LaneFrame:
     first_bad    (step, layer) where the run diverged, or None; layer None where unknown
     chance       loss of the best guess that ignores the context, in nats (unigram entropy)
     floor        lowest reachable loss in nats, or None where unknown
+    edits        (step, peak learning rate) of each change of the rate that the run has reached
+    earlier      words for settings that the page shows no more, e.g. "depth 12"; empty for a run of
+                 the page's own settings
     """
 
     label: str
@@ -50,6 +53,8 @@ class LaneFrame:
     first_bad: tuple[int, int | None] | None
     chance: float
     floor: float | None
+    edits: tuple[tuple[int, float], ...] = ()
+    earlier: str = ""
 
 
 KEPT_BYTES, KEPT_HOSTED = 128 * 2**20, 16 * 2**20
@@ -86,11 +91,13 @@ class Frames:
                 self._size -= self._kept.popitem(last=False)[1].nbytes
             return kept
 
-    def lane(self, run: Run, label: str, probe: str) -> LaneFrame:
+    def lane(self, run: Run, label: str, probe: str, earlier: str = "") -> LaneFrame:
         """A run as one lane of the charts. Raises ValueError for a probe the run did not record."""
         bad = None if run.bad_step is None else (run.bad_step, run.bad_layer)
         steps = self.steps(run)
-        return lane_frame(run.config, run.probes, steps, label, probe, bad, run.chance, run.floor)
+        return lane_frame(
+            run.config, run.probes, steps, label, probe, bad, run.chance, run.floor, earlier
+        )
 
     def verdict(self, run: Run) -> Verdict:
         """What came of a run, or what it is doing."""
@@ -115,6 +122,7 @@ def lane_frame(
     bad: tuple[int, int | None] | None,
     chance: float | None,
     floor: float | None,
+    earlier: str = "",
 ) -> LaneFrame:
     """What a run recorded, as one lane. Raises ValueError for a probe that it did not record."""
     values = steps.layers[:, list(probes).index(probe)]
@@ -123,7 +131,7 @@ def lane_frame(
     if probe == "update_ratio":
         there = ~np.isnan(values).all(axis=1)
     return LaneFrame(
-        label=label,
+        label=f"{label} (before: {earlier})" if earlier else label,
         scheme=config.scheme,
         depth=config.depth,
         steps=max(config.steps, 1),
@@ -134,6 +142,8 @@ def lane_frame(
         first_bad=bad,
         chance=chance or float("nan"),
         floor=floor,
+        edits=tuple(edit for edit in config.lr_edits if edit[0] < len(steps.loss)),
+        earlier=earlier,
     )
 
 

@@ -19,7 +19,7 @@ def lr_at(config: RunConfig, step: int) -> float:
     Step s of a warm-up of w steps has (s + 1) / w of the peak. The peak is the config's, or that of
     the last edit at or before the step. Linear and cosine fall to zero after the last step.
     """
-    peak = next((lr for at, lr in reversed(config.lr_edits) if at <= step), config.lr)
+    peak = peak_at(config, step)
     if step < config.warmup:
         return peak * (step + 1) / config.warmup
     if config.schedule == "constant":
@@ -28,6 +28,25 @@ def lr_at(config: RunConfig, step: int) -> float:
     if config.schedule == "linear":
         return peak * (1.0 - done)
     return peak * 0.5 * (1.0 + math.cos(math.pi * done))
+
+
+def peak_at(config: RunConfig, step: int) -> float:
+    """The peak learning rate that holds at a step: the config's, or that of the last edit up to it."""
+    return next((lr for at, lr in reversed(config.lr_edits) if at <= step), config.lr)
+
+
+def with_lr(config: RunConfig, step: int, lr: float) -> RunConfig:
+    """The config of a run whose peak rate becomes `lr` at `step`, in place of all edits from there on.
+
+    An edit that changes nothing is left out. Raises ConfigError for a rate that is not allowed.
+    """
+    if step == 0:
+        return config.replace(lr=lr, lr_edits=())
+    earlier = tuple(edit for edit in config.lr_edits if edit[0] < step)
+    before = config.replace(lr_edits=earlier)
+    if lr == peak_at(before, step):
+        return before
+    return config.replace(lr_edits=(*earlier, (step, lr)))
 
 
 def recorded(config: RunConfig) -> tuple[int, ...]:

@@ -24,12 +24,13 @@ from .nn.init import initialise
 from .nn.profile import profile
 from .nn.sites import Tap, untapped
 from .nn.transformer import Transformer, build
-from .schedule import lr_at, recorded
+from .schedule import lr_at, peak_at, recorded, with_lr
 
 
 @dataclass
 class Knobs:
-    """What may be turned while a run goes on: set `lr` and the next step takes it as its peak."""
+    """What may be turned while a run goes on: set `lr` and the next step takes it as its peak. A rate
+    equal to the present one changes nothing."""
 
     lr: float | None = None
 
@@ -61,9 +62,10 @@ def train(
     yield Started(config, device.type, threads, parameters, task.chance, task.floor, task.text)
 
     for step in range(max(config.steps, 1)):
-        if knobs.lr is not None:
-            config, knobs.lr = with_lr(config, step, knobs.lr), None
+        if knobs.lr is not None and knobs.lr != peak_at(config, step):
+            config = with_lr(config, step, knobs.lr)
             yield Edited(config)
+        knobs.lr = None
         lr = lr_at(config, step)
         model.clock.share = step / max(config.steps, 1)
         tap = probes.fresh_watch() if step in wanted else None
@@ -108,14 +110,6 @@ def make_optimizer(config: RunConfig, flat: Flat) -> torch.optim.Optimizer:
     return torch.optim.AdamW(
         [flat.optimised], config.lr, betas, weight_decay=config.weight_decay, fused=True
     )
-
-
-def with_lr(config: RunConfig, step: int, lr: float) -> RunConfig:
-    """The config of a run whose peak rate changes to `lr` from `step` on."""
-    if step == 0:
-        return config.replace(lr=lr)
-    earlier = tuple(edit for edit in config.lr_edits if edit[0] < step)
-    return config.replace(lr_edits=(*earlier, (step, lr)))
 
 
 def backward(model: Transformer, flat: Flat, task: Task, step: int, tap: Tap) -> Tensor:

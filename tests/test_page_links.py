@@ -16,6 +16,7 @@ from normviz.events import Started, Step
 from normviz.frames import Frames
 from normviz.links import encode
 from normviz.player import Look, Sent, message
+from normviz.presets import PRESETS
 from normviz.store import Store, room
 
 
@@ -76,15 +77,35 @@ def test_a_run_whose_lane_goes_is_stopped(page: Open, folder: Path) -> None:
     assert not store.controls(kept, 0)
 
 
-def test_a_rate_that_a_run_took_shows_in_its_lane_alone(page: Open, folder: Path) -> None:
-    at = page()
+def test_a_rate_that_is_turned_is_the_lanes_and_their_runs_at_once(
+    page: Open, folder: Path
+) -> None:
+    """Both runs take it at one step; the page shows what was asked, and asks once."""
+    at, store = page(), Store(folder)
     checked(at.button(key="train").click().run())
-    first, _ = duel(at).runs
-    checked(at.select_slider(key="knob_lr").set_value(0.01).run())
-    taken = RunConfig(lr_edits=((5, 0.01),))
-    Store(folder).edited(first, taken)
+    runs = duel(at).runs
+    for run, reach in zip(runs, (9, 12), strict=True):
+        config = RunConfig(scheme="post") if run == runs[1] else RunConfig()
+        store.started(run, Started(config, "cpu", 1, 1, 3.3, 1.1, None), os.getpid(), False)
+        store.append(run, [], reach)
+    for _ in range(3):  # an echo of the same rate changes nothing
+        checked(at.select_slider(key="knob_lr").set_value(0.01).run())
+        taken = [lane.replace(lr_edits=((12, 0.01),)) for lane in PRESETS["hero"].lanes()]
+        assert list(duel(at).lanes) == taken == [store.run(run).config for run in runs]
+        assert at.select_slider(key="knob_lr").value == 0.01
+    assert [action for run in runs for _, action, _ in store.controls(run, 0)] == ["lr", "lr"]
+    assert any("0.003 at first, 0.01 from step 12" in words_of(one) for one in at.caption)
+
+
+def test_a_rate_that_another_page_turned_is_followed(page: Open, folder: Path) -> None:
+    """Also where the run has ended by the time that this page looks again."""
+    at, store = page(), Store(folder)
+    checked(at.button(key="train").click().run())
+    store.set_rate(duel(at).runs[:1], 0.01)
+    store.end(duel(at).runs[0], "stopped")
     checked(at.run())
-    assert duel(at).lanes == (taken, RunConfig(scheme="post"))
+    assert [lane.lr for lane in duel(at).lanes] == [0.01, 0.003]
+    assert "stopped" in chips(at)[0]
 
 
 def test_a_bad_link_gets_a_sentence_and_an_offer(page: Open) -> None:

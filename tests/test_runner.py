@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -14,10 +15,12 @@ from backend_kit import LONG, SHORT, Lane, losses, members, wait_for
 from task_kit import with_task
 
 from normviz import RunConfig, texts
+from normviz.config import ConfigError
 from normviz.cores import cores
 from normviz.home import VARIABLE
 from normviz.runner.budget import MAX_PAUSED
 from normviz.runner.client import Backend
+from normviz.schedule import peak_at
 from normviz.store import Store
 
 
@@ -192,7 +195,8 @@ def test_a_live_change_is_noted_in_the_config(store: Store) -> None:
     for _ in range(5):
         store.control(lane.id, "step")
     lane.reach_step(5)
-    store.control(lane.id, "lr", 0.05)
+    lane.reach("paused")
+    wait_for(lambda: store.set_rate([lane.id], 0.05) == 5, "its step")
     store.control(lane.id, "resume")
     lane.reach("finished")
     assert lane.run.config == SHORT.replace(lr_edits=((5, 0.05),))
@@ -201,13 +205,68 @@ def test_a_live_change_is_noted_in_the_config(store: Store) -> None:
     assert lane.steps.loss.tolist() == losses(lane.run.config)
 
 
-@pytest.mark.parametrize("lr", [-1.0, 0.0, 1e9])
-def test_an_illegal_rate_fails_with_a_sentence(store: Store, lr: float) -> None:
+@pytest.mark.parametrize("lr", [-1.0, 0.0, 1e9, math.nan])
+def test_an_illegal_rate_is_refused_and_the_run_goes_on(store: Store, lr: float) -> None:
     lane = Lane(store, LONG)
     lane.reach_step(1)
-    store.control(lane.id, "lr", lr)
-    lane.reach("failed")
-    assert "allowed is" in (lane.run.message or "")
+    with pytest.raises(ConfigError, match="allowed is"):
+        store.set_rate([lane.id], lr)
+    lane.reach_step(lane.n + 1)
+    assert lane.run.config == LONG
+
+
+def rates(lane: Lane) -> list[float]:
+    return lane.steps.lr.tolist()
+
+
+def test_lanes_of_different_speed_take_another_rate_at_the_same_step(store: Store) -> None:
+    """Eight times, at whatever moment; what they trained with is what their configs say."""
+    slow = SHORT.replace(depth=24, steps=400)
+    lanes = [Lane(store, slow), Lane(store, slow.replace(depth=1))]
+    asked = []
+    for nth in range(8):
+        lanes[1].reach_step(1 + 40 * nth)
+        if step := store.set_rate([lane.id for lane in lanes], 1e-3 * (nth + 2)):
+            asked.append((step, 1e-3 * (nth + 2)))
+    for lane in lanes:
+        lane.reach("finished")
+    assert len(asked) >= 2
+    for lane in lanes:
+        assert lane.run.config.lr_edits == tuple(
+            edit for edit in asked if edit[0] < lane.run.config.steps
+        )
+        expected = [peak_at(lane.run.config, step) for step in range(400)]
+        assert rates(lane) == expected
+    # A lane that had ended when a rate was turned keeps what it had.
+    shared = min(len(lane.run.config.lr_edits) for lane in lanes)
+    assert lanes[0].run.config.lr_edits[:shared] == lanes[1].run.config.lr_edits[:shared]
+
+
+def test_paused_at_different_steps_lanes_take_another_rate_at_the_later_one(store: Store) -> None:
+    lanes = [Lane(store, SHORT, paused=True) for _ in range(2)]
+    for lane, n in zip(lanes, (2, 5), strict=True):
+        lane.reach("paused")
+        for step in range(n):
+            store.control(lane.id, "step")
+            lane.reach_step(step + 1)
+            lane.reach("paused")
+    wait_for(lambda: store.set_rate([lane.id for lane in lanes], 0.01) == 5, "both to rest")
+    for lane in lanes:
+        store.control(lane.id, "resume")
+        lane.reach("finished")
+        assert lane.run.config.lr_edits == ((5, 0.01),)
+        assert rates(lane) == [SHORT.lr] * 5 + [0.01] * 15
+    assert lanes[0].steps.loss.tolist() == losses(lanes[0].run.config)
+
+
+def test_a_rate_turned_while_a_run_waits_is_its_rate_from_the_start(store: Store) -> None:
+    lane = Lane(store, SHORT, paused=True)
+    lane.reach("paused")
+    assert store.set_rate([lane.id], 0.01) == 0
+    store.control(lane.id, "resume")
+    lane.reach("finished")
+    assert (lane.run.config.lr, lane.run.config.lr_edits) == (0.01, ())
+    assert rates(lane) == [0.01] * 20
 
 
 # Results that are no curves

@@ -16,6 +16,7 @@ import pytest
 
 from normviz import RunConfig
 from normviz.catalog import PROBES
+from normviz.config import ConfigError
 from normviz.events import Diverged, Started, Step
 from normviz.home import home
 from normviz.store import Run, Store, StoreError
@@ -107,9 +108,40 @@ def test_there_is_no_run_of_another_number(store: Store) -> None:
 
 def test_an_edited_run_has_the_name_of_what_it_is_now(store: Store) -> None:
     run, edited = begin(store), CONFIG.replace(lr_edits=((4, 0.1),))
-    store.edited(run, edited)
+    store.append(run, [], reach=4)
+    assert store.set_rate([run], 0.1) == 4
     assert (found(store, run).config, found(store, run).key) == (edited, edited.key)
     assert store.latest(CONFIG.key) is None
+
+
+def test_runs_take_another_rate_at_the_first_step_that_none_has_taken(store: Store) -> None:
+    """Not those that wait, have ended, or end before it."""
+    ahead, behind, ended = begin(store), begin(store), begin(store)
+    short, waits = begin(store, CONFIG.replace(steps=7)), store.enqueue(CONFIG)
+    for run, reach in ((ahead, 9), (behind, 3), (ended, 50), (short, 7)):
+        store.append(run, [], reach)
+    store.end(ended, "finished")
+    assert store.set_rate([ahead, behind, ended, short, waits, 99], 0.1) == 9
+    edits = [found(store, run).config.lr_edits for run in (ahead, behind, ended, short, waits)]
+    assert edits == [((9, 0.1),), ((9, 0.1),), (), (), ((9, 0.1),)]
+    assert store.set_rate([store.enqueue(CONFIG)], 0.2) == 0
+
+
+def test_a_rate_that_is_taken_back_before_its_step_leaves_no_edit(store: Store) -> None:
+    run = begin(store)
+    store.append(run, [], reach=9)
+    assert store.set_rate([run], CONFIG.lr) is None
+    assert not store.controls(run, 0)
+    assert store.set_rate([run], 0.1) == 9
+    assert store.set_rate([run], 0.1) is None
+    store.append(run, [], reach=8)  # paused: it asks sooner
+    assert store.set_rate([run], 0.2) == 8
+    assert found(store, run).config.lr_edits == ((8, 0.2),)
+    assert store.set_rate([run], CONFIG.lr) == 8
+    assert found(store, run).config == CONFIG
+    assert [value for *_, value in store.controls(run, 0)] == [0.1, 0.2, CONFIG.lr]
+    with pytest.raises(ConfigError):
+        store.set_rate([run], -1.0)
 
 
 # Statuses
@@ -194,7 +226,7 @@ def test_controls_are_read_once_and_in_order(store: Store) -> None:
     run, other = begin(store), begin(store)
     store.control(run, "pause")
     store.control(other, "stop")
-    store.control(run, "lr", 0.5)
+    store.set_rate([run], 0.5)
     asked = store.controls(run, after=0)
     assert [(action, value) for _, action, value in asked] == [("pause", None), ("lr", 0.5)]
     assert store.controls(run, after=asked[-1][0]) == []

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from normviz import RunConfig
 from normviz.frames import told
+from normviz.limits import TEXT_DIGITS
 from normviz.runner import care
 from normviz.runner.care import Caretaker, Unwatched, too_many
 from normviz.runner.supervisor import Supervisor
@@ -87,15 +88,13 @@ def test_a_run_and_its_process_are_told_as_they_end(tmp_path: Path) -> None:
 def test_an_error_is_one_line_with_its_run_and_its_traceback(tmp_path: Path) -> None:
     store, said = Store(tmp_path), tmp_path / "said"
     with supervisor(tmp_path, grace=600.0, said=said):
-        lane = Visited(store, LONG)
-        lane.reach_step(1)
-        store.control(lane.id, "lr", -1.0)
+        lane = Visited(store, LONG.replace(task="text", text="0" * TEXT_DIGITS))
         lane.reach("failed")
         wait_for(lambda: '"failed"' in said.read_text(), "its end in the log")
     lines = [json.loads(line) for line in said.read_text().splitlines()]
     (error,) = [line for line in lines if "traceback" in line]
     assert (error["run"], error["level"]) == (lane.id, "error")
-    assert "allowed is" in error["traceback"] and "allowed is" in (lane.run.message or "")
+    assert "TextError" in error["traceback"] and "does not have" in (lane.run.message or "")
 
 
 def test_a_paused_run_that_nobody_has_open_ends_too(tmp_path: Path) -> None:

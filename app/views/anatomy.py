@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import address
 import anatomy_state as state
 import drawn
 import entries
@@ -40,7 +41,7 @@ def page() -> None:
     runs = measured.ask(it, back)  # first, so that workers measure while the page is drawn
     measured.leave(it, back, runs)
     if not (it.link and it.link.problems):
-        st.query_params.from_dict(as_params(it.lanes))
+        address.write(as_params(it.lanes))
     with st.container(key="head"):
         st.markdown("# Anatomy of a placement")
     linked.show(it.link, it.notices, "anatomy", "Below is what this page opens with.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import address
 import claim_card
 import claim_list
 import linked
@@ -59,7 +60,7 @@ def _opened() -> str | None:
             )
     opened = st.session_state.get("claim")
     if opened is not None:
-        st.query_params["claim"] = opened
+        address.write({"claim": opened})
     elif not st.session_state["arrived"] and "claim" in st.query_params:
         del st.query_params["claim"]
     return opened

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import address
 import gallery
 import knobs
 import lanes as page_lanes
@@ -25,9 +26,11 @@ QUESTION = "What does it do to a transformer where you put the norm?"
 def page() -> None:
     """The page, from top to bottom."""
     back = shared()
+    if address.is_old_entry():
+        transport.come_back(back)
     it = state.duel()
     if it.touched:  # a reload, and a copied address, keep what was chosen
-        st.query_params.from_dict(as_params(it.lanes) | state.view_params())
+        address.write(as_params(it.lanes) | state.view_params())
     lanes = page_lanes.current(it, back)
     shown = page_lanes.runs(lanes)
     watched.runs(shown)
@@ -56,7 +59,7 @@ def page() -> None:
             if waits:
                 st.info("The charts wait for your guess.")
             else:
-                live.show(lanes)
+                live.show(lanes, back)
             if not it.story:
                 gallery.tries(back)
             share.show(lanes, back)
@@ -70,13 +73,15 @@ def _embedded(it: state.Duel, lanes: list[page_lanes.Lane], back: Shared) -> Non
     if it.link and it.link.problems:
         return
     page_lanes.verdicts(lanes, back)
-    live.show(lanes)
+    live.show(lanes, back)
     st.link_button("Open in NormViz", share.address(lanes), icon=":material/open_in_new:")
 
 
 def _difference(lanes: list[page_lanes.Lane]) -> str:
-    """What the lanes share, said only as far as it is true."""
+    """What the lanes share, said only as far as it is true of the runs that are drawn."""
     first = lanes[0].config
+    if any(lane.earlier for lane in lanes):
+        return "Some curves are of earlier settings: press Train."
     fields = {name for lane in lanes for name in differences(lane.config, first)}
     if fields == {"scheme"}:
         return "Same model, same data, same seed. Only the norm moved."

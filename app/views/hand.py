@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import address
 import hand_controls as controls
 import hand_matrix
 import hand_sheet
@@ -31,7 +32,7 @@ def page() -> None:
     """The page, from top to bottom."""
     it = state.hand()
     if not (it.link and it.link.problems):
-        st.query_params.from_dict(links.as_params(it.example))
+        address.write(links.as_params(it.example))
     with st.container(key="head", horizontal=True, vertical_alignment="center"):
         st.markdown("# Norms by hand: who is averaged with whom?", width="stretch")
         _copy(it)

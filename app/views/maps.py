@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import address
 import map_fill
 import map_knobs
 import map_state
@@ -20,7 +21,7 @@ def page() -> None:
     """The page, from top to bottom."""
     back = shared()
     it = map_state.maps()
-    st.query_params.from_dict(it.asked.params())
+    address.write(it.asked.params())
     with st.container(key="head"):
         st.markdown("# Where does it train?")
     map_knobs.show(it)

@@ -24,11 +24,11 @@ class Player {
     return this.root.querySelector(selector);
   }
 
-  // what: { runs, repeats, probe, view, dark, start: "follow" | "replay" | "end", nonce }.
+  // what: { runs, repeats, earlier, probe, view, dark, start: "follow" | "replay" | "end", nonce }.
   update(what) {
     const before = this.what, text = JSON.stringify;
     const same = (name) => text(before?.[name]) === text(this.what[name]);
-    this.what = { linear: false, repeats: [], view: "heat", ...before, ...what };
+    this.what = { linear: false, repeats: [], earlier: [], view: "heat", ...before, ...what };
     // What the page has said before does not undo what was chosen here since.
     for (const name of ["probe", "view"]) {
       if (this.given?.[name] === what[name] && before) this.what[name] = before[name];
@@ -36,7 +36,7 @@ class Player {
     this.given = what;
     if (!before || !same("nonce") || !same("runs")) this.start = what.start;
     if (!same("runs") || !same("probe")) this.fresh = true;
-    if (before && ["runs", "repeats", "probe", "view", "dark"].every(same)) {
+    if (before && ["runs", "repeats", "earlier", "probe", "view", "dark"].every(same)) {
       if (this.start) this.begin();
       return;
     }
@@ -53,6 +53,7 @@ class Player {
       () => ({
         runs: this.what.runs,
         repeats: this.what.repeats,
+        earlier: this.what.earlier,
         probe: this.what.probe,
         view: this.what.view,
         linear: this.what.linear,
@@ -93,6 +94,7 @@ class Player {
       this.charts[name]?.host.setAttribute("aria-label", words);
     }
     this.head("loss", "Training loss", `nats per token, ${this.seeds()}`);
+    this.fade();
     this.cursor.last = Math.max(0, ...this.lanes.map((lane) => lane.loss.length - 1));
     this.span = Math.max(1, ...this.lanes.map((lane) => lane.about.steps));
     if (this.start) this.begin();
@@ -182,6 +184,18 @@ class Player {
     grid.classList.toggle("nv-one", this.lanes.length === 1);
     for (const name of names) if (name !== "loss" && name !== "bars") this.head(name, "", "");
     this.head("bars", `${this.title} in each layer`, "");
+  }
+
+  // What is of settings that the page shows no more is faded, and saved as no picture.
+  fade() {
+    this.lanes.forEach(({ about }, i) => {
+      const picture = this.root.querySelectorAll(".nv-walk-lane")[i];
+      for (const figure of [this.charts[`heat${i}`]?.figure, picture]) figure?.classList.toggle("nv-earlier", about.earlier);
+    });
+    for (const button of this.root.querySelectorAll(".nv-save")) {
+      button.disabled = this.lanes.some(({ about }) => about.earlier);
+      button.title = button.disabled ? "Train first: these charts are of earlier settings" : "";
+    }
   }
 
   close() {

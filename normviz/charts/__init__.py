@@ -6,6 +6,7 @@ then only numbers (`normviz.player`). No Streamlit and no torch in here.
 
 from . import bars, cost, heatmap, layers, lines, loss, ratio, thumb, words
 from .base import look
+from .lanes import styles_of
 from .loss import ZOOM
 from .palette import LaneStyle, lane_styles, scheme_style
 from .scale import Domain, quantised_domain
@@ -25,6 +26,7 @@ __all__ = [
     "quantised_domain",
     "ratio",
     "scheme_style",
+    "styles_of",
     "thumb",
     "words",
 ]

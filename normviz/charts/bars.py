@@ -18,8 +18,8 @@ from normviz.frames import LaneFrame
 from .arrow import rows
 from .bars_data import data, row_at
 from .base import TEXT_SIZE, Spec, compiled, named, tick_label, value_scale
-from .lanes import lane_color
-from .palette import RED, LaneStyle, ink, lane_styles
+from .lanes import lane_color, styles_of
+from .palette import RED, LaneStyle, ink
 from .scale import Domain, probe_of, shown
 from .words import SOLVED, divergences, name, number
 
@@ -30,7 +30,7 @@ MOST_BARS = 40  # layers; in deeper models bars would be thinner than the gaps b
 
 def chart(lanes: Sequence[LaneFrame], cursor: int, domain: Domain, dark: bool = False) -> Spec:
     """The bars at step `cursor`, with their rows; all lanes hold the same probe."""
-    styles = lane_styles(tuple(lane.scheme for lane in lanes))
+    styles = styles_of(lanes, dark)
     labels = tuple(lane.label for lane in lanes)
     depth = max(lane.depth for lane in lanes)
     constant = spec(styles, labels, lanes[0].probe, depth, domain, dark)

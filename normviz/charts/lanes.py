@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import altair as alt
 
+from normviz.frames import LaneFrame
+
 from .base import js
-from .palette import LaneStyle
+from .palette import LaneStyle, faded, lane_styles
 
 Symbol = Literal["stroke", "square"]
+
+
+def styles_of(lanes: Sequence[LaneFrame], dark: bool = False) -> tuple[LaneStyle, ...]:
+    """One style a lane; faded where its run is of other settings than those that the page shows."""
+    own = lane_styles(tuple(lane.scheme for lane in lanes))
+    pairs = zip(lanes, own, strict=True)
+    return tuple(faded(style, dark) if lane.earlier else style for lane, style in pairs)
 
 
 def lane_color(
@@ -38,7 +48,7 @@ def _legend(labels: tuple[str, ...], symbol: Symbol) -> alt.Legend:
         direction="horizontal",
         columns=alt.ExprRef("width < 480 ? 2 : 4"),
         labelExpr=f"{js(names)}[datum.value]",
-        labelLimit=170,
+        labelLimit=170 if max(map(len, names), default=0) < 24 else 340,
         symbolType=symbol,
         symbolSize=400 if symbol == "stroke" else 130,
         symbolStrokeWidth=3,

@@ -16,8 +16,8 @@ from normviz.frames import LaneFrame
 
 from .arrow import Columns, rows
 from .base import TEXT_SIZE, Spec, compiled, named, step_axis, tick_label, value_scale
-from .lanes import lane_color
-from .palette import LaneStyle, lane_styles
+from .lanes import lane_color, styles_of
+from .palette import LaneStyle
 from .scale import Domain, probe_of, shown
 from .words import name, number
 
@@ -33,7 +33,7 @@ def places(first: int, depth: int) -> dict[int, int]:
 
 def chart(lanes: Sequence[LaneFrame], domain: Domain) -> Spec:
     """The lines, with their rows; all lanes hold the same probe."""
-    styles = lane_styles(tuple(lane.scheme for lane in lanes))
+    styles = styles_of(lanes)
     labels = tuple(lane.label for lane in lanes)
     steps = max(lane.steps for lane in lanes)
     constant = spec(styles, labels, lanes[0].probe, steps, domain)

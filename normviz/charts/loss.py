@@ -18,13 +18,14 @@ from normviz.frames import LaneFrame
 from . import loss_data
 from .arrow import Columns, rows
 from .base import TEXT_SIZE, Rows, Spec, compiled, halo, named, step_axis
-from .lanes import lane_color, lane_dash
+from .lanes import lane_color, lane_dash, styles_of
 from .loss_axis import ticks, y_domain
-from .palette import RED, LaneStyle, ink, lane_styles, paper
+from .loss_data import HEIGHT
+from .palette import RED, LaneStyle, ink, paper
 from .words import divergences, first_bad, listed, name, number
 
 ZOOM = "loss_zoom"  # the selection a page lists in selection_mode, or zoom is lost at every tick
-HEIGHT = 240
+RATE_TICK = 14
 # Words stand beside what they name, on the side with room: (alignment, shift in pixels).
 SIDES: tuple[tuple[Literal["left", "center", "right"], int], ...] = (
     ("left", 8),
@@ -47,7 +48,7 @@ def chart(
     domain = y_domain([*lanes, *(frame for frames in repeats for frame in frames)])
     if linear:
         domain = (0.0, domain[1])
-    styles = lane_styles(tuple(lane.scheme for lane in lanes))
+    styles = styles_of(lanes, dark)
     labels = tuple(lane.label for lane in lanes)
     steps = max((lane.steps for lane in lanes), default=1)
     sets = {**loss_data.moving(lanes, cursor, domain), **loss_data.fixed(lanes, domain)}
@@ -108,6 +109,7 @@ def _spec(
         .mark_point(clip=True, filled=True, size=70, opacity=1)
         .encode(x=x, y=y, color=line["color"]),
         *_level_words(y, dark),
+        *_rates(x, ink(dark)),
         *_above(x, line["color"]),
         *_bad(x, y),
     ]
@@ -157,6 +159,13 @@ def _cursor(x: alt.X, color: str) -> alt.Chart:
     return named("cursor").mark_rule(clip=True, strokeWidth=1, color=color, opacity=0.7).encode(x=x)
 
 
+def _rates(x: alt.X, color: str) -> list[alt.Chart]:
+    """A tick on the lower edge where the learning rate was changed, and the rate above it."""
+    tick = named("rates").mark_rule(clip=True, strokeWidth=2, color=color)
+    ends = {"y": alt.value(HEIGHT), "y2": alt.value(HEIGHT - RATE_TICK)}
+    return [tick.encode(x=x, **ends), *_words("rates", x, alt.ColorValue(color))]
+
+
 def _above(x: alt.X, color: alt.Color) -> list[alt.Chart]:
     """Triangles at the upper edge where the loss is above the axis; the peaks in words."""
     mark = named("above").mark_point(
@@ -201,4 +210,9 @@ def finding(lanes: Sequence[LaneFrame]) -> str:
     known = {number(lane.chance) for lane in ran if isfinite(lane.chance)}
     each += [f"chance {chance}" for chance in sorted(known)]
     said = [f"Loss{together} in nats per token: {listed(each)}."]
-    return " ".join(said + divergences(ran))
+    rates = [
+        f"{name(lane)} has learning rate {number(lr)} from step {step}."
+        for lane in ran
+        for step, lr in lane.edits
+    ]
+    return " ".join(said + rates + divergences(ran))

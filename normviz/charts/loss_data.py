@@ -15,7 +15,9 @@ from .words import diverged, first_bad, number, short
 
 Steps = NDArray[np.int64]
 POINTS = 400  # a lane's most drawn points; the lowest and highest of each stretch are among them
+HEIGHT = 240  # pixels of the plot
 ROW_HEIGHT, TOP_ROW = 16, 8  # pixels: words about events stand under one another
+RATE_ROW, RATE_ROWS = HEIGHT - 22, 4  # those about learning rates over one another, so many at most
 NO_STEPS = np.empty(0, np.int64)
 
 
@@ -90,6 +92,7 @@ def fixed(lanes: Sequence[LaneFrame], domain: tuple[float, float]) -> dict[str, 
     above, peaks, rows = _above(lanes, [_kept(lane) for lane in lanes], domain[1])
     return {
         "levels": _levels(lanes, domain),
+        "rates": _rates(lanes),
         "above": above,
         "peaks": peaks,
         "bad": _bad(lanes, domain, rows),
@@ -142,6 +145,23 @@ def _levels(lanes: Sequence[LaneFrame], domain: tuple[float, float]) -> Columns:
     texts, values, under = zip(*sorted(levels), strict=True) if levels else ((), (), ())
     loss = np.maximum(np.array(values, dtype=np.float64), domain[0])
     return {"loss": loss, "text": list(texts), "under": np.array(under, dtype=bool)}
+
+
+def _rates(lanes: Sequence[LaneFrame]) -> Columns:
+    """Where the learning rate was changed while lanes trained; once for all that took it together."""
+    taken: dict[tuple[int, float], list[str]] = {}
+    for lane in lanes:
+        for edit in lane.edits:
+            taken.setdefault(edit, []).append(short(lane))
+    steps = max((lane.steps for lane in lanes), default=1)
+    changes = sorted(taken.items())
+    words = [
+        f"rate {number(lr)}" if len(who) == len(lanes) else f"{', '.join(who)}: rate {number(lr)}"
+        for (_, lr), who in changes
+    ]
+    at = [step for (step, _), _ in changes]
+    rows = RATE_ROW - ROW_HEIGHT * (np.arange(len(at)) % RATE_ROWS)
+    return {**_words(at, words, [step / steps for step in at], 0), "row": rows}
 
 
 def _above(

@@ -52,6 +52,8 @@ STAND_INS = [style.color for key, style in SCHEMES.items() if key not in ("pre",
 APART = 10.0
 """Colours nearer than this (CIE76, for the eyes that tell them apart least) are one in a chart."""
 CONTRAST = 3.05
+FADE = 0.6
+"""Share of the page's background in the colour of a lane that is of earlier settings."""
 
 # Vega's own stops of its scheme "viridis" (perceptually uniform, safe for colour-blind eyes, no
 # red). Vega interpolates them linearly in RGB; ramp() does the same, so legend and picture agree.
@@ -89,6 +91,11 @@ def lane_styles(schemes: tuple[str, ...]) -> tuple[LaneStyle, ...]:
         dash = own.dash if kept else next(d for d in DASHES if d not in taken)
         chosen[i] = LaneStyle(color, dash)
     return tuple(chosen[i] for i in range(len(schemes)))
+
+
+def faded(style: LaneStyle, dark: bool) -> LaneStyle:
+    """The style of a lane whose curves are of other settings than those that the page shows."""
+    return LaneStyle(_mix(style.color, paper(dark), FADE), style.dash)
 
 
 def _color(own: str, others: list[str]) -> str:

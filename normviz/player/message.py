@@ -97,7 +97,7 @@ def message(
         tuple(_identity(lane) for lane in lanes),
     )
     if known != sent.charts:
-        out |= _about(lanes, domain, loss_domain, between)
+        out |= _about(lanes, domain, loss_domain, between, look)
         out["charts"] = specs(lanes, domain, loss_domain, between, look)
     if not live:
         out["findings"] = {
@@ -135,9 +135,10 @@ def _about(
     domain: Domain,
     loss_domain: tuple[float, float],
     between: Domain | None,
+    look: Look,
 ) -> dict[str, Any]:
     """What is constant about the lanes, and the axes."""
-    styles = charts.lane_styles(tuple(lane.scheme for lane in lanes))
+    styles = charts.styles_of(lanes, look.dark)
     probe = PROBES[lanes[0].probe]
     return {
         "probe": probe.key,
@@ -148,6 +149,7 @@ def _about(
                 "name": charts.words.name(lane),
                 "short": charts.words.short(lane),
                 "color": style.color,
+                "earlier": bool(lane.earlier),
                 "depth": lane.depth,
                 "steps": lane.steps,
                 "first": probe.first_layer,

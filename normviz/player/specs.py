@@ -40,7 +40,7 @@ def specs(
     look: Look,
 ) -> dict[str, Spec]:
     """Every chart by the name that the player knows it by."""
-    styles = charts.lane_styles(tuple(lane.scheme for lane in lanes))
+    styles = charts.styles_of(lanes, look.dark)
     labels = tuple(lane.label for lane in lanes)
     steps, depth = max(lane.steps for lane in lanes), max(lane.depth for lane in lanes)
     probe, dark = PROBES[lanes[0].probe].key, look.dark
@@ -75,7 +75,7 @@ def charts_at(
 ) -> dict[str, Callable[[], Spec]]:
     """Every chart that these lanes have at step `cursor`, whole: what makes it, by its name."""
     domain = charts.quantised_domain(PROBES[lanes[0].probe], lanes, linear=linear)
-    styles = charts.lane_styles(tuple(lane.scheme for lane in lanes))
+    styles = charts.styles_of(lanes, dark)
     found: dict[str, Callable[[], Spec]] = {
         "loss": lambda: charts.loss.chart(lanes, cursor, dark, repeats, linear),
         "bars": lambda: charts.bars.chart(lanes, cursor, domain, dark),

@@ -21,6 +21,7 @@ from queue import SimpleQueue
 from ..config import RunConfig
 from ..events import Diverged, Edited, Event, Finished, Started, Step
 from ..limits import is_quick
+from ..schedule import peak_at
 from ..store import Store, StoreDamaged, StoreError
 from ..store.turns import Turn
 from . import log
@@ -104,6 +105,10 @@ class Lane:
         self.paused = self.stopped = self.announced = self.told = False
         self.credits = 0
         self.device = ""
+        self.config = RunConfig()
+        self.next = 0
+        """The step that comes next; steps from `reach` on wait until the store knows of them."""
+        self.reach = 0
 
     def go(self) -> bool:
         """Train to the end, to a stop, or to an error that is written down as a sentence.
@@ -117,9 +122,10 @@ class Lane:
             quick = is_quick(record.config)
             if not quick:
                 os.nice(10)  # the page stays responsive; a measurement is what it waits for
+            self.config = record.config
             self.read_controls()
             self.turn.wait(float("inf"), otherwise=self.is_asked_to_stop)
-            self.follow(record.config)
+            self.follow(self.config)
             return quick and self.device == "cpu"
         except MemoryError:
             self.fail(
@@ -148,11 +154,12 @@ class Lane:
                     self.told = self.paused
                 case Step():
                     self.waiting.append(event)
+                    self.next = event.step + 1
                     if event.step == 0 or time.monotonic() - self.flushed > FLUSH_SECONDS:
-                        self.flush()
+                        self.flush(self.pace())
                         gc.enable()
                 case Edited():
-                    self.store.edited(self.run, event.config)
+                    pass  # the store said so first
                 case Diverged():
                     bad = event
                 case Finished():
@@ -168,13 +175,33 @@ class Lane:
             yield event
             if isinstance(event, Step | Started):
                 self.credits -= isinstance(event, Step) and self.credits > 0
-                self.read_controls()
-                while not self.stopped and self.rests():
-                    self.flush()
-                    time.sleep(POLL_SECONDS)
-                    self.read_controls()
-                if self.stopped:
-                    return
+                while not self.may_go_on():
+                    if self.stopped:
+                        return
+                self.knobs.lr = peak_at(self.config, self.next)
+
+    def may_go_on(self) -> bool:
+        """Whether the next step may be taken now; else waits for a moment where the run rests.
+
+        What is asked of a run is read after its reach is committed and before a step up to it is taken,
+        so `Store.set_rate` finds a step that no lane has taken.
+        """
+        self.read_controls()
+        if self.stopped:
+            return False
+        if self.rests():
+            self.flush()
+            time.sleep(POLL_SECONDS)
+            return False
+        if self.next < self.reach:
+            return True
+        self.flush(self.pace())
+        return False
+
+    def pace(self) -> int:
+        """Steps that take about as long as there is between two commits, at least one."""
+        seconds = time.monotonic() - self.flushed
+        return max(1, round(len(self.waiting) * FLUSH_SECONDS / seconds)) if seconds else 1
 
     def rests(self) -> bool:
         """Whether it takes no step now: it is paused, or somebody began to time meanwhile."""
@@ -197,7 +224,7 @@ class Lane:
         return self.stopped
 
     def read_controls(self) -> None:
-        for number, action, value in self.store.controls(self.run, self.last_control):
+        for number, action, _ in self.store.controls(self.run, self.last_control):
             self.last_control = number
             match action:
                 case "pause":
@@ -209,13 +236,16 @@ class Lane:
                 case "stop":
                     self.stopped = True
                 case "lr":
-                    self.knobs.lr = value
+                    if (record := self.store.run(self.run)) is not None:
+                        self.config = record.config
 
-    def flush(self) -> None:
-        """Commit what waits."""
-        if self.waiting:
-            self.store.append(self.run, self.waiting)
+    def flush(self, ahead: int = 0) -> None:
+        """Commit what waits, and that so many steps may follow."""
+        reach = self.next + ahead
+        if self.waiting or reach != self.reach:
+            self.store.append(self.run, self.waiting, reach)
             self.waiting.clear()
+            self.reach = reach
         self.flushed = time.monotonic()
 
     def fail(self, message: str) -> None:

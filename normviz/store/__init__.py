@@ -8,6 +8,7 @@ chart is the tail of the store. Readers and one writer a run, so nothing needs a
 from __future__ import annotations
 
 import logging
+import sqlite3
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from ..config import RunConfig
 from ..events import Diverged, Started, Step
 from ..home import home
+from ..schedule import with_lr
 from . import line
 from .run import (
     DONE,
@@ -64,8 +66,16 @@ __all__ = [
 ]  # fmt: skip
 
 LOG = logging.getLogger(__name__)
-Action = Literal["pause", "resume", "step", "stop", "lr"]
+Action = Literal["pause", "resume", "step", "stop"]
 Origin = Literal["here", "shipped", "sweep", "shipped sweep"]
+
+
+def _ask(db: sqlite3.Connection, run: int, action: str, value: float | None = None) -> None:
+    """Ask something of a run, in a transaction."""
+    db.execute(
+        "INSERT INTO controls (run, action, value, created) VALUES (?, ?, ?, ?)",
+        (run, action, value, time.time()),
+    )
 
 
 def _rank(run: Run) -> int:
@@ -89,13 +99,36 @@ class Store:
         with self.db.transaction() as db:
             return line.join(db, config, visitor, paused)
 
-    def control(self, run: int, action: Action, value: float | None = None) -> None:
+    def control(self, run: int, action: Action) -> None:
         """Ask something of a run; a run that is not open ignores it."""
         with self.db.transaction() as db:
-            db.execute(
-                "INSERT INTO controls (run, action, value, created) VALUES (?, ?, ?, ?)",
-                (run, action, value, time.time()),
-            )
+            _ask(db, run, action)
+
+    def set_rate(self, runs: Iterable[int], lr: float) -> int | None:
+        """Give runs another peak learning rate, all from one step on: the first that none of them has
+        taken. Returns the step, or None where nothing changes.
+
+        Their configs say so from now on. Runs that are not open, that end before that step, or that
+        have this rate already stay as they are. Raises ConfigError for a rate that is not allowed.
+        """
+        changed = False
+        with self.db.transaction() as db:
+            rows = [
+                db.execute("SELECT * FROM runs WHERE id = ?", (run,)).fetchone() for run in runs
+            ]
+            opened = [row for row in rows if row is not None and true_status(row) in OPEN]
+            step = max((row["reach"] for row in opened), default=0)
+            for row in opened:
+                if (run := known(row)) is None or (step and step >= run.config.steps):
+                    continue
+                if (config := with_lr(run.config, step, lr)) != run.config:
+                    db.execute(
+                        "UPDATE runs SET key = ?, config = ? WHERE id = ?",
+                        (config.key, config.canonical(), run.id),
+                    )
+                    _ask(db, run.id, "lr", lr)
+                    changed = True
+        return step if changed else None
 
     def delete(self, run: int) -> str | None:
         """Delete a run with its steps. Says why not, where one may not go or is not there."""
@@ -181,20 +214,16 @@ class Store:
         with self.db.transaction() as db:
             _start(db, run, event, pid, "paused" if paused else "running", time.time())
 
-    def append(self, run: int, steps: Iterable[Step]) -> None:
-        """Commit steps."""
+    def append(self, run: int, steps: Iterable[Step], reach: int | None = None) -> None:
+        """Commit steps, and with them the first step that the run's process does not take before it has
+        read what was asked of the run again."""
         with self.db.transaction() as db:
             _append(db, run, steps)
+            if reach is not None:
+                db.execute("UPDATE runs SET reach = ? WHERE id = ?", (reach, run))
 
     def set_status(self, run: int, status: Literal["running", "paused"]) -> None:
         self.db.connection.execute("UPDATE runs SET status = ? WHERE id = ?", (status, run))
-
-    def edited(self, run: int, config: RunConfig) -> None:
-        """The learning rate of a running run changed: from now on the row names the new config."""
-        self.db.connection.execute(
-            "UPDATE runs SET key = ?, config = ? WHERE id = ?",
-            (config.key, config.canonical(), run),
-        )
 
     def end(
         self, run: int, status: str, bad: Diverged | None = None, message: str | None = None

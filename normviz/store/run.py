@@ -21,7 +21,7 @@ SHIPPED = ("shipped", "shipped sweep")
 COARSE = ("sweep", "shipped sweep")
 """Origins of the cells of a sweep: all losses, but layers at a few steps alone."""
 
-INNER = ("pid", "turn", "watched", "beside")
+INNER = ("pid", "turn", "watched", "beside", "reach")
 """Columns of `runs` that are for those who run it."""
 
 UNWATCHED = "nobody had it open any more"

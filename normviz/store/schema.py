@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .trouble import Connection, StoreError, told
 
-VERSION = 3
+VERSION = 4
 FILE = "normviz.sqlite"
 
 SCHEMA = """
@@ -31,7 +31,8 @@ CREATE TABLE runs (
     turn INTEGER,                 -- hand-outs before it was queued; NULL once it is handed out
     watched INTEGER NOT NULL DEFAULT 0,  -- counts looks at it while it is open
     linked INTEGER NOT NULL DEFAULT 0,   -- 1 once its link was copied, or opened by somebody else
-    beside INTEGER                -- the run in whose turn it goes too, where it has none of its own
+    beside INTEGER,               -- the run in whose turn it goes too, where it has none of its own
+    reach INTEGER NOT NULL DEFAULT 0  -- first step that its process does not take before it asks again
 );
 CREATE INDEX runs_by_key ON runs (key);
 CREATE INDEX runs_by_status ON runs (status);
@@ -82,6 +83,9 @@ CREATE TABLE served (visitor TEXT PRIMARY KEY, turn INTEGER NOT NULL) WITHOUT RO
     2: """
 ALTER TABLE runs ADD COLUMN beside INTEGER;
 CREATE TABLE dropped (key TEXT PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
+""",
+    3: """
+ALTER TABLE runs ADD COLUMN reach INTEGER NOT NULL DEFAULT 0;
 """,
 }
 """What makes a store of one version one of the next; all rows stay."""
