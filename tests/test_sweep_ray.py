@@ -36,7 +36,7 @@ def nodes() -> Iterator[Nodes]:
 
 def same_as_here(store: Store, config: RunConfig) -> None:
     """The store has the cell once, bit for bit what this process gives."""
-    (run,) = store.runs(config.key)
+    (run,) = store.results(config.key)
     assert (run.status, run.origin) == ("finished", "sweep")
     assert store.steps(run).loss.tolist() == losses(config)
 

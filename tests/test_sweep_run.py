@@ -124,7 +124,7 @@ def test_a_run_is_kept_as_a_whole_or_not_at_all(store: Store) -> None:
     twice = [Step(0, 3.0, 1e-3, 1.0, None)] * 2  # the same step twice: the database refuses
     with pytest.raises(Exception, match="UNIQUE"):
         store.keep_all([EndedRun(started, twice, "finished")], "sweep")
-    assert store.runs(SHORT.key) == []
+    assert store.latest(SHORT.key) is None
     ended = EndedRun(started, twice[:1], "diverged", Diverged(0, 1, "loss"), seconds=2.0)
     (run,) = store.keep_all([ended], "sweep")
     record = store.run(run)
