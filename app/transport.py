@@ -118,26 +118,21 @@ def repeat(shared: Shared) -> None:
     """Queue what is lacking of every lane's runs from the next seeds; once they are there, back to
     one seed."""
     it = state.duel()
-    if it.seeds > 1 and _all_there(it, shared):
-        it.seeds = 1
-        return
     try:
         configs = [config for lane in it.lanes for config in seeded(lane, SEEDS)[1:]]
     except ConfigError as error:
         it.refused = f"there are no {SEEDS} seeds from here: {error}"
         return
     known = {config: shared.store.latest(config.key) for config in configs}
+    if it.seeds > 1 and all(run is not None and run.is_done for run in known.values()):
+        it.seeds = 1
+        return
     lacking = [c for c, run in known.items() if run is None or not (run.is_done or run.is_open)]
     queued = _queue(lacking, shared)
     if queued is None:
         return
     it.seeds, it.touched = SEEDS, True
     it.extra |= it.mine.intersection(queued)
-
-
-def _all_there(it: state.Duel, shared: Shared) -> bool:
-    configs = [config for lane in it.lanes for config in seeded(lane, SEEDS)[1:]]
-    return all((run := shared.store.latest(c.key)) is not None and run.is_done for c in configs)
 
 
 def _prune(shared: Shared) -> None:

@@ -57,7 +57,9 @@ def load(path: Path) -> tuple[Started, list[Step], Diverged | None] | None:
 
 
 def adopt(store: Store) -> None:
-    """Put every shipped run into the store, unless the store has a finished run of that config."""
+    """Put every shipped run into the store, unless the store has a finished run of that config. Copies
+    that earlier releases left there are deleted."""
+    store.drop_copies()
     for path in sorted((shipped("assets") / "runs").glob("*.npz")):
         if (loaded := load(path)) is not None:
             store.adopt(*loaded)

@@ -13,8 +13,10 @@ from page_kit import MAIN, Open, checked, chips, duel, runs, shown, words_of
 
 from normviz import RunConfig
 from normviz.catalog import NORMS, SCHEMES
+from normviz.home import shipped
 from normviz.links import encode
-from normviz.store import Store
+from normviz.shipped import adopt, load
+from normviz.store import EndedRun, Store
 
 
 def test_opens_with_the_finished_hero_and_replays(page: Open) -> None:
@@ -189,3 +191,30 @@ def test_there_may_be_no_next_seed(page: Open, folder: Path) -> None:
     at = page(encode([config]))
     checked(at.button(key="repeat").click().run())
     assert "2147483647" in duel(at).refused and not duel(at).extra
+
+
+def test_there_may_be_no_next_seed_where_five_are_shown(page: Open, folder: Path) -> None:
+    config = RunConfig(depth=1, steps=0, init_seed=2**31 - 4)
+    measure(folder, config)
+    at = page(f"{encode([config])}&seeds=5")
+    checked(at.button(key="repeat").click().run())
+    (said,) = [words_of(error) for error in at.error]
+    assert said.startswith("There are no 5 seeds from here") and "2147483647" in said
+    assert not duel(at).extra
+
+
+def test_a_page_that_holds_a_copy_which_is_deleted_shows_the_one_that_is_kept(
+    page: Open, folder: Path
+) -> None:
+    """A command beside the server deletes the copies that an earlier release left."""
+    at = page()
+    held, *others = runs(at)
+    store, files = Store(folder), (shipped("assets") / "runs").glob("*.npz")
+    loaded = next(one for file in files if (one := load(file)) and one[0].config == RunConfig())
+    (kept,) = store.keep_all([EndedRun(loaded[0], loaded[1], "finished")], "shipped")
+    checked(at.run())
+    assert runs(at) == [held, *others]
+    adopt(store)
+    checked(at.run())
+    assert runs(at) == [kept, *others]
+    assert "learned" in chips(at)[0]

@@ -15,7 +15,7 @@ from normviz.events import Diverged, Started, Step
 from normviz.home import shipped as shipped_folder
 from normviz.presets import PRESETS
 from normviz.result import collect
-from normviz.store import Store
+from normviz.store import EndedRun, Store
 from normviz.training import train
 
 SHIPPED = sorted((shipped_folder("assets") / "runs").glob("*.npz"))
@@ -54,6 +54,52 @@ def test_adopting_twice_is_adopting_once(store: Store) -> None:
         shipped.adopt(store)
     count = store.db.connection.execute("SELECT COUNT(*) FROM runs").fetchone()[0]
     assert count == len(SHIPPED)
+
+
+def test_stopped_attempts_do_not_ship_a_run_again(store: Store) -> None:
+    """And the shipped one is still what its settings show."""
+    shipped.adopt(store)
+    hero, _ = PRESETS["hero"].lanes()
+    for _ in range(60):
+        store.end(store.enqueue(hero), "stopped")
+    shipped.adopt(store)
+    count = store.db.connection.execute(
+        "SELECT COUNT(*) FROM runs WHERE origin = 'shipped'"
+    ).fetchone()[0]
+    assert count == len(SHIPPED)
+    run = store.latest(hero.key)
+    assert run is not None and (run.status, run.origin) == ("finished", "shipped")
+
+
+def copies(store: Store, config: RunConfig, origin: str, n: int) -> list[int]:
+    """Shipped runs as earlier releases left them, several of one config."""
+    ended = EndedRun(Started(config, "cpu", 1, 9, 3.3, None, None), [], "finished")
+    return store.keep_all([ended] * n, origin)  # pyright: ignore
+
+
+def test_copies_of_a_shipped_run_go_but_for_the_one_shown(store: Store) -> None:
+    config, other = RunConfig(depth=3), RunConfig(depth=4)
+    full, coarse = (copies(store, config, o, 3) for o in ("shipped", "shipped sweep"))
+    (single,) = copies(store, other, "shipped", 1)
+    own = store.enqueue(other)
+    store.end(own, "finished")
+    shown = store.latest(config.key)
+    assert shown is not None
+    store.drop_copies()
+    left = [run.id for run in store.results(config.key)]
+    assert left == [full[-1], coarse[-1]] and left[0] == shown.id
+    assert [run.id for run in store.results(other.key)] == [own, single]
+    store.drop_copies()
+    assert [run.id for run in store.results(config.key)] == left
+
+
+def test_a_copy_that_cannot_be_read_costs_no_run(store: Store) -> None:
+    config = RunConfig(depth=3)
+    good, damaged = copies(store, config, "shipped", 2)
+    store.db.connection.execute("UPDATE runs SET config = '{}x' WHERE id = ?", (damaged,))
+    store.drop_copies()
+    shown = store.latest(config.key)
+    assert shown is not None and shown.id == good
 
 
 @pytest.mark.parametrize("bad", [None, Diverged(1, None, "loss")], ids=["finished", "diverged"])

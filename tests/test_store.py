@@ -174,45 +174,6 @@ def test_a_closed_run_stays_as_it_is(store: Store, status: str) -> None:
     assert (record.bad_step, record.bad_layer) == ((3, 2) if bad else (None, None))
 
 
-def closed(store: Store, status: str) -> int:
-    if status == "queued":
-        return store.enqueue(CONFIG)
-    run = begin(store)
-    if status == "paused":
-        store.set_status(run, "paused")
-    elif status != "running":
-        store.end(run, status)
-    return run
-
-
-@pytest.mark.parametrize(
-    ("better", "worse"),
-    [
-        ("finished", ["running", "queued", "stopped", "failed"]),
-        ("diverged", ["running", "stopped", "failed"]),
-        ("running", ["stopped", "failed"]),
-        ("paused", ["stopped", "failed"]),
-        ("queued", ["stopped", "failed"]),
-        ("stopped", ["failed"]),
-    ],
-)
-def test_the_run_that_shows_most_is_chosen(store: Store, better: str, worse: list[str]) -> None:
-    best = closed(store, better)
-    for status in worse:
-        closed(store, status)
-    latest = store.latest(CONFIG.key)
-    assert latest is not None
-    assert latest.id == best
-
-
-def test_of_equals_the_newest_is_chosen(store: Store) -> None:
-    closed(store, "finished")
-    newest = closed(store, "finished")
-    latest = store.latest(CONFIG.key)
-    assert latest is not None
-    assert latest.id == newest
-
-
 def test_a_queue_has_places(store: Store) -> None:
     runs = [store.enqueue(CONFIG) for _ in range(3)]
     assert store.queued() == runs

@@ -36,7 +36,7 @@ def nodes() -> Iterator[Nodes]:
 
 def same_as_here(store: Store, config: RunConfig) -> None:
     """The store has the cell once, bit for bit what this process gives."""
-    (run,) = store.runs(config.key)
+    (run,) = store.results(config.key)
     assert (run.status, run.origin) == ("finished", "sweep")
     assert store.steps(run).loss.tolist() == losses(config)
 
@@ -123,6 +123,28 @@ def test_without_an_address_ray_runs_here_and_ends(tmp_path: Path) -> None:
     store = Store(tmp_path)
     for cell in make(RunConfig(**CELL, steps=20), {"lr": [1e-3, 1e-2]}).cells:
         same_as_here(store, cell.config)
+
+
+UNREADABLE = """
+from normviz.sweep import remote, tasks
+class Unreadable:
+    def __reduce__(self):
+        return eval, ("[][0]",)
+def normviz_cell(release, canonical, *more):
+    trained = remote.normviz_cell(release, canonical, *more)
+    return Unreadable() if '"lr":0.01' in canonical else trained
+tasks.normviz_cell = normviz_cell
+"""
+
+
+def test_an_answer_that_cannot_be_read_fails_only_its_cell(tmp_path: Path) -> None:
+    with short_folder() as folder:
+        words = (*TINY, "steps=20", "lr=1e-3,1e-2", "--on", "ray", "--processes", "1")
+        code, _, err = swept(folder, tmp_path, *words, before=UNREADABLE)
+    assert code == 1, err
+    assert "its process gave no result: RaySystemError: System error: list index" in err
+    left = missing(Store(tmp_path), make(RunConfig(**CELL, steps=20), {"lr": [1e-3, 1e-2]}), True)
+    assert [cell.config.lr for cell in left] == [1e-2]
 
 
 def test_an_address_where_nobody_answers_is_said_at_once(tmp_path: Path) -> None:

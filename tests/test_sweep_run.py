@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -124,7 +125,7 @@ def test_a_run_is_kept_as_a_whole_or_not_at_all(store: Store) -> None:
     twice = [Step(0, 3.0, 1e-3, 1.0, None)] * 2  # the same step twice: the database refuses
     with pytest.raises(Exception, match="UNIQUE"):
         store.keep_all([EndedRun(started, twice, "finished")], "sweep")
-    assert store.runs(SHORT.key) == []
+    assert store.latest(SHORT.key) is None
     ended = EndedRun(started, twice[:1], "diverged", Diverged(0, 1, "loss"), seconds=2.0)
     (run,) = store.keep_all([ended], "sweep")
     record = store.run(run)
@@ -184,6 +185,44 @@ def test_a_death_fails_only_its_cell_and_is_tried_once_more(
         assert [c.config.scheme for c in missing(store, small_pair(), True)] == ["pre"]
 
 
+@pytest.mark.parametrize("error", [ModuleNotFoundError("No module named 'x'"), KeyError("x"),
+                                   ValueError("unknown"), MemoryError()], ids=repr)  # fmt: skip
+def test_a_result_that_cannot_be_read_fails_only_its_cell(
+    store: Store, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The map goes on, and says what went wrong."""
+    left, heard = [error], _Slot._heard
+
+    def unreadable(slot: _Slot, process: subprocess.Popen[bytes]) -> object:
+        answer = heard(slot, process)
+        if answer != "warm" and left:
+            raise left.pop()
+        return answer
+
+    monkeypatch.setattr(_Slot, "_heard", unreadable)
+    until = time.monotonic() + 60
+    news = list(sweep(store, small_pair(), 1, stop=lambda: time.monotonic() > until))
+    ended = {one.cell.config.scheme: one for one in news if isinstance(one, Done)}
+    said = f"its process gave no result: {type(error).__name__}"
+    assert (ended["pre"].measured.message or "").startswith(said)
+    assert ended["pre"].run is None
+    assert ended["post"].measured.status == "finished"
+
+
+def test_an_error_of_the_worker_beside_the_training_is_its_message(store: Store) -> None:
+    (store.folder / "turns.sqlite").mkdir()  # where no lock can be had
+    (ended,) = done(store, make(SHORT, {}), processes=1)
+    assert "no lock can be made in" in (ended.measured.message or "")
+
+
+def test_a_process_that_does_not_start_is_said(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("normviz.sweep.pool.sys.executable", str(store.folder / "nowhere"))
+    for ended in done(store, small_pair(), processes=1):
+        assert "gave no result: FileNotFoundError: " in (ended.measured.message or "")
+
+
 def small_pair() -> Grid:
     return make(SHORT, {"scheme": ["pre", "post"]})
 
@@ -204,6 +243,7 @@ def test_closing_ends_every_process(store: Store) -> None:
 
 TOLD = """
 import sys
+import time
 from pathlib import Path
 from normviz import RunConfig
 from normviz.store import EndedRun, Store, Wanted

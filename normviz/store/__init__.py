@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -26,6 +26,8 @@ from .run import (
     DONE,
     LOST,
     OPEN,
+    RANK,
+    RESULT,
     SHIPPED,
     Run,
     Steps,
@@ -76,13 +78,6 @@ def _ask(db: sqlite3.Connection, run: int, action: str, value: float | None = No
         "INSERT INTO controls (run, action, value, created) VALUES (?, ?, ?, ?)",
         (run, action, value, time.time()),
     )
-
-
-def _rank(run: Run) -> int:
-    """How well a run shows its config's result; the least is shown."""
-    if run.is_done:
-        return 2 if run.is_coarse else 0
-    return 1 if run.is_open else {"stopped": 3, "failed": 4}[run.status]
 
 
 class Store:
@@ -152,12 +147,20 @@ class Store:
         with self.db.transaction() as db:
             return [_keep(db, one, origin) for one in ended]
 
+    def drop_copies(self) -> None:
+        """Of a shipped run that the store has more than once, delete all but the one it shows."""
+        twice = self.db.connection.execute(
+            "SELECT key, origin FROM runs WHERE origin LIKE 'shipped%' "
+            "GROUP BY key, origin HAVING COUNT(*) > 1"
+        ).fetchall()
+        for key, origin in twice:
+            with self.db.transaction() as db:
+                same = [run.id for run in self.results(key) if run.origin == origin]
+                db.executemany("DELETE FROM runs WHERE id = ?", [(run,) for run in same[1:]])
+
     def done_keys(self) -> set[str]:
-        """Names of all results that are here, those of stopped cells of sweeps included."""
-        rows = self.db.connection.execute(
-            "SELECT DISTINCT key FROM runs WHERE status IN ('finished', 'diverged') "
-            "OR (status = 'stopped' AND origin LIKE '%sweep')"
-        )
+        """Names of all results that are here."""
+        rows = self.db.connection.execute(f"SELECT DISTINCT key FROM runs WHERE {RESULT}")
         return {row[0] for row in rows}
 
     # What the page reads
@@ -173,14 +176,19 @@ class Store:
         A cell of a sweep, which recorded few layers, never hides a run that recorded them: it comes
         after finished and open ones.
         """
-        return min(self.runs(key), key=_rank, default=None)
+        return next(self._ranked(key), None)
 
-    def runs(self, key: str) -> list[Run]:
-        """The last fifty runs of a config, the newest first."""
+    def results(self, key: str) -> Iterator[Run]:
+        """The results of a config, in the order in which `latest` prefers them."""
+        return self._ranked(key, RESULT)
+
+    def _ranked(self, key: str, which: str = "1") -> Iterator[Run]:
+        """The runs of a config, the one that shows its result best first, of equals the newest.
+        They are ranked all at once, and each is read when it is asked for."""
         rows = self.db.connection.execute(
-            "SELECT * FROM runs WHERE key = ? ORDER BY id DESC LIMIT 50", (key,)
+            f"SELECT id FROM runs WHERE key = ? AND {which} ORDER BY {RANK}, id DESC", (key,)
         ).fetchall()
-        return [run for row in rows if (run := known(row)) is not None]
+        return filter(None, (self.run(row["id"]) for row in rows))
 
     def steps(self, run: Run, after: int = -1) -> Steps:
         """The steps of a run beyond `after`."""

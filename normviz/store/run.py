@@ -38,7 +38,7 @@ def alive(pid: int | None) -> bool:
         return False
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
+    except (OSError, ValueError):
         pass  # no such process, or no /proc: ask the system
     try:
         os.kill(pid, 0)
@@ -46,6 +46,8 @@ def alive(pid: int | None) -> bool:
         return False
     except PermissionError:
         pass
+    except (TypeError, OverflowError):  # what a damaged row says is no process' number
+        return False
     return True
 
 
@@ -110,6 +112,19 @@ def true_status(row: sqlite3.Row) -> str:
     """The status of a row of `runs` as it is now: a process that is gone has failed."""
     gone = row["status"] in ("running", "paused") and not alive(row["pid"])
     return "failed" if gone else row["status"]
+
+
+RANK = """
+CASE
+    WHEN status IN ('finished', 'diverged') THEN 2 * (origin LIKE '%sweep')
+    WHEN status = 'queued' OR (status IN ('running', 'paused') AND alive(pid)) THEN 1
+    WHEN status = 'stopped' THEN 3
+    ELSE 4
+END"""
+"""How well a row of `runs` shows its config's result, by its status as it is now; the least is shown."""
+
+RESULT = "(status IN ('finished', 'diverged') OR (status = 'stopped' AND origin LIKE '%sweep'))"
+"""Whether a row of `runs` is a result; a cell that a sweep stopped early is one."""
 
 
 def read_run(row: sqlite3.Row) -> Run:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from .run import alive
 from .trouble import Connection, StoreError, told
 
 VERSION = 4
@@ -121,6 +122,7 @@ class Database:
                 db.execute("PRAGMA foreign_keys = ON")
             except sqlite3.Error as error:
                 raise told(error, self.path) from None
+            db.create_function("alive", 1, alive)
             db.row_factory = sqlite3.Row
             self._local.db = db
         return db

@@ -68,7 +68,7 @@ class Cluster:
         except Exception as error:  # Ray raises Exception itself, and much else
             self.close()
             raise SweepError(
-                f"no Ray cluster at {address!r} took this machine in ({_said(error)}): {START}"
+                f"no Ray cluster at {address!r} took this machine in ({in_words(error)}): {START}"
             ) from None
         self._seen = time.monotonic()
 
@@ -134,7 +134,7 @@ def _silence(address: str) -> str | None:
     return None
 
 
-def _said(error: BaseException) -> str:
+def in_words(error: BaseException) -> str:
     """What was at the bottom of it, in one line."""
     while error.__cause__ is not None:
         error = error.__cause__

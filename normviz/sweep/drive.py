@@ -44,11 +44,8 @@ def stored(store: Store, key: str, early: bool, shipped: bool = True) -> Run | N
     """The run that is a cell's result: a finished one, with all its layers where there is one;
     else, with `early`, one that a sweep stopped because it was flat at chance. Without `shipped`
     only what was trained with this store counts."""
-    runs = [run for run in store.runs(key) if shipped or not run.is_shipped]
-    done = [run for run in runs if run.is_done]
-    if done:
-        return min(done, key=lambda run: run.is_coarse)
-    return next(filter(is_flat, runs), None) if early else None
+    runs = (run for run in store.results(key) if shipped or not run.is_shipped)
+    return next((run for run in runs if run.is_done or (early and is_flat(run))), None)
 
 
 def missing(store: Store, grid: Grid, early: bool) -> list[Cell]:

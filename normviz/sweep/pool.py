@@ -21,7 +21,7 @@ from typing import Any
 
 from ..home import VARIABLE
 from .grid import Cell
-from .measured import Measured
+from .measured import Measured, no_result
 
 TRIES = 2
 """A cell whose process died is tried once more, in a fresh process, and then said to have failed."""
@@ -105,16 +105,17 @@ class _Slot(threading.Thread):
         self.kill()
 
     def _measure(self, cell: Cell) -> Measured | None:
-        """The cell's run, or None where the process died."""
+        """The cell's run, as failed where no result could be read, or None where the process died."""
         try:
             process = self._warm()
             assert process.stdin is not None
             pickle.dump((cell.config.canonical(), self.early), process.stdin)
             process.stdin.flush()
             return self._heard(process)
-        except (EOFError, OSError, ValueError, pickle.UnpicklingError):  # or closed meanwhile
-            self._bury()
-            return None
+        except Exception as error:  # unpickling may raise any, and so may a pool closed meanwhile
+            died = self._has_died()
+            self.kill()
+            return None if died else no_result(error)
 
     def _warm(self) -> subprocess.Popen[bytes]:
         """The process, started where there is none."""
@@ -122,6 +123,7 @@ class _Slot(threading.Thread):
             with self.pool.lock:
                 if self.pool.is_closed:
                     raise OSError("closed")
+                self.process = None  # it may not start
                 self.process = subprocess.Popen(
                     [sys.executable, "-m", "normviz.sweep.worker"],
                     stdin=subprocess.PIPE,
@@ -142,12 +144,13 @@ class _Slot(threading.Thread):
         how = f"was killed by signal {-code}" if code and code < 0 else f"ended with code {code}"
         return f"its process {how}, twice"
 
-    def _bury(self) -> None:
-        """It is going by itself: let it say how."""
-        if self.process is not None:
-            with suppress(subprocess.TimeoutExpired):
-                self.process.wait(1.0)
-        self.kill()
+    def _has_died(self) -> bool:
+        """Whether the process ended by itself, or does so within a second."""
+        if self.process is None:
+            return False
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(1.0)
+        return self.process.poll() is not None
 
     def kill(self) -> None:
         """End the process."""

@@ -16,9 +16,9 @@ from typing import Any
 from .. import texts
 from ..characters import TextError
 from ..limits import MAX_CELLS
-from .cluster import LEFT, Cluster
+from .cluster import LEFT, Cluster, in_words
 from .grid import Cell, SweepError
-from .measured import Measured
+from .measured import Measured, no_result
 from .pool import Began, Ended
 from .remote import RELEASE, normviz_cell
 
@@ -97,10 +97,12 @@ class Tasks(threading.Thread):
                 raise error.cause from None
             raise SweepError(
                 f"a node of the cluster can't run NormViz {RELEASE[0]} "
-                f"({str(error.cause).splitlines()[-1]}): install the same release on every node"
+                f"({in_words(error.cause)}): install the same release on every node"
             ) from None
         except self._ray.exceptions.LocalRayletDiedError:
             raise self.cluster.lost(LEFT) from None
+        except self._ray.exceptions.RaySystemError as error:  # also where the answer can't be read
+            return no_result(error)
         except self._ray.exceptions.RayError as error:
             lost = str(error).splitlines()[0]
             return Measured("failed", message=f"Ray gave it up after {RETRIES} retries: {lost}")

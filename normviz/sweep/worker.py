@@ -18,6 +18,7 @@ from ..config import RunConfig
 from ..home import home
 from ..store.turns import Turn
 from .cell import measure, warm
+from .measured import no_result
 
 Job = tuple[str, bool]
 """Canonical JSON of a config, and whether it may be stopped early."""
@@ -36,8 +37,12 @@ def main() -> None:
     turn = Turn(home())
     while True:
         canonical, early = jobs.get()
-        turn.wait(float("inf"))
-        _say(out, measure(RunConfig.model_validate_json(canonical), early))
+        try:
+            turn.wait(float("inf"))
+            measured = measure(RunConfig.model_validate_json(canonical), early)
+        except Exception as error:  # the next cell may go well
+            measured = no_result(error)
+        _say(out, measured)
         turn.leave()
         gc.collect()
 
