@@ -142,8 +142,9 @@ def _more(it: Maps) -> None:
         st.toggle(
             "Stop cells that stay flat at chance", value=it.early, key="map_early",
             on_change=_take_early,
-            help="Three looks at the gradient say that it will not leave; such cells get a ring. "
-            "The rule and how often it was wrong: `normviz bench early`.",
+            help="A cell is stopped when three looks at its gradient say that it will not leave chance; "
+            "it gets a ring. Only for settings that `normviz bench early` measured; the bench counts how "
+            "often the rule was wrong.",
         )  # fmt: skip
         taken = {"scheme", "init", "task", *PLAIN, *it.asked.fields, "lr_edits", "text"}
         rest = [name for name in RunConfig.model_fields if name not in taken]

@@ -4,14 +4,16 @@ diverged   a NaN or inf ended it, or a loss that stayed above 100 times chance f
 short      fewer than 20 steps: too short to judge
 measured   steps=0: measured at initialisation
 solved     the mean loss of ten steps came within 2 % of the way from chance to the floor
-stuck      ended within 3 % of chance: what can be had without looking at the context
+stuck      ended within 3 % of chance (what can be had without looking at the context) and stayed there
 above      ended more than 3 % above chance
+unsettled  ended in either place, but its loss still fell, or was far from chance just before
 learned    ended below chance
 training, queued, stopped, failed   not at its end
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +24,9 @@ NEAR_CHANCE = 0.03
 SOLVED = 0.02
 ENOUGH = 20
 HALF = 0.5
+STILL, ERRORS = 0.02, 3
+"""A loss still falls where the last fifth of the steps lies lower than the fifth before it by more
+than this share of chance, and by more than so many standard errors of the difference."""
 Floats = NDArray[np.float64]
 
 
@@ -51,6 +56,18 @@ def running_mean(losses: Floats) -> Floats:
     return (sums[ends] - sums[starts]) / (ends - starts)
 
 
+def still_falls(losses: Floats, chance: float) -> bool:
+    """Whether the losses were still falling at their end (see STILL)."""
+    fifth = len(losses) // 5
+    if len(losses) < ENOUGH or not np.isfinite(losses[-2 * fifth :]).all():
+        return False
+    before, last = losses[-2 * fifth : -fifth], losses[-fifth:]
+    with np.errstate(over="ignore"):
+        fall = float(before.mean() - last.mean())
+        error = math.sqrt((before.var(ddof=1) + last.var(ddof=1)) / fifth)
+    return fall > STILL * chance and fall > ERRORS * error
+
+
 def diverged(step: int, layer: int | None, where: str | None) -> Verdict:
     """The verdict of a run that met a NaN or inf, or whose loss blew up."""
     lost = where == "blow-up"
@@ -76,6 +93,8 @@ def judge(losses: Floats, steps: int, chance: float, floor: float | None) -> Ver
         if len(below) and final <= floor + 2 * SOLVED * (chance - floor):
             step = int(below[0])
             return Verdict("solved", f"solved at step {step}: loss {final:.3g}", step)
+    if final >= chance * (1 - NEAR_CHANCE) and still_falls(losses, chance):
+        return Verdict("unsettled", f"still falling: loss {final:.2f}, chance {chance:.2f}")
     if final > chance * (1 + NEAR_CHANCE):
         return Verdict("above", f"above chance: loss {final:.4g}, chance {chance:.2f}")
     if final >= chance * (1 - NEAR_CHANCE):
@@ -89,9 +108,15 @@ def judge(losses: Floats, steps: int, chance: float, floor: float | None) -> Ver
 
 def _stuck(mean: Floats, final: float, chance: float) -> Verdict:
     """The plateau at chance, and the step since which the loss has been flat there (within 6 %: the
-    mean of ten batches strays by itself)."""
+    mean of ten batches strays by itself). It holds the last tenth of the steps and at least ten."""
     off = np.flatnonzero(np.abs(mean - chance) > 2 * NEAR_CHANCE * chance)
     since = int(off[-1]) + 1 if len(off) else 0
+    if since > len(mean) - max(WINDOW, len(mean) // 10):
+        return Verdict(
+            "unsettled",
+            f"not settled near chance: loss {final:.2f}, of the last {WINDOW} steps {mean[-1]:.2f}, "
+            f"chance {chance:.2f}",
+        )
     return Verdict(
         "stuck", f"stuck at chance since step {since}: loss {final:.2f}, chance {chance:.2f}", since
     )

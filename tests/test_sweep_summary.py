@@ -14,10 +14,11 @@ from normviz.cli.sweep_report import report
 from normviz.export.pictures import picture
 from normviz.sweep import Cell, Grid, SweepError, make
 from normviz.sweep.maps import maps
-from normviz.sweep.points import Point, still_falls
+from normviz.sweep.points import Point
 from normviz.sweep.stats import compare, spread
 from normviz.sweep.summary import frontier, sensitivity, wortsman
 from normviz.sweep.table import table
+from normviz.verdict import still_falls
 
 CHANCE, FLOOR, FIRST = 3.3, 1.1, 3.8
 RATES = (1e-3, 1e-2, 1e-1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normviz.verdict import diverged, final_loss, judge
+from normviz.verdict import ERRORS, STILL, diverged, final_loss, judge, still_falls
 
 CHANCE, FLOOR = 3.0, 1.0
 
@@ -35,6 +35,52 @@ def test_judge(kind: str, series: np.ndarray, step: int | None) -> None:
     verdict = judge(series, steps, CHANCE, FLOOR)
     assert (verdict.kind, verdict.step) == (kind, step)
     assert verdict.sentence
+
+
+@pytest.mark.parametrize(
+    ("series", "sentence"),
+    [
+        (  # left chance in its last ten steps: there is no plateau, and no step 334
+            losses((3.0, 324), (2.8, 10)),
+            "not settled near chance: loss 2.94, of the last 10 steps 2.80, chance 3.00",
+        ),
+        (  # came to chance, from below, in its last eight
+            losses((2.0, 20), (3.0, 8)),
+            "not settled near chance: loss 3.00, of the last 10 steps 2.80, chance 3.00",
+        ),
+        (np.linspace(3.9, 3.0, 90), "still falling: loss 3.04, chance 3.00"),
+        (np.linspace(3.9, 3.0, 20), "still falling: loss 3.02, chance 3.00"),
+        (np.linspace(50.0, 9.0, 90), "still falling: loss 10.84, chance 3.00"),
+        (np.linspace(3.9, 2.0, 90), "learned little: loss 2.09, 46% of the way to the floor"),
+    ],
+)  # fmt: skip
+def test_what_has_not_settled_is_not_stuck(series: np.ndarray, sentence: str) -> None:
+    verdict = judge(series, len(series), CHANCE, FLOOR)
+    assert verdict.sentence == sentence
+
+
+@pytest.mark.parametrize("steps", range(20, 400, 7))
+def test_a_plateau_begins_at_a_step_that_the_run_has(steps: int) -> None:
+    rng = np.random.default_rng(steps)
+    for _ in range(50):
+        at, height = rng.integers(steps), rng.uniform(0.5, 1.5)
+        series = np.where(np.arange(steps) < at, 1, height) * CHANCE + rng.normal(0, 0.05, steps)
+        verdict = judge(series, steps, CHANCE, None)
+        assert verdict.step is None or verdict.step <= steps - 10
+
+
+def test_a_noisy_run_that_is_flat_at_chance_is_not_called_falling() -> None:
+    """Normal noise, as of small batches. At two standard errors 30 of these 1000 counted as falling."""
+    rng = np.random.default_rng(0)
+    noise = rng.normal(CHANCE, 0.5, (1000, 150))
+    assert sum(still_falls(run, CHANCE) for run in noise) <= 5
+
+
+def test_a_fall_counts_only_above_a_share_of_chance() -> None:
+    assert STILL == 0.02 and ERRORS == 3
+    down = np.linspace(0, -1, 100)  # the last fifth lies 0.2 lower than the one before
+    assert still_falls(CHANCE + 0.35 * down, CHANCE)
+    assert not still_falls(CHANCE + 0.25 * down, CHANCE)
 
 
 def test_without_a_floor_nothing_is_solved() -> None:

@@ -13,7 +13,7 @@ from ..home import shipped
 from ..shipped import load
 from ..store import Store
 from ..sweep import Grid, make, stored, sweep
-from ..sweep.early import Flat
+from ..sweep.early import Flat, applies
 from ..sweep.points import point
 from ..verdict import judge
 
@@ -33,20 +33,21 @@ def grids() -> list[Grid]:
 
 def measure() -> str:
     """Replay the shipped runs, run the grids with early stop, then to their ends what it stopped."""
-    runs, ended = 0, []
+    configs: list[RunConfig] = []
+    ended = []
     for path in sorted((shipped("assets") / "runs").glob("*.npz")):
         loaded = load(path)
         if loaded is None:
             continue
         started, steps, bad = loaded
-        runs += 1
+        configs.append(started.config)
         if bad is None and (step := stops(started, steps)) is not None:
             losses = np.array([step.loss for step in steps])
             verdict = judge(losses, started.config.steps, started.chance, started.floor)
             ended.append((path.stem, step, verdict.kind, verdict.sentence))
     with tempfile.TemporaryDirectory() as folder:
         for grid in grids():
-            runs += len(grid.cells)
+            configs += [cell.config for cell in grid.cells]
             ended += _stopped(Store(Path(folder)), grid)
     wrong = [one for one in ended if one[2] in TRAINED]
     lines = [
@@ -55,7 +56,8 @@ def measure() -> str:
     ]
     return "\n".join(
         (
-            f"{runs} runs, {len(ended)} stopped early, {len(wrong)} of which would have trained",
+            f"{len(configs)} runs, to {sum(map(applies, configs))} of which the rule applies, "
+            f"{len(ended)} stopped early, {len(wrong)} of which would have trained",
             *lines,
         )
     )

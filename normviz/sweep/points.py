@@ -8,14 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..store import Run, Store
-from ..verdict import HALF, NEAR_CHANCE, Floats, diverged, final_loss, judge
+from ..verdict import HALF, NEAR_CHANCE, Floats, diverged, final_loss, judge, still_falls
 from .drive import stored
 from .early import is_flat
 from .grid import Cell, Grid
-
-STILL = 0.02
-"""A loss still falls where the last fifth of the steps lies lower than the fifth before it by more
-than this share of chance, and by more than two standard errors of the difference."""
 
 
 @dataclass(frozen=True)
@@ -98,14 +94,3 @@ def read(store: Store, grid: Grid, early: bool = True) -> list[Point]:
     cells = sorted(grid.cells, key=lambda cell: (cell.at, cell.seed))
     found = ((cell, stored(store, cell.key, early)) for cell in cells)
     return [point(cell, run, store.losses(run.id)) for cell, run in found if run is not None]
-
-
-def still_falls(losses: Floats, chance: float) -> bool:
-    """Whether the losses were still falling at their end (see STILL)."""
-    fifth = len(losses) // 5
-    if fifth < 5 or not np.isfinite(losses[-2 * fifth :]).all():
-        return False
-    before, last = losses[-2 * fifth : -fifth], losses[-fifth:]
-    fall = float(before.mean() - last.mean())
-    error = math.sqrt((before.var(ddof=1) + last.var(ddof=1)) / fifth)
-    return fall > STILL * chance and fall > 2 * error
