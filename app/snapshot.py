@@ -141,7 +141,7 @@ def look(topic: Topic) -> Snapshot:
         return Snapshot(topic, said, None)
 
     def frame(index: int, run: Run, probe: str = topic.probe) -> LaneFrame:
-        return back.frames.lane(run, label(index, run.config), probe)
+        return back.frames.lane(run, label(index, run.config, bool(more.get(index))), probe)
 
     frames = [frame(i, run) for i, run in runs]
     repeats = [[frame(i, r) for r in some] for (i, _), some in zip(runs, others, strict=True)]
