@@ -15,12 +15,12 @@ from normviz.catalog import INITS, NORMS, QK_NORMS, SCHEMES
 from normviz.charts import lane_styles
 from normviz.config import ConfigError, RunConfig
 from normviz.links import FIELDS, differences, shown
-from normviz.seeds import seeded
+from normviz.seeds import named, seeded
 from normviz.store import Run
-from normviz.verdict import Verdict
+from normviz.verdict import Verdict, of_seeds
 
 CHIP_COLOR = {
-    "learned": "green", "solved": "green", "stuck": "orange", "above": "orange",
+    "learned": "green", "solved": "green", "stuck": "orange", "above": "orange", "unsettled": "orange",
     "diverged": "red", "failed": "red", "measured": "blue", "running": "blue",
 }  # fmt: skip
 
@@ -48,7 +48,7 @@ class Lane:
     @property
     def label(self) -> str:
         """What the charts call it: the settings that its curves were trained with."""
-        return label(self.index, self.run.config if self.run else self.config)
+        return label(self.index, self.run.config if self.run else self.config, bool(self.repeats))
 
     @property
     def is_current(self) -> bool:
@@ -67,9 +67,10 @@ class Lane:
         return f"{', '.join(words[:SAID])}{more}"[:EARLIER]
 
 
-def label(index: int, config: RunConfig) -> str:
-    """ "A  Pre-LN": a lane's letter and what it trained."""
-    return f"{state.NAMES[index]}  {SCHEMES.label(config.scheme)}"
+def label(index: int, config: RunConfig, repeated: bool = False) -> str:
+    """ "A  Pre-LN": a lane's letter and what it trained; its seed too where it is one of several."""
+    seed = f", {named(config)}" if repeated else ""
+    return f"{state.NAMES[index]}  {SCHEMES.label(config.scheme)}{seed}"
 
 
 def current(it: state.Duel, shared: Shared) -> list[Lane]:
@@ -143,7 +144,22 @@ def _head(lane: Lane, shared: Shared, color: str, secret: bool = False) -> None:
         width="content",
     )
     verdict = Verdict("secret", "waits for your guess") if secret else chip(lane, shared)
-    st.badge(literal(verdict.sentence), color=CHIP_COLOR.get(verdict.kind, "gray"))  # pyright: ignore
+    several = lane.repeats and lane.is_current and not secret
+    seed = f"{named(lane.config)}: " if several else ""
+    st.badge(literal(f"{seed}{verdict.sentence}"), color=CHIP_COLOR.get(verdict.kind, "gray"))  # pyright: ignore
+    if several:
+        st.badge(literal(_all_seeds(lane, shared)), color="gray")
+
+
+def _all_seeds(lane: Lane, shared: Shared) -> str:
+    """What the lane came to from all seeds shown."""
+    frames = shared.frames
+    ended = [
+        (frames.verdict(run).sentence, frames.steps(run).loss)
+        for run in lane.repeats
+        if run.is_done
+    ]
+    return of_seeds(ended, state.duel().seeds)
 
 
 def _card(lane: Lane, first: Lane, shared: Shared, color: str, brief: bool, secret: bool) -> None:

@@ -153,8 +153,11 @@ def _draw(asked: Asked) -> bytes:
     ]
     if not found:
         raise LookupError("there is no such run here")
-    lanes = [back.frames.lane(run, label(i, run.config), asked.probe) for i, run in found]
     more = dict(enumerate(asked.repeats))
+    lanes = [
+        back.frames.lane(run, label(i, run.config, bool(more.get(i))), asked.probe)
+        for i, run in found
+    ]
     repeats = [
         [
             back.frames.lane(run, label(i, run.config), asked.probe)

@@ -15,6 +15,7 @@ from streamlit.components.v2 import component
 from normviz.catalog import SCHEMES
 from normviz.export import NOT_RUN, ExportLane, archive, replay, script, stored_lane, write_configs
 from normviz.links import encode
+from normviz.seeds import named
 from normviz.store import room
 
 COPY = component(
@@ -118,7 +119,7 @@ def _files(lanes: list[Lane], shared: Shared) -> None:
         "normviz-csv.zip",
         "application/zip",
         done,
-        "Every number of every lane in tidy tables, with a dictionary of their columns",
+        "Every number of every lane and seed in tidy tables, with a dictionary of their columns",
     )
     _file(
         "Numbers (Parquet)",
@@ -143,7 +144,8 @@ def _files(lanes: list[Lane], shared: Shared) -> None:
             f"normviz-{lane.name}-{lane.config.scheme}.py",
             "text/x-python",
             True,
-            "Plain PyTorch, nothing of ours, the same final loss",
+            "Plain PyTorch, nothing of ours, the same final loss"
+            + (f" as {named(lane.config)}" if lane.repeats else ""),
         )
     st.caption("Each chart has PNG and SVG at its upper right corner.")
 
@@ -158,4 +160,4 @@ def _file(label, content, name, kind, ready, words) -> None:
 def _taken(lane: Lane, shared: Shared) -> ExportLane:
     if lane.run is None or not lane.is_current:
         return ExportLane(lane.name, lane.config, NOT_RUN)
-    return stored_lane(lane.name, lane.run, shared.frames)
+    return stored_lane(lane.name, lane.run, shared.frames, lane.repeats[1:])

@@ -144,7 +144,8 @@ def look(topic: Topic) -> Snapshot:
         return Snapshot(topic, said, None)
 
     def frame(index: int, run: Run, probe: str = topic.probe) -> LaneFrame:
-        return back.frames.lane(run, label(index, run.config), probe, earlier.get(index, ""))
+        name = label(index, run.config, bool(more.get(index)))
+        return back.frames.lane(run, name, probe, earlier.get(index, ""))
 
     frames = [frame(i, run) for i, run in runs]
     repeats = [[frame(i, r) for r in some] for (i, _), some in zip(runs, others, strict=True)]

@@ -13,3 +13,10 @@ def seeded(config: RunConfig, seeds: int) -> list[RunConfig]:
         config.replace(init_seed=config.init_seed + k, data_seed=config.data_seed + k)
         for k in range(seeds)
     ]
+
+
+def named(config: RunConfig) -> str:
+    """The seeds of a run, in words."""
+    if config.init_seed == config.data_seed:
+        return f"seed {config.init_seed}"
+    return f"init seed {config.init_seed}, data seed {config.data_seed}"

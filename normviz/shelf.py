@@ -110,13 +110,6 @@ def changed(config: RunConfig) -> str:
     )
 
 
-def seeds(config: RunConfig) -> str:
-    """The seeds of a run, in words."""
-    if config.init_seed == config.data_seed:
-        return f"seed {config.init_seed}"
-    return f"init seed {config.init_seed}, data seed {config.data_seed}"
-
-
 def seconds(run: Run) -> float | None:
     """How long a run trained here, None where it did not begin, go on to an end, or was shipped."""
     if run.started is None or run.ended is None or run.is_shipped:

@@ -14,6 +14,9 @@ training, queued, stopped, failed   not at its end
 from __future__ import annotations
 
 import math
+import re
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,6 +49,32 @@ def final_loss(losses: Floats) -> float:
         return float("nan")
     with np.errstate(invalid="ignore"):
         return float(np.mean(losses[-max(1, len(losses) // 10) :]))
+
+
+def of_seeds(ended: Sequence[tuple[str, Floats]], seeds: int) -> str:
+    """What all seeds came to: "learned in 5 of 5: 1.19 to 1.24", the range of their final losses.
+
+    `ended` has the verdict's sentence and the losses of each run that reached its end; `seeds` is how
+    many were asked for. A run that diverged has no final loss.
+    """
+    if not ended:
+        return f"none of {seeds} seeds has a result yet"
+    heads = [re.split(r":| (?:at step|since|after) ", sentence)[0] for sentence, _ in ended]
+    counted = Counter(heads).most_common()
+    said = ", ".join(
+        f"{head} in {n} of {seeds}" if i == 0 else f"{head} in {n}"
+        for i, (head, n) in enumerate(counted)
+    )
+    finals = [
+        final_loss(losses)
+        for head, (_, losses) in zip(heads, ended, strict=True)
+        if head != "diverged"
+    ]
+    if finals:
+        low, high = f"{min(finals):.2f}", f"{max(finals):.2f}"
+        said += f": {low}" if low == high else f": {low} to {high}"
+    left = seeds - len(ended)
+    return f"{said}; {left} without a result" if left else said
 
 
 def running_mean(losses: Floats) -> Floats:

@@ -53,6 +53,11 @@ def test_every_record_of_science_names_its_source(registry: Registry[Any]) -> No
     assert all(len(record.source) > 5 for record in registry)
 
 
+def test_a_factor_is_said_as_a_factor() -> None:
+    """Where weights are multiplied by a number below 1, "that many times smaller" would make them larger."""
+    assert not any("times smaller" in scheme.sentence for scheme in SCHEMES)
+
+
 def test_schemes_stand_in_their_stated_order() -> None:
     orders = [scheme.order for scheme in SCHEMES]
     assert orders == sorted(set(orders))

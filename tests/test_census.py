@@ -27,6 +27,7 @@ READ = {
     # placement, norm, final norm, QK-norm
     "gpt2": ("pre", "layernorm", "yes", "none"),
     "llama": ("pre", "rmsnorm", "yes", "none"),
+    "llama4_text": ("pre", "rmsnorm", "yes", "head"),
     "mistral": ("pre", "rmsnorm", "yes", "none"),
     "mixtral": ("pre", "rmsnorm", "yes", "none"),
     "gemma": ("pre", "rmsnorm_1p", "yes", "none"),
@@ -63,6 +64,7 @@ SWITCHES = {
     "bloom": "apply_residual_connection_post_layernorm=True: placement Norm before the fork",
     "stablelm": "use_parallel_residual=True: placement Parallel, one norm",
     "cohere": "use_qk_norm=True: QK-norm per head",
+    "llama4_text": "use_qk_norm=False: QK-norm no",
     "phi": "qk_layernorm=True: QK-norm per head",
 }
 
@@ -180,6 +182,43 @@ def test_where_the_norm_stands_decides(tmp_path: Path, body: str, placement: str
     assert row.placement == placement
     assert bool(row.open) == (placement is None)
     assert row.final_norm == "no"
+
+
+@pytest.mark.parametrize(
+    ("switch", "qk_norm"), [("True", "head"), ("False", "none")], ids=["on", "off"]
+)
+def test_a_module_that_a_switch_makes_is_there_where_the_switch_is_on(
+    tmp_path: Path, switch: str, qk_norm: str
+) -> None:
+    """Also where its other condition differs from layer to layer, and where it is asked for by hasattr."""
+    asked = "q = self.q_norm(q) if hasattr(self, 'q_norm') else q"
+    body = f"q = self.first(x).view(1); {asked}; return x + self.second(q)"
+    made = (
+        "if config.use_qk_norm and config.is_local[0]:\n            self.q_norm = MadeUpRMSNorm(1)"
+    )
+    code = HEAD.replace("BODY", body).replace("(self, config):", "(self, config: MadeUpConfig):")
+    first = "self.first, self.second ="
+    path = tmp_path / "modeling_made_up.py"
+    path.write_text(code.replace(first, f"{made}\n        {first}"))
+    config = f"class MadeUpConfig:\n    use_qk_norm: bool = {switch}\n"
+    path.with_name("configuration_made_up.py").write_text(config)
+    (row,) = rows("made_up", Program(path), "MadeUpForCausalLM")
+    assert row.qk_norm == qk_norm
+
+
+def test_who_uses_mhc_is_what_their_code_says() -> None:
+    """The table does not read GLM-5.3-Flash, which is a multimodal model."""
+    users = SCHEMES["mhc"].used_by
+    for model, checkpoint, mixes in (
+        ("glm5_next", "zai-org/GLM-5.3-Flash", True),
+        ("glm_moe_dsa", "zai-org/GLM-5", False),
+    ):
+        where = library.folder() / model
+        assert f'"{checkpoint}"' in (where / f"configuration_{model}.py").read_text()
+        code = (where / f"modeling_{model}.py").read_text()
+        assert ("manifold-constrained Hyper-Connections" in code) == mixes
+        assert (checkpoint.removeprefix("zai-org/") in users.split(", ")) == mixes
+    assert named(shipped(), "glm_moe_dsa").placement == "pre"
 
 
 def test_no_library_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

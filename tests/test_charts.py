@@ -264,6 +264,12 @@ def test_lines_over_the_layers_hold_every_decade_of_growth() -> None:
     assert "1e" in render(chart)
 
 
+def test_an_axis_says_what_is_drawn() -> None:
+    """One minus the cosine, where charts draw that."""
+    assert "1 - mean pairwise cosine" in render(layers.chart([make(probe="token_cosine")]))
+    assert "1 - " not in render(layers.chart([make(probe="stream_rms")]))
+
+
 def test_another_depth_and_range_compile_nothing() -> None:
     """Compiling takes longer than measuring; the renderer gets them as parameters."""
     lanes = [make("pre", probe="stream_rms"), make("post", probe="stream_rms")]

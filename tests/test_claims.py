@@ -11,7 +11,7 @@ import pytest
 from claims_kit import COUNTED, SMALL
 
 from normviz import RunConfig, shipped_maps
-from normviz.catalog import PROBES
+from normviz.catalog import PROBES, SCHEMES
 from normviz.charts.claim import chart, finding
 from normviz.claims import CLAIMS, Claim
 from normviz.claims.drive import ClaimError, read, run
@@ -173,6 +173,24 @@ def test_a_run_that_fails_is_said(store: Store) -> None:
 
 
 # The records
+
+
+def test_the_catalogue_says_of_post_ln_init_what_c7_measured() -> None:
+    found = shipped_result(CLAIMS["C7"])
+    assert found is not None
+    below = [
+        i < p for i, p in zip(found.numbers["top_init"], found.numbers["top_post"], strict=True)
+    ]
+    assert len(below) == 3 and all(below)
+    assert "here with a smaller one (claim C7: 18 blocks, 3 seeds)" in SCHEMES["post_init"].trouble
+
+
+def test_c12_does_not_promise_held_out_text() -> None:
+    """Its task draws every batch from one text, whatever the step."""
+    claim = CLAIMS["C12"]
+    assert {arm["task"] for arm in claim.settings().values()} == {"prose"}
+    assert "so this is no held-out text" in claim.words
+    assert not any("never reached" in number.label for number in claim.numbers.values())
 
 
 @pytest.mark.parametrize("key", CLAIMS.keys())

@@ -20,6 +20,8 @@ from normviz.cli import main
 from normviz.events import Step
 from normviz.links import encode
 from normviz.presets import PRESETS
+from normviz.result import collect
+from normviz.seeds import seeded
 
 TINY = ("depth=2", "width=16", "heads=2", "seq_len=8", "batch=4", "steps=20")
 KEYS = [
@@ -125,6 +127,25 @@ def test_people_read_the_verdict_the_numbers_and_a_link(tiny: RunConfig) -> None
         assert words in result.stdout
 
 
+# Several seeds
+
+
+def test_several_seeds_move_both_seeds_and_end_with_their_range(tiny: RunConfig) -> None:
+    result = normviz("run", *TINY, "--seeds", "3")
+    assert result.exit_code == 0
+    *each, last = result.stdout.splitlines()
+    finals = [collect(train(config)).losses[-2:].mean() for config in seeded(tiny, 3)]
+    assert [line.split(":")[0] for line in each] == ["seed 0", "seed 1", "seed 2"]
+    assert all(f"loss {x:.2f}" in line for x, line in zip(finals, each, strict=True))
+    assert " of 3" in last and last.endswith(f": {min(finals):.2f} to {max(finals):.2f}")
+
+
+def test_json_of_several_seeds_is_an_object_a_seed() -> None:
+    result = normviz("run", *TINY, "--seeds", "2", "--json")
+    told = [json.loads(line)["config"] for line in result.stdout.splitlines()]
+    assert [(one["init_seed"], one["data_seed"]) for one in told] == [(0, 0), (1, 1)]
+
+
 # Files
 
 
@@ -186,6 +207,8 @@ def test_json_file_holds_the_object(tmp_path: Path) -> None:
         (["--at", "x"], "--at is 'x', allowed are steps such as 0,10,199"),
         (["--at", "200"], "--at names step 200, this run has steps 0 to 199"),
         (["--at", "-1"], "--at names step -1"),
+        (["--seeds", "2", "--out", "a.csv"], "--out writes one run and --seeds asks for several"),
+        (["--seeds", "2", "init_seed=2147483647"], "init_seed is 2147483648, allowed"),
         (["--out", "a.xlsx"], "--out is 'a.xlsx', allowed is a name ending in .csv, .parquet"),
         (["--out", "/nowhere/a.csv"], "--out names the folder '/nowhere', which does not exist"),
         (["device=cuda"], "device is 'cuda', but this machine has no CUDA GPU"),

@@ -17,6 +17,7 @@ from normviz.cli import main
 from normviz.links import encode
 from normviz.presets import PRESETS
 from normviz.result import collect
+from normviz.seeds import seeded
 from normviz.store import Store
 
 TINY = ("depth=2", "width=16", "heads=2", "seq_len=8", "batch=4", "steps=20")
@@ -101,6 +102,23 @@ def test_a_run_that_is_not_finished_is_taken_as_it_is(folder: Path, tiny: RunCon
     assert len(steps(folder / "a.zip")) == 7
 
 
+def test_several_seeds_are_stored_ones_and_what_is_missing(folder: Path, tiny: RunConfig) -> None:
+    store = Store(folder.parent / "data")
+    stored = collect(train(seeded(tiny, 2)[1]))
+    run = store.enqueue(seeded(tiny, 2)[1])
+    store.append(run, stored.steps[:7])
+    store.end(run, "stopped")
+    words = ("export", "hero", *TINY, "--lane", "1", "--seeds", "2", "--data", str(store.folder))
+    done = normviz(*words, "--out", str(folder))
+    assert done.stderr == "normviz: lane A (seed 1) is not finished: stopped, 7 of 20 steps\n"
+    path = Path(done.stdout.strip())
+    assert path.name == f"normviz-{tiny.key}-2-seeds-csv.zip"
+    table = steps(path)
+    assert table.groupby(["lane", "init_seed", "data_seed"]).size().to_dict() == {
+        ("A", 0, 0): 20, ("A", 1, 1): 7
+    }  # fmt: skip
+
+
 def test_the_name_of_a_file_says_what_it_holds(folder: Path) -> None:
     data = str(folder.parent / "data")
     for name, word in (("a.json", '"engine": 1'), ("a.py", "import torch")):
@@ -130,6 +148,7 @@ def test_configs_go_round(folder: Path) -> None:
         (["hero", "prose"], "'prose' is one name too many"),
         (["hero", "depth=0"], "depth is '0', allowed"),
         (["hero", "--as", "xlsx"], "--as is 'xlsx', allowed is one of csv, parquet, json, py"),
+        (["hero", "--as", "py", "--seeds", "2"], "--seeds is 2, but a script repeats one run"),
         (["hero", "--lane", "3"], "lane is 3, allowed is a whole number from 1 to 2"),
         (["hero", "--out", "a.csv"], "--out is 'a.csv', allowed for csv is a folder that exists"),
         (["hero", "--as", "py", "--out", "a.zip"], "allowed for py is a folder that exists or a name"),

@@ -138,6 +138,18 @@ def test_the_diagram_has_a_box_for_every_norm(scheme: str) -> None:
     assert svg.count(">LayerNorm<") == sum(boxes(slots) for slots in drawn)
 
 
+def test_a_plus_is_not_crossed_by_the_stream() -> None:
+    """Its circle is filled, lies over all lines, and is crossed by both strokes of the plus alone."""
+    drawn = list(ElementTree.fromstring(explain.diagram("pre", 12, "LayerNorm", "#3b7dd8")))
+    kinds = [element.tag.rpartition("}")[2] for element in drawn]
+    circle = kinds.index("circle")
+    assert drawn[circle].get("fill") not in (None, "none")
+    assert "polyline" not in kinds[circle:]
+    stroke = drawn[circle + 1]
+    assert {*"hv"} <= {*(stroke.get("d") or "")}
+    assert stroke.get("stroke") != drawn[circle].get("fill")
+
+
 def boxes(s: Slots) -> int:
     """Norms in front of, behind and around a branch; those inside are written on it."""
     return sum((s.norm_fork, s.norm_in and not s.shares_norm, s.norm_out, s.norm_skip, s.norm_main))

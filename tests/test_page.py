@@ -7,14 +7,18 @@ import sys
 from pathlib import Path
 
 import pytest
+import share
 from anatomy_kit import measure
-from lanes import USUAL
+from lanes import USUAL, current
 from page_kit import MAIN, Open, checked, chips, duel, runs, shown, words_of
+from shelf_kit import SMALL, kept
+from snapshot import Topic, look
 
 from normviz import RunConfig
 from normviz.catalog import NORMS, SCHEMES
 from normviz.home import shipped
 from normviz.links import encode
+from normviz.seeds import seeded
 from normviz.shipped import adopt, load
 from normviz.store import EndedRun, Store
 
@@ -183,6 +187,29 @@ def test_repeats_are_paused_stopped_and_left_like_the_lanes(page: Open, folder: 
     checked(at.button(key="reset").click().run())
     assert all(store.controls(run, 0)[-1][1] == "stop" for run in extra)
     assert not duel(at).extra and duel(at).seeds == 1
+
+
+def test_where_several_seeds_are_shown_chips_and_charts_say_of_which_they_are(
+    page: Open, folder: Path
+) -> None:
+    """And what is taken away holds all of them."""
+    store = Store(folder)
+    lanes = (SMALL, SMALL.replace(scheme="post", init_seed=3))
+    for config in (*seeded(lanes[0], 5)[:4], lanes[1]):
+        kept(store, config)
+    at = page(f"{encode(lanes)}&seeds=5")
+    own, all_seeds, other, *_ = chips(at)
+    assert own.startswith(":green-badge[seed 0: learned")
+    assert "learned in 4 of 5: 1.50; 1 without a result" in all_seeds
+    assert "seed" not in other and len(chips(at)) == 3
+    what = shown(at)
+    topic = Topic(tuple(what["runs"]), "grad_block", repeats=tuple(map(tuple, what["repeats"])))
+    found = look(topic).lanes
+    assert found and [frame.label for frame in found.frames] == ["A  Pre-LN, seed 0", "B  Post-LN"]
+    from backend import shared  # the page's own
+
+    taken = share._taken(current(duel(at), shared())[0], shared())
+    assert [one.config for one in taken.seeds] == seeded(SMALL, 5)[:4]
 
 
 def test_there_may_be_no_next_seed(page: Open, folder: Path) -> None:

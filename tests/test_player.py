@@ -205,3 +205,26 @@ def test_why_a_line_is_closed_is_told() -> None:
     assert json.loads(done.stdout) == {
         "told": [{"lost": "Charts are open on 30 pages"}, {"lost": "Connection lost"}], "tried": 3,
     }  # fmt: skip
+
+
+def test_a_replay_gives_the_repeats_with_every_probe() -> None:
+    lanes = {key: [make(probe=key)] for key in ("grad_block", "stream_rms")}
+    curves = [[make(), make(ran=9)]]
+    text = player.page("t", "w", lanes, [RunConfig()], repeats=curves)
+    numbers = text.split('id="numbers">')[1].split("</script>")[0]
+    source = (folder() / "source.js").read_text("utf-8").replace("export function", "function")
+    driver = """
+    const given = embedded(JSON.parse(require("fs").readFileSync(0, "utf8"))), told = [];
+    for (const probe of ["grad_block", "stream_rms"]) {
+      given.ask(() => ({ probe, view: "heat", linear: false }), (message) => told.push(message.repeats));
+    }
+    console.log(JSON.stringify(told));
+    """
+    done = node(
+        ["-e", source + driver], return_completed_process=True, input=numbers, capture_output=True,
+        text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for repeats in json.loads(done.stdout):
+        lengths = [[len(base64.b64decode(one["loss"])) // 4 for one in some] for some in repeats]
+        assert lengths == [[STEPS, 9]]

@@ -12,7 +12,8 @@ from test_store import dead_pid
 
 from normviz import RunConfig
 from normviz.search import search
-from normviz.shelf import Shelf, ago, changed, diff, misfit, seconds, seeds
+from normviz.seeds import named
+from normviz.shelf import Shelf, ago, changed, diff, misfit, seconds
 from normviz.shipped import adopt
 from normviz.store import Has, Run, Store, Wanted
 
@@ -141,7 +142,7 @@ def test_settings_in_words() -> None:
     other = RunConfig(scheme="post", depth=24, lr=0.01, init_seed=3)
     assert changed(other) == "depth 24, learning rate 0.01"
     assert changed(RunConfig(scheme="post")) == ""
-    assert (seeds(RunConfig()), seeds(other)) == ("seed 0", "init seed 3, data seed 0")
+    assert (named(RunConfig()), named(other)) == ("seed 0", "init seed 3, data seed 0")
     table = diff([RunConfig(), other, RunConfig()])
     assert table["placement"] == ["Pre-LN", "Post-LN", "Pre-LN"]
     assert list(table) == ["placement", "depth", "learning rate", "init seed"]

@@ -21,7 +21,8 @@ from words import literal
 
 from normviz.catalog import NORMS, SCHEMES, TASKS
 from normviz.search import Search, search
-from normviz.shelf import Outcome, Page, Row, ago, changed, seconds, seeds
+from normviz.seeds import named
+from normviz.shelf import Outcome, Page, Row, ago, changed, seconds
 from normviz.store import SHIPPED, Clause, Has, Run, Wanted
 
 ROWS = 25
@@ -165,7 +166,7 @@ def _settings(run: Run, mine: bool) -> str:
     marks += [":blue-badge[mine]"] if mine else []
     other = changed(run.config)
     text = f" {run.config.text[:8]}…" if run.config.text else ""
-    rest = f"{TASKS.label(run.config.task)}{text}, {seeds(run.config)}"
+    rest = f"{TASKS.label(run.config.task)}{text}, {named(run.config)}"
     first = f"{literal(other)}, :gray[{rest}]" if other else f":gray[default settings, {rest}]"
     return " ".join([*marks, first])
 

@@ -1,6 +1,7 @@
 // Where numbers come from: a socket of the server, or the file that the script stands in.
 
-// `file` holds the numbers of each probe once, every chart once, and the ways to look at them.
+// `file` holds the numbers of each probe once, those of repeats once, every chart once, and the ways to
+// look at them.
 export function embedded(file) {
   return {
     ask(request, receive) {
@@ -8,7 +9,8 @@ export function embedded(file) {
       const look = looks[`${view} ${linear ? "linear" : "log"}`];
       const charts = Object.entries(look.charts).map(([name, place]) => [name, file.charts[place]]);
       const walk = view === "walk" ? file.walk : {};
-      receive({ ...numbers, ...look, ...walk, charts: Object.fromEntries(charts) });
+      const repeats = file.repeats;
+      receive({ ...numbers, repeats, ...look, ...walk, charts: Object.fromEntries(charts) });
     },
     close() {},
   };

@@ -33,6 +33,11 @@ class ProbeRecord:
     domain: tuple[float, float] = (1e-4, 1e1)
 
     @property
+    def axis_unit(self) -> str:
+        """What an axis without the label says: the unit of what charts draw."""
+        return f"1 - {self.unit}" if self.shown == "one_minus" else self.unit
+
+    @property
     def axis_label(self) -> str:
         """Label and unit as charts print them."""
         label = f"1 - {self.label}" if self.shown == "one_minus" else self.label

@@ -73,6 +73,8 @@ class Calls(Evaluate):
         named = {k.arg: self.value(k.value, env) for k in node.keywords if k.arg}
         name = ast.unparse(node.func)
         last = name.rsplit(".", 1)[-1]
+        if name == "hasattr" and _has(*arguments):
+            return True
         if isinstance(node.func, ast.Attribute):
             found = self.method_call(node.func, arguments, named, env)
             if found is not None:
@@ -214,6 +216,11 @@ class Calls(Evaluate):
     def _given_up(self, arguments: list[object], named: dict[str, object]) -> object:
         found = tensors([*arguments, *named.values()])
         return Made(found) if found else Unknown()
+
+
+def _has(it: object, name: object) -> bool:
+    """Whether a module was given this attribute; one that it was not given may come from a base."""
+    return isinstance(it, Module) and name in it.attributes
 
 
 def _bound(

@@ -57,8 +57,17 @@ class Run(Calls):
         known = not isinstance(found, Unknown)
         if not known and text not in self.unknown:
             self.unknown.append(text)
-        way = is_true(found) if known else unknown
+        way = is_true(found) if known else unknown or self.is_switched_on(test, env)
         return not way if text == self.turned else way
+
+    def is_switched_on(self, test: ast.expr, env: dict[str, object]) -> bool:
+        """Whether a condition that is not known has a part that is: a switch of the configuration that
+        is on, as in `config.use_qk_norm and self.use_rope`, whose other part differs between layers."""
+        return (
+            isinstance(test, ast.BoolOp)
+            and isinstance(test.op, ast.And)
+            and any(self.value(part, env) is True for part in test.values)
+        )
 
     def loop(self, node: ast.For, env: dict[str, object]) -> None:
         items = self.value(node.iter, env)

@@ -72,7 +72,7 @@ def _spec(styles: tuple[LaneStyle, ...], labels: tuple[str, ...], probe: str, ki
     y = alt.Y(
         "value:Q",
         scale=alt.Scale(type=kind, domain=ends, nice=False, **zero),  # pyright: ignore
-        axis=alt.Axis(title=record.unit, values=alt.ExprRef("ticks"), labelExpr=TICKS[kind]),  # pyright: ignore
+        axis=alt.Axis(title=record.axis_unit, values=alt.ExprRef("ticks"), labelExpr=TICKS[kind]),  # pyright: ignore
     )
     color = lane_color(styles, labels)
     words = [

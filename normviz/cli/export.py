@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
@@ -12,7 +13,10 @@ import typer
 from ..config import RunConfig
 from ..export import ExportLane, archive, replay, script, stored_lane, write_configs
 from ..frames import Frames
+from ..limits import MAX_SWEEP_SEEDS
 from ..presets import PRESETS
+from ..seeds import named as seeds_of
+from ..seeds import seeded
 from ..shipped import adopt
 from ..store import Run, Store, StoreError
 from . import main
@@ -38,20 +42,28 @@ def export(
         str | None, typer.Option("--as", help="csv, parquet (both in a zip), json, py or html")
     ] = None,
     lane: Annotated[int | None, typer.Option(help="Only this lane")] = None,
+    seeds: Annotated[
+        int, typer.Option(min=1, max=MAX_SWEEP_SEEDS, help="Each lane from so many seeds")
+    ] = 1,
     data: Annotated[Path | None, typer.Option(help="Folder that keeps the runs")] = None,
 ) -> None:
     """Take away stored runs: tables, settings, a script that repeats them, or a replay in one file.
 
-    A lane whose numbers are asked for and that nobody has run yet is trained here first.
+    What nobody has run yet and whose numbers are asked for is trained here first.
     """
     try:
         chosen = read_form(form, out)
+        if chosen == "py" and seeds > 1:
+            raise ValueError(
+                f"--seeds is {seeds}, but a script repeats one run: choose its seeds with init_seed= and "
+                "data_seed="
+            )
         store = stored(data)
         adopt(store)
         named, duel = read_duel(words or [], store)
         duel = read_lane(duel, lane)
-        paths = targets(out, chosen, f"normviz-{stem(named, duel, lane)}", duel)
-        lanes = [find(name, config, store, chosen) for name, config in duel]
+        paths = targets(out, chosen, f"normviz-{stem(named, duel, lane, seeds)}", duel)
+        lanes = [of_seeds(name, config, seeds, store, chosen) for name, config in duel]
         for path, content in zip(paths, contents(lanes, chosen), strict=True):
             path.write_bytes(content)
             typer.echo(path)
@@ -101,12 +113,14 @@ def read_lane(duel: list[Named], lane: int | None) -> list[Named]:
     return duel[lane - 1 : lane]
 
 
-def stem(preset: str, duel: Sequence[Named], lane: int | None) -> str:
-    """What the names of files say: the preset and the lane that was chosen, or the first run's key."""
+def stem(preset: str, duel: Sequence[Named], lane: int | None, seeds: int = 1) -> str:
+    """What the names of files say: the preset and the lane that was chosen, or the first run's key, and
+    how many seeds there are."""
     (letter, first), *_ = duel
+    several = f"-{seeds}-seeds" if seeds > 1 else ""
     if not preset:
-        return first.key
-    return preset if lane is None else f"{preset}-{letter}"
+        return f"{first.key}{several}"
+    return f"{preset if lane is None else f'{preset}-{letter}'}{several}"
 
 
 def targets(out: Path, form: Form, start: str, duel: Sequence[Named]) -> list[Path]:
@@ -132,13 +146,20 @@ def targets(out: Path, form: Form, start: str, duel: Sequence[Named]) -> list[Pa
     return [out]
 
 
+def of_seeds(name: str, config: RunConfig, seeds: int, store: Store, form: Form) -> ExportLane:
+    """A lane from its own seeds and the next ones. Raises ConfigError where there is no next seed."""
+    first, *others = [find(name, one, store, form) for one in seeded(config, seeds)]
+    return replace(first, repeats=tuple(others))
+
+
 def find(name: str, config: RunConfig, store: Store, form: Form) -> ExportLane:
     """A lane with what the store has of it; trained here where its numbers are asked for and missing."""
     run = store.latest(config.key)
     found = None if run is None else stored_lane(name, run, Frames(store))
     if run is not None and found is not None and len(found.recorded.step):
         if not run.is_done:
-            typer.echo(f"normviz: lane {name} is not finished: {said(run, found)}", err=True)
+            seed = f" ({seeds_of(config)})" if config.init_seed or config.data_seed else ""
+            typer.echo(f"normviz: lane {name}{seed} is not finished: {said(run, found)}", err=True)
         return found
     if form in ("json", "py"):
         return ExportLane(name, config)

@@ -14,10 +14,12 @@ from .. import texts
 from ..config import ConfigError, RunConfig
 from ..events import Step
 from ..export import read_configs
+from ..limits import MAX_SWEEP_SEEDS
 from ..links import decode, encode, settings, shown
 from ..presets import PRESETS
 from ..result import Result
-from ..verdict import final_loss
+from ..seeds import named, seeded
+from ..verdict import final_loss, of_seeds
 from . import main
 from .complain import complain
 from .places import check_file
@@ -35,7 +37,7 @@ def run(
         typer.Argument(metavar="[LINK or preset] [key=value ...]", show_default=False),
     ] = None,
     at: Annotated[str, typer.Option(help="Steps whose layers --json prints: 0,10,199")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a seed")] = False,
     out: Annotated[
         Path | None, typer.Option(help="Write all data to FILE.csv, .parquet or .json")
     ] = None,
@@ -47,23 +49,41 @@ def run(
         Path | None, typer.Option("--config", help="Take the settings from FILE.json")
     ] = None,
     threads: Annotated[int, typer.Option(min=1, max=256, help="CPU threads")] = 1,
+    seeds: Annotated[
+        int,
+        typer.Option(
+            min=1, max=MAX_SWEEP_SEEDS, help="From so many seeds, and the range of the losses"
+        ),
+    ] = 1,
 ) -> None:
     """Train one lane of a link or preset (default: hero, Pre-LN) with settings changed."""
     try:
         config = read_config(words or [], lane, text, configs)
         steps = read_at(at, config)
         check_file(out, SUFFIXES, "--out")
+        if out is not None and seeds > 1:
+            raise ValueError(
+                "--out writes one run and --seeds asks for several: `normviz export` with --seeds "
+                "writes them"
+            )
+        each = seeded(config, seeds)
     except (ConfigError, ValueError) as error:
         complain(error)
-    result = follow(config, steps, threads)
-    if out is not None:
-        write(result, out, steps)
-    if as_json:
-        typer.echo(json.dumps(result.as_json(steps), allow_nan=False))
-    else:
-        typer.echo(report(result))
-    if result.status == "stopped":
-        raise typer.Exit(130)
+    results = list[Result]()
+    for one in each:
+        results.append(result := follow(one, steps, threads))
+        if out is not None:
+            write(result, out, steps)
+        if as_json:
+            typer.echo(json.dumps(result.as_json(steps), allow_nan=False))
+        elif seeds == 1:
+            typer.echo(report(result))
+        else:
+            typer.echo(f"{named(one)}: {result.verdict.sentence}")
+        if result.status == "stopped":
+            raise typer.Exit(130)
+    if seeds > 1 and not as_json:
+        typer.echo(of_seeds([(it.verdict.sentence, it.losses) for it in results], seeds))
 
 
 def read_config(

@@ -10,7 +10,8 @@ import typer
 
 from ..catalog import NORMS, SCHEMES, TASKS
 from ..search import search
-from ..shelf import Row, Shelf, ago, changed, seconds, seeds
+from ..seeds import named
+from ..shelf import Row, Shelf, ago, changed, seconds
 from ..store import Store, StoreError, Wanted
 from . import main
 from .complain import complain
@@ -86,7 +87,7 @@ def _cells(row: Row, now: float) -> tuple[str, ...]:
         SCHEMES.label(config.scheme),
         NORMS.label(config.placed().norm),
         TASKS.label(config.task),
-        ", ".join(filter(None, (changed(config), seeds(config)))),
+        ", ".join(filter(None, (changed(config), named(config)))),
         outcome.words if not run.is_open else f"{outcome.words}, {outcome.steps} steps so far",
         outcome.loss,
         run.device or "",

@@ -63,9 +63,10 @@ class Drawing:
         )
 
     def plus(self, y: int) -> None:
+        """A sum: a filled circle over the stream's line, so that its plus is not crossed by it."""
         self.parts.append(
-            f'<circle cx="{STREAM}" cy="{-y}" r="11" fill="none" stroke="{INK}"/>'
-            f'<text x="{STREAM}" y="{-y + 5}" text-anchor="middle" fill="{INK}">+</text>'
+            f'<circle cx="{STREAM}" cy="{-y}" r="11" fill="{INK}"/>'
+            f'<path d="M{STREAM - 6} {-y}h12M{STREAM} {-y - 6}v12" stroke="#fff" stroke-width="2"/>'
         )
 
     def times(self, slot: str, gain: Gain) -> str:

@@ -25,16 +25,21 @@ README = """NormViz {version}: {names}
 
 steps.{kind}    one row a step: loss, learning rate, gradient norm
 layers.{kind}   one row a probe, step and layer
-runs.{kind}     one row a lane: what came of it, and every setting
+runs.{kind}     one row a run: what came of it, and every setting
 probes.{kind}   what was measured in the layers, with units and sources
 columns.{kind}  this list of columns
 config.json     the settings, for `normviz run --config config.json --lane N`
 
 {hint}
-One seed a lane. Join tables by the column lane.
+{seeds}
 
 {columns}
 """
+ONE = "One seed a lane. Join tables by the column lane."
+SEVERAL = (
+    "Several seeds a lane, in init_seed and data_seed. Join tables by lane and run. config.json "
+    "has each lane's settings with its first seed, and the seeds of its repeats."
+)
 HINTS: dict[Kind, str] = {
     "csv": "Numbers that are not finite are written nan, inf and -inf; an empty field is no "
     "number.",
@@ -57,14 +62,16 @@ def archive(lanes: Sequence[ExportLane], kind: Kind) -> bytes:
 
 def readme(lanes: Sequence[ExportLane], kind: Kind) -> str:
     """What is in the zip, and the column dictionary as text."""
-    names = "; ".join(f"{lane.name}: {lane.facts.verdict} ({lane.config.key})" for lane in lanes)
+    names = "; ".join(f"{lane.name}: {lane.verdict} ({lane.config.key})" for lane in lanes)
+    several = any(lane.repeats for lane in lanes)
     columns = "\n".join(
         f"{f'{c.table}.{c.column}':20} {c.type:10} {c.unit:17} {c.meaning} [{c.source}]"
         for c in COLUMNS
     )
     return README.format(
-        version=__version__, names=names, kind=kind, hint=HINTS[kind], columns=columns
-    )
+        version=__version__, names=names, kind=kind, hint=HINTS[kind], columns=columns,
+        seeds=SEVERAL if several else ONE,
+    )  # fmt: skip
 
 
 def _entry(name: str, small: bool = True) -> zipfile.ZipInfo:

@@ -25,6 +25,8 @@ CONFIG, STORE, TRAINED = "the config", "written down when the run started", "mea
 RECORD = "the list of probes (normviz list)"
 LANE = ("name of the lane in the duel", "chosen by whoever made the file")
 RUN = ("key of the result: engine version and hash of the config", CONFIG)
+INIT_SEED = ("seed of the initial weights", CONFIG)
+DATA_SEED = ("seed of the batches", CONFIG)
 
 COLUMNS: tuple[Column, ...] = (
     Column("runs", "lane", "text", "-", *LANE),
@@ -37,7 +39,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("runs", "bad_layer", "integer", "blocks", "first block that went wrong, 0 the embedding; "
            "empty for none or the output head", TRAINED),
     Column("runs", "final_loss", "number", "nats per token", "mean loss of the last tenth of the "
-           "steps; 1 seed", "computed from steps.loss"),
+           "steps, of this seed", "computed from steps.loss"),
     Column("runs", "chance", "number", "nats per token", "loss of the best guess that ignores the "
            "context", STORE),
     Column("runs", "floor", "number", "nats per token", "lowest reachable loss; empty where unknown",
@@ -48,6 +50,8 @@ COLUMNS: tuple[Column, ...] = (
     Column("runs", "text", "text", "-", "SHA-256 of the text that the task reads; empty without one",
            STORE),
     Column("runs", "config", "text", "-", "every setting, as canonical JSON", CONFIG),
+    Column("runs", "init_seed", "integer", "-", *INIT_SEED),
+    Column("runs", "data_seed", "integer", "-", *DATA_SEED),
     Column("steps", "lane", "text", "-", *LANE),
     Column("steps", "run", "text", "-", *RUN),
     Column("steps", "step", "integer", "steps", "number of the step, from 0", TRAINED),
@@ -60,6 +64,8 @@ COLUMNS: tuple[Column, ...] = (
            TRAINED),
     Column("steps", "finite", "yes or no", "-", "whether loss and grad_norm both are finite",
            "computed"),
+    Column("steps", "init_seed", "integer", "-", *INIT_SEED),
+    Column("steps", "data_seed", "integer", "-", *DATA_SEED),
     Column("layers", "lane", "text", "-", *LANE),
     Column("layers", "run", "text", "-", *RUN),
     Column("layers", "step", "integer", "steps", "number of the step, from 0; layers are recorded "
@@ -70,6 +76,8 @@ COLUMNS: tuple[Column, ...] = (
     Column("layers", "value", "number", "see probes.unit", "the measured value; nan and inf are "
            "results and stay", TRAINED),
     Column("layers", "finite", "yes or no", "-", "whether the value is finite", "computed"),
+    Column("layers", "init_seed", "integer", "-", *INIT_SEED),
+    Column("layers", "data_seed", "integer", "-", *DATA_SEED),
     Column("probes", "probe", "text", "-", "key of the probe", RECORD),
     Column("probes", "label", "text", "-", "its name in the charts", RECORD),
     Column("probes", "unit", "text", "-", "unit of layers.value", RECORD),

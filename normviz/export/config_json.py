@@ -28,13 +28,29 @@ class Configs:
 
 
 def write_configs(lanes: Sequence[ExportLane]) -> str:
-    """JSON of {normviz, engine, lanes: [{name, run, config}]}, keys sorted: equal lanes, equal text."""
+    """JSON of {normviz, engine, lanes: [{name, run, config}]}, keys sorted: equal lanes, equal text.
+
+    A lane of several seeds also has `repeats`: [{run, init_seed, data_seed}], of the same settings.
+    """
     listed = [
-        {"name": lane.name, "run": lane.config.key, "config": lane.config.model_dump(mode="json")}
+        {
+            "name": lane.name,
+            "run": lane.config.key,
+            "config": lane.config.model_dump(mode="json"),
+            **(
+                {"repeats": [_seeds(other.config) for other in lane.repeats]}
+                if lane.repeats
+                else {}
+            ),
+        }
         for lane in lanes
     ]
     whole = {"normviz": __version__, "engine": ENGINE, "lanes": listed}
     return json.dumps(whole, indent=2, sort_keys=True, allow_nan=False) + "\n"
+
+
+def _seeds(config: RunConfig) -> dict[str, str | int]:
+    return {"run": config.key, "init_seed": config.init_seed, "data_seed": config.data_seed}
 
 
 def read_configs(text: str) -> Configs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from ..config import RunConfig
 from ..frames import Frames
 from ..store import DONE, Run, Steps
-from ..verdict import final_loss
+from ..verdict import final_loss, of_seeds
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,8 @@ NOT_RUN = Facts("not run", "nobody has trained it here")
 class ExportLane:
     """A lane to take away: its name, its config, and what its run recorded, if it was run.
 
-    `probes` are the keys of the rows of `steps.layers`.
+    `probes` are the keys of the rows of `steps.layers`. `repeats` are the runs of the same settings
+    from other seeds, under the same name and without repeats of their own.
     """
 
     name: str
@@ -52,6 +54,20 @@ class ExportLane:
     facts: Facts = NOT_RUN
     probes: tuple[str, ...] = ()
     steps: Steps | None = None
+    repeats: tuple[ExportLane, ...] = ()
+
+    @property
+    def seeds(self) -> tuple[ExportLane, ...]:
+        """All its runs, a seed each, its own first."""
+        return self, *self.repeats
+
+    @property
+    def verdict(self) -> str:
+        """What came of the lane, in words: of its run, or of all seeds."""
+        if not self.repeats:
+            return self.facts.verdict
+        ended = [(one.facts.verdict, one.recorded.loss) for one in self.seeds if one.facts.is_done]
+        return of_seeds(ended, len(self.seeds))
 
     @property
     def recorded(self) -> Steps:
@@ -72,10 +88,11 @@ class ExportLane:
             return final_loss(self.steps.loss)
 
 
-def stored_lane(name: str, run: Run, frames: Frames) -> ExportLane:
-    """A run of a store, finished or not, as it is now."""
+def stored_lane(name: str, run: Run, frames: Frames, repeats: Sequence[Run] = ()) -> ExportLane:
+    """A run of a store, finished or not, as it is now; `repeats` are its runs from other seeds."""
     facts = Facts(
         run.status, frames.verdict(run).sentence, run.device, run.threads, run.parameters,
         run.chance, run.floor, run.text, run.bad_step, run.bad_layer,
     )  # fmt: skip
-    return ExportLane(name, run.config, facts, run.probes, frames.steps(run))
+    others = tuple(stored_lane(name, other, frames) for other in repeats)
+    return ExportLane(name, run.config, facts, run.probes, frames.steps(run), others)

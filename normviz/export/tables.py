@@ -30,15 +30,16 @@ UPDATES = "update_ratio"
 
 
 def tables(lanes: Sequence[ExportLane]) -> dict[Table, pa.Table]:
-    """The tables runs, steps, layers, probes and columns of some lanes.
+    """The tables runs, steps, layers, probes and columns of some lanes, from all their seeds.
 
     Raises ValueError for a lane without a run. `.to_pandas()` makes a DataFrame of one.
     """
-    probes = dict.fromkeys(key for lane in lanes for key in lane.probes)
+    runs = [run for lane in lanes for run in lane.seeds]
+    probes = dict.fromkeys(key for run in runs for key in run.probes)
     return {
-        "runs": _rows("runs", [_run(lane) for lane in lanes]),
-        "steps": pa.concat_tables([steps(lane) for lane in lanes]).unify_dictionaries(),
-        "layers": pa.concat_tables([layers(lane) for lane in lanes]).unify_dictionaries(),
+        "runs": _rows("runs", [_run(run) for run in runs]),
+        "steps": pa.concat_tables([steps(run) for run in runs]).unify_dictionaries(),
+        "layers": pa.concat_tables([layers(run) for run in runs]).unify_dictionaries(),
         "probes": _rows("probes", [_probe(PROBES[key]) for key in probes]),
         "columns": _rows("columns", [asdict(column) for column in COLUMNS]),
     }
@@ -82,17 +83,21 @@ def layers(lane: ExportLane) -> pa.Table:
 
 
 def _names(lane: ExportLane, n: int) -> dict[str, pa.Array]:
-    """The columns that name the lane, `n` times the same."""
+    """The columns that name the lane and its seeds, `n` times the same."""
     same = np.zeros(n, np.int32)
     return {
         "lane": pa.DictionaryArray.from_arrays(same, [lane.name]),
         "run": pa.DictionaryArray.from_arrays(same, [lane.config.key]),
+        "init_seed": pa.repeat(lane.config.init_seed, n),
+        "data_seed": pa.repeat(lane.config.data_seed, n),
     }
 
 
 def _run(lane: ExportLane) -> dict[str, Any]:
-    own = {"lane": lane.name, "run": lane.config.key, "config": lane.config.canonical()}
-    return {**asdict(lane.facts), **own, "final_loss": lane.final_loss}
+    c = lane.config
+    seeds = {"init_seed": c.init_seed, "data_seed": c.data_seed}
+    own = {"lane": lane.name, "run": c.key, "config": c.canonical(), "final_loss": lane.final_loss}
+    return {**asdict(lane.facts), **own, **seeds}
 
 
 def _probe(record: ProbeRecord) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """What a trained model loses when one block is left out (layer removal, Sun et al. 2025).
 
-arXiv:2502.05795 measures it on a held-out set; here on batches that training never reached.
+arXiv:2502.05795 measures it on a held-out set; here on batches of steps that training never reached,
+which for `prose` come from the text that it was trained on.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def trained(config: RunConfig) -> tuple[Transformer, Task]:
 
 @torch.no_grad()
 def held_out(model: Transformer, task: Task) -> float:
-    """Mean loss over the batches that training never reached."""
+    """Mean loss over batches of steps that training never reached."""
     losses = [model.loss(*batch(task, BEYOND + i)) for i in range(BATCHES)]
     return float(torch.stack(losses).mean())
 

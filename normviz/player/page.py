@@ -56,15 +56,19 @@ def page(
     frames: Mapping[str, Sequence[LaneFrame]],
     configs: Sequence[RunConfig],
     probe: str | None = None,
+    repeats: Sequence[Sequence[LaneFrame]] = (),
     **outside: Unpack[Outside],
 ) -> str:
-    """The file's text: `frames` are the duel's lanes by probe; `probe` is shown first."""
+    """The file's text: `frames` are the duel's lanes by probe; `probe` is shown first; `repeats` holds
+    the runs of each lane from all seeds, its own among them."""
     if not frames:
         raise ValueError("a replay needs at least one probe's lanes, got none")
     offered = choices(list(frames))
     pool: dict[str, int] = {}
-    probes = {key: _probe(lanes, offered, pool) for key, lanes in frames.items()}
+    probes = {key: _probe(lanes, offered, pool, repeats) for key, lanes in frames.items()}
     file: dict[str, Any] = {"probes": probes, "charts": [json.loads(text) for text in pool]}
+    same = [probe["numbers"].pop("repeats", []) for probe in probes.values()]
+    file["repeats"] = same[0]  # they don't depend on the probe
     if set(CARRIED) <= set(frames):
         walks = [
             Walk(config, {key: frames[key][i] for key in CARRIED})
@@ -92,17 +96,22 @@ def page(
 
 
 def _probe(
-    lanes: Sequence[LaneFrame], offered: list[dict[str, str]], pool: dict[str, int]
+    lanes: Sequence[LaneFrame],
+    offered: list[dict[str, str]],
+    pool: dict[str, int],
+    repeats: Sequence[Sequence[LaneFrame]],
 ) -> dict[str, Any]:
     """Numbers of one probe, and every way to look at them; charts by their place in `pool`."""
     sent = Sent()
-    numbers = {**message(lanes, sent, live=False, look=Look()), "probes": offered}
+    numbers = message(lanes, sent, live=False, look=Look(), repeats=repeats)
+    numbers |= {"probes": offered}
     del numbers["charts"]
     looks = {}
     for view in VIEWS:
         for linear in (False, True):
             sent.charts = None
-            out = message(lanes, sent, live=False, look=Look(linear=linear, view=view))
+            look = Look(linear=linear, view=view)
+            out = message(lanes, sent, live=False, look=look, repeats=repeats)
             charts = {
                 name: pool.setdefault(json.dumps(spec), len(pool))
                 for name, spec in out["charts"].items()

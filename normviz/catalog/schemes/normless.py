@@ -45,7 +45,7 @@ SCHEMES = (
         label="T-Fixup",
         order=330,
         family="No norm",
-        sentence="No norm; value, output and FFN matrices start 0.67 L^(-1/4) times smaller, the "
+        sentence="No norm; value, output and FFN matrices start multiplied by 0.67 L^(-1/4), the "
         "embedding from N(0, 1/sqrt(d)) times (9L)^(-1/4).",
         trouble="Meant for Xavier initialisation. The encoder's constants: the paper has none for "
         "a stack of decoder blocks without cross-attention.",

@@ -49,7 +49,7 @@ SCHEMES = (
         order=340,
         family="Other paths",
         sentence="Post-LN with one more skip path in each block, from its input to the sum in "
-        "front of its last norm; all matrices of the blocks start 1/sqrt(L) times smaller.",
+        "front of its last norm; all matrices of the blocks start multiplied by 1/sqrt(L).",
         trouble="The scaled start is the published code's, and part of the effect.",
         source="Takase et al. 2022, arXiv:2206.00330",
         slots=bottom_to_top,
@@ -95,7 +95,7 @@ SCHEMES = (
         "than after it.",
         trouble="Half as many steps from bottom to top: the FFN of a block can't use its attention.",
         source="GPT-J 2021; Chowdhery et al. 2022 (PaLM), arXiv:2204.02311",
-        used_by="GPT-J, PaLM, Phi, Command R",
+        used_by="GPT-J, PaLM, Phi-1 and Phi-2, Command R",
         oracle="transformers GPTJModel",
         slots=side_by_side_one_norm,
         final_norm=True,

@@ -26,11 +26,11 @@ SCHEMES = (
         order=60,
         family="Scaled skip",
         sentence="Post-LN whose skip is multiplied by alpha, and whose value, output and FFN "
-        "matrices start beta times smaller.",
+        "matrices start multiplied by beta, which is below 1.",
         trouble="Steady in depth, not in learning rate: at high rates it collapses where Pre-LN "
         "still trains.",
         source="Wang et al. 2022, arXiv:2203.00555 (the constants of a decoder-only stack)",
-        used_by="BEiT-3",
+        used_by="GLM-130B (arXiv:2210.02414)",
         oracle="x-transformers Decoder(pre_norm=False, scale_residual_constant)",
         slots=stronger_skip,
         final_norm=False,

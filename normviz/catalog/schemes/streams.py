@@ -127,7 +127,7 @@ SCHEMES = (
         trouble="The biases start at 0, as in public code, which mixes all copies evenly and so "
         "starts far from the identity; the paper's own start is not known to us.",
         source="DeepSeek 2025, arXiv:2512.24880",
-        used_by="DeepSeek-V4, GLM-5",
+        used_by="DeepSeek-V4, GLM-5.3-Flash",
         oracle="transformers DeepseekV4DecoderLayer",
         slots=lambda _: Slots(norm_in=True),
         final_norm=True,

@@ -117,9 +117,9 @@ CLAIMS = (
                           value("pre", lab("rank", "rank"))),
             "post": Number("rank correlation of a block's cost with its place, Post-LN",
                            value("post", lab("rank", "rank"))),
-            "pre_loss": Number("loss on text that training never reached, Pre-LN",
+            "pre_loss": Number("loss on other batches of the training text, Pre-LN",
                                value("pre", lab("loss", "loss")), unit=NATS),
-            "post_loss": Number("loss on text that training never reached, Post-LN",
+            "post_loss": Number("loss on other batches of the training text, Post-LN",
                                 value("post", lab("loss", "loss")), unit=NATS),
             "pre_first": Number("cost of the first block, Pre-LN",
                                 value("pre", lab("first", "cost")), ".3f", NATS),
@@ -134,7 +134,8 @@ CLAIMS = (
             Part("for Pre-LN, whose cost falls with the block", Between("pre", high=-0.3)),
             Part("for Post-LN, whose cost rises with the block", Between("post", low=0.3)),
         ),
-        "What leaving out one of 8 blocks costs on text that training never reached. In Pre-LN the "
+        "What leaving out one of 8 blocks costs, on batches that training did not draw. They come from "
+        "the text that it was trained on, so this is no held-out text. In Pre-LN the "
         "cost's rank correlation with the block is {pre}: {pre_first} for the first, {pre_last} for "
         "the last. In Post-LN it is {post}: {post_first} and {post_last}, so the last block stands out "
         "and the others hardly rank. With all blocks Pre-LN's loss "
