@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import player
 import streamlit as st
+import visitor
 from lanes import Lane
 
-from normviz import hosted
+from normviz import hosted, texts
 from normviz.limits import estimated_seconds
 
 
@@ -23,6 +24,7 @@ def _what_now(lanes: list[Lane]) -> str:
     configs = [lane.config for lane in lanes]
     try:
         hosted.check(configs)
+        texts.check(configs, visitor.me())
     except hosted.Refused as why:
         words = str(why)
         return f"{words[0].upper()}{words[1:]}"

@@ -30,8 +30,7 @@ class Configs:
 def write_configs(lanes: Sequence[ExportLane]) -> str:
     """JSON of {normviz, engine, lanes: [{name, run, config}]}, keys sorted: equal lanes, equal text."""
     listed = [
-        {"name": lane.name, "run": lane.config.key, "config": lane.config.model_dump(mode="json")}
-        for lane in lanes
+        {"name": lane.name, "run": lane.config.key, "config": lane.settings} for lane in lanes
     ]
     whole = {"normviz": __version__, "engine": ENGINE, "lanes": listed}
     return json.dumps(whole, indent=2, sort_keys=True, allow_nan=False) + "\n"

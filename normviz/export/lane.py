@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +45,8 @@ NOT_RUN = Facts("not run", "nobody has trained it here")
 class ExportLane:
     """A lane to take away: its name, its config, and what its run recorded, if it was run.
 
-    `probes` are the keys of the rows of `steps.layers`.
+    `probes` are the keys of the rows of `steps.layers`. With `hides_text` no file names the text that
+    the run read.
     """
 
     name: str
@@ -52,6 +54,13 @@ class ExportLane:
     facts: Facts = NOT_RUN
     probes: tuple[str, ...] = ()
     steps: Steps | None = None
+    hides_text: bool = False
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Every setting as plain values; the hash of a text only where files may name it."""
+        values = self.config.model_dump(mode="json")
+        return {k: v for k, v in values.items() if k != "text" or not self.hides_text}
 
     @property
     def recorded(self) -> Steps:

@@ -6,6 +6,7 @@ is in `columns.COLUMNS`, and its unit and meaning travel in the schema.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -91,8 +92,10 @@ def _names(lane: ExportLane, n: int) -> dict[str, pa.Array]:
 
 
 def _run(lane: ExportLane) -> dict[str, Any]:
-    own = {"lane": lane.name, "run": lane.config.key, "config": lane.config.canonical()}
-    return {**asdict(lane.facts), **own, "final_loss": lane.final_loss}
+    settings = json.dumps(lane.settings, sort_keys=True, separators=(",", ":"))
+    own = {"lane": lane.name, "run": lane.config.key, "config": settings}
+    text = None if lane.hides_text else lane.facts.text
+    return {**asdict(lane.facts), **own, "text": text, "final_loss": lane.final_loss}
 
 
 def _probe(record: ProbeRecord) -> dict[str, Any]:
