@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import streamlit as st
+import visitor
 
 from normviz.config import ConfigError, RunConfig
 from normviz.limits import Range
@@ -101,7 +102,8 @@ def _opened(params: dict[str, list[str]]) -> Anatomy:
     said = {*TRAINING, "steps"} - set(link.missing)
     if any(getattr(a, name) != getattr(untrained(a), name) for a in link.lanes for name in said):
         notices.append(TRAINED)
-    return Anatomy(shown, notices=(*notices, *others))
+    away = visitor.lacks("This link", [lane.text for lane in shown if lane.text])
+    return Anatomy(shown, notices=(*notices, *away, *others))
 
 
 def _too_deep(lanes: Sequence[RunConfig]) -> Problem | None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import player
 import streamlit as st
 import transport
+import visitor
 from backend import Shared
 from clicks import button
 from lanes import Lane
 from words import literal
 
-from normviz import hosted
+from normviz import hosted, texts
 from normviz.limits import estimated_seconds
 
 
@@ -45,6 +46,7 @@ def _what_now(lanes: list[Lane]) -> str:
     configs = [lane.config for lane in lanes]
     try:
         hosted.check(configs)
+        texts.check(configs, visitor.me())
     except hosted.Refused as why:
         words = str(why)
         return f"{words[0].upper()}{words[1:]}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import streamlit as st
+import visitor
 
 from normviz.maps import Asked, decode, names_a_map, notices, standard
 from normviz.standard import MAPS
@@ -44,7 +45,8 @@ def maps() -> Maps:
     if st.session_state["arrived"] and names_a_map(params):
         try:
             show(decode(params))
-            it.notices = notices(params)
+            named = {cell.config.text for cell in it.asked.grid.cells} - {""}
+            it.notices = (*notices(params), *visitor.lacks("This link", sorted(named)))
         except ValueError as error:
             it.complaint = f"This link can't be opened as it is: {error}. Below is another map."
     elif st.session_state["arrived"]:

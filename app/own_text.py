@@ -28,11 +28,19 @@ however many bytes they have; and more than a text may have, so that nothing is 
 
 KEPT = (
     "Your text stays on the server that runs this page, as a file named by its hash. It is never put "
-    "in a link and never shown again. Anybody with a link to a run on it, or on the Runs page, sees "
-    "the curves and the counts, not the text; they can train on it too, and who has the same text can "
-    "tell so by the hash. Delete it with the button that appears here once it is used; later, paste "
-    "it again to "
-    f"get that button. The server keeps the {MAX_TEXTS} texts used last."
+    "in a link and never shown again. {who} The losses of very small batches tell the characters of a "
+    "text: do not give a text that must stay secret. Delete it with the button that appears here once "
+    "it is used. This server knows your browser by a cookie that lasts until the browser is closed: "
+    f"after that, paste the text again to get that button. The server keeps the {MAX_TEXTS} texts used "
+    "last."
+)
+HERE = (
+    "Anybody who can open this page can see the curves of runs on it, and with its hash, which a link "
+    "holds, they can train on it."
+)
+SHARED = (
+    "Only your browser can train on it, and any other browser that gives the same text. Others can see "
+    "the curves of your runs on it. The file stays until each browser that gave it has deleted it."
 )
 
 
@@ -50,11 +58,11 @@ def task(configs: Sequence[RunConfig], title: str, key: str) -> None:
     if used or it.wants_text:
         for text in used:
             _say(text, max(config.seq_len for config in configs if config.text == text))
-        wanted = it.wants_text or not all(texts.is_here(text) for text in used)
+        wanted = it.wants_text or bool(visitor.lacks("this setting", used))
         _box(max(config.seq_len for config in configs), wanted)
         for text in used:
             _offer_deletion(text)
-        st.caption(KEPT)
+        st.caption(KEPT.format(who=SHARED if hosted.limits() else HERE))
 
 
 def _choose(key: str) -> None:
@@ -67,9 +75,12 @@ def _choose(key: str) -> None:
 
 def _say(text: str, seq_len: int) -> None:
     """A text's counts, or why it can't be trained on."""
+    if why := texts.lacking("this setting", text, visitor.me(), "paste it"):
+        st.warning(_sentence(why))
+        return
     try:
         found = texts.about(text)
-    except TextError:
+    except TextError:  # deleted in this moment, or damaged
         st.warning(_sentence(texts.missing("this setting", text, "paste it")))
         return
     st.caption(f"Text {text[:8]}…: {found.sentence()}")
@@ -132,14 +143,13 @@ def _use(area: str, file: str, seq_len: int) -> None:
     given, who = uploaded.getvalue() if uploaded else pasted.encode(), visitor.me()
     try:
         hosted.check_text(_given()[who], len(given))
-        key = texts.add(given, seq_len)
+        key = texts.add(given, seq_len, who)
     except (TextError, Refused) as error:
         it.text_problem = str(error)
         return
     if uploaded:
         uploads.used(uploaded)
     _given()[who] += 1
-    state.own_texts().add(key)
     st.session_state["text_box"] = st.session_state.get("text_box", 0) + 1
     it.text, it.wants_text, it.text_problem, it.notices = key, False, None, ()
     state.change("text", key)
@@ -152,8 +162,8 @@ def _given() -> Counter[str]:
 
 
 def _offer_deletion(text: str) -> None:
-    """A visitor may delete what this visit gave, and so what anybody gave who can give it too."""
-    if text in state.own_texts() and texts.is_here(text):
+    """A visitor may delete what they gave."""
+    if texts.is_giver(text, visitor.me()) and texts.is_here(text):
         button(
             "Delete this text from the server", _delete, text, key=f"delete_{text}",
             icon=":material/delete:", help="Curves of runs that trained on it stay",
@@ -161,8 +171,7 @@ def _offer_deletion(text: str) -> None:
 
 
 def _delete(text: str) -> None:
-    texts.delete(text)
-    state.own_texts().discard(text)
+    texts.take_back(text, visitor.me())
     it = state.duel()
     it.text = "" if it.text == text else it.text
 

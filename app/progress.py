@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from normviz.frames import Frames, queued
+from normviz.links import as_word
 from normviz.runner.pulse import HANGS_SECONDS, SILENT_SECONDS
 from normviz.store import Run, Store
 
 
 def signature(runs: list[Run]) -> str:
-    """What the rest of the page shows of the runs: when it changes, the page is due."""
-    return " ".join(f"{run.id}:{run.status}:{run.key}" for run in runs)
+    """What the rest of the page shows of the runs: when it changes, the page is due. Anybody may read
+    it, so it holds no key: a key would tell whether a run is on a text that somebody guessed."""
+    return " ".join(f"{run.id}:{run.status}:{as_word(run.config.lr_edits)}" for run in runs)
 
 
 def status(frames: Frames, runs: list[Run], silent: float = 0.0) -> dict[str, Any]:

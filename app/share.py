@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from html import escape
 from urllib.parse import urlencode
 
 import state
 import streamlit as st
+import visitor
 from backend import Shared
 from lanes import Lane, runs
 from streamlit.components.v2 import component
 
+from normviz import texts
 from normviz.catalog import SCHEMES
 from normviz.export import NOT_RUN, ExportLane, archive, replay, script, stored_lane, write_configs
 from normviz.links import encode
@@ -100,10 +103,11 @@ def _files(lanes: list[Lane], shared: Shared) -> None:
     if not done:
         st.caption("Numbers can be taken away once every lane shown has been trained.")
 
-    probe = state.duel().probe  # the files are made outside the script, where nobody's session is
+    # The files are made outside the script, where nobody's session is.
+    probe, me = state.duel().probe, visitor.me()
 
     def taken() -> list[ExportLane]:
-        return [_taken(lane, shared) for lane in lanes]
+        return [_taken(lane, shared, me) for lane in lanes]
 
     _file(
         "Replay (HTML)",
@@ -140,7 +144,7 @@ def _files(lanes: list[Lane], shared: Shared) -> None:
     for lane in lanes:
         _file(
             f"Lane {lane.name} as a script (.py)",
-            lambda lane=lane: script(_taken(lane, shared)),
+            lambda lane=lane: script(_taken(lane, shared, me)),
             f"normviz-{lane.name}-{lane.config.scheme}.py",
             "text/x-python",
             True,
@@ -157,7 +161,11 @@ def _file(label, content, name, kind, ready, words) -> None:
     )  # fmt: skip
 
 
-def _taken(lane: Lane, shared: Shared) -> ExportLane:
+def _taken(lane: Lane, shared: Shared, me: str) -> ExportLane:
     if lane.run is None or not lane.is_current:
-        return ExportLane(lane.name, lane.config, NOT_RUN)
-    return stored_lane(lane.name, lane.run, shared.frames, lane.repeats[1:])
+        found = ExportLane(lane.name, lane.config, NOT_RUN)
+    else:
+        found = stored_lane(lane.name, lane.run, shared.frames, lane.repeats[1:])
+    hides = texts.is_private(lane.config.text, me)
+    repeats = tuple(replace(one, hides_text=hides) for one in found.repeats)
+    return replace(found, hides_text=hides, repeats=repeats)

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 import address
 import streamlit as st
+import visitor
 
-from normviz import texts
 from normviz.catalog import PROBES
 from normviz.config import ConfigError, RunConfig
 from normviz.limits import MAX_LANES, SEEDS
@@ -102,13 +102,11 @@ def _opened() -> Duel:
         notices += tuple(view_notices(params))
         hero = Duel(lanes, (None,) * len(lanes), link=link, notices=notices)
         return _looked_at(hero, params)
-    named = tuple(dict.fromkeys(lane.text for lane in link.lanes if lane.text))
-    away = [
-        texts.missing("This link", text, "paste it") for text in named if not texts.is_here(text)
-    ]
+    named = tuple(lane.text for lane in link.lanes if lane.text)
     found = Duel(
         link.lanes, (None,) * len(link.lanes), start="follow", touched=True, story=story, opened=True,
-        notices=(*link.notices, *notices, *(f"{s}." for s in away)), text=next(iter(named), ""),
+        notices=(*link.notices, *notices, *visitor.lacks("This link", named)),
+        text=next(iter(named), ""),
     )  # fmt: skip
     return _looked_at(found, params)
 
@@ -145,11 +143,6 @@ def view_params() -> dict[str, str]:
     }  # fmt: skip
     usual = {"story": "0", "view": "heat", "seeds": "1"}
     return {name: value for name, value in said.items() if usual.get(name) != value}
-
-
-def own_texts() -> set[str]:
-    """The hashes of the texts that this visit gave."""
-    return st.session_state.setdefault("own_texts", set())
 
 
 def reset(name: str = "hero") -> None:

@@ -15,7 +15,7 @@ from lanes import Lane
 from trouble import kept
 from words import literal
 
-from normviz import hosted, texts
+from normviz import hosted
 from normviz.config import ConfigError, RunConfig
 from normviz.hosted import Refused
 from normviz.limits import MAX_LANES, SEEDS
@@ -82,9 +82,6 @@ def count(shared: Shared) -> None:
 def train(shared: Shared, paused: bool = False) -> None:
     """Queue every lane; what this visitor's lanes ran before is stopped."""
     it = state.duel()
-    it.refused = next(filter(None, map(texts.obstacle, it.lanes)), None)
-    if it.refused:
-        return
     gone = tuple(run for run in (*it.runs, *_stale(shared)) if run in it.mine)
     queued = _queue(it.lanes, shared, paused, gone)
     if queued is None:

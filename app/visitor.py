@@ -6,13 +6,14 @@ browser is open. Where a browser keeps no cookies, each page is a visitor of its
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from itertools import cycle
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from normviz import texts
 from normviz.store import Run
 from normviz.store.asking import OTHERS, may_steer
 
@@ -54,6 +55,12 @@ def session() -> str:
 def steers(run: Run) -> bool:
     """Whether this visitor may pause, step or stop a run or change its rate."""
     return may_steer(run, me())
+
+
+def lacks(what: str, named: Iterable[str]) -> tuple[str, ...]:
+    """A sentence for each of these texts, of which `what` is made, that this visitor can't train on."""
+    found = (texts.lacking(what, text, me(), "paste it") for text in named)
+    return tuple(dict.fromkeys(f"{why}." for why in found if why))
 
 
 def why_not(runs: list[Run]) -> str | None:

@@ -106,6 +106,9 @@ HELD_OUT = 10
 MAX_TEXTS = 200
 """Texts that a data folder keeps; of more, the one used longest ago is deleted."""
 
+MAX_TEXT_GIVERS = 200
+"""Visitors that a text remembers as its givers; of more, the one who gave it longest ago is forgotten."""
+
 TEXT_DIGITS = 32
 """Hexadecimal digits of a text's SHA-256 that name it in configs and links."""
 

@@ -5,7 +5,9 @@ the trainer.
 
     config = RunConfig(task="text", text=texts.add(Path("book.txt")))
 
-A text is never in a link, in a result, or on a page; whoever has it can find out whether it is here.
+A text is never in a link, in a result, or on a page. Beside it lies the list of its givers: the
+visitors of a page who gave it. On a hosted server they alone can train on it, learn its counts, or
+learn whether it is here; a text without a giver is nobody's there.
 """
 
 from __future__ import annotations
@@ -14,15 +16,19 @@ import contextlib
 import hashlib
 import os
 import re
+import shutil
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from . import hosted
 from .characters import SHORTEST, TextError, Written, check_length, clean, too_long, write
 from .config import RunConfig
 from .home import VARIABLE, FolderError, home
-from .limits import MAX_TEXT_BYTES, MAX_TEXTS, TEXT_DIGITS
+from .hosted import Refused
+from .limits import MAX_TEXT_BYTES, MAX_TEXT_GIVERS, MAX_TEXTS, TEXT_DIGITS
 
 
 @dataclass(frozen=True)
@@ -50,19 +56,22 @@ class About:
         return said
 
 
-def add(given: str | bytes | Path, seq_len: int = SHORTEST) -> str:
+def add(given: str | bytes | Path, seq_len: int = SHORTEST, giver: str = "") -> str:
     """Keep a text (itself, its UTF-8 bytes, or the file at a path); returns the hash that names it.
 
-    Raises TextError, also for a text too short for sequences of `seq_len`. The same text is kept
-    once. Beyond MAX_TEXTS the one used longest ago is deleted.
+    `giver` is the visitor of a page who gives it. Raises TextError, also for a text too short for
+    sequences of `seq_len`. The same text is kept once, with all its givers. Beyond MAX_TEXTS the one
+    used longest ago is deleted.
     """
     text = clean(_bytes(given) if isinstance(given, Path) else given)
     check_length(len(text), seq_len)
     key = _hash(text.encode())
     try:
         _put(_path(key), text.encode())
-        for old in sorted(_folder().iterdir(), key=_age)[MAX_TEXTS:]:
-            old.unlink(missing_ok=True)
+        if giver:
+            _add_giver(key, giver)
+        for old in sorted(filter(Path.is_file, _folder().iterdir()), key=_age)[MAX_TEXTS:]:
+            _remove(old)
     except OSError as error:
         raise TextError(f"the text can't be kept here: {error.strerror}") from None
     except FolderError as error:
@@ -75,11 +84,31 @@ def is_here(key: str) -> bool:
     return _path(key).is_file()
 
 
+def is_giver(key: str, visitor: str | None) -> bool:
+    """Whether a visitor gave a text."""
+    return bool(visitor) and (_givers(_path(key)) / str(visitor)).is_file()
+
+
+def is_private(key: str, visitor: str | None) -> bool:
+    """Whether a text is none of a visitor's business: on a hosted server each that they did not give."""
+    return bool(key) and hosted.limits() is not None and not is_giver(key, visitor)
+
+
 def delete(key: str) -> bool:
-    """Delete a text; whether there was one. Results of runs that read it stay."""
+    """Delete a text, whoever gave it; whether there was one. Results of runs that read it stay."""
     there = is_here(key)
-    _path(key).unlink(missing_ok=True)
+    _remove(_path(key))
     return there
+
+
+def take_back(key: str, visitor: str) -> None:
+    """Delete a text for a visitor who gave it; on a hosted server it stays while others gave it too."""
+    if not is_giver(key, visitor):
+        return
+    givers = _givers(_path(key))
+    (givers / visitor).unlink(missing_ok=True)
+    if hosted.limits() is None or not any(givers.glob("*")):
+        delete(key)
 
 
 def kept() -> list[str]:
@@ -118,10 +147,19 @@ def read(key: str, data: Path | None = None) -> str:
     return content.decode()
 
 
-def obstacle(config: RunConfig) -> str | None:
-    """Why a config can't be trained here for want of its text, as a sentence; None if it can."""
+def check(configs: Iterable[RunConfig], visitor: str | None) -> None:
+    """Raises Refused where a visitor can't train these configs for want of a text."""
+    for config in {(one.text, one.seq_len): one for one in configs}.values():
+        if why := obstacle(config, visitor):
+            raise Refused(why)
+
+
+def obstacle(config: RunConfig, visitor: str | None = None) -> str | None:
+    """Why a visitor can't train a config for want of its text, as a sentence; None where they can."""
     if not config.text:
         return None
+    if why := lacking("this run", config.text, visitor):
+        return why
     try:
         check_length(about(config.text).characters, config.seq_len)
     except TextError as error:
@@ -129,10 +167,27 @@ def obstacle(config: RunConfig) -> str | None:
     return None
 
 
-def missing(what: str, key: str, mend: str = "paste it, or give it with --text FILE,") -> str:
-    """The sentence of a text that is not here; `what` would train on it."""
+FILE = "paste it, or give it with --text FILE,"
+PRIVATE = (
+    "trains on a text that this server does not keep for this browser: here a text is private to the "
+    "browser that gave it. Give the same text to train on it; stored results stay readable"
+)
+"""The same words whether the text is here or not: nobody learns that by asking."""
+
+
+def lacking(what: str, key: str, visitor: str | None, mend: str = FILE) -> str | None:
+    """Why a visitor lacks the text that `what` trains on, as a sentence; None where they do not."""
+    if is_private(key, visitor):
+        return f"{what} {PRIVATE}"
+    return None if is_here(key) else missing(what, key, mend)
+
+
+def missing(what: str, key: str, mend: str = FILE) -> str:
+    """The sentence of a text that is not here; `what` would train on it. On a hosted server anybody
+    may read it, so it does not hold the hash."""
+    named = f" (hash {key[:8]}…)" if hosted.limits() is None else ""
     return (
-        f"{what} trains on a text (hash {key[:8]}…) that this server does not have: {mend} to "
+        f"{what} trains on a text{named} that this server does not have: {mend} to "
         "run it again; stored results stay readable"
     )
 
@@ -155,6 +210,26 @@ def _path(key: str, data: Path | None = None) -> Path:
             f"{key[:40]!r} is not the hash of a text: {TEXT_DIGITS} digits, 0-9 and a-f"
         )
     return _folder(data) / f"{key}.txt"
+
+
+def _givers(path: Path) -> Path:
+    """The folder beside a text that holds an empty file for each of its givers."""
+    return path.with_suffix(".givers")
+
+
+def _add_giver(key: str, visitor: str) -> None:
+    """Note who gave a text; of too many givers the one who gave it longest ago is forgotten."""
+    givers = _givers(_path(key))
+    givers.mkdir(mode=0o700, exist_ok=True)
+    (givers / visitor).touch(mode=0o600)
+    for old in sorted(givers.iterdir(), key=_age)[MAX_TEXT_GIVERS:]:
+        old.unlink(missing_ok=True)
+
+
+def _remove(path: Path) -> None:
+    """Delete the file of a text and the list of its givers."""
+    path.unlink(missing_ok=True)
+    shutil.rmtree(_givers(path), ignore_errors=True)
 
 
 def _hash(text: bytes) -> str:

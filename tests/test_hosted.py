@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hosted_kit import turn_on
 from hypothesis import given
 from hypothesis import strategies as st
+from task_kit import WORDS
 
-from normviz import RunConfig, hosted
+from normviz import RunConfig, hosted, texts
 from normviz.claims import CLAIMS
+from normviz.claims.live import Bench
+from normviz.home import VARIABLE
 from normviz.hosted import Misconfigured, Refused
 from normviz.limits import RANGES
 from normviz.links import decode, encode
@@ -18,6 +23,9 @@ from normviz.presets import PRESETS
 from normviz.store import Store, room
 from normviz.store.asking import ask, may_steer
 from normviz.story import STEPS
+from normviz.sweep import make
+from normviz.sweep.fill import Filler
+from normviz.sweep.jobs import Jobs
 
 CONFIG = RunConfig(depth=3)
 
@@ -217,3 +225,38 @@ def test_whatever_is_asked_the_limits_hold(asked: list[tuple[str, int]]) -> None
     finally:
         hosted.LIMITS = before
     assert os.environ["NORMVIZ_HOSTED"] == "1"
+
+
+# Texts
+
+
+@pytest.fixture
+def secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunConfig:
+    """A config on a text that visitor a gave."""
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "home"))
+    return CONFIG.replace(task="text", text=texts.add(WORDS, giver="a"))
+
+
+def test_the_queue_takes_a_text_from_its_giver_alone(store: Store, secret: RunConfig) -> None:
+    (run,) = ask(store, [secret], "a")
+    with pytest.raises(Refused, match="private to the browser that gave it"):
+        ask(store, [CONFIG, secret], "b")  # not even to join what trains already
+    assert store.queued() == [run]
+
+
+def test_maps_and_claims_take_a_text_from_its_giver_alone(
+    store: Store, secret: RunConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Jobs, "_work", lambda self: None)  # they stay where they are
+    grid = make(secret, {"lr": [1e-3, 1e-2]})
+    claim = replace(next(iter(CLAIMS)), key="own")
+    monkeypatch.setitem(claim.__dict__, "cells", lambda: list(grid.cells))
+    asks = (
+        lambda who: Filler(store).ask(grid, True, who),
+        lambda who: Bench(store).ask(claim, who),
+    )
+    for asked in asks:
+        assert asked("a").configs == [cell.config for cell in grid.cells]
+        for who in ("b", None):
+            with pytest.raises(Refused, match="private to the browser that gave it"):
+                asked(who)

@@ -64,7 +64,8 @@ def test_choosing_the_task_asks_for_a_text_and_changes_nothing_yet(page: Open) -
     for part in (
         "Up to 1,000,000 bytes in UTF-8, and 330 characters or more for sequences of 32",
         "stays on the server that runs this page", "named by its hash", "never put in a link",
-        "sees the curves and the counts, not the text", "Delete it with",
+        "Anybody who can open this page can see the curves of runs on it",
+        "do not give a text that must stay secret", "Delete it with",
     ):  # fmt: skip
         assert part in said
     checked(at.selectbox(key="knob_task").set_value("copy").run())

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hosted_kit import turn_on
 from task_kit import WORDS, with_task
 
 from normviz import ConfigError, RunConfig, texts, train
@@ -15,6 +16,7 @@ from normviz.characters import TextError
 from normviz.data import make_task
 from normviz.events import Started, Step
 from normviz.home import VARIABLE
+from normviz.hosted import Refused
 from normviz.limits import MAX_TEXTS
 
 KEY = hashlib.sha256(WORDS.encode()).hexdigest()[:32]
@@ -192,3 +194,62 @@ def test_a_text_costs_more_than_a_chain() -> None:
     own = RunConfig(task="text", text=KEY)
     assert estimated_seconds(own) > estimated_seconds(RunConfig())
     assert estimated_gib(own) > estimated_gib(RunConfig())
+
+
+# Whose they are
+
+
+def test_a_text_is_usable_for_its_givers_alone_on_a_hosted_server(
+    tiny: RunConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = with_task(tiny, "text")
+    assert texts.obstacle(config, "b") is None  # one user, whatever they are called
+    turn_on(monkeypatch)
+    texts.add(WORDS, giver="a")
+    assert texts.obstacle(config, "a") is None
+    unknown = config.replace(text="0" * 32)
+    for who in ("b", "", None):
+        assert (why := texts.obstacle(config, who)) is not None
+        assert why == texts.obstacle(unknown, who) == f"this run {texts.PRIVATE}"
+        with pytest.raises(Refused, match="private to the browser that gave it"):
+            texts.check([tiny, config], who)
+    assert KEY[:8] not in texts.missing("this run", KEY)
+
+
+def test_a_text_goes_with_its_last_giver(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    turn_on(monkeypatch)
+    for who in ("a", "b"):
+        texts.add(WORDS, giver=who)
+    texts.take_back(KEY, "c")
+    texts.take_back(KEY, "a")
+    assert texts.is_here(KEY) and texts.is_giver(KEY, "b") and not texts.is_giver(KEY, "a")
+    texts.take_back(KEY, "a")
+    assert texts.is_here(KEY)
+    texts.take_back(KEY, "b")
+    assert not list(kept.iterdir())
+    texts.add(WORDS)
+    texts.take_back(KEY, "b")  # from a page that is still open
+    assert texts.is_here(KEY)
+
+
+def test_where_there_is_one_user_a_text_goes_at_once(kept: Path) -> None:
+    for who in ("one browser", "another one"):
+        texts.add(WORDS, giver=who)
+    texts.take_back(KEY, "one browser")
+    assert not list(kept.iterdir())
+
+
+def test_givers_go_with_their_text_and_are_not_without_end(
+    kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(texts, "MAX_TEXT_GIVERS", 2)
+    for n, who in enumerate("abc"):
+        texts.add(WORDS, giver=who)
+        os.utime(kept / f"{KEY}.givers" / who, (n, n))
+    texts.add(WORDS, giver="d")
+    assert [who for who in "abcd" if texts.is_giver(KEY, who)] == ["c", "d"]
+    assert (kept / f"{KEY}.givers").stat().st_mode & 0o077 == 0
+    monkeypatch.setattr(texts, "MAX_TEXTS", 1)
+    os.utime(texts._path(KEY), (1, 1))
+    newest = texts.add(f"more {WORDS}", giver="a")
+    assert {path.name for path in kept.iterdir()} == {f"{newest}.txt", f"{newest}.givers"}

@@ -12,6 +12,7 @@ import linked
 import picks
 import state
 import streamlit as st
+import visitor
 import watched
 from backend import Shared, shared
 from lanes import CHIP_COLOR
@@ -19,6 +20,7 @@ from streamlit.navigation.page import StreamlitPage
 from trouble import guarded
 from words import literal
 
+from normviz import hosted
 from normviz.catalog import NORMS, SCHEMES, TASKS
 from normviz.search import Search, search
 from normviz.seeds import named
@@ -29,6 +31,11 @@ ROWS = 25
 TICK_SECONDS = 1.0
 WHOSE = ("All", "Mine", "Shipped")
 MINE = " Mine is what this visit trained: a reload of the page begins another visit."
+
+TEXTS = (
+    "A run on a text of your own is listed here for your browser alone. Its curves are not secret: "
+    "anybody with its link or its number can see them."
+)
 
 
 def entry() -> StreamlitPage:
@@ -51,6 +58,8 @@ def page() -> None:
         number = st.session_state[pager] = _pages(found)
         found = back.shelf.page(wanted, ROWS, ROWS * (number - 1))
     st.caption(_counted(found, number))
+    if hosted.limits():
+        st.caption(TEXTS)
     if not found.total:
         st.info(_nothing(asked, mine))
     with st.container(key="shelf", gap=None):
@@ -96,7 +105,8 @@ def _wanted(mine: frozenset[int]) -> tuple[Wanted, Search]:
     clauses += [(Has("task", (task,)),)] if task else []
     clauses += [(Has("origin", SHIPPED),)] if whose == "Shipped" else []
     only = mine if whose == "Mine" else None
-    return Wanted(tuple(clauses), only, trained=not measured), asked
+    reader = None if hosted.limits() is None else visitor.me()
+    return Wanted(tuple(clauses), only, trained=not measured, reader=reader), asked
 
 
 def _choose(key: str, label: str, registry) -> str | None:

@@ -6,6 +6,7 @@ import threading
 import time
 from dataclasses import dataclass
 
+from ..config import RunConfig
 from ..limits import estimated_seconds
 from ..store import Store
 from ..sweep import Began, Done, Reused
@@ -29,6 +30,10 @@ class ClaimJob(Job):
     @property
     def what(self) -> str:
         return self.claim.key
+
+    @property
+    def configs(self) -> list[RunConfig]:
+        return [cell.config for cell in self.claim.cells()]
 
     @property
     def total(self) -> int:

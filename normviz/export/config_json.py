@@ -36,7 +36,7 @@ def write_configs(lanes: Sequence[ExportLane]) -> str:
         {
             "name": lane.name,
             "run": lane.config.key,
-            "config": lane.config.model_dump(mode="json"),
+            "config": lane.settings,
             **(
                 {"repeats": [_seeds(other.config) for other in lane.repeats]}
                 if lane.repeats

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -46,7 +47,8 @@ class ExportLane:
     """A lane to take away: its name, its config, and what its run recorded, if it was run.
 
     `probes` are the keys of the rows of `steps.layers`. `repeats` are the runs of the same settings
-    from other seeds, under the same name and without repeats of their own.
+    from other seeds, under the same name and without repeats of their own. With `hides_text` no file
+    names the text that the run read.
     """
 
     name: str
@@ -55,6 +57,7 @@ class ExportLane:
     probes: tuple[str, ...] = ()
     steps: Steps | None = None
     repeats: tuple[ExportLane, ...] = ()
+    hides_text: bool = False
 
     @property
     def seeds(self) -> tuple[ExportLane, ...]:
@@ -68,6 +71,12 @@ class ExportLane:
             return self.facts.verdict
         ended = [(one.facts.verdict, one.recorded.loss) for one in self.seeds if one.facts.is_done]
         return of_seeds(ended, len(self.seeds))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Every setting as plain values; the hash of a text only where files may name it."""
+        values = self.config.model_dump(mode="json")
+        return {k: v for k, v in values.items() if k != "text" or not self.hides_text}
 
     @property
     def recorded(self) -> Steps:

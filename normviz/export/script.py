@@ -31,7 +31,7 @@ def script(lane: ExportLane) -> str:
     standard |= {"import math"} if c.schedule == "cosine" or not lane.facts.is_done else set()
     model = classes(c, exact=True)
     on = ', device="cuda"' if cuda else ""
-    read = text(c, lane.facts.text, on)
+    read = text(c, lane.facts.text, on, lane.hides_text)
     first = vocabulary(c) is None  # the model needs to know how many kinds of tokens there are
     seeds = SEEDS.format(**c.model_dump(), threads=lane.facts.threads or 1)
     numbers = sizes(c, vocabulary(c)) + "\n" + seeds

@@ -6,6 +6,7 @@ is in `columns.COLUMNS`, and its unit and meaning travel in the schema.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -96,8 +97,10 @@ def _names(lane: ExportLane, n: int) -> dict[str, pa.Array]:
 def _run(lane: ExportLane) -> dict[str, Any]:
     c = lane.config
     seeds = {"init_seed": c.init_seed, "data_seed": c.data_seed}
-    own = {"lane": lane.name, "run": c.key, "config": c.canonical(), "final_loss": lane.final_loss}
-    return {**asdict(lane.facts), **own, **seeds}
+    settings = json.dumps(lane.settings, sort_keys=True, separators=(",", ":"))
+    own = {"lane": lane.name, "run": c.key, "config": settings, "final_loss": lane.final_loss}
+    text = None if lane.hides_text else lane.facts.text
+    return {**asdict(lane.facts), **own, **seeds, "text": text}
 
 
 def _probe(record: ProbeRecord) -> dict[str, Any]:

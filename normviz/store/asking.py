@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from .. import hosted
+from .. import hosted, texts
 from ..config import RunConfig
 from ..hosted import Refused
 from . import line, room
@@ -32,9 +32,10 @@ def ask(
     """Queue configs for a visitor, who gives up the runs of `instead`; returns a run for each.
 
     In hosted mode a config that waits or trains already is joined. Raises Refused, with nothing
-    queued, where the server does not give that much.
+    queued, where the server does not give that much, or the visitor lacks a text.
     """
     hosted.check(configs)
+    texts.check(configs, visitor)
     with store.db.transaction() as db:
         if hosted.limits() is None:
             return line.join_all(db, configs, visitor, paused)

@@ -36,11 +36,13 @@ Clause = tuple[Has, ...]
 
 @dataclass(frozen=True)
 class Wanted:
-    """Runs that fit every clause; `only` those numbers; `trained` leaves out those of no steps."""
+    """Runs that fit every clause; `only` those numbers; `trained` leaves out those of no steps;
+    `reader` is a visitor who must not learn of runs on texts that others asked for."""
 
     clauses: tuple[Clause, ...] = ()
     only: frozenset[int] | None = None
     trained: bool = False
+    reader: str | None = None
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,9 @@ def _where(wanted: Wanted) -> tuple[str, list[Value]]:
         values.append(json.dumps(sorted(wanted.only)))
     if wanted.trained:
         parts.append(_holds(Has("steps", (0,), "is not"), values))
+    if wanted.reader is not None:
+        parts.append(f"({_expression('text')} IS NULL OR visitor = ?)")
+        values.append(wanted.reader)
     return " AND ".join(parts), values
 
 

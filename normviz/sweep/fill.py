@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
+from ..config import RunConfig
 from ..limits import estimated_seconds
 from .drive import Done, Reused, missing, sweep
 from .grid import Cell, Grid
@@ -28,6 +29,10 @@ class MapJob(Job):
     @property
     def what(self) -> tuple[Grid, bool]:
         return self.grid, self.early
+
+    @property
+    def configs(self) -> list[RunConfig]:
+        return [cell.config for cell in self.grid.cells]
 
     def take(self, news: Reused | Began | Done) -> None:
         """Note what the sweep says."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Generic, TypeVar
 
-from .. import hosted
+from .. import hosted, texts
+from ..config import RunConfig
 from ..store import Store
 
 LOOK_SECONDS = 0.1
@@ -42,6 +43,11 @@ class Job(ABC):
     @abstractmethod
     def what(self) -> Hashable:
         """What it trains: who asks for the same joins it."""
+
+    @property
+    @abstractmethod
+    def configs(self) -> Sequence[RunConfig]:
+        """The settings of all its runs."""
 
     @property
     def share(self) -> float:
@@ -84,6 +90,7 @@ class Jobs(ABC, Generic[J]):
 
     def _join(self, wanted: J) -> J:
         """The open job that does the same, or this one from now on. Raises Refused."""
+        texts.check(wanted.configs, wanted.visitor)
         with self._lock:
             opened = [job for job in self._jobs if not job.stopped]
             for job in opened:
