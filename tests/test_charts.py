@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from charts_kit import DEPTH, LOG, STEPS, broken, make, render, rows, without_data
 
+from normviz import RunConfig
 from normviz.catalog.probes import PROBES
 from normviz.charts import (
     Domain,
@@ -23,11 +24,15 @@ from normviz.charts import (
     loss_data,
     quantised_domain,
     ratio,
+    styles_of,
 )
 from normviz.charts.arrow import ipc
 from normviz.charts.heatmap_data import LOWEST, cells
 from normviz.charts.loss_axis import y_domain
-from normviz.frames import LaneFrame
+from normviz.charts.palette import BACKGROUNDS
+from normviz.charts.sight import contrast
+from normviz.frames import LaneFrame, lane_frame
+from normviz.store import Steps
 
 # Every chart
 
@@ -125,6 +130,29 @@ def test_divergence_and_losses_above_the_axis_are_marked() -> None:
     (bad,) = rows(data["bad"])
     assert (bad["step"], bad["text"]) == (20, "A diverged at step 20, layer 4")
     assert "diverged at step 20, layer 4" in render(loss.chart(lanes, STEPS))
+
+
+def test_a_change_of_the_rate_is_a_tick_once_for_all_that_took_it_together() -> None:
+    """With the rate in words; none for a change that a run has not reached."""
+    a, b = (make(scheme, edits=((12, 0.01),)) for scheme in ("pre", "post"))
+    b = replace(b, label="B  post", edits=((12, 0.01), (40, 0.003)))
+    drawn = rows(loss_data.fixed([a, b], y_domain([a, b]))["rates"])
+    assert [(r["step"], r["text"]) for r in drawn] == [(12, "rate 0.01"), (40, "B: rate 0.003")]
+    assert len({r["row"] for r in drawn}) == 2
+    assert "B post has learning rate 0.003 from step 40" in loss.finding([a, b])
+    config = RunConfig(depth=DEPTH, lr_edits=((12, 0.01), (40, 0.003)))
+    steps = Steps(*(np.zeros(20) for _ in range(5)), np.zeros((20, len(PROBES), DEPTH + 1)))
+    lane = lane_frame(config, PROBES.keys(), steps, "A", "grad_block", None, 3.3, 1.0)
+    assert lane.edits == ((12, 0.01),)
+
+
+def test_a_lane_of_earlier_settings_is_paler_than_its_own_colour() -> None:
+    for dark in (False, True):
+        own, pale = (
+            styles_of([make("post", earlier=words)], dark)[0] for words in ("", "depth 12")
+        )
+        assert own.dash == pale.dash
+        assert contrast(pale.color, BACKGROUNDS[dark]) < contrast(own.color, BACKGROUNDS[dark])
 
 
 def test_y_domain_only_widens_and_changes_rarely() -> None:

@@ -165,3 +165,24 @@ def test_a_run_of_no_steps_has_no_update_and_shows_no_red(page: Open, folder: Pa
     assert stored is not None
     lane = Frames(store).lane(stored, "A  Pre-LN", "update_ratio")
     assert "not finite" not in json.dumps(message([lane], Sent(), live=False, look=Look()))
+
+
+def test_curves_of_earlier_settings_are_named_and_nothing_untrue_is_said_of_them(
+    page: Open,
+) -> None:
+    """At 16 blocks A has a stored run and B none: B's curves of 12 blocks are faded. At 20 both are."""
+    at = page()
+    assert any("Only the norm moved" in words_of(one) for one in at.markdown)
+    assert shown(at)["earlier"] == ["", ""]
+    assert not at.download_button(key="take_normviz-csv.zip").disabled
+    first, second = duel(at).runs
+    checked(at.select_slider(key="knob_depth").set_value(16).run())
+    assert duel(at).runs[0] != first and duel(at).runs[1] == second
+    for depth, earlier in ((16, ["", "depth 12"]), (20, ["depth 16", "depth 12"])):
+        checked(at.select_slider(key="knob_depth").set_value(depth).run())
+        assert shown(at)["earlier"] == earlier
+        said = " ".join(words_of(one) for one in at.markdown)
+        assert "Only the norm moved" not in said and "B: depth 12" in said
+        assert at.download_button(key="take_normviz-csv.zip").disabled
+    checked(at.button(key="train_before").click().run())
+    assert shown(at)["earlier"] == ["", ""] and "train_before" not in [b.key for b in at.button]

