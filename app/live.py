@@ -32,8 +32,8 @@ def _before(lanes: list[Lane], shared: Shared) -> None:
     named = "; ".join(f"{lane.name}: {lane.earlier}" for lane in lanes)
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
         st.markdown(
-            f":material/history: **Faded curves are of earlier settings** ({literal(named)}). The "
-            "settings above have not been trained.",
+            f":material/history: **Faded curves are of earlier settings** ({literal(named)}). Train "
+            "shows the present ones.",
             width="stretch",
         )
         button(
