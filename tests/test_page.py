@@ -160,7 +160,8 @@ def test_a_new_rate_goes_to_the_open_runs(page: Open, folder: Path) -> None:
     store = Store(folder)
     for run in duel(at).runs:
         assert [(a, v) for _, a, v in store.controls(run, 0)] == [("lr", 0.01)]
-    assert [lane.lr for lane in duel(at).lanes] == [0.003, 0.003]  # until the runs took it
+        assert store.run(run).config.lr == 0.01
+    assert [lane.lr for lane in duel(at).lanes] == [0.01, 0.01]  # they wait: from their first step
 
 
 def test_reset_brings_the_hero_back(page: Open) -> None:
