@@ -209,7 +209,7 @@ def test_where_several_seeds_are_shown_chips_and_charts_say_of_which_they_are(
     assert found and [frame.label for frame in found.frames] == ["A  Pre-LN, seed 0", "B  Post-LN"]
     from backend import shared  # the page's own
 
-    taken = share._taken(current(duel(at), shared())[0], shared())
+    taken = share._taken(current(duel(at), shared())[0], shared(), "")
     assert [one.config for one in taken.seeds] == seeded(SMALL, 5)[:4]
 
 
