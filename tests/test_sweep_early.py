@@ -98,7 +98,7 @@ def measured() -> list[RunConfig]:
 
 
 def test_the_rule_applies_to_every_post_ln_run_of_the_bench() -> None:
-    assert len(measured()) == 44  # as README says
+    assert len(measured()) == 44  # as normviz/README.md says
     assert all(map(applies, measured()))
 
 
@@ -216,7 +216,7 @@ def test_every_cell_that_ships_is_a_result(store: Store) -> None:
     assert len(every) == len(names())
     assert all(map(is_flat, stopped))
     outside = [run for run in stopped if not applies(run.config)]
-    assert (len(stopped), len(outside)) == (132, 88)  # as README says
+    assert (len(stopped), len(outside)) == (132, 88)  # as normviz/README.md says
 
 
 def test_a_run_that_a_visitor_stopped_is_no_result(store: Store) -> None:
