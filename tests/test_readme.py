@@ -14,6 +14,7 @@ from normviz.catalog import INITS, NORMS, SCHEMES, TASKS
 from normviz.catalog.registry import Registry
 from normviz.cli import main
 from normviz.cli.run import read_config
+from normviz.hosted import LIMITS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -76,6 +77,22 @@ def test_every_choice_is_named(registry: Registry) -> None:
 def test_the_number_of_placements_is_right() -> None:
     for text in (README, PACKAGE):
         assert re.findall(r"(\d+) placements", text) == [str(len(SCHEMES))]
+
+
+def test_the_limits_of_hosted_mode_are_those_of_the_code() -> None:
+    text = (ROOT / "assets" / "deploy" / "README.md").read_text()
+    table = text.split("| what | limit |\n")[1].split("\n\n")[0].splitlines()[1:]
+    assert [row.strip("| ").split(" | ")[1] for row in table] == [
+        f"{LIMITS.depth}",
+        f"{LIMITS.width}",
+        f"{LIMITS.steps:,}",
+        f"{LIMITS.lanes}",
+        f"{LIMITS.seconds:g} s of one core and {LIMITS.gib:g} GiB",
+        f"{LIMITS.open_runs}",
+        f"{LIMITS.queue}",
+        f"{LIMITS.fill_minutes:g} minutes; {'one' if LIMITS.fills == 1 else LIMITS.fills} of each a visitor",
+        f"{LIMITS.texts}, of up to {LIMITS.text_bytes:,} bytes each",
+    ]
 
 
 def test_the_tree_names_what_there_is() -> None:
