@@ -21,7 +21,7 @@ from normviz.catalog.scheme import ONE, ZERO, Constant, Gain, Place, Scheme, Slo
 from normviz.explain.walk import walk
 from normviz.links import decode, encode
 
-README = (Path(__file__).parents[1] / "README.md").read_text()
+README = (Path(__file__).parents[1] / "normviz" / "README.md").read_text()
 Register = Callable[[Scheme], Scheme]
 
 
@@ -52,7 +52,7 @@ MINE = Scheme(
 
 
 def readmes() -> Scheme:
-    """The record of the module that the README shows, as a reader would paste it."""
+    """The record of the module that normviz/README.md shows, as a reader would paste it."""
     (source,) = re.findall(r"```python\n(from \.\.scheme.*?)\n```", README, re.DOTALL)
     module: dict[str, Any] = {"__package__": "normviz.catalog.schemes"}
     exec(source, module)

@@ -1,4 +1,4 @@
-"""The maps that ship: every cell is there, says what the README says, and is what `train` gives."""
+"""The maps that ship: every cell is there, says what normviz/README.md says, and is what `train` gives."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_the_readme_says_what_the_maps_say(key: str, scheme: str, init: str, ful
     edges = frontier(standard(key).grid, of(full, key, scheme))
     rates = " | ".join("none" if edge.rate is None else f"{edge.rate:g}" for edge in edges)
     line = f"| {SCHEMES.label(scheme)}, {init} | {rates} |"
-    assert line in (Path(__file__).parent.parent / "README.md").read_text()
+    assert line in (Path(__file__).parent.parent / "normviz" / "README.md").read_text()
 
 
 # Files
