@@ -5,13 +5,13 @@ The page never shows a text again, not even to who gave it.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 import state
 import streamlit as st
 import uploads
 import visitor
+from backend import shared
 from clicks import button, submit
 from words import literal
 
@@ -21,6 +21,7 @@ from normviz.characters import TextError
 from normviz.config import RunConfig
 from normviz.hosted import Refused
 from normviz.limits import MAX_SYMBOLS, MAX_TEXT_BYTES, MAX_TEXTS, characters_needed
+from normviz.store import StoreError
 
 BOX = 1_250_000
 """Characters that the box takes: less than ends the page's line to the server (.streamlit/config.toml),
@@ -31,8 +32,9 @@ KEPT = (
     "in a link and never shown again. {who} The losses of very small batches tell the characters of a "
     "text: do not give a text that must stay secret. Delete it with the button that appears here once "
     "it is used. This server knows your browser by a cookie that lasts until the browser is closed: "
-    f"after that, paste the text again to get that button. The server keeps the {MAX_TEXTS} texts used "
-    "last."
+    f"after that, paste the text again to get that button. The server keeps up to {MAX_TEXTS} texts: for "
+    "one more it deletes the one used longest ago that no open run reads, and no run whose link was "
+    "copied."
 )
 HERE = (
     "Anybody who can open this page can see the curves of runs on it, and with its hash, which a link "
@@ -61,8 +63,17 @@ def task(configs: Sequence[RunConfig], title: str, key: str) -> None:
         wanted = it.wants_text or bool(visitor.lacks("this setting", used))
         _box(max(config.seq_len for config in configs), wanted)
         for text in used:
-            _offer_deletion(text)
+            _offer_deletion(text, "Delete this text from the server")
+        for text in _others(used):
+            _offer_deletion(text, f"Delete text {text[:8]}… from the server")
         st.caption(KEPT.format(who=SHARED if hosted.limits() else HERE))
+
+
+def _others(used: Sequence[str]) -> list[str]:
+    """On a hosted server, which keeps few of each visitor: the other texts that they gave."""
+    return (
+        [key for key in texts.given_by(visitor.me()) if key not in used] if hosted.limits() else []
+    )
 
 
 def _choose(key: str) -> None:
@@ -124,7 +135,7 @@ def _most_bytes() -> int:
 
 def _shared() -> str:
     here = hosted.limits()
-    return f" This shared server takes up to {here.texts} texts of each visitor." if here else ""
+    return f" This shared server keeps up to {here.texts} texts of each visitor." if here else ""
 
 
 def _use(area: str, file: str, seq_len: int) -> None:
@@ -142,30 +153,30 @@ def _use(area: str, file: str, seq_len: int) -> None:
         return
     given, who = uploaded.getvalue() if uploaded else pasted.encode(), visitor.me()
     try:
-        hosted.check_text(_given()[who], len(given))
-        key = texts.add(given, seq_len, who)
-    except (TextError, Refused) as error:
+        hosted.check_text(len(texts.given_by(who)), len(given))
+        key = texts.add(given, seq_len, who, _needed)
+    except (TextError, Refused, StoreError) as error:
         it.text_problem = str(error)
         return
     if uploaded:
         uploads.used(uploaded)
-    _given()[who] += 1
     st.session_state["text_box"] = st.session_state.get("text_box", 0) + 1
     it.text, it.wants_text, it.text_problem, it.notices = key, False, None, ()
     state.change("text", key)
 
 
-@st.cache_resource(show_spinner=False)
-def _given() -> Counter[str]:
-    """How many texts each visitor gave since the server began."""
-    return Counter()
+def _needed() -> set[str]:
+    """Texts that are not deleted for another: what the store's runs and the maps in the queue read."""
+    it = shared()
+    cells = {config.text for job in it.filler.open_jobs() for config in job.configs}
+    return it.store.needed_texts() | cells
 
 
-def _offer_deletion(text: str) -> None:
+def _offer_deletion(text: str, words: str) -> None:
     """A visitor may delete what they gave."""
     if texts.is_giver(text, visitor.me()) and texts.is_here(text):
         button(
-            "Delete this text from the server", _delete, text, key=f"delete_{text}",
+            words, _delete, text, key=f"delete_{text}",
             icon=":material/delete:", help="Curves of runs that trained on it stay",
         )  # fmt: skip
 

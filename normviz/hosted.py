@@ -44,7 +44,7 @@ class Limits:
     fills         maps of one visitor that wait or are filled, and claims likewise
     fill_queue    maps of all visitors that wait or are filled, and claims likewise
     processes     processes that fill maps and run claims
-    texts         texts of their own that a visitor may give while the server runs
+    texts         texts of one visitor that are kept at once
     text_bytes    bytes of each
     grace         seconds after which a run that nobody has open is stopped
     store_mb      megabytes (10**6 bytes) of stored runs
@@ -140,13 +140,14 @@ def check_lanes(n: int) -> None:
 
 
 def check_text(given: int, size: int) -> None:
-    """Raises Refused where a visitor gave so many texts already, or one of so many bytes."""
+    """Raises Refused where so many texts of a visitor are kept already, or for one of so many bytes."""
     here = limits()
     if here is None:
         return
     if given >= here.texts:
         raise Refused(
-            f"you gave {given} texts, and this shared server takes up to {here.texts} of each visitor"
+            f"you gave {given} texts, and this shared server keeps up to {here.texts} of each visitor: "
+            "delete one with its button below"
         )
     if size > here.text_bytes:
         raise Refused(

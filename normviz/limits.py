@@ -104,7 +104,8 @@ HELD_OUT = 10
 """One in so many characters, at the end of a text, is never trained on."""
 
 MAX_TEXTS = 200
-"""Texts that a data folder keeps; of more, the one used longest ago is deleted."""
+"""Texts that a data folder keeps. For one more, the one used longest ago is deleted that no open run
+reads, and no run whose link was copied."""
 
 MAX_TEXT_GIVERS = 200
 """Visitors that a text remembers as its givers; of more, the one who gave it longest ago is forgotten."""

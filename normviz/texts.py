@@ -18,7 +18,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -56,22 +56,29 @@ class About:
         return said
 
 
-def add(given: str | bytes | Path, seq_len: int = SHORTEST, giver: str = "") -> str:
+def add(
+    given: str | bytes | Path,
+    seq_len: int = SHORTEST,
+    giver: str = "",
+    needed: Callable[[], Collection[str]] | None = None,
+) -> str:
     """Keep a text (itself, its UTF-8 bytes, or the file at a path); returns the hash that names it.
 
     `giver` is the visitor of a page who gives it. Raises TextError, also for a text too short for
-    sequences of `seq_len`. The same text is kept once, with all its givers. Beyond MAX_TEXTS the one
-    used longest ago is deleted.
+    sequences of `seq_len`. The same text is kept once, with all its givers.
+
+    Where MAX_TEXTS are kept already, the one used longest ago is deleted that is not among those that
+    `needed` names (`Store.needed_texts`); without `needed` none is. Raises TextError where none may go.
     """
     text = clean(_bytes(given) if isinstance(given, Path) else given)
     check_length(len(text), seq_len)
     key = _hash(text.encode())
     try:
+        if not is_here(key):
+            _make_room(needed)
         _put(_path(key), text.encode())
         if giver:
             _add_giver(key, giver)
-        for old in sorted(filter(Path.is_file, _folder().iterdir()), key=_age)[MAX_TEXTS:]:
-            _remove(old)
     except OSError as error:
         raise TextError(f"the text can't be kept here: {error.strerror}") from None
     except FolderError as error:
@@ -87,6 +94,11 @@ def is_here(key: str) -> bool:
 def is_giver(key: str, visitor: str | None) -> bool:
     """Whether a visitor gave a text."""
     return bool(visitor) and (_givers(_path(key)) / str(visitor)).is_file()
+
+
+def given_by(visitor: str) -> list[str]:
+    """The hashes of the texts here that a visitor gave, the one used last first."""
+    return [key for key in kept() if is_giver(key, visitor)]
 
 
 def is_private(key: str, visitor: str | None) -> bool:
@@ -224,6 +236,35 @@ def _add_giver(key: str, visitor: str) -> None:
     (givers / visitor).touch(mode=0o600)
     for old in sorted(givers.iterdir(), key=_age)[MAX_TEXT_GIVERS:]:
         old.unlink(missing_ok=True)
+
+
+def _make_room(needed: Callable[[], Collection[str]] | None) -> None:
+    """Delete texts until one more may be kept. Raises TextError where too many of them have to stay."""
+    oldest_first = sorted(filter(Path.is_file, _folder().iterdir()), key=_age, reverse=True)
+    over = len(oldest_first) - MAX_TEXTS + 1
+    if over <= 0:
+        return
+    stay = needed() if needed else None
+    free = [path for path in oldest_first if stay is not None and path.stem not in stay]
+    if len(free) < over:
+        raise TextError(_full(stay is not None))
+    for path in free[:over]:
+        _remove(path)
+
+
+def _full(is_needed: bool) -> str:
+    """The sentence of a folder that keeps as many texts as it may, of which none may be deleted."""
+    kept_here = f"{MAX_TEXTS} texts are kept here, as many as there may be"
+    if hosted.limits() is not None:
+        return (
+            f"{kept_here}, and each is read by a run that waits, trains or is paused, or whose link was "
+            "copied: try again when some of these runs have ended"
+        )
+    if is_needed:
+        kept_here += (
+            ", and each is read by a run that waits, trains or is paused, or whose link was copied"
+        )
+    return f"{kept_here}: delete one with `normviz texts --delete HASH`, and give this one again"
 
 
 def _remove(path: Path) -> None:

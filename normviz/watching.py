@@ -27,7 +27,7 @@ class Page:
     """What one open page has open."""
 
     runs: set[int] = field(default_factory=set)
-    jobs: set[int] = field(default_factory=set)
+    jobs: set[Job] = field(default_factory=set)
 
 
 class Watchers:
@@ -44,7 +44,7 @@ class Watchers:
         self._pages: dict[str, Page] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._unseen: dict[int, float] = {}
+        self._unseen: dict[Job, float] = {}
 
     def begin(self, page: str, runs: Iterable[int] = ()) -> None:
         """A page is drawn anew, with these runs; what else it has open is told again."""
@@ -61,7 +61,7 @@ class Watchers:
         with self._lock:
             if (known := self._pages.get(page)) is not None:
                 known.runs.update(runs)
-                known.jobs.update([id(job)] if job else [])
+                known.jobs.update([job] if job else [])
 
     def others(self, page: str, run: int) -> bool:
         """Whether another open page has this run open."""
@@ -82,12 +82,12 @@ class Watchers:
             self.store.look_at(sorted(seen))
         self._end_unseen(jobs, seconds)
 
-    def _end_unseen(self, seen: set[int], seconds: float) -> None:
-        here, unseen = hosted.limits(), {}
+    def _end_unseen(self, seen: set[Job], seconds: float) -> None:
+        here, unseen = hosted.limits(), dict[Job, float]()
         for line in self.lines:
             for job in line.open_jobs():
-                past = 0.0 if id(job) in seen else self._unseen.get(id(job), 0.0) + seconds
-                unseen[id(job)] = past
+                past = 0.0 if job in seen else self._unseen.get(job, 0.0) + seconds
+                unseen[job] = past
                 if here and past > here.grace and not job.stopped:
                     line.stop(job, UNWATCHED)
         self._unseen = unseen

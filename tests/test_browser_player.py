@@ -13,7 +13,10 @@ from pathlib import Path
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browser_kit import PATIENCE_MS, chromium, opened, server, wait_for
+from charts_kit import STEPS, make
 from playwright.sync_api import Browser, Download, Locator, Page, WebSocketRoute
+
+from normviz import RunConfig, player
 
 pytestmark = pytest.mark.browser
 
@@ -291,3 +294,37 @@ def test_where_many_watch_lanes_that_end_soon_after_one_another_ask_for_the_page
     told("all is over", 0.0)  # alone again: at once
     wait_for(lambda: page.wait_for_timeout(100) or len(asked) == 2)
     assert b"all is over" in asked[1]
+
+
+# Vega as it is, but for one chart.
+ONE_FAILS = """
+let vega;
+Object.defineProperty(globalThis, "normvizVega", { get: () => vega, set(it) { vega = {
+  vegaEmbed: (room, ...more) => room.closest(".nv-bars") ? Promise.reject(new Error("no canvas"))
+    : it.vegaEmbed(room, ...more) }; } });
+globalThis.frames_ = 0;
+const next = requestAnimationFrame;
+globalThis.requestAnimationFrame = (frame) => { globalThis.frames_ += 1; return next(frame); };
+"""
+
+
+def test_a_chart_that_can_not_be_drawn_says_so_and_the_others_go_on(
+    page: Page, tmp_path: Path
+) -> None:
+    lanes = {"grad_block": [make(), make("post")]}
+    (tmp_path / "it.html").write_text(player.page("t", "w", lanes, [RunConfig()] * 2), "utf-8")
+    page.add_init_script(ONE_FAILS)
+    page.goto((tmp_path / "it.html").as_uri())
+    assert page.locator(".nv-bars [role=alert]").inner_text() == (
+        "This chart can't be drawn (no canvas): reload the page."
+    )
+    for chart in ("loss", "heat0", "heat1"):
+        page.locator(f".nv-{chart} canvas").first.wait_for()
+    assert page.locator(".nv-bars canvas").count() == 0
+    wait_for(lambda: step(page) == STEPS - 1)
+    before = rule(page)
+    page.locator(".nv-step input").fill("9")
+    wait_for(lambda: rule(page) < before - 50)
+    asked = page.evaluate("frames_")
+    page.wait_for_timeout(500)
+    assert page.evaluate("frames_") - asked < 5, "it draws without end"

@@ -31,7 +31,9 @@ def test_texts_are_listed_and_deleted(tmp_path: Path, monkeypatch: pytest.Monkey
     key = texts.add(WORDS)
     listed = normviz("texts").stdout
     assert listed.startswith(f"{key}  {len(WORDS):,} characters, ")
-    assert "1 of at most 200: of more, the one used longest ago is deleted" in listed
+    assert (
+        "1 of at most 200: of more, the one used longest ago is deleted that no open run" in listed
+    )
     assert normviz("texts", "--delete", key).stdout.startswith(f"deleted {key}")
     assert normviz("texts").stdout.startswith("0 of at most")
     for bad in (key, "../x"):

@@ -141,10 +141,59 @@ def test_batchnorm_lets_an_earlier_row_see_a_later_one() -> None:
         ("[[1, 2.5],\n [3, -4]]", ((1, 2.5), (3, -4))),
         ("1,5\t2\n3\t−4", ((1.5, 2), (3, -4))),
         ("1 2 3\n\n4 5 6\n", ((1, 2, 3), (4, 5, 6))),
+        ("1,2,3;4,5,6", ((1, 2, 3), (4, 5, 6))),
+        ("100, 200\n1000.5, 2", ((100, 200), (1000.5, 2))),
+        ("1.000 -0.500\n0.250 0.000", ((1, -0.5), (0.25, 0))),
+        ("0.5,10,-0.25", ((0.5, 10, -0.25),)),
     ],
 )
 def test_a_pasted_table_is_read(text: str, wanted: tuple) -> None:
     assert matrix(text) == wanted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1,000", "1,000 2,000", "12,345.5", "1.000,5", "1.000,5; 2.000,5", "1 000", "1 000 000", "2 050",
+        "100,200,300", "1,5 2,5", "−1,000", "1\u00a0500", "1\u202f500, 2", "1,000\t2", "1'000",
+    ],
+)  # fmt: skip
+def test_a_pasted_row_that_can_be_read_in_two_ways_is_refused(text: str) -> None:
+    with pytest.raises(HandError, match=r"row 1.*no separator between thousands"):
+        matrix(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1,000",
+        "-12,345",
+        "1,000.5",
+        "1.000,5",
+        "1,000,000",
+        "1 000",
+        "1\u00a0000",
+        "1,000e3",
+        "1’000",
+    ],
+)
+def test_a_number_whose_thousands_are_separated_is_refused(text: str) -> None:
+    with pytest.raises(HandError) as error:
+        number(text, "Row 1, feature 2")
+    said = str(error.value)
+    assert said.startswith(f"Row 1, feature 2 is {text!r}")
+    assert said.endswith(
+        "write it with a decimal point and no separator between thousands, as in 1000.5"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1,5", 1.5), ("0,125", 0.125), ("-0,001", -0.001), ("1,0000", 1), ("1000,5", 1000.5),
+     ("1.000", 1), ("1000", 1000), ("−3", -3), ("1e-3", 1e-3)],
+)  # fmt: skip
+def test_a_number_is_read_as_it_was_typed(text: str, value: float) -> None:
+    assert number(text, "Row 1, feature 2") == value
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
+import time
 from pathlib import Path
 
 import pytest
+from backend_kit import wait_for
 from claims_kit import COUNTED
 
-from normviz.claims import CLAIMS, Claim
+from normviz.claims import CLAIMS, Claim, lab_process
 from normviz.claims.drive import run
 from normviz.claims.lab_process import Reading, measure_all
+from normviz.claims.live import Bench
 from normviz.claims.rule import Between, Part
 from normviz.config import RunConfig
 from normviz.cost.result import Measurement
@@ -34,6 +38,34 @@ def test_a_lab_waits_while_somebody_times(tmp_path: Path) -> None:
     timing.leave()
     measuring.join(WAIT_SECONDS)
     assert [one.values for one in found] == [{"norms": 4.0}]
+
+
+def test_stop_ends_a_lab_in_the_middle_of_a_reading(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here one that waits for its turn, which it would not get."""
+    timing, begun = Turn(store.folder, alone=True), list[subprocess.Popen[str]]()
+
+    class Noted(subprocess.Popen[str]):
+        def __init__(self, *words, **named) -> None:
+            super().__init__(*words, **named)
+            begun.append(self)
+
+    monkeypatch.setattr(lab_process.subprocess, "Popen", Noted)
+    assert timing.take()
+    try:
+        bench = Bench(store)
+        job = bench.ask(COUNTED)
+        wait_for(lambda: begun, "its process")
+        time.sleep(0.5)  # it was given its config: a reading goes on
+        bench.stop(job)
+        stopped = time.monotonic()
+        wait_for(lambda: not job.is_open or time.monotonic() > stopped + 10, "its end")
+        assert time.monotonic() - stopped < 1
+        assert begun[0].poll() is not None
+        assert not job.failures
+    finally:
+        timing.leave()
 
 
 def test_what_a_lab_cannot_measure_is_a_sentence(store: Store) -> None:

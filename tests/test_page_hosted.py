@@ -13,9 +13,9 @@ from shelf_kit import kept
 from streamlit.testing.v1 import AppTest
 from test_page_claims import claims
 from test_page_maps import maps, small
-from test_page_text import give
+from test_page_text import give, press
 
-from normviz import RunConfig
+from normviz import RunConfig, texts
 from normviz.frames import Frames
 from normviz.links import encode
 from normviz.store import Run, Store
@@ -271,6 +271,11 @@ def test_a_text_is_one_of_few_and_short(page: Open) -> None:
         checked(at.selectbox(key="knob_task").set_value("text").run())
     give(at, "one more of them, " * 200)
     assert "You gave 5 texts" in "".join(error.value for error in at.error)
+    first = texts.kept()[-1]  # no lane trains on it
+    checked(press(at, f"delete_{first}").run())
+    assert not texts.is_here(first) and len(texts.kept()) == 4
+    give(at, "one more of them, " * 200)
+    assert not at.error and len(texts.kept()) == 5
 
 
 def test_nothing_is_timed_on_a_shared_server(folder: Path) -> None:

@@ -132,6 +132,24 @@ def test_what_cannot_be_used_is_said_and_changes_nothing(
     assert bool(at.error) == bool(file and b"PNG" in file)
 
 
+def test_a_text_that_waits_to_be_trained_on_is_not_deleted_for_another(
+    page: Open, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(texts, "MAX_TEXTS", 2)
+    at = give(wanting(page), TEXT)
+    (first,) = texts.kept()
+    checked(at.button(key="train").click().run())
+    for n in range(3):
+        assert not at.error
+        give(at, f"{n} {TEXT}")
+        assert first in texts.kept() and len(texts.kept()) == 2
+    Store(folder).enqueue(duel(at).lanes[0])
+    give(at, f"3 {TEXT}")
+    assert words_of(at.error[0]).startswith(
+        "2 texts are kept here, as many as there may be, and each"
+    )
+
+
 def test_another_task_and_back_brings_the_text_back(page: Open) -> None:
     at = give(wanting(page), TEXT)
     mine = duel(at).lanes

@@ -207,6 +207,63 @@ def test_why_a_line_is_closed_is_told() -> None:
     }  # fmt: skip
 
 
+# Charts named "bars" can't be drawn; prints what the page holds after some frames.
+FAILING = """
+const element = () => ({
+  style: {}, classList: { add() {} }, attributes: {}, children: [], clientWidth: 500,
+  appendChild(child) { this.children.push(child); return child; },
+  after(child) { this.beside = child; },
+  setAttribute(name, value) { this.attributes[name] = value; },
+  remove() {}, replaceChildren() {},
+});
+globalThis.document = { createElement: element };
+let frames = 0;
+globalThis.requestAnimationFrame = (frame) => { frames += 1; if (frames < 50) setImmediate(frame, 0); };
+const view = () => ({ width() {}, finalize() {}, given: [], data(name) { this.given.push(name); },
+                      async runAsync() {} });
+let broken = true;
+globalThis.normvizVega = { async vegaEmbed(room, { name }) {
+  if (broken && name === "bars") throw new Error("no canvas");
+  return { view: view() };
+} };
+const charts = Object.fromEntries(["loss", "bars"].map((name) => [name, new Chart(element())]));
+const page = { ...drawing, charts, cursor: { tick: () => false }, drawCursor() {}, drawWalks() {},
+  controls() {}, overlays() {},
+  drawNumbers() {
+    for (const chart of [charts.bars, charts.loss]) { chart.set({ rows: [] }); chart.stale = true; }
+  } };
+const show = () => Promise.all(Object.entries(charts).map(([name, chart]) => chart.show({ name })));
+const said = () => {
+  const { failed, host } = charts.bars;
+  return failed ? [host.beside.attributes.role, failed.textContent] : null;
+};
+(async () => {
+  page.building = show();
+  page.redraw("data");
+  await new Promise((done) => setTimeout(done, 200));
+  const first = { frames, drawn: charts.loss.view?.given, said: said(), hidden: charts.bars.host.hidden };
+  broken = false;
+  await show();
+  const { host, view } = charts.bars;
+  console.log(JSON.stringify({ ...first, after: [said(), host.hidden, Boolean(view)] }));
+})();
+"""
+
+
+def test_a_chart_that_can_not_be_drawn_says_so_and_the_others_go_on() -> None:
+    source = "\n".join((folder() / part).read_text("utf-8") for part in ("chart.js", "draw.js"))
+    done = node(
+        ["-e", source.replace("export class", "class") + FAILING], return_completed_process=True,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {
+        "frames": 1, "drawn": ["rows"], "hidden": True,
+        "said": ["alert", "This chart can't be drawn (no canvas): reload the page."],
+        "after": [None, False, True],
+    }  # fmt: skip
+
+
 def test_a_replay_gives_the_repeats_with_every_probe() -> None:
     lanes = {key: [make(probe=key)] for key in ("grad_block", "stream_rms")}
     curves = [[make(), make(ran=9)]]

@@ -18,6 +18,8 @@ from normviz.events import Started, Step
 from normviz.home import VARIABLE
 from normviz.hosted import Refused
 from normviz.limits import MAX_TEXTS
+from normviz.store import Store
+from normviz.store.room import link
 
 KEY = hashlib.sha256(WORDS.encode()).hexdigest()[:32]
 
@@ -100,8 +102,60 @@ def test_of_too_many_the_one_used_longest_ago_goes(monkeypatch: pytest.MonkeyPat
     for age, key in enumerate(keys):
         os.utime(texts._path(key), (age, age))
     texts.written(RunConfig(task="text", text=keys[0]))  # a run used it
-    newest = texts.add(WORDS)
+    newest = texts.add(WORDS, needed=tuple)
     assert set(texts.kept()) == {newest, keys[0], keys[2]}
+
+
+@pytest.fixture
+def full(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """As many texts as may be kept, the one used longest ago first."""
+    monkeypatch.setattr(texts, "MAX_TEXTS", 5)
+    keys = [texts.add(f"{i}{WORDS}") for i in range(5)]
+    for age, key in enumerate(keys):
+        os.utime(texts._path(key), (age, age))
+    return keys
+
+
+def readers(store: Store, keys: list[str]) -> None:
+    """A run on each text: one waits, one trains, one is paused, one has a link, one ended."""
+    runs = [
+        store.enqueue(RunConfig(task="text", text=key, depth=2, steps=40, data_seed=i))
+        for i, key in enumerate(keys)
+    ]
+    for run, status in zip(runs[1:3], ("running", "paused"), strict=True):
+        store.db.connection.execute(
+            "UPDATE runs SET status = ?, pid = ? WHERE id = ?", (status, os.getpid(), run)
+        )
+    for run in runs[3:]:
+        store.end(run, "stopped")
+    link(store, runs[3:4])
+
+
+@pytest.mark.parametrize("is_hosted", [False, True])
+def test_a_text_that_an_open_or_linked_run_reads_stays(
+    full: list[str], store: Store, monkeypatch: pytest.MonkeyPatch, is_hosted: bool
+) -> None:
+    if is_hosted:
+        turn_on(monkeypatch)
+    *needed, free = full
+    readers(store, full)
+    assert store.needed_texts() == set(needed)
+    newest = texts.add(f"new {WORDS}", needed=store.needed_texts)
+    assert set(texts.kept()) == {*needed, newest}
+    store.enqueue(RunConfig(task="text", text=newest))
+    with pytest.raises(TextError, match="5 texts are kept here") as error:
+        texts.add(f"newer {WORDS}", needed=store.needed_texts)
+    mend = "try again when some" if is_hosted else "delete one with `normviz texts --delete HASH`"
+    assert mend in str(error.value)
+    assert set(texts.kept()) == {*needed, newest}
+    assert texts.add(f"new {WORDS}", needed=store.needed_texts) == newest  # it is here already
+    assert free not in texts.kept()
+
+
+def test_where_nobody_says_what_is_needed_nothing_is_deleted(full: list[str]) -> None:
+    with pytest.raises(TextError, match=r"delete one with `normviz texts --delete HASH`"):
+        texts.add(f"new {WORDS}")
+    assert set(texts.kept()) == set(full)
 
 
 def test_the_counts_are_said() -> None:
@@ -251,5 +305,5 @@ def test_givers_go_with_their_text_and_are_not_without_end(
     assert (kept / f"{KEY}.givers").stat().st_mode & 0o077 == 0
     monkeypatch.setattr(texts, "MAX_TEXTS", 1)
     os.utime(texts._path(KEY), (1, 1))
-    newest = texts.add(f"more {WORDS}", giver="a")
+    newest = texts.add(f"more {WORDS}", giver="a", needed=tuple)
     assert {path.name for path in kept.iterdir()} == {f"{newest}.txt", f"{newest}.givers"}

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from normviz.store import Store, StoreFull
 from normviz.store.run import UNWATCHED
 from normviz.sweep import make
 from normviz.sweep.fill import Filler
+from normviz.sweep.jobs import Job
 from normviz.watching import Watchers
 
 
@@ -273,3 +275,43 @@ def test_a_map_that_nobody_has_open_stops_filling(
     watchers.look(5.0)
     assert job.stopped and job.why
     wait_for(lambda: not job.is_open, "its end")
+
+
+@dataclass(eq=False)
+class Plain(Job):
+    """A job of nothing."""
+
+    what: int = 0
+    configs: tuple[RunConfig, ...] = ()
+
+
+class Opened:
+    """Stands for the jobs of a server."""
+
+    def __init__(self, jobs: list[Plain]) -> None:
+        self.jobs = jobs
+
+    def open_jobs(self) -> list[Plain]:
+        return self.jobs
+
+    def stop(self, job: Plain, why: str) -> None:
+        job.stopped = True
+
+
+def test_a_new_job_is_not_taken_for_one_that_ended(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python gives it the address that the other one had."""
+    turn_on(monkeypatch, grace=9.0)
+    line = Opened([Plain() for _ in range(500)])
+    watchers = Watchers(store, lambda page: True, [line])  # type: ignore[list-item]
+    watchers.begin("one")
+    for job in line.jobs:
+        watchers.has_open("one", job=job)
+    watchers.look(5.0)
+    del job
+    line.jobs.clear()
+    line.jobs.extend(Plain() for _ in range(500))
+    for _ in range(3):
+        watchers.look(5.0)
+    assert all(job.stopped for job in line.jobs)

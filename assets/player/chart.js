@@ -1,4 +1,5 @@
 // One chart: a Vega view that stays while its numbers change, and is replaced unseen when its axes do.
+// Where Vega can't make the view, a sentence stands in its place, and the other charts go on.
 
 export class Chart {
   constructor(host) {
@@ -12,14 +13,27 @@ export class Chart {
     const turn = (this.turn = (this.turn ?? 0) + 1);
     const room = this.host.appendChild(document.createElement("div"));
     room.style.display = this.view ? "none" : "";
-    const { view } = await globalThis.normvizVega.vegaEmbed(room, { ...spec, width: this.width() }, {
-      mode: "vega-lite", renderer: "canvas", actions: false, defaultStyle: false, patch: drawn,
-    });
+    let view = null, problem = null;
+    try {
+      ({ view } = await globalThis.normvizVega.vegaEmbed(room, { ...spec, width: this.width() }, {
+        mode: "vega-lite", renderer: "canvas", actions: false, defaultStyle: false, patch: drawn,
+      }));
+    } catch (error) {
+      problem = error;
+    }
     if (turn !== this.turn) {  // axes changed again meanwhile, or the chart went
-      view.finalize();
+      view?.finalize();
       room.remove();
       return;
     }
+    if (problem) {
+      room.remove();
+      this.fail(problem);
+      return;
+    }
+    this.failed?.remove();
+    this.failed = null;
+    this.host.hidden = false;
     this.retired?.();
     const before = this.view;
     view.width(this.width());
@@ -30,12 +44,23 @@ export class Chart {
     if (!before) this.retired();
   }
 
+  // Beside the host, whose role is that of a picture: a screen reader would not read it there.
+  fail(problem) {
+    this.clear();
+    this.host.hidden = true;
+    this.failed ??= document.createElement("p");
+    this.failed.className = "nv-failed";
+    this.failed.setAttribute("role", "alert");
+    this.failed.textContent = `This chart can't be drawn (${problem?.message ?? problem}): reload the page.`;
+    this.host.after(this.failed);
+  }
+
   width() {
     return Math.max(160, Math.floor(this.host.clientWidth || 400));
   }
 
   set(sets) {
-    for (const [name, rows] of Object.entries(sets)) this.view.data(name, rows);
+    for (const [name, rows] of Object.entries(sets)) this.view?.data(name, rows);
   }
 
   async draw() {
@@ -71,10 +96,16 @@ export class Chart {
 
   close() {
     this.turn = -1;
+    this.clear();
+    this.failed?.remove();
+    this.host.replaceChildren();
+  }
+
+  clear() {
     this.retired?.();
     this.view?.finalize();
-    this.view = null;
-    this.host.replaceChildren();
+    this.room?.remove();
+    this.view = this.room = null;
   }
 }
 

@@ -17,7 +17,7 @@ const drawing = {
       const data = this.due === "data", charts = Object.values(this.charts);
       this.due = null;
       if (this.gone || !charts.length) return;
-      if (charts.some((chart) => !chart.view)) {
+      if (charts.some((chart) => !chart.view && !chart.failed)) {
         this.due = "data";  // not yet
         return;
       }

@@ -9,10 +9,14 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from multiprocessing.connection import wait
 from pathlib import Path
 
 from ..home import VARIABLE
 from ..sweep import Cell
+
+LOOK_SECONDS = 0.1
+"""Between two questions to `stop` while a reading goes on."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,7 @@ class Reading:
 def measure_all(
     lab: str, cells: Sequence[Cell], folder: Path, stop: Callable[[], bool] = lambda: False
 ) -> Iterator[Reading]:
-    """Readings of all cells, in order, until `stop` says so.
+    """Readings of all cells, in order, until `stop` says so: also in the middle of one.
 
     Raises RuntimeError with one sentence where one can't be measured or the process ends before that.
     """
@@ -44,7 +48,10 @@ def measure_all(
             if stop():
                 return
             print(cell.config.canonical(), file=process.stdin, flush=True)
-            line = process.stdout.readline()
+            while not wait([process.stdout.fileno()], LOOK_SECONDS):
+                if stop():
+                    return
+            line = process.stdout.readline()  # one answer, written as a whole
             if not line:
                 raise RuntimeError(f"the lab {lab} ended with code {process.wait()}")
             said = json.loads(line)

@@ -19,6 +19,7 @@ from ..links import decode, encode, settings, shown
 from ..presets import PRESETS
 from ..result import Result
 from ..seeds import named, seeded
+from ..store import Store
 from ..verdict import final_loss, of_seeds
 from . import main
 from .complain import complain
@@ -99,7 +100,11 @@ def read_config(
     if text is not None:
         if "text" in changes:
             raise ValueError("text= and --text both name a text: give one of them")
-        changes = {"task": "text", **changes, "text": texts.add(text)}
+        changes = {
+            "task": "text",
+            **changes,
+            "text": texts.add(text, needed=lambda: Store().needed_texts()),
+        }
     return lanes[lane - 1].replace(**changes)
 
 

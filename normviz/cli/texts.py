@@ -24,7 +24,10 @@ def texts(
     kept = kept_texts.kept()
     for key in kept:
         typer.echo(f"{key}  {_about(key)}")
-    typer.echo(f"{len(kept)} of at most {MAX_TEXTS}: of more, the one used longest ago is deleted")
+    typer.echo(
+        f"{len(kept)} of at most {MAX_TEXTS}: of more, the one used longest ago is deleted that no open "
+        "run reads, and no run whose link was copied"
+    )
 
 
 def _delete(key: str) -> None:

@@ -23,18 +23,31 @@ class HandError(ValueError):
         self.nearest = nearest
 
 
+THOUSANDS = re.compile(
+    r"[-+]?[1-9]\d{0,2}((,\d{3})+(\.\d*)?|(\.\d{3})+,\d*)([eE][-+]?\d+)?", re.ASCII
+)
+"""A number in which commas or points may separate thousands: 1,000 and 1,000.5, or 1.000,5."""
+GROUPED = re.compile(r"[-+]?\d[\d\s.,'’]*")
+"""Digits with what separates thousands or decimals somewhere."""
+AMBIGUOUS = "in which a comma or a point may separate thousands"
+PLAINLY = "write it with a decimal point and no separator between thousands, as in 1000.5"
+
+
 def number(text: str, where: str, allowed: Range = VALUES) -> float:
     """A number as typed: 3, -1.5, 1e-3, also with a decimal comma or a real minus sign.
 
-    Raises HandError, which names `where` it stands.
+    Raises HandError, which names `where` it stands, also where a comma may separate thousands: 1,000.
     """
     plain = text.strip().replace("−", "-")
     if not plain:
         raise HandError(f"{where} is empty: write {allowed.text()}")
+    if THOUSANDS.fullmatch(plain):
+        raise HandError(f"{where} is {_cut(text)}, {AMBIGUOUS}: {PLAINLY}")
     try:
         value = float(plain.replace(",", "."))
     except ValueError:
-        raise HandError(f"{where} is {_cut(text)}: write {allowed.text()}") from None
+        how = PLAINLY if GROUPED.fullmatch(plain) else f"write {allowed.text()}"
+        raise HandError(f"{where} is {_cut(text)}: {how}") from None
     if not isfinite(value) or value not in allowed:
         raise HandError(
             f"{where} is {_cut(text)}, allowed is {allowed.text()}", where, allowed.nearest(value)
@@ -47,7 +60,7 @@ def matrix(text: str) -> Matrix:
 
     A new line or a semicolon ends a row. Commas and spaces part its numbers; where there are tabs,
     as a spreadsheet writes them, only tabs do, and a comma is a decimal comma. Brackets are ignored,
-    so what NumPy prints can be pasted.
+    so what NumPy prints can be pasted. A row that can be read in two ways is refused.
     """
     bare = re.sub(r"\]\s*,", "\n", text).replace("[", " ").replace("]", " ")
     lines = [line for line in re.split(r"[;\n]", bare) if line.strip(" ,\t")]
@@ -57,10 +70,26 @@ def matrix(text: str) -> Matrix:
 
 
 def _row(line: str, row: int) -> Row:
-    words = (
-        line.strip().split("\t") if "\t" in line.strip() else re.split(r"[,\s]+", line.strip(" ,"))
-    )
+    if "\t" in line.strip():
+        words = line.strip().split("\t")
+    else:
+        _check_commas(line.strip(" ,").replace("−", "-"), row)
+        words = re.split(
+            r"[,\s]+", line.strip(" ,"), flags=re.ASCII
+        )  # 1 000 may have a no-break space
     return tuple(number(word, f"row {row}, feature {i}") for i, word in enumerate(words, 1))
+
+
+def _check_commas(line: str, row: int) -> None:
+    """Raises HandError where a comma, or a space, may be within a number rather than between two."""
+    words = re.split(r",?\s+", line, flags=re.ASCII)
+    mixed = re.search(r"\d,[-+]?[\d.]", line) and re.search(r"[^\s,]\s+[^\s,]", line)
+    if mixed or any(map(THOUSANDS.fullmatch, words)) or re.search(r"[\d][,\s][ ]*0\d", line):
+        raise HandError(
+            f"row {row} is {_cut(line)}, in which a comma, a point or a space may be within a number: "
+            "write its numbers with a decimal point and no separator between thousands, and a comma "
+            "and a space between two numbers, as in 1000.5, 2"
+        )
 
 
 NOISE = 1e-13

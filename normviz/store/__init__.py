@@ -190,6 +190,14 @@ class Store:
         ).fetchall()
         return filter(None, (self.run(row["id"]) for row in rows))
 
+    def needed_texts(self) -> set[str]:
+        """Hashes of the texts that have to stay: of open runs, and of runs whose link was copied."""
+        rows = self.db.connection.execute(
+            "SELECT DISTINCT json_extract(config, '$.text') FROM runs WHERE json_valid(config) "
+            "AND (linked OR status IN ('queued', 'running', 'paused'))"
+        )
+        return {row[0] for row in rows if row[0]}
+
     def steps(self, run: Run, after: int = -1) -> Steps:
         """The steps of a run beyond `after`."""
         rows = self.db.connection.execute(

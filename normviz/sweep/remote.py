@@ -8,6 +8,7 @@ import platform
 from .. import __version__, texts
 from ..characters import TextError
 from ..config import ENGINE, RunConfig
+from ..store import Store, StoreError
 from .cell import measure, warm
 from .grid import SweepError
 from .measured import Measured
@@ -31,8 +32,8 @@ def normviz_cell(
     config = RunConfig.model_validate_json(canonical)
     try:
         if text is not None and not texts.is_here(config.text):
-            texts.add(text)
-    except TextError as error:
+            texts.add(text, needed=lambda: Store().needed_texts())
+    except (TextError, StoreError) as error:
         return Measured("failed", message=str(error))
     warm()
     gc.collect()
