@@ -184,6 +184,7 @@ def test_a_silent_process_is_killed_by_its_identity(watcher: Backend) -> None:
     ("changes", "why"),
     [
         ({"machine": "another"}, identity.ELSEWHERE),  # another host, or a container
+        ({"machine": "another", "pid": 1}, identity.ELSEWHERE),  # first of its container
         ({"started": "1"}, identity.UNKNOWN),  # its id was used again
         ({"command": "vim notes"}, identity.UNKNOWN),
         ({"command": "vim notes", "started": None}, identity.UNKNOWN),

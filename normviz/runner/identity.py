@@ -57,7 +57,7 @@ def read(file: Path) -> Identity | None:
         it = Identity(**json.loads(file.read_text()))
     except (OSError, ValueError, TypeError):
         return None
-    return it if isinstance(it.pid, int) and it.pid > 1 else None
+    return it if isinstance(it.pid, int) and it.pid > 0 else None
 
 
 def machine() -> str:
