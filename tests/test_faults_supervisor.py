@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from backend_kit import LONG, SHORT, Lane, losses, members, wait_for
 from faults_kit import clock
+from filelock import FileLock
 
 from normviz import RunConfig
+from normviz.runner import client, identity
+from normviz.runner.budget import default_slots
 from normviz.runner.client import Backend
 from normviz.runner.pulse import HANGS_SECONDS, SILENT_SECONDS, Pulse
 from normviz.shelf import ago, seconds
@@ -64,6 +71,201 @@ def test_a_supervisor_that_hangs_is_said_and_replaced(backend: Backend) -> None:
     assert backend.silent() < HANGS_SECONDS
 
 
+@contextmanager
+def server(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A server that looks after the folder's supervisor until it is killed."""
+    environment = {**os.environ, "NORMVIZ_HOME": str(folder)}
+    process = subprocess.Popen([sys.executable, "-c", SERVER], env=environment)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def supervisor_of(store: Store) -> int:
+    row = store.db.connection.execute("SELECT pid FROM supervisor").fetchone()
+    return 0 if row is None else row["pid"]
+
+
+def test_a_supervisor_that_hangs_after_its_server_died_is_replaced_by_another_server(
+    tmp_path: Path,
+) -> None:
+    """Two servers see it at once: both kill it, one of their supervisors stays. Its workers are
+    stopped too, so they would not notice by themselves that it is gone."""
+    store = Store(tmp_path)
+    with ExitStack() as servers:
+        owner = servers.enter_context(server(tmp_path))
+        lane = Lane(store, LONG)
+        lane.reach_step(3)
+        hanging = supervisor_of(store)
+        assert hanging in _children(owner.pid)
+        others = [servers.enter_context(server(tmp_path)) for _ in range(2)]
+        os.killpg(hanging, signal.SIGSTOP)
+        try:
+            owner.kill()
+            owner.wait()
+            before = lane.steps.loss.tobytes()
+            waiting = Lane(store, SHORT)
+            wait_for(lambda: not members(hanging), "the end of all its processes")
+            waiting.reach("finished")
+            assert waiting.steps.loss.tolist() == losses(SHORT)
+            assert (lane.status, lane.steps.loss.tobytes()) == ("failed", before)
+            new = supervisor_of(store)
+            assert any(new in _children(other.pid) for other in others)
+            time.sleep(2.0)  # the other server has looked again
+            assert (supervisor_of(store), store.supervisor()[0]) == (new, True)
+        finally:
+            for pid in members(hanging):
+                os.kill(pid, signal.SIGKILL)
+
+
+PROCESS = "import time; time.sleep(600)  # {command}"
+
+
+@contextmanager
+def hanging(
+    folder: Path, command: str = identity.COMMAND, **changes: Any
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Somebody holds the lock; its pulse names this process, but for the changes of its identity."""
+    process = subprocess.Popen([sys.executable, "-c", PROCESS.format(command=command)])
+    wait_for(lambda: b"sleep" in Path(f"/proc/{process.pid}/cmdline").read_bytes(), "its start")
+    lock = FileLock(folder / "supervisor.lock")
+    try:
+        lock.acquire()
+        named = {
+            "machine": identity.machine(),
+            "pid": process.pid,
+            "started": Path(f"/proc/{process.pid}/stat").read_text().split()[21],
+        }
+        (folder / "supervisor.pulse").write_text(json.dumps(named | changes))
+        yield process
+    finally:
+        lock.release(force=True)
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def watcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Backend]:
+    """A server without a supervisor of its own that takes a fifth of a second for a long silence."""
+    monkeypatch.setattr(client, "HANGS_SECONDS", 0.2)
+    monkeypatch.setattr(subprocess, "Popen", _Counted)
+    it = Backend(Store(tmp_path))
+    yield it
+    it.close()
+
+
+class _Counted(subprocess.Popen):
+    """A process; supervisors are not started, since these tests are over before one has begun."""
+
+    def __init__(self, command: list[str], **more: Any) -> None:
+        if command[1:] == ["-m", "normviz.runner"]:
+            command = ["true"]
+        super().__init__(command, **more)
+
+
+def silence(backend: Backend) -> None:
+    """The backend looks twice, with a silence between that it takes for long."""
+    backend.ensure()
+    time.sleep(0.3)
+    backend.tried = 0.0
+    backend.ensure()
+
+
+def test_a_silent_process_is_killed_by_its_identity(watcher: Backend) -> None:
+    with hanging(watcher.store.folder) as process:
+        silence(watcher)
+        assert process.wait(10) == -signal.SIGKILL
+        assert watcher.process is not None and watcher.stuck is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"machine": "another"}, identity.ELSEWHERE),  # another host, or a container
+        ({"machine": "another", "pid": 1}, identity.ELSEWHERE),  # first of its container
+        ({"started": "1"}, identity.UNKNOWN),  # its id was used again
+        ({"command": "vim notes"}, identity.UNKNOWN),
+        ({"command": "vim notes", "started": None}, identity.UNKNOWN),
+        ({"pid": 0}, identity.UNKNOWN),
+        ({"pid": -1}, identity.UNKNOWN),
+        ({"release": "another"}, identity.UNKNOWN),
+    ],
+    ids=lambda value: str(value) if isinstance(value, dict) else "",
+)
+def test_no_other_process_is_ever_killed(
+    watcher: Backend, capfd: pytest.CaptureFixture[str], changes: dict[str, Any], why: str
+) -> None:
+    """It is said once why the supervisor can't be replaced."""
+    with hanging(watcher.store.folder, **changes) as process:
+        silence(watcher)
+        silence(watcher)
+        time.sleep(0.2)
+        assert process.poll() is None and watcher.process is None
+        said = capfd.readouterr().err
+        assert said.count("can't be replaced from here, since ") == 1 and why in said
+        assert watcher.stuck is not None and why in watcher.stuck
+        (watcher.store.folder / "supervisor.pulse").touch()
+        watcher.ensure()
+        assert watcher.stuck is None  # it answers again
+
+
+def test_a_new_supervisor_is_not_taken_for_the_silent_one(
+    watcher: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another server replaced it between this one's look at the silence and at whose it is."""
+    file = watcher.store.folder / "supervisor.pulse"
+    with hanging(watcher.store.folder) as process:
+        named = file.read_text()
+        file.write_text("of the one before")
+        owner = watcher.pulse.owner
+
+        def late() -> identity.Identity | None:
+            file.write_text(named)
+            return owner()
+
+        monkeypatch.setattr(watcher.pulse, "owner", late)
+        silence(watcher)
+        time.sleep(0.2)
+        assert process.poll() is None and watcher.process is None and watcher.stuck is None
+
+
+def test_a_supervisor_s_pulse_names_it(backend: Backend) -> None:
+    assert backend.process is not None
+    pid = backend.process.pid
+    assert backend.pulse.owner() == identity.Identity(
+        identity.machine(), pid, identity.started(pid) or ""
+    )
+    assert identity.started(os.getpid()) is None  # no supervisor
+
+
+@pytest.mark.skipif(shutil.which("ps") is None, reason="this machine has no ps")
+def test_where_there_is_no_proc_ps_says_when_a_process_started(tmp_path: Path) -> None:
+    with hanging(tmp_path) as process:
+        start, command = identity._by_ps(process.pid)
+        assert time.strptime(start, "%a %b %d %H:%M:%S %Y") and identity.COMMAND in command
+        assert identity._by_ps(process.pid)[0] == start
+    assert identity._by_ps(process.pid) == ("", "")
+
+
+def test_a_machine_that_was_asleep_does_not_take_that_for_a_silence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or a paused container, whose clock goes on: what a server did not see counts little."""
+    now = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    (tmp_path / "supervisor.pulse").touch()
+    pulse = Pulse(tmp_path)
+    assert pulse.silent() == 0.0
+    now += 3600.0
+    assert SILENT_SECONDS < pulse.silent() < HANGS_SECONDS
+    now += 2.0
+    assert pulse.silent() < HANGS_SECONDS
+    now += 4.0
+    assert pulse.silent() >= HANGS_SECONDS
+
+
 def test_the_progress_bar_says_that_it_hangs(folder: Path) -> None:
     from progress import status
 
@@ -95,15 +297,16 @@ def test_a_pulse_is_a_change_and_no_time(tmp_path: Path) -> None:
 
 def test_a_second_server_takes_over_from_one_that_is_killed(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    environment = {**os.environ, "NORMVIZ_HOME": str(tmp_path)}
-    servers = [subprocess.Popen([sys.executable, "-c", SERVER], env=environment) for _ in range(2)]
-    try:
-        lane = Lane(store, LONG)
-        lane.reach_step(3)
-        pid = store.db.connection.execute("SELECT pid FROM supervisor").fetchone()["pid"]
+    with ExitStack() as stack:
+        servers = [stack.enter_context(server(tmp_path)) for _ in range(2)]
+        lane, *others = (Lane(store, LONG) for _ in range(default_slots()))
+        for each in (lane, *others):
+            each.reach_step(3)
+        pid = supervisor_of(store)
         (owner,) = (s for s in servers if pid in _children(s.pid))
         (other,) = (s for s in servers if s is not owner)
         before = lane.steps.loss.tobytes()
+        # They wait: every slot is taken. Else one might begin, and be lost with its process.
         waiting = [Lane(store, SHORT), Lane(store, SHORT.replace(scheme="post"))]
         owner.kill()
         owner.wait()
@@ -111,12 +314,7 @@ def test_a_second_server_takes_over_from_one_that_is_killed(tmp_path: Path) -> N
         for each in waiting:
             each.reach("finished")
         assert lane.steps.loss.tobytes().startswith(before)
-        again = store.db.connection.execute("SELECT pid FROM supervisor").fetchone()["pid"]
-        assert again in _children(other.pid)
-    finally:
-        for server in servers:
-            server.kill()
-            server.wait()
+        assert supervisor_of(store) in _children(other.pid)
 
 
 def _children(pid: int) -> set[int]:

@@ -16,7 +16,9 @@ from normviz.catalog import INITS, NORMS, SCHEMES, TASKS
 from normviz.catalog.scheme import Place, plain
 from normviz.data import make_task
 from normviz.nn.init import initialise
+from normviz.nn.marks import drawn, kept
 from normviz.nn.transformer import build
+from normviz.nn.wire import started
 
 D, FFN, V, L = 64, 256, 32, 2
 BASE = RunConfig(depth=L, width=D, seq_len=64)
@@ -183,6 +185,83 @@ def test_a_weight_gain_multiplies_the_same_draw(scheme: str) -> None:
             assert spread == pytest.approx(record.embedding_std(D, L), rel=0.1)
         else:
             assert torch.equal(ours[name], bare[name])
+
+
+PINNED: list[tuple[dict, float]] = [
+    ({"scheme": "denseformer"}, 48.862232137),
+    ({"scheme": "attnres"}, 28.062703331),
+    ({"scheme": "residual_dual"}, -25.519985770),
+    ({"scheme": "siamese"}, 54.208597631),
+    ({"scheme": "hyper"}, 35.148841870),
+    ({"scheme": "mhc"}, 40.772830761),
+    ({"init": "xavier", "scheme": "post"}, -28.828770109),
+    ({"init": "xavier", "scheme": "tfixup"}, 2.246911445),
+    ({"init": "torch", "scheme": "post"}, -27.115837766),
+    ({"init": "torch", "scheme": "tfixup"}, 4.681418545),
+    ({"init": "gpt2", "scheme": "post"}, 1.732883260),
+    ({"init": "gpt2", "scheme": "tfixup"}, 4.540440548),
+    ({"init": "gpt2_width", "scheme": "post"}, -10.314294522),
+    ({"init": "gpt2_width", "scheme": "tfixup"}, 9.887636327),
+    ({"scheme": "ngpt"}, -19.186183084),
+    ({"scheme": "deepnorm"}, -28.270421460),
+    ({"scheme": "rezero"}, -36.314796518),
+    ({"scheme": "gpas"}, 32.284796228),
+    ({"scheme": "normformer"}, 2.476016021),
+    ({"scheme": "admin"}, 7.242227638),
+    ({"scheme": "lns"}, -20.277749077),
+    ({"norm": "seednorm", "scheme": "peri"}, 45.376134799),
+    ({"norm": "rmsnorm_1p", "scheme": "peri"}, -24.977153477),
+    ({"norm": "derf", "scheme": "peri"}, 4.566212804),
+    ({"norm": "scalenorm", "scheme": "peri"}, 37.758817244),
+    ({"qk_norm": "cosine", "v_norm": "on"}, -6.320220368),
+    ({"qk_norm": "full", "v_norm": "on"}, 44.320147683),
+    ({"qk_norm": "head", "v_norm": "on"}, -28.118750212),
+    ({"scheme": "post", "init": "torch", "init_seed": 7}, 8.830526959),
+]
+"""Every kind of stream, initialisation and learned norm, and the checksum of its initial values."""
+
+
+@pytest.mark.parametrize(("change", "checksum"), PINNED, ids=str)
+def test_initial_values_stay_as_they_were(change: dict, checksum: float) -> None:
+    """Stored and shipped runs began from them. A hash would differ between processors."""
+    values = initial(RunConfig(depth=3, width=16, heads=2, seq_len=8).replace(**change))
+    flat = torch.cat([values[name].flatten() for name in sorted(values)]).double()
+    weights = torch.arange(len(flat), dtype=torch.float64).cos()
+    assert float(flat @ weights) == pytest.approx(checksum, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["aggregate", "normal", "mixer"])
+def test_a_parameter_without_a_mark_is_an_error(name: str) -> None:
+    """Also where its name contains "gate", "gain" or "norm"."""
+    model = build(BASE, V)
+    model.blocks[0].register_module(name, nn.Linear(2, 2))
+    with pytest.raises(ValueError, match=rf"^blocks\.0\.{name}\.weight has no initial value: mark"):
+        initialise(model, BASE)
+
+
+def test_a_mark_decides_and_the_name_does_not() -> None:
+    """A kept parameter starts as it was made, a drawn one by its role's rule, whatever they are called."""
+    model = build(BASE, V)
+    model.register_module("plain", kept(nn.Linear(D, D)))
+    model.register_module("norm_gate", drawn(nn.Linear(D, 3 * D), "qkv"))
+    made = dict(model.named_parameters())["plain.weight"].detach().clone()
+    initialise(model, BASE)
+    values = dict(model.named_parameters())
+    assert torch.equal(values["plain.weight"], made)
+    assert_drawn_from(values["norm_gate.weight"].detach(), *xavier(D, D))
+    assert (values["norm_gate.bias"] == 0).all()
+
+
+def test_a_role_without_a_rule_is_an_error() -> None:
+    with pytest.raises(ValueError, match=r"rule for mixer\.weight: roles are tokens\.weight, "):
+        drawn(nn.Linear(2, 2), "mixer")
+
+
+def test_a_norm_whose_scale_has_another_name_can_t_start_smaller() -> None:
+    norm = nn.Module()
+    norm.register_parameter("gamma", nn.Parameter(torch.ones(2)))
+    with pytest.raises(ValueError, match=r"^Module learns gamma: call its scale weight, scale or "):
+        started(norm, 0.5)
 
 
 def test_every_parameter_and_seed_has_a_draw_of_its_own() -> None:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from ..catalog.scheme import Slots
 from ..config import RunConfig
 from .gains import Clock, Multiplier
+from .marks import drawn, kept
 from .norms import make_norm
 from .qk_norm import make_qk_norm, make_v_norm
 from .sites import Tap
@@ -40,8 +41,8 @@ class Attention(nn.Module):
         self.heads, self.block = config.heads, block
         self.qk_norm = make_qk_norm(config.qk_norm, config.heads, head)
         self.v_norm = make_v_norm(config.v_norm)
-        self.qkv = Linear(width, 3 * width)
-        self.out = Linear(width, width)
+        self.qkv = drawn(Linear(width, 3 * width), "qkv")
+        self.out = drawn(Linear(width, width), "out")
         self.first_value = slots.first_value
         self.first: tuple[Attention, ...] = ()
         self.values: Tensor | None = None
@@ -54,7 +55,7 @@ class Attention(nn.Module):
         self.unit_qk = slots.unit_qk
         self.qk_gain = Multiplier(slots.qk_gain, width, clock)
         self.sizes_qk = slots.unit_qk or not slots.qk_gain.is_one
-        self.head_gain = nn.Parameter(torch.ones(config.heads)) if slots.head_gain else None
+        self.head_gain = kept(nn.Parameter(torch.ones(config.heads))) if slots.head_gain else None
 
     def forward(self, x: Tensor, tap: Tap) -> Tensor:
         B, T, D = x.shape
@@ -113,8 +114,8 @@ class FeedForward(nn.Module):
     def __init__(self, config: RunConfig, slots: Slots, clock: Clock) -> None:
         super().__init__()
         width, hidden = config.width, config.ffn_ratio * config.width
-        self.up = Linear(width, hidden)
-        self.down = Linear(hidden, width)
+        self.up = drawn(Linear(width, hidden), "up")
+        self.down = drawn(Linear(hidden, width), "down")
         self.norm_inner = make_norm(config.norm if slots.norm_inner else "none", hidden)
         self.hidden_gain = Multiplier(slots.hidden_gain, width, clock, hidden)
         self.activation = {"relu": F.relu, "gelu": F.gelu}[config.activation]

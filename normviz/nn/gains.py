@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ..catalog.scheme import Gain
+from .marks import kept
 
 
 class Clock:
@@ -27,7 +28,7 @@ class Multiplier(nn.Module):
         start, self.factor = scaled(gain, width)
         if gain.learned:
             shape = (channels or width,) if gain.learned == "channel" else ()
-            self.weight = nn.Parameter(torch.full(shape, start))
+            self.weight = kept(nn.Parameter(torch.full(shape, start)))
 
     def amount(self) -> Tensor | float:
         """What it multiplies by now."""
@@ -56,7 +57,7 @@ class OutputGate(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.zeros(()))
+        self.weight = kept(nn.Parameter(torch.zeros(())))
 
     def forward(self, y: Tensor) -> Tensor:
         return y - nn.functional.silu(self.weight) * y.detach()

@@ -16,7 +16,7 @@ So two lanes that share a parameter share its initial value bit for bit, whateve
 Xavier is uniform with bound sqrt(6 / (inputs + outputs)); n is the number of inputs; gpt2_width has
 s = 0.02 sqrt(768 / D). A scheme's weight gain multiplies its matrices, and a scheme may have its own
 size of tokens.weight; its constraint, if any, is applied to what was drawn. Norms, gains and gates
-start as their modules make them.
+start as their modules make them. The mark on a parameter (`nn.marks`) says which of these it is.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from ..catalog.scheme import Place
 from ..config import RunConfig
 from .branches import Attention, FeedForward
 from .constraint import constrain
+from .marks import EMBEDDINGS, KEPT, mark_of
 from .transformer import Block, Transformer
 
 
@@ -97,10 +98,8 @@ def _gpt2_size(config: RunConfig) -> float:
     return 0.02 * (768 / config.width) ** 0.5 if config.init == "gpt2_width" else 0.02
 
 
-def _outside_blocks(config: RunConfig, name: str, shape: torch.Size) -> Draw | None:
-    """Embeddings and head."""
-    if name not in ("tokens.weight", "positions.weight", "head.weight"):
-        return None
+def _embedding(config: RunConfig, name: str, shape: torch.Size) -> Draw:
+    """The rule of embeddings and head."""
     own = SCHEMES[config.scheme].embedding_std
     if own is not None and name == "tokens.weight":
         return Draw(own(config.width, config.depth), normal=True)
@@ -109,6 +108,13 @@ def _outside_blocks(config: RunConfig, name: str, shape: torch.Size) -> Draw | N
     if name == "head.weight":
         return xavier(shape[1], shape[0])
     return Draw(1.0 if name == "tokens.weight" else 0.5, normal=True)
+
+
+def rule_of(config: RunConfig, role: str, shape: torch.Size) -> Draw | None:
+    """What a parameter of this role is drawn from; None for one that starts at 0."""
+    if role in EMBEDDINGS:
+        return _embedding(config, role, shape)
+    return RULES[config.init](config, role)
 
 
 def draw_into(parameter: Tensor, draw: Draw, seed: int) -> None:
@@ -123,14 +129,20 @@ def draw_into(parameter: Tensor, draw: Draw, seed: int) -> None:
 
 @torch.no_grad()
 def initialise(model: Transformer, config: RunConfig) -> None:
-    """Fill every parameter of a fresh model by the table above."""
+    """Fill every parameter of a fresh model by the table above.
+
+    Raises ValueError for a parameter without a mark.
+    """
     for name, parameter in model.named_parameters():
-        if any(kept in name for kept in ("norm", "gain", "gate")):
-            continue  # they start as their modules make them
-        if name.startswith("blocks."):
-            draw = RULES[config.init](config, ".".join(name.split(".")[-2:]))
-        else:
-            draw = _outside_blocks(config, name, parameter.shape)
+        role = mark_of(parameter)
+        if role is None:
+            raise ValueError(
+                f"{name} has no initial value: mark it where it is made, with `kept` or `drawn` of "
+                "normviz.nn.marks"
+            )
+        if role == KEPT:
+            continue
+        draw = rule_of(config, role, parameter.shape)
         if draw is None:
             parameter.zero_()
         else:

@@ -12,6 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .marks import kept
+
 EPS = 1e-6
 FULL_EPS = 1e-5
 LARGEST = math.log(100.0)
@@ -98,9 +100,9 @@ V: dict[str, Callable[[], nn.Module]] = {"off": nn.Identity, "on": VNorm}
 
 def make_qk_norm(key: str, heads: int, head: int) -> QKNorm:
     """A fresh QK-norm for `heads` heads of `head` channels. Raises KeyError for an unknown key."""
-    return QK[key](heads, head)
+    return kept(QK[key](heads, head))
 
 
 def make_v_norm(key: str) -> nn.Module:
     """A fresh V-norm. Raises KeyError for an unknown key."""
-    return V[key]()
+    return kept(V[key]())

@@ -13,6 +13,7 @@ from ..data import IGNORED
 from .branches import Attention, FeedForward, Linear
 from .dropout import Dropout
 from .gains import Clock, Multiplier
+from .marks import drawn
 from .norms import make_norm
 from .sites import Tap, untapped
 from .streams import make_streams, make_wire
@@ -51,8 +52,8 @@ class Transformer(nn.Module):
     def __init__(self, config: RunConfig, vocabulary: int) -> None:
         super().__init__()
         c, scheme = config.placed(), SCHEMES[config.scheme]
-        self.tokens = nn.Embedding(vocabulary, c.width)
-        self.positions = nn.Embedding(c.seq_len, c.width)
+        self.tokens = drawn(nn.Embedding(vocabulary, c.width), "tokens")
+        self.positions = drawn(nn.Embedding(c.seq_len, c.width), "positions")
         self.embed_norm = make_norm(c.norm if scheme.embed_norm else "none", c.width)
         self.dropout = Dropout(c.dropout, seed=c.init_seed)
         self.clock = Clock()
@@ -63,7 +64,7 @@ class Transformer(nn.Module):
         self.streams = make_streams(c, scheme)
         self.streams.connect(self.blocks)
         self.final_norm = make_norm(c.norm if scheme.final_norm else "none", c.width)
-        self.head = Linear(c.width, vocabulary, bias=False)
+        self.head = drawn(Linear(c.width, vocabulary, bias=False), "head")
         self.logit_gain = Multiplier(scheme.logit_gain, c.width, self.clock, vocabulary)
 
     def forward(self, tokens: Tensor, tap: Tap = untapped) -> Tensor:

@@ -47,12 +47,19 @@ class Shared(nn.Module):
 @torch.no_grad()
 def started(norm: nn.Module, at: float) -> nn.Module:
     """A norm whose learned scale and shift start at `at` times where they would; the output of one
-    that learns no scale is multiplied by `at` for good."""
+    that learns nothing is multiplied by `at` for good.
+
+    Raises ValueError for a norm that learns something and calls none of it a scale.
+    """
     if at == 1.0:
         return norm
     learned = dict(norm.named_parameters())
-    if not learned.keys() & {"weight", "scale", "offset"}:
+    if not learned:
         return nn.Sequential(norm, Multiplier(Gain(at), 0, Clock()))
+    if not learned.keys() & {"weight", "scale", "offset"}:
+        raise ValueError(
+            f"{type(norm).__name__} learns {', '.join(learned)}: call its scale weight, scale or offset"
+        )
     for name in learned.keys() & {"weight", "scale", "bias"}:
         learned[name].mul_(at)
     if "offset" in learned:  # the scale is 1 + offset

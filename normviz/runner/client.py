@@ -7,10 +7,12 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 
 from ..home import VARIABLE
 from ..store import Store
 from ..store.turns import is_held
+from .identity import UNKNOWN, kill
 from .pulse import HANGS_SECONDS, Pulse
 
 DAMAGED, UNUSABLE = 3, 4
@@ -36,6 +38,8 @@ class Backend:
         self.lock = threading.Lock()
         self.tried = 0.0
         self.pulse = Pulse(store.folder)
+        self.stuck: str | None = None
+        """Why a supervisor that hangs can't be replaced from here, as a sentence."""
 
     @property
     def is_damaged(self) -> bool:
@@ -49,18 +53,19 @@ class Backend:
 
     def ensure(self) -> None:
         """Start a supervisor unless one is alive; at most one try a second. One that hangs is
-        replaced; its runs end, with everything that they committed."""
+        replaced, whichever server started it; its runs end, with everything that they committed."""
         with self.lock:
-            silent = self.pulse.silent()
+            hangs = self.pulse.silent() >= HANGS_SECONDS
+            if not hangs:
+                self.stuck = None
             if self.process is not None and self.process.poll() is None:
-                if silent < HANGS_SECONDS:
+                if not hangs:
                     return
-                self.process.kill()
-                self.process.wait(CLOSE_SECONDS)
+                self._kill(self.process)
             if time.monotonic() - self.tried < 1.0:
                 return
             self.tried = time.monotonic()
-            if is_supervised(self.store):
+            if is_supervised(self.store) and not (hangs and self._end_other()):
                 return
             if self.process is not None and self.process.stdin is not None:
                 self.process.stdin.close()
@@ -79,5 +84,27 @@ class Backend:
             try:
                 self.process.wait(CLOSE_SECONDS)
             except subprocess.TimeoutExpired:  # it hangs
-                self.process.kill()
-                self.process.wait(CLOSE_SECONDS)
+                self._kill(self.process)
+
+    def _kill(self, process: subprocess.Popen[bytes]) -> None:
+        """Kill the supervisor that this process started, and all its workers."""
+        with suppress(ProcessLookupError, PermissionError):  # it has just ended
+            kill(process.pid)
+        process.wait(CLOSE_SECONDS)
+
+    def _end_other(self) -> bool:
+        """Kill a hanging supervisor that another server started; whether that was done. Prints why not."""
+        owner = self.pulse.owner()
+        if self.pulse.silent() < HANGS_SECONDS:  # another server was first: this is its new one
+            return False
+        why = UNKNOWN if owner is None else owner.end()
+        if why is None:
+            return True
+        said = (
+            f"the supervisor of {self.store.folder} holds its lock and does not answer, and can't be "
+            f"replaced from here, since {why}: end it where it runs (python -m normviz.runner)"
+        )
+        if said != self.stuck:
+            print(f"normviz: {said}", file=sys.stderr, flush=True)
+        self.stuck = said
+        return False

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from torch import nn
 
 from ...catalog import NORMS
+from ..marks import kept
 from .batch import BatchNorm
 from .group import GroupNorm
 from .length import ScaleNorm, UnitLength
@@ -46,4 +47,5 @@ def make_norm(key: str, width: int) -> nn.Module:
 
     Raises KeyError for a key without a module.
     """
-    return BUILDERS[key](width, NORMS[key].eps)
+    norm = BUILDERS[key](width, NORMS[key].eps)
+    return norm if norm is NOTHING else kept(norm)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from ...catalog.scheme import Place
 from ...config import RunConfig
 from ..dropout import Dropout
+from ..marks import kept
 from ..norms import make_norm
 from ..sites import Tap
 from ..wire import Around
@@ -26,9 +27,8 @@ class AverageOverDepth(OneStream):
 
     def __init__(self, config: RunConfig) -> None:
         super().__init__(config)
-        self.gains = nn.ParameterList(
-            F.one_hot(torch.tensor(b), b + 1).float() for b in range(1, config.depth + 1)
-        )
+        starts = (F.one_hot(torch.tensor(b), b + 1).float() for b in range(1, config.depth + 1))
+        self.gains = kept(nn.ParameterList(starts))
         self.values: list[Tensor] = []
 
     def show(self, state: Tensor, block: int, tap: Tap) -> Tensor:
@@ -80,7 +80,7 @@ class DepthWire(nn.Module):
         self.branch, self.dropout = branch, dropout
         self.norm_in = make_norm(config.norm, config.width)
         self.over: tuple[AttentionOverDepth, ...] = ()
-        self.query_gain = nn.Parameter(torch.zeros(config.width))
+        self.query_gain = kept(nn.Parameter(torch.zeros(config.width)))
 
     def forward(self, h: Tensor, index: int, tap: Tap, around: Around) -> Tensor:
         del around

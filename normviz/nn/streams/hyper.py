@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from ...catalog.scheme import Place
 from ...config import RunConfig
 from ..dropout import Dropout
+from ..marks import kept
 from ..norms import make_norm
 from ..sites import Tap
 from ..wire import Around
@@ -45,13 +46,12 @@ class HyperWire(nn.Module):
         self.norm_in = make_norm(config.norm, d)
         read = torch.zeros(n, 1)
         read[(place.number - 1) % n] = 1.0
-        self.gain_start = nn.Parameter(
-            torch.cat((read, torch.eye(n)), 1)
-        )  # A_m and A_r, [n, 1 + n]
-        self.gain_write = nn.Parameter(torch.ones(n))  # B
-        self.gain_of_token = nn.Parameter(torch.zeros(d, n + 1))  # W of A_m and A_r
-        self.gain_write_of_token = nn.Parameter(torch.zeros(d))  # W of B
-        self.gain_scale = nn.Parameter(torch.full((2,), SMALL))  # s of A and of B
+        start = torch.cat((read, torch.eye(n)), 1)
+        self.gain_start = kept(nn.Parameter(start))  # A_m and A_r, [n, 1 + n]
+        self.gain_write = kept(nn.Parameter(torch.ones(n)))  # B
+        self.gain_of_token = kept(nn.Parameter(torch.zeros(d, n + 1)))  # W of A_m and A_r
+        self.gain_write_of_token = kept(nn.Parameter(torch.zeros(d)))  # W of B
+        self.gain_scale = kept(nn.Parameter(torch.full((2,), SMALL)))  # s of A and of B
 
     def forward(self, state: Tensor, index: int, tap: Tap, around: Around) -> Tensor:
         del around

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from ...catalog.scheme import Place
 from ...config import RunConfig
 from ..dropout import Dropout
+from ..marks import kept
 from ..norms import make_norm
 from ..sites import Tap
 from ..wire import Around
@@ -53,9 +54,9 @@ class ManifoldWire(nn.Module):
         n, d = COPIES, config.width
         self.width, self.branch, self.dropout = d, branch, dropout
         self.norm_in = make_norm(config.norm, d)
-        self.gain_of_state = nn.Parameter(torch.zeros(n * d, 2 * n + n * n))
-        self.gain_start = nn.Parameter(torch.zeros(2 * n + n * n))
-        self.gain_scale = nn.Parameter(torch.full((3,), ALPHA))  # of pre, post and res
+        self.gain_of_state = kept(nn.Parameter(torch.zeros(n * d, 2 * n + n * n)))
+        self.gain_start = kept(nn.Parameter(torch.zeros(2 * n + n * n)))
+        self.gain_scale = kept(nn.Parameter(torch.full((3,), ALPHA)))  # of pre, post and res
 
     def coefficients(self, state: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """pre [B, T, n], post [B, T, n] and res [B, T, n, n]."""
