@@ -10,7 +10,11 @@ from platformdirs import user_data_path
 VARIABLE = "NORMVIZ_HOME"
 
 
-class FolderError(ValueError):
+class Unusable(Exception):
+    """A folder, the store or the environment can't be used as it is; the sentence says why."""
+
+
+class FolderError(Unusable, ValueError):
     """A folder that was named can't be used; the sentence says which, why, and how to mend it."""
 
 

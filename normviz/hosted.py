@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from . import limits as usual
+from .home import Unusable
 from .limits import estimated_gib, estimated_seconds
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ SWITCH, STORE = "NORMVIZ_HOSTED", "NORMVIZ_STORE_MB"
 ON, OFF = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 
 
-class Misconfigured(RuntimeError):
+class Misconfigured(Unusable, RuntimeError):
     """A variable of the environment has a value that is not allowed; the sentence says which is."""
 
 

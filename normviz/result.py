@@ -14,19 +14,22 @@ import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
 
 from .catalog import PROBES
 from .config import RunConfig
 from .events import Diverged, Edited, Event, Finished, Started, Step
-from .export import ExportLane, Facts, archive, script, tables, write_configs
-from .export.columns import Table
 from .store import Steps
 from .verdict import Verdict, diverged, final_loss, judge
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+    from .export import ExportLane
+    from .export.columns import Table
 
 
 @dataclass
@@ -100,6 +103,8 @@ class Result:
 
         The whole-model probes are loss (nats), lr and grad_norm (L2, before clipping).
         """
+        import pandas as pd
+
         rows: list[dict[str, Any]] = []
         for step in self.steps:
             for name in ("loss", "lr", "grad_norm"):
@@ -110,10 +115,13 @@ class Result:
             {"layer": "Int64", "value": "float64"}
         )
 
-    # To take away
+    # To take away: what makes files imports pandas, PyArrow and Altair, so it is imported on use
 
     def lane(self, name: str = "A") -> ExportLane:
         """The run as `normviz.export` reads it, under the name of a lane."""
+
+        from .export import ExportLane, Facts
+
         assert self.started is not None
         assert self.config is not None
         s, bad, depth = self.started, self.bad, self.config.depth
@@ -136,22 +144,37 @@ class Result:
 
     def tables(self) -> dict[Table, pa.Table]:
         """Arrow tables runs, steps, layers, probes and columns; `.to_pandas()` makes DataFrames."""
+
+        from .export import tables
+
         return tables([self.lane()])
 
     def to_csv(self, path: str | Path) -> None:
         """Write all tables as CSV files, with their dictionary and the config, into one zip."""
+
+        from .export import archive
+
         Path(path).write_bytes(archive([self.lane()], "csv"))
 
     def to_parquet(self, path: str | Path) -> None:
         """Write all tables as Parquet files, with their dictionary and the config, into one zip."""
+
+        from .export import archive
+
         Path(path).write_bytes(archive([self.lane()], "parquet"))
 
     def to_json(self, path: str | Path) -> None:
         """Write the config, as `normviz run --config` reads it."""
+
+        from .export import write_configs
+
         Path(path).write_text(write_configs([self.lane()]))
 
     def script(self) -> str:
         """Source of a script in plain PyTorch that repeats the run."""
+
+        from .export import script
+
         return script(self.lane())
 
 

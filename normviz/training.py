@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.optim.adamw import adamw
+from torch.optim.sgd import sgd
 
 from . import probes
 from .config import ConfigError, RunConfig
@@ -55,7 +57,7 @@ def train(
     if device.type != "cpu":
         model.to(device)  # buffers; the parameters move into the flat buffer next
     flat = Flat(model, device)
-    optimizer = make_optimizer(config, flat)
+    optimizer = Optimizer(config, flat)
     wanted = {*(recorded(config) if record is None else record), *also_at}
     stacks, watchman = probes.Stacks(), Watchman(model, flat, task)
     parameters, threads = sum(p.numel() for p in model.parameters()), torch.get_num_threads()
@@ -100,18 +102,6 @@ def find_device(name: str) -> torch.device:
     return torch.device("cuda" if there and name != "cpu" else "cpu")
 
 
-def make_optimizer(config: RunConfig, flat: Flat) -> torch.optim.Optimizer:
-    """The config's optimizer over the one flat parameter; its rate is set before every step."""
-    if config.optimizer == "sgd":
-        return torch.optim.SGD(
-            [flat.optimised], config.lr, config.momentum, weight_decay=config.weight_decay
-        )
-    betas = (config.beta1, config.beta2)
-    return torch.optim.AdamW(
-        [flat.optimised], config.lr, betas, weight_decay=config.weight_decay, fused=True
-    )
-
-
 def backward(model: Transformer, flat: Flat, task: Task, step: int, tap: Tap) -> Tensor:
     """Loss of a step's batch, with its gradients in the flat buffer."""
     inputs, targets = task.tensors(step, flat.values.device)
@@ -121,12 +111,44 @@ def backward(model: Transformer, flat: Flat, task: Task, step: int, tap: Tap) ->
     return loss.detach()
 
 
+class Optimizer:
+    """AdamW or SGD over the one flat parameter, by PyTorch's functions of these names.
+
+    The classes in `torch.optim` call the same functions, but the first of them in a process imports
+    torch._dynamo, which takes about as long as the import of torch itself.
+    """
+
+    def __init__(self, config: RunConfig, flat: Flat) -> None:
+        self.config = config
+        self.values: list[Tensor] = [flat.optimised]
+        self.grads = [flat.grads]
+        self.momenta: list[Tensor | None] = [None]
+        if config.optimizer == "adamw":
+            self.means, self.squares = ([torch.zeros_like(flat.grads)] for _ in range(2))
+            self.taken = [torch.zeros((), device=flat.grads.device)]
+
+    @torch.no_grad()
+    def step(self, lr: float) -> None:
+        """Move the parameter by its gradient, at this learning rate."""
+        c = self.config
+        if c.optimizer == "sgd":
+            sgd(
+                self.values, self.grads, self.momenta, lr=lr, momentum=c.momentum,
+                weight_decay=c.weight_decay, dampening=0.0, nesterov=False, maximize=False,
+            )  # fmt: skip
+            return
+        adamw(
+            self.values, self.grads, self.means, self.squares, [], self.taken, fused=True, lr=lr,
+            beta1=c.beta1, beta2=c.beta2, weight_decay=c.weight_decay, eps=1e-8, amsgrad=False,
+            maximize=False,
+        )  # fmt: skip
+
+
 def update(
-    config: RunConfig, optimizer: torch.optim.Optimizer, flat: Flat, lr: float, grad_norm: float
+    config: RunConfig, optimizer: Optimizer, flat: Flat, lr: float, grad_norm: float
 ) -> None:
-    """Clip, set the learning rate, let the optimizer step, and keep the scheme's constraint."""
+    """Clip, let the optimizer step at this learning rate, and keep the scheme's constraint."""
     if config.clip is not None and grad_norm > config.clip:
         flat.grads.mul_(config.clip / grad_norm)
-    optimizer.param_groups[0]["lr"] = lr
-    optimizer.step()
+    optimizer.step(lr)
     constrain(config.scheme, flat.named())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from typer.testing import CliRunner
 
 from normviz import RunConfig
 from normviz.bench.hostile import SCRIPTS, STRANGE
-from normviz.cli import app, main
+from normviz.cli import COMMANDS, app, main
 from normviz.home import VARIABLE
 from normviz.links import encode
 
@@ -35,7 +36,8 @@ WITH = {"claims show": ["C1"], "claims run": ["C1"], "ship-claims": ["C1"], "exp
 WORK = (
     "cli.run.follow", "cli.export.follow", "cli.ship.follow", "cli.claims.follow", "cli.norms._follow",
     "cli.sweep_progress.follow", "cli.export_site.write", "cli.sweep.Cluster", "census.table.census",
-    *(f"bench.{name}.measure" for name in ("probes", "click", "live", "anatomy", "map", "early", "load")),
+    *(f"bench.{name}.measure" for name in ("probes", "click", "live", "anatomy", "map", "early", "load",
+                                         "start")),
     "cli.app.check_address", "bench.film.film", "bench.soak.soak", "claims.ship.save_runs",
 )  # fmt: skip
 """What trains, serves, draws or waits: reached, the command has taken its words, and ends."""
@@ -82,6 +84,8 @@ def parameters() -> list[tuple[str, str]]:
             if takes:
                 found.append((" ".join(path), one.opts[0] if one.opts[0][0] == "-" else ""))
 
+    for module, _ in COMMANDS.values():
+        import_module(f"normviz.cli.{module}")
     walk(typer.main.get_command(main), ())
     return found
 

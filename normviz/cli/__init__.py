@@ -4,25 +4,85 @@ from __future__ import annotations
 
 import io
 import sys
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from .. import __version__
-from ..home import FolderError
-from ..hosted import Misconfigured
-from ..store import StoreError
+from ..home import Unusable
 from .complain import complain
+
+COMMANDS = {
+    "app": ("app", "Start the page."),
+    "run": (
+        "run",
+        "Train one lane of a link or preset (default: hero, Pre-LN) with settings changed.",
+    ),
+    "sweep": ("sweep", "Run every combination of the settings' values and say where it trains."),
+    "claims": ("claims", "What the field says of norm placement, and what came of it here."),
+    "list": ("list_", "Print every choice, probe and preset with what it means."),
+    "runs": (
+        "runs",
+        "List the stored runs of the app, newest first, sweeps and shipped ones last, or delete one.",
+    ),
+    "export": (
+        "export",
+        "Take away stored runs: tables, settings, a script that repeats them, or a replay in one file.",
+    ),
+    "export-site": (
+        "export_site",
+        "Write the presets, the tour and chosen runs as pages that replay without this server.",
+    ),
+    "texts": (
+        "texts",
+        "List the texts that runs here may train on, the one used last first, or delete one.",
+    ),
+    "status": ("status", "Say how supervisor, queue and store are."),
+    "gc": ("gc", "Delete the oldest runs until the store fits."),
+    "census": (
+        "census",
+        "Read norm, placement, final norm and QK-norm of every language model from its code.",
+    ),
+    "bench": ("bench", "Measure this machine: each command prints what it measured, and how."),
+    "ship": (
+        "ship",
+        "Train every lane of the presets and the tour on one thread and write them to assets/runs.",
+    ),
+    "ship-maps": (
+        "ship_maps",
+        "Run every standard map, as far as it is not stored, and write them to assets/maps.",
+    ),
+    "ship-claims": (
+        "claims",
+        "Run claims and write their results to assets/claims, with the runs that their links open.",
+    ),
+}
+"""Each command's module and the first sentence of its help: `normviz --help` imports none of them."""
 
 
 class Commands(TyperGroup):
-    """What is wrong with a folder, the store or the environment is a sentence in every command."""
+    """The commands. The module of one is imported when it is called, and registers it on `main`.
 
-    def invoke(self, ctx: typer.Context) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+    An error about a folder, the store or the environment is a sentence in every command.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        described = {name: TyperCommand(name, short_help=it) for name, (_, it) in COMMANDS.items()}
+        self.commands = {**described, **self.commands}
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] in COMMANDS:
+            import_module(f".{COMMANDS[args[0]][0]}", __name__)
+            self.commands.update(typer.main.get_group(main).commands)
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except (FolderError, StoreError, Misconfigured) as error:
+        except Unusable as error:
             complain(error)
 
 
@@ -49,23 +109,3 @@ def _options(
     del version
     if isinstance(sys.stdout, io.TextIOWrapper):  # a path may hold bytes that are no text
         sys.stdout.reconfigure(errors="surrogateescape")
-
-
-from . import (  # noqa: E402 (each adds its command)
-    app,  # noqa: F401
-    bench,  # noqa: F401
-    census,  # noqa: F401
-    claims,  # noqa: F401
-    export,  # noqa: F401
-    export_site,  # noqa: F401
-    gc,  # noqa: F401
-    list_,  # noqa: F401
-    norms,  # noqa: F401
-    run,  # noqa: F401
-    runs,  # noqa: F401
-    ship,  # noqa: F401
-    ship_maps,  # noqa: F401
-    status,  # noqa: F401
-    sweep,  # noqa: F401
-    texts,  # noqa: F401
-)

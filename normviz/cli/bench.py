@@ -139,3 +139,31 @@ def soak(
     typer.echo(found.table)
     if found.wrong:
         raise typer.Exit(1)
+
+
+@bench.command()
+def norms(
+    width: Annotated[int, typer.Option(help="Numbers a token, a multiple of 32")] = 128,
+    tokens: Annotated[int, typer.Option(help="Tokens a batch, a multiple of 64")] = 512,
+    threads: Annotated[int, typer.Option(help="CPU threads")] = 1,
+    device: Annotated[str, typer.Option(help="cpu or cuda")] = "cpu",
+    seconds: Annotated[float, typer.Option(help="About how long to measure")] = 15.0,
+    out: Annotated[Path | None, typer.Option(help="Also write FILE.json")] = None,
+) -> None:
+    """LayerNorm, RMSNorm three ways, DyT and none: alone, in a block, in a whole training step.
+
+    Nothing of the data folder trains meanwhile, and the Norm cost page shows the result as well.
+    """
+    from .norms import norms as measured
+
+    typer.echo(measured(width, tokens, threads, device, seconds, out))
+
+
+@bench.command()
+def start(
+    rounds: Annotated[int, typer.Option(min=1, help="Processes of each kind")] = 5,
+) -> None:
+    """Seconds before a command does its work, beside Python's import of torch, interleaved."""
+    from ..bench.start import measure
+
+    typer.echo(measure(rounds))

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from ..config import ConfigError
 from ..cost import shelf, told
@@ -18,24 +15,14 @@ from ..cost.setting import Setting
 from ..cost.variants import CONTEXTS, CONTROL, PASSES, REFERENCE, VARIANTS
 from ..home import home
 from ..store import StoreError
-from .bench import bench
 from .complain import complain
 from .places import check_file
 
 
-@bench.command()
 def norms(
-    width: Annotated[int, typer.Option(help="Numbers a token, a multiple of 32")] = 128,
-    tokens: Annotated[int, typer.Option(help="Tokens a batch, a multiple of 64")] = 512,
-    threads: Annotated[int, typer.Option(help="CPU threads")] = 1,
-    device: Annotated[str, typer.Option(help="cpu or cuda")] = "cpu",
-    seconds: Annotated[float, typer.Option(help="About how long to measure")] = 15.0,
-    out: Annotated[Path | None, typer.Option(help="Also write FILE.json")] = None,
-) -> None:
-    """LayerNorm, RMSNorm three ways, DyT and none: alone, in a block, in a whole training step.
-
-    Nothing of the data folder trains meanwhile, and the Norm cost page shows the result as well.
-    """
+    width: int, tokens: int, threads: int, device: str, seconds: float, out: Path | None
+) -> str:
+    """The table of a measurement, which `out` also keeps."""
     try:
         check_file(out, (".json",), "--out")
         setting = Setting(width, tokens, threads, device, seconds)
@@ -46,7 +33,7 @@ def norms(
         complain(error)
     except OSError as error:
         complain(f"the result can't be kept: {error}")
-    typer.echo(table(found))
+    return table(found)
 
 
 def _follow(setting: Setting) -> Measurement:

@@ -13,7 +13,6 @@ import typer
 from .. import texts
 from ..config import ConfigError, RunConfig
 from ..events import Step
-from ..export import read_configs
 from ..limits import MAX_SWEEP_SEEDS
 from ..links import decode, encode, settings, shown
 from ..presets import PRESETS
@@ -121,6 +120,8 @@ def read_words(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
 
 def read_file(path: Path) -> tuple[RunConfig, ...]:
     """The lanes of a file of configs."""
+    from ..export import read_configs  # with all that writes files, pandas and Altair among it
+
     found = read_configs(_text(path))
     for notice in found.notices:
         typer.echo(f"normviz: {notice}", err=True)

@@ -15,7 +15,7 @@ from ..nn.init import initialise
 from ..nn.norms import BUILDERS
 from ..nn.sites import untapped
 from ..nn.transformer import Transformer, build
-from ..training import backward, make_optimizer, update
+from ..training import Optimizer, backward, update
 from . import modules
 from .setting import Setting
 from .variants import BOTH, CASES, FORWARD
@@ -78,7 +78,7 @@ def _model(variant: str, setting: Setting, device: torch.device) -> tuple[Transf
     initialise(model, config)
     model.to(device)  # buffers; the parameters move into the flat buffer next
     flat = Flat(model, device)
-    optimizer = make_optimizer(config, flat)
+    optimizer = Optimizer(config, flat)
     numbers = count()
 
     def step() -> None:

@@ -17,7 +17,7 @@ from ..nn.profile import profile
 from ..nn.sites import untapped
 from ..nn.transformer import Transformer, build
 from ..schedule import lr_at
-from ..training import backward, make_optimizer, update
+from ..training import Optimizer, backward, update
 from .model import batch
 
 BATCHES = 20
@@ -56,7 +56,7 @@ def trained(config: RunConfig) -> tuple[Transformer, Task]:
     initialise(model, config)
     profile(model, config, task)
     flat = Flat(model, torch.device("cpu"))
-    optimizer = make_optimizer(config, flat)
+    optimizer = Optimizer(config, flat)
     for step in range(config.steps):
         backward(model, flat, task, step, untapped)
         norm = float(torch.linalg.vector_norm(flat.grads))

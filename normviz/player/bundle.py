@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
+from typing import ClassVar
 
 from ..home import shipped
 
@@ -57,8 +59,22 @@ def vega() -> str:
     return (folder() / "vega.js").read_text("utf-8")
 
 
-SCRIPTS = {"vega": vega(), "player": script()}
-"""The scripts that a page loads, in this order."""
+class Scripts(Mapping[str, str]):
+    """The scripts that a page loads, in this order. Each is read when it is first asked for."""
+
+    READERS: ClassVar = {"vega": vega, "player": script}
+
+    def __getitem__(self, name: str) -> str:
+        return self.READERS[name]()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.READERS)
+
+    def __len__(self) -> int:
+        return len(self.READERS)
+
+
+SCRIPTS = Scripts()
 
 
 @lru_cache(maxsize=4)

@@ -7,8 +7,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from ..home import Unusable
 
-class StoreError(RuntimeError):
+
+class StoreError(Unusable, RuntimeError):
     """The store can't be used; the sentence says why and how to mend it."""
 
 
