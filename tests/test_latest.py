@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from backend_kit import SHORT
 from test_store import CONFIG, begin, dead_pid, found
 from test_sweep_run import keep
 
+from normviz import RunConfig
 from normviz.events import Started, Step
 from normviz.store import EndedRun, Store
 from normviz.sweep import make, missing, stored
@@ -97,17 +97,18 @@ def test_a_result_that_cannot_be_read_hides_none(store: Store) -> None:
 
 def test_stopped_attempts_do_not_hide_a_cells_result(store: Store) -> None:
     """Neither a finished run, nor a cell that a sweep stopped because it was flat at chance."""
-    flat = SHORT.replace(scheme="post")
+    done = RunConfig(depth=6)
+    flat = done.replace(scheme="post")  # where the rule of the early stop applies
     started = Started(flat, "cpu", 1, 10, 3.3, 1.1, None)
     ended = EndedRun(started, [Step(0, 3.3, 1e-3, 1.0, None)], "stopped", message=f"{FLAT}0")
     results = {
-        SHORT.key: keep(store, SHORT, "sweep"),
+        done.key: keep(store, done, "sweep"),
         flat.key: store.keep_all([ended], "sweep")[0],
     }
     for _ in range(60):
-        for config in (SHORT, flat):
+        for config in (done, flat):
             store.end(store.enqueue(config), "stopped")
     for key, run in results.items():
         assert (found := stored(store, key, early=True)) is not None and found.id == run
     assert stored(store, flat.key, early=False) is None
-    assert missing(store, make(SHORT, {"scheme": ["pre", "post"]}), early=True) == []
+    assert missing(store, make(done, {"scheme": ["pre", "post"]}), early=True) == []
