@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import address
-import entries
-import herd
 import streamlit as st
-import trouble
-import watched
-from views import anatomy, catalogue, claims, cost, hand, maps, runs
+from normviz.app.session import address, presence, render_lock
+from normviz.app.views.anatomy import page as anatomy
+from normviz.app.views.by_hand import page as hand
+from normviz.app.views.catalogue import page as catalogue
+from normviz.app.views.claims import page as claims
+from normviz.app.views.maps import page as maps
+from normviz.app.views.norm_cost import page as cost
+from normviz.app.views.runs import page as runs
+from normviz.app.widgets import page_links, store_errors
 
 from normviz.home import FolderError
 from normviz.hosted import Misconfigured
@@ -22,7 +25,7 @@ st.html(HERE / "style.css")
 try:
     page = st.navigation(
         [
-            entries.duel(),
+            page_links.duel(),
             maps.entry(),
             claims.entry(),
             anatomy.entry(),
@@ -39,12 +42,12 @@ try:
     st.session_state["arrived"] = came_back or st.session_state.get("page") != page.url_path
     st.session_state["page"] = page.url_path
     place = st.container(key="trouble")
-    with herd.turn(is_new):
-        watched.begin()
+    with render_lock.turn(is_new):
+        presence.begin()
         page.run()
         address.tell()
-    trouble.show(place)
+    store_errors.show(place)
 except Misconfigured as error:
     st.error(str(error))
 except (StoreError, FolderError) as error:
-    trouble.say(error)
+    store_errors.say(error)

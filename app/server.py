@@ -6,17 +6,17 @@ from __future__ import annotations
 import gzip
 from functools import lru_cache
 
-import found  # noqa: F401 (before all that imports normviz)
+import search_path  # noqa: F401 (before all that imports normviz)
 import streamlit as st
-from healthz import healthz
-from pictures import pictures
+from normviz.app.asgi.health import healthz
+from normviz.app.asgi.numbers_socket import numbers
+from normviz.app.asgi.pictures import pictures
+from normviz.app.asgi.tuning import tune
+from normviz.app.asgi.uploads import Uploads
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route, WebSocketRoute
-from stream import numbers
-from tuning import tune
-from uploads import Uploads
 
 from normviz.player import SCRIPTS, version
 

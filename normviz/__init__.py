@@ -8,12 +8,18 @@ for event in train(RunConfig(scheme="post")):
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .config import ConfigError, RunConfig
 
 if TYPE_CHECKING:
     from .training import train
+
+_CHECKOUT = Path(__file__).resolve().parents[1]
+if (_CHECKOUT / "app" / "main.py").is_file():
+    # The pages are `normviz.app`: in the wheel inside of this package, in a checkout beside it.
+    __path__.append(str(_CHECKOUT))
 
 __all__ = ["ConfigError", "RunConfig", "train"]
 __version__ = "0.1.0"

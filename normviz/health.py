@@ -7,11 +7,11 @@ from typing import Any
 
 from . import hosted
 from .runner.client import is_supervised
-from .runner.pulse import SILENT_SECONDS, listen
-from .store import Store, StoreError, room
-from .store.asking import FULL
+from .runner.heartbeat import SILENT_SECONDS, listen
+from .store import Store, StoreError, retention
+from .store.admission import FULL
 from .store.census import Census, count
-from .store.spare import scarce
+from .store.disk_reserve import scarce
 
 
 @dataclass(frozen=True)
@@ -83,4 +83,4 @@ def _refuses(store: Store, limit: int | None) -> str | None:
     """Why a shared server takes no new runs."""
     if hosted.limits() is None or limit is None:
         return None
-    return FULL if room.is_full(store.db.connection, limit) else None
+    return FULL if retention.is_full(store.db.connection, limit) else None

@@ -36,10 +36,11 @@ def visit(main: str) -> None:
     import streamlit as st
 
     sys.path.insert(0, str(Path(main).parent))
-    import entries
-    from views import anatomy, catalogue
+    from normviz.app.views.anatomy import page as anatomy
+    from normviz.app.views.catalogue import page as catalogue
+    from normviz.app.widgets import page_links
 
-    st.navigation([entries.duel(), anatomy.entry(), catalogue.entry()])
+    st.navigation([page_links.duel(), anatomy.entry(), catalogue.entry()])
     st.session_state["arrived"] = st.session_state.get("page") != "anatomy"
     st.session_state["page"] = "anatomy"
     anatomy.page()

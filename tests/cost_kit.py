@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from normviz.cost.paired import Ratio
-from normviz.cost.result import Measurement, Row
-from normviz.cost.setting import Setting
-from normviz.cost.variants import CASES, KEYS, REFERENCE
+from normviz.norm_cost.paired import Ratio
+from normviz.norm_cost.result import Measurement, Row
+from normviz.norm_cost.setting import Setting
+from normviz.norm_cost.variants import CASES, KEYS, REFERENCE
 
 SAME = Ratio(1.0, 0.995, 1.005)
 

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from normviz.hand import EXPERIMENTS, PRESETS, Example, Work
+from normviz.by_hand import EXPERIMENTS, PRESETS, Example, Work
 
 EDITED = Example(
     ((0.5, -2.25, 3.0, 7.5, 1.0), (4.0, 0.125, -6.0, 2.0, 2.0), (1.5, 9.0, 0.0, -3.5, 2.0)),

@@ -9,8 +9,8 @@ import pytest
 from browser_kit import PATIENCE_MS, chromium, server, text_now, wait_for
 from playwright.sync_api import Browser, ConsoleMessage, Page
 
-from normviz.cost import shelf
-from normviz.cost.setting import Setting
+from normviz.norm_cost import stored_results
+from normviz.norm_cost.setting import Setting
 
 pytestmark = pytest.mark.browser
 MINE = "[...document.querySelectorAll('input')].some((i) => i.value.startsWith('width 32, 64 '))"
@@ -51,10 +51,10 @@ def test_from_the_shipped_result_to_one_s_own(browser: Browser, tmp_path: Path, 
         page.get_by_text("About 23 s").wait_for()
         page.locator(".st-key-cost_start button").click()
         page.locator(".st-key-cost_status").get_by_text("Round").wait_for()
-        wait_for(lambda: len(shelf.kept(tmp_path)) == 1)
+        wait_for(lambda: len(stored_results.kept(tmp_path)) == 1)
         page.wait_for_function(MINE)
         page.wait_for_function(CHARTS)
-        assert shelf.kept(tmp_path)[0].setting == Setting(width=32, tokens=64)
+        assert stored_results.kept(tmp_path)[0].setting == Setting(width=32, tokens=64)
         page.reload()
         page.wait_for_function(MINE)
         page.wait_for_function(CHARTS)

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page
 from normviz.catalog import SCHEMES
 from normviz.links import decode
 from normviz.presets import PRESETS
-from normviz.story import STEPS
+from normviz.tour import STEPS
 
 pytestmark = pytest.mark.browser
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from browser_kit import chromium, opened, server
-from own_text import BOX
+from normviz.app.views.duel.own_text import BOX
 from websockets.sync.client import connect
 
 from normviz import RunConfig

@@ -10,7 +10,7 @@ import pytest
 from browser_kit import PATIENCE_MS, chip, chromium, opened, server, wait_for
 from playwright.sync_api import Browser, Page
 
-from normviz.story import STEPS
+from normviz.tour import STEPS
 
 pytestmark = pytest.mark.browser
 

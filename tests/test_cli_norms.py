@@ -9,10 +9,10 @@ from cost_kit import made
 from typer.testing import CliRunner
 
 from normviz.cli import main, norms
-from normviz.cost import shelf, told
-from normviz.cost.claims import CLAIMS
-from normviz.cost.lab import BusyError, Doing
-from normviz.cost.variants import VARIANTS
+from normviz.norm_cost import findings, stored_results
+from normviz.norm_cost.claims import CLAIMS
+from normviz.norm_cost.lab import BusyError, Doing
+from normviz.norm_cost.variants import VARIANTS
 
 run = CliRunner().invoke
 
@@ -22,11 +22,11 @@ def test_it_prints_all_and_writes_a_file(monkeypatch: pytest.MonkeyPatch, tmp_pa
     out = tmp_path / "x.json"
     done = run(main, ["bench", "norms", "--out", str(out)])
     assert done.exit_code == 0, done.output
-    assert told.verdict(made()) in done.output
+    assert findings.verdict(made()) in done.output
     for words in (*(v.label for v in VARIANTS), *(c.source for c in CLAIMS)):
         assert words in done.output
     assert done.output.count("not distinguishable") >= 25
-    assert shelf.ADAPTER.validate_json(out.read_bytes()) == made()
+    assert stored_results.ADAPTER.validate_json(out.read_bytes()) == made()
 
 
 @pytest.mark.parametrize(

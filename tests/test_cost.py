@@ -10,15 +10,15 @@ import pytest
 import torch
 from torch import nn
 
-from normviz.cost import shelf
-from normviz.cost.counts import arithmetic, count
-from normviz.cost.measure import Round, measure
-from normviz.cost.modules import EPS, build
-from normviz.cost.paired import Ratio, outer_rank, ratio
-from normviz.cost.result import Measurement
-from normviz.cost.setting import MIN_ROUNDS, Setting, cores
-from normviz.cost.timing import BEST_OF, batch, one_round
-from normviz.cost.variants import CASES, KEYS, VARIANTS
+from normviz.norm_cost import stored_results
+from normviz.norm_cost.counts import arithmetic, count
+from normviz.norm_cost.measure import Round, measure
+from normviz.norm_cost.modules import EPS, build
+from normviz.norm_cost.paired import Ratio, outer_rank, ratio
+from normviz.norm_cost.result import Measurement
+from normviz.norm_cost.setting import MIN_ROUNDS, Setting, cores
+from normviz.norm_cost.timing import BEST_OF, batch, one_round
+from normviz.norm_cost.variants import CASES, KEYS, VARIANTS
 
 TINY = Setting(width=32, tokens=64, seconds=1)
 
@@ -184,18 +184,20 @@ def test_a_step_has_five_norms(measured: Measurement) -> None:
 
 
 def test_it_comes_back_as_it_was_kept(measured: Measurement, tmp_path) -> None:
-    path = shelf.keep(measured, tmp_path)
+    path = stored_results.keep(measured, tmp_path)
     (tmp_path / "cost" / "broken.json").write_text('{"setting": 1')
-    assert shelf.kept(tmp_path) == [measured]
-    shelf.keep(replace(measured, when="2031-01-01T00:00:00+00:00"), tmp_path)  # in its place
+    assert stored_results.kept(tmp_path) == [measured]
+    stored_results.keep(
+        replace(measured, when="2031-01-01T00:00:00+00:00"), tmp_path
+    )  # in its place
     other = replace(measured, setting=replace(TINY, width=64), when="2030-01-01T00:00:00+00:00")
-    shelf.keep(other, tmp_path)
-    assert [m.when[:4] for m in shelf.kept(tmp_path)] == ["2031", "2030"]
+    stored_results.keep(other, tmp_path)
+    assert [m.when[:4] for m in stored_results.kept(tmp_path)] == ["2031", "2030"]
     assert path.is_file()
 
 
 def test_a_measurement_ships() -> None:
-    it = shelf.shipped()
+    it = stored_results.shipped()
     assert it.when[:2] == "20"
     assert {(row.variant, row.context, row.passes) for row in it.rows} == {
         (key, *case) for key in KEYS for case in CASES

@@ -12,22 +12,22 @@ from pathlib import Path
 import pytest
 from backend_kit import LONG, SHORT, Lane, members, wait_for
 
-from normviz.cost import lab as lab_
-from normviz.cost import shelf
-from normviz.cost.client import Lab
-from normviz.cost.lab import BusyError, run
-from normviz.cost.setting import Setting
 from normviz.frames import told
+from normviz.norm_cost import lab as lab_
+from normviz.norm_cost import stored_results
+from normviz.norm_cost.client import Lab
+from normviz.norm_cost.lab import BusyError, run
+from normviz.norm_cost.setting import Setting
 from normviz.runner.client import Backend
 from normviz.store import Store
-from normviz.store.turns import Turn
+from normviz.store.machine_lock import Turn
 
 TINY = Setting(width=32, tokens=64, seconds=1)
 SERVER = """
 import sys, time
 from pathlib import Path
-from normviz.cost.client import Lab
-from normviz.cost.setting import Setting
+from normviz.norm_cost.client import Lab
+from normviz.norm_cost.setting import Setting
 
 lab = Lab(Path(sys.argv[1]))
 lab.start(Setting(width=32, tokens=64, seconds=300))
@@ -65,7 +65,7 @@ def test_a_measurement_is_made_and_kept(lab: Lab) -> None:
     assert lab.state.setting == TINY
     wait_for(lambda: not lab.state.doing, lambda: f"its end: {lab.state}")
     assert (lab.state.problem, lab.state.finished) == ("", 1)
-    assert [m.setting for m in shelf.kept(lab.folder)] == [TINY]
+    assert [m.setting for m in stored_results.kept(lab.folder)] == [TINY]
 
 
 def test_a_run_that_is_queued_meanwhile_waits_and_says_why(backend: Backend, lab: Lab) -> None:

@@ -7,11 +7,11 @@ from charts_kit import render, rows
 from cost_kit import SAME, made
 
 from normviz.charts import cost
-from normviz.cost import told
-from normviz.cost.claims import CLAIMS
-from normviz.cost.paired import Ratio
-from normviz.cost.result import Measurement
-from normviz.cost.variants import CONTEXTS, REFERENCE, VARIANTS
+from normviz.norm_cost import findings
+from normviz.norm_cost.claims import CLAIMS
+from normviz.norm_cost.paired import Ratio
+from normviz.norm_cost.result import Measurement
+from normviz.norm_cost.variants import CONTEXTS, REFERENCE, VARIANTS
 
 RMS = ("rmsnorm", "step")
 
@@ -25,7 +25,7 @@ RMS = ("rmsnorm", "step")
     ],
 )
 def test_the_verdict_is_the_interval_s(ratio: Ratio, sentence: str) -> None:
-    assert sentence in told.verdict(made({RMS: ratio}))
+    assert sentence in findings.verdict(made({RMS: ratio}))
 
 
 @pytest.mark.parametrize(
@@ -42,27 +42,31 @@ def test_the_verdict_is_the_interval_s(ratio: Ratio, sentence: str) -> None:
     ],
 )
 def test_claims_are_reached_or_not(ratio: Ratio, reached: int) -> None:
-    said = told.verdict(made({RMS: ratio}))
+    said = findings.verdict(made({RMS: ratio}))
     assert [claim.label in said for claim in CLAIMS] == [i < reached for i in range(3)]
     assert ("7 % and more, do not show here" in said) == (reached == 0 and ratio.low > 0.93)
     assert ("too wide to rule the savings out" in said) == (reached == 0 and ratio.low < 0.93)
 
 
 def test_other_work_is_mentioned() -> None:
-    assert "busy" not in told.verdict(made())
-    assert "busy" not in told.verdict(made(load=None))
-    assert "busy with other work (load 2.5 just before)" in told.verdict(made(load=2.5))
+    assert "busy" not in findings.verdict(made())
+    assert "busy" not in findings.verdict(made(load=None))
+    assert "busy with other work (load 2.5 just before)" in findings.verdict(made(load=2.5))
 
 
 def test_a_measurement_that_was_disturbed_tells_nothing_apart() -> None:
     """LayerNorm beside itself was 5 % off: so is whatever RMSNorm is."""
     it = made({("again", "step"): Ratio(1.05, 1.03, 1.07), RMS: Ratio(1.06, 1.04, 1.08)})
-    assert "is not distinguishable" in told.verdict(it)
+    assert "is not distinguishable" in findings.verdict(it)
 
 
 def test_units_have_the_digits_they_need() -> None:
-    assert [told.duration(s) for s in (3.14159e-5, 4.2e-3, 1.25)] == ["31.4 µs", "4.2 ms", "1.25 s"]
-    assert told.interval(Ratio(3.14159, 3, 3.3)) == "3.14 (3.00 to 3.30)"
+    assert [findings.duration(s) for s in (3.14159e-5, 4.2e-3, 1.25)] == [
+        "31.4 µs",
+        "4.2 ms",
+        "1.25 s",
+    ]
+    assert findings.interval(Ratio(3.14159, 3, 3.3)) == "3.14 (3.00 to 3.30)"
 
 
 # Charts
@@ -100,6 +104,6 @@ def test_a_ratio_near_zero_stays_on_the_chart(wide: Measurement) -> None:
 
 
 def test_a_finding_names_all(wide: Measurement) -> None:
-    said = told.finding(wide, "alone")
+    said = findings.finding(wide, "alone")
     assert "DyT both ways 8.00 (7.00 to 9.00)" in said
     assert "RMSNorm (library) forward 1.000 (0.995 to 1.005), not distinguishable" in said

@@ -173,7 +173,7 @@ def test_the_app_finds_the_package_where_it_is_not_installed(
 ) -> None:
     """-S leaves out what is installed."""
     code = (
-        f"import sys; sys.path.insert(0, {str(ROOT / 'app')!r}); import found, os;"
+        f"import sys; sys.path.insert(0, {str(ROOT / 'app')!r}); import search_path, os;"
         "from importlib.util import find_spec;"
         "print(find_spec('normviz').origin, os.environ['PYTHONPATH'], sep=chr(10))"
     )

@@ -12,7 +12,7 @@ from page_kit import MAIN
 
 from normviz.runner.client import Backend
 from normviz.store import Store, StoreFull
-from normviz.store.spare import BYTES, give_up, hold, scarce
+from normviz.store.disk_reserve import BYTES, give_up, hold, scarce
 
 
 @pytest.fixture

@@ -21,11 +21,9 @@ from normviz import RunConfig
 from normviz.events import Step
 from normviz.runner.client import DAMAGED
 from normviz.store import Store, StoreDamaged, StoreError, StoreUnreadable
-from normviz.store.mend import damage, opened
+from normviz.store.repair import damage, opened
 
-OPEN = (
-    "from normviz.store.mend import opened; import sys; print(opened()[1] or ''); sys.stdin.read()"
-)
+OPEN = "from normviz.store.repair import opened; import sys; print(opened()[1] or ''); sys.stdin.read()"
 
 
 def filled(folder: Path) -> tuple[Store, int]:
@@ -211,11 +209,12 @@ def test_damage_that_comes_later_is_a_sentence_and_the_page_goes_on(
 
 def _opens(view: str) -> str:
     """The page's script, at one of its views."""
-    run = "page.run()" if not view else f"views.{view}.page()"
-    text = Path(MAIN).read_text().replace("page.run()", run).replace("__file__", repr(MAIN))
-    return text.replace(
-        "import trouble", f"import trouble\nimport views.{view or 'duel'}\nimport views"
-    )
+    text = Path(MAIN).read_text().replace("__file__", repr(MAIN))
+    if not view:
+        return text
+    named = f"from normviz.app.views.{view} import page as view"
+    text = text.replace("import streamlit", f"{named}\nimport streamlit", 1)
+    return text.replace("page.run()", "view.page()")
 
 
 def test_a_damaged_row_is_left_out_and_damaged_steps_are_named(folder: Path, page: Open) -> None:
@@ -240,7 +239,7 @@ def test_a_damaged_row_is_left_out_and_damaged_steps_are_named(folder: Path, pag
         store.steps(store.run(ids[4]))  # pyright: ignore
     with pytest.raises(StoreUnreadable):
         store.losses(ids[4])
-    from normviz.shelf import Shelf
+    from normviz.run_list import Shelf
     from normviz.store import Wanted
 
     found = Shelf(store).page(Wanted(), 10)

@@ -20,11 +20,11 @@ from faults_kit import clock
 from filelock import FileLock
 
 from normviz import RunConfig
+from normviz.run_list import ago, seconds
 from normviz.runner import client, identity
 from normviz.runner.budget import default_slots
 from normviz.runner.client import Backend
-from normviz.runner.pulse import HANGS_SECONDS, SILENT_SECONDS, Pulse
-from normviz.shelf import ago, seconds
+from normviz.runner.heartbeat import HANGS_SECONDS, SILENT_SECONDS, Pulse
 from normviz.store import Store
 
 SERVER = """
@@ -267,7 +267,7 @@ def test_a_machine_that_was_asleep_does_not_take_that_for_a_silence(
 
 
 def test_the_progress_bar_says_that_it_hangs(folder: Path) -> None:
-    from progress import status
+    from normviz.app.views.duel.progress import status
 
     from normviz.frames import Frames
 

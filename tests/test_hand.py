@@ -9,8 +9,19 @@ from hand_kit import CASES, EDITED, array, examples, outputs, rows_of, same
 from hypothesis import given
 from torch import nn
 
-from normviz.hand import KEYS, PRESETS, Example, HandError, code, matrix, number, said, steps, work
-from normviz.hand.running import running
+from normviz.by_hand import (
+    KEYS,
+    PRESETS,
+    Example,
+    HandError,
+    code,
+    matrix,
+    number,
+    said,
+    steps,
+    work,
+)
+from normviz.by_hand.running import running
 
 F64 = torch.float64
 

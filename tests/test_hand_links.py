@@ -10,8 +10,8 @@ from hand_kit import EDITED, examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from normviz.hand import Example, links
-from normviz.hand.links import NAMES, Opened, as_params, decode, encode
+from normviz.by_hand import Example, links
+from normviz.by_hand.links import NAMES, Opened, as_params, decode, encode
 
 PARAMS = as_params(EDITED)
 

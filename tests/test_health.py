@@ -21,8 +21,8 @@ from test_room import fill
 
 from normviz.home import VARIABLE
 from normviz.hosted import STORE
-from normviz.store import Store, room, spare
-from normviz.store.asking import FULL
+from normviz.store import Store, disk_reserve, retention
+from normviz.store.admission import FULL
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_a_full_disk_is_said_and_not_well(here: Store, monkeypatch: pytest.Monke
     with FileLock(here.folder / "supervisor.lock"):
         code, said = status()
         assert (code, said["disk"], said["refuses"]) == (0, None, None)
-        monkeypatch.setattr(spare, "free", lambda folder: 4096)
+        monkeypatch.setattr(disk_reserve, "free", lambda folder: 4096)
         code, said = status()
         assert (code, said["healthy"]) == (1, False) and "is full (4 KiB free)" in said["disk"]
         assert "is full (4 KiB free)" in normviz("status").stdout
@@ -98,7 +98,7 @@ def test_a_store_that_takes_no_new_runs_says_so(
     runs = fill(here, 12)
     with FileLock(here.folder / "supervisor.lock"):
         assert status()[1]["refuses"] is None  # the oldest may go
-        room.link(here, runs)
+        retention.link(here, runs)
         assert status()[1]["refuses"] is None  # linked ones go last, and may go
         here.db.connection.execute("UPDATE runs SET origin = 'shipped'")
         code, said = status()

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 
 import pytest
 from backend_kit import wait_for
-
-from normviz.home import shipped
-
-sys.path.insert(0, str(shipped("app")))
-import herd
+from normviz.app.session import render_lock
 
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """However slow the machine is, a page here takes long only where a test says so."""
-    monkeypatch.setattr(herd, "LONGEST_SECONDS", 60.0)
+    monkeypatch.setattr(render_lock, "LONGEST_SECONDS", 60.0)
 
 
 class Pages:
@@ -37,7 +32,7 @@ class Pages:
             thread.start()
 
     def _draw(self) -> None:
-        with herd.turn(is_new=False):
+        with render_lock.turn(is_new=False):
             with self._lock:
                 self.drawing += 1
                 self.most = max(self.most, self.drawing)
@@ -56,7 +51,7 @@ def test_one_is_drawn_at_a_time_and_who_comes_goes_first() -> None:
     pages = Pages()
     pages.ask(20)
     wait_for(lambda: pages.drawing == 1, "the first one")
-    with herd.turn(is_new=True):  # returns at once although the turn is taken
+    with render_lock.turn(is_new=True):  # returns at once although the turn is taken
         assert (pages.drawing, pages.done) == (1, 0)
     pages.end()
     assert (pages.most, pages.done) == (1, 20)
@@ -64,10 +59,10 @@ def test_one_is_drawn_at_a_time_and_who_comes_goes_first() -> None:
 
 def test_a_page_that_takes_long_does_not_keep_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     slow, quick = Pages(), Pages()
-    monkeypatch.setattr(herd, "LONGEST_SECONDS", 0.2)
+    monkeypatch.setattr(render_lock, "LONGEST_SECONDS", 0.2)
     slow.ask()
     wait_for(lambda: slow.drawing == 1, "the slow one")
-    monkeypatch.setattr(herd, "LONGEST_SECONDS", 60.0)
+    monkeypatch.setattr(render_lock, "LONGEST_SECONDS", 60.0)
     quick.ask()
     wait_for(lambda: quick.drawing == 1, "the next one, beside it")
     slow.end()  # its turn was over: it does not end the other's
@@ -80,8 +75,8 @@ def test_a_page_that_takes_long_does_not_keep_the_others(monkeypatch: pytest.Mon
 
 def test_a_page_that_fails_gives_its_turn_back() -> None:
     for _ in range(4):
-        with pytest.raises(ZeroDivisionError), herd.turn(is_new=False):
+        with pytest.raises(ZeroDivisionError), render_lock.turn(is_new=False):
             _ = 1 / 0
     began = time.monotonic()
-    with herd.turn(is_new=False):
+    with render_lock.turn(is_new=False):
         assert time.monotonic() - began < 30

@@ -20,12 +20,12 @@ from normviz.hosted import Misconfigured, Refused
 from normviz.limits import RANGES
 from normviz.links import decode, encode
 from normviz.presets import PRESETS
-from normviz.store import Store, room
-from normviz.store.asking import ask, may_steer
-from normviz.story import STEPS
+from normviz.store import Store, retention
+from normviz.store.admission import ask, may_steer
 from normviz.sweep import make
 from normviz.sweep.fill import Filler
 from normviz.sweep.jobs import Jobs
+from normviz.tour import STEPS
 
 CONFIG = RunConfig(depth=3)
 
@@ -195,7 +195,7 @@ def test_a_store_full_of_what_must_stay_takes_no_more(
     store.end(run, "stopped")
     ballast = "UPDATE runs SET message = CAST(zeroblob(1200000) AS TEXT) WHERE id = ?"
     store.db.connection.execute(ballast, (run,))
-    room.link(store, [run])
+    retention.link(store, [run])
     ask(store, [CONFIG], "a")  # the linked one may go: its link says so, and Train repeats it
     store.db.connection.execute("UPDATE runs SET origin = 'shipped' WHERE id = ?", (run,))
     with pytest.raises(Refused, match=r"full of runs that wait, train or ship: .*NORMVIZ_STORE_MB"):

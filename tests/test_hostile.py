@@ -18,16 +18,16 @@ from typer.testing import CliRunner
 from normviz import maps
 from normviz import texts as kept
 from normviz.bench.hostile import NAMES, SCRIPTS, STRANGE, link, query, word
+from normviz.by_hand import HandError, matrix, number
+from normviz.by_hand import links as hand
 from normviz.characters import TextError
 from normviz.cli import main
 from normviz.config import ConfigError, RunConfig
-from normviz.cost.setting import Setting
 from normviz.export import read_configs
-from normviz.hand import HandError, matrix, number
-from normviz.hand import links as hand
 from normviz.limits import RANGES, SEEDS
 from normviz.links import FIELDS, SEEDS_SHOWN, VIEWS, decode
 from normviz.links import settings as words_of
+from normviz.norm_cost.setting import Setting
 from normviz.player import VIEWS as PLAYER_VIEWS
 from normviz.search import search
 from normviz.store import Store, Wanted

@@ -17,13 +17,13 @@ from test_hostile import VALUES, assert_sentence
 from normviz import RunConfig, charts, hosted
 from normviz.cli.run import read_file
 from normviz.config import ConfigError
-from normviz.cost import shelf, told
-from normviz.cost.variants import CONTEXTS
 from normviz.export import read_configs
 from normviz.home import VARIABLE, FolderError, home
+from normviz.norm_cost import findings, stored_results
+from normviz.norm_cost.variants import CONTEXTS
 from normviz.store import Store
 
-SHIPPED = json.loads(shelf.SHIPPED.read_text())
+SHIPPED = json.loads(stored_results.SHIPPED.read_text())
 WORDS = st.text(max_size=30).map(lambda s: s.replace("\0", "").encode("utf-8", "ignore").decode())
 
 
@@ -217,12 +217,12 @@ def test_any_measurement_is_told_or_left_out(
     path = here / "cost" / "x.json"
     path.parent.mkdir(exist_ok=True)
     path.write_text(mutated(place, value))
-    for it in shelf.kept(here):
-        assert told.verdict(it) and told.counted(it) and it.text()
-        assert all(told.finding(it, context.key) for context in CONTEXTS)
+    for it in stored_results.kept(here):
+        assert findings.verdict(it) and findings.counted(it) and it.text()
+        assert all(findings.finding(it, context.key) for context in CONTEXTS)
         assert json.dumps(charts.cost.chart(it, "alone"), allow_nan=False)
 
 
 def test_the_shipped_measurement_would_be_kept(here: Path) -> None:
-    shelf.keep(shelf.shipped(), here)
-    assert shelf.shipped() in shelf.kept(here)
+    stored_results.keep(stored_results.shipped(), here)
+    assert stored_results.shipped() in stored_results.kept(here)

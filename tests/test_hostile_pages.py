@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from normviz.app.bench.fuzzed import VIEWS, opened
 from page_kit import checked, duel, words_of
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.testing.v1 import AppTest
@@ -20,11 +20,8 @@ from test_hostile_files import GONE, NUMBERS, PLACES, WHENS, mutated
 
 from normviz import RunConfig
 from normviz.bench.hostile import SCRIPTS, STRANGE
-from normviz.home import VARIABLE, shipped
+from normviz.home import VARIABLE
 from normviz.runner.client import Backend
-
-sys.path.insert(0, str(shipped("app")))
-from fuzzed import VIEWS, opened
 
 TYPED = st.sampled_from([word for word in (*STRANGE, *SCRIPTS) if "\ud800" not in word]) | st.text(
     st.characters(exclude_categories=("Cs",)), max_size=30
@@ -119,8 +116,8 @@ def test_a_search_of_too_many_words_is_told(pages: Page) -> None:
 
 def changed() -> None:
     """Inside a session: more digits than Python takes as a number, where steps are asked for."""
-    import state
     import streamlit as st
+    from normviz.app.views.duel import state
 
     from normviz import RunConfig
 
@@ -151,12 +148,12 @@ def heard() -> None:
     """Inside a session: what the browser's parts say, whatever that is."""
     import json
 
-    import hand_matrix
-    import hand_state
-    import map_cells
-    import player
-    import state
     import streamlit as st
+    from normviz.app.views.by_hand import matrix as hand_matrix
+    from normviz.app.views.by_hand import state as hand_state
+    from normviz.app.views.duel import state
+    from normviz.app.views.maps import cells as map_cells
+    from normviz.app.widgets import player
     from test_hostile_pages import sent
 
     from normviz.catalog import PROBES

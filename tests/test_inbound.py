@@ -12,9 +12,9 @@ from http.client import HTTPConnection
 from typing import Any
 
 import pytest
-import uploads
 from backend_kit import wait_for
 from browser_kit import server
+from normviz.app.asgi import uploads
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -158,7 +158,7 @@ def test_what_was_used_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a", "b"):
         kept.add_file("page", UploadedFileRec(name, name, "text/plain", b"x"))
     monkeypatch.setattr(uploads, "_manager", lambda: kept)
-    monkeypatch.setattr("visitor.session", lambda: "page")
+    monkeypatch.setattr("normviz.app.session.visitor.session", lambda: "page")
     urls: Any = None
     uploads.used(UploadedFile(kept.get_files("page", ["a"])[0], urls))
     assert uploads._stored() == {"page": 1} and [*kept.file_storage["page"]] == ["b"]
@@ -168,7 +168,7 @@ def test_the_settings_bound_what_comes_in() -> None:
     """And a text that is allowed fits, however many bytes its characters take."""
     import tomllib
 
-    import own_text
+    from normviz.app.views.duel import own_text
 
     from normviz.home import shipped
     from normviz.limits import MAX_TEXT_BYTES

@@ -17,10 +17,10 @@ from normviz.claims.lab_process import Reading, measure_all
 from normviz.claims.live import Bench
 from normviz.claims.rule import Between, Part
 from normviz.config import RunConfig
-from normviz.cost.result import Measurement
 from normviz.labs import speed
+from normviz.norm_cost.result import Measurement
 from normviz.store import Store
-from normviz.store.turns import Turn
+from normviz.store.machine_lock import Turn
 
 WAIT_SECONDS = 60
 

@@ -17,9 +17,9 @@ SOURCES = sorted(
 TORCH_FREE = [
     "normviz", "normviz.store", "normviz.charts", "normviz.runner.client", "normviz.links",
     "normviz.presets", "normviz.verdict", "normviz.shipped", "normviz.frames", "normviz.cli",
-    "normviz.export", "normviz.result", "normviz.sweep", "normviz.sweep.drive", "normviz.hand",
-    "normviz.cost.client", "normviz.cost.shelf", "normviz.cost.told",
-    "normviz.claims", "normviz.claims.drive", "normviz.health", "normviz.watching",
+    "normviz.export", "normviz.result", "normviz.sweep", "normviz.sweep.drive", "normviz.by_hand",
+    "normviz.norm_cost.client", "normviz.norm_cost.stored_results", "normviz.norm_cost.findings",
+    "normviz.claims", "normviz.claims.drive", "normviz.health", "normviz.presence",
 ]  # fmt: skip
 
 
@@ -79,7 +79,7 @@ def test_ray_is_asked_for_in_one_place() -> None:
 def test_torch_stays_where_numbers_are_made() -> None:
     assert users("torch") <= {
         "normviz/nn", "normviz/probes", "normviz/labs", "normviz/bench", "normviz/runner", "normviz/cli",
-        "normviz/cost",
+        "normviz/norm_cost",
         "normviz/data.py", "normviz/training.py", "normviz/divergence.py",
     }  # fmt: skip
 

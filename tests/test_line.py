@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from normviz import RunConfig
 from normviz.limits import estimated_seconds
 from normviz.store import Store, schema
-from normviz.store.asking import ask as queue
-from normviz.store.line import NEXT, Waiting, in_turn, until_free
+from normviz.store.admission import ask as queue
+from normviz.store.queue import NEXT, Waiting, in_turn, until_free
 
 CONFIG = RunConfig(depth=3)
 

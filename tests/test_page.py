@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-import share
 from anatomy_kit import measure
-from lanes import USUAL, current
+from normviz.app.asgi.snapshot import Topic, look
+from normviz.app.views.duel import share
+from normviz.app.views.duel.lanes import USUAL, current
 from page_kit import MAIN, Open, checked, chips, duel, runs, shown, words_of
 from shelf_kit import SMALL, kept
-from snapshot import Topic, look
 
 from normviz import RunConfig
 from normviz.catalog import NORMS, SCHEMES
@@ -207,7 +207,7 @@ def test_where_several_seeds_are_shown_chips_and_charts_say_of_which_they_are(
     topic = Topic(tuple(what["runs"]), "grad_block", repeats=tuple(map(tuple, what["repeats"])))
     found = look(topic).lanes
     assert found and [frame.label for frame in found.frames] == ["A  Pre-LN, seed 0", "B  Post-LN"]
-    from backend import shared  # the page's own
+    from normviz.app.session.backend import shared  # the page's own
 
     taken = share._taken(current(duel(at), shared())[0], shared(), "")
     assert [one.config for one in taken.seeds] == seeded(SMALL, 5)[:4]

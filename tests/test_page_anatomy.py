@@ -148,7 +148,7 @@ def test_what_is_measured_in_a_moment_comes_with_the_page(
 ) -> None:
     """And neither with a tick after it nor with another run of the page."""
     monkeypatch.setattr(Store, "supervisor", lambda self: (True, True))
-    monkeypatch.setattr("measured.MOMENT_SECONDS", 60.0)
+    monkeypatch.setattr("normviz.app.views.anatomy.measured.MOMENT_SECONDS", 60.0)
     config = RunConfig(depth=3, steps=0)
 
     def work() -> None:

@@ -27,7 +27,8 @@ def visit(main: str) -> None:
     import streamlit as st
 
     sys.path.insert(0, str(Path(main).parent))
-    from views import anatomy, catalogue
+    from normviz.app.views.anatomy import page as anatomy
+    from normviz.app.views.catalogue import page as catalogue
 
     st.navigation([catalogue.entry(), anatomy.entry()])
     catalogue.page()

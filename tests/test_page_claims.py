@@ -22,10 +22,10 @@ def visit(main: str) -> None:
     import streamlit as st
 
     sys.path.insert(0, str(Path(main).parent))
-    import entries
-    from views import claims
+    from normviz.app.views.claims import page as claims
+    from normviz.app.widgets import page_links
 
-    page = st.navigation([entries.duel(), claims.entry()])
+    page = st.navigation([page_links.duel(), claims.entry()])
     st.session_state["arrived"] = "seen" not in st.session_state
     st.session_state["seen"] = True
     page.run() if "duel" in st.session_state else claims.page()
@@ -97,7 +97,7 @@ def test_a_claim_opens_its_duel(claims) -> None:
 def test_a_cheap_claim_is_run_here(claims) -> None:
     at = claims(claim="E15")
     checked(at.button(key="run_E15").click().run())
-    import backend
+    from normviz.app.session import backend
 
     job = backend._open().bench.job(CLAIMS["E15"])
     assert job is not None

@@ -9,10 +9,10 @@ from cost_kit import made
 from page_kit import MAIN, checked, words_of
 from streamlit.testing.v1 import AppTest
 
-from normviz.cost import shelf, told
-from normviz.cost.client import Lab, State
-from normviz.cost.setting import Setting
-from normviz.cost.variants import VARIANTS
+from normviz.norm_cost import findings, stored_results
+from normviz.norm_cost.client import Lab, State
+from normviz.norm_cost.setting import Setting
+from normviz.norm_cost.variants import VARIANTS
 
 
 def visit(main: str) -> None:
@@ -23,7 +23,7 @@ def visit(main: str) -> None:
     import streamlit as st
 
     sys.path.insert(0, str(Path(main).parent))
-    from views import cost
+    from normviz.app.views.norm_cost import page as cost
 
     st.navigation([cost.entry()])
     cost.page()
@@ -52,12 +52,12 @@ def texts(at: AppTest) -> str:
 
 
 def test_it_opens_with_the_shipped_measurement(cost: AppTest) -> None:
-    assert told.verdict(shelf.shipped()) in texts(cost)
+    assert findings.verdict(stored_results.shipped()) in texts(cost)
     assert "shipped" in cost.selectbox(key="cost_shown").options[0]
     assert len(cost.get("vega_lite_chart")) == 3
     (operations, numbers) = (table.value for table in cost.dataframe)
     assert list(operations["Norm"]) == [v.label for v in VARIANTS]
-    assert len(numbers) == len(shelf.shipped().rows)
+    assert len(numbers) == len(stored_results.shipped().rows)
 
 
 def test_measure_asks_for_what_the_knobs_say(cost: AppTest, started: list[Setting]) -> None:
@@ -77,21 +77,21 @@ def test_too_much_is_a_sentence_and_no_button(cost: AppTest, started: list[Setti
 
 
 def test_a_new_result_is_shown_and_stays_after_a_reload(folder: Path, cost: AppTest) -> None:
-    from backend import shared
+    from normviz.app.session.backend import shared
 
     mine = made()
-    shelf.keep(mine, folder)
+    stored_results.keep(mine, folder)
     shared().lab.state = State(mine.setting, finished=1)
     checked(cost.run())
-    assert told.verdict(mine) in texts(cost)
+    assert findings.verdict(mine) in texts(cost)
     again = checked(AppTest.from_function(visit, default_timeout=60, args=(MAIN,)).run())
-    assert told.verdict(mine) in texts(again)
-    again.selectbox(key="cost_shown").set_value(shelf.shipped().when)
-    assert told.verdict(shelf.shipped()) in texts(checked(again.run()))
+    assert findings.verdict(mine) in texts(again)
+    again.selectbox(key="cost_shown").set_value(stored_results.shipped().when)
+    assert findings.verdict(stored_results.shipped()) in texts(checked(again.run()))
 
 
 def test_what_went_wrong_is_said(cost: AppTest) -> None:
-    from backend import shared
+    from normviz.app.session.backend import shared
 
     shared().lab.state = State(Setting(), problem="the process was killed by signal 9")
     checked(cost.run())

@@ -16,8 +16,8 @@ from page_kit import MAIN, checked, words_of
 from streamlit.testing.v1 import AppTest
 from test_hand import modules
 
-from normviz.hand import EXPERIMENTS, KEYS, PRESETS, Example, brief, code, links, said, work
-from normviz.hand.conventions import keras_momentum
+from normviz.by_hand import EXPERIMENTS, KEYS, PRESETS, Example, brief, code, links, said, work
+from normviz.by_hand.conventions import keras_momentum
 
 Open = Callable[..., AppTest]
 
@@ -44,7 +44,7 @@ def visit(main: str) -> None:
     import streamlit as st
 
     sys.path.insert(0, str(Path(main).parent))
-    from views import hand
+    from normviz.app.views.by_hand import page as hand
 
     st.navigation([hand.entry()])
     st.session_state["arrived"] = st.session_state.get("page") != "by-hand"

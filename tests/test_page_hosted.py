@@ -19,7 +19,7 @@ from normviz import RunConfig, texts
 from normviz.frames import Frames
 from normviz.links import encode
 from normviz.store import Run, Store
-from normviz.store.asking import OTHERS
+from normviz.store.admission import OTHERS
 
 __all__ = ["claims", "maps"]
 Become = Callable[[str], None]
@@ -29,7 +29,7 @@ FREE = RunConfig(depth=5, steps=77)
 @pytest.fixture(autouse=True)
 def become(monkeypatch: pytest.MonkeyPatch) -> Become:
     """A shared server, seen by visitor a, until the test becomes another one."""
-    import visitor
+    from normviz.app.session import visitor
 
     turn_on(monkeypatch)
 
@@ -127,7 +127,7 @@ def test_who_asks_for_the_same_joins_and_may_not_steer_it(
 def test_a_run_that_others_joined_goes_on_when_its_visitor_leaves(
     page: Open, folder: Path, become: Become, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import backend
+    from normviz.app.session import backend
 
     monkeypatch.setattr(backend, "_is_open", lambda page: True)
     link, store = encode([FREE]), Store(folder)
@@ -175,7 +175,7 @@ def test_place_and_time_are_said(page: Open, folder: Path, become: Become) -> No
 
 def told(store: Store, *runs: int) -> str:
     """What stands in the player's progress bar."""
-    from progress import status
+    from normviz.app.views.duel.progress import status
 
     found = [run for one in runs if (run := store.run(one)) is not None]
     return status(Frames(store), found)["words"]
@@ -200,9 +200,9 @@ def test_what_a_link_opened_stays_but_not_what_its_own_visitor_reloads(
 
 
 def test_a_copied_link_keeps_its_runs(page: Open, folder: Path) -> None:
-    import share
-    from backend import shared
-    from lanes import Lane
+    from normviz.app.session.backend import shared
+    from normviz.app.views.duel import share
+    from normviz.app.views.duel.lanes import Lane
 
     store = Store(folder)
     run = kept(store, FREE)
@@ -280,7 +280,7 @@ def test_a_text_is_one_of_few_and_short(page: Open) -> None:
 
 def test_nothing_is_timed_on_a_shared_server(folder: Path) -> None:
     def visit() -> None:
-        from views import cost
+        from normviz.app.views.norm_cost import page as cost
 
         cost.page()
 

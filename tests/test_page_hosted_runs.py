@@ -39,7 +39,7 @@ def test_a_list_of_runs_watches_those_that_were_chosen_and_its_visitor_s_own(
     shelf: AppTest, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else one forgotten page would keep all that it lists from ending."""
-    import backend
+    from normviz.app.session import backend
 
     monkeypatch.setattr(backend, "_is_open", lambda page: True)
     store = Store(folder)

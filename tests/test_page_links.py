@@ -17,7 +17,7 @@ from normviz.frames import Frames
 from normviz.links import encode
 from normviz.player import Look, Sent, message
 from normviz.presets import PRESETS
-from normviz.store import Store, room
+from normviz.store import Store, retention
 
 
 def test_a_link_of_a_stored_run_opens_its_curves(page: Open) -> None:
@@ -35,8 +35,8 @@ def test_a_link_that_nobody_ran_says_so(page: Open) -> None:
 
 def test_a_link_whose_run_made_room_says_so(page: Open, folder: Path) -> None:
     config, store = SMALL.replace(depth=5), Store(folder)
-    room.link(store, [kept(store, config)])
-    assert list(room.drop(store, 1, linked=True))
+    retention.link(store, [kept(store, config)])
+    assert list(retention.drop(store, 1, linked=True))
     at = page(encode([config]))
     (notice,) = [info for info in map(words_of, at.info) if "was stored here until" in info]
     assert "Train repeats it" in notice

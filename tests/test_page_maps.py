@@ -28,10 +28,10 @@ def visit(main: str) -> None:
     import streamlit as st
 
     sys.path.insert(0, str(Path(main).parent))
-    import entries
-    from views import maps
+    from normviz.app.views.maps import page as maps
+    from normviz.app.widgets import page_links
 
-    page = st.navigation([entries.duel(), maps.entry()])
+    page = st.navigation([page_links.duel(), maps.entry()])
     st.session_state["arrived"] = "maps" not in st.session_state
     page.run() if "duel" in st.session_state else maps.page()
 

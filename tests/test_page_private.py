@@ -128,9 +128,9 @@ def test_the_list_of_runs_names_it_to_nobody_else(
 def test_files_of_a_stranger_do_not_hold_the_hash(
     page: Open, folder: Path, theirs: RunConfig
 ) -> None:
-    import share
-    from backend import shared
-    from lanes import Lane
+    from normviz.app.session.backend import shared
+    from normviz.app.views.duel import share
+    from normviz.app.views.duel.lanes import Lane
 
     page()
     store = Store(folder)
@@ -163,7 +163,7 @@ def unzipped(taken) -> str:
 def test_the_socket_says_nothing_that_a_guessed_text_could_be_held_against(
     folder: Path, page: Open, theirs: RunConfig
 ) -> None:
-    from snapshot import Topic, look
+    from normviz.app.asgi.snapshot import Topic, look
 
     page()
     run = Store(folder).latest(theirs.key)

@@ -23,10 +23,12 @@ def visit(main: str) -> None:
     import streamlit as st
 
     sys.path.insert(0, str(Path(main).parent))
-    import entries
-    from views import anatomy, catalogue, runs
+    from normviz.app.views.anatomy import page as anatomy
+    from normviz.app.views.catalogue import page as catalogue
+    from normviz.app.views.runs import page as runs
+    from normviz.app.widgets import page_links
 
-    pages = [entries.duel(), anatomy.entry(), catalogue.entry(), runs.entry()]
+    pages = [page_links.duel(), anatomy.entry(), catalogue.entry(), runs.entry()]
     page = st.navigation(pages)
     opened = "duel" in st.session_state and st.session_state["duel"].nonce
     page.run() if opened else runs.page()

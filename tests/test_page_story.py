@@ -13,8 +13,8 @@ from normviz.frames import Frames
 from normviz.links import encode
 from normviz.presets import PRESETS
 from normviz.store import Store
-from normviz.story import STEPS, Told
 from normviz.suggest import suggestions
+from normviz.tour import STEPS, Told
 
 NUMBERS = range(1, len(STEPS) + 1)
 ASKING = [n for n in NUMBERS if STEPS[n - 1].question]

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
+from normviz.app.bench.fuzzed import VIEWS, opened
 from page_kit import words_of
 from streamlit.testing.v1 import AppTest
-
-from normviz.home import shipped
-
-sys.path.insert(0, str(shipped("app")))
-from fuzzed import VIEWS, opened
 
 
 @pytest.mark.parametrize("view", VIEWS)

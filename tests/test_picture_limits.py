@@ -18,7 +18,7 @@ ADDRESS = "/picture?runs=1&chart=loss&kind=png&probe=grad_block"
 
 
 def app() -> Starlette:
-    from pictures import pictures
+    from normviz.app.asgi.pictures import pictures
 
     return Starlette(routes=[Route("/picture", pictures)])
 
@@ -26,7 +26,7 @@ def app() -> Starlette:
 @pytest.fixture(autouse=True)
 def _a_loop_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """A semaphore belongs to the event loop in which somebody waited for it."""
-    import pictures
+    from normviz.app.asgi import pictures
 
     monkeypatch.setattr(pictures, "ONE", asyncio.Semaphore(1))
 
@@ -38,7 +38,7 @@ def cookies(name: bytes) -> dict[str, str]:
 def test_more_than_may_wait_are_sent_away_and_the_others_are_drawn(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import pictures
+    from normviz.app.asgi import pictures
 
     may, drawing, most = threading.Event(), [0], [0]
 
@@ -70,7 +70,7 @@ def test_one_picture_of_a_visitor_waits(
     folder: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[bytes | None, bytes]
 ) -> None:
     """While another one is drawn; who sends no cookie is one visitor with all who send none."""
-    import pictures
+    from normviz.app.asgi import pictures
 
     may, began = threading.Event(), threading.Event()
 

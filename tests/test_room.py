@@ -15,7 +15,7 @@ from test_cli import normviz
 
 from normviz.events import Started
 from normviz.home import VARIABLE
-from normviz.store import EndedRun, Store, room
+from normviz.store import EndedRun, Store, retention
 
 LARGE = SMALL.replace(depth=48)
 """Forty steps of it take about 170 kB."""
@@ -37,37 +37,37 @@ def ship(store: Store) -> int:
 
 def test_the_oldest_go_first_and_only_as_many_as_have_to(store: Store) -> None:
     shipped, runs = ship(store), fill(store)
-    one = (room.size(store) - 50_000) // 6
-    limit = room.size(store) - int(1.5 * one)
-    room.link(store, [runs[0], runs[0], 10**9])
+    one = (retention.size(store) - 50_000) // 6
+    limit = retention.size(store) - int(1.5 * one)
+    retention.link(store, [runs[0], runs[0], 10**9])
     open_run = store.enqueue(SMALL)
-    expected = room.would_drop(store, limit)
+    expected = retention.would_drop(store, limit)
     assert left(store) == [shipped, *runs, open_run]
-    gone = list(room.drop(store, limit))
+    gone = list(retention.drop(store, limit))
     assert gone == runs[1:3] == expected
-    assert room.size(store) < limit
+    assert retention.size(store) < limit
     assert left(store) == [shipped, runs[0], *runs[3:], open_run]
-    assert list(room.drop(store, limit)) == []
+    assert list(retention.drop(store, limit)) == []
 
 
 def test_below_the_limit_nothing_goes_and_beyond_it_down_to_the_goal(store: Store) -> None:
     runs = fill(store)
-    size = room.size(store)
-    assert list(room.drop(store, size + 1, goal=1)) == []
-    gone = list(room.drop(store, size, goal=size // 2))
+    size = retention.size(store)
+    assert list(retention.drop(store, size + 1, goal=1)) == []
+    gone = list(retention.drop(store, size, goal=size // 2))
     assert gone == runs[: len(gone)] and 2 <= len(gone) < 6
-    assert room.size(store) < size // 2
+    assert retention.size(store) < size // 2
 
 
 def test_when_all_that_is_left_stays_the_store_is_full(store: Store) -> None:
     shipped, runs = ship(store), fill(store, 3)
     db = store.db.connection
-    room.link(store, runs[:2])
-    assert not room.is_full(db, 1000)
-    assert list(room.drop(store, 1000)) == runs[2:]
-    assert list(room.drop(store, 1000, linked=True)) == runs[:2]
+    retention.link(store, runs[:2])
+    assert not retention.is_full(db, 1000)
+    assert list(retention.drop(store, 1000)) == runs[2:]
+    assert list(retention.drop(store, 1000, linked=True)) == runs[:2]
     assert left(store) == [shipped]
-    assert room.is_full(db, 1000) and not room.is_full(db, 10**9)
+    assert retention.is_full(db, 1000) and not retention.is_full(db, 10**9)
 
 
 def test_linked_runs_go_last_and_are_remembered(
@@ -75,17 +75,17 @@ def test_linked_runs_go_last_and_are_remembered(
 ) -> None:
     runs = fill(store, 5)
     keys = [run.key for one in runs if (run := store.run(one))]
-    room.link(store, runs[:3])
+    retention.link(store, runs[:3])
     began = time.time()
-    assert list(room.drop(store, 1000, linked=True)) == [*runs[3:], *runs[:3]]
-    gone = room.dropped(store, keys)
+    assert list(retention.drop(store, 1000, linked=True)) == [*runs[3:], *runs[:3]]
+    gone = retention.dropped(store, keys)
     assert list(gone) == sorted(keys[:3]) and all(began <= at for at in gone.values())
-    monkeypatch.setattr(room, "REMEMBERED", 2)
+    monkeypatch.setattr(retention, "REMEMBERED", 2)
     again = fill(store, 1)
-    room.link(store, again)
-    list(room.drop(store, 1000, linked=True))
+    retention.link(store, again)
+    list(retention.drop(store, 1000, linked=True))
     rows = store.db.connection.execute("SELECT COUNT(*) FROM dropped").fetchone()
-    assert rows[0] == 2 and keys[0] in room.dropped(store, keys)
+    assert rows[0] == 2 and keys[0] in retention.dropped(store, keys)
 
 
 def test_where_nothing_can_be_written_nothing_is_raised(
@@ -94,12 +94,12 @@ def test_where_nothing_can_be_written_nothing_is_raised(
     """Marks and room are for later: a page and a supervisor on a full disk go on without them."""
     runs, waits = fill(store, 2), store.enqueue(SMALL, visitor="a")
     store.db.connection.execute("PRAGMA query_only = ON")
-    assert list(room.drop(store, 1000)) == []
-    room.link(store, runs)
+    assert list(retention.drop(store, 1000)) == []
+    retention.link(store, runs)
     store.handed(waits)
     assert [record.levelname for record in caplog.records] == ["WARNING"] * 3
     store.db.connection.execute("PRAGMA query_only = OFF")
-    assert list(room.drop(store, 1000)) == runs
+    assert list(retention.drop(store, 1000)) == runs
 
 
 def test_the_room_of_what_went_is_given_back(store: Store) -> None:
@@ -107,19 +107,19 @@ def test_the_room_of_what_went_is_given_back(store: Store) -> None:
     file = store.db.path
     store.db.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     before = file.stat().st_size
-    list(room.drop(store, 1000))
-    assert room.size(store) < before // 4
-    assert room.shrink(store) is None
+    list(retention.drop(store, 1000))
+    assert retention.size(store) < before // 4
+    assert retention.shrink(store) is None
     assert file.stat().st_size < before // 4
 
 
 def test_the_supervisor_of_a_hosted_server_makes_room_and_goes_on(tmp_path: Path) -> None:
     store = Store(tmp_path)
     runs = fill(store, 12)
-    assert room.size(store) > 1_500_000
-    room.link(store, runs[:2])
+    assert retention.size(store) > 1_500_000
+    retention.link(store, runs[:2])
     with supervisor(tmp_path, grace=600.0, store_mb=1):
-        wait_for(lambda: room.size(store) < 1_000_000, "room")
+        wait_for(lambda: retention.size(store) < 1_000_000, "room")
         lane = Lane(store, SHORT)
         lane.reach("finished")
     stayed = left(store)
@@ -141,13 +141,13 @@ def test_gc_says_what_would_go_and_then_deletes_it(
     said = normviz("gc", "--mb", "1").stdout
     gone = [run for run in runs if run not in left(store)]
     assert f"deleted {len(gone)} runs, the first {gone[0]}, the last {gone[-1]}" in said
-    assert gone == runs[: len(gone)] and room.size(store) < 1_000_000
-    room.link(store, left(store))
+    assert gone == runs[: len(gone)] and retention.size(store) < 1_000_000
+    retention.link(store, left(store))
     fill(store, 6)
-    room.link(store, left(store))
+    retention.link(store, left(store))
     assert "--linked lets linked runs go" in normviz("gc", "--mb", "1").stdout
     assert "deleted" in normviz("gc", "--mb", "1", "--linked").stdout
-    assert room.size(store) < 1_000_000
+    assert retention.size(store) < 1_000_000
 
 
 def test_gc_keeps_no_worker_of_a_live_server_from_committing(

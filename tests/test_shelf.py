@@ -11,9 +11,9 @@ from shelf_kit import SMALL, kept
 from test_store import dead_pid
 
 from normviz import RunConfig
+from normviz.run_list import Shelf, ago, changed, diff, misfit, seconds
 from normviz.search import search
 from normviz.seeds import named
-from normviz.shelf import Shelf, ago, changed, diff, misfit, seconds
 from normviz.shipped import adopt
 from normviz.store import Has, Run, Store, Wanted
 

@@ -22,7 +22,7 @@ from normviz.cli import main
 from normviz.presets import PRESETS
 from normviz.result import collect
 from normviz.store import EndedRun, Store
-from normviz.story import STEPS
+from normviz.tour import STEPS
 
 EVIL = "<script>alert(1)</script>\"'&"
 URL = "https://example.org/norms"

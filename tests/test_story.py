@@ -19,9 +19,9 @@ from normviz.frames import Frames
 from normviz.home import shipped as shipped_folder
 from normviz.presets import PRESETS
 from normviz.store import Store
-from normviz.story import STEPS, Step, Told, numbered
-from normviz.story.told import ratio, short
 from normviz.suggest import MOST, suggestions
+from normviz.tour import STEPS, Step, Told, numbered
+from normviz.tour.told import ratio, short
 
 RUNS = shipped_folder("assets") / "runs"
 KEYS = [step.key for step in STEPS]

@@ -17,13 +17,13 @@ from normviz.catalog import PROBES
 
 @pytest.fixture
 def client(folder: Path) -> TestClient:
-    from stream import numbers
+    from normviz.app.asgi.numbers_socket import numbers
 
     return TestClient(Starlette(routes=[WebSocketRoute("/numbers", numbers)]))
 
 
 def hero() -> list[int]:
-    from backend import shared
+    from normviz.app.session.backend import shared
 
     store = shared().store
     found = [store.latest(RunConfig(scheme=scheme).key) for scheme in ("pre", "post")]
@@ -90,7 +90,7 @@ def test_who_the_settings_let_in_may_come(
 ) -> None:
     """A host that puts another name before the server says so to Streamlit, for its own socket."""
     options = {"server.enableCORS": True, "server.corsAllowedOrigins": ["https://a.example"]}
-    monkeypatch.setattr("stream.st.get_option", options.__getitem__)
+    monkeypatch.setattr("normviz.app.asgi.numbers_socket.st.get_option", options.__getitem__)
     for origin in ("https://a.example", "https://b.example"):
         options["server.enableCORS"] = origin.startswith("https://a")
         with client.websocket_connect("/numbers", headers={"origin": origin}) as line:
@@ -104,7 +104,7 @@ def test_bytes_end_the_line_and_an_error_closes_it(
     """A browser whose line is closed tries again; one whose line is silent would wait for ever."""
     with client.websocket_connect("/numbers") as line:
         line.send_bytes(b"x")
-    monkeypatch.setattr("channel.look", lambda *_: 1 / 0)
+    monkeypatch.setattr("normviz.app.asgi.channel.look", lambda *_: 1 / 0)
     with client.websocket_connect("/numbers") as line:
         line.send_json({"runs": [1], "probe": "grad_block"})
         with pytest.raises(WebSocketDisconnect) as closed:
@@ -113,7 +113,7 @@ def test_bytes_end_the_line_and_an_error_closes_it(
 
 
 def test_progress_counts_no_steps_that_will_not_come(client: TestClient) -> None:
-    from backend import shared
+    from normviz.app.session.backend import shared
 
     store = shared().store
     open_run = store.enqueue(RunConfig(depth=3, steps=50))
@@ -134,7 +134,7 @@ def test_progress_counts_no_steps_that_will_not_come(client: TestClient) -> None
      ("runs=1&chart=ratio&kind=png&probe=grad_block", "no chart ratio")],
 )  # fmt: skip
 def test_a_picture_of_nonsense_is_a_sentence(folder: Path, query: str, word: str) -> None:
-    from pictures import pictures
+    from normviz.app.asgi.pictures import pictures
 
     app = TestClient(Starlette(routes=[Route("/picture", pictures)]))
     hero()

@@ -34,7 +34,7 @@ def other(request: Request) -> PlainTextResponse:
 
 @pytest.fixture
 def client(folder: Path) -> Iterator[TestClient]:
-    from stream import numbers
+    from normviz.app.asgi.numbers_socket import numbers
 
     routes = [WebSocketRoute("/numbers", numbers), Route("/other", other)]
     with TestClient(Starlette(routes=routes)) as client:
@@ -42,7 +42,7 @@ def client(folder: Path) -> Iterator[TestClient]:
 
 
 def snapshot() -> Any:
-    from snapshot import Topic, look
+    from normviz.app.asgi.snapshot import Topic, look
 
     return look(Topic(tuple(hero()), "grad_block"))
 
@@ -72,7 +72,7 @@ def test_what_the_lanes_do_not_hold_counts_as_nothing(folder: Path) -> None:
 
 
 def test_a_moment_keeps_few_texts_and_those_asked_for_last(folder: Path) -> None:
-    from snapshot import TEXTS
+    from normviz.app.asgi.snapshot import TEXTS
 
     shot = snapshot()
 
@@ -93,12 +93,12 @@ def test_who_says_too_much_gets_all(client: TestClient) -> None:
 
 
 def test_a_long_request_is_not_read(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    import stream
+    from normviz.app.asgi import numbers_socket
 
     read: list[str] = []
-    monkeypatch.setattr(stream.Request, "model_validate_json", read.append)
+    monkeypatch.setattr(numbers_socket.Request, "model_validate_json", read.append)
     with client.websocket_connect("/numbers") as line:
-        line.send_text(" " * (stream.LONGEST + 1))
+        line.send_text(" " * (numbers_socket.LONGEST + 1))
         assert closed(line).code == 1009
     assert not read
 
@@ -113,10 +113,10 @@ def test_the_longest_request_of_a_page_is_read(client: TestClient) -> None:
 
 def test_requests_of_a_line_are_taken_with_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever sends thousands a second would have as many topics begun."""
-    import stream
+    from normviz.app.asgi import numbers_socket
 
-    monkeypatch.setattr(stream, "BETWEEN", 3600)
-    monkeypatch.setattr(stream, "_serve", lambda *_: asyncio.sleep(0))
+    monkeypatch.setattr(numbers_socket, "BETWEEN", 3600)
+    monkeypatch.setattr(numbers_socket, "_serve", lambda *_: asyncio.sleep(0))
     taken = 0
 
     async def receive() -> dict[str, str]:
@@ -127,7 +127,7 @@ def test_requests_of_a_line_are_taken_with_pauses(monkeypatch: pytest.MonkeyPatc
 
     async def some_turns() -> None:
         socket: Any = SimpleNamespace(receive=receive)
-        answering = asyncio.create_task(stream._answer(socket))
+        answering = asyncio.create_task(numbers_socket._answer(socket))
         for _ in range(100):
             await asyncio.sleep(0)
         answering.cancel()
@@ -138,7 +138,7 @@ def test_requests_of_a_line_are_taken_with_pauses(monkeypatch: pytest.MonkeyPatc
 
 
 def test_many_topics_are_looked_at_no_more_often_than_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    import channel
+    from normviz.app.asgi import channel
 
     def looks_a_second(topics: int, is_live: bool) -> float:
         monkeypatch.setattr(channel, "_open", dict.fromkeys(range(topics), one))
@@ -155,7 +155,7 @@ def test_many_topics_are_looked_at_no_more_often_than_few(monkeypatch: pytest.Mo
 def test_other_routes_keep_their_threads(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from snapshot import Snapshot, Topic
+    from normviz.app.asgi.snapshot import Snapshot, Topic
 
     may, looking, most = threading.Event(), [0], [0]
 
@@ -166,7 +166,7 @@ def test_other_routes_keep_their_threads(
         looking[0] -= 1
         return Snapshot(topic, {"words": "", "signature": ""}, None)
 
-    monkeypatch.setattr("channel.look", look)
+    monkeypatch.setattr("normviz.app.asgi.channel.look", look)
     with ThreadPoolExecutor(1) as pool, ExitStack() as stack:
         lines = [stack.enter_context(client.websocket_connect("/numbers")) for _ in range(60)]
         stack.callback(may.set)
@@ -182,10 +182,10 @@ def test_other_routes_keep_their_threads(
 
 
 def test_a_visitor_has_so_many_lines_and_others_have_theirs(client: TestClient) -> None:
-    import lines
+    from normviz.app.asgi import connection_limit
 
     with ExitStack() as stack:
-        for _ in range(lines.EACH):
+        for _ in range(connection_limit.EACH):
             line = client.websocket_connect("/numbers", headers=cookies(b"one"))
             stack.enter_context(line).send_json(ASKED)
         with client.websocket_connect("/numbers", headers=cookies(b"one")) as one_more:
@@ -198,7 +198,7 @@ def test_a_visitor_has_so_many_lines_and_others_have_theirs(client: TestClient) 
             with client.websocket_connect("/numbers", headers=headers) as line:
                 line.send_json(ASKED)
                 assert "status" in line.receive_json()
-    assert not lines._open
+    assert not connection_limit._open
     with client.websocket_connect("/numbers", headers=cookies(b"one")) as line:
         line.send_json(ASKED)
         assert "status" in line.receive_json()
@@ -207,17 +207,17 @@ def test_a_visitor_has_so_many_lines_and_others_have_theirs(client: TestClient) 
 def test_lines_in_all_have_an_end_and_some_stay_for_browsers_with_cookies(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    import lines
+    from normviz.app.asgi import connection_limit
 
     with ExitStack() as stack:
-        for _ in range(lines.NAMELESS):
-            assert lines.full(None) is None
-            stack.enter_context(lines.held(None))
-        assert "500 pages of browsers without cookies" in str(lines.full(None))
-        assert lines.full("a") is None
-        for i in range(lines.IN_ALL - lines.NAMELESS):
-            stack.enter_context(lines.held(f"visitor {i}"))
-        said = str(lines.full("a"))
+        for _ in range(connection_limit.NAMELESS):
+            assert connection_limit.full(None) is None
+            stack.enter_context(connection_limit.held(None))
+        assert "500 pages of browsers without cookies" in str(connection_limit.full(None))
+        assert connection_limit.full("a") is None
+        for i in range(connection_limit.IN_ALL - connection_limit.NAMELESS):
+            stack.enter_context(connection_limit.held(f"visitor {i}"))
+        said = str(connection_limit.full("a"))
         assert "1000 pages" in said and len(said.encode()) <= 123, "what a closing frame holds"
 
 

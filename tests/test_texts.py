@@ -19,7 +19,7 @@ from normviz.home import VARIABLE
 from normviz.hosted import Refused
 from normviz.limits import MAX_TEXTS
 from normviz.store import Store
-from normviz.store.room import link
+from normviz.store.retention import link
 
 KEY = hashlib.sha256(WORDS.encode()).hexdigest()[:32]
 

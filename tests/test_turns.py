@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from backend_kit import wait_for
 
-from normviz.store.turns import Turn, is_timing
+from normviz.store.machine_lock import Turn, is_timing
 
 HOLDER = """
 import sys
 from pathlib import Path
-from normviz.store.turns import Turn
+from normviz.store.machine_lock import Turn
 
 turn = Turn(Path(sys.argv[1]), alone=sys.argv[2] == "alone")
 assert turn.take()

@@ -18,15 +18,15 @@ from hypothesis import strategies as st
 from normviz import RunConfig
 from normviz.frames import told
 from normviz.limits import TEXT_DIGITS
-from normviz.runner import care
-from normviz.runner.care import Caretaker, Unwatched, too_many
+from normviz.presence import Watchers
+from normviz.runner import housekeeping
+from normviz.runner.housekeeping import Caretaker, Unwatched, too_many
 from normviz.runner.supervisor import Supervisor
 from normviz.store import Store, StoreFull
 from normviz.store.run import UNWATCHED
 from normviz.sweep import make
 from normviz.sweep.fill import Filler
 from normviz.sweep.jobs import Job
-from normviz.watching import Watchers
 
 
 class Visited(Lane):
@@ -140,7 +140,7 @@ def test_while_the_disk_is_full_nobody_is_taken_for_gone(
     """Pages can't write that they watch."""
     turn_on(monkeypatch, grace=5.0)
     full: list[str | None] = ["The disk is full"]
-    monkeypatch.setattr(care, "scarce", lambda folder: full[0])
+    monkeypatch.setattr(housekeeping, "scarce", lambda folder: full[0])
     clock = [time.monotonic()]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     caretaker, run = Caretaker(store), store.enqueue(SHORT, visitor="a")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-import visitor
 from hypothesis import given
 from hypothesis import strategies as st
+from normviz.app.session import visitor
 from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
 
-from normviz.store.asking import OTHERS
+from normviz.store.admission import OTHERS
 
 
 @given(st.binary(min_size=1, max_size=40))

@@ -21,8 +21,7 @@ Counts = dict[str, int]
 @pytest.fixture
 def counts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counts]:
     """How often a run was read and a text was written."""
-    import channel
-    import snapshot
+    from normviz.app.asgi import channel, snapshot
 
     seen = {"looks": 0, "messages": 0}
     look, message = channel.look, snapshot.message
@@ -34,10 +33,10 @@ def counts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counts]:
 
         return wrapped
 
-    monkeypatch.setattr("channel.look", counted("looks", look))
-    monkeypatch.setattr("snapshot.message", counted("messages", message))
-    monkeypatch.setattr("channel.TICK_SECONDS", 0.02)
-    monkeypatch.setattr("channel.SECONDS_EACH", 0.0)
+    monkeypatch.setattr("normviz.app.asgi.channel.look", counted("looks", look))
+    monkeypatch.setattr("normviz.app.asgi.snapshot.message", counted("messages", message))
+    monkeypatch.setattr("normviz.app.asgi.channel.TICK_SECONDS", 0.02)
+    monkeypatch.setattr("normviz.app.asgi.channel.SECONDS_EACH", 0.0)
     yield seen
     assert not channel._open, "a channel stays open after the last browser left"
 
@@ -62,7 +61,7 @@ class Line:
 
 def training() -> tuple[Store, int, list[Step]]:
     """A run that has begun, and the steps that it will take."""
-    from backend import shared
+    from normviz.app.session.backend import shared
 
     store = shared().store
     run = store.enqueue(SHORT)
@@ -80,7 +79,7 @@ async def until(done: Callable[[], bool]) -> None:
 
 async def watched(run: int, n: int, story: Callable[[list[Line]], Awaitable[None]]) -> list[Line]:
     """`n` browsers that watch a run while the story goes on."""
-    from stream import Request, _send
+    from normviz.app.asgi.numbers_socket import Request, _send
 
     lines = [Line() for _ in range(n)]
     asked = Request(runs=[run], probe="grad_block")
@@ -130,7 +129,7 @@ def test_a_slow_browser_keeps_nobody_waiting_and_misses_no_number(counts: Counts
 
 
 def test_who_comes_later_gets_all_and_then_the_same_as_others(counts: Counts) -> None:
-    from stream import Request, _send
+    from normviz.app.asgi.numbers_socket import Request, _send
 
     store, run, steps = training()
     late = Line()
@@ -156,13 +155,13 @@ def test_who_comes_later_gets_all_and_then_the_same_as_others(counts: Counts) ->
 def test_very_many_are_told_less_often_but_never_less_than_twice_a_second(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    import channel
-    from snapshot import Topic
+    from normviz.app.asgi import channel
+    from normviz.app.asgi.snapshot import Topic
 
     class Watched:
         watching = 0
 
-    monkeypatch.setattr("channel._open", {Topic((1,), "grad_block"): Watched})
+    monkeypatch.setattr("normviz.app.asgi.channel._open", {Topic((1,), "grad_block"): Watched})
     ticks = {}
     for Watched.watching in (1, 20, 100, 10_000):
         ticks[Watched.watching] = channel.pause(is_live=True)
@@ -189,7 +188,7 @@ def test_a_class_does_not_ask_for_the_page_in_the_same_moment(counts: Counts) ->
 
 
 def test_a_duel_that_rests_is_sent_once(counts: Counts) -> None:
-    from backend import shared
+    from normviz.app.session.backend import shared
 
     run = shared().store.latest(RunConfig().key)
     assert run is not None

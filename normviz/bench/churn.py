@@ -19,7 +19,7 @@ from ..hosted import LIMITS, SWITCH
 from ..limits import estimated_seconds
 from ..links import encode
 from ..presets import PRESETS
-from ..store import Store, room
+from ..store import Store, retention
 from .browser import serving
 from .click import READY_SECONDS, wait_for
 from .crowd import Crowd, Seen
@@ -68,7 +68,7 @@ def measure(watchers: int, per_second: float, minutes: float) -> str:
             time.sleep(min(left, SAMPLE_SECONDS))
             weights.append(weigh(server))
             duels.go_on()
-        stored = room.size(duels.store) / MIB
+        stored = retention.size(duels.store) / MIB
         it = Churned(minutes, duels.number, crowd.mark(), stored, weights)
         return table(it, watchers, per_second)
 

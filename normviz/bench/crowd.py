@@ -45,7 +45,7 @@ class Crowd:
     """Visitors of one server, all at the same query string."""
 
     def __init__(self, url: str, query: str) -> None:
-        script = shipped("app") / "load_visitors.py"
+        script = shipped("app") / "bench" / "load_visitors.py"
         self.process = subprocess.Popen(
             [sys.executable, str(script), url, query],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,

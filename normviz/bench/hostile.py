@@ -5,8 +5,8 @@ from __future__ import annotations
 from random import Random
 from urllib.parse import quote_plus
 
+from ..by_hand.links import NAMES as HAND
 from ..config import CHOICES
-from ..hand.links import NAMES as HAND
 from ..limits import RANGES
 from ..links import FIELDS, VIEW
 from ..maps import NAMES as MAPS

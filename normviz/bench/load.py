@@ -1,8 +1,8 @@
 """How many visitors a server holds: a class that watches one duel train, with a queue behind it.
 
-The server is the real one. Visitors are WebSocket clients in a process of their own (`app/load_visitors.py`),
-at the workers' priority: they need cores that visitors from elsewhere would bring along, so what
-they use is said beside what they cost.
+The server is the real one. Visitors are WebSocket clients in a process of their own
+(`app/bench/load_visitors.py`), at the workers' priority: they need cores that visitors from elsewhere
+would bring along, so what they use is said beside what they cost.
 """
 
 from __future__ import annotations

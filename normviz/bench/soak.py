@@ -55,9 +55,9 @@ def soak(n_links: int, n_kills: int, seconds: float, seed: int = 0) -> Soaked:
 def _links(folder: Path, links: list[dict[str, list[str]]]) -> dict[str, Any]:
     """What the page's own code, in a process of its own, makes of the links."""
     (folder / "tmp").mkdir(parents=True)
-    script = shipped("app") / "fuzzed.py"
+    script = shipped("app") / "bench" / "fuzzed.py"
     every = max(1, len(links) // max(8, len(links) // DRAWN))
-    path = os.pathsep.join((str(script.parent), str(Path(__file__).parents[2])))
+    path = str(Path(__file__).parents[2])
     done = subprocess.run(
         [sys.executable, str(script), str(every)], capture_output=True, text=True, check=False,
         input="\n".join(map(_arrived, links)), cwd=script.parent,

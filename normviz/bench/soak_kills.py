@@ -21,7 +21,7 @@ from random import Random
 from ..config import RunConfig
 from ..home import VARIABLE
 from ..store import Run, Store
-from ..store.mend import damage
+from ..store.repair import damage
 from .browser import free_port
 
 KINDS = {"worker": 5, "supervisor": 3, "server": 2}

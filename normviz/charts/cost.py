@@ -10,10 +10,10 @@ from typing import Any
 
 import altair as alt
 
-from ..cost.claims import CLAIMS, Claim
-from ..cost.result import Measurement, Row
-from ..cost.told import duration, interval, megabytes
-from ..cost.variants import BOTH, CONTEXTS, FORWARD, PASSES, REFERENCE, VARIANTS
+from ..norm_cost.claims import CLAIMS, Claim
+from ..norm_cost.findings import duration, interval, megabytes
+from ..norm_cost.result import Measurement, Row
+from ..norm_cost.variants import BOTH, CONTEXTS, FORWARD, PASSES, REFERENCE, VARIANTS
 from .base import CANVAS, CONFIG, FIT, TEXT_SIZE, Spec, js, named
 from .palette import GREY, ink, paper
 

@@ -11,10 +11,10 @@ from datetime import date
 
 from ..config import ENGINE
 from ..store import Store
-from ..story.told import Told
 from ..sweep import Began, Cell, Done, Reused, sweep
 from ..sweep.drive import stored
 from ..sweep.points import point
+from ..tour.told import Told
 from ..verdict import Verdict
 from .evidence import Sample, Seen
 from .figure import series

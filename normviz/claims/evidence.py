@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..config import RunConfig
-from ..story.told import Told
 from ..sweep.points import Point
+from ..tour.told import Told
 
 
 @dataclass(frozen=True)

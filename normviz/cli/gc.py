@@ -9,7 +9,7 @@ import typer
 from .. import hosted
 from ..hosted import LIMITS, Misconfigured
 from ..runner.client import is_supervised
-from ..store import Store, StoreError, room
+from ..store import Store, StoreError, retention
 from . import main
 from .complain import complain
 
@@ -34,8 +34,10 @@ def gc(
     try:
         store = Store()
         limit = mb * 10**6 if mb else hosted.store_bytes() or LIMITS.store_mb * 10**6
-        before = room.size(store)
-        gone = room.would_drop(store, limit, linked) if dry_run else _drop(store, limit, linked)
+        before = retention.size(store)
+        gone = (
+            retention.would_drop(store, limit, linked) if dry_run else _drop(store, limit, linked)
+        )
     except (StoreError, Misconfigured) as error:
         complain(error)
     done = "would delete about" if dry_run else "deleted"
@@ -45,14 +47,14 @@ def gc(
     )
     if dry_run:
         return
-    typer.echo(f"{room.size(store) / 1e6:,.1f} MB now")
-    if room.size(store) >= limit:
+    typer.echo(f"{retention.size(store) / 1e6:,.1f} MB now")
+    if retention.size(store) >= limit:
         typer.echo("what is left ships, is open or is linked; --linked lets linked runs go too")
 
 
 def _drop(store: Store, limit: int, linked: bool) -> list[int]:
-    gone = list(room.drop(store, limit, linked=linked))
+    gone = list(retention.drop(store, limit, linked=linked))
     free = store.db.connection.execute("PRAGMA freelist_count").fetchone()[0]
-    if free and (why := IN_USE if is_supervised(store) else room.shrink(store)):
+    if free and (why := IN_USE if is_supervised(store) else retention.shrink(store)):
         typer.echo(f"the file keeps its size for now, and fills anew: {why}", err=True)
     return gone

@@ -6,14 +6,14 @@ import sys
 from pathlib import Path
 
 from ..config import ConfigError
-from ..cost import shelf, told
-from ..cost.claims import CLAIMS
-from ..cost.lab import BusyError, Doing
-from ..cost.lab import run as measured
-from ..cost.result import Measurement
-from ..cost.setting import Setting
-from ..cost.variants import CONTEXTS, CONTROL, PASSES, REFERENCE, VARIANTS
 from ..home import home
+from ..norm_cost import findings, stored_results
+from ..norm_cost.claims import CLAIMS
+from ..norm_cost.lab import BusyError, Doing
+from ..norm_cost.lab import run as measured
+from ..norm_cost.result import Measurement
+from ..norm_cost.setting import Setting
+from ..norm_cost.variants import CONTEXTS, CONTROL, PASSES, REFERENCE, VARIANTS
 from ..store import StoreError
 from .complain import complain
 from .places import check_file
@@ -28,7 +28,7 @@ def norms(
         setting = Setting(width, tokens, threads, device, seconds)
         found = _follow(setting)
         if out is not None:
-            shelf.write(found, out)
+            stored_results.write(found, out)
     except (BusyError, ConfigError, StoreError, ValueError) as error:
         complain(error)
     except OSError as error:
@@ -69,10 +69,10 @@ def table(it: Measurement) -> str:
                 told_apart = "  not distinguishable" if alike else ""
                 sums = f"{row.operations:5.1f} a number" if context.key == "alone" else ""
                 lines.append(
-                    f"  {VARIANTS.label(row.variant):24} {told.duration(row.seconds):>8}  "
+                    f"  {VARIANTS.label(row.variant):24} {findings.duration(row.seconds):>8}  "
                     f"{ratio.median:7.3f} ({ratio.low:.3f} to {ratio.high:.3f})  "
-                    f"{row.kernels:4} kernels, {told.megabytes(row.bytes):>8} {sums}{told_apart}"
+                    f"{row.kernels:4} kernels, {findings.megabytes(row.bytes):>8} {sums}{told_apart}"
                 )
-    lines += [told.verdict(it), told.counted(it)]
+    lines += [findings.verdict(it), findings.counted(it)]
     lines += [f"claimed: RMSNorm {claim.label} ({claim.source})" for claim in CLAIMS]
     return "\n".join(lines)

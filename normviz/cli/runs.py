@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from ..catalog import NORMS, SCHEMES, TASKS
+from ..run_list import Row, Shelf, ago, changed, seconds
 from ..search import search
 from ..seeds import named
-from ..shelf import Row, Shelf, ago, changed, seconds
 from ..store import Store, StoreError, Wanted
 from . import main
 from .complain import complain

@@ -11,7 +11,7 @@ from ..config import RunConfig
 from ..home import made, shipped
 from ..presets import PRESETS
 from ..shipped import load, save
-from ..story import STEPS
+from ..tour import STEPS
 from . import main
 from .run import follow
 

@@ -11,7 +11,7 @@ import typer
 from ..health import Health, look_twice, unreadable
 from ..home import FolderError
 from ..hosted import Misconfigured
-from ..shelf import ago
+from ..run_list import ago
 from ..store import Store, StoreError
 from ..store.census import Census
 from . import main

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 
 from ..home import FolderError, home
 from ..store import StoreError
-from ..store.turns import Turn
+from ..store.machine_lock import Turn
 
 
 @contextmanager

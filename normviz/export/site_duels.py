@@ -12,7 +12,7 @@ from ..frames import Frames
 from ..limits import MAX_LANES
 from ..presets import PRESETS
 from ..store import Run, Store
-from ..story import STEPS, Told
+from ..tour import STEPS, Told
 from .lane import ExportLane, stored_lane
 
 KEY = re.compile(r"e\d+-[0-9a-f]{16}")

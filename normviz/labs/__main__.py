@@ -14,10 +14,10 @@ import time
 from importlib import import_module
 
 from ..config import ConfigError, RunConfig
-from ..cost.lab import BusyError
 from ..home import home
+from ..norm_cost.lab import BusyError
 from ..store import StoreError
-from ..store.turns import Turn
+from ..store.machine_lock import Turn
 
 
 def main() -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import cache
 
 from ..config import RunConfig
-from ..cost.lab import run
-from ..cost.result import Measurement
-from ..cost.setting import Setting
-from ..cost.variants import CONTROL, REFERENCE
 from ..home import home
+from ..norm_cost.lab import run
+from ..norm_cost.result import Measurement
+from ..norm_cost.setting import Setting
+from ..norm_cost.variants import CONTROL, REFERENCE
 
 ALONE = True
 """It takes a turn to time by itself; a turn to train beside it would keep it waiting for ever."""

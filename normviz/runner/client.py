@@ -11,9 +11,9 @@ from contextlib import suppress
 
 from ..home import VARIABLE
 from ..store import Store
-from ..store.turns import is_held
+from ..store.machine_lock import is_held
+from .heartbeat import HANGS_SECONDS, Pulse
 from .identity import UNKNOWN, kill
-from .pulse import HANGS_SECONDS, Pulse
 
 DAMAGED, UNUSABLE = 3, 4
 """Exit codes of a supervisor, and of a worker, whose store is damaged, or can't be used."""

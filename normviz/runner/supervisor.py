@@ -19,10 +19,10 @@ from ..store import Store, StoreDamaged, StoreError
 from ..store.run import FOREIGN, UNWATCHED
 from . import log, worker
 from .budget import Budget, default_slots
-from .care import Caretaker, too_many
 from .client import DAMAGED
-from .owed import Owed
-from .pulse import Heart
+from .heartbeat import Heart
+from .housekeeping import Caretaker, too_many
+from .pending_ends import Owed
 
 TICK_SECONDS = 0.015
 STOP_GRACE_SECONDS = 0.12

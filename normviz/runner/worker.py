@@ -23,10 +23,10 @@ from ..events import Diverged, Edited, Event, Finished, Started, Step
 from ..limits import is_quick
 from ..schedule import peak_at
 from ..store import Store, StoreDamaged, StoreError
-from ..store.turns import Turn
+from ..store.machine_lock import Turn
 from . import log
 from .client import DAMAGED
-from .owed import end
+from .pending_ends import end
 
 FLUSH_SECONDS = 0.06
 POLL_SECONDS = 0.01

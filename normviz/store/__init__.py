@@ -21,7 +21,10 @@ from ..config import RunConfig
 from ..events import Diverged, Started, Step
 from ..home import home
 from ..schedule import with_lr
-from . import line
+from . import queue
+from .errors import StoreDamaged, StoreError, StoreFull, StoreUnreadable
+from .listing import Clause, Has, Listed, Wanted, listed
+from .machine_lock import is_timing
 from .run import (
     DONE,
     LOST,
@@ -39,9 +42,6 @@ from .run import (
     true_status,
 )
 from .schema import FILE, Database
-from .shelf import Clause, Has, Listed, Wanted, listed
-from .trouble import StoreDamaged, StoreError, StoreFull, StoreUnreadable
-from .turns import is_timing
 from .write import EndedRun
 from .write import append as _append
 from .write import end as _end
@@ -92,7 +92,7 @@ class Store:
     def enqueue(self, config: RunConfig, paused: bool = False, visitor: str | None = None) -> int:
         """Queue a config; `paused` lets it start before its first step and wait. Returns the run."""
         with self.db.transaction() as db:
-            return line.join(db, config, visitor, paused)
+            return queue.join(db, config, visitor, paused)
 
     def control(self, run: int, action: Action) -> None:
         """Ask something of a run; a run that is not open ignores it."""
@@ -219,9 +219,9 @@ class Store:
         ).fetchall()
         return read_losses(rows, run)
 
-    def place(self, run: int) -> line.Place | None:
+    def place(self, run: int) -> queue.Place | None:
         """A queued run's place, and about when it begins; None where it does not wait."""
-        return line.place(self.db.connection, run)
+        return queue.place(self.db.connection, run)
 
     # What workers write
 
@@ -258,13 +258,13 @@ class Store:
 
     def queued(self) -> list[int]:
         """Runs that wait, in the order they are handed out in."""
-        return line.queued(self.db.connection)
+        return queue.queued(self.db.connection)
 
     def handed(self, run: int) -> None:
         """A worker was told to take this run. On a full disk the turn is not counted, only logged."""
         try:
             with self.db.transaction() as db:
-                line.handed(db, run)
+                queue.handed(db, run)
         except StoreError as error:
             LOG.warning("the turn of run %s could not be counted: %s", run, error)
 

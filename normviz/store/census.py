@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import dataclass
 
-from . import room
+from . import retention
 from .run import true_status
 from .schema import Database, StoreError
 
@@ -73,7 +73,7 @@ def _count(db: sqlite3.Connection) -> Census:
     return Census(
         *(true.count(status) for status in ("queued", "running", "paused")),
         visitors=len({row["visitor"] for row in rows if row["visitor"]}),
-        runs=runs, shipped=shipped, linked=linked, bytes=room.used(db), oldest=oldest,
+        runs=runs, shipped=shipped, linked=linked, bytes=retention.used(db), oldest=oldest,
         failures=tuple(Failure(r["id"], r["ended"] or 0.0, r["message"] or "") for r in failed),
         ready=bool(supervisor[0]), workers=supervisor[1],
     )  # fmt: skip

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..config import RunConfig
-from .trouble import StoreUnreadable
+from .errors import StoreUnreadable
 
 OPEN = ("queued", "running", "paused")
 DONE = ("finished", "diverged")

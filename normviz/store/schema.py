@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from .errors import Connection, StoreError, told
 from .run import alive
-from .trouble import Connection, StoreError, told
 
 VERSION = 4
 FILE = "normviz.sqlite"

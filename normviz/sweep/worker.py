@@ -16,7 +16,7 @@ from queue import SimpleQueue
 
 from ..config import RunConfig
 from ..home import home
-from ..store.turns import Turn
+from ..store.machine_lock import Turn
 from .cell import measure, warm
 from .measured import no_result
 

@@ -1,0 +1,137 @@
+"""The socket of a page's charts: numbers go to the browser as they come, past the page's script.
+
+A browser says which runs and probe it shows and what it has of them. It gets the rest, and while a
+run is open what is new, as often as its `channel` looks. A browser that is slow misses moments, and
+gets all their numbers with the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Annotated
+
+import streamlit as st
+from pydantic import BaseModel, Field, ValidationError
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from normviz.catalog import PROBES
+from normviz.limits import MAX_LANES, SEEDS
+from normviz.player import Have, View
+from normviz.store import StoreError
+
+from ..session import visitor
+from ..views.duel.lanes import EARLIER
+from . import connection_limit
+from .channel import watching
+from .snapshot import Snapshot, Topic
+
+Count = Annotated[int, Field(ge=0, lt=2**53)]
+Repeats = Annotated[list[Count], Field(max_length=SEEDS)]
+Earlier = Annotated[str, Field(max_length=EARLIER)]
+LONGEST = 4096
+"""Characters of a request; a page's own has a thousand at most."""
+BETWEEN = 0.05
+"""Seconds between two requests of one line."""
+log = logging.getLogger(__name__)
+
+
+class Request(BaseModel):
+    """What a browser asks for."""
+
+    runs: Annotated[list[Count | None], Field(min_length=1, max_length=MAX_LANES)]
+    probe: str = Field(pattern=f"^({'|'.join(PROBES.keys())})$")
+    dark: bool = False
+    linear: bool = False
+    view: View = "heat"
+    repeats: Annotated[list[Repeats], Field(max_length=MAX_LANES)] = []
+    earlier: Annotated[list[Earlier], Field(max_length=MAX_LANES)] = []
+    have: Annotated[list[tuple[Count, Count]], Field(max_length=MAX_LANES)] = []
+
+    def topic(self) -> Topic:
+        """What it looks at, whatever it has of it."""
+        repeats = tuple(tuple(some) for some in self.repeats)
+        earlier = tuple(self.earlier)
+        return Topic(
+            tuple(self.runs), self.probe, self.dark, self.linear, self.view, repeats, earlier
+        )
+
+
+async def numbers(socket: WebSocket) -> None:
+    """Serve one browser until it leaves. Pages of other sites are turned away."""
+    if not _may_come(socket.headers.get("origin"), socket.headers.get("host")):
+        await socket.close(1008)
+        return
+    await socket.accept()
+    who = visitor.named(socket.cookies)
+    if (reason := connection_limit.full(who)) is not None:
+        await socket.close(1013, reason)
+        return
+    with connection_limit.held(who):
+        await _answer(socket)
+
+
+async def _answer(socket: WebSocket) -> None:
+    """Take its requests: each ends the one before."""
+    serving: asyncio.Task[None] | None = None
+    try:
+        while True:
+            text = (await socket.receive()).get("text")
+            if text is None:  # bytes, or the end
+                break
+            if serving is not None:
+                serving.cancel()
+            if len(text) > LONGEST:
+                await socket.close(1009, f"a request has up to {LONGEST} characters")
+                break
+            serving = asyncio.create_task(_serve(socket, text))
+            await asyncio.sleep(BETWEEN)
+    except WebSocketDisconnect:
+        pass
+    finally:
+        if serving is not None:
+            serving.cancel()
+
+
+def _may_come(origin: str | None, host: str | None) -> bool:
+    """Whether a page of this origin may read: one of this server, or one that its settings let in, as
+    they must where a host puts another name before it."""
+    if origin is None or is_here(origin, host):  # "null" in a page without one of its own
+        return True
+    return not st.get_option("server.enableCORS") or origin in st.get_option(
+        "server.corsAllowedOrigins"
+    )
+
+
+def is_here(origin: str, host: str | None) -> bool:
+    """Whether an `Origin` names this server; whatever stands in it."""
+    return origin.partition("://")[2] == host
+
+
+async def _serve(socket: WebSocket, text: str) -> None:
+    """Answer one request: once, and then again whenever there is more."""
+    try:
+        request = Request.model_validate_json(text)
+    except ValidationError:
+        await socket.close(1008)
+        return
+    try:
+        await _send(socket, request)
+    except StoreError as error:  # the page itself says it
+        log.warning("numbers of runs %s: %s", request.runs, error)
+        await socket.close(1011)
+    except (WebSocketDisconnect, RuntimeError):
+        pass  # it left while a message was on its way
+    except Exception:
+        log.exception("numbers of runs %s", request.runs)
+        await socket.close(1011)  # the browser tries again
+
+
+async def _send(socket: WebSocket, request: Request) -> None:
+    before: Snapshot | tuple[Have, ...] = tuple(request.have)
+    seen: Snapshot | None = None
+    with watching(request.topic()) as channel:
+        while True:
+            seen = await channel.after(seen)
+            await socket.send_text(await seen.text(before))
+            before = seen

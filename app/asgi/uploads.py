@@ -1,0 +1,75 @@
+"""Uploaded files that have not been used yet: a few of each page, and some in all.
+
+Streamlit keeps each in memory until its page is closed, under whatever name it is sent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+from streamlit import runtime
+from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+from streamlit.runtime.uploaded_file_manager import UploadedFile
+
+from ..session import visitor
+
+EACH, IN_ALL = 4, 40
+"""Files, of up to a megabyte each."""
+ADDRESS = re.compile(r"/_stcore/upload_file/([^/]+)/[^/]+/?$")
+FULL = "{} files wait here to be used, and this server keeps up to {} {}: remove one, or try later."
+
+
+class Uploads:
+    """Middleware that refuses what is too much, before its content is read."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+        self._coming: Counter[str] = Counter()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request."""
+        is_put = scope["type"] == "http" and scope["method"] == "PUT"
+        found = ADDRESS.search(scope["path"]) if is_put else None
+        if found is None:
+            await self.app(scope, receive, send)
+            return
+        if (sentence := self._full(page := found[1])) is not None:
+            await PlainTextResponse(sentence, 429)(scope, receive, send)
+            return
+        self._coming[page] += 1
+        try:
+            await self.app(scope, receive, send)
+        finally:
+            self._coming[page] -= 1
+            if not self._coming[page]:
+                del self._coming[page]
+
+    def _full(self, page: str) -> str | None:
+        there = _stored() + self._coming
+        if there[page] >= EACH:
+            return FULL.format(there[page], EACH, "of each page")
+        if there.total() >= IN_ALL:
+            return FULL.format(there.total(), IN_ALL, "in all")
+        return None
+
+
+def used(file: UploadedFile) -> None:
+    """What was uploaded is kept elsewhere by now."""
+    if (kept := _manager()) is not None:
+        kept.remove_file(visitor.session(), file.file_id)
+
+
+def _stored() -> Counter[str]:
+    """How many files there are of each page."""
+    kept = _manager()
+    pages = [] if kept is None else [*kept.file_storage.items()]
+    return Counter({page: len(files) for page, files in pages})
+
+
+def _manager() -> MemoryUploadedFileManager | None:
+    """What keeps them in a server; none in a page that is tried without one."""
+    kept = runtime.get_instance().uploaded_file_mgr if runtime.exists() else None
+    return kept if isinstance(kept, MemoryUploadedFileManager) else None

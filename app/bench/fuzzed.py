@@ -1,0 +1,178 @@
+"""What `normviz bench soak` runs: links in, what each page makes of them out. No server, no browser.
+
+Each line of standard input is the parameters of a link as JSON. Every page's state reads it, as on a
+visitor's arrival; one in so many also draws a whole page. Writes outside of the data folder are noted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from streamlit.testing.v1 import AppTest
+
+APP = Path(__file__).parent.parent
+VIEWS = ("duel", "maps", "claims", "anatomy", "catalogue", "hand", "cost", "runs")
+FOLDERS = {"hand": "by_hand", "cost": "norm_cost"}
+LONGEST = 1500
+"""Characters of a sentence; the longest names every placement."""
+wrote: set[str] = set()
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+CHANGES = {
+    "os.rename": 2, "os.link": 2, "os.symlink": 2, "os.remove": 1, "os.mkdir": 1, "os.rmdir": 1,
+    "os.truncate": 1, "sqlite3.connect": 1,
+}  # fmt: skip
+"""Events of a process that change files, with how many paths each has."""
+
+
+def states() -> None:
+    """Inside a session: every page's state from each link; what came of it goes to the session."""
+    import json
+    import traceback
+
+    import streamlit as st
+    from normviz.app.bench.fuzzed import judged
+    from normviz.app.views.anatomy import state as anatomy_state
+    from normviz.app.views.by_hand import state as hand_state
+    from normviz.app.views.duel import state
+    from normviz.app.views.maps import state as map_state
+
+    from normviz.links import PAGE
+
+    out = []
+    for params in json.loads(st.session_state["links"]):
+        for name, read, key in (
+            ("duel", state.duel, "duel"),
+            ("maps", map_state.maps, "maps"),
+            ("anatomy", anatomy_state.anatomy, "anatomy"),
+            ("hand", hand_state.hand, "hand"),
+        ):
+            st.session_state.pop(key, None)
+            st.session_state["arrived"] = True
+            try:
+                # Streamlit keeps its own parameters to itself.
+                st.query_params.from_dict({k: v for k, v in params.items() if k not in PAGE})
+                found = judged(name, read(), params)
+            except Exception:
+                found = traceback.format_exc(limit=-2)
+            out.append((name, found))
+    st.session_state["out"] = out
+
+
+def judged(name: str, it: Any, params: dict[str, list[str]]) -> str:
+    """ "taken" or "told"; any other word says what is wrong."""
+    link = getattr(it, "link", None)
+    problems = [p.sentence for p in link.problems] if link else []
+    sentences = [*problems, *it.notices, *filter(None, [it.complaint])]
+    for sentence in sentences:
+        if "\n" in sentence or len(sentence) > LONGEST or "Traceback" in sentence:
+            return f"no sentence: {sentence[:200]!r}"
+    if problems or it.complaint:
+        return "told"
+    return _changed(name, it, params, sentences) or ("told" if sentences else "taken")
+
+
+def _changed(name: str, it: Any, params: dict[str, list[str]], said: list[str]) -> str | None:
+    """What is another than the link says, or is not there at all, and no sentence says so."""
+    from normviz.by_hand.links import NAMES as HAND
+    from normviz.config import CHOICES
+    from normviz.limits import RANGES
+    from normviz.links import FIELDS, VIEW, strangers
+    from normviz.maps import NAMES as MAPS
+
+    known = {
+        "duel": (*FIELDS, *VIEW, "lanes", "story"), "anatomy": (*FIELDS, "lanes"), "hand": HAND, "maps": MAPS
+    }  # fmt: skip
+    for sentence in strangers(params, {"v", *known[name]}):
+        if sentence not in said:
+            return f"nothing says {sentence!r}"
+    for field in (*RANGES, *CHOICES) if name == "duel" else ():
+        given = params.get(field, [""])[0].split(",")
+        shown = [getattr(lane, field) for lane in it.lanes]
+        if given != [""] and not all(_is(value, given) for value in shown):
+            return f"{field} is another than {given!r}, and nothing says so"
+    return None
+
+
+def _is(value: float | str | None, given: list[str]) -> bool:
+    if isinstance(value, str):
+        return value in given
+    return any(word == "off" if value is None else float(word) == value for word in given)
+
+
+def opened(view: str, params: dict[str, list[str]]) -> AppTest:
+    """A whole page, opened by a link."""
+    text = (APP / "main.py").read_text().replace("__file__", repr(str(APP / "main.py")))
+    named = f"from normviz.app.views.{FOLDERS.get(view, view)} import page as view"
+    text = text.replace("page.run()", "view.page()").replace(
+        "import streamlit", f"{named}\nimport streamlit"
+    )
+    at = AppTest.from_string(text, default_timeout=120)
+    for name, values in params.items():
+        at.query_params[name] = values
+    return at.run()
+
+
+def drawn(view: str, params: dict[str, list[str]]) -> str:
+    """What came of a whole page opened by a link: "drawn", or what is wrong."""
+    at = opened(view, params)
+    if at.exception:
+        return f"{view}: {at.exception[0].message} {at.exception[0].stack_trace[-3:]}"
+    return "drawn"
+
+
+def _note(event: str, args: tuple[Any, ...]) -> None:
+    """Every file that is written, renamed, removed or made."""
+    opened = event == "open" and bool(args[2] & WRITES)
+    paths = args[: 1 if opened else CHANGES.get(event, 0)]
+    wrote.update(
+        os.path.abspath(os.fsdecode(path))
+        for path in paths
+        if isinstance(path, str | bytes | os.PathLike)
+    )
+
+
+def main(every: int) -> None:
+    """Read links until standard input ends; print what came of them as JSON."""
+    from normviz.home import home
+    from normviz.runner.client import Backend
+
+    Backend.ensure = lambda self: None
+    folder = str(home())
+    links = [json.loads(line) for line in sys.stdin]
+    sys.addaudithook(_note)
+    counts: Counter[str] = Counter()
+    wrong: list[str] = []
+    for at in range(0, len(links), 500):
+        session = AppTest.from_function(states, default_timeout=600)
+        session.session_state["links"] = json.dumps(links[at : at + 500])
+        session.run()
+        if session.exception:
+            wrong.append(session.exception[0].message)
+            continue
+        for name, found in session.session_state["out"]:
+            counts[f"{name} {found}" if found in ("taken", "told") else "wrong"] += 1
+            wrong += [] if found in ("taken", "told") else [f"{name}: {found}"]
+    for i, params in enumerate(links[::every]):
+        try:
+            found = drawn(VIEWS[i % len(VIEWS)], params)
+        except Exception:
+            found = traceback.format_exc(limit=-2)
+        counts["pages drawn"] += 1
+        wrong += [] if found == "drawn" else [found]
+    outside = [
+        path
+        for path in sorted(wrote)
+        if not f"{path}{os.sep}".startswith((f"{folder}{os.sep}", "/dev/"))
+    ]
+    wrong += [f"wrote {path}" for path in outside]
+    print(json.dumps({"counts": counts, "wrong": wrong}))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,111 @@
+"""Many visitors of one server, for `normviz bench load`: a process of its own, driven by lines of JSON.
+
+`{"watchers": 100, "per_second": 5, "churn": 0.5}` says how many shall watch, how fast they come, and
+how many a second leave for others to come; `{"query": "..."}` what those open; `{"looking": false}`
+closes the lines of their charts; `{"mark": true}` asks what was seen since the last mark.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from typing import Any
+
+from normviz.app.bench.load_visitor import Visitor
+
+TICK_SECONDS = 0.05
+
+
+class Crowd:
+    """Those who are there, and those who came since the last mark."""
+
+    def __init__(self, base: str, query: str) -> None:
+        self.base, self.query = base, query
+        self.watchers, self.per_second, self.churn = 0, 5.0, 0.0
+        self.looking = asyncio.Event()
+        self.looking.set()
+        self.there: dict[Visitor, asyncio.Task[None]] = {}
+        self.came: list[Visitor] = []
+        self.failures: list[str] = []
+        self.credit = self.debt = self.late = 0.0
+
+    def tick(self, seconds: float) -> None:
+        """Let some leave and some come, so many seconds after the last time."""
+        self.late = max(self.late, seconds - TICK_SECONDS)
+        for one, task in list(self.there.items()):
+            if task.done():
+                del self.there[one]
+                if not task.cancelled() and (error := task.exception()):
+                    self.failures.append(_said(error))
+        self.debt += self.churn * seconds
+        leaving = max(len(self.there) - self.watchers, int(self.debt))
+        for one in list(self.there)[:leaving]:
+            self.there.pop(one).cancel()
+        self.debt -= int(self.debt)
+        self.credit = min(1.0, self.credit) + self.per_second * seconds
+        while len(self.there) < self.watchers and self.credit >= 1:
+            self.credit -= 1
+            one = Visitor(self.base, self.query, self.looking)
+            self.there[one] = asyncio.create_task(one.stay())
+            self.came.append(one)
+
+    def mark(self) -> dict[str, Any]:
+        """What was seen since the last time."""
+        now = time.perf_counter()
+        watching = [one for one in self.there if one.interactive is not None]
+        counted = [one for one in watching if now - one.since > 1]
+        seen = {
+            "watching": len(watching),
+            "coming": len(self.there) - len(watching),
+            "rates": [one.updates / (now - one.since) for one in counted],
+            "gaps": [max(one.gap, now - one.last) for one in counted],
+            "interactive": [one.interactive for one in self.came if one.interactive is not None],
+            "failures": self.failures,
+            "late": self.late,
+        }
+        for one in watching:
+            one.mark()
+        self.came = [one for one in self.came if one.interactive is None and one in self.there]
+        self.failures, self.late = [], 0.0
+        return seen
+
+
+def _said(error: BaseException) -> str:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return f"{type(error).__name__}: {error}"
+
+
+async def serve(base: str, query: str) -> None:
+    """Obey the lines on standard input until it ends."""
+    crowd, lines = Crowd(base, query), asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
+    going = asyncio.create_task(_go(crowd))
+    while line := await lines.readline():
+        said = json.loads(line)
+        if said.pop("mark", False):
+            print(json.dumps(crowd.mark()), flush=True)
+        if "looking" in said:
+            (crowd.looking.set if said["looking"] else crowd.looking.clear)()
+        for name in ("watchers", "per_second", "churn", "query"):
+            if name in said:
+                setattr(crowd, name, said[name])
+        if going.done():
+            going.result()
+    going.cancel()
+
+
+async def _go(crowd: Crowd) -> None:
+    before = time.perf_counter()
+    while True:
+        await asyncio.sleep(TICK_SECONDS)
+        now = time.perf_counter()
+        crowd.tick(now - before)
+        before = now
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(*sys.argv[1:]))

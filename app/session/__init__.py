@@ -1,0 +1,1 @@
+"""What all pages of a visit share: the back end, who visits, what they have open, the address."""

@@ -1,0 +1,168 @@
+"""Measured at initialisation: runs of no steps, queued when nobody has them, drawn over the layers."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from normviz import charts
+from normviz.catalog import PROBES, SCHEMES
+from normviz.hosted import Refused
+from normviz.limits import is_quick
+from normviz.store import Run
+from normviz.store.admission import ask as queue
+
+from ...session import presence, visitor
+from ...session.backend import Shared, shared
+from ...widgets.markdown import literal
+from ...widgets.store_errors import guarded
+from .state import NAMES, Anatomy
+
+TICK_SECONDS = 0.15
+MOMENT_SECONDS, LOOK_SECONDS = 1.0, 0.01
+QUANTITIES = ("stream_rms", "grad_block", "token_cosine")
+
+
+def ask(it: Anatomy, back: Shared) -> list[Run]:
+    """The runs of the configs on the page; what is neither there nor under way is queued once."""
+    runs, it.refused = [], None
+    for config in it.lanes:
+        run = back.store.latest(config.key)
+        ended = run is None or not (run.is_done or run.is_open)
+        if run is None or run.status == "stopped" or (ended and config.key not in it.asked):
+            try:
+                (number,) = queue(back.store, [config], visitor.me())
+            except Refused as why:
+                it.refused = str(why)
+                continue
+            run = back.store.run(number)
+            assert run is not None
+            it.asked.add(config.key)
+            if run.visitor == visitor.me():  # others' runs that were joined stay theirs
+                it.mine.add(run.id)
+        runs.append(run)
+    presence.runs(runs)
+    return runs
+
+
+def leave(it: Anatomy, back: Shared, wanted: list[Run]) -> None:
+    """Stop what this visitor queued and no longer looks at, so that it keeps nobody waiting.
+
+    What is being measured quickly may end: a stop would take as long, and cost a warm process.
+    """
+    for number in it.mine - {run.id for run in wanted}:
+        run = back.store.run(number)
+        if run is None or back.watchers.others(visitor.session(), number):
+            continue
+        if run.status == "queued" or not is_quick(run.config):
+            back.store.control(number, "stop")
+    it.mine &= {run.id for run in wanted}
+
+
+def show(it: Anatomy, runs: list[Run]) -> None:
+    """The charts, once the runs have ended; where that takes longer than a moment, in a fragment
+    that ticks until then."""
+    with st.container(key="measured"):
+        title = st.empty()
+        if _open(runs):
+            title.markdown("**Measuring at initialisation ...**")
+            runs = _after_a_moment(it, shared(), runs)
+        title.markdown("**Measured at initialisation**")
+        if it.refused:
+            st.error(f"Not measured here: {it.refused}.")
+        st.fragment(guarded(_tick), run_every=TICK_SECONDS if _open(runs) else None)(it)
+
+
+def _after_a_moment(it: Anatomy, back: Shared, runs: list[Run]) -> list[Run]:
+    """The runs once all have ended, or after a moment: the curves then come with this very run of
+    the page, and not with a tick after it and one more run of the page after that."""
+    until, seen = time.monotonic() + MOMENT_SECONDS, back.store.version()
+    _, warm = back.store.supervisor()
+    while warm and _open(runs) and time.monotonic() < until:
+        if seen == (seen := back.store.version()):
+            _ = (
+                "measuring" in st.session_state
+            )  # lets go of this run where a click asks for another
+            time.sleep(LOOK_SECONDS)
+        else:
+            runs = _latest(it, back)
+    return _latest(it, back)
+
+
+def _latest(it: Anatomy, back: Shared) -> list[Run]:
+    return [run for config in it.lanes if (run := back.store.latest(config.key))]
+
+
+def _open(runs: list[Run]) -> bool:
+    return any(run.is_open for run in runs)
+
+
+def _tick(it: Anatomy) -> None:
+    back = shared()
+    was_open = st.session_state.get("measuring", False)
+    runs = _latest(it, back)
+    st.session_state["measuring"] = _open(runs)
+    _status(it, runs, back)
+    if len(runs) == len(it.lanes) and all(run.is_done for run in runs):
+        it.drawn = tuple(run.id for run in runs)
+    _charts(it, back)
+    context = get_script_run_ctx()
+    if was_open and not _open(runs) and context and context.fragment_ids_this_run:
+        st.rerun()  # the timer ends with a run of the whole page
+
+
+def _status(it: Anatomy, runs: list[Run], back: Shared) -> None:
+    """One line: what is being measured, what came out, or why nothing did."""
+    failed = [(i, run) for i, run in enumerate(runs) if not run.is_done and not run.is_open]
+    for i, run in failed:
+        why = f": {run.message}" if run.message else ""
+        st.error(literal(f"{_name(i, run)} could not be measured{why}."))
+    if failed:
+        st.button("Measure again", on_click=it.asked.clear, key="measure_again")
+        return
+    if _open(runs):
+        _, warm = back.store.supervisor()
+        waits = all(run.status == "queued" for run in runs if run.is_open)
+        doing = "Measuring" if warm or not waits else "Loading PyTorch in a worker, then measuring"
+        if waits and back.store.is_timing():
+            doing = "Waiting for the norm cost lab, beside which nothing may run, then measuring"
+        st.caption(f"{doing}: {_blocks(runs)} ...")
+        return
+    if len(runs) < len(it.lanes):  # refused, which is said above
+        return
+    losses = [f"{NAMES[i]} {_loss(run, back)}" for i, run in enumerate(runs)]
+    chance = next((f"; chance {run.chance:.2f}" for run in runs if run.chance), "")
+    st.caption(f"{_blocks(runs)}, first batch, 1 seed. Loss {', '.join(losses)}{chance} nats.")
+
+
+def _name(i: int, run: Run) -> str:
+    return f"{NAMES[i]}  {SCHEMES.label(run.config.scheme)}"
+
+
+def _blocks(runs: list[Run]) -> str:
+    sizes = [f"{run.config.depth} blocks of width {run.config.width}" for run in runs]
+    return " and ".join(dict.fromkeys(sizes))
+
+
+def _loss(run: Run, back: Shared) -> str:
+    losses = back.frames.steps(run).loss
+    return f"{losses[0]:.3g}" if len(losses) and math.isfinite(losses[0]) else "not finite"
+
+
+def _charts(it: Anatomy, back: Shared) -> None:
+    found = [run for number in it.drawn if (run := back.store.run(number))]
+    if not found:
+        return
+    for probe in QUANTITIES:
+        frames = [back.frames.lane(run, _name(i, run), probe) for i, run in enumerate(found)]
+        record = PROBES[probe]
+        st.markdown(
+            record.axis_label.partition(" (")[0], help=f"{record.definition} ({record.source})"
+        )
+        st.vega_lite_chart(
+            charts.layers.chart(frames), key=f"layers_{probe}", width="stretch",
+            alt=charts.layers.finding(frames),
+        )  # fmt: skip

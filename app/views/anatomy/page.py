@@ -1,0 +1,200 @@
+"""Anatomy: what a placement is, beside another one, and what it does before the first step."""
+
+from __future__ import annotations
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+from streamlit.navigation.page import StreamlitPage
+
+from normviz import explain
+from normviz.catalog import INITS, NORMS, QK_NORMS, SCHEMES
+from normviz.catalog.parity import differences
+from normviz.catalog.registry import Registry
+from normviz.catalog.scheme import Scheme
+from normviz.charts import lane_styles
+from normviz.config import ConfigError, RunConfig
+from normviz.links import as_params
+
+from ...session import address
+from ...session.backend import shared
+from ...widgets import link_notices, page_links, placement
+from ...widgets.markdown import literal, source
+from ..duel import transport
+from ..duel.state import show_lanes
+from . import measured, state
+from .state import DEPTHS, NAMES, Anatomy
+
+TWIN = "no public implementation: its formula, written a second time in the tests"
+
+
+def entry() -> StreamlitPage:
+    """The page as the navigation knows it."""
+    return st.Page(page, title="Anatomy", url_path="anatomy")
+
+
+def page() -> None:
+    """The page, from top to bottom."""
+    back = shared()
+    it = state.anatomy()
+    runs = measured.ask(it, back)  # first, so that workers measure while the page is drawn
+    measured.leave(it, back, runs)
+    if not (it.link and it.link.problems):
+        address.write(as_params(it.lanes))
+    with st.container(key="head"):
+        st.markdown("# Anatomy of a placement")
+    link_notices.show(it.link, it.notices, "anatomy", "Below is what this page opens with.")
+    _controls(it)
+    left, right = st.columns([len(it.lanes), 1], gap="medium")
+    with right:
+        charts = st.container(key="charts")
+    with left, st.container(key="anatomy"):
+        styles = lane_styles(tuple(lane.scheme for lane in it.lanes))
+        for column, name, config, style in zip(_columns(it), NAMES, it.lanes, styles, strict=False):
+            with column:
+                placement.heading(name, config.scheme, style.color)
+                placement.diagram(config, style.color)
+                st.markdown(literal(SCHEMES[config.scheme].sentence))
+        for show in (_formulas, _facts):  # row by row, so that the two stand level
+            for column, name, config in zip(_columns(it), NAMES, it.lanes, strict=False):
+                with column:
+                    show(name, config)
+    for column, name, config in zip(_columns(it), NAMES, it.lanes, strict=False):
+        with column:
+            _code(name, config)
+    with charts:  # last: by now the workers have measured, or nearly
+        measured.show(it, runs)
+
+
+def _columns(it: Anatomy) -> list[DeltaGenerator]:
+    return st.columns(len(it.lanes), gap="medium", vertical_alignment="top")
+
+
+def _controls(it: Anatomy) -> None:
+    """Two placements, and what they have in common."""
+    with st.container(key="anatomy_controls"):
+        first, second, norm, init, qk_norm, depth = st.columns([2, 2, 1.5, 1.5, 1.5, 2.5])
+        with first:
+            _pick("Placement A", "scheme", it.lanes[0].scheme, SCHEMES, 0)
+        with second:
+            _second(it.lanes)
+        with norm:
+            _pick(_title("Norm", "norm", it), "norm", it.lanes[0].norm, NORMS)
+        with init:
+            _pick(_title("Initialisation", "init", it), "init", it.lanes[0].init, INITS)
+        with qk_norm:
+            _pick(_title("QK-norm", "qk_norm", it), "qk_norm", it.lanes[0].qk_norm, QK_NORMS)
+        with depth:
+            st.session_state["anatomy_depth"] = it.lanes[0].depth
+            st.slider(
+                _title("Depth (blocks)", "depth", it), int(DEPTHS.low), int(DEPTHS.high),
+                key="anatomy_depth", on_change=_take, args=("depth", None),
+            )  # fmt: skip
+    _train(it)
+    if it.complaint:
+        st.error(literal(it.complaint.capitalize()))
+    for warning in dict.fromkeys(placement.about_norm(lane) for lane in it.lanes):
+        if warning:
+            st.caption(f":material/warning: :orange[{literal(warning)}]")
+
+
+def _train(it: Anatomy) -> None:
+    """The way to the duel of these placements."""
+    alone = f"Train this one beside {SCHEMES.label(state.peer(it))}"
+    if st.button(
+        alone if len(it.lanes) == 1 else "Train these two", key="train_these",
+        icon=":material/arrow_forward:",
+        help="Opens the duel with these settings: a stored result at once, else press Train there",
+    ):  # fmt: skip
+        try:
+            lanes = state.trained(it)
+        except ConfigError as error:
+            it.complaint = str(error)
+            return
+        transport.leave_duel(shared())
+        show_lanes(lanes)
+        st.switch_page(page_links.duel())
+
+
+def _title(words: str, field: str, it: Anatomy) -> str:
+    differ = len({getattr(lane, field) for lane in it.lanes}) > 1
+    return f"{words} :orange[(A and B differ)]" if differ else words
+
+
+def _pick(words: str, field: str, value: str, registry: Registry, lane: int | None = None) -> None:
+    key = f"anatomy_{field}"
+    st.session_state[key] = value
+    st.selectbox(
+        words, registry.keys(), key=key, format_func=registry.label, on_change=_take,
+        args=(field, lane),
+    )  # fmt: skip
+
+
+def _take(field: str, lane: int | None) -> None:
+    state.change(field, st.session_state[f"anatomy_{field}"], lane)
+
+
+def _second(lanes: tuple[RunConfig, ...]) -> None:
+    st.session_state["anatomy_second"] = lanes[1].scheme if len(lanes) > 1 else None
+    st.selectbox(
+        "Placement B", (None, *SCHEMES.keys()), key="anatomy_second",
+        format_func=lambda key: SCHEMES.label(key) if key else "(A alone)",
+        on_change=lambda: state.compare_with(st.session_state["anatomy_second"]),
+    )  # fmt: skip
+
+
+def _formulas(name: str, config: RunConfig) -> None:
+    placement.formulas(config, f"{name}: ")
+    if explain.gradient_path(config.scheme, config.depth):
+        st.caption(f"{name}: what a gradient is multiplied by on its way down")
+        placement.gradients(config)
+    if SCHEMES[config.scheme].constants:
+        st.caption(f"{name}: constants at depth {config.depth}")
+        placement.constants(config)
+    st.caption(literal(placement.letters(config)))
+
+
+def _facts(name: str, config: RunConfig) -> None:
+    """A list, in words."""
+    scheme = SCHEMES[config.scheme]
+    rows = (
+        ("Goes wrong", literal(scheme.trouble)),
+        ("Outside the blocks", placement.ends(config) or "no norm"),
+        *([("The weights", literal(kept))] if (kept := placement.constraint(config)) else []),
+        ("Adds", literal(_adds(config))),
+        ("From", source(scheme.source)),
+        ("Used by", literal(scheme.used_by or "no model that we know of")),
+        ("Held against", _held_against(scheme)),
+    )
+    st.markdown(f"**{name} {literal(scheme.label)}**")
+    st.markdown("\n".join(f"* **{words}**: {text}" for words, text in rows))
+
+
+def _adds(config: RunConfig) -> str:
+    """The parameters beyond those of a model without norms."""
+    found = explain.added(config, placement.VOCABULARY)
+    if not found:
+        return "no parameters to a model without norms."
+    total = sum(one.parameters for one in found)
+    parts = ", ".join(f"{one.pieces} {one.name} ({one.parameters:,})" for one in found)
+    return f"{total:,} parameters to a model without norms: {parts}."
+
+
+def _held_against(scheme: Scheme) -> str:
+    """The implementations by others, with the largest difference that was measured."""
+    found = differences().get(scheme.key, {})
+    parts = [f"{literal(name)} (difference {value:.1e})" for name, value in found.items()]
+    return "; ".join(parts) or TWIN
+
+
+def _code(name: str, config: RunConfig) -> None:
+    """The whole model, to copy or to take away."""
+    text = explain.code(config, placement.VOCABULARY)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(
+            f"**{name} {literal(SCHEMES.label(config.scheme))} in PyTorch**", width="content"
+        )
+        st.download_button(
+            "Download .py", text, f"normviz_{config.scheme}.py", "text/x-python",
+            key=f"download_{name}", icon=":material/download:", on_click="ignore",
+        )  # fmt: skip
+    st.code(text, language="python", height=420)

@@ -1,0 +1,139 @@
+"""What a visitor's session remembers of the Anatomy page: one or two configs, and their runs.
+
+The configs ask for no steps: such a run measures at initialisation and ends. Settings that only
+matter to training have their defaults, so that the same question is measured once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import streamlit as st
+
+from normviz.config import ConfigError, RunConfig
+from normviz.limits import Range
+from normviz.links import FIELDS, Link, Problem, decode, encode, names_a_setting, strangers
+
+from ...session import visitor
+
+DEPTHS = Range(1, 96, whole=True)
+"""Deeper models are not measured within about a second; a duel may be deeper."""
+
+TRAINING = (
+    "optimizer", "lr", "beta1", "beta2", "momentum", "weight_decay", "warmup", "schedule", "clip",
+    "lr_edits",
+)  # fmt: skip
+NAMES = "AB"
+UNSAID = "The link does not name every setting: today's defaults fill in, and the address now names them."
+
+TRAINED = (
+    "The link also says how to train. This page measures before the first step, where steps, learning "
+    "rate and the other settings of training do nothing: they are left out."
+)
+
+
+@dataclass
+class Anatomy:
+    """One visitor's anatomy: of one placement, or of two side by side.
+
+    asked  results that this visitor has queued a run for
+    mine   the runs queued so
+    drawn  the runs of the curves on screen, which stay until all of the next ones are there
+    refused  why this server does not measure what is on the page
+    """
+
+    lanes: tuple[RunConfig, ...]
+    link: Link | None = None
+    notices: tuple[str, ...] = ()
+    complaint: str | None = None
+    asked: set[str] = field(default_factory=set)
+    mine: set[int] = field(default_factory=set)
+    drawn: tuple[int, ...] = ()
+    refused: str | None = None
+
+
+def untrained(config: RunConfig) -> RunConfig:
+    """The config as measured before its first step."""
+    defaults = {name: RunConfig.model_fields[name].default for name in TRAINING}
+    return config.replace(**defaults, steps=0)
+
+
+def trained(it: Anatomy) -> tuple[RunConfig, ...]:
+    """Two lanes to train: those of the page, or the one there beside Pre-LN (that beside Post-LN).
+
+    Raises ConfigError where training them is not allowed.
+    """
+    first, *rest = (
+        lane.replace(steps=RunConfig.model_fields["steps"].default) for lane in it.lanes
+    )
+    return (first, *(rest or [first.replace(scheme=peer(it))]))
+
+
+def peer(it: Anatomy) -> str:
+    """The placement that one alone is trained beside."""
+    return "post" if it.lanes[0].scheme == "pre" else "pre"
+
+
+def anatomy() -> Anatomy:
+    """This session's anatomy. Who arrives with a link gets what it says."""
+    params = {name: st.query_params.get_all(name) for name in st.query_params}
+    if "anatomy" not in st.session_state or (
+        st.session_state["arrived"] and names_a_setting(params)
+    ):
+        st.session_state["anatomy"] = _opened(params)
+    return st.session_state["anatomy"]
+
+
+def _opened(params: dict[str, list[str]]) -> Anatomy:
+    usual = tuple(untrained(RunConfig(scheme=scheme)) for scheme in ("pre", "post"))
+    others = strangers(params, {"v", "lanes", *FIELDS})
+    if not names_a_setting(params):
+        return Anatomy(usual, notices=tuple(others))
+    link = decode(params)
+    shown = tuple(untrained(lane) for lane in link.lanes[: len(NAMES)])
+    if problem := _too_deep(shown):
+        link = Link(problems=(problem,))
+    if link.problems:
+        return Anatomy(usual, link)
+    notices = [UNSAID] * bool(set(link.missing) - {*TRAINING, "steps"})
+    if len(link.lanes) > len(NAMES):
+        notices.append(f"The link has {len(link.lanes)} lanes: the first two are shown here.")
+    said = {*TRAINING, "steps"} - set(link.missing)
+    if any(getattr(a, name) != getattr(untrained(a), name) for a in link.lanes for name in said):
+        notices.append(TRAINED)
+    away = visitor.lacks("This link", [lane.text for lane in shown if lane.text])
+    return Anatomy(shown, notices=(*notices, *away, *others))
+
+
+def _too_deep(lanes: Sequence[RunConfig]) -> Problem | None:
+    depth = max((lane.depth for lane in lanes), default=1)
+    if depth in DEPTHS:
+        return None
+    most = int(DEPTHS.high)
+    mended = [lane.replace(depth=min(lane.depth, most)) for lane in lanes]
+    sentence = f"depth is {depth}, allowed on this page is {DEPTHS.text()}"
+    return Problem(sentence, encode(mended), f"depth = {most}")
+
+
+def change(field: str, value: Any, lane: int | None = None) -> None:
+    """Set a field in one placement's config or in all; what is not allowed is said instead."""
+    it: Anatomy = st.session_state["anatomy"]
+    try:
+        it.lanes = tuple(
+            config.replace(**{field: value}) if lane in (None, i) else config
+            for i, config in enumerate(it.lanes)
+        )
+        it.complaint, it.link, it.notices = None, None, ()
+    except ConfigError as error:
+        it.complaint = str(error)
+
+
+def compare_with(scheme: str | None) -> None:
+    """Another second placement, or none."""
+    it: Anatomy = st.session_state["anatomy"]
+    first = it.lanes[0]
+    second = it.lanes[1] if len(it.lanes) > 1 else first
+    it.lanes = (first,) if scheme is None else (first, second.replace(scheme=scheme))
+    it.complaint, it.link, it.notices = None, None, ()

@@ -1,0 +1,1 @@
+"""Norms worked out by hand on a small table."""

@@ -1,0 +1,154 @@
+"""The By hand page's controls: the table, which cell is looked at, and what is tried."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from normviz.by_hand import EXPERIMENTS, FEATURES, PRESETS, RANGES, ROWS, Example, shown, written
+
+from ...widgets.buttons import button, submit
+from ...widgets.markdown import literal
+from . import state
+from .state import GREEK, Hand
+
+EPS = (1e-12, 1e-8, 1e-6, 1e-5, 1e-3, 0.1, 1.0)
+PASSES = (0, 1, 2, 5, 10, 20, 50, 100)
+MOMENTA = (0.01, 0.03, 0.1, 0.3, 0.5, 1.0)
+MODES = {"train": "Train", "eval": "Eval"}
+TAKES = {"neighbour": "Add", "shift": "Add", "scale": "Times"}
+
+
+def table(it: Hand) -> None:
+    """Presets, the editor, the size, and a box to paste into."""
+    with st.container(key="hand_presets", horizontal=True, gap="xsmall"):
+        for preset in PRESETS:
+            button(
+                preset.label, state.begin, preset.key, key=f"begin_{preset.key}", type="tertiary"
+            )
+    _editor(it)
+    if it.complaint:
+        st.error(literal(it.complaint))
+    with st.container(key="hand_size", horizontal=True, gap="medium"):
+        _whole("Rows", "hand_rows", it.example.rows, ROWS)
+        _whole("Features", "hand_features", it.example.features, FEATURES)
+        _ladder("ε", "eps", it.example.eps, EPS, 230)
+    with st.expander("Paste a table"), st.form("hand_paste", border=False):
+        text = "\n".join(", ".join(map(written, row)) for row in it.example.x)
+        st.session_state.setdefault("hand_text", text)
+        st.text_area("A row in each line", key="hand_text", height=120, max_chars=4000)
+        submit("Use these numbers", _paste, key="hand_use")
+
+
+def _paste() -> None:
+    state.paste(st.session_state["hand_text"])
+
+
+def _editor(it: Hand) -> None:
+    base = it.base
+    names = [str(i) for i in range(1, base.features + 1)]
+    lines = [f"row {i}" for i in range(1, base.rows + 1)] + list(GREEK)
+    cells = [list(map(written, line)) for line in (*base.x, base.gamma, base.beta)]
+    column = {
+        name: st.column_config.TextColumn(name, alignment="right", max_chars=24) for name in names
+    }
+    key = f"hand_table_{it.editor}"
+    st.data_editor(
+        pd.DataFrame(cells, lines, names), key=key, on_change=_typed, args=(key,),
+        column_config=column, alt="The table x, with gamma and beta of each feature below it",
+    )  # fmt: skip
+    st.caption(
+        "Type into any cell. A row is a token or a sample, a column a feature; γ and β are one each "
+        "a feature."
+    )
+
+
+def _typed(key: str) -> None:
+    said = st.session_state[key]
+    state.typed(None if said["added_rows"] or said["deleted_rows"] else said["edited_rows"])
+
+
+def _whole(words: str, key: str, value: int, allowed) -> None:
+    st.session_state[key] = value
+    st.number_input(
+        words, int(allowed.low), int(allowed.high), key=key, on_change=_resize, width=120,
+    )  # fmt: skip
+
+
+def _resize() -> None:
+    state.attempt("sized", st.session_state["hand_rows"], st.session_state["hand_features"])
+
+
+def looked_at(it: Hand) -> None:
+    """The cell whose numbers are worked out, and a slider that drags its number."""
+    example = it.example
+    with st.container(horizontal=True, gap="medium"):
+        _segments("Look at row", "row", example.row, range(1, example.rows + 1))
+        _segments("and feature", "feature", example.feature, range(1, example.features + 1))
+    value = example.x[example.row - 1][example.feature - 1]
+    span = max(it.span, abs(value))
+    st.session_state["hand_drag"] = float(value)
+    st.slider(
+        "Drag its number", -span, span, key="hand_drag", step=span / 100,
+        on_change=lambda: state.drag(st.session_state["hand_drag"]),
+    )  # fmt: skip
+
+
+def tried(it: Hand) -> None:
+    """What is done to the batch, and BatchNorm's mode."""
+    example = it.example
+    st.session_state["hand_try"] = example.experiment
+    st.pills(
+        "Try", EXPERIMENTS.keys(), key="hand_try", format_func=EXPERIMENTS.label, required=True,
+        wrap=True,
+        on_change=lambda: state.attempt("trying", st.session_state["hand_try"]),
+    )  # fmt: skip
+    if example.experiment in TAKES:
+        _amount(example)
+    if example.experiment == "padding":
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            _segments("Rows of padding", "padding", example.padding, range(1, 5))
+            st.session_state["hand_masked"] = example.masked
+            st.toggle("Mask them", key="hand_masked", on_change=_take, args=("masked",))
+    _segments("BatchNorm", "mode", example.mode, MODES)
+    if example.mode == "eval":
+        passes, momentum = st.columns(2)
+        with passes:
+            _ladder("Training passes before", "passes", example.passes, PASSES)
+        with momentum:
+            _ladder("Momentum (PyTorch's)", "momentum", example.momentum, MOMENTA)
+
+
+def _amount(example: Example) -> None:
+    takes = EXPERIMENTS[example.experiment].takes
+    assert takes
+    words = TAKES[example.experiment]
+    if example.experiment == "neighbour":
+        words = f"Add to row {example.neighbour}, feature {example.feature}"
+    st.session_state["hand_amount"] = float(example.amount)
+    st.number_input(
+        words, float(takes.low), float(takes.high), key="hand_amount",
+        step=1.0, format="%g", on_change=_take, args=("amount",), width=260,
+    )  # fmt: skip
+
+
+def _segments(words: str, field: str, value: object, options) -> None:
+    st.session_state[f"hand_{field}"] = value
+    st.segmented_control(
+        words, options, key=f"hand_{field}", required=True, on_change=_take, args=(field,),
+        format_func=lambda option: MODES.get(option, str(option)),
+    )  # fmt: skip
+
+
+def _ladder(words: str, field: str, value: float, steps, width: int | None = None) -> None:
+    """A slider over usual values, and the value of a link between them."""
+    st.session_state[f"hand_{field}"] = value
+    st.select_slider(
+        words, sorted({*steps, value}), key=f"hand_{field}", format_func=shown,
+        on_change=_take, args=(field,), help=f"Allowed in a link: {RANGES[field].text()}",
+        width=width or "stretch",
+    )  # fmt: skip
+
+
+def _take(field: str) -> None:
+    state.change(**{field: st.session_state[f"hand_{field}"]})

@@ -1,0 +1,118 @@
+"""What goes into a norm and what comes out, as two small tables of shaded numbers.
+
+Outlined is what is averaged for the cell that is looked at; a corner marks a number that changed. A
+click on a cell looks at it.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import streamlit as st
+from streamlit.components.v2 import component
+
+from normviz.by_hand import Work, brief
+from normviz.by_hand.norms import Array, Bools
+
+from . import state
+
+HERE = Path(__file__).parent
+CELL = re.compile("([0-9]{1,3}),([0-9]{1,3})")
+"""What a cell says of itself: its row and its feature, from 1."""
+MATRIX = component(
+    "hand_matrix",
+    html='<div class="hand"></div>',
+    css=(HERE / "matrix.css").read_text(),
+    js="""
+      export default function ({ data, parentElement, setTriggerValue }) {
+        const root = parentElement.querySelector(".hand");
+        if (root.shown !== data.html) root.innerHTML = root.shown = data.html;
+        root.onclick = (event) => {
+          const cell = event.target.closest("[data-at]");
+          if (cell) setTriggerValue("pick", cell.dataset.at);
+        };
+      }
+    """,
+)
+
+
+def show(it: Work, key: str) -> None:
+    """The two tables of a norm."""
+    name = f"matrix_{key}"
+    MATRIX(
+        key=name, data={"html": html(it, key)}, height="content",
+        on_pick_change=lambda: _pick(st.session_state[name].pick),
+    )  # fmt: skip
+
+
+def _pick(at: object) -> None:
+    """A click on a cell. Anybody may send anything: what no cell of ours says is no click."""
+    if isinstance(at, str) and (cell := CELL.fullmatch(at)):
+        state.change(row=int(cell[1]), feature=int(cell[2]))
+
+
+def html(it: Work, key: str) -> str:
+    """Both tables; every word in them is ours or a number."""
+    done = it.now[key]
+    averaged = "nothing is averaged" if done.axis == "running" else "outlined is averaged"
+    together = done.together(it.row, it.feature)
+    return _table(it, f"x; {averaged}", done.x, together, it.edited, "changed") + _table(
+        it, "y", done.y, np.zeros_like(together), it.moved(key), "moved"
+    )
+
+
+def _table(it: Work, caption: str, values: Array, outlined: Bools, marked: Bools, mark: str) -> str:
+    """Rows that are not in the batch are empty; padding stands below."""
+    if n := int(marked.sum()):
+        caption += f"; {n} {mark} ◤"
+    places = {row: i for i, row in enumerate(it.after.rows) if row}
+    most = float(np.abs(values).max()) or 1.0
+    lines = []
+    for row in range(1, it.example.rows + 1):
+        i = places.get(row)
+        cells = [
+            _cell(it, row, f, i, values, outlined, marked, most) for f in range(it.example.features)
+        ]
+        lines.append(f'<tr><th scope="row">{row}</th>{"".join(cells)}</tr>')
+    for i, row in enumerate(it.after.rows):
+        if not row:
+            cells = [
+                _cell(it, 0, f, i, values, outlined, marked, most)
+                for f in range(it.example.features)
+            ]
+            kind = "masked" if not it.after.counted[i] else "pad"
+            lines.append(f'<tr class="{kind}"><th scope="row">{kind}</th>{"".join(cells)}</tr>')
+    heads = "".join(f'<th scope="col">{f}</th>' for f in range(1, it.example.features + 1))
+    return (
+        f"<table><caption>{caption}</caption><thead><tr><td></td>{heads}</tr></thead>"
+        f"<tbody>{''.join(lines)}</tbody></table>"
+    )
+
+
+def _cell(
+    it: Work, row: int, f: int, i: int | None, values: Array, outlined: Bools, marked: Bools,
+    most: float,
+) -> str:  # fmt: skip
+    at = f' data-at="{row},{f + 1}"' if row else ""
+    if i is None:
+        return f'<td class="out"{at}>–</td>'
+    value = float(values[i, f])
+    kinds = ["negative"] if value < 0 else []
+    kinds += _edges(outlined, i, f) if outlined[i, f] else []
+    kinds += ["marked"] if marked[i, f] else []
+    kinds += ["picked"] if (i, f) == (it.row, it.feature) else []
+    share = f"--share:{round(50 * abs(value) / most)}%"
+    words = '<span class="unseen"> marked</span>' if marked[i, f] else ""
+    return f'<td class="{" ".join(kinds)}" style="{share}"{at}>{brief(value, 3)}{words}</td>'
+
+
+def _edges(cells: Bools, i: int, f: int) -> list[str]:
+    """The sides on which no other outlined cell lies."""
+    wide = np.pad(cells, 1)
+    sides = {
+        "top": wide[i, f + 1], "bottom": wide[i + 2, f + 1], "left": wide[i + 1, f],
+        "right": wide[i + 1, f + 2],
+    }  # fmt: skip
+    return ["outlined", *(side for side, inside in sides.items() if not inside)]

@@ -1,0 +1,102 @@
+"""By hand: a table small enough to check with pencil and paper, and three norms worked out on it."""
+
+from __future__ import annotations
+
+import streamlit as st
+from streamlit.navigation.page import StreamlitPage
+
+from normviz.by_hand import KEYS, Work, code, conventions, links, said, work
+from normviz.catalog import NORMS
+
+from ...session import address
+from ...widgets import link_notices
+from ...widgets.markdown import literal, source
+from ..duel.share import COPY
+from . import controls, state
+from . import matrix as hand_matrix
+from . import sheet as hand_sheet
+
+AXES = {
+    "row": "averages **each row** over its features",
+    "column": "averages **each column** over the rows",
+    "running": "uses **running** statistics",
+}
+
+
+def entry() -> StreamlitPage:
+    """The page as the navigation knows it."""
+    return st.Page(page, title="By hand", url_path="by-hand")
+
+
+def page() -> None:
+    """The page, from top to bottom."""
+    it = state.hand()
+    if not (it.link and it.link.problems):
+        address.write(links.as_params(it.example))
+    with st.container(key="head", horizontal=True, vertical_alignment="center"):
+        st.markdown("# Norms by hand: who is averaged with whom?", width="stretch")
+        _copy(it)
+    link_notices.show(it.link, it.notices, "hand", "Below is what this page opens with.")
+    left, right = st.columns([1, 1], gap="medium")
+    with left:
+        controls.table(it)
+    with right:
+        controls.looked_at(it)
+        controls.tried(it)
+    done = work(it.example)
+    with st.container(key="hand_lead"):
+        st.markdown(literal("\n\n".join(filter(None, (said.lead(done), said.mode(done))))))
+    for show in (_norm, _sheet):  # row by row, so that the three stand level
+        for column, key in zip(st.columns(len(KEYS), gap="medium"), KEYS, strict=True):
+            with column, st.container(key=f"hand_{show.__name__.strip('_')}_{key}"):
+                show(done, key)
+    _code(done)
+    _conventions(done)
+
+
+def _copy(it: state.Hand) -> None:
+    COPY(
+        key="copy_link",
+        data={
+            "query": links.encode(it.example), "label": "Copy link", "title": "", "frame": False,
+        },
+        height="content", width="content",
+    )  # fmt: skip
+
+
+def _norm(it: Work, key: str) -> None:
+    st.markdown(f"**{literal(NORMS.label(key))}** {AXES[it.now[key].axis]}.")
+    hand_matrix.show(it, key)
+    st.markdown(literal(said.seen(it, key)))
+    if warning := NORMS[key].warning:
+        st.caption(f":material/warning: {literal(warning)}")
+
+
+def _sheet(it: Work, key: str) -> None:
+    example, axis = it.example, it.now[key].axis
+    what = f"row {example.row}" if axis == "row" else f"feature {example.feature}"
+    st.markdown(f"**{literal(NORMS.label(key))}, {what}, step by step**")
+    st.latex(NORMS[key].formula)
+    hand_sheet.show(it, key)
+    st.caption(source(NORMS[key].source))
+
+
+def _code(it: Work) -> None:
+    """The same in both frameworks, to copy."""
+    for column, name, text in zip(
+        st.columns(2, gap="medium"), ("PyTorch", "Keras"), (code.torch(it), code.keras(it)),
+        strict=True,
+    ):  # fmt: skip
+        with column:
+            st.markdown(f"**The same in {name}**")
+            st.code(text, language="python", wrap_lines=True)
+
+
+def _conventions(it: Work) -> None:
+    lines = ["| | PyTorch | Keras |", "|---|---|---|"]
+    lines += [
+        f"| {literal(a)} | {literal(b)} | {literal(c)} |"
+        for a, b, c in conventions.table(it.example)
+    ]
+    st.markdown("**Same words, other meanings**")
+    st.markdown("\n".join(lines))

@@ -1,0 +1,185 @@
+"""What a visitor's session remembers of the By hand page: the example, and the table being typed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import log10
+from typing import Any
+
+import streamlit as st
+
+from normviz.by_hand import PRESETS, Example, HandError, links, matrix, number, written
+from normviz.links import Link
+
+GREEK = ("γ", "β")
+STILL = "The page below still shows what was there before."
+
+
+@dataclass
+class Hand:
+    """One visitor's example.
+
+    base       what the table editor was given; it keeps what was typed on top, also what is no
+               number, until it is another editor (`editor`)
+    span       the ends of the slider that drags a number, either way
+    complaint  what is wrong with what was typed or pasted last
+    """
+
+    example: Example
+    base: Example
+    editor: int
+    span: float = 10.0
+    link: Link | None = None
+    notices: tuple[str, ...] = ()
+    complaint: str | None = None
+
+    def show(self, example: Example, anew: bool = False) -> None:
+        """Another example. Where its numbers are other ones, or it is to begin anew, the editor
+        does, and so does the box to paste into; else both keep what was typed."""
+        if anew or _table(example) != _table(self.example):
+            self.base, self.editor, self.complaint = example, _another_editor(), None
+            st.session_state.pop("hand_text", None)
+        self.example = example
+        self.link, self.notices = None, ()
+
+
+def hand() -> Hand:
+    """This session's example. Who arrives with a link gets what it says."""
+    params = {name: st.query_params.get_all(name) for name in st.query_params}
+    it: Hand | None = st.session_state.get("hand")
+    arrived = st.session_state["arrived"]
+    if it is None or (arrived and links.names_a_setting(params)):
+        it = st.session_state["hand"] = _opened(params)
+    elif arrived:  # who was on another page finds the editor without what was typed into it
+        it.show(it.example, anew=True)
+    return it
+
+
+def _another_editor() -> int:
+    """A number for its key: two editors of a session with one key would share what was typed."""
+    st.session_state["hand_editors"] = st.session_state.get("hand_editors", 0) + 1
+    return st.session_state["hand_editors"]
+
+
+def _opened(params: dict[str, list[str]]) -> Hand:
+    usual = PRESETS["usual"].example()
+    found = links.decode(params) if links.names_a_setting(params) else None
+    if found is None or found.example is None:
+        it = Hand(usual, usual, _another_editor())
+        it.link = Link(problems=found.problems) if found else None
+        it.notices = () if found else tuple(links.others(params))
+        return it
+    it = Hand(found.example, found.example, _another_editor(), notices=found.notices)
+    it.span = _span(found.example)
+    return it
+
+
+def begin(preset: str) -> None:
+    """A preset's table. What is tried, and how, stays."""
+    it: Hand = st.session_state["hand"]
+    fresh = PRESETS[preset].example()
+    names = ("x", "gamma", "beta", "row", "feature")
+    it.show(it.example.replace(**{name: getattr(fresh, name) for name in names}), anew=True)
+    it.span = _span(fresh)
+
+
+def change(**fields: Any) -> None:
+    """Set what the controls set; what is not allowed is said instead."""
+    _attempt(lambda example: example.replace(**fields))
+
+
+def attempt(name: str, *words: Any) -> None:
+    """Do what a method of Example does (`trying`, `sized`, `holding`), or say why not."""
+    _attempt(lambda example: getattr(example, name)(*words))
+
+
+def drag(value: float) -> None:
+    """The number that is looked at."""
+    it: Hand = st.session_state["hand"]
+    at = it.example
+    cells = [list(row) for row in at.x]
+    cells[at.row - 1][at.feature - 1] = round(value, 6)
+    _attempt(lambda example: example.replace(x=tuple(tuple(row) for row in cells)))
+
+
+def paste(text: str) -> None:
+    """A whole table as text."""
+    if _attempt(lambda example: example.holding(matrix(text)), anew=True):
+        it: Hand = st.session_state["hand"]
+        it.span = _span(it.example)
+
+
+def typed(edits: object) -> None:
+    """What the editor holds on top of its base: {line: {feature: text}}, lines of x, then γ, β.
+
+    Anything else, which no editor of ours sends, is said, and the editor begins anew.
+    """
+    it: Hand = st.session_state["hand"]
+    if (placed := _placed(edits, it.base)) is None:
+        it.show(it.example, anew=True)
+        it.complaint = f"What was typed belongs to no cell of this table. {STILL}"
+        return
+    lines = [list(map(written, line)) for line in _table(it.base)]
+    for (line, feature), text in placed.items():
+        lines[line][feature] = text
+    try:
+        *x, gamma, beta = (
+            tuple(number(text, _where(i, f, it.base)) for f, text in enumerate(line, 1))
+            for i, line in enumerate(lines)
+        )
+        it.example = it.example.replace(x=tuple(x), gamma=gamma, beta=beta)
+        it.link, it.notices, it.complaint = None, (), None
+        st.session_state.pop("hand_text", None)
+        it.span = max(it.span, _span(it.example))
+    except HandError as error:
+        it.complaint = f"{_sentence(error)} {STILL}"
+
+
+def _placed(edits: object, base: Example) -> dict[tuple[int, int], str] | None:
+    """The texts by line and feature, both from 0; None where it is not only that."""
+    names = [str(i) for i in range(1, base.features + 1)]
+    found: dict[tuple[int, int], str] = {}
+    if not isinstance(edits, Mapping):
+        return None
+    for line, cells in edits.items():
+        if line not in range(base.rows + len(GREEK)) or not isinstance(cells, Mapping):
+            return None
+        for feature, text in cells.items():
+            if feature not in names or not isinstance(text, str | None):
+                return None
+            found[line, names.index(feature)] = text or ""
+    return found
+
+
+def _where(line: int, feature: int, base: Example) -> str:
+    name = f"Row {line + 1}" if line < base.rows else GREEK[line - base.rows]
+    return f"{name}, feature {feature}"
+
+
+def _attempt(make: Callable[[Example], Example], anew: bool = False) -> bool:
+    """Whether the example could be made into another."""
+    it: Hand = st.session_state["hand"]
+    try:
+        it.show(make(it.example), anew)
+    except HandError as error:
+        it.complaint = f"{_sentence(error)} {STILL}"
+        return False
+    return True
+
+
+def _table(example: Example) -> tuple[tuple[float, ...], ...]:
+    """The lines that the editor shows."""
+    return (*example.x, example.gamma, example.beta)
+
+
+def _span(example: Example) -> float:
+    """The next 1, 2 or 5 with zeros above all numbers, and at least 10."""
+    most = max(abs(value) for row in example.x for value in row)
+    decade = 10.0 ** int(log10(max(most, 10.0)))
+    return next(step * decade for step in (1, 2, 5, 10) if step * decade >= most)
+
+
+def _sentence(error: HandError) -> str:
+    words = str(error)
+    return f"{words[0].upper()}{words[1:]}."

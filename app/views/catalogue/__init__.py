@@ -1,0 +1,1 @@
+"""All placements and norms as tables."""

@@ -1,0 +1,180 @@
+"""Catalogue: every placement and every norm in a table, each row a way to its anatomy."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pandas as pd
+import streamlit as st
+from streamlit.navigation.page import StreamlitPage
+
+from normviz.catalog import NORMS, SCHEMES
+from normviz.catalog.models import Model, census
+from normviz.catalog.norm import NormRecord
+from normviz.catalog.scheme import Scheme
+from normviz.config import ConfigError, RunConfig
+from normviz.explain import formula, plain
+from normviz.links import as_params
+
+from ...widgets import link_notices, placement
+from ...widgets.markdown import literal, source
+from ..anatomy import page as anatomy
+from ..anatomy.state import untrained
+
+DEPTH = RunConfig().depth
+WIDE = 330
+COLUMNS = {name: st.column_config.Column(width=WIDE) for name in ("Formula", "Remarks")}
+TWIN = "its formula, written twice"
+
+
+def entry() -> StreamlitPage:
+    """The page as the navigation knows it."""
+    return st.Page(page, title="Catalogue", url_path="catalogue")
+
+
+def page() -> None:
+    """The page, from top to bottom."""
+    with st.container(key="head"):
+        models = len({model.model for model in census().models})
+        st.markdown(f"# Catalogue: {len(SCHEMES)} placements, {len(NORMS)} norms, {models} models")
+    link_notices.strange()
+    words = st.text_input(
+        "Search", key="search", placeholder="sandwich, Gemma, arXiv:2002.04745, tanh ...",
+        label_visibility="collapsed",
+    )  # fmt: skip
+    placements, norms, used = st.tabs(["Placements", "Norms", "Models"])
+    with placements:
+        if (key := _chosen([_scheme(scheme) for scheme in SCHEMES], words, "schemes")) is not None:
+            _about_scheme(SCHEMES[key])
+    with norms:
+        if (key := _chosen([_norm(norm) for norm in NORMS], words, "norms")) is not None:
+            _about_norm(NORMS[key])
+    with used:
+        it = census()
+        st.caption(
+            f"Read from the code of transformers {it.transformers} on {it.day} by `normviz census`, with "
+            "the defaults of each configuration; what the code did not tell says so."
+        )
+        st.markdown(literal(it.summary))
+        named = {_name(model): model for model in it.models}
+        rows = [_model(name, model) for name, model in named.items()]
+        if (key := _chosen(rows, words, "models", "its placement's anatomy")) is not None:
+            _about_model(named[key])
+
+
+def _chosen(
+    rows: list[dict[str, str]], words: str, key: str, gives: str = "its formula and its anatomy"
+) -> str | None:
+    """The table of the rows that hold the words; the key of the row that is chosen."""
+    wanted = words.casefold().split()
+    found = [r for r in rows if all(word in " ".join(r.values()).casefold() for word in wanted)]
+    st.caption(f"{len(found)} of {len(rows)}. Choose a row for {gives}.")
+    if not found:
+        return None
+    table = pd.DataFrame(found)
+    seen = st.dataframe(
+        table, key=f"{key} {words}", hide_index=True, height=min(36 * len(found) + 38, 430),
+        on_select="rerun", selection_mode="single-row-required",
+        column_config=COLUMNS | ({"Key": None} if key == "models" else {}),
+    )  # fmt: skip
+    row = next(iter(seen.selection.rows), 0)
+    return found[min(row, len(found) - 1)]["Key"]
+
+
+def _scheme(scheme: Scheme) -> dict[str, str]:
+    lines = formula(scheme.key, DEPTH)
+    parts = [
+        f"{where}: {plain(latex)}" if where and len(lines) > 1 else plain(latex)
+        for where, latex in lines
+    ]
+    return {
+        "Placement": scheme.label,
+        "Formula": "; ".join(parts),
+        "Family": scheme.family,
+        "Final norm": "yes" if scheme.final_norm else "no",
+        "Used by": scheme.used_by,
+        "Held against": scheme.oracle or TWIN,
+        "Source": scheme.source,
+        "Key": scheme.key,
+    }
+
+
+def _norm(norm: NormRecord) -> dict[str, str]:
+    return {
+        "Norm": norm.label,
+        "Formula": plain(norm.formula),
+        "Learns": ", ".join(f"{plain(p.symbol)} from {p.start}" for p in norm.learns) or "nothing",
+        "Warning": norm.warning,
+        "Source": norm.source,
+        "Held against": norm.oracle or TWIN,
+        "Key": norm.key,
+    }
+
+
+def _name(model: Model) -> str:
+    """Unique: an encoder and a decoder of one model that differ are two rows."""
+    return f"{model.model} {model.layer}"
+
+
+def _model(name: str, model: Model) -> dict[str, str]:
+    placement, norm, final, qk = model.words
+    return {
+        "Model": model.model,
+        "Placement": placement,
+        "Norm": norm,
+        "Final norm": final,
+        "QK-norm": qk,
+        "Remarks": model.remarks,
+        "Read from": model.layer,
+        "Key": name,
+    }
+
+
+def _about_model(model: Model) -> None:
+    placement, norm, final, qk = map(literal, model.words)
+    with st.container(border=True):
+        st.markdown(
+            f"**{literal(model.model)}**: placement {placement}, norm {norm}, final norm {final}, "
+            f"QK-norm {qk}."
+        )
+        if model.remarks:
+            st.caption(literal(model.remarks))
+        if model.placement:
+            _link(untrained(_config(model)), SCHEMES.label(model.placement))
+
+
+def _config(model: Model) -> RunConfig:
+    """The nearest that the anatomy can show: a norm or a placement that does not fit is left out."""
+    assert model.placement is not None
+    config = RunConfig(scheme=model.placement)
+    for name, value in (("norm", model.norm), ("qk_norm", model.qk_norm)):
+        with suppress(ConfigError):
+            config = config.replace(**{name: value})
+    return config
+
+
+def _about_scheme(scheme: Scheme) -> None:
+    config = untrained(RunConfig(scheme=scheme.key))
+    with st.container(border=True):
+        placement.heading("", scheme.key)
+        kept = placement.constraint(config)
+        st.markdown(literal(" ".join(filter(None, (scheme.sentence, kept, scheme.trouble)))))
+        placement.formulas(config)
+        st.markdown(source(scheme.source))
+        _link(config, scheme.label)
+
+
+def _about_norm(norm: NormRecord) -> None:
+    with st.container(border=True):
+        st.markdown(f"**{literal(norm.label)}**")
+        st.markdown(literal(" ".join(filter(None, (norm.sentence, norm.warning)))))
+        st.latex(norm.formula)
+        st.markdown(source(norm.source))
+        _link(untrained(RunConfig(norm=norm.key)), f"Pre-LN with {norm.label}")
+
+
+def _link(config: RunConfig, words: str) -> None:
+    st.page_link(
+        anatomy.entry(), label=literal(f"Anatomy of {words}"), icon=":material/biotech:",
+        query_params=as_params([config]),
+    )  # fmt: skip

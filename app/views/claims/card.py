@@ -1,0 +1,77 @@
+"""An open claim: verdict, figure, rule, numbers, what they mean, and the ways to run and see it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from normviz.claims import Claim
+from normviz.claims.stored import Result, explained, shipped_result
+from normviz.claims.words import duration
+
+from ...session.backend import Shared, adopt_maps
+from ...widgets import page_links
+from ...widgets.markdown import literal, source
+from ..duel import transport
+from ..duel.share import COPY
+from ..duel.state import show_lanes
+from . import result as claim_result
+from . import run as claim_run
+
+
+def show(claim: Claim, back: Shared) -> None:
+    """The claim, whose sentence stands above, with the result that ships of it."""
+    result = shipped_result(claim)
+    with st.container(border=True, key=f"claim_{claim.key}"):
+        st.caption(f"{source(claim.source)}")
+        if result is None:
+            st.info("No result ships of it yet: run it here.")
+        else:
+            _verdict(claim, result)
+            left, right = st.columns([3, 2], gap="medium")
+            with left:
+                claim_result.figure(claim, result)
+            with right:
+                st.markdown(literal(explained(claim, result)))
+                claim_result.numbers(claim, result)
+        _rule(claim)
+        _ways(claim, back)
+        claim_run.show(claim, back)
+
+
+def _verdict(claim: Claim, result: Result) -> None:
+    said = result.verdict(claim).sentence
+    st.markdown(f"**{literal(said[:1].upper() + said[1:])}.**")
+    flat = f"; {result.flat} of its runs were stopped early, flat at chance" if result.flat else ""
+    st.caption(
+        f"{result.seeds} seeds, measured {result.date}, {duration(result.seconds)} of one core{flat}."
+    )
+
+
+def _rule(claim: Claim) -> None:
+    st.markdown("**The rule, fixed before it was run**")
+    st.markdown("\n".join(f"* {literal(sentence)}" for sentence in claim.rule_words()))
+    st.caption(
+        "A part is true or false where all seeds say so; else it stays open (not distinguishable)."
+    )
+    with st.expander("The experiment"):
+        for arm, words in claim.settings().items():
+            said = " ".join(f"{name}={word}" for name, word in words.items())
+            st.markdown(f"**{literal(claim.arm_label(arm))}**: `{said}`")
+        st.caption(
+            f"{len(claim.cells())} runs, {claim.seeds} seeds; other settings are the defaults."
+        )
+        st.code(f"normviz claims run {claim.key}", language="bash")
+
+
+def _ways(claim: Claim, back: Shared) -> None:
+    """To the duel that shows it, and a link to this claim."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        words = "Train its models in the duel" if claim.lab else "See its runs in the duel"
+        if st.button(words, key=f"duel_{claim.key}",
+                     icon=":material/stacked_line_chart:"):  # fmt: skip
+            adopt_maps()
+            transport.leave_duel(back)
+            show_lanes(claim.lanes(), "replay")
+            st.switch_page(page_links.duel())
+        asked = {"query": f"claim={claim.key}", "label": "Copy link", "frame": False}
+        COPY(key=f"copy_{claim.key}", data=asked, height="content", width="content")

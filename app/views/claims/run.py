@@ -1,0 +1,111 @@
+"""Running a claim on this server: the button, its progress, and what came out beside what ships."""
+
+from __future__ import annotations
+
+import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from normviz import hosted
+from normviz.claims import Claim
+from normviz.claims.live import ClaimJob
+from normviz.claims.stored import Result, shipped_result
+from normviz.claims.words import duration, expected
+from normviz.hosted import Refused
+from normviz.sweep import cores
+
+from ...session import presence, visitor
+from ...session.backend import Shared, adopt_maps
+from ...widgets.buttons import button
+from ...widgets.markdown import literal
+from ...widgets.store_errors import guarded
+from . import result as claim_result
+
+TICK_SECONDS = 0.5
+
+
+def show(claim: Claim, back: Shared) -> None:
+    """The way to run it, then how far it is, in a fragment that ticks while it runs."""
+    job = back.bench.job(claim)
+    is_open = job is not None and job.is_open
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        if job is None or not is_open:
+            _offer(claim, back)
+        elif not hosted.limits() or job.visitor == visitor.me():
+            button("Stop", back.bench.stop, job, key=f"stop_{claim.key}", icon=":material/stop:",
+                   help="What has ended stays; running it again goes on from there")  # fmt: skip
+    if why := st.session_state.pop("claim_refused", None):
+        st.error(f"{why[0].upper()}{why[1:]}.")
+    st.fragment(guarded(_tick), run_every=TICK_SECONDS if is_open else None)(claim, back)
+
+
+def _offer(claim: Claim, back: Shared) -> None:
+    """Run it, with what that takes; or why not here."""
+    processes = hosted.processes() or cores()
+    seconds = expected(claim, shipped_result(claim), None, processes)
+    too_long = ""
+    try:
+        hosted.check_minutes(seconds)
+    except Refused as why:
+        too_long = f" Not here: {why}."
+    button("Run it here", _run, claim, back, type="primary", key=f"run_{claim.key}",
+           icon=":material/play_arrow:", disabled=bool(too_long))  # fmt: skip
+    st.caption(
+        f"{len(claim.cells())} runs, at most about {duration(seconds)} in {processes} "
+        f"process{'es' * (processes > 1)}; what ran here before is used, what "
+        f"ships is not.{too_long}"
+    )
+
+
+def _run(claim: Claim, back: Shared) -> None:
+    adopt_maps()
+    try:
+        back.bench.ask(claim, visitor.me())
+    except Refused as why:
+        st.session_state["claim_refused"] = str(why)
+
+
+def _tick(claim: Claim, back: Shared) -> None:
+    job = back.bench.job(claim)
+    if job is None:
+        return
+    if job.is_open:
+        presence.job(job)
+        _progress(job, back)
+    elif job.why:
+        st.info(
+            f"It was stopped: {job.why}. What has ended stays; running it again goes on from there."
+        )
+    elif job.failures:
+        st.error(f"{literal(job.failures[0])}. Run it again to try once more.")
+    elif job.result is not None:
+        _came_out(claim, job.result)
+    context = get_script_run_ctx()
+    if not job.is_open and context and context.fragment_ids_this_run:
+        st.rerun()  # the timer ends with a run of the whole page
+
+
+def _progress(job: ClaimJob, back: Shared) -> None:
+    if n := back.bench.before(job):
+        st.caption(f"Waits for {n} other claim{'s' * (n > 1)}.")
+        return
+    if job.waits:
+        st.caption("Waits for a map that another visitor fills.")
+        return
+    words = f"{job.ended} of {job.total} runs" if job.ended else "Loading PyTorch"
+    if (left := job.seconds_left) is not None:
+        words += f", about {duration(left)} left"
+    st.progress(job.share, words)
+
+
+def _came_out(claim: Claim, result: Result) -> None:
+    """The verdict of this server's run, and whether it is the shipped one."""
+    said = result.verdict(claim).sentence
+    ships = shipped_result(claim)
+    same = ""
+    if ships is not None:
+        there = ships.verdict(claim).sentence
+        same = " The shipped verdict is the same." if there == said else f" Shipped: {there}."
+    st.success(f"On this server: {literal(said)} ({result.seeds} seeds).{literal(same)}")
+    if ships is None:
+        claim_result.figure(claim, result)
+        claim_result.numbers(claim, result)

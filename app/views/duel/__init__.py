@@ -1,0 +1,1 @@
+"""Two to four transformers trained side by side."""

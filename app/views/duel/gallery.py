@@ -1,0 +1,101 @@
+"""Duels worth opening: the presets as cards with their results, and what could be tried next."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from contextlib import suppress
+from html import escape
+
+import streamlit as st
+
+from normviz import maps
+from normviz.charts import thumb
+from normviz.config import ConfigError
+from normviz.limits import estimated_seconds
+from normviz.presets import PRESETS, Lanes, Preset
+from normviz.suggest import suggestions
+from normviz.sweep import SweepError
+
+from ...session.backend import Shared
+from ...widgets import page_links
+from ...widgets.buttons import button
+from . import state, transport
+from .lanes import label
+
+OPEN = "presets_open"
+"""The session's key of whether the presets are open."""
+
+
+def presets(shared: Shared) -> None:
+    """All presets behind one button; they are drawn when it is opened, and a choice closes it."""
+    popover = st.popover(
+        "Presets", key=OPEN, on_change="rerun", help="Duels that are finished already"
+    )
+    if popover.open:
+        with popover, st.container(key="presets", width=640):
+            for preset in PRESETS:
+                with st.container(border=True, key=f"preset_{preset.key}"):
+                    _card(preset, shared)
+
+
+def _card(preset: Preset, shared: Shared) -> None:
+    lanes = preset.lanes()
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        if picture := _picture(lanes, shared):
+            st.html(picture, width="content")
+        with st.container(gap="xxsmall"):
+            button(
+                preset.question, _choose, lanes, shared, key=f"open_{preset.key}",
+                type="tertiary",
+            )  # fmt: skip
+            seconds = sum(estimated_seconds(lane) for lane in lanes)
+            st.caption(
+                f"{preset.sentence} {len(lanes)} lanes, about {seconds:.0f} s to train anew."
+            )
+
+
+def _choose(lanes: Lanes, shared: Shared) -> None:
+    st.session_state[OPEN] = False
+    open_duel(lanes, shared)
+
+
+def _picture(lanes: Lanes, shared: Shared) -> str | None:
+    """The loss curves of the lanes' stored runs; None where one was never run."""
+    found = [run for lane in lanes if (run := shared.store.latest(lane.key)) and run.is_done]
+    if len(found) < len(lanes):
+        return None
+    numbers = tuple(run.id for run in found)
+    return _drawn(numbers, shared)
+
+
+@st.cache_data(show_spinner=False, max_entries=200)
+def _drawn(numbers: tuple[int, ...], _shared: Shared) -> str:
+    runs = [run for number in numbers if (run := _shared.store.run(number))]
+    frames = [
+        _shared.frames.lane(run, label(i, run.config), "grad_block") for i, run in enumerate(runs)
+    ]
+    data = b64encode(thumb.svg(frames).encode()).decode("ascii")
+    return f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(thumb.finding(frames))}">'
+
+
+def tries(shared: Shared) -> None:
+    """What could be tried next, as sentences that do it."""
+    lanes = state.duel().lanes
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="tries"):
+        st.markdown("You could", width="content")
+        for i, suggestion in enumerate(suggestions(lanes)):
+            button(
+                suggestion.text, open_duel, suggestion.lanes, shared, key=f"try_{i}",
+                type="tertiary", icon=":material/arrow_forward:",
+            )  # fmt: skip
+        with suppress(ConfigError, SweepError):  # of such settings there is no map
+            st.page_link(
+                page_links.maps(), label="see at which depths and rates these train",
+                icon=":material/grid_on:", query_params=maps.of(lanes).params(),
+            )  # fmt: skip
+
+
+def open_duel(lanes: Lanes, shared: Shared) -> None:
+    """Another duel; runs that this visitor left training are stopped."""
+    transport.leave_duel(shared)
+    state.show_lanes(lanes, "replay")

@@ -1,0 +1,143 @@
+"""The knobs that all lanes share. Every one shows the lanes' settings and writes to all lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+from normviz import hosted
+from normviz.config import CHOICES, RunConfig
+from normviz.limits import RANGES, estimated_seconds
+from normviz.schedule import peak_at
+
+from ...session import visitor
+from ...session.backend import Shared
+from ...widgets.markdown import literal
+from ...widgets.store_errors import kept
+from . import own_text, state
+from .lanes import Lane
+
+LADDER = tuple(float(f"{m}e{e}") for e in range(-5, 1) for m in (1, 3))
+DEPTHS = (1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1000)
+WARMUPS = (0, 10, 20, 50, 100, 200, 400, 800)
+STEPS = (0, 20, 50, 100, 150, 200, 300, 400, 600, 1000, 2000, 5000)
+MORE = (
+    "width", "heads", "ffn_ratio", "seq_len", "batch", "weight_decay", "beta1", "beta2", "momentum",
+    "clip", "dropout", "data_seed",
+)  # fmt: skip
+MORE_CHOICES = ("v_norm", "activation", "optimizer", "schedule", "device")
+
+
+def show(lanes: list[Lane], shared: Shared) -> None:
+    """The knobs, then everything else behind "More settings"."""
+    it = state.duel()
+    configs = [lane.config for lane in lanes]
+    _slide("depth", "Depth (blocks)", configs, DEPTHS)
+    _rate(lanes, shared)
+    _slide("warmup", "Warm-up (steps)", configs, WARMUPS)
+    _slide("steps", "Steps", configs, STEPS)
+    own_text.task(configs, _title("task", configs), "knob_task")
+    _number("init_seed", configs)
+    with st.expander("More settings"):
+        for name in MORE_CHOICES:
+            _choose(name, configs)
+        for name in MORE:
+            _number(name, configs)
+    seconds = sum(estimated_seconds(config) for config in configs)
+    st.caption(f"About {seconds:.0f} s of one CPU core for all lanes. {hosted.summary()}")
+    if it.complaint:
+        st.error(literal(f"{it.complaint[0].upper()}{it.complaint[1:]}"))
+
+
+def _key(name: str, value: object) -> str:
+    """A knob's widget key; the widget shows the truth, also after a value that was not allowed."""
+    state.show(f"knob_{name}", value)
+    return f"knob_{name}"
+
+
+def _title(name: str, configs: Sequence[RunConfig], title: str = "") -> str:
+    """The label of a knob; it says when the lanes differ."""
+    title = title or (RunConfig.model_fields[name].title or name).capitalize()
+    values = {getattr(config, name) for config in configs}
+    return f"{title} :orange[(lanes differ)]" if len(values) > 1 else title
+
+
+def _help(name: str) -> str | None:
+    about = RunConfig.model_fields[name].description
+    limit = f"Allowed: {RANGES[name].text()}." if name in RANGES else None
+    parts = (about and f"{about.capitalize()}.", limit, hosted.allowed(name))
+    return " ".join(part for part in parts if part) or None
+
+
+def _slide(name: str, title: str, configs: Sequence[RunConfig], stops: Sequence[int]) -> None:
+    value = getattr(configs[0], name)
+    key = _key(name, value)
+    st.select_slider(
+        _title(name, configs, title), sorted({*stops, value}), key=key, help=_help(name),
+        on_change=_take, args=(name, key),
+    )  # fmt: skip
+
+
+def _rate(lanes: list[Lane], shared: Shared) -> None:
+    """The learning rate: on a 1-3-10 ladder, and the one setting that a running model takes.
+
+    It shows the rate that was asked for last, of a lane that trains if one does.
+    """
+    trains = [lane for lane in lanes if lane.run and lane.run.is_open and visitor.steers(lane.run)]
+    shown = (trains or lanes)[0]
+    peaks = [peak_at(lane.config, lane.config.steps) for lane in lanes]
+    value = peaks[shown.index]
+    key = _key("lr", value)
+    title = "Learning rate" + (" (acts at once)" if trains else "")
+    title += " :orange[(lanes differ)]" * (len(set(peaks)) > 1)
+    st.select_slider(
+        title, sorted({*LADDER, value}), key=key, help=_help("lr"),
+        format_func=lambda lr: f"{lr:g}", on_change=kept(_turn), args=(key, shared),
+    )  # fmt: skip
+    if edits := shown.config.lr_edits:
+        later = ", ".join(f"{lr:g} from step {step}" for step, lr in edits)
+        st.caption(f"{shown.config.lr:g} at first, {later}.")
+
+
+def _choose(name: str, configs: Sequence[RunConfig]) -> None:
+    value = getattr(configs[0], name)
+    key = _key(name, value)
+    registry = CHOICES[name]
+    st.selectbox(
+        _title(name, configs), registry.keys(), key=key,
+        format_func=registry.label, help=registry[value].sentence, on_change=_take, args=(name, key),
+    )  # fmt: skip
+
+
+def _number(name: str, configs: Sequence[RunConfig]) -> None:
+    """A number as text: what is typed is checked as a whole and never changed by the widget."""
+    value = getattr(configs[0], name)
+    shown = "off" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    key = _key(name, shown)
+    st.text_input(
+        _title(name, configs), key=key, help=_help(name), on_change=_take, args=(name, key)
+    )
+
+
+def _take(name: str, key: str) -> None:
+    value: Any = st.session_state[key]
+    state.change(name, value.strip() if isinstance(value, str) else value)
+
+
+def _turn(key: str, shared: Shared) -> None:
+    """Open runs take a new rate, all at the same step; without any it is a setting like others."""
+    it, rate = state.duel(), st.session_state[key]
+    opened = [
+        run
+        for run in it.runs
+        if run is not None
+        and (record := shared.store.run(run))
+        and record.is_open
+        and visitor.steers(record)
+    ]
+    if opened:
+        shared.store.set_rate(opened, rate)
+    else:
+        state.change("lr", rate)

@@ -1,0 +1,266 @@
+"""The lanes: what each one is set to, which stored run it shows, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from normviz import shipped_maps
+from normviz.catalog import INITS, NORMS, QK_NORMS, SCHEMES
+from normviz.charts import lane_styles
+from normviz.config import ConfigError, RunConfig
+from normviz.links import FIELDS, differences, shown
+from normviz.seeds import named, seeded
+from normviz.store import Run
+from normviz.verdict import Verdict, of_seeds
+
+from ...session.backend import Shared, adopt_maps
+from ...widgets import placement
+from ...widgets.markdown import literal
+from . import state
+
+CHIP_COLOR = {
+    "learned": "green", "solved": "green", "stuck": "orange", "above": "orange", "unsettled": "orange",
+    "diverged": "red", "failed": "red", "measured": "blue", "running": "blue",
+}  # fmt: skip
+
+
+SAID, EARLIER = 2, 120
+"""Settings that differ and are named, more are counted; and characters of those words."""
+USUAL = 6
+"""Placements on the switch itself, the first of the registry; a list beside it has all."""
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A lane of the page: its settings, the run it shows (of these settings or of earlier ones)."""
+
+    index: int
+    config: RunConfig
+    run: Run | None
+    repeats: tuple[Run, ...] = ()
+    """Its runs from all seeds shown, its own first; empty where only one is."""
+
+    @property
+    def name(self) -> str:
+        return state.NAMES[self.index]
+
+    @property
+    def label(self) -> str:
+        """What the charts call it: the settings that its curves were trained with."""
+        return label(self.index, self.run.config if self.run else self.config, bool(self.repeats))
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the run shown is of the settings shown."""
+        return self.run is not None and self.run.config == self.config
+
+    @property
+    def earlier(self) -> str:
+        """Where the run shown is of other settings, which: "depth 12"; else empty."""
+        if self.run is None or self.is_current:
+            return ""
+        found = differences(self.run.config, self.config)
+        titles = {name: RunConfig.model_fields[name].title or name for name in found}
+        words = [f"{titles[name]} {value}" for name, (_, value) in found.items()]
+        more = f" and {len(words) - SAID} more" if len(words) > SAID else ""
+        return f"{', '.join(words[:SAID])}{more}"[:EARLIER]
+
+
+def label(index: int, config: RunConfig, repeated: bool = False) -> str:
+    """ "A  Pre-LN": a lane's letter and what it trained; its seed too where it is one of several."""
+    seed = f", {named(config)}" if repeated else ""
+    return f"{state.NAMES[index]}  {SCHEMES.label(config.scheme)}{seed}"
+
+
+def current(it: state.Duel, shared: Shared) -> list[Lane]:
+    """The lanes with their runs; settings that have a stored result show it at once."""
+    lanes = []
+    for i, config in enumerate(it.lanes):
+        shown_run = it.runs[i]
+        run = None if shown_run is None else shared.store.run(shown_run)
+        if run is not None and it.trained[i : i + 1] == ((run.id, config),):
+            config = run.config  # its learning rate may have been changed while it trains
+        if run is None or (run.config != config and not run.is_open):
+            known = _known(config, shared)
+            # An earlier attempt that ended half-way is better than nothing, not than what is shown.
+            if known is not None and (run is None or known.is_done or known.is_open):
+                run = known
+                it.runs = (*it.runs[:i], known.id, *it.runs[i + 1 :])
+        lanes.append(Lane(i, config, run, _repeats(run, it.seeds, shared)))
+    it.lanes = tuple(lane.config for lane in lanes)
+    it.trained = tuple(lane.run and (lane.run.id, lane.run.config) for lane in lanes)
+    return lanes
+
+
+def runs(lanes: list[Lane]) -> list[Run]:
+    """All runs that the lanes show, repeats included."""
+    return [run for lane in lanes if lane.run for run in (lane.run, *lane.repeats)]
+
+
+def _known(config: RunConfig, shared: Shared) -> Run | None:
+    """The stored run of a config, which may be a cell of a map that ships with the product."""
+    run = shared.store.latest(config.key)
+    if run is None and config.key in shipped_maps.names():
+        adopt_maps()
+        run = shared.store.latest(config.key)
+    return run
+
+
+def _repeats(run: Run | None, seeds: int, shared: Shared) -> tuple[Run, ...]:
+    if run is None or seeds == 1:
+        return ()
+    try:
+        configs = seeded(run.config, seeds)[1:]
+    except ConfigError:
+        return ()  # there is no next seed
+    found = [shared.store.latest(config.key) for config in configs]
+    known = [one for one in found if one is not None and (one.is_done or one.is_open)]
+    return (run, *known) if known else ()
+
+
+def show(lanes: list[Lane], shared: Shared, brief: bool = False, secret: bool = False) -> None:
+    """One card a lane; `brief` without its switches, `secret` without what came out."""
+    columns = st.columns(len(lanes)) if len(lanes) < 4 else [*st.columns(2), *st.columns(2)]
+    styles = lane_styles(tuple(lane.config.scheme for lane in lanes))
+    for lane, column, style in zip(lanes, columns, styles, strict=True):
+        with column, st.container(border=True, key=f"card_{lane.index}"):
+            _card(lane, lanes[0], shared, style.color, brief, secret)
+
+
+def verdicts(lanes: list[Lane], shared: Shared) -> None:
+    """Name and verdict of each lane, in a row."""
+    styles = lane_styles(tuple(lane.config.scheme for lane in lanes))
+    with st.container(horizontal=True):
+        for lane, style in zip(lanes, styles, strict=True):
+            with st.container(horizontal=True, vertical_alignment="center", width="content"):
+                _head(lane, shared, style.color)
+
+
+def _head(lane: Lane, shared: Shared, color: str, secret: bool = False) -> None:
+    st.html(
+        f'<span class="lane-name" style="border-color:{color}">{lane.name} '
+        f"{SCHEMES.label(lane.config.scheme)}</span>",
+        width="content",
+    )
+    verdict = Verdict("secret", "waits for your guess") if secret else chip(lane, shared)
+    several = lane.repeats and lane.is_current and not secret
+    seed = f"{named(lane.config)}: " if several else ""
+    st.badge(literal(f"{seed}{verdict.sentence}"), color=CHIP_COLOR.get(verdict.kind, "gray"))  # pyright: ignore
+    if several:
+        st.badge(literal(_all_seeds(lane, shared)), color="gray")
+
+
+def _all_seeds(lane: Lane, shared: Shared) -> str:
+    """What the lane came to from all seeds shown."""
+    frames = shared.frames
+    ended = [
+        (frames.verdict(run).sentence, frames.steps(run).loss)
+        for run in lane.repeats
+        if run.is_done
+    ]
+    return of_seeds(ended, state.duel().seeds)
+
+
+def _card(lane: Lane, first: Lane, shared: Shared, color: str, brief: bool, secret: bool) -> None:
+    config = lane.config
+    with st.container(horizontal=True, vertical_alignment="center"):
+        _head(lane, shared, color, secret)
+    if not brief:
+        _switches(lane)
+    if warning := placement.about_norm(config):
+        st.caption(f":material/warning: :orange[{warning}]")
+    if lane.run is not None and lane.run.is_coarse and lane.is_current:
+        st.caption(
+            "A cell of a map: its layers were recorded at a few steps. Train records them all."
+        )
+    if lane is not first and (found := differences(config, first.config)):
+        words = "; ".join(
+            f"{RunConfig.model_fields[name].title}: {a} → {b}" for name, (a, b) in found.items()
+        )
+        st.caption(f"Against A: {words}")
+    else:
+        st.caption("Same settings as A" if lane is not first else "The lane to compare with")
+
+
+def _switches(lane: Lane) -> None:
+    """What can be chosen for a lane."""
+    i, config = lane.index, lane.config
+    with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
+        _placement(i, config.scheme)
+        st.session_state[f"lane{i}_any_scheme"] = None  # the switch shows what is chosen
+        st.selectbox(
+            "All placements", SCHEMES.keys(), index=None, key=f"lane{i}_any_scheme", width=128,
+            format_func=lambda key: f"{SCHEMES.label(key)} ({SCHEMES[key].family})",
+            placeholder=f"All {len(SCHEMES)}", on_change=_set_scheme, args=(i,),
+            label_visibility="collapsed",
+        )  # fmt: skip
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall"):
+        _pick("norm", "Norm", "{}", i, config.norm, NORMS)
+        _pick("init", "Initialisation", "{} init", i, config.init, INITS)
+        _pick("qk_norm", "QK-norm", "QK: {}", i, config.qk_norm, QK_NORMS)
+        _own(lane)
+
+
+def chip(lane: Lane, shared: Shared) -> Verdict:
+    """The verdict of a lane, or why it has none."""
+    if lane.run is None:
+        return Verdict("none", "not trained yet: press Train")
+    if not lane.is_current and not lane.run.is_open:
+        return Verdict("changed", "settings changed: press Train")
+    if lane.run.status == "queued":  # its place moves, and the player tells it as it does
+        return Verdict("queued", "waits in the queue")
+    return shared.frames.verdict(lane.run)
+
+
+def _placement(i: int, value: str) -> None:
+    """The switch of the usual placements, and of the one chosen if it is another."""
+    key = f"lane{i}_scheme"
+    state.show(key, value)
+    usual = SCHEMES.keys()[:USUAL]
+    st.segmented_control(
+        "Placement", usual if value in usual else (*usual, value), key=key,
+        format_func=SCHEMES.label, required=True, on_change=_set, args=("scheme", i),
+        label_visibility="collapsed",
+    )  # fmt: skip
+
+
+def _set_scheme(lane: int) -> None:
+    if scheme := st.session_state[f"lane{lane}_any_scheme"]:
+        state.change("scheme", scheme, lane)
+
+
+def _pick(field, label, words, i, value, registry) -> None:
+    key = f"lane{i}_{field}"
+    state.show(key, value)
+    st.selectbox(
+        label, registry.keys(), key=key, format_func=lambda k: words.format(registry.label(k)),
+        on_change=_set, args=(field, i), label_visibility="collapsed", width=142,
+    )  # fmt: skip
+
+
+def _set(field: str, lane: int) -> None:
+    state.change(field, st.session_state[f"lane{lane}_{field}"], lane)
+
+
+def _own(lane: Lane) -> None:
+    """Any other setting, for this lane alone."""
+    with st.popover("More", help="Any setting, for this lane alone"):
+        i = lane.index
+        names = [name for name in FIELDS if name not in ("scheme", "norm", "init", "lr_edits")]
+        field = st.selectbox(
+            f"Setting of lane {lane.name} alone", names, index=names.index("warmup"),
+            key=f"lane{i}_own", format_func=lambda name: RunConfig.model_fields[name].title or name,
+        )  # fmt: skip
+        st.text_input(
+            f"Value (now {shown(field, getattr(lane.config, field))})", key=f"lane{i}_value",
+            on_change=_set_own, args=(i,), placeholder="as in a link: 100, 0.01, torch, off",
+        )  # fmt: skip
+
+
+def _set_own(lane: int) -> None:
+    value = st.session_state[f"lane{lane}_value"].strip()
+    if value:
+        state.change(st.session_state[f"lane{lane}_own"], value, lane)
+        st.session_state[f"lane{lane}_value"] = ""

@@ -1,0 +1,192 @@
+"""A visitor's own text: where it is pasted or uploaded, what the page says of it, and its deletion.
+
+The page never shows a text again, not even to who gave it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from normviz import hosted, texts
+from normviz.catalog import TASKS
+from normviz.characters import TextError
+from normviz.config import RunConfig
+from normviz.hosted import Refused
+from normviz.limits import MAX_SYMBOLS, MAX_TEXT_BYTES, MAX_TEXTS, characters_needed
+from normviz.store import StoreError
+
+from ...asgi import uploads
+from ...session import visitor
+from ...session.backend import shared
+from ...widgets.buttons import button, submit
+from ...widgets.markdown import literal
+from . import state
+
+BOX = 1_250_000
+"""Characters that the box takes: less than ends the page's line to the server (.streamlit/config.toml),
+however many bytes they have; and more than a text may have, so that nothing is cut that is used."""
+
+KEPT = (
+    "Your text stays on the server that runs this page, as a file named by its hash. It is never put "
+    "in a link and never shown again. {who} The losses of very small batches tell the characters of a "
+    "text: do not give a text that must stay secret. Delete it with the button that appears here once "
+    "it is used. This server knows your browser by a cookie that lasts until the browser is closed: "
+    f"after that, paste the text again to get that button. The server keeps up to {MAX_TEXTS} texts: for "
+    "one more it deletes the one used longest ago that no open run reads, and no run whose link was "
+    "copied."
+)
+HERE = (
+    "Anybody who can open this page can see the curves of runs on it, and with its hash, which a link "
+    "holds, they can train on it."
+)
+SHARED = (
+    "Only your browser can train on it, and any other browser that gives the same text. Others can see "
+    "the curves of your runs on it. The file stays until each browser that gave it has deleted it."
+)
+
+
+def task(configs: Sequence[RunConfig], title: str, key: str) -> None:
+    """The task of all lanes, and the text of those that have one."""
+    it = state.duel()
+    value = "text" if it.wants_text else configs[0].task
+    st.session_state[key] = value
+    st.selectbox(
+        title, TASKS.keys(), key=key, format_func=TASKS.label, help=TASKS[value].sentence,
+        on_change=_choose, args=(key,),
+    )  # fmt: skip
+    st.caption(TASKS[value].sentence)
+    used = tuple(dict.fromkeys(config.text for config in configs if config.text))
+    if used or it.wants_text:
+        for text in used:
+            _say(text, max(config.seq_len for config in configs if config.text == text))
+        wanted = it.wants_text or bool(visitor.lacks("this setting", used))
+        _box(max(config.seq_len for config in configs), wanted)
+        for text in used:
+            _offer_deletion(text, "Delete this text from the server")
+        for text in _others(used):
+            _offer_deletion(text, f"Delete text {text[:8]}… from the server")
+        st.caption(KEPT.format(who=SHARED if hosted.limits() else HERE))
+
+
+def _others(used: Sequence[str]) -> list[str]:
+    """On a hosted server, which keeps few of each visitor: the other texts that they gave."""
+    return (
+        [key for key in texts.given_by(visitor.me()) if key not in used] if hosted.limits() else []
+    )
+
+
+def _choose(key: str) -> None:
+    """Another task; a text has to be given first, unless this visitor used one before."""
+    it, value = state.duel(), st.session_state[key]
+    it.wants_text = value == "text" and not it.text
+    if not it.wants_text:
+        state.change("task", value)
+
+
+def _say(text: str, seq_len: int) -> None:
+    """A text's counts, or why it can't be trained on."""
+    if why := texts.lacking("this setting", text, visitor.me(), "paste it"):
+        st.warning(_sentence(why))
+        return
+    try:
+        found = texts.about(text)
+    except TextError:  # deleted in this moment, or damaged
+        st.warning(_sentence(texts.missing("this setting", text, "paste it")))
+        return
+    st.caption(f"Text {text[:8]}…: {found.sentence()}")
+    needed = characters_needed(seq_len)
+    if found.characters < needed:
+        st.warning(
+            f"Too short for sequences of {seq_len}, which need {needed:,} characters: lower the "
+            "sequence length or give a longer text."
+        )
+
+
+def _box(seq_len: int, wanted: bool) -> None:
+    """Paste or upload. What was used is cleared from the page: the box is then a new one."""
+    it, number = state.duel(), st.session_state.get("text_box", 0)
+    area, file = f"text_area_{number}", f"text_file_{number}"
+    if it.wants_text:
+        st.info("Give a text below: until then the lanes keep the task that they have.")
+    with st.expander(
+        "Give a text" if wanted else "Another text", expanded=wanted or bool(it.text_problem)
+    ):
+        with st.form("text_form", border=False):
+            st.text_area("Paste a text", key=area, height=120, max_chars=BOX)
+            st.file_uploader(
+                "or upload a file of plain text in UTF-8 (quicker for long texts)", key=file
+            )
+            submit("Use this text", _use, area, file, seq_len, key="use_text")
+        if it.text_problem:
+            st.error(literal(_sentence(it.text_problem)))
+        st.caption(
+            f"Up to {_most_bytes():,} bytes in UTF-8, and {characters_needed(seq_len):,} characters "
+            f"or more for sequences of {seq_len}. Of more than {MAX_SYMBOLS} distinct characters the "
+            f"rarest become one “other” symbol. A paste of more than {BOX:,} characters "
+            f"leaves the box as it was.{_shared()}"
+        )
+
+
+def _most_bytes() -> int:
+    here = hosted.limits()
+    return here.text_bytes if here else MAX_TEXT_BYTES
+
+
+def _shared() -> str:
+    here = hosted.limits()
+    return f" This shared server keeps up to {here.texts} texts of each visitor." if here else ""
+
+
+def _use(area: str, file: str, seq_len: int) -> None:
+    """Keep the text and set all lanes to it."""
+    it = state.duel()
+    pasted, uploaded = st.session_state.get(area) or "", st.session_state.get(file)
+    if not (pasted or uploaded):
+        it.text_problem = (
+            "nothing was given: paste a text, or choose a file (a paste of more than "
+            f"{BOX:,} characters is not taken, nor a file above 1 MB, marked red)"
+        )
+        return
+    if pasted and uploaded:
+        it.text_problem = "a text was pasted and a file uploaded: clear one of them"
+        return
+    given, who = uploaded.getvalue() if uploaded else pasted.encode(), visitor.me()
+    try:
+        hosted.check_text(len(texts.given_by(who)), len(given))
+        key = texts.add(given, seq_len, who, _needed)
+    except (TextError, Refused, StoreError) as error:
+        it.text_problem = str(error)
+        return
+    if uploaded:
+        uploads.used(uploaded)
+    st.session_state["text_box"] = st.session_state.get("text_box", 0) + 1
+    it.text, it.wants_text, it.text_problem, it.notices = key, False, None, ()
+    state.change("text", key)
+
+
+def _needed() -> set[str]:
+    """Texts that are not deleted for another: what the store's runs and the maps in the queue read."""
+    it = shared()
+    cells = {config.text for job in it.filler.open_jobs() for config in job.configs}
+    return it.store.needed_texts() | cells
+
+
+def _offer_deletion(text: str, words: str) -> None:
+    """A visitor may delete what they gave."""
+    if texts.is_giver(text, visitor.me()) and texts.is_here(text):
+        button(
+            words, _delete, text, key=f"delete_{text}",
+            icon=":material/delete:", help="Curves of runs that trained on it stay",
+        )  # fmt: skip
+
+
+def _delete(text: str) -> None:
+    texts.take_back(text, visitor.me())
+    it = state.duel()
+    it.text = "" if it.text == text else it.text
+
+
+def _sentence(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}."

@@ -1,0 +1,89 @@
+"""The duel: two to four transformers that differ in what the visitor chose, and in nothing else."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from normviz.config import RunConfig
+from normviz.links import as_params, differences
+
+from ...session import address, presence
+from ...session.backend import Shared, shared
+from ...widgets import link_notices
+from . import charts_panel, explanation, gallery, knobs, share, state, tour, transport
+from . import lanes as page_lanes
+
+QUESTION = "What does it do to a transformer where you put the norm?"
+
+
+def page() -> None:
+    """The page, from top to bottom."""
+    back = shared()
+    if address.is_old_entry():
+        transport.come_back(back)
+    it = state.duel()
+    if it.touched:  # a reload, and a copied address, keep what was chosen
+        address.write(as_params(it.lanes) | state.view_params())
+    lanes = page_lanes.current(it, back)
+    shown = page_lanes.runs(lanes)
+    presence.runs(shown)
+    if it.opened:
+        link_notices.keep(shown, back)
+        it.notices += link_notices.gone([lane.config for lane in lanes if lane.run is None], back)
+        it.opened = False
+    if st.context.is_embedded:
+        _embedded(it, lanes, back)
+        return
+    waits = tour.waits(it)
+    with st.container(key="head", horizontal=True, vertical_alignment="center"):
+        st.markdown(f"# {QUESTION} :small[:gray[{_difference(lanes)}]]", width="stretch")
+        with st.container(key="ways_in", horizontal=True, gap="xsmall", width="content"):
+            tour.invite(back)
+            gallery.presets(back)
+    link_notices.show(it.link, it.notices, "duel", "Below is the duel that this page opens with.")
+    tour.show(lanes, back)
+    page_lanes.show(lanes, back, brief=bool(it.story), secret=waits)
+    transport.show(lanes, back)
+    with st.container(key="body"):
+        left, right = st.columns([1, 3], gap="medium")
+        with left, st.container(key="knobs"):
+            knobs.show(lanes, back)
+        with right, st.container(key="charts"):
+            if waits:
+                st.info("The charts wait for your guess.")
+            else:
+                charts_panel.show(lanes, back)
+            if not it.story:
+                gallery.tries(back)
+            share.show(lanes, back)
+            explanation.show(lanes)
+
+
+def _embedded(it: state.Duel, lanes: list[page_lanes.Lane], back: Shared) -> None:
+    """In a frame of another page (`?embed=true`): what came out, the charts, and the way here. A
+    link that can't be opened shows no other duel, which a reader would take for the one meant."""
+    link_notices.show(
+        it.link, it.notices, "duel", "No charts are shown: they would be of another duel."
+    )
+    if it.link and it.link.problems:
+        return
+    page_lanes.verdicts(lanes, back)
+    charts_panel.show(lanes, back)
+    st.link_button("Open in NormViz", share.address(lanes), icon=":material/open_in_new:")
+
+
+def _difference(lanes: list[page_lanes.Lane]) -> str:
+    """What the lanes share, said only as far as it is true of the runs that are drawn."""
+    first = lanes[0].config
+    if any(lane.earlier for lane in lanes):
+        return "Some curves are of earlier settings: press Train."
+    fields = {name for lane in lanes for name in differences(lane.config, first)}
+    if fields == {"scheme"}:
+        return "Same model, same data, same seed. Only the norm moved."
+    if len(lanes) == 1:
+        return "Add a second lane to compare it with another placement."
+    if not fields:
+        return "All lanes have the same settings: choose another placement in one of them."
+    titles = [RunConfig.model_fields[name].title or name for name in RunConfig.model_fields]
+    named = [t for t, n in zip(titles, RunConfig.model_fields, strict=True) if n in fields]
+    return f"Same in everything but: {', '.join(named)}."

@@ -1,0 +1,172 @@
+"""Share and take away: the link, the code to embed it, and the duel as files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from html import escape
+from urllib.parse import urlencode
+
+import streamlit as st
+from streamlit.components.v2 import component
+
+from normviz import texts
+from normviz.catalog import SCHEMES
+from normviz.export import NOT_RUN, ExportLane, archive, replay, script, stored_lane, write_configs
+from normviz.links import encode
+from normviz.seeds import named
+from normviz.store import retention
+
+from ...session import visitor
+from ...session.backend import Shared
+from . import state
+from .lanes import Lane, runs
+
+COPY = component(
+    "copy",
+    html='<button type="button"></button><span role="status"></span>',
+    css="""
+      button { font: inherit; font-size: .875rem; color: var(--st-text-color);
+        background: var(--st-background-color);
+        border: 1px solid var(--st-border-color); border-radius: .5rem; padding: .35rem .75rem;
+        cursor: pointer; min-height: 2.5rem; }
+      button:hover { border-color: var(--st-primary-color); color: var(--st-primary-color); }
+      button:focus-visible { outline: 2px solid var(--st-primary-color); outline-offset: 2px; }
+      span { margin-left: .6rem; font-size: .9rem; }
+      span:empty { display: none; }
+    """,
+    js="""
+      export default function ({ data, parentElement, setTriggerValue }) {
+        const button = parentElement.querySelector("button");
+        const status = parentElement.querySelector("span");
+        const url = (more) => location.origin + location.pathname + "?" + data.query + more;
+        const frame = () => `<iframe src="${url("&embed=true")}" title="${data.title}" width="100%" `
+          + `height="900" style="border:0" loading="lazy"></iframe>`;
+        button.textContent = data.label;
+        button.dataset.link = url("");
+        button.onclick = async () => {
+          try {
+            await navigator.clipboard.writeText(data.frame ? frame() : url(""));
+            status.textContent = "Copied";
+          } catch { status.textContent = "The browser forbids it: copy the link shown below"; }
+          setTriggerValue("copied", true);
+          setTimeout(() => { status.textContent = ""; }, 4000);
+        };
+      }
+    """,
+)
+
+
+def query(lanes: list[Lane]) -> str:
+    """The query string of this duel, with what it shows."""
+    return f"{encode([lane.config for lane in lanes])}&{urlencode(state.view_params())}"
+
+
+def address(lanes: list[Lane]) -> str:
+    """The whole link."""
+    return f"{(st.context.url or '').split('?')[0]}?{query(lanes)}"
+
+
+def title(lanes: list[Lane]) -> str:
+    """ "Pre-LN against Post-LN"."""
+    return " against ".join(SCHEMES.label(lane.config.scheme) for lane in lanes)
+
+
+def show(lanes: list[Lane], shared: Shared) -> None:
+    """Copy link and embed code, the duel as files, and the link as text."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        asked = {"query": query(lanes), "title": f"NormViz: {escape(title(lanes))}"}
+        for key, label, frame in (
+            ("copy_link", "Copy link", False),
+            ("copy_embed", "Copy embed code", True),
+        ):
+            COPY(
+                key=key, data={**asked, "label": label, "frame": frame}, height="content",
+                width="content", on_copied_change=partial(_keep, lanes, shared),
+            )  # fmt: skip
+        with st.popover("Take away", icon=":material/download:"):
+            _files(lanes, shared)
+    with st.expander("The link, and the same in a terminal"):
+        st.code(address(lanes), language=None, wrap_lines=True)
+        for lane in lanes:
+            st.code(f"normviz run '?{encode([lane.config])}'", language="bash", wrap_lines=True)
+
+
+def _keep(lanes: list[Lane], shared: Shared) -> None:
+    """Somebody has the link: its runs stay in the store."""
+    retention.link(shared.store, [run.id for run in runs(lanes)])
+
+
+def _files(lanes: list[Lane], shared: Shared) -> None:
+    """One button a file; what needs numbers waits until every lane has ended."""
+    done = all(lane.run is not None and lane.is_current for lane in lanes)
+    done = done and not any(lane.run.is_open for lane in lanes if lane.run)
+    if not done:
+        st.caption("Numbers can be taken away once every lane shown has been trained.")
+
+    # The files are made outside the script, where nobody's session is.
+    probe, me = state.duel().probe, visitor.me()
+
+    def taken() -> list[ExportLane]:
+        return [_taken(lane, shared, me) for lane in lanes]
+
+    _file(
+        "Replay (HTML)",
+        lambda: replay(taken(), probe),
+        "normviz.html",
+        "text/html",
+        done,
+        "One file that replays this duel with no server and no network",
+    )
+    _file(
+        "Numbers (CSV)",
+        lambda: archive(taken(), "csv"),
+        "normviz-csv.zip",
+        "application/zip",
+        done,
+        "Every number of every lane and seed in tidy tables, with a dictionary of their columns",
+    )
+    _file(
+        "Numbers (Parquet)",
+        lambda: archive(taken(), "parquet"),
+        "normviz-parquet.zip",
+        "application/zip",
+        done,
+        "The same tables for pandas, polars, DuckDB or R",
+    )
+    _file(
+        "Settings (JSON)",
+        lambda: write_configs(taken()),
+        "normviz.json",
+        "application/json",
+        True,
+        "`normviz run --config normviz.json` repeats them",
+    )
+    for lane in lanes:
+        _file(
+            f"Lane {lane.name} as a script (.py)",
+            lambda lane=lane: script(_taken(lane, shared, me)),
+            f"normviz-{lane.name}-{lane.config.scheme}.py",
+            "text/x-python",
+            True,
+            "Plain PyTorch, nothing of ours, the same final loss"
+            + (f" as {named(lane.config)}" if lane.repeats else ""),
+        )
+    st.caption("Each chart has PNG and SVG at its upper right corner.")
+
+
+def _file(label, content, name, kind, ready, words) -> None:
+    st.download_button(
+        label, content, name, kind, key=f"take_{name}", on_click="ignore", disabled=not ready,
+        help=words, width="stretch",
+    )  # fmt: skip
+
+
+def _taken(lane: Lane, shared: Shared, me: str) -> ExportLane:
+    if lane.run is None or not lane.is_current:
+        found = ExportLane(lane.name, lane.config, NOT_RUN)
+    else:
+        found = stored_lane(lane.name, lane.run, shared.frames, lane.repeats[1:])
+    hides = texts.is_private(lane.config.text, me)
+    repeats = tuple(replace(one, hides_text=hides) for one in found.repeats)
+    return replace(found, hides_text=hides, repeats=repeats)

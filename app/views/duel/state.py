@@ -1,0 +1,252 @@
+"""Everything a visitor's session remembers, behind typed accessors. Nothing else writes these keys.
+
+The truth is `lanes`: one validated config a lane. Widgets show it and write back through callbacks;
+a value that is not allowed changes nothing and leaves a sentence in `complaint`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import streamlit as st
+
+from normviz.catalog import PROBES
+from normviz.config import ConfigError, RunConfig
+from normviz.limits import MAX_LANES, SEEDS
+from normviz.links import VIEW, Link, cut, decode, names_a_setting, view_notices
+from normviz.player import VIEWS, View
+from normviz.presets import PRESETS
+from normviz.store import Run
+from normviz.tour import STEPS, numbered
+
+from ...session import address, visitor
+
+NAMES = "ABCD"
+
+
+@dataclass
+class Duel:
+    """One visitor's duel.
+
+    runs       the run shown in each lane, None where there is none
+    start      how the charts begin: they follow the training, replay it, or show its end
+    nonce      counts beginnings: charts that show the same runs still begin anew
+    probe      the quantity that the charts show; view what stands below loss and bars
+    seeds      runs of each lane from as many seeds are shown, as far as they are stored
+    opened     a link opened it, and what it shows is not marked as such in the store yet
+    touched    the settings are the visitor's own: the address names them
+    extra      repeats from other seeds that this visitor queued
+    refused    why what was asked for is not trained
+    mine       runs that this visitor started: nobody else's are stopped by leaving them
+    trained    of each lane the run it shows and that run's config, as the page last saw them
+    text       hash of the text used last, or empty
+    wants_text the task "your own text" is chosen, and no text has been given yet
+    text_problem  why the text that was given is not used
+    story      the step of the tour, from 1; 0 outside of it
+    guess      which choice of the step's question was taken; None before that
+    kept       Back leads here: another setting makes an entry of its own in the browser's history
+    """
+
+    lanes: tuple[RunConfig, ...]
+    runs: tuple[int | None, ...]
+    start: Literal["follow", "replay", "end"] = "replay"
+    nonce: int = 0
+    probe: str = "grad_block"
+    view: View = "heat"
+    seeds: int = 1
+    complaint: str | None = None
+    refused: str | None = None
+    mine: frozenset[int] = frozenset()
+    extra: frozenset[int] = frozenset()
+    trained: tuple[tuple[int, RunConfig] | None, ...] = ()
+    notices: tuple[str, ...] = ()
+    link: Link | None = None
+    opened: bool = False
+    touched: bool = False
+    text: str = ""
+    wants_text: bool = False
+    text_problem: str | None = None
+    story: int = 0
+    guess: int | None = None
+    kept: bool = True
+
+
+def duel() -> Duel:
+    """This session's duel; on the first look, what the address says, else the hero."""
+    if "duel" not in st.session_state:
+        st.session_state["duel"] = _opened()
+    it: Duel = st.session_state["duel"]
+    # What a visitor started stays theirs, whichever duel comes after this one.
+    it.mine |= st.session_state.get("mine", frozenset())
+    st.session_state["mine"] = it.mine
+    return it
+
+
+def _opened() -> Duel:
+    params = {name: st.query_params.get_all(name) for name in st.query_params}
+    link = decode(params) if names_a_setting(params) else None
+    word = params.get("story", [""])[0]
+    story = numbered(word) or 0
+    if link is None and story:
+        step = replace(_step(story, 0), notices=tuple(view_notices(params)))
+        return _looked_at(step, params)
+    notices: tuple[str, ...] = ()
+    if word and not story:
+        notices = (
+            f"The link names step {cut(word)} of the tour, which has steps 1 to {len(STEPS)}.",
+        )
+    if link is None or not link.lanes:
+        lanes = PRESETS["hero"].lanes()
+        notices += tuple(view_notices(params))
+        hero = Duel(lanes, (None,) * len(lanes), link=link, notices=notices)
+        return _looked_at(hero, params)
+    named = tuple(lane.text for lane in link.lanes if lane.text)
+    found = Duel(
+        link.lanes, (None,) * len(link.lanes), start="follow", touched=True, story=story, opened=True,
+        notices=(*link.notices, *notices, *visitor.lacks("This link", named)),
+        text=next(iter(named), ""),
+    )  # fmt: skip
+    return _looked_at(found, params)
+
+
+def reopen() -> tuple[int | None, ...]:
+    """What the address says, after Back or Forward; the runs that were shown and are no more."""
+    it = duel()
+    found = _opened()
+    found.opened, found.nonce, found.text = False, it.nonce + 1, found.text or it.text
+    if found.lanes == it.lanes:
+        found.runs, found.mine, found.extra = it.runs, it.mine, it.extra
+        found.trained = it.trained
+    st.session_state["duel"] = found
+    return () if found.lanes == it.lanes else (*it.runs, *it.extra)
+
+
+def _looked_at(found: Duel, params: dict[str, list[str]]) -> Duel:
+    """The duel as the address wants it looked at; what is not there is left as it is."""
+    probe, view, seeds = (params.get(name, [""])[0] for name in VIEW)
+    if probe in PROBES:
+        found.probe = probe
+    if view in VIEWS:
+        found.view = view
+    if seeds == str(SEEDS):
+        found.seeds = SEEDS
+    return found
+
+
+def view_params() -> dict[str, str]:
+    """How the duel is looked at, as a link says it."""
+    it = duel()
+    said = {
+        "story": str(it.story), "probe": it.probe, "view": it.view, "seeds": str(it.seeds)
+    }  # fmt: skip
+    usual = {"story": "0", "view": "heat", "seeds": "1"}
+    return {name: value for name, value in said.items() if usual.get(name) != value}
+
+
+def reset(name: str = "hero") -> None:
+    """Back to a preset, replaying."""
+    lanes = PRESETS[name].lanes()
+    it = duel()
+    st.session_state["duel"] = Duel(
+        lanes, (None,) * len(lanes), probe=it.probe, nonce=it.nonce + 1, text=it.text
+    )
+    address.new_entry()
+    st.query_params.clear()
+
+
+def show_lanes(lanes: tuple[RunConfig, ...], start: Literal["follow", "replay"] = "follow") -> None:
+    """Another duel, as if its link had been opened; nothing is trained by that."""
+    it = duel()
+    address.new_entry()
+    st.session_state["duel"] = Duel(
+        lanes, (None,) * len(lanes), start, it.nonce + 1, it.probe, touched=True, mine=it.mine
+    )
+
+
+def open_step(number: int) -> None:
+    """A step of the tour, from 1."""
+    it = duel()
+    address.new_entry()
+    st.session_state["duel"] = replace(_step(number, it.nonce + 1), mine=it.mine, text=it.text)
+
+
+def _step(number: int, nonce: int) -> Duel:
+    step = STEPS[number - 1]
+    lanes = step.lanes()
+    return Duel(
+        lanes, (None,) * len(lanes), probe=step.probe, nonce=nonce, touched=True, story=number
+    )
+
+
+def show_runs(runs: Sequence[Run]) -> None:
+    """A duel of exactly these stored runs, one a lane, with the settings that each was trained with."""
+    it = duel()
+    address.new_entry()
+    st.session_state["duel"] = Duel(
+        tuple(run.config for run in runs), tuple(run.id for run in runs), start="follow",
+        nonce=it.nonce + 1, probe=it.probe, view=it.view, touched=True, text=it.text,
+    )  # fmt: skip
+
+
+def change(field: str, value: Any, lane: int | None = None) -> None:
+    """Set a field in one lane or in all. A value that is not allowed changes nothing and is said."""
+    it = duel()
+
+    # A new peak rate replaces the changes that were made while an earlier run went on.
+    # Fewer steps leave out the changes beyond them, once RunConfig finds them to be a number of steps.
+    # A text and its task come and go together.
+    def changed(config: RunConfig) -> RunConfig:
+        values = {field: value}
+        if field == "lr":
+            values["lr_edits"] = ()
+        if field == "steps" and config.lr_edits:
+            steps = config.replace(steps=value, lr_edits=()).steps
+            values["lr_edits"] = tuple(e for e in config.lr_edits if e[0] < steps)
+        if field == "task":
+            values["text"] = config.text or it.text if value == "text" else ""
+        if field == "text" and value not in ("", "none"):
+            values["task"] = "text"
+        return config.replace(**values)
+
+    try:
+        it.lanes = tuple(
+            changed(config) if lane in (None, i) else config for i, config in enumerate(it.lanes)
+        )
+        it.complaint, it.refused = None, None
+        _touch(it)
+        it.wants_text = it.wants_text and field != "task"
+    except ConfigError as error:
+        it.complaint = str(error)
+
+
+def _touch(it: Duel) -> None:
+    """The settings are the visitor's own: the address names them. The first change leaves what was
+    there before an entry of its own in the browser's history, further ones replace this one."""
+    it.touched = True
+    if it.kept:
+        it.kept = False
+        address.new_entry()
+
+
+def show(key: str, value: object) -> None:
+    """Let a widget show a value, unless it does: to set it again would take the widget back from
+    where the visitor has just put it."""
+    if key not in st.session_state or st.session_state[key] != value:
+        st.session_state[key] = value
+
+
+def begin(start: Literal["follow", "replay", "end"]) -> None:
+    """Let the charts begin anew."""
+    it = duel()
+    it.start, it.nonce = start, it.nonce + 1
+
+
+def set_lane_count(n: int) -> None:
+    """Add copies of the last lane, or drop lanes from the end."""
+    it = duel()
+    n = max(1, min(n, MAX_LANES))
+    it.lanes = (*it.lanes, *(it.lanes[-1:] * MAX_LANES))[:n]
+    it.runs = (*it.runs, *(None,) * MAX_LANES)[:n]
+    _touch(it)

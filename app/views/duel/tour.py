@@ -1,0 +1,132 @@
+"""The tour on the page: a strip that says what to look at, asks for a guess, and says what came out."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from normviz.tour import STEPS, Question, Runs, Step, Told
+
+from ...session.backend import Shared
+from ...widgets.buttons import button
+from ...widgets.markdown import source
+from . import state, transport
+from .lanes import Lane
+
+GREY_NOTE = ":small[:gray[{}]]"
+
+
+def invite(shared: Shared) -> None:
+    """The way in, beside the title."""
+    if not state.duel().story:
+        button(
+            "Take the tour", go, 1, shared, key="tour", type="primary", icon=":material/tour:",
+            help=f"{len(STEPS)} short steps: each sets the duel and says what to look at",
+        )  # fmt: skip
+
+
+def waits(it: state.Duel) -> bool:
+    """Whether the charts wait for the visitor's guess."""
+    step = _step(it)
+    return step is not None and step.question is not None and it.guess is None
+
+
+def show(lanes: list[Lane], shared: Shared) -> None:
+    """The strip of the step that is open."""
+    it = state.duel()
+    if not it.story:
+        return
+    step, title = _step(it), STEPS[it.story - 1].title
+    with st.container(border=True, key="story"):
+        with st.container(horizontal=True, vertical_alignment="center", key="story_head"):
+            st.markdown(
+                f"**{title}** {GREY_NOTE.format(f'Tour, step {it.story} of {len(STEPS)}')}",
+                width="stretch",
+            )
+            _ways(it.story, shared)
+        if step is None:
+            st.markdown("You changed the settings of this step, so what it says may not hold.")
+            button("Back to the step as it was", go, it.story, shared, key="story_again")
+            return
+        look, out = st.columns([4, 5], gap="large")
+        look.markdown(step.where())
+        with out:
+            if step.question is not None and it.guess is None:
+                _ask(step.question)
+            else:
+                _out(step, _told(lanes, shared), it.guess)
+
+
+def _step(it: state.Duel) -> Step | None:
+    """The step whose duel is on the page; None outside of the tour, and where settings changed."""
+    step = STEPS[it.story - 1] if it.story else None
+    return step if step is not None and it.lanes == step.lanes() else None
+
+
+def _ways(number: int, shared: Shared) -> None:
+    """Back, Next, Close."""
+    button(
+        "Back", go, number - 1, shared, key="story_back", disabled=number == 1, shortcut="B",
+        icon=":material/arrow_back:",
+    )  # fmt: skip
+    if number < len(STEPS):
+        button(
+            "Next", go, number + 1, shared, key="story_next", type="primary", shortcut="N",
+            icon=":material/arrow_forward:",
+        )  # fmt: skip
+    button("Close", close, key="story_close", icon=":material/close:", help="Leave the tour here")
+
+
+def _ask(question: Question) -> None:
+    """Predict first."""
+    st.markdown(f"**Your guess first.** {question.text}")
+    with st.container(horizontal=True, gap="xsmall", key="story_choices"):
+        for i, choice in enumerate(question.choices):
+            button(choice, guess, i, key=f"guess_{i}")
+        button("Show me", guess, -1, key="guess_none", type="tertiary")
+
+
+def _out(step: Step, told: Runs | None, taken: int | None) -> None:
+    """What the guess was worth, what came out, and where it comes from."""
+    if told is None:
+        st.caption("What came out is said here once all lanes have a finished run.")
+        return
+    caption = step.caption(told)
+    if caption is None:
+        st.markdown("On this machine the runs came out otherwise than this step expects: look.")
+        return
+    if step.question is not None and taken is not None:
+        right = step.question.answer(told)
+        said = f"**{step.question.choices[right]}.**"
+        if taken >= 0:
+            said = f"{'Right' if taken == right else 'Not here'}: {said}"
+        caption = f"{said} {caption}"
+    sources = "; ".join(source(words) for words in step.sources)
+    st.markdown(f"{caption} {GREY_NOTE.format(f'1 seed each. {sources}')}")
+
+
+def _told(lanes: list[Lane], shared: Shared) -> Runs | None:
+    """The lanes' finished runs; None while one is missing."""
+    told = tuple(
+        Told(lane.run, shared.frames.steps(lane.run), shared.frames.verdict(lane.run))
+        for lane in lanes
+        if lane.run is not None and lane.is_current and lane.run.is_done
+    )
+    return told if len(told) == len(lanes) else None
+
+
+def go(number: int, shared: Shared) -> None:
+    """Open a step; runs that this visitor left training are stopped."""
+    transport.leave_duel(shared)
+    state.open_step(number)
+
+
+def guess(choice: int) -> None:
+    """Take the visitor's guess (-1: none) and let the charts play."""
+    state.duel().guess = choice
+    state.begin("replay")
+
+
+def close() -> None:
+    """Out of the tour; the duel stays."""
+    it = state.duel()
+    it.story, it.guess = 0, None

@@ -1,0 +1,211 @@
+"""Train, Pause, Step, Stop, Reset: what a visitor asks of the lanes' runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+import streamlit as st
+
+from normviz import hosted
+from normviz.config import ConfigError, RunConfig
+from normviz.hosted import Refused
+from normviz.limits import MAX_LANES, SEEDS
+from normviz.seeds import seeded
+from normviz.store import Action
+from normviz.store.admission import ask as queue
+
+from ...session import visitor
+from ...session.backend import Shared
+from ...widgets import page_links
+from ...widgets.buttons import button
+from ...widgets.markdown import literal
+from ...widgets.store_errors import kept
+from . import state
+from .lanes import Lane
+
+
+def show(lanes: list[Lane], shared: Shared) -> None:
+    """The row of buttons."""
+    runs = [run for lane in lanes for run in (lane.run, *lane.repeats) if run is not None]
+    opened = [run for run in runs if run.is_open]
+    repeating = bool(opened) and not any(lane.run and lane.run.is_open for lane in lanes)
+    paused = bool(opened) and all(run.status == "paused" for run in opened)
+    changed = any(lane.run and not lane.is_current for lane in lanes)
+    others = visitor.why_not(opened)
+    idle = not opened or others is not None
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        button(
+            "Train (settings changed)" if changed and not opened else "Train", train, shared,
+            key="train", type="primary", icon=":material/play_arrow:", shortcut="T",
+            help="Train all lanes from their first step",
+        )  # fmt: skip
+        button(
+            "Resume" if paused else "Pause", ask, shared, "resume" if paused else "pause",
+            key="pause", icon=":material/pause:", shortcut="P", disabled=idle, help=others,
+        )  # fmt: skip
+        button(
+            "Step", step, shared, key="step", icon=":material/skip_next:", shortcut="S",
+            disabled=repeating or others is not None,
+            help=others or "One training step of every lane; starts them if none runs",
+        )  # fmt: skip
+        button("Stop", stop, shared, key="stop", icon=":material/stop:", disabled=idle, help=others)
+        button(
+            "Reset", back, shared, key="reset", icon=":material/restart_alt:",
+            help="Stop, and back to the duel this page opens with",
+        )  # fmt: skip
+        shown = all(lane.run and lane.run.is_done and lane.is_current for lane in lanes)
+        all_seeds = all(len(lane.repeats) == SEEDS for lane in lanes)
+        button(
+            "Show one seed" if all_seeds else f"Repeat with {SEEDS} seeds", repeat, shared,
+            key="repeat", icon=":material/repeat:", disabled=opened != [] or not shown,
+            help=f"Every lane from {SEEDS} seeds: how much is chance?",
+        )  # fmt: skip
+        state.show("n_lanes", len(lanes))
+        st.segmented_control(
+            "Lanes", range(1, MAX_LANES + 1), required=True, key="n_lanes", on_change=kept(count),
+            args=(shared,),
+            format_func=lambda n: f"{n} lane{'s' * (n > 1)}", label_visibility="collapsed",
+        )  # fmt: skip
+        st.page_link(page_links.runs(), label="Earlier runs")
+    if refused := state.duel().refused:
+        st.error(literal(f"{refused[0].upper()}{refused[1:]}"))
+
+
+def count(shared: Shared) -> None:
+    """Another number of lanes; the visitor's run in a lane that goes is stopped."""
+    n = st.session_state["n_lanes"]
+    leave(shared, state.duel().runs[n:])
+    state.set_lane_count(n)
+    _prune(shared)
+
+
+def train(shared: Shared, paused: bool = False) -> None:
+    """Queue every lane; what this visitor's lanes ran before is stopped."""
+    it = state.duel()
+    gone = tuple(run for run in (*it.runs, *_stale(shared)) if run in it.mine)
+    queued = _queue(it.lanes, shared, paused, gone)
+    if queued is None:
+        return
+    leave(shared, gone)
+    it.extra -= set(gone)
+    it.runs = tuple(queued)
+    state.begin("follow")
+    it.link, it.notices, it.touched, it.kept = None, (), True, True
+
+
+def _queue(
+    configs: Sequence[RunConfig], shared: Shared, paused: bool = False, instead: Sequence[int] = ()
+) -> list[int] | None:
+    """Queue configs for this visitor; None, and a sentence on the page, where that is refused."""
+    it = state.duel()
+    try:
+        hosted.check_lanes(len(it.lanes))
+        runs = queue(shared.store, configs, visitor.me(), paused, instead)
+    except Refused as why:
+        it.refused = f"{why}."
+        return None
+    it.refused = None
+    for number in runs:  # others' runs that were joined stay theirs
+        if (run := shared.store.run(number)) and run.visitor == visitor.me():
+            it.mine |= {number}
+    return runs
+
+
+def repeat(shared: Shared) -> None:
+    """Queue what is lacking of every lane's runs from the next seeds; once they are there, back to
+    one seed."""
+    it = state.duel()
+    try:
+        configs = [config for lane in it.lanes for config in seeded(lane, SEEDS)[1:]]
+    except ConfigError as error:
+        it.refused = f"there are no {SEEDS} seeds from here: {error}"
+        return
+    known = {config: shared.store.latest(config.key) for config in configs}
+    if it.seeds > 1 and all(run is not None and run.is_done for run in known.values()):
+        it.seeds = 1
+        return
+    lacking = [c for c, run in known.items() if run is None or not (run.is_done or run.is_open)]
+    queued = _queue(lacking, shared)
+    if queued is None:
+        return
+    it.seeds, it.touched = SEEDS, True
+    it.extra |= it.mine.intersection(queued)
+
+
+def _prune(shared: Shared) -> None:
+    """Stop the repeats that belong to none of the lanes any more."""
+    stale, it = _stale(shared), state.duel()
+    leave(shared, stale)
+    it.extra = frozenset(
+        number
+        for number in it.extra.difference(stale)
+        if (run := shared.store.run(number)) and run.is_open
+    )
+
+
+def _stale(shared: Shared) -> tuple[int, ...]:
+    """The open repeats that belong to none of the lanes any more."""
+    it = state.duel()
+    records = [run for number in it.extra if (run := shared.store.run(number)) and run.is_open]
+    wanted: set[str] = set()
+    for lane in it.lanes:
+        with suppress(ConfigError):
+            wanted |= {config.key for config in seeded(lane, SEEDS)}
+    return tuple(run.id for run in records if run.key not in wanted)
+
+
+def ask(shared: Shared, action: Action, runs: tuple[int | None, ...] | None = None) -> None:
+    """Send a request to every open run of this duel, or to those given."""
+    it = state.duel()
+    for run in (*it.runs, *it.extra) if runs is None else runs:
+        if run is None or not (record := shared.store.run(run)) or not record.is_open:
+            continue
+        if visitor.steers(record):
+            shared.store.control(run, action)
+
+
+def stop(shared: Shared) -> None:
+    """End the lanes' runs, and the repeats that this visitor started."""
+    ask(shared, "stop")
+    state.duel().extra = frozenset()
+
+
+def leave(shared: Shared, runs: tuple[int | None, ...]) -> None:
+    """Stop those runs that this visitor started; others may have come by a link, and go on. In hosted
+    mode so do those that another page has open: its visitor joined them."""
+    here, mine = visitor.session(), state.duel().mine
+    gone = (run for run in runs if run in mine and not shared.watchers.others(here, run))
+    ask(shared, "stop", tuple(gone))
+
+
+def leave_duel(shared: Shared) -> None:
+    """Stop all that this visitor started here, before another duel is shown."""
+    it = state.duel()
+    leave(shared, (*it.runs, *it.extra))
+    it.extra = frozenset()
+
+
+def come_back(shared: Shared) -> None:
+    """Show what the address says after Back or Forward; what this visitor left training, and is not of
+    those settings, is stopped."""
+    gone = state.reopen()
+    wanted = state.duel().lanes
+    records = [run for number in gone if number is not None and (run := shared.store.run(number))]
+    leave(shared, tuple(run.id for run in records if run.config not in wanted))
+
+
+def step(shared: Shared) -> None:
+    """One step: of the open runs, or of new ones that then wait."""
+    it = state.duel()
+    records = [shared.store.run(run) for run in it.runs if run is not None]
+    if not any(record and record.is_open for record in records):
+        train(shared, paused=True)
+    state.begin("follow")
+    ask(shared, "step")
+
+
+def back(shared: Shared) -> None:
+    """Stop and return to the hero."""
+    leave_duel(shared)
+    state.reset()

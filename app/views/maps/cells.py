@@ -1,0 +1,88 @@
+"""The maps as charts, and the two ways from a cell to its run: a click, and its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from normviz.charts.base import Spec
+from normviz.charts.map import PICK, Map, colours, finding, live
+
+from ...session.backend import Shared, shared
+from ...widgets import page_links
+from ..duel import transport
+from ..duel.state import show_lanes
+from .state import Maps
+
+PER_ROW = 3
+
+
+def charts(it: Maps, drawn: list[Map], is_filling: bool) -> str | None:
+    """The maps in rows; the key of the cell that was clicked.
+
+    What a map shows is said in words at the end: other words would build the chart anew.
+    """
+    picked = None
+    domain, dark = colours(drawn), st.context.theme.type == "dark"
+    per_row = 2 if len(drawn) in (1, 2, 4) else PER_ROW
+    for at in range(0, len(drawn), per_row):
+        for i, (column, one) in enumerate(
+            zip(st.columns(per_row), drawn[at : at + per_row], strict=False), start=at
+        ):
+            with column:
+                event = st.vega_lite_chart(
+                    _patient(live(one, i, domain, dark)), key=f"map_{it.nonce}_{i}", on_select="rerun",
+                    selection_mode=[PICK], width="stretch", alt=one.title if is_filling else finding(one),
+                )  # fmt: skip
+            picked = _picked(event) or picked
+    return picked
+
+
+def _picked(event: Any) -> str | None:
+    """The key of a cell that was clicked. Anybody may send anything: what is no cell is no click."""
+    selection = event["selection"]
+    rows = selection.get(PICK) if isinstance(selection, Mapping) else None
+    if not isinstance(rows, list | tuple) or not rows or not isinstance(rows[-1], Mapping):
+        return None
+    key = rows[-1].get("key")
+    return key if isinstance(key, str) else None
+
+
+def _patient(spec: Spec) -> Spec:
+    """The chart with its rows as Arrow tables: Streamlit then swaps them in place, and does not build
+    the chart anew, while the rest stays the same."""
+    columns = {"frontier": ["x", "y", "at"]}
+    tables = {
+        name: pd.DataFrame(rows, columns=columns.get(name.rstrip("0123456789")))
+        for name, rows in spec["datasets"].items()
+    }
+    return {**spec, "datasets": tables}
+
+
+def open_run(it: Maps, key: str, back: Shared) -> None:
+    """The run of a cell in the duel, or its settings there where nobody has run it."""
+    cell = next((cell for cell in it.asked.grid.cells if cell.key == key), None)
+    it.nonce += 1
+    if cell is None:
+        return  # the settings changed meanwhile
+    transport.leave_duel(back)
+    show_lanes((cell.config,), "replay")
+    st.switch_page(page_links.duel())
+
+
+def reach(it: Maps, drawn: list[Map]) -> None:
+    """The way to a cell without pointing at it."""
+    first = drawn[0]
+    with st.expander("Open a cell by its settings"), st.form("reach", border=False):
+        left, middle, right, last = st.columns([2, 1, 1, 1], vertical_alignment="bottom")
+        which = left.selectbox("Map", range(len(drawn)), format_func=lambda i: drawn[i].title)
+        column = middle.selectbox(
+            first.x, range(len(first.columns)), format_func=lambda i: first.columns[i]
+        )
+        row = right.selectbox(first.y, range(len(first.rows)), format_func=lambda i: first.rows[i])
+        if last.form_submit_button("Open in the duel", width="stretch"):
+            found = (c for c in drawn[which].cells if (c.column, c.row) == (column, row))
+            open_run(it, next(found).key, shared())

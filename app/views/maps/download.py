@@ -1,0 +1,56 @@
+"""The maps to take away: as tables, as a picture, as a command, and as a link."""
+
+from __future__ import annotations
+
+import shlex
+
+import streamlit as st
+
+from normviz.charts import look
+from normviz.charts.map import chart
+from normviz.export.pictures import picture
+from normviz.sweep.maps import maps
+from normviz.sweep.table import table
+
+from ...session.backend import Shared
+from ..duel.share import COPY
+from . import fill as map_fill
+from .state import Maps
+
+
+def show(it: Maps, back: Shared) -> None:
+    """Link and files."""
+    board = map_fill.looked(it, back)
+
+    def rows():
+        return table(it.asked.grid, board.points)
+
+    def drawn(kind):
+        spec = chart(maps(it.asked.grid, board.points, it.asked.fields))
+        return picture(spec, kind, look=look(False), apart=True)
+
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        asked = {"query": it.asked.query(), "label": "Copy link", "frame": False}
+        COPY(key="copy_maps", data=asked, height="content", width="content")
+        with st.popover("Take away", icon=":material/download:"):
+            for label, make, name, kind in (
+                ("Cells (CSV)", lambda: rows().to_csv(index=False), "maps.csv", "text/csv"),
+                ("Cells (Parquet)", lambda: rows().to_parquet(index=False), "maps.parquet",
+                 "application/vnd.apache.parquet"),
+                ("Picture (SVG)", lambda: drawn("svg"), "maps.svg", "image/svg+xml"),
+                ("Picture (PNG)", lambda: drawn("png"), "maps.png", "image/png"),
+            ):  # fmt: skip
+                st.download_button(
+                    label, make, f"normviz-{name}", kind, key=f"take_{name}", on_click="ignore",
+                    disabled=not board.points, width="stretch",
+                )  # fmt: skip
+    with st.expander("The same in a terminal"):
+        st.code(command(it), language="bash", wrap_lines=True)
+
+
+def command(it: Maps) -> str:
+    """`normviz sweep` with these settings, of the others those that are not the defaults."""
+    words = [f"{name}={value}" for name, value in it.asked.words.items() if name != "seeds"]
+    words.append(f"seeds={it.asked.grid.seeds}")
+    stop = [] if it.early else ["--no-early-stop"]
+    return " ".join(["normviz sweep", *map(shlex.quote, words), *stop, "--plot maps.svg"])

@@ -1,0 +1,167 @@
+"""The maps themselves, what fills them, and what they say: drawn again and again while they fill."""
+
+from __future__ import annotations
+
+import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from normviz import hosted
+from normviz.hosted import Refused
+from normviz.limits import estimated_seconds
+from normviz.sweep import Cell, cores
+from normviz.sweep.board import Board
+from normviz.sweep.fill import MapJob
+from normviz.sweep.maps import maps
+from normviz.sweep.words import duration
+
+from ...session import presence, visitor
+from ...session.backend import Shared, adopt_maps, shared
+from ...widgets.buttons import button
+from ...widgets.markdown import literal
+from ...widgets.store_errors import guarded
+from . import cells as map_cells
+from . import state as map_state
+from . import summary as map_summary
+from .state import Maps
+
+TICK_SECONDS = 0.5
+MARKS = (
+    "Colour: the mean loss of the last tenth of the steps, at most chance. × diverged · ○ stopped "
+    "early, flat at chance · ▼ the loss was still falling: undertrained, not unstable. The line is "
+    "the largest learning rate that trains, half of the way from chance to the lowest possible loss. "
+    "Point at a cell for its loss curves; a click opens its run in the duel."
+)
+
+
+def show(it: Maps, back: Shared) -> None:
+    """The way to fill, then the maps in a fragment that ticks while they fill."""
+    adopt_maps()
+    board = looked(it, back)
+    job = back.filler.job(it.asked.grid, it.early)
+    _actions(it, board, job, back)
+    with st.container(key="maps"):
+        st.fragment(guarded(_tick), run_every=TICK_SECONDS if job else None)(it)
+
+
+def looked(it: Maps, back: Shared) -> Board:
+    """What the store has of the maps by now."""
+    if it.board is None:
+        it.board = Board(back.store, it.asked.grid, it.early)
+    it.board.look()
+    return it.board
+
+
+def _actions(it: Maps, board: Board, job: MapJob | None, back: Shared) -> None:
+    missing = board.missing
+    if job is None and not missing:
+        return
+    with st.container(
+        horizontal=True, vertical_alignment="center", gap="small", key="fill_row"
+    ):  # fmt: skip
+        if job is None:
+            _offer(it, missing, back)
+        elif job in it.jobs and (not hosted.limits() or job.visitor == visitor.me()):
+            button("Stop", back.filler.stop, job, key="stop_fill", icon=":material/stop:",
+                   help="What has ended stays; filling goes on from there")  # fmt: skip
+
+
+def _offer(it: Maps, missing: list[Cell], back: Shared) -> None:
+    """Fill what is missing, with what that takes; or why not here."""
+    processes, seconds = _takes(missing)
+    is_long = seconds > 60 * hosted.fill_minutes()
+    button("Fill the map" + ("s" if _count(it) > 1 else ""), _fill, it, back, type="primary",
+           key="fill", icon=":material/play_arrow:", disabled=is_long)  # fmt: skip
+    stored = len(it.asked.grid.cells) - len(missing)
+    words = f"{len(missing)} runs, about {duration(seconds)} in {processes} process{'es' * (processes > 1)}"
+    words += f"; {stored} are stored already." if stored else "."
+    if is_long:
+        words += f" {_too_long()}"
+    elif hosted.limits():
+        words += (
+            f" This shared server fills up to {hosted.fill_minutes():g} min, one map a visitor."
+        )
+    st.caption(words)
+    if it.refused:
+        st.error(it.refused)
+
+
+def _takes(missing: list[Cell]) -> tuple[int, float]:
+    """How many processes fill the cells, and in how many seconds by estimate."""
+    processes = hosted.processes() or cores()
+    return processes, sum(estimated_seconds(cell.config) for cell in missing) / processes
+
+
+def _too_long() -> str:
+    return (
+        f"A page fills at most {hosted.fill_minutes():g} min: give fewer values or steps, or run the "
+        "command below in a terminal."
+    )
+
+
+def _count(it: Maps) -> int:
+    return len({cell.at for cell in it.asked.grid.cells}) // max(
+        1, len(_axis(it, it.asked.across)) * len(_axis(it, it.asked.up))
+    )
+
+
+def _axis(it: Maps, field: str) -> tuple:
+    axis = it.asked.grid.axis(field)
+    return axis.values if axis else ()
+
+
+def _fill(it: Maps, back: Shared) -> None:
+    it.refused = None
+    if _takes(looked(it, back).missing)[1] > 60 * hosted.fill_minutes():
+        # The button was drawn for other settings: they changed in the same moment as it was clicked.
+        it.refused = _too_long()
+        return
+    try:
+        hosted.check([cell.config for cell in it.asked.grid.cells])
+        it.jobs.append(back.filler.ask(it.asked.grid, it.early, visitor.me()))
+    except Refused as why:
+        it.refused = map_state.sentence(str(why))
+
+
+def _tick(it: Maps) -> None:
+    back = shared()
+    board, job = looked(it, back), back.filler.job(it.asked.grid, it.early)
+    presence.job(job)
+    if job:
+        _progress(job, back)
+    for asked in it.jobs:
+        if asked.why and asked.grid == it.asked.grid:
+            st.info(f"Filling was stopped: {asked.why}. What has ended stays.")
+        for why in dict.fromkeys(asked.failures):
+            if asked.grid == it.asked.grid:
+                st.error(
+                    f"A cell could not be trained: {literal(why)}. Fill again to try it once more."
+                )
+    drawn = maps(
+        it.asked.grid, board.points, it.asked.fields, job.running if job else (), board.curve
+    )
+    picked = map_cells.charts(it, drawn, is_filling=job is not None)
+    st.caption(MARKS)
+    map_summary.show(it, board)
+    map_cells.reach(it, drawn)
+    if picked:
+        map_cells.open_run(it, picked, back)
+    context = get_script_run_ctx()
+    if not job and context and context.fragment_ids_this_run and st.session_state.get("filling"):
+        st.session_state["filling"] = False
+        st.rerun()  # the timer ends with a run of the whole page
+    st.session_state["filling"] = bool(job)
+
+
+def _progress(job: MapJob, back: Shared) -> None:
+    if n := back.filler.before(job):
+        st.caption(
+            f"Waits for {n} other map{'s' * (n > 1)} that {'are' if n > 1 else 'is'} filled."
+        )
+        return
+    if job.waits:
+        st.caption("Waits for a claim that another visitor runs.")
+        return
+    words = f"{job.ended} of {job.todo} runs" if job.began else "Loading PyTorch"
+    if (left := job.seconds_left) is not None:
+        words += f", about {duration(left)} left"
+    st.progress(min(1.0, job.share), words)

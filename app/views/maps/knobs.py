@@ -1,0 +1,164 @@
+"""The knobs of the Maps page: which placements, which two settings, and everything they share."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from normviz.catalog import INITS, SCHEMES, TASKS
+from normviz.config import CHOICES, RunConfig
+from normviz.limits import MAX_MAPS, MAX_SWEEP_SEEDS, RANGES
+from normviz.maps import spanning, standard
+from normviz.standard import MAPS
+
+from ...widgets.markdown import literal
+from . import state as map_state
+from .state import Maps
+
+SEEDS = (1, 3, 5)
+PLAIN = ("warmup", "steps", "depth", "lr")
+"""Settings with a field of their own, unless they span the maps."""
+
+
+def show(it: Maps) -> None:
+    """From the standard maps down to any setting."""
+    _standard(it)
+    asked = it.asked
+    with st.container(key="map_knobs"):
+        columns = st.columns([4, 1.8, 1.9, 2.3])
+        with columns[0]:
+            _many("scheme", "Placements (a map each)", SCHEMES)
+        with columns[1]:
+            if "init" not in asked.fields:
+                _many("init", "Initialisation", INITS)
+        for column, field in zip(columns[2:], asked.fields, strict=True):
+            side = "across" if field == asked.across else "upwards"
+            with column:
+                _text(field, f"{_title(field)}, {side}")
+        plain = [name for name in PLAIN if name not in asked.fields]
+        columns = st.columns([*[1] * len(plain), 1.6, 1.2, 1.4], vertical_alignment="bottom")
+        for column, field in zip(columns, plain, strict=False):
+            with column:
+                _text(field, _title(field))
+        task, seeds, more = columns[-3:]
+        with task:
+            _one("task", "Task", TASKS)
+        with seeds:
+            _seeds(it)
+        with more:
+            _more(it)
+    for notice in it.notices:
+        st.info(literal(notice))
+    if it.complaint:
+        st.error(literal(it.complaint))
+
+
+def _standard(it: Maps) -> None:
+    st.session_state["map_standard"] = it.asked.standard
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="map_which"):
+        st.segmented_control(
+            "Standard maps", MAPS.keys(), key="map_standard", format_func=MAPS.label,
+            on_change=_open_standard, label_visibility="collapsed",
+        )  # fmt: skip
+        if it.asked.standard:
+            st.caption(MAPS[it.asked.standard].sentence)
+
+
+def _open_standard() -> None:
+    if key := st.session_state["map_standard"]:
+        map_state.show(standard(key))
+
+
+def _title(field: str) -> str:
+    title = RunConfig.model_fields[field].title or field
+    return f"{title[0].upper()}{title[1:]}"
+
+
+def _help(field: str) -> str:
+    allowed = f"Allowed: {RANGES[field].text()}. " if field in RANGES else ""
+    return f"{allowed}Several values, with commas, make an axis or a map each."
+
+
+def _text(field: str, label: str) -> None:
+    """Values as text: what is typed is checked as a whole and never changed by the widget."""
+    key = f"map_{field}"
+    st.session_state[key] = st.session_state["maps"].asked.values(field)
+    st.text_input(label, key=key, help=_help(field), on_change=_take, args=(field, key))
+
+
+def _take(field: str, key: str) -> None:
+    map_state.change(**{field: st.session_state[key]})
+
+
+def _many(field: str, label: str, registry) -> None:
+    key = f"map_{field}"
+    st.session_state[key] = st.session_state["maps"].asked.values(field).split(",")
+    st.multiselect(
+        label, registry.keys(), key=key, format_func=registry.label, max_selections=MAX_MAPS,
+        on_change=_take_many, args=(field, key),
+    )  # fmt: skip
+
+
+def _take_many(field: str, key: str) -> None:
+    if chosen := st.session_state[key]:
+        map_state.change(**{field: ",".join(chosen)})
+
+
+def _one(field: str, label: str, registry) -> None:
+    key = f"map_{field}"
+    value = st.session_state["maps"].asked.values(field)
+    st.session_state[key] = value if value in registry else None  # several tasks: a map each
+    known = [one.key for one in registry if one.key != "text" or value == "text"]
+    st.selectbox(
+        label, known, key=key, format_func=registry.label, placeholder=value,
+        on_change=_take, args=(field, key),
+    )  # fmt: skip
+
+
+def _seeds(it: Maps) -> None:
+    seeds = it.asked.grid.seeds
+    st.session_state["map_seeds"] = seeds
+    st.segmented_control(
+        "Seeds", sorted({*SEEDS, seeds}), key="map_seeds", required=True, on_change=_take_seeds,
+        help=f"Runs of each cell; it shows their median. A link may ask for up to {MAX_SWEEP_SEEDS}.",
+    )  # fmt: skip
+
+
+def _take_seeds() -> None:
+    map_state.change(seeds=str(st.session_state["map_seeds"]))
+
+
+def _more(it: Maps) -> None:
+    """Any two settings as axes, and any other setting."""
+    with st.popover("More", help="Other axes and any other setting", width="stretch"):
+        for side, words, field in (
+            ("across", "Across", it.asked.across),
+            ("up", "Upwards", it.asked.up),
+        ):
+            key = f"map_side_{side}"
+            st.session_state[key] = field
+            st.selectbox(
+                words, spanning(), key=key, format_func=_title, on_change=_take_side,
+                args=(side, key),
+            )  # fmt: skip
+        st.toggle(
+            "Stop cells that stay flat at chance", value=it.early, key="map_early",
+            on_change=_take_early,
+            help="A cell is stopped when three looks at its gradient say that it will not leave chance; "
+            "it gets a ring. Only for settings that `normviz bench early` measured; the bench counts how "
+            "often the rule was wrong.",
+        )  # fmt: skip
+        taken = {"scheme", "init", "task", *PLAIN, *it.asked.fields, "lr_edits", "text"}
+        rest = [name for name in RunConfig.model_fields if name not in taken]
+        field = st.selectbox("Any other setting", rest, key="map_other", format_func=_title)
+        assert field is not None
+        allowed = ", ".join(CHOICES[field].keys()) if field in CHOICES else RANGES[field].text()
+        _text(field, f"{_title(field)}: {allowed}")
+
+
+def _take_side(side: str, key: str) -> None:
+    map_state.turn(side, st.session_state[key])
+
+
+def _take_early() -> None:
+    it: Maps = st.session_state["maps"]
+    it.early, it.board = st.session_state["map_early"], None

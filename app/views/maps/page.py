@@ -1,0 +1,30 @@
+"""Maps: where does each placement train? Two settings span a map, every cell is a run."""
+
+from __future__ import annotations
+
+import streamlit as st
+from streamlit.navigation.page import StreamlitPage
+
+from ...session import address
+from ...session.backend import shared
+from . import download as map_take
+from . import fill as map_fill
+from . import knobs as map_knobs
+from . import state as map_state
+
+
+def entry() -> StreamlitPage:
+    """The page as the navigation knows it."""
+    return st.Page(page, title="Maps", url_path="maps")
+
+
+def page() -> None:
+    """The page, from top to bottom."""
+    back = shared()
+    it = map_state.maps()
+    address.write(it.asked.params())
+    with st.container(key="head"):
+        st.markdown("# Where does it train?")
+    map_knobs.show(it)
+    map_fill.show(it, back)
+    map_take.show(it, back)

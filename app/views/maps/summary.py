@@ -1,0 +1,62 @@
+"""What the maps say, in numbers and sentences."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from normviz.sweep.board import Board
+from normviz.sweep.summary import Sensitivity, sensitivity
+from normviz.sweep.words import comparisons, said
+
+from ...widgets.markdown import literal
+from .state import Maps
+
+SENSITIVITY = (
+    "Sensitivity is the mean over the learning rates of min(loss, loss at initialisation) minus the "
+    "best loss (Wortsman et al. 2023, [arXiv\\:2309.14322](https://arxiv.org/abs/2309.14322), section "
+    "2.2), in nats: median over seeds, with their range. Two traps: where no rate trains it is near "
+    "zero and says nothing, and a low rate that only lacked steps counts as if it were unstable."
+)
+
+DIFFERENCES = (
+    "Each at its own best learning rate of those tried. Told apart only where the difference has one "
+    "sign in every pair of seeds and its 95 % interval leaves out zero; with many comparisons some "
+    "will do so by chance."
+)
+
+
+def show(it: Maps, board: Board) -> None:
+    """Sensitivity beside the best loss, and who differs."""
+    grid, points = it.asked.grid, board.points
+    rows = sensitivity(grid, points)
+    lines = list(comparisons(grid, points))
+    if not rows and not lines:
+        return
+    with st.expander("Learning-rate sensitivity, best losses and who differs"):
+        if rows:
+            st.dataframe(
+                [
+                    {
+                        "where": said(grid, row.place) or "all",
+                        "sensitivity": row.value.text(),
+                        "best loss": row.best.text(),
+                        "at learning rate": f"{row.best_rate:g}",
+                        "above the floor": "" if row.excess is None else row.excess.text(),
+                        "mind": _mind(row),
+                    }
+                    for row in rows
+                ],
+                hide_index=True, row_height=36,
+            )  # fmt: skip
+            st.caption(SENSITIVITY)
+        if lines:
+            st.markdown("\n".join(f"* {literal(line)}" for line in lines))
+            st.caption(DIFFERENCES)
+
+
+def _mind(row: Sensitivity) -> str:
+    """What the number must not be taken for, in short."""
+    said = ["trains at no rate"] if row.fails else []
+    if row.undertrained:
+        said.append("undertrained at " + ", ".join(f"{rate:g}" for rate in row.undertrained))
+    return "; ".join(said + ([f"{row.stood_in} cells stopped early"] if row.stood_in else []))

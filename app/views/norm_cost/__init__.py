@@ -1,0 +1,1 @@
+"""What a norm costs on this machine."""

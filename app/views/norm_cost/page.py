@@ -1,0 +1,142 @@
+"""Norm cost: what a norm costs on this machine, measured while nothing else trains here."""
+
+from __future__ import annotations
+
+import streamlit as st
+from streamlit.navigation.page import StreamlitPage
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from normviz import hosted
+from normviz.catalog import DEVICES
+from normviz.norm_cost import setting as limits
+from normviz.norm_cost import stored_results
+from normviz.norm_cost.lab import PATIENCE_SECONDS
+from normviz.norm_cost.result import Measurement
+from normviz.norm_cost.setting import Setting
+
+from ...session.backend import Shared, shared
+from ...widgets import link_notices
+from ...widgets.buttons import button
+from ...widgets.markdown import literal
+from ...widgets.store_errors import guarded
+from . import results as costs
+
+TICK_SECONDS = 0.5
+WIDTHS = tuple(2**n for n in range(5, 11))
+TOKENS = tuple(2**n for n in range(6, 15))
+START_SECONDS = 8
+"""To load PyTorch, build the models and warm up; roughly."""
+SHARED = (
+    "This server is shared: a timing needs the whole machine and would keep everybody's training "
+    "waiting, so nothing is measured here. Below is the measurement that ships with NormViz; `normviz "
+    "bench norms` in a terminal measures your own machine."
+)
+
+
+def entry() -> StreamlitPage:
+    """The page as the navigation knows it."""
+    return st.Page(page, title="Norm cost", url_path="cost")
+
+
+def page() -> None:
+    """The page, from top to bottom."""
+    back = shared()
+    with st.container(key="head"):
+        st.markdown(
+            "# What does a norm cost? :small[:gray[Time beside LayerNorm's, on this machine.]]"
+        )
+    link_notices.strange()
+    if hosted.limits():
+        st.info(SHARED)
+    else:
+        _controls(back)
+    st.fragment(guarded(_status), run_every=TICK_SECONDS if back.lab.state.doing else None)()
+    costs.show(_shown(back))
+
+
+def _controls(back: Shared) -> None:
+    """What to measure with, and the buttons."""
+    with st.container(key="cost_controls"):
+        width, tokens, threads, device = st.columns([3, 3, 2, 2], vertical_alignment="bottom")
+        with width:
+            _ladder("Width (numbers a token)", "width", WIDTHS, Setting().width)
+        with tokens:
+            _ladder("Tokens a batch", "tokens", TOKENS, Setting().tokens)
+        with threads:
+            st.number_input("CPU threads", 1, limits.cores(), 1, key="cost_threads")
+        with device:
+            st.selectbox(
+                "Device", limits.DEVICES, key="cost_device", format_func=DEVICES.label,
+                help="A GPU must be in the machine that runs this page's server. Timing on one, by events "
+                "on its stream, is written and has not been run yet.",
+            )  # fmt: skip
+    setting = _setting()
+    busy = bool(back.lab.state.doing)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        button(
+            "Measure", _start, back, key="cost_start", type="primary", icon=":material/timer:",
+            disabled=busy or isinstance(setting, str),
+        )  # fmt: skip
+        button("Stop", back.lab.stop, key="cost_stop", icon=":material/stop:", disabled=not busy)
+        if isinstance(setting, str):
+            st.error(literal(f"{setting[0].upper()}{setting[1:]}."))
+        else:
+            seconds = START_SECONDS + max(setting.seconds, setting.needed_seconds)
+            st.caption(
+                f"About {seconds:.0f} s. Meanwhile nothing trains here: runs wait and then go on."
+            )
+
+
+def _ladder(words: str, name: str, values: tuple[int, ...], default: int) -> None:
+    st.select_slider(words, values, default, key=f"cost_{name}", format_func=lambda n: f"{n:,}")
+
+
+def _setting() -> Setting | str:
+    """What the controls ask for, or why it is not allowed."""
+    values = {n: st.session_state[f"cost_{n}"] for n in ("width", "tokens", "threads", "device")}
+    try:
+        return Setting(**values)
+    except ValueError as error:
+        return str(error)
+
+
+def _start(back: Shared) -> None:
+    setting = _setting()
+    if isinstance(setting, Setting):
+        back.lab.start(setting)
+
+
+def _status() -> None:
+    """How far the measurement is, or what became of it; ticks while there is one."""
+    lab = shared().lab
+    state = lab.state
+    with st.container(key="cost_status"):
+        if state.doing and state.setting:
+            st.progress(state.share, f"{state.setting.text()}: {state.doing}")
+        elif state.problem:
+            st.warning(f"Nothing was measured: {literal(state.problem)}.")
+    was_busy = st.session_state.get("cost_busy", False)
+    st.session_state["cost_busy"] = bool(state.doing)
+    context = get_script_run_ctx()
+    if was_busy and not state.doing and context and context.fragment_ids_this_run:
+        st.rerun()  # the timer ends with a run of the whole page
+
+
+def _shown(back: Shared) -> Measurement:
+    """The measurement that the visitor chose: at first the newest one of this server, or the shipped
+    one; after a new one, that."""
+    found = {m.when: m for m in (*stored_results.kept(back.store.folder), stored_results.shipped())}
+    newest = next(iter(found))
+    finished = back.lab.state.finished
+    if st.session_state.get("cost_finished", finished) != finished:
+        st.session_state["cost_shown"] = newest
+    st.session_state["cost_finished"] = finished
+    shipped = stored_results.shipped().when
+    if st.session_state.get("cost_shown") not in found:
+        st.session_state["cost_shown"] = newest
+    when = st.selectbox(
+        "Measurement", tuple(found), key="cost_shown",
+        format_func=lambda when: found[when].text() + (", shipped" if when == shipped else ""),
+        help=f"A measurement waits at most {PATIENCE_SECONDS:g} s for runs that train here",
+    )  # fmt: skip
+    return found[when]

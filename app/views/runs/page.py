@@ -1,0 +1,228 @@
+"""Runs: everything that was trained here and is still stored, newest first, sweeps and shipped ones last."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from hashlib import sha256
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import streamlit as st
+from streamlit.navigation.page import StreamlitPage
+
+from normviz import hosted
+from normviz.catalog import NORMS, SCHEMES, TASKS
+from normviz.run_list import Outcome, Page, Row, ago, changed, seconds
+from normviz.search import Search, search
+from normviz.seeds import named
+from normviz.store import SHIPPED, Clause, Has, Run, Wanted
+
+from ...session import presence, visitor
+from ...session.backend import Shared, shared
+from ...widgets import link_notices
+from ...widgets.markdown import literal
+from ...widgets.store_errors import guarded
+from ..duel import state
+from ..duel.lanes import CHIP_COLOR
+from . import chosen_runs, picks
+
+ROWS = 25
+TICK_SECONDS = 1.0
+WHOSE = ("All", "Mine", "Shipped")
+MINE = " Mine is what this visit trained: a reload of the page begins another visit."
+
+TEXTS = (
+    "A run on a text of your own is listed here for your browser alone. Its curves are not secret: "
+    "anybody with its link or its number can see them."
+)
+
+
+def entry() -> StreamlitPage:
+    """The page as the navigation knows it."""
+    return st.Page(page, title="Runs", url_path="runs")
+
+
+def page() -> None:
+    """The page, from top to bottom."""
+    back = shared()
+    mine = state.duel().mine
+    with st.container(key="head"):
+        st.markdown("# Runs that are stored on this server")
+    link_notices.strange()
+    wanted, asked = _wanted(mine)
+    pager = _pager(wanted)
+    number = st.session_state.get(pager, 1)
+    found = back.shelf.page(wanted, ROWS, ROWS * (number - 1))
+    if number > _pages(found):  # there are fewer than before
+        number = st.session_state[pager] = _pages(found)
+        found = back.shelf.page(wanted, ROWS, ROWS * (number - 1))
+    st.caption(_counted(found, number))
+    if hosted.limits():
+        st.caption(TEXTS)
+    if not found.total:
+        st.info(_nothing(asked, mine))
+    with st.container(key="shelf", gap=None):
+        for row in found.rows:
+            _row(row, row.run.id in mine)
+    if _pages(found) > 1:
+        st.pagination(_pages(found), key=pager, max_visible_pages=5, persist_state="session")
+    chosen_runs.show(back, mine)
+
+
+def _pages(found: Page) -> int:
+    return max(1, -(-found.total // ROWS))
+
+
+def _pager(wanted: Wanted) -> str:
+    """The key of the list's pages: other filters begin at their first one."""
+    asked = (wanted.clauses, wanted.only is None, wanted.trained)
+    return f"runs_page_{sha256(repr(asked).encode()).hexdigest()[:12]}"
+
+
+def _wanted(mine: frozenset[int]) -> tuple[Wanted, Search]:
+    """The filters; and the search, with what is wrong with it."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="filters"):
+        words = st.text_input(
+            "Search", key="runs_search", label_visibility="collapsed", width=330,
+            placeholder="deepnorm, depth 24, lr=0.01, diverged ...", max_chars=200,
+            persist_state="session",
+        )  # fmt: skip
+        scheme = _choose("runs_scheme", "Placement", SCHEMES)
+        task = _choose("runs_task", "Task", TASKS)
+        whose = st.segmented_control(
+            "Whose", WHOSE, key="runs_whose", default="All", required=True,
+            label_visibility="collapsed", persist_state="session",
+        )  # fmt: skip
+        measured = st.toggle(
+            "Also runs of 0 steps", key="runs_measured",
+            help="Measurements at initialisation, as the Anatomy page makes them",
+            persist_state="session",
+        )  # fmt: skip
+    asked = search(words)
+    clauses: list[Clause] = [*asked.clauses]
+    clauses += [(Has("scheme", (scheme,)),)] if scheme else []
+    clauses += [(Has("task", (task,)),)] if task else []
+    clauses += [(Has("origin", SHIPPED),)] if whose == "Shipped" else []
+    only = mine if whose == "Mine" else None
+    reader = None if hosted.limits() is None else visitor.me()
+    return Wanted(tuple(clauses), only, trained=not measured, reader=reader), asked
+
+
+def _choose(key: str, label: str, registry) -> str | None:
+    return st.selectbox(
+        label, registry.keys(), index=None, key=key, format_func=registry.label,
+        placeholder=f"Any {label.lower()}", label_visibility="collapsed", width=165,
+        persist_state="session",
+    )  # fmt: skip
+
+
+def _counted(found: Page, number: int) -> str:
+    if not found.total:
+        return "0 runs"
+    first = ROWS * (number - 1) + 1
+    last = first + len(found.rows) + len(found.foreign) - 1
+    words = f"{first} to {last} of {found.total:,}, newest first, sweeps and shipped ones last. "
+    words += "Choose one to reopen it, two to four to compare them."
+    if st.session_state["runs_whose"] == "Mine":
+        words += MINE
+    if n := len(found.foreign):
+        words += f" {n} of these come from another release of NormViz, or are damaged, and can't be shown."
+    return words
+
+
+def _nothing(asked: Search, mine: frozenset[int]) -> str:
+    """Why the list is empty."""
+    if words := asked.too_long:
+        return f"{words[0].upper()}{words[1:]}."
+    if asked.unknown:
+        named = ", ".join(literal(word[:40]) for word in asked.unknown[:3])
+        return (
+            f"No placement, norm, task, setting or state is called {named}. Try a name from the "
+            "Catalogue, a setting as in depth 24, a state as in diverged, or a run's number."
+        )
+    if st.session_state["runs_whose"] == "Mine" and not mine:
+        return "You have not trained anything in this visit: press Train on the Duel page."
+    filters = ("runs_search", "runs_scheme", "runs_task")
+    if any(st.session_state[key] for key in filters) or st.session_state["runs_whose"] != "All":
+        return "No stored run fits all of this. Clear the search or a filter to see more."
+    return "No run is stored here yet: press Train on the Duel page, and it stays here."
+
+
+def _row(row: Row, mine: bool) -> None:
+    run = row.run
+    with st.container(
+        horizontal=True, vertical_alignment="center", gap="small", key=f"shelf_{run.id}"
+    ):
+        norm = NORMS.label(run.config.placed().norm)
+        st.checkbox(
+            f"**{literal(SCHEMES.label(run.config.scheme))}** {literal(norm)} :gray[\\#{run.id}]",
+            key=picks.key(run.id), on_change=picks.toggle, args=(run.id,), width=250,
+            wrap=True,
+        )  # fmt: skip
+        st.markdown(_settings(run, mine), width="stretch")
+        if run.is_open:
+            st.fragment(guarded(_live), run_every=TICK_SECONDS)(run.id)
+        else:
+            _outcome(row.outcome)
+        loss = "" if run.is_open else row.outcome.loss
+        st.markdown(f"loss {loss}" if loss else " ", width=80)
+        st.caption(_when(run), width=150)
+
+
+def _settings(run: Run, mine: bool) -> str:
+    """What differs from the defaults, and what every run has."""
+    marks = [":violet-badge[shipped]"] if run.is_shipped else []
+    marks += [":blue-badge[mine]"] if mine else []
+    other = changed(run.config)
+    text = f" {run.config.text[:8]}…" if run.config.text else ""
+    rest = f"{TASKS.label(run.config.task)}{text}, {named(run.config)}"
+    first = f"{literal(other)}, :gray[{rest}]" if other else f":gray[default settings, {rest}]"
+    return " ".join([*marks, first])
+
+
+def _outcome(outcome: Outcome) -> None:
+    color = CHIP_COLOR.get(outcome.verdict.kind, "gray")
+    st.badge(literal(outcome.words), color=color, width=240)  # pyright: ignore
+
+
+def _live(number: int) -> None:
+    """How far an open run is; when it ends, the page is drawn anew."""
+    back: Shared = shared()
+    run = back.store.run(number)
+    if run is None or not run.is_open:
+        st.rerun()
+        return
+    if number in picks.picks().runs or number in state.duel().mine:  # not all that are listed
+        presence.runs([run])
+    outcome = back.shelf.row(run).outcome
+    total = max(run.config.steps, 1)
+    words = outcome.words
+    if run.status != "queued":
+        words += f", {outcome.steps} of {total} steps"
+    st.progress(min(1.0, outcome.steps / total), words, width=240)
+
+
+def _when(run: Run) -> str:
+    """When and where a run was trained, and for how long."""
+    if run.is_shipped:
+        return f"Ships with NormViz  \ntrained on {_device(run)}"
+    then = datetime.fromtimestamp(run.created, _zone())
+    now = datetime.now(then.tzinfo)
+    exact = f"{then:%H:%M}" if then.date() == now.date() else f"{then:%d %b %H:%M}"
+    exact = exact if then.year == now.year else f"{then:%Y-%m-%d}"
+    took = seconds(run)
+    how_long = "" if took is None else f"{took:.1f} s on " if took < 100 else f"{took:.0f} s on "
+    return f"{ago(run.created, time.time())}, {exact}  \n{how_long}{_device(run)}"
+
+
+def _device(run: Run) -> str:
+    name = run.device or ""
+    return name.upper() if name in ("cpu", "cuda") else literal(name)
+
+
+def _zone() -> ZoneInfo | None:
+    """The visitor's time zone, or the server's where the browser does not say."""
+    try:
+        return ZoneInfo(st.context.timezone or "")
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return None

@@ -1,0 +1,70 @@
+"""What a page says of the link that was opened: notices, and what is wrong with a mend on offer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from urllib.parse import parse_qsl
+
+import streamlit as st
+
+from normviz.config import RunConfig
+from normviz.links import Link, strangers
+from normviz.store import Run, retention
+
+from ..session import visitor
+from ..session.backend import Shared
+from .buttons import button
+from .markdown import literal
+
+
+def show(link: Link | None, notices: Sequence[str], holder: str, instead: str) -> None:
+    """The sentences. `holder` is the session's key of what a mended link replaces; `instead` says
+    what is on the page while the link can't be opened."""
+    for notice in notices:
+        st.info(literal(notice))
+    if link is None or not link.problems:
+        return
+    for i, problem in enumerate(link.problems):
+        st.error(literal(f"This link can't be opened as it is: {problem.sentence}."))
+        if problem.mended:
+            button(
+                literal(f"Open it with {problem.offer}"),
+                _open,
+                problem.mended,
+                holder,
+                key=f"mend_{i}",
+            )
+    st.caption(instead)
+
+
+def strange(*known: str) -> None:
+    """A sentence while the address names what the page does not read; `known` is what it does."""
+    params = {name: st.query_params.get_all(name) for name in st.query_params}
+    for notice in strangers(params, known):
+        st.info(literal(notice))
+
+
+def keep(runs: Sequence[Run], back: Shared) -> None:
+    """What a link opened stays in the store: somebody else may have it too. Who asked for a run and
+    reloads the page has only its address."""
+    retention.link(back.store, [run.id for run in runs if run.visitor != visitor.me()])
+
+
+def gone(configs: Sequence[RunConfig], back: Shared) -> tuple[str, ...]:
+    """A sentence where what a link shows was stored here once and went to make room."""
+    if not configs:
+        return ()
+    at = retention.dropped(back.store, [config.key for config in configs])
+    if not at:
+        return ()
+    day = time.strftime("%Y-%m-%d", time.gmtime(max(at.values())))
+    return (
+        f"What this link shows was stored here until {day}, when the server made room for newer runs: "
+        "Train repeats it, with the same settings and seeds.",
+    )
+
+
+def _open(query: str, holder: str) -> None:
+    st.query_params.from_dict(dict(parse_qsl(query, keep_blank_values=True)))
+    del st.session_state[holder]

@@ -1,0 +1,80 @@
+"""One measurement from its claim on the machine to its place in the data folder.
+
+Loads PyTorch, so it belongs in a process of its own or in a terminal's. It has the machine to itself:
+it waits for runs of this data folder that train, and none begins until it has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..store import Store
+from ..store.machine_lock import Turn
+from . import stored_results
+from .result import Measurement
+from .setting import Setting
+
+if TYPE_CHECKING:
+    from .measure import Round
+
+PATIENCE_SECONDS = 60.0
+"""For runs that train. Others wait meanwhile, so it is not longer."""
+
+
+class BusyError(RuntimeError):
+    """The machine could not be had; the sentence says why."""
+
+
+@dataclass(frozen=True)
+class Doing:
+    """What is done before the first round, in words."""
+
+    words: str
+
+
+def run(setting: Setting, folder: Path) -> Iterator[Doing | Round | Measurement]:
+    """Measure with a data folder's machine and keep the result in it.
+
+    Raises BusyError, ConfigError for a GPU that is not there, StoreError and OSError.
+    """
+    turn = Turn(folder, alone=True)
+    try:
+        yield from _take(turn, Store(folder))
+        yield Doing("Loading PyTorch")
+        from .measure import measure
+
+        yield Doing("Warming up")
+        for news in measure(setting):
+            if isinstance(news, Measurement):
+                stored_results.keep(news, folder)
+            yield news
+    finally:
+        turn.leave()
+
+
+def _take(turn: Turn, store: Store) -> Iterator[Doing]:
+    there, warm = store.supervisor()
+    if there and not warm and not store.is_timing():  # its processes are being started
+        yield Doing("Waiting for the workers to be ready")
+        _await_warm(store)
+    if turn.take():
+        return
+    if not turn.claim.is_locked:
+        raise BusyError("somebody else measures with this data folder: try again when that is done")
+    yield Doing(f"Waiting for runs that train here to end, at most {PATIENCE_SECONDS:g} s")
+    if not turn.wait(PATIENCE_SECONDS):
+        raise BusyError(
+            f"a run has been training here for the last {PATIENCE_SECONDS:g} s, and a measurement "
+            "beside it would be wrong: stop or pause it, or try again when it has ended"
+        )
+
+
+def _await_warm(store: Store, seconds: float = 20.0) -> None:
+    import time
+
+    until = time.monotonic() + seconds
+    while store.supervisor() == (True, False) and time.monotonic() < until:
+        time.sleep(0.05)
