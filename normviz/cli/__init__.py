@@ -70,8 +70,8 @@ class Commands(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        described = {name: TyperCommand(name, short_help=it) for name, (_, it) in COMMANDS.items()}
-        self.commands = {**described, **self.commands}
+        for name, (_, sentence) in COMMANDS.items():
+            self.commands.setdefault(name, TyperCommand(name)).short_help = sentence
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args[0] in COMMANDS:
