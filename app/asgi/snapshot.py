@@ -138,7 +138,7 @@ def look(topic: Topic) -> Snapshot:
     more = dict(enumerate(topic.repeats))
     others = [[r for r in _stored(back, more.get(i, ())) if r is not None] for i, _ in runs]
     every = list(dict.fromkeys([run for _, run in runs] + [r for some in others for r in some]))
-    said = status(back.frames, every, back.backend.silent())
+    said = status(back.frames, every, back.backend.silent(), back.backend.stuck is not None)
     earlier = dict(enumerate(topic.earlier))
     if not runs:
         return Snapshot(topic, said, None)

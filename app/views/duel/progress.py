@@ -16,10 +16,12 @@ def signature(runs: list[Run]) -> str:
     return " ".join(f"{run.id}:{run.status}:{as_word(run.config.lr_edits)}" for run in runs)
 
 
-def status(frames: Frames, runs: list[Run], silent: float = 0.0) -> dict[str, Any]:
+def status(
+    frames: Frames, runs: list[Run], silent: float = 0.0, stuck: bool = False
+) -> dict[str, Any]:
     """Signature, steps done and to do, and words for what can't be counted; no words when done.
 
-    `silent`: seconds for which the supervisor has not answered.
+    `silent`: seconds for which the supervisor has not answered; `stuck`: this server can't replace it.
     """
     opened = [run for run in runs if run.is_open]
     counts = [len(frames.steps(run).step) for run in runs]
@@ -33,17 +35,17 @@ def status(frames: Frames, runs: list[Run], silent: float = 0.0) -> dict[str, An
         "signature": signature(runs),
         "done": done,
         "total": max(1, total),
-        "words": _hangs(opened, silent) or _words(frames.store, opened, done, total),
+        "words": _hangs(opened, silent, stuck) or _words(frames.store, opened, done, total),
     }
 
 
-def _hangs(opened: list[Run], silent: float) -> str:
+def _hangs(opened: list[Run], silent: float, stuck: bool) -> str:
     if not opened or silent < SILENT_SECONDS:
         return ""
-    return (
-        f"The process that hands out runs has not answered for {silent:.0f} s; after "
-        f"{HANGS_SECONDS:.0f} s it is replaced, and runs that train end there"
-    )
+    said = f"The process that hands out runs has not answered for {silent:.0f} s; "
+    if stuck:
+        return f"{said}this server can't replace it, so who runs it has to end it"
+    return f"{said}after {HANGS_SECONDS:.0f} s it is replaced, and runs that train end there"
 
 
 def _words(store: Store, opened: list[Run], done: int, total: int) -> str:
