@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from normviz.bench.browser import FLAGS
@@ -64,6 +65,20 @@ def chromium() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A headless browser for all tests of a file."""
+    with chromium() as it:
+        yield it
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server with an empty store for all tests of a file."""
+    with server(tmp_path_factory.mktemp("store")) as (url, _):
+        yield url
 
 
 def wait_for(done: Callable[[], object], seconds: float = PATIENCE_MS / 1000) -> None:

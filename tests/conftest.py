@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from anatomy_kit import anatomy
+from browser_kit import address, browser
 from hypothesis import settings
 from page_kit import folder, page
 
@@ -15,7 +16,7 @@ from normviz import RunConfig
 from normviz.home import VARIABLE
 from normviz.store import Store
 
-__all__ = ["anatomy", "folder", "page"]
+__all__ = ["address", "anatomy", "browser", "folder", "page"]
 
 settings.register_profile("normviz", deadline=None, derandomize=True, database=None)
 settings.load_profile("normviz")

@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from browser_kit import chip, chromium, opened, server, text_now, wait_for
+from browser_kit import chip, opened, server, text_now, wait_for
 from playwright.sync_api import Browser, Page
 
 from normviz.store import Run, Store
@@ -26,12 +26,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def address(folder: Path) -> Iterator[str]:
     with server(folder) as (url, _):
         yield url
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as it:
-        yield it
 
 
 @pytest.fixture

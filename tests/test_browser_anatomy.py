@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
-from browser_kit import PATIENCE_MS, chromium, server, text_now, wait_for
+from browser_kit import PATIENCE_MS, text_now, wait_for
 from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as it:
-        yield it
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with server(tmp_path_factory.mktemp("store")) as (url, _):
-        yield url
 
 
 def opened(page: Page, address: str) -> Page:

@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from browser_kit import PATIENCE_MS, chromium, server
+from browser_kit import PATIENCE_MS
 from playwright.sync_api import Browser, expect
 
 pytestmark = pytest.mark.browser
 expect.set_options(timeout=PATIENCE_MS)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as it:
-        yield it
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with server(tmp_path_factory.mktemp("store")) as (url, _):
-        yield url
 
 
 def test_open_a_claim_run_it_and_see_its_duel(browser: Browser, address: str) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser_kit import PATIENCE_MS, chromium, server, text_now, wait_for
+from browser_kit import PATIENCE_MS, server, text_now, wait_for
 from playwright.sync_api import Browser, ConsoleMessage, Page
 
 from normviz.norm_cost import stored_results
@@ -15,12 +14,6 @@ from normviz.norm_cost.setting import Setting
 pytestmark = pytest.mark.browser
 MINE = "[...document.querySelectorAll('input')].some((i) => i.value.startsWith('width 32, 64 '))"
 CHARTS = "document.querySelectorAll('.st-key-cost_charts canvas').length === 3"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as it:
-        yield it
 
 
 def least(page: Page, knob: str) -> None:

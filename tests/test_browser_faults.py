@@ -6,12 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from browser_kit import chip, chromium, opened, server, text_now, wait_for
+from browser_kit import chip, opened, server, text_now, wait_for
 from faults_kit import checkpoint, overwritten
 from playwright.sync_api import Browser
 
@@ -19,12 +18,6 @@ from normviz.store import Store
 
 pytestmark = pytest.mark.browser
 LONG = "?v=1&lanes=1&scheme=deepnorm&steps=1500"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as it:
-        yield it
 
 
 def progress(page) -> str:

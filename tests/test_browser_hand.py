@@ -7,17 +7,11 @@ from contextlib import suppress
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from browser_kit import PATIENCE_MS, chromium, server, text_now, wait_for
+from browser_kit import PATIENCE_MS, server, text_now, wait_for
 from playwright.sync_api import Browser, Page
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as it:
-        yield it
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from browser_kit import PATIENCE_MS, chip, chromium, opened, server, wait_for
+from browser_kit import PATIENCE_MS, chip, opened, wait_for
 from playwright.sync_api import Browser, Page
 
 from normviz.catalog import SCHEMES
@@ -15,18 +15,6 @@ from normviz.presets import PRESETS
 from normviz.tour import STEPS
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with server(tmp_path_factory.mktemp("store")) as (url, _):
-        yield url
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as it:
-        yield it
 
 
 @pytest.fixture

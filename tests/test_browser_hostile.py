@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import pytest
-from browser_kit import PATIENCE_MS, chromium, server, wait_for
+from browser_kit import PATIENCE_MS, server, wait_for
 from playwright.sync_api import Browser, Page
 
 from normviz import RunConfig
@@ -38,12 +38,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def address(folder: Path) -> Iterator[str]:
     with server(folder) as (url, _):
         yield url
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as it:
-        yield it
 
 
 class Visit:

@@ -12,25 +12,13 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from browser_kit import PATIENCE_MS, chromium, opened, server, wait_for
+from browser_kit import PATIENCE_MS, opened, wait_for
 from charts_kit import STEPS, make
 from playwright.sync_api import Browser, Download, Locator, Page, WebSocketRoute
 
 from normviz import RunConfig, player
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with server(tmp_path_factory.mktemp("store")) as (url, _):
-        yield url
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as it:
-        yield it
 
 
 @pytest.fixture

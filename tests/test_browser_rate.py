@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from browser_kit import chip, chromium, opened, server, text_now, wait_for
-from playwright.sync_api import Page
+from browser_kit import chip, opened, server, text_now, wait_for
+from playwright.sync_api import Browser, Page
 
 from normviz.config import RunConfig
 from normviz.links import encode
@@ -31,8 +31,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def page(folder: Path) -> Iterator[Page]:
-    with server(folder) as (address, _), chromium() as browser:
+def page(folder: Path, browser: Browser) -> Iterator[Page]:
+    with server(folder) as (address, _):
         lanes = [RunConfig(scheme=scheme, init_seed=999, steps=120) for scheme in ("pre", "post")]
         tab = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
         yield opened(tab, f"{address}/?{encode(lanes)}", charts=0)

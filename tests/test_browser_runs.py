@@ -6,19 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser_kit import PATIENCE_MS, chip, chromium, server, text_now, wait_for
+from browser_kit import PATIENCE_MS, chip, server, text_now, wait_for
 from playwright.sync_api import Browser, Page
 from shelf_kit import SMALL, kept
 
 from normviz.store import Store, Wanted
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as it:
-        yield it
 
 
 @pytest.fixture(scope="module")

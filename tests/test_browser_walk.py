@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
 import pytest
-from browser_kit import chromium
 from playwright.sync_api import Browser, Page
 
 from normviz import RunConfig
@@ -50,12 +48,6 @@ DOMAINS = {
     "grad_hidden": {"lo": 1e-6, "hi": 1},
     "grad_block": {"lo": 1e-5, "hi": 10},
 }
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as it:
-        yield it
 
 
 def hero(name: str, record: int) -> dict[str, list[float | None]]:

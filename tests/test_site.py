@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from browser_kit import PATIENCE_MS, chromium, wait_for
+from browser_kit import PATIENCE_MS, wait_for
 from click.testing import Result
 from playwright.sync_api import Browser
 from typer.testing import CliRunner
@@ -138,12 +138,6 @@ def address(folder: Path) -> Iterator[str]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_address[1]}/site"
         server.shutdown()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as it:
-        yield it
 
 
 @pytest.mark.browser
