@@ -86,6 +86,11 @@ def add(
     return key
 
 
+def key_of(given: str | bytes) -> str:
+    """The hash that names a text, kept here or not. Raises TextError for what is no text."""
+    return _hash(clean(given).encode())
+
+
 def is_here(key: str) -> bool:
     """Whether a text of this hash is kept here."""
     return _path(key).is_file()
@@ -258,7 +263,7 @@ def _full(is_needed: bool) -> str:
     if hosted.limits() is not None:
         return (
             f"{kept_here}, and each is read by a run that waits, trains or is paused, or whose link was "
-            "copied: try again when some of these runs have ended"
+            "copied: try again later"
         )
     if is_needed:
         kept_here += (

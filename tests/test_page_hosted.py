@@ -271,6 +271,8 @@ def test_a_text_is_one_of_few_and_short(page: Open) -> None:
         checked(at.selectbox(key="knob_task").set_value("text").run())
     give(at, "one more of them, " * 200)
     assert "You gave 5 texts" in "".join(error.value for error in at.error)
+    give(at, "4 and once more 4 " * 200)  # which is kept already
+    assert not at.error and len(texts.kept()) == 5
     first = texts.kept()[-1]  # no lane trains on it
     checked(press(at, f"delete_{first}").run())
     assert not texts.is_here(first) and len(texts.kept()) == 4

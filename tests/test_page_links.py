@@ -10,6 +10,7 @@ import pytest
 from anatomy_kit import measure
 from page_kit import Open, checked, chips, duel, runs, shown, words_of
 from shelf_kit import SMALL, kept
+from streamlit.testing.v1 import AppTest
 
 from normviz import RunConfig, train
 from normviz.events import Started, Step
@@ -95,6 +96,58 @@ def test_a_rate_that_is_turned_is_the_lanes_and_their_runs_at_once(
         assert at.select_slider(key="knob_lr").value == 0.01
     assert [action for run in runs for _, action, _ in store.controls(run, 0)] == ["lr", "lr"]
     assert any("0.003 at first, 0.01 from step 12" in words_of(one) for one in at.caption)
+
+
+def training(at: AppTest, store: Store, reach: int) -> tuple[int, ...]:
+    """The runs of the lanes, as if their processes had come so far."""
+    for run in duel(at).runs:
+        store.started(
+            run, Started(store.run(run).config, "cpu", 1, 1, 3.3, 1.1, None), os.getpid(), False
+        )
+        store.append(run, [], reach)
+    checked(at.run())
+    return duel(at).runs
+
+
+def test_the_address_names_a_rate_at_once(page: Open, folder: Path) -> None:
+    """Who reloads the page then finds the runs that train."""
+    at, store = page(), Store(folder)
+    checked(at.button(key="train").click().run())
+    runs = training(at, store, 12)
+    checked(at.select_slider(key="knob_lr").set_value(0.01).run())
+    query = encode([lane.replace(lr_edits=((12, 0.01),)) for lane in PRESETS["hero"].lanes()])
+    assert at.query_params["lr_edits"] in ("12:0.01", ["12:0.01"])
+    assert duel(page(query)).runs == runs
+
+
+def test_a_rate_for_settings_that_do_not_train_leaves_what_trains_alone(
+    page: Open, folder: Path
+) -> None:
+    """A run of the settings before goes on as it was; a lane of its own settings takes the rate."""
+    at, store = page(), Store(folder)
+    checked(at.button(key="train").click().run())
+    runs = training(at, store, 12)
+    checked(at.select_slider(key="knob_depth").set_value(6).run())
+    checked(at.select_slider(key="knob_lr").set_value(0.03).run())
+    assert at.select_slider(key="knob_lr").value == 0.03
+    assert [(lane.depth, lane.lr) for lane in duel(at).lanes] == [(6, 0.03)] * 2
+    assert not any(store.controls(run, 0) for run in runs)
+    at = page()
+    checked(at.button(key="train").click().run())
+    runs = training(at, store, 12)
+    checked(at.button_group(key="lane1_scheme").set_value("peri").run())
+    checked(at.select_slider(key="knob_lr").set_value(0.03).run())
+    first, second = duel(at).lanes
+    assert (first.lr, first.lr_edits, second.lr) == (0.003, ((12, 0.03),), 0.03)
+    assert [bool(store.controls(run, 0)) for run in runs] == [True, False]
+
+
+def test_a_rate_that_no_run_takes_any_more_is_said(page: Open, folder: Path) -> None:
+    at, store = page(), Store(folder)
+    checked(at.button(key="train").click().run())
+    training(at, store, 200)
+    checked(at.select_slider(key="knob_lr").set_value(0.01).run())
+    assert any("at their last steps" in words_of(one) for one in at.error)
 
 
 def test_a_rate_that_another_page_turned_is_followed(page: Open, folder: Path) -> None:

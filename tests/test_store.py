@@ -127,6 +127,28 @@ def test_runs_take_another_rate_at_the_first_step_that_none_has_taken(store: Sto
     assert store.set_rate([store.enqueue(CONFIG)], 0.2) == 0
 
 
+def test_a_run_at_its_last_steps_keeps_no_other_from_another_rate(store: Store) -> None:
+    ends, goes = begin(store), begin(store, CONFIG.replace(steps=100))
+    store.append(ends, [], reach=CONFIG.steps)
+    store.append(goes, [], reach=60)
+    assert store.set_rate([ends, goes], 0.1) == 60
+    assert found(store, ends).config == CONFIG
+    assert store.set_rate([ends], 0.1) is None
+
+
+def test_a_run_that_ended_before_a_rate_was_taken_does_not_name_it(store: Store) -> None:
+    """The settings of a link stay what they are: its run has taken what it could."""
+    run, planned = begin(store), CONFIG.replace(lr_edits=((50, 0.2),))
+    other = begin(store, planned)
+    for each in (run, other):
+        store.append(each, [Step(0, 3.0, 1e-3, 1.0, None)], reach=9)
+    assert store.set_rate([run], 0.1) == 9
+    for each in (run, other):
+        store.end(each, "stopped")
+    assert (found(store, run).config, found(store, run).key) == (CONFIG, CONFIG.key)
+    assert found(store, other).config == planned
+
+
 def test_a_rate_that_is_taken_back_before_its_step_leaves_no_edit(store: Store) -> None:
     run = begin(store)
     store.append(run, [], reach=9)

@@ -42,7 +42,7 @@ HISTORY = component(
         if (data.entry > kept.entry && kept.path === location.pathname) {
           const now = location.href;
           if (there && kept.before !== null) history.replaceState({}, "", kept.before);
-          kept.push(now);
+          if (!there || kept.before !== null) kept.push(now);
         }
         Object.assign(kept, { entry: data.entry, path: location.pathname });
         if (there) kept.before = null;

@@ -241,7 +241,7 @@ class Lane:
 
     def flush(self, ahead: int = 0) -> None:
         """Commit what waits, and that so many steps may follow."""
-        reach = self.next + ahead
+        reach = min(self.next + ahead, max(self.config.steps, 1))
         if self.waiting or reach != self.reach:
             self.store.append(self.run, self.waiting, reach)
             self.waiting.clear()

@@ -103,18 +103,24 @@ class Store:
         """Give runs another peak learning rate, all from one step on: the first that none of them has
         taken. Returns the step, or None where nothing changes.
 
-        Their configs say so from now on. Runs that are not open, that end before that step, or that
-        have this rate already stay as they are. Raises ConfigError for a rate that is not allowed.
+        Their configs say so from now on. Runs that are not open, that are at their last steps, that
+        end before that step, or that have this rate already stay as they are. Raises ConfigError for a
+        rate that is not allowed.
         """
         changed = False
         with self.db.transaction() as db:
             rows = [
                 db.execute("SELECT * FROM runs WHERE id = ?", (run,)).fetchone() for run in runs
             ]
-            opened = [row for row in rows if row is not None and true_status(row) in OPEN]
-            step = max((row["reach"] for row in opened), default=0)
-            for row in opened:
-                if (run := known(row)) is None or (step and step >= run.config.steps):
+            opened = [
+                (row["reach"], run)
+                for row in rows
+                if row is not None and (run := known(row)) is not None and run.is_open
+            ]
+            going = [(reach, run) for reach, run in opened if not reach or reach < run.config.steps]
+            step = max((reach for reach, _ in going), default=0)
+            for _, run in going:
+                if step and step >= run.config.steps:
                     continue
                 if (config := with_lr(run.config, step, lr)) != run.config:
                     db.execute(

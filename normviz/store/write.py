@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import time
@@ -80,3 +81,25 @@ def end(
         "message = ? WHERE id = ? AND status IN ('queued', 'running', 'paused')",
         (status, time.time(), step, layer, where, message, run),
     )
+    _drop_edits(db, run)
+
+
+def _drop_edits(db: sqlite3.Connection, run: int) -> None:
+    """Where the learning rate was changed while a run trained, leave out what it ended before."""
+    asked = db.execute("SELECT 1 FROM controls WHERE run = ? AND action = 'lr'", (run,)).fetchone()
+    row = db.execute(
+        "SELECT config, (SELECT COUNT(*) FROM steps WHERE run = id) AS n FROM runs WHERE id = ?",
+        (run,),
+    ).fetchone()
+    if asked is None or row is None:
+        return
+    try:
+        config = RunConfig(**json.loads(row["config"]))
+    except (ValueError, TypeError, RecursionError):  # damaged
+        return
+    taken = config.replace(lr_edits=tuple(edit for edit in config.lr_edits if edit[0] < row["n"]))
+    if taken != config:
+        db.execute(
+            "UPDATE runs SET key = ?, config = ? WHERE id = ?",
+            (taken.key, taken.canonical(), run),
+        )

@@ -17,7 +17,7 @@ from .lanes import Lane
 
 
 def show(lanes: list[Lane], shared: Shared) -> None:
-    """The charts; they get their numbers past this script (see `stream`)."""
+    """The charts; they get their numbers past this script (see `numbers_socket`)."""
     with st.container(key="before"):
         if earlier := [lane for lane in lanes if lane.earlier]:
             _before(earlier, shared)

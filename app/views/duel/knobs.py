@@ -11,6 +11,7 @@ from normviz import hosted
 from normviz.config import CHOICES, RunConfig
 from normviz.limits import RANGES, estimated_seconds
 from normviz.schedule import peak_at
+from normviz.store import Run
 
 from ...session import visitor
 from ...session.backend import Shared
@@ -85,7 +86,7 @@ def _rate(lanes: list[Lane], shared: Shared) -> None:
 
     It shows the rate that was asked for last, of a lane that trains if one does.
     """
-    trains = [lane for lane in lanes if lane.run and lane.run.is_open and visitor.steers(lane.run)]
+    trains = [lane for lane in lanes if lane.is_current and _takes_rate(lane.run)]
     shown = (trains or lanes)[0]
     peaks = [peak_at(lane.config, lane.config.steps) for lane in lanes]
     value = peaks[shown.index]
@@ -99,6 +100,11 @@ def _rate(lanes: list[Lane], shared: Shared) -> None:
     if edits := shown.config.lr_edits:
         later = ", ".join(f"{lr:g} from step {step}" for step, lr in edits)
         st.caption(f"{shown.config.lr:g} at first, {later}.")
+
+
+def _takes_rate(run: Run | None) -> bool:
+    """Whether a run takes another learning rate from this visitor."""
+    return run is not None and run.is_open and visitor.steers(run)
 
 
 def _choose(name: str, configs: Sequence[RunConfig]) -> None:
@@ -127,17 +133,18 @@ def _take(name: str, key: str) -> None:
 
 
 def _turn(key: str, shared: Shared) -> None:
-    """Open runs take a new rate, all at the same step; without any it is a setting like others."""
+    """Runs that train take a new rate, all at the same step. Where none of the page's settings does it
+    is a setting like others, and so it is in a lane whose run is of earlier settings."""
     it, rate = state.duel(), st.session_state[key]
-    opened = [
-        run
-        for run in it.runs
-        if run is not None
-        and (record := shared.store.run(run))
-        and record.is_open
-        and visitor.steers(record)
-    ]
-    if opened:
-        shared.store.set_rate(opened, rate)
-    else:
+    runs = [None if number is None else shared.store.run(number) for number in it.runs]
+    current = [run is not None and run.config == it.lanes[i] for i, run in enumerate(runs)]
+    trains = [run for run, same in zip(runs, current, strict=True) if same and _takes_rate(run)]
+    if not trains:
         state.change("lr", rate)
+        return
+    for i, same in enumerate(current):
+        if not same:
+            state.change("lr", rate, i)
+    asked = [run for run in trains if run and peak_at(run.config, run.config.steps) != rate]
+    if asked and shared.store.set_rate([run.id for run in asked], rate) is None:
+        it.complaint = "the runs are at their last steps and take no other learning rate"

@@ -22,9 +22,9 @@ def page() -> None:
     if address.is_old_entry():
         transport.come_back(back)
     it = state.duel()
+    lanes = page_lanes.current(it, back)
     if it.touched:  # a reload, and a copied address, keep what was chosen
         address.write(as_params(it.lanes) | state.view_params())
-    lanes = page_lanes.current(it, back)
     shown = page_lanes.runs(lanes)
     presence.runs(shown)
     if it.opened:

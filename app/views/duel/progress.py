@@ -13,7 +13,9 @@ from normviz.store import Run, Store
 def signature(runs: list[Run]) -> str:
     """What the rest of the page shows of the runs: when it changes, the page is due. Anybody may read
     it, so it holds no key: a key would tell whether a run is on a text that somebody guessed."""
-    return " ".join(f"{run.id}:{run.status}:{as_word(run.config.lr_edits)}" for run in runs)
+    return " ".join(
+        f"{run.id}:{run.status}:{run.config.lr:g}:{as_word(run.config.lr_edits)}" for run in runs
+    )
 
 
 def status(

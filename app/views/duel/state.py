@@ -115,12 +115,12 @@ def reopen() -> tuple[int | None, ...]:
     """What the address says, after Back or Forward; the runs that were shown and are no more."""
     it = duel()
     found = _opened()
+    if (found.lanes, found.story) == (it.lanes, it.story):  # as when another page was left
+        it.probe, it.view, it.seeds = found.probe, found.view, found.seeds
+        return ()
     found.opened, found.nonce, found.text = False, it.nonce + 1, found.text or it.text
-    if found.lanes == it.lanes:
-        found.runs, found.mine, found.extra = it.runs, it.mine, it.extra
-        found.trained = it.trained
     st.session_state["duel"] = found
-    return () if found.lanes == it.lanes else (*it.runs, *it.extra)
+    return (*it.runs, *it.extra)
 
 
 def _looked_at(found: Duel, params: dict[str, list[str]]) -> Duel:
