@@ -145,7 +145,7 @@ def test_a_text_that_an_open_or_linked_run_reads_stays(
     store.enqueue(RunConfig(task="text", text=newest))
     with pytest.raises(TextError, match="5 texts are kept here") as error:
         texts.add(f"newer {WORDS}", needed=store.needed_texts)
-    mend = "try again when some" if is_hosted else "delete one with `normviz texts --delete HASH`"
+    mend = "try again later" if is_hosted else "delete one with `normviz texts --delete HASH`"
     assert mend in str(error.value)
     assert set(texts.kept()) == {*needed, newest}
     assert texts.add(f"new {WORDS}", needed=store.needed_texts) == newest  # it is here already
