@@ -17,7 +17,7 @@ from filelock import FileLock
 from hosted_kit import supervisor, turn_on
 from shelf_kit import kept
 from test_cli import normviz
-from test_room import fill
+from test_retention import fill
 
 from normviz.home import VARIABLE
 from normviz.hosted import STORE

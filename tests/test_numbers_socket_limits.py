@@ -20,7 +20,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.testclient import TestClient, WebSocketTestSession
 from starlette.websockets import WebSocketDisconnect
 from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
-from test_stream import hero
+from test_numbers_socket import hero
 
 from normviz.player import Have
 

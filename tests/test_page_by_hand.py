@@ -14,7 +14,7 @@ import torch
 from hand_kit import EDITED
 from page_kit import MAIN, checked, words_of
 from streamlit.testing.v1 import AppTest
-from test_hand import modules
+from test_by_hand import modules
 
 from normviz.by_hand import EXPERIMENTS, KEYS, PRESETS, Example, brief, code, links, said, work
 from normviz.by_hand.conventions import keras_momentum
