@@ -241,7 +241,7 @@ class Lane:
 
     def flush(self, ahead: int = 0) -> None:
         """Commit what waits, and that so many steps may follow."""
-        reach = min(self.next + ahead, max(self.config.steps, 1))
+        reach = self.next + ahead
         if self.waiting or reach != self.reach:
             self.store.append(self.run, self.waiting, reach)
             self.waiting.clear()
