@@ -106,9 +106,8 @@ class Lane:
         self.credits = 0
         self.device = ""
         self.config = RunConfig()
-        self.next = 0
-        """The step that comes next; steps from `reach` on wait until the store knows of them."""
-        self.reach = 0
+        self.next = self.reach = 0
+        """The step that comes next, and the first one that waits until the store knows of it."""
 
     def go(self) -> bool:
         """Train to the end, to a stop, or to an error that is written down as a sentence.
