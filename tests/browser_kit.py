@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from normviz.bench.browser import FLAGS
@@ -107,3 +108,20 @@ def chip(page: Page, lane: int) -> str:
 def text_now(page: Page, selector: str) -> str:
     """The text of the first match in one look, without waiting: a live page may drop it any time."""
     return next(iter(page.locator(selector).all_inner_texts()), "")
+
+
+def barriers(page: Page, seconds: float = 15) -> list[tuple[str, list[str]]]:
+    """What axe calls serious or critical on a page and what is still there after some seconds.
+
+    A page that is being drawn has buttons whose labels come a moment later.
+    """
+    until = time.monotonic() + seconds
+    while True:
+        found = [
+            (rule["id"], [node["html"][:200] for node in rule["nodes"]])
+            for rule in Axe().run(page).response["violations"]
+            if rule["impact"] in ("serious", "critical")
+        ]
+        if not found or time.monotonic() > until:
+            return found
+        time.sleep(0.5)
