@@ -147,7 +147,9 @@ class Lane:
         for event in self.steered(train(config, self.knobs)):
             match event:
                 case Started():
-                    self.store.started(self.run, event, os.getpid(), self.paused)
+                    self.reach = 0 if self.paused else 1
+                    self.store.started(self.run, event, os.getpid(), self.paused, self.reach)
+                    self.flushed = time.monotonic()
                     log.say("started", self.run, pid=os.getpid())
                     self.announced, self.device = True, event.device
                     self.told = self.paused

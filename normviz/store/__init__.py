@@ -231,10 +231,11 @@ class Store:
 
     # What workers write
 
-    def started(self, run: int, event: Started, pid: int, paused: bool) -> None:
-        """A worker took the run."""
+    def started(self, run: int, event: Started, pid: int, paused: bool, reach: int = 0) -> None:
+        """A worker took the run; `reach` as in `append`."""
         with self.db.transaction() as db:
             _start(db, run, event, pid, "paused" if paused else "running", time.time())
+            db.execute("UPDATE runs SET reach = ? WHERE id = ?", (reach, run))
 
     def append(self, run: int, steps: Iterable[Step], reach: int | None = None) -> None:
         """Commit steps, and with them the first step that the run's process does not take before it has
