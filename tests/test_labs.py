@@ -17,7 +17,7 @@ from normviz.claims.lab_process import Reading, measure_all
 from normviz.claims.live import Bench
 from normviz.claims.rule import Between, Part
 from normviz.config import RunConfig
-from normviz.execution import process
+from normviz.execution import local, process
 from normviz.labs import speed
 from normviz.norm_cost.result import Measurement
 from normviz.store import Store
@@ -67,6 +67,19 @@ def test_stop_ends_a_lab_in_the_middle_of_a_reading(
         assert not job.failures
     finally:
         timing.leave()
+
+
+def test_the_death_of_a_lab_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = local.start
+
+    def killed(*words, **named) -> subprocess.Popen[bytes]:
+        begun = start(*words, **named)
+        begun.kill()
+        return begun
+
+    monkeypatch.setattr(local, "start", killed)
+    with pytest.raises(RuntimeError, match=r"its process was killed by signal 9$"):
+        list(measure_all("norms", COUNTED.cells(1), tmp_path))
 
 
 def test_what_a_lab_cannot_measure_is_a_sentence(store: Store) -> None:

@@ -113,6 +113,16 @@ def test_a_killed_measurement_lets_training_go_on(backend: Backend, lab: Lab) ->
     assert lab.state.problem == "its process was killed by signal 9"
 
 
+def test_a_process_that_does_not_start_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "nowhere"))
+    lab = Lab(tmp_path)
+    lab.start(TINY)
+    wait_for(lambda: not lab.state.doing, "the news")
+    assert lab.state.problem.startswith("its process gave no result: FileNotFoundError: ")
+
+
 def test_it_gives_up_where_a_run_trains_for_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
