@@ -11,12 +11,13 @@ import pytest
 from backend_kit import wait_for
 from claims_kit import COUNTED
 
-from normviz.claims import CLAIMS, Claim, lab_process
+from normviz.claims import CLAIMS, Claim
 from normviz.claims.drive import run
 from normviz.claims.lab_process import Reading, measure_all
 from normviz.claims.live import Bench
 from normviz.claims.rule import Between, Part
 from normviz.config import RunConfig
+from normviz.execution import local, process
 from normviz.labs import speed
 from normviz.norm_cost.result import Measurement
 from normviz.store import Store
@@ -44,14 +45,14 @@ def test_stop_ends_a_lab_in_the_middle_of_a_reading(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Here one that waits for its turn, which it would not get."""
-    timing, begun = Turn(store.folder, alone=True), list[subprocess.Popen[str]]()
+    timing, begun = Turn(store.folder, alone=True), list[subprocess.Popen[bytes]]()
 
-    class Noted(subprocess.Popen[str]):
+    class Noted(subprocess.Popen[bytes]):
         def __init__(self, *words, **named) -> None:
             super().__init__(*words, **named)
             begun.append(self)
 
-    monkeypatch.setattr(lab_process.subprocess, "Popen", Noted)
+    monkeypatch.setattr(process.subprocess, "Popen", Noted)
     assert timing.take()
     try:
         bench = Bench(store)
@@ -66,6 +67,19 @@ def test_stop_ends_a_lab_in_the_middle_of_a_reading(
         assert not job.failures
     finally:
         timing.leave()
+
+
+def test_the_death_of_a_lab_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = local.start
+
+    def killed(*words, **named) -> subprocess.Popen[bytes]:
+        begun = start(*words, **named)
+        begun.kill()
+        return begun
+
+    monkeypatch.setattr(local, "start", killed)
+    with pytest.raises(RuntimeError, match=r"its process was killed by signal 9$"):
+        list(measure_all("norms", COUNTED.cells(1), tmp_path))
 
 
 def test_what_a_lab_cannot_measure_is_a_sentence(store: Store) -> None:

@@ -18,6 +18,7 @@ TORCH_FREE = [
     "normviz", "normviz.store", "normviz.charts", "normviz.runner.client", "normviz.links",
     "normviz.presets", "normviz.verdict", "normviz.shipped", "normviz.frames", "normviz.cli",
     "normviz.export", "normviz.result", "normviz.sweep", "normviz.sweep.drive", "normviz.by_hand",
+    "normviz.execution",
     "normviz.norm_cost.client", "normviz.norm_cost.stored_results", "normviz.norm_cost.findings",
     "normviz.claims", "normviz.claims.drive", "normviz.health", "normviz.presence",
 ]  # fmt: skip

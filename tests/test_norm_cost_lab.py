@@ -33,7 +33,7 @@ lab = Lab(Path(sys.argv[1]))
 lab.start(Setting(width=32, tokens=64, seconds=300))
 while "Round" not in lab.state.doing:
     time.sleep(0.01)
-print(lab._process.pid, flush=True)
+print(*lab.pids, flush=True)
 sys.stdin.read()
 """
 
@@ -107,11 +107,20 @@ def test_a_killed_measurement_lets_training_go_on(backend: Backend, lab: Lab) ->
     lab.start(Setting(width=32, tokens=64, seconds=300))
     measuring(lab)
     lane = Lane(backend.store, SHORT)
-    assert lab._process is not None
-    os.kill(lab._process.pid, signal.SIGKILL)
+    os.kill(*lab.pids, signal.SIGKILL)
     lane.reach("finished")
     wait_for(lambda: not lab.state.doing, "the news")
-    assert lab.state.problem == "the process was killed by signal 9"
+    assert lab.state.problem == "its process was killed by signal 9"
+
+
+def test_a_process_that_does_not_start_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "nowhere"))
+    lab = Lab(tmp_path)
+    lab.start(TINY)
+    wait_for(lambda: not lab.state.doing, "the news")
+    assert lab.state.problem.startswith("its process gave no result: FileNotFoundError: ")
 
 
 def test_it_gives_up_where_a_run_trains_for_long(

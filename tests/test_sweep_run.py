@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -15,13 +16,13 @@ from backend_kit import SHORT, losses, wait_for
 from normviz import RunConfig, charts
 from normviz.catalog import PROBES
 from normviz.events import Diverged, Started, Step
+from normviz.execution import Began, Local, local
 from normviz.frames import Frames
 from normviz.result import collect
 from normviz.schedule import coarse
 from normviz.store import EndedRun, Store, Wanted
 from normviz.sweep import Done, Grid, Reused, make, missing, stored, sweep
-from normviz.sweep.cell import measure
-from normviz.sweep.pool import Pool, _Slot
+from normviz.sweep.cell import measure, train_cell
 from normviz.training import train
 
 SLOW = SHORT.replace(steps=20_000)
@@ -166,15 +167,15 @@ def test_a_death_fails_only_its_cell_and_is_tried_once_more(
     store: Store, deaths: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With one process the first cell is the one whose process is killed, once or twice."""
-    left, warm = [signal.SIGKILL] * deaths, _Slot._warm
+    left, give = [signal.SIGKILL] * deaths, Local._give
 
-    def killed(slot: _Slot) -> subprocess.Popen[bytes]:
-        process = warm(slot)
+    def killed(pool: Local, *words) -> bool:
+        given = give(pool, *words)
         if left:
-            process.send_signal(left.pop())
-        return process
+            os.kill(pool.pids[-1], left.pop())
+        return given
 
-    monkeypatch.setattr(_Slot, "_warm", killed)
+    monkeypatch.setattr(Local, "_give", killed)
     ended = {news.cell.config.scheme: news for news in done(store, small_pair(), processes=1)}
     assert ended["post"].measured.status == "finished"
     if deaths == 1:
@@ -191,15 +192,14 @@ def test_a_result_that_cannot_be_read_fails_only_its_cell(
     store: Store, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The map goes on, and says what went wrong."""
-    left, heard = [error], _Slot._heard
+    left, loads = [error], pickle.loads
 
-    def unreadable(slot: _Slot, process: subprocess.Popen[bytes]) -> object:
-        answer = heard(slot, process)
-        if answer != "warm" and left:
+    def unreadable(message: bytes) -> object:
+        if left:
             raise left.pop()
-        return answer
+        return loads(message)
 
-    monkeypatch.setattr(_Slot, "_heard", unreadable)
+    monkeypatch.setattr(local.pickle, "loads", unreadable)
     until = time.monotonic() + 60
     news = list(sweep(store, small_pair(), 1, stop=lambda: time.monotonic() > until))
     ended = {one.cell.config.scheme: one for one in news if isinstance(one, Done)}
@@ -218,7 +218,7 @@ def test_an_error_of_the_worker_beside_the_training_is_its_message(store: Store)
 def test_a_process_that_does_not_start_is_said(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("normviz.sweep.pool.sys.executable", str(store.folder / "nowhere"))
+    monkeypatch.setattr("normviz.execution.process.sys.executable", str(store.folder / "nowhere"))
     for ended in done(store, small_pair(), processes=1):
         assert "gave no result: FileNotFoundError: " in (ended.measured.message or "")
 
@@ -234,10 +234,15 @@ def test_an_error_of_a_run_is_its_sentence() -> None:
 
 
 def test_closing_ends_every_process(store: Store) -> None:
-    pool = Pool(make(SLOW, {"lr": [1e-3, 1e-2]}).cells, store.folder, 2)
-    wait_for(lambda: len(pool.pids) == 2, "two processes")
+    tasks = {
+        cell: (cell.config.canonical(), True) for cell in make(SLOW, {"lr": [1e-3, 1e-2]}).cells
+    }
+    pool = Local(train_cell, tasks, store.folder, 2)
+    events = pool.events()
+    assert [next(events), next(events)] == [Began(cell) for cell in tasks]
     pids = pool.pids
-    pool.close()
+    assert len(pids) == 2
+    assert pool.close() == []
     wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids), "their end", 5.0)
 
 

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing.connection import wait
 from pathlib import Path
 
-from ..home import VARIABLE
+from ..execution import Ended, Local
+from ..labs.reading import read
 from ..sweep import Cell
-
-LOOK_SECONDS = 0.1
-"""Between two questions to `stop` while a reading goes on."""
 
 
 @dataclass(frozen=True)
@@ -35,32 +27,10 @@ def measure_all(
 
     Raises RuntimeError with one sentence where one can't be measured or the process ends before that.
     """
-    environment = {**os.environ, VARIABLE: str(folder), "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "normviz.labs", lab],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True,
-        start_new_session=True,  # Ctrl-C is for us
-    )  # fmt: skip
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
-        for cell in cells:
-            if stop():
-                return
-            print(cell.config.canonical(), file=process.stdin, flush=True)
-            while not wait([process.stdout.fileno()], LOOK_SECONDS):
-                if stop():
-                    return
-            line = process.stdout.readline()  # one answer, written as a whole
-            if not line:
-                raise RuntimeError(f"the lab {lab} ended with code {process.wait()}")
-            said = json.loads(line)
-            if "problem" in said:
-                raise RuntimeError(said["problem"])
-            yield Reading(cell, **said)
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
-        with suppress(BrokenPipeError):
-            process.stdin.close()
+    tasks = {cell: (lab, cell.config.canonical()) for cell in cells}
+    with Local(read, tasks, folder) as executor:
+        for event in executor.events(stop):
+            if isinstance(event, Ended):
+                if event.problem is not None:
+                    raise RuntimeError(event.problem)
+                yield Reading(event.task, *event.result)

@@ -82,7 +82,7 @@ class _Board:
     def take(self, store: Store, news: News) -> str | None:
         """Note it; a line where a cell was trained."""
         if isinstance(news, Began):
-            self.running.append(news.cell)
+            self.running.append(news.task)
             return None
         self.n += 1
         self.progress.advance(self.bar)

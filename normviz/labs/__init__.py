@@ -1,5 +1,5 @@
 """Measurements that no training run records: each takes a config and returns numbers by name.
 
 The module of a lab has its name and one function `measure(config) -> dict[str, float]`; a claim
-names it. `python -m normviz.labs NAME` answers configs on standard input, a line each.
+names it. `reading` calls it in a process of its own.
 """

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 import threading
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..home import VARIABLE
+from ..execution import Ended, Event, Local, Progress
+from .lab import Doing, run_task
+from .result import Round
 from .setting import Setting
 
 
@@ -33,73 +31,56 @@ class State:
 
 
 class Lab:
-    """At most one measuring process of a server; shared by its visitors, safe among threads.
-
-    The process leaves when its standard input closes, so it never outlives this one.
-    """
+    """At most one measurement of a server; shared by its visitors, safe among threads."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.state = State()
         self._lock = threading.Lock()
-        self._process: subprocess.Popen[str] | None = None
+        self._stopped = threading.Event()
+        self._executor: Local[Setting] | None = None
 
     def start(self, setting: Setting) -> None:
         """Begin; nothing where one is going on."""
         with self._lock:
             if self.state.doing:
                 return
-            finished = self.state.finished
-            self.state = State(setting, "Starting a process", finished=finished)
-            self._process = process = subprocess.Popen(
-                [sys.executable, "-m", "normviz.norm_cost"],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                env={**os.environ, VARIABLE: str(self.folder)},
-                start_new_session=True,  # Ctrl-C goes to the server; its end reaches us by stdin
-            )  # fmt: skip
-        threading.Thread(target=self._follow, args=(process, setting), daemon=True).start()
+            self.state = State(setting, "Starting a process", finished=self.state.finished)
+            self._stopped = stopped = threading.Event()
+            tasks = {setting: (setting,)}
+            self._executor = executor = Local(run_task, tasks, self.folder, alone=True)
+        threading.Thread(target=self._follow, args=(executor, stopped), daemon=True).start()
 
     def stop(self) -> None:
-        """End what is going on, at once; nothing of it is kept."""
+        """End what is going on; nothing of it is kept."""
         with self._lock:
-            if self._process is not None and self.state.doing:
+            if self.state.doing:
                 self.state = replace(self.state, doing="", problem="it was stopped")
-                self._process.kill()
+                self._stopped.set()
 
-    def _follow(self, process: subprocess.Popen[str], setting: Setting) -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        ended = False
-        try:
-            process.stdin.write(json.dumps(asdict(setting)) + "\n")
-            process.stdin.flush()
-            for line in process.stdout:
-                ended = self._hear(process, json.loads(line)) or ended
-        except (OSError, ValueError):
-            pass  # it died in the middle of a line
-        code = process.wait()
-        process.stdout.close()
-        process.stdin.close()
-        with self._lock:
-            if not ended and self._process is process and self.state.doing:
-                how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
-                self.state = replace(self.state, doing="", problem=f"the process {how}")
+    @property
+    def pids(self) -> list[int]:
+        """The measuring process."""
+        return self._executor.pids if self._executor is not None else []
 
-    def _hear(self, process: subprocess.Popen[str], said: dict) -> bool:
-        """Take in what it said; whether that was its last word."""
-        with self._lock:
-            if self._process is not process or not self.state.doing:  # stopped meanwhile
-                return True
-            it = self.state
-            if "problem" in said:
-                self.state = replace(it, doing="", problem=said["problem"])
-            elif "total" in said:
-                words = (
-                    f"Round {said['done'] + 1} of {said['total']}, about {said['left']:.0f} s left"
-                )
-                self.state = replace(it, doing=words, share=said["done"] / said["total"])
-            elif "doing" in said:
-                self.state = replace(it, doing=said["doing"])
-            else:
-                self.state = replace(it, doing="", share=1.0, finished=it.finished + 1)
-        return "problem" in said or said.get("done") is True
+    def _follow(self, executor: Local[Setting], stopped: threading.Event) -> None:
+        with executor:
+            for event in executor.events(stopped.is_set):
+                with self._lock:
+                    if not stopped.is_set():
+                        self.state = _after(self.state, event)
+
+
+def _after(state: State, event: Event[Setting]) -> State:
+    """The state once something has happened."""
+    match event:
+        case Progress(_, Doing(words)):
+            return replace(state, doing=words)
+        case Progress(_, Round(done, total, left)):
+            words = f"Round {done + 1} of {total}, about {left:.0f} s left"
+            return replace(state, doing=words, share=done / total)
+        case Ended(_, _, None):
+            return replace(state, doing="", share=1.0, finished=state.finished + 1)
+        case Ended(_, _, problem):
+            return replace(state, doing="", problem=problem)
+    return state

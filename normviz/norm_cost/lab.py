@@ -9,22 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from ..store import Store
+from ..config import ConfigError
+from ..execution import TaskError
+from ..home import home
+from ..store import Store, StoreError
 from ..store.machine_lock import Turn
 from . import stored_results
-from .result import Measurement
+from .result import Measurement, Round
 from .setting import Setting
-
-if TYPE_CHECKING:
-    from .measure import Round
 
 PATIENCE_SECONDS = 60.0
 """For runs that train. Others wait meanwhile, so it is not longer."""
 
 
-class BusyError(RuntimeError):
+class BusyError(TaskError):
     """The machine could not be had; the sentence says why."""
 
 
@@ -53,6 +52,19 @@ def run(setting: Setting, folder: Path) -> Iterator[Doing | Round | Measurement]
             yield news
     finally:
         turn.leave()
+
+
+def run_task(setting: Setting) -> Iterator[Doing | Round | Measurement]:
+    """`run`, in a process of its own. Raises TaskError for all that may be expected."""
+    try:
+        yield from run(setting, home())
+    except (ConfigError, StoreError, ValueError) as error:
+        raise TaskError(str(error)) from None
+    except OSError as error:
+        raise TaskError(f"the result can't be kept: {error}") from None
+    except MemoryError:
+        needs = "it needs more memory than this machine has: lower width or tokens"
+        raise TaskError(needs) from None
 
 
 def _take(turn: Turn, store: Store) -> Iterator[Doing]:

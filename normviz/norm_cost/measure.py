@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import numpy as np
@@ -16,19 +15,10 @@ from .contexts import calls
 from .counts import arithmetic, count
 from .machine import describe, load
 from .paired import ratio
-from .result import Counts, Measurement, Row
+from .result import Counts, Measurement, Round, Row
 from .setting import MAX_ROUNDS, MIN_ROUNDS, Setting
 from .timing import Call, calibrate, one_round
 from .variants import BOTH, CASES, KEYS, REFERENCE
-
-
-@dataclass(frozen=True)
-class Round:
-    """So many rounds are done, of how many; and about how many seconds are left."""
-
-    done: int
-    total: int
-    left: float
 
 
 def measure(setting: Setting) -> Iterator[Round | Measurement]:

@@ -43,6 +43,15 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Round:
+    """So many rounds are done, of how many; and about how many seconds are left."""
+
+    done: int
+    total: int
+    left: float
+
+
+@dataclass(frozen=True)
 class Measurement:
     """All rows of one measurement.
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import threading
 import time
 from contextlib import suppress
 
-from ..home import VARIABLE
+from ..execution.process import start
 from ..store import Store
 from ..store.machine_lock import is_held
 from .heartbeat import HANGS_SECONDS, Pulse
@@ -69,12 +68,7 @@ class Backend:
                 return
             if self.process is not None and self.process.stdin is not None:
                 self.process.stdin.close()
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "normviz.runner"],
-                stdin=subprocess.PIPE,
-                env={**os.environ, VARIABLE: str(self.store.folder)},
-                start_new_session=True,  # Ctrl-C goes to the server; its end reaches us by stdin
-            )
+            self.process = start("normviz.runner", self.store.folder, stdin=subprocess.PIPE)
             self.pulse.begin()
 
     def close(self) -> None:

@@ -14,6 +14,7 @@ from multiprocessing.process import BaseProcess
 
 from filelock import FileLock, Timeout
 
+from ..execution.process import describe_end
 from ..limits import estimated_gib, is_quick
 from ..store import Store, StoreDamaged, StoreError
 from ..store.run import FOREIGN, UNWATCHED
@@ -246,8 +247,7 @@ class Supervisor:
 
 
 def _obituary(code: int | None) -> str:
-    how = f"was killed by signal {-code}" if code and code < 0 else f"ended with exit code {code}"
-    return f"the training process {how}; everything committed up to there is kept"
+    return f"the training process {describe_end(code)}; everything committed up to there is kept"
 
 
 def _ended(stream: threading.Event) -> None:

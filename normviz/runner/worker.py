@@ -10,16 +10,15 @@ import ctypes
 import gc
 import os
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
-from queue import SimpleQueue
 
 from ..config import RunConfig
 from ..events import Diverged, Edited, Event, Finished, Started, Step
+from ..execution.parent import Parent
 from ..limits import is_quick
 from ..schedule import peak_at
 from ..store import Store, StoreDamaged, StoreError
@@ -42,20 +41,19 @@ def main(pipe: Connection, folder: Path) -> None:
     _goes_first()
     for _ in preload.training.train(RunConfig(depth=1, steps=2)):
         pass
-    runs: SimpleQueue[int] = SimpleQueue()
-    threading.Thread(target=_listen, args=(pipe, runs), daemon=True).start()
+    supervisor = Parent(pipe)
     store, warm = Store(folder), True
     while warm:
-        _say(pipe, "warm")
-        run = runs.get()
-        _say(pipe, "took")
+        supervisor.send("warm")
+        run: int = supervisor.receive()
+        supervisor.send("took")
         # While a model is built a collection finds nothing, and takes longer than building it.
         gc.disable()
         try:
             warm = Lane(store, run).go()
             log.ended(store.run(run))
         except StoreError as error:  # it can't be written down here: the supervisor will
-            _say(pipe, str(error))
+            supervisor.send(str(error))
             sys.exit(DAMAGED if isinstance(error, StoreDamaged) else 1)
         _tidy_up()
 
@@ -65,21 +63,6 @@ def _goes_first() -> None:
     if sys.platform == "linux":
         with suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text(f"{OOM_SCORE}")
-
-
-def _say(pipe: Connection, word: str) -> None:
-    """Tell the supervisor; if it is gone, the listener ends this process."""
-    with suppress(OSError):
-        pipe.send(word)
-
-
-def _listen(pipe: Connection, runs: SimpleQueue[int]) -> None:
-    """Pass on what the supervisor says. Ends this process when its end of the pipe closes."""
-    try:
-        while True:
-            runs.put(pipe.recv())
-    except (EOFError, OSError):
-        os._exit(1)
 
 
 def _tidy_up() -> None:

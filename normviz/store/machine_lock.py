@@ -8,10 +8,12 @@ short runs in a row can't keep it waiting for ever.
 
 from __future__ import annotations
 
+import math
 import os
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -59,6 +61,17 @@ def is_timing(folder: Path) -> bool:
 
 def _claim(folder: Path) -> Path:
     return folder / "timing.lock"
+
+
+@contextmanager
+def beside_others(folder: Path) -> Iterator[None]:
+    """A turn to train, waited for as long as somebody times. Raises StoreError as `Turn.take`."""
+    turn = Turn(folder)
+    try:
+        turn.wait(math.inf)
+        yield
+    finally:
+        turn.leave()
 
 
 class Turn:

@@ -1,18 +1,18 @@
 """Sweeps: one setting or several as axes, every cell a run in the store. Torch-free outside workers.
 
 grid     axes and seeds -> cells, coarse first
-drive    what the store lacks of them -> pool or tasks -> store
-pool     processes of this machine; tasks: those of a Ray cluster, cluster the way to it
+drive    what the store lacks of them -> processes of this machine or a Ray cluster -> store
+tasks    cells as tasks of a Ray cluster; cluster the way to it
 early    when a cell counts as dead
 summary  what came out: final losses, frontier, learning-rate sensitivity, comparisons
 """
 
 from ..cores import cores
+from ..execution import Began
 from .cluster import Cluster, read_address
 from .drive import Done, News, Reused, missing, stored, sweep
 from .grid import Axis, Cell, Grid, SweepError, make, read
 from .measured import Measured
-from .pool import Began
 
 __all__ = [
     "Axis", "Began", "Cell", "Cluster", "Done", "Grid", "Measured", "News", "Reused", "SweepError",

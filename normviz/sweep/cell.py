@@ -12,7 +12,11 @@ from functools import cache
 
 from ..config import RunConfig
 from ..events import Diverged, Finished, Started, Step
+from ..execution import TaskError
+from ..home import home
 from ..schedule import coarse
+from ..store import StoreError
+from ..store.machine_lock import beside_others
 from .early import Flat, looks
 from .measured import Measured, Status
 
@@ -24,6 +28,16 @@ def warm() -> None:
 
     for _ in preload.training.train(RunConfig(depth=1, steps=2)):
         pass
+
+
+def train_cell(canonical: str, early: bool) -> Measured:
+    """Train a cell in a child process of this machine, as soon as nobody times there."""
+    warm()
+    try:
+        with beside_others(home()):
+            return measure(RunConfig.model_validate_json(canonical), early)
+    except StoreError as error:
+        raise TaskError(str(error)) from None
 
 
 def measure(config: RunConfig, early: bool) -> Measured:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
-from queue import Empty
 
 from ..cores import cores
+from ..execution import Began, Ended, Executor, Local
 from ..store import EndedRun, Run, Store
+from .cell import train_cell
 from .cluster import Cluster
 from .early import is_flat
-from .grid import Cell, Grid, SweepError
+from .grid import Cell, Grid
 from .measured import Measured
-from .pool import Began, Ended, Pool
 from .tasks import Tasks
 
 
@@ -34,10 +33,10 @@ class Done:
     run: int | None
 
 
-News = Reused | Began | Done
+News = Reused | Began[Cell] | Done
 
-STOP_SECONDS = 0.1
-"""How long a stop may take to be noticed."""
+TRIES = 2
+"""A cell whose process died is tried once more, in a fresh process, and then said to have failed."""
 
 
 def stored(store: Store, key: str, early: bool, shipped: bool = True) -> Run | None:
@@ -79,44 +78,38 @@ def sweep(
     if not todo:
         return
     if cluster is None:
-        pool = Pool(todo, store.folder, processes or cores(), early)
+        tasks = {cell: (cell.config.canonical(), early) for cell in todo}
+        executor = Local(train_cell, tasks, store.folder, processes or cores(), TRIES)
     else:
-        pool = Tasks(cluster, todo, store.folder, early)
-    yield from _trained(store, pool, len(todo), stop)
+        executor = Tasks(cluster, todo, store.folder, early)
+    yield from _trained(store, executor, stop)
 
 
 def _trained(
-    store: Store, pool: Pool | Tasks, left: int, stop: Callable[[], bool]
-) -> Iterator[Began | Done]:
-    """What the pool says of the cells that are left, each stored before it is told."""
+    store: Store, executor: Executor[Cell], stop: Callable[[], bool]
+) -> Iterator[Began[Cell] | Done]:
+    """What the executor says of the cells that are left, each stored before it is told."""
+    unkept = list[Ended[Cell]]()
     try:
-        while left and not stop():
-            try:
-                news = pool.news.get(timeout=STOP_SECONDS)
-            except Empty:
-                continue
-            if isinstance(news, SweepError):
-                raise news
-            if isinstance(news, Ended):
-                left -= 1
+        for event in executor.events(stop):
+            if isinstance(event, Began):
+                yield event
+            elif isinstance(event, Ended):
                 try:
-                    news = _keep(store, news)
+                    done = _keep(store, event)
                 except KeyboardInterrupt:
-                    pool.news.put(news)
+                    unkept = [event]
                     raise
-            yield news
+                yield done
     finally:
-        pool.close()
-        with suppress(Empty):
-            while True:
-                if isinstance(news := pool.news.get_nowait(), Ended):
-                    _keep(store, news)
+        for ended in unkept + executor.close():
+            _keep(store, ended)
 
 
-def _keep(store: Store, ended: Ended) -> Done:
+def _keep(store: Store, ended: Ended[Cell]) -> Done:
     """Into the store, as one write."""
-    it, run = ended.measured, None
+    it, run = ended.result or Measured("failed", message=ended.problem), None
     if it.status != "failed" and it.started is not None:
         kept = EndedRun(it.started, it.steps, it.status, it.bad, it.message, it.seconds)
         (run,) = store.keep_all([kept], "sweep")
-    return Done(ended.cell, it, run)
+    return Done(ended.task, it, run)

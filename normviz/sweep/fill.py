@@ -6,11 +6,11 @@ import time
 from dataclasses import dataclass, field
 
 from ..config import RunConfig
+from ..execution import Began
 from ..limits import estimated_seconds
-from .drive import Done, Reused, missing, sweep
+from .drive import Done, News, missing, sweep
 from .grid import Cell, Grid
 from .jobs import Job, Jobs
-from .pool import Began
 
 
 @dataclass(eq=False)
@@ -34,12 +34,12 @@ class MapJob(Job):
     def configs(self) -> list[RunConfig]:
         return [cell.config for cell in self.grid.cells]
 
-    def take(self, news: Reused | Began | Done) -> None:
+    def take(self, news: News) -> None:
         """Note what the sweep says."""
         match news:
-            case Began():
+            case Began(cell):
                 self.began = self.began or time.monotonic()
-                self.running.add(news.cell)
+                self.running.add(cell)
             case Done():
                 self.running.discard(news.cell)
                 self.ended += 1

@@ -24,9 +24,3 @@ class Measured:
     bad: Diverged | None = None
     message: str | None = None
     seconds: float = 0.0
-
-
-def no_result(error: Exception) -> Measured:
-    """A cell whose result could not be had, with the error as its message."""
-    said = f"{type(error).__name__}: {error}".splitlines()[0].removesuffix(": ")
-    return Measured("failed", message=f"its process gave no result: {said}")

@@ -1,0 +1,46 @@
+"""`python -m normviz.execution PIPE NICENESS`: a child process of `Local`; does one task after another."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from multiprocessing.connection import Connection
+
+from .executor import Ended, Progress, TaskError, no_result
+from .parent import Parent
+
+
+def main(pipe: int, niceness: int) -> None:
+    """Answer until the parent is gone. What a task prints goes elsewhere."""
+    os.set_inheritable(pipe, False)
+    os.nice(niceness)
+    parent = Parent(Connection(pipe))
+    while True:
+        _do_task(parent)
+        gc.collect()
+
+
+def _do_task(parent: Parent) -> None:
+    """Send the task's events; the parent knows which task it is."""
+    try:
+        function, arguments = parent.receive()
+        result = function(*arguments)
+        if isinstance(result, Iterator):
+            for value in result:
+                parent.send(Progress(None, value))
+            result = None
+        parent.send(Ended(None, result))
+        return
+    except TaskError as error:
+        problem = str(error)
+    except Exception as error:  # the next task may succeed
+        traceback.print_exc()
+        problem = no_result(error)
+    parent.send(Ended(None, problem=problem))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

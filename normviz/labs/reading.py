@@ -1,0 +1,31 @@
+"""One reading of a lab, as a task of a process of its own."""
+
+from __future__ import annotations
+
+import math
+import time
+from contextlib import nullcontext
+from importlib import import_module
+
+from ..config import ConfigError, RunConfig
+from ..execution import TaskError
+from ..home import home
+from ..store import StoreError
+from ..store.machine_lock import beside_others
+
+
+def read(name: str, canonical: str) -> tuple[dict[str, float], float]:
+    """What the lab `name` measures of a config, by name, and the CPU seconds that it took.
+
+    It takes a turn to train, so that nothing is timed beside it; a lab that times has ALONE and takes
+    its own. Raises TaskError for what can't be measured.
+    """
+    lab = import_module(f"normviz.labs.{name}")
+    try:
+        with nullcontext() if getattr(lab, "ALONE", False) else beside_others(home()):
+            began = time.process_time()
+            values = lab.measure(RunConfig.model_validate_json(canonical))
+    except (ConfigError, StoreError, ValueError) as error:
+        raise TaskError(str(error)) from None
+    finite = {key: v if math.isfinite(v) else math.nan for key, v in values.items()}
+    return finite, time.process_time() - began
