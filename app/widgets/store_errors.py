@@ -26,7 +26,7 @@ def guarded(act: Callable[..., None]) -> Callable[..., None]:
     def call(*args: Any, **more: Any) -> None:
         try:
             act(*args, **more)
-        except StoreError as error:
+        except (StoreError, FolderError) as error:
             say(error)
 
     return call
@@ -39,7 +39,7 @@ def kept(act: Callable[..., None]) -> Callable[..., None]:
     def call(*args: Any, **more: Any) -> None:
         try:
             act(*args, **more)
-        except StoreError as error:
+        except (StoreError, FolderError) as error:
             if not _is_mended(error):
                 st.session_state[CLICK] = str(error)
 
