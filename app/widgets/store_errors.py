@@ -14,7 +14,7 @@ from normviz.store import StoreDamaged, StoreError
 from normviz.store.disk_reserve import scarce
 
 from ..session import backend
-from .markdown import literal
+from .markdown import literal, sentence
 
 CLICK = "store_trouble"
 
@@ -73,4 +73,4 @@ def _is_mended(error: StoreError | FolderError) -> bool:
 
 
 def _sentence(words: str) -> str:
-    return literal(f"{words[0].upper()}{words[1:]}.")
+    return literal(sentence(words))
