@@ -13,6 +13,7 @@ from normviz.app.asgi.numbers_socket import numbers
 from normviz.app.asgi.pictures import pictures
 from normviz.app.asgi.tuning import tune
 from normviz.app.asgi.uploads import Uploads
+from normviz.app.asgi.visitor_cookie import VisitorCookie
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -50,5 +51,5 @@ app = st.App(
         Route("/normviz/picture", pictures),
         WebSocketRoute("/normviz/numbers", numbers),
     ],
-    middleware=[Middleware(Uploads)],
+    middleware=[Middleware(Uploads), Middleware(VisitorCookie)],
 )

@@ -9,7 +9,7 @@ commas. The link names every field, so its meaning does not change when a defaul
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
@@ -57,16 +57,43 @@ def as_params(lanes: Sequence[RunConfig]) -> dict[str, str]:
 
 def encode(lanes: Sequence[RunConfig]) -> str:
     """The query string of a duel of 1 to 4 lanes."""
-    return urlencode(as_params(lanes), quote_via=quote, safe=",:;")
+    return query(as_params(lanes))
 
 
-def decode(query: str | Params, offers: bool = True) -> Link:
+def query(params: Mapping[str, str]) -> str:
+    """Parameters as the query string of an address, with what parts values as it is."""
+    # A word of a terminal may hold bytes that are no text, and a link can't.
+    return urlencode(params, quote_via=quote, safe=",:;", errors="replace")
+
+
+def is_named(params: Params, names: Iterable[str]) -> bool:
+    """Whether parameters of an address are a link of these names at all: messengers append their own."""
+    return any(name in params for name in ("v", *names))
+
+
+def problems_of_form(params: Params, names: Iterable[str]) -> list[str]:
+    """A sentence for each of these names that is given more than once, and for another version."""
+    found = [
+        f"the link gives {name} {len(params[name])} times, allowed is once"
+        for name in ("v", *names)
+        if len(params.get(name, [""])) > 1
+    ]
+    version = params.get("v", [str(VERSION)])[0]
+    if version != str(VERSION):
+        found.append(
+            f"the link has version {cut(version)}, allowed is {VERSION}: it may come from another "
+            "release of NormViz"
+        )
+    return found
+
+
+def decode(link: str | Params, offers: bool = True) -> Link:
     """Read a link, a query string, or the parameters of one. Never raises for what they hold.
 
     Without `offers` problems come without the links that mend them.
     """
     try:
-        params = query if isinstance(query, Mapping) else _params(query)
+        params = link if isinstance(link, Mapping) else _params(link)
     except ValueError as error:
         return Link(problems=(Problem(f"the link can't be read: {error}"),))
     params = {name: values for name, values in params.items() if values}
@@ -95,12 +122,12 @@ def decode(query: str | Params, offers: bool = True) -> Link:
 
 def names_a_setting(params: Params) -> bool:
     """Whether parameters of an address are a link at all: messengers append their own."""
-    return any(name in params for name in ("v", "lanes", *FIELDS))
+    return is_named(params, ("lanes", *FIELDS))
 
 
 def _params(text: str) -> Params:
-    query = urlsplit(text).query if "?" in text else text
-    return parse_qs(query, keep_blank_values=True, max_num_fields=200)
+    after = urlsplit(text).query if "?" in text else text
+    return parse_qs(after, keep_blank_values=True, max_num_fields=200)
 
 
 def as_word(value: Any) -> str:
@@ -128,17 +155,7 @@ def _widest(params: Params) -> int:
 
 def _problems_of_form(params: Params) -> list[Problem]:
     """Repeats, a bad version or lane count, and settings with another number of values."""
-    found = [
-        Problem(f"the link gives {name} {len(params[name])} times, allowed is once")
-        for name in ("v", "lanes", *FIELDS)
-        if len(params.get(name, [""])) > 1
-    ]
-    version = params.get("v", [str(VERSION)])[0]
-    if version != str(VERSION):
-        found.append(
-            Problem(f"the link has version {cut(version)}, allowed is {VERSION}: it may come from "
-                    "another release of NormViz")
-        )  # fmt: skip
+    found = [Problem(sentence) for sentence in problems_of_form(params, ("lanes", *FIELDS))]
     lanes = params.get("lanes", [str(max(1, _widest(params)))])[0]
     if lanes not in {str(n) for n in range(1, MAX_LANES + 1)}:
         found.append(
@@ -170,9 +187,7 @@ def _problem(error: ConfigError, params: Params, lane: int) -> Problem:
     words = params[name][0].split(",")
     words[lane if len(words) > 1 else 0] = word
     mended = {key: values[0] for key, values in params.items()} | {name: ",".join(words)}
-    # A word of a terminal may hold bytes that are no text, and a link can't.
-    query = urlencode(mended, quote_via=quote, safe=",:;", errors="replace")
-    return Problem(str(error), query, f"{name} = {word}")
+    return Problem(str(error), query(mended), f"{name} = {word}")
 
 
 def _honest(problem: Problem, n_problems: int) -> Problem:

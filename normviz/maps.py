@@ -12,11 +12,20 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from math import prod
 from typing import Any
-from urllib.parse import quote, urlencode
 
 from .config import CHOICES, RunConfig
 from .limits import MAX_MAPS, RANGES
-from .links import FIELDS, UNSAID, VERSION, as_word, strangers
+from .links import (
+    FIELDS,
+    UNSAID,
+    VERSION,
+    Params,
+    as_word,
+    is_named,
+    problems_of_form,
+    query,
+    strangers,
+)  # fmt: skip
 from .standard import MAPS
 from .sweep.grid import Grid, SweepError, read
 from .sweep.maps import spanned
@@ -74,7 +83,7 @@ class Asked:
 
     def query(self) -> str:
         """The query string of its link."""
-        return urlencode(self.params(), quote_via=quote, safe=",:;")
+        return query(self.params())
 
     def but(self, **words: str) -> Asked:
         """The same with other settings. Raises ConfigError or SweepError."""
@@ -153,18 +162,11 @@ def spanning() -> tuple[str, ...]:
     return tuple(name for name in FIELDS if name in RANGES or name in CHOICES)
 
 
-def decode(params: Mapping[str, Sequence[str]]) -> Asked:
+def decode(params: Params) -> Asked:
     """What a link asks for. Raises ConfigError or SweepError with one sentence."""
     params = {name: values for name, values in params.items() if values}
-    for name in ("v", *NAMES):
-        if (n := len(params.get(name, [""]))) > 1:
-            raise SweepError(f"the link gives {name} {n} times, allowed is once")
-    version = params.get("v", [str(VERSION)])[0]
-    if version != str(VERSION):
-        raise SweepError(
-            f"the link has version {version[:40]!r}, allowed is {VERSION}: it may come from another "
-            "release of NormViz"
-        )
+    for problem in problems_of_form(params, NAMES):
+        raise SweepError(problem)
     words = {name: params[name][0] for name in NAMES if name in params and name not in SPAN}
     grid = read(words, RunConfig())
     if all(name in params for name in SPAN):
@@ -174,11 +176,11 @@ def decode(params: Mapping[str, Sequence[str]]) -> Asked:
     return ask(words, across, up)
 
 
-def notices(params: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+def notices(params: Params) -> tuple[str, ...]:
     """What a visitor should know about a link that could be read."""
     return tuple(strangers(params, {"v", *NAMES}))
 
 
-def names_a_map(params: Mapping[str, Sequence[str]]) -> bool:
+def names_a_map(params: Params) -> bool:
     """Whether parameters of an address are a link at all."""
-    return any(name in params for name in ("v", *NAMES))
+    return is_named(params, NAMES)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
-from pathlib import Path
+from contextlib import suppress
+
+import psutil
 
 from normviz import RunConfig, train
 from normviz.events import Step
@@ -38,13 +41,10 @@ def losses(config: RunConfig) -> list[float]:
 def members(session: int) -> set[int]:
     """Processes of a session that still run: a supervisor and all that it started."""
     found = set()
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, _, _, its_session = path.read_text().rpartition(")")[2].split()[:4]
-        except OSError:  # ended meanwhile
-            continue
-        if int(its_session) == session and state != "Z":
-            found.add(int(path.parent.name))
+    for process in psutil.process_iter():
+        with suppress(ProcessLookupError, psutil.NoSuchProcess):  # ended meanwhile
+            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
+                found.add(process.pid)
     return found
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from normviz import hosted
+from normviz.home import home
 from normviz.hosted import STORE, SWITCH
 
 SUPERVISOR = """
@@ -31,6 +32,14 @@ def turn_on(patch: pytest.MonkeyPatch, **limits: Any) -> None:
     """Hosted mode in this process, with some limits of the test's own."""
     patch.setenv(SWITCH, "1")
     patch.setattr(hosted, "LIMITS", replace(hosted.LIMITS, **limits))
+
+
+def cookies(name: str) -> dict[str, str]:
+    """What a visitor's browser sends to a server of this test's data folder."""
+    from normviz.app.session import visitor
+
+    cookie, signer = visitor._signer(home())
+    return {"cookie": f"{cookie}={signer.sign(name).decode()}"}
 
 
 @contextmanager

@@ -51,7 +51,9 @@ def test_a_run_goes_on_while_anybody_has_it_open(tmp_path: Path) -> None:
         page.click(".st-key-train button")
         wait_for(lambda: store.latest(LONG.key) and steps() > 2)
         run = record()
-        assert run.visitor and not run.linked
+        (cookie,) = (one for one in mine.cookies() if one["name"].startswith("normviz_"))
+        assert run.visitor == cookie["value"].partition(".")[0] and cookie["httpOnly"]
+        assert not run.linked
         page.locator(".st-key-copy_link button").click()
         wait_for(lambda: record().linked)
 

@@ -95,3 +95,10 @@ def test_a_link_by_hand_is_short_and_says_what_it_leaves_open() -> None:
     assert "does not name gamma, beta, eps" in found.notices[0]
     assert opened("x=1,2&try=scale").example.amount == 100.0  # type: ignore[union-attr]
     assert not links.names_a_setting({"utm_source": ["x"]})
+
+
+def test_all_that_is_wrong_with_the_form_of_a_link_is_said() -> None:
+    found = [problem.sentence for problem in opened("v=2&x=1&x=2&row=1&row=1").problems]
+    assert [sentence.split(",")[0] for sentence in found] == [
+        "the link gives x 2 times", "the link gives row 2 times", "the link has version '2'"
+    ]  # fmt: skip

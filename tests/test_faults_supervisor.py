@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from backend_kit import LONG, SHORT, Lane, losses, members, wait_for
 from faults_kit import clock
@@ -240,13 +240,15 @@ def test_a_supervisor_s_pulse_names_it(backend: Backend) -> None:
     assert identity.started(os.getpid()) is None  # no supervisor
 
 
-@pytest.mark.skipif(shutil.which("ps") is None, reason="this machine has no ps")
-def test_where_there_is_no_proc_ps_says_when_a_process_started(tmp_path: Path) -> None:
+def test_where_there_is_no_proc_the_clock_says_when_a_process_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(identity.psutil, "LINUX", False)
     with hanging(tmp_path) as process:
-        start, command = identity._by_ps(process.pid)
-        assert time.strptime(start, "%a %b %d %H:%M:%S %Y") and identity.COMMAND in command
-        assert identity._by_ps(process.pid)[0] == start
-    assert identity._by_ps(process.pid) == ("", "")
+        start = identity.started(process.pid)
+        assert start is not None and abs(float(start) - time.time()) < 600
+        assert identity.started(process.pid) == start
+    assert identity.started(process.pid) is None
 
 
 def test_a_machine_that_was_asleep_does_not_take_that_for_a_silence(
@@ -318,7 +320,7 @@ def test_a_second_server_takes_over_from_one_that_is_killed(tmp_path: Path) -> N
 
 
 def _children(pid: int) -> set[int]:
-    return {int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
+    return {child.pid for child in psutil.Process(pid).children()}
 
 
 @pytest.mark.parametrize("jump", [YEAR, -YEAR], ids=["forwards", "backwards"])

@@ -27,6 +27,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
 ADDRESS = "/_stcore/upload_file/{}/{}"
+HEALTH = "/_stcore/health"
 FILE = (
     b'--x\r\nContent-Disposition: form-data; name="f"; filename="f"\r\n\r\nhello\r\n--x--\r\n',
     "multipart/form-data; boundary=x",
@@ -76,8 +77,13 @@ def test_a_large_request_ends_the_line_of_the_numbers(host: str) -> None:
         assert ended(line) == 1009
 
 
+def test_the_answer_before_a_page_connects_names_the_browser(host: str) -> None:
+    names = [c.partition("=")[0] for c in answered(host, "GET", HEALTH)[2].get_all("Set-Cookie")]
+    assert len(names) == 2 and names[0] == "_streamlit_xsrf" and names[1].startswith("normviz_")
+
+
 def test_a_page_may_hold_a_few_files_and_no_more(host: str) -> None:
-    cookie = answered(host, "GET", "/_stcore/health")[2]["Set-Cookie"].partition(";")[0]
+    cookie = answered(host, "GET", HEALTH)[2]["Set-Cookie"].partition(";")[0]
     headers = {
         "Cookie": cookie, "X-Xsrftoken": cookie.partition("=")[2], "Content-Type": FILE[1],
     }  # fmt: skip

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 from backend_kit import wait_for
+from hosted_kit import cookies
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.testclient import TestClient, WebSocketTestSession
 from starlette.websockets import WebSocketDisconnect
-from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
 from test_numbers_socket import hero
 
 from normviz.player import Have
@@ -45,10 +45,6 @@ def snapshot() -> Any:
     from normviz.app.asgi.snapshot import Topic, look
 
     return look(Topic(tuple(hero()), "grad_block"))
-
-
-def cookies(name: bytes) -> dict[str, str]:
-    return {"cookie": f"_streamlit_xsrf={generate_xsrf_token_string(name)}"}
 
 
 def closed(line: WebSocketTestSession) -> WebSocketDisconnect:
@@ -186,20 +182,20 @@ def test_a_visitor_has_so_many_lines_and_others_have_theirs(client: TestClient) 
 
     with ExitStack() as stack:
         for _ in range(connection_limit.EACH):
-            line = client.websocket_connect("/numbers", headers=cookies(b"one"))
+            line = client.websocket_connect("/numbers", headers=cookies("one"))
             stack.enter_context(line).send_json(ASKED)
-        with client.websocket_connect("/numbers", headers=cookies(b"one")) as one_more:
+        with client.websocket_connect("/numbers", headers=cookies("one")) as one_more:
             end = closed(one_more)
         assert (end.code, end.reason) == (
             1013,
             "Charts are open on 30 pages of yours, the most at once",
         )
-        for headers in (cookies(b"another"), {}):
+        for headers in (cookies("another"), {}):
             with client.websocket_connect("/numbers", headers=headers) as line:
                 line.send_json(ASKED)
                 assert "status" in line.receive_json()
     assert not connection_limit._open
-    with client.websocket_connect("/numbers", headers=cookies(b"one")) as line:
+    with client.websocket_connect("/numbers", headers=cookies("one")) as line:
         line.send_json(ASKED)
         assert "status" in line.receive_json()
 

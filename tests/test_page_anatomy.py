@@ -242,3 +242,11 @@ def test_the_duel_leads_here(page: Open) -> None:
     (link,) = [one for one in page().get("page_link") if one.proto.page == "anatomy"]
     assert "scheme=pre%2Cpost" in link.proto.query_string
     assert "steps=0" in link.proto.query_string
+
+
+def test_names_in_a_complaint_keep_their_capitals(anatomy: Open) -> None:
+    at = anatomy()
+    at.session_state["anatomy"].complaint = "depth is 9, and with Post-LN and RMSNorm 8 is allowed"
+    at.run()
+    (error,) = at.error
+    assert error.value == "Depth is 9, and with Post-LN and RMSNorm 8 is allowed"

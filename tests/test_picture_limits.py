@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from backend_kit import wait_for
+from hosted_kit import cookies
 from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.testclient import TestClient
-from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
 
 ADDRESS = "/picture?runs=1&chart=loss&kind=png&probe=grad_block"
 
@@ -29,10 +29,6 @@ def _a_loop_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     from normviz.app.asgi import pictures
 
     monkeypatch.setattr(pictures, "ONE", asyncio.Semaphore(1))
-
-
-def cookies(name: bytes) -> dict[str, str]:
-    return {"Cookie": f"_streamlit_xsrf={generate_xsrf_token_string(name)}"}
 
 
 def test_more_than_may_wait_are_sent_away_and_the_others_are_drawn(
@@ -52,7 +48,7 @@ def test_more_than_may_wait_are_sent_away_and_the_others_are_drawn(
     monkeypatch.setattr(pictures, "_draw", draw)
     n = pictures.MAX_WAITING + 6
     with TestClient(app()) as client, ThreadPoolExecutor(n) as pool:
-        asked = [pool.submit(client.get, ADDRESS, headers=cookies(b"%d" % i)) for i in range(n)]
+        asked = [pool.submit(client.get, ADDRESS, headers=cookies(f"{i}")) for i in range(n)]
         wait_for(lambda: sum(one.done() for one in asked) == 5, "that five are sent away")
         away = [one.result() for one in asked if one.done()]
         may.set()
@@ -65,9 +61,9 @@ def test_more_than_may_wait_are_sent_away_and_the_others_are_drawn(
         assert client.get(ADDRESS).status_code == 200  # and then there is room again
 
 
-@pytest.mark.parametrize("names", [(b"a", b"b"), (None, b"b")])
+@pytest.mark.parametrize("names", [("a", "b"), (None, "b")])
 def test_one_picture_of_a_visitor_waits(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[bytes | None, bytes]
+    folder: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str | None, str]
 ) -> None:
     """While another one is drawn; who sends no cookie is one visitor with all who send none."""
     from normviz.app.asgi import pictures

@@ -10,9 +10,11 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from backend_kit import wait_for
 
 from normviz import RunConfig
 from normviz.catalog import PROBES
@@ -20,7 +22,7 @@ from normviz.config import ConfigError
 from normviz.events import Diverged, Started, Step
 from normviz.home import home
 from normviz.store import Run, Store, StoreError
-from normviz.store.run import LOST
+from normviz.store.run import LOST, alive
 from normviz.store.schema import VERSION
 
 CONFIG = RunConfig(depth=3)
@@ -175,6 +177,20 @@ def test_a_run_whose_process_is_gone_reads_as_failed(store: Store) -> None:
     store.close_open()  # a new supervisor writes it down
     row = store.db.connection.execute("SELECT status FROM runs").fetchone()
     assert row["status"] == "failed"
+
+
+@pytest.mark.parametrize("pid", [0, -1, 1.5, 2**62, "word", "", b"x", None])
+def test_a_damaged_row_names_no_process(store: Store, pid: Any) -> None:
+    run = begin(store)
+    store.db.connection.execute("UPDATE runs SET pid = ? WHERE id = ?", (pid, run))
+    assert found(store, run).status == "failed"
+
+
+def test_a_process_that_was_not_collected_has_ended(store: Store) -> None:
+    with subprocess.Popen([sys.executable, "-S", "-c", ""]) as process:
+        wait_for(lambda: not alive(process.pid), "its end")
+        assert process.returncode is None and not alive(process.pid)
+    assert alive(os.getpid()) and alive(1)
 
 
 def test_a_new_supervisor_knows_that_no_run_has_a_process(store: Store) -> None:

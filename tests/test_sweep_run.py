@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import signal
 import subprocess
@@ -10,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from backend_kit import SHORT, losses, wait_for
 
@@ -243,7 +243,7 @@ def test_closing_ends_every_process(store: Store) -> None:
     pids = pool.pids
     assert len(pids) == 2
     assert pool.close() == []
-    wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids), "their end", 5.0)
+    wait_for(lambda: not any(psutil.pid_exists(pid) for pid in pids), "their end", 5.0)
 
 
 TOLD = """
@@ -282,18 +282,11 @@ def test_ctrl_c_and_a_kill_keep_every_cell_that_has_ended(
     store = Store(tmp_path)
     kept = store.db.connection.execute("SELECT COUNT(*) FROM runs").fetchone()[0]
     assert kept >= len([line for line in told if line.strip()]) >= 1
-    wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in children), "their end", 10.0)
+    wait_for(lambda: not any(psutil.pid_exists(pid) for pid in children), "their end", 10.0)
 
 
 def workers(driver: int) -> list[int]:
     """The driver's child processes."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[1]) == driver:
-            found.append(int(path.parent.name))
+    found = [child.pid for child in psutil.Process(driver).children()]
     assert found
     return found

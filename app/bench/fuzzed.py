@@ -66,8 +66,7 @@ def states() -> None:
 
 def judged(name: str, it: Any, params: dict[str, list[str]]) -> str:
     """ "taken" or "told"; any other word says what is wrong."""
-    link = getattr(it, "link", None)
-    problems = [p.sentence for p in link.problems] if link else []
+    problems = [p.sentence for p in it.link.problems] if it.link else []
     sentences = [*problems, *it.notices, *filter(None, [it.complaint])]
     for sentence in sentences:
         if "\n" in sentence or len(sentence) > LONGEST or "Traceback" in sentence:

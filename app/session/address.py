@@ -51,13 +51,16 @@ HISTORY = component(
 )
 
 
-def write(params: Mapping[str, str]) -> None:
+def params() -> dict[str, list[str]]:
+    """What the address says: every parameter with all its values."""
+    return {name: st.query_params.get_all(name) for name in st.query_params}
+
+
+def write(wanted: Mapping[str, str]) -> None:
     """Let the address say this, where it does not: a message that says again what it said could arrive
     after Back, and undo it."""
-    if {name: st.query_params.get_all(name) for name in st.query_params} != {
-        name: [value] for name, value in params.items()
-    }:
-        st.query_params.from_dict(params)
+    if params() != {name: [value] for name, value in wanted.items()}:
+        st.query_params.from_dict(wanted)
 
 
 def new_entry() -> None:
@@ -73,8 +76,7 @@ def is_old_entry() -> bool:
 
 def tell() -> None:
     """Tell the browser; at the end of every page."""
-    params = st.query_params
-    query = urlencode([(name, value) for name in params for value in params.get_all(name)])
+    query = urlencode(params(), doseq=True)
     with st.container(key="history"):
         HISTORY(
             key="history_part", data={"entry": st.session_state.get("entry", 0), "query": query}

@@ -1,35 +1,93 @@
-"""Who a visitor is: one browser, as a short hash that says nothing else about it.
+"""Who a visitor is: one browser, by a random name in a cookie that this server signs.
 
-Streamlit gives each browser a random token against forged requests, in a cookie that stays while the
-browser is open. Where a browser keeps no cookies, each page is a visitor of its own.
+A script can't make up a name that counts, because the signature needs a key in the data folder. The
+cookie stays while the browser is open. Where a browser keeps no cookies, each page is a visitor of its
+own.
 """
 
 from __future__ import annotations
 
+import os
+import secrets
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from functools import lru_cache
 from hashlib import sha256
 from itertools import cycle
+from pathlib import Path
 
 import streamlit as st
+from filelock import FileLock
+from itsdangerous import BadSignature, Signer
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from normviz import texts
+from normviz.home import VARIABLE, FolderError, home
 from normviz.store import Run
 from normviz.store.admission import OTHERS, may_steer
 
-COOKIE = "_streamlit_xsrf"
+FORMER_COOKIE = "_streamlit_xsrf"
+"""Streamlit's own, which named a browser in earlier releases."""
 DIGITS = 12
+"""Of the name of a page without cookies, and of each name of an earlier release."""
+KEY_BYTES = 32
+LOCK_SECONDS = 10.0
 
 
 def me() -> str:
-    """The visitor of this page."""
-    return named(st.context.cookies.to_dict()) or _hash(session().encode())
+    """The visitor of this page. Raises FolderError where the data folder has no key and takes none."""
+    return _verified(st.context.cookies.to_dict()) or _hash(session().encode())
 
 
 def named(cookies: Mapping[str, str]) -> str | None:
-    """The visitor whose browser sent these cookies; None where the one that says so is not there."""
-    token = _token(cookies.get(COOKIE, ""))
-    return _hash(token) if token else None
+    """The visitor whose browser sent these cookies; None where this server signed none of them."""
+    with suppress(FolderError):  # the page says why
+        return _verified(cookies)
+    return None
+
+
+def new_cookie(cookies: Mapping[str, str]) -> tuple[str, str]:
+    """Cookie name and signed value for a browser that sent no signed one. A browser that an earlier
+    release named keeps that name, and with it its runs and texts. Raises FolderError."""
+    token = _token(cookies.get(FORMER_COOKIE, ""))
+    name, signer = _signer(home())
+    return name, signer.sign(_hash(token) if token else secrets.token_hex(16)).decode()
+
+
+def _verified(cookies: Mapping[str, str]) -> str | None:
+    name, signer = _signer(home())
+    try:
+        return signer.unsign(cookies.get(name, "")).decode()
+    except BadSignature:
+        return None
+
+
+@lru_cache(maxsize=1)
+def _signer(folder: Path) -> tuple[str, Signer]:
+    """The cookie of the servers of a data folder, and what signs it. Its name is that of the key: a
+    browser sends the cookies of all servers of a machine to each of them, whatever their ports."""
+    key = _key(folder)
+    return f"normviz_{_hash(key)[:8]}", Signer(key, salt="visitor", digest_method=sha256)
+
+
+def _key(folder: Path) -> bytes:
+    """The key that all servers of a data folder share. Made if missing. Raises FolderError."""
+    file = folder / "visitors.key"
+    try:
+        with FileLock(folder / "visitors.lock", timeout=LOCK_SECONDS):
+            key = file.read_bytes() if file.exists() else b""
+            if len(key) != KEY_BYTES:
+                key = secrets.token_bytes(KEY_BYTES)
+                part = file.with_suffix(".part")
+                with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as new:
+                    new.write(key)
+                part.replace(file)
+            return key
+    except OSError as error:
+        raise FolderError(
+            f"the key that signs visitors' cookies can't be kept in {str(file)!r} "
+            f"({error.strerror or error}): set {VARIABLE} to a folder that can be written"
+        ) from None
 
 
 def _hash(name: bytes) -> str:
@@ -37,7 +95,8 @@ def _hash(name: bytes) -> str:
 
 
 def _token(cookie: str) -> bytes:
-    """The token in a cookie "2|mask|masked token|time", which every answer masks anew; else empty."""
+    """The token in a former cookie "2|mask|masked token|time", which every answer masks anew; else
+    empty."""
     try:
         version, mask, masked, _ = cookie.strip("\"'").split("|")
         pairs = zip(cycle(bytes.fromhex(mask)), bytes.fromhex(masked), strict=False)

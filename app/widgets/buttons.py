@@ -12,8 +12,8 @@ from functools import wraps
 from typing import Any
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from ..session.fragments import runs_alone
 from .store_errors import kept
 
 
@@ -30,8 +30,7 @@ def submit(label: str, act: Callable[..., None], *args: object, **look: Any) -> 
 def _once(act: Callable[..., None]) -> Callable[..., None]:
     @wraps(act)
     def call(*args: object) -> None:
-        context = get_script_run_ctx()
-        if context is None or not context.fragment_ids_this_run:
+        if not runs_alone():
             kept(act)(*args)
 
     return call

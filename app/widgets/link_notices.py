@@ -9,23 +9,24 @@ from urllib.parse import parse_qsl
 import streamlit as st
 
 from normviz.config import RunConfig
-from normviz.links import Link, strangers
+from normviz.links import strangers
 from normviz.store import Run, retention
 
-from ..session import visitor
+from ..session import address, visitor
 from ..session.backend import Shared
+from ..session.page_state import PageState
 from .buttons import button
 from .markdown import literal
 
 
-def show(link: Link | None, notices: Sequence[str], holder: str, instead: str) -> None:
+def show(it: PageState, holder: str, instead: str) -> None:
     """The sentences. `holder` is the session's key of what a mended link replaces; `instead` says
     what is on the page while the link can't be opened."""
-    for notice in notices:
+    for notice in it.notices:
         st.info(literal(notice))
-    if link is None or not link.problems:
+    if it.link is None or not it.link.problems:
         return
-    for i, problem in enumerate(link.problems):
+    for i, problem in enumerate(it.link.problems):
         st.error(literal(f"This link can't be opened as it is: {problem.sentence}."))
         if problem.mended:
             button(
@@ -40,7 +41,7 @@ def show(link: Link | None, notices: Sequence[str], holder: str, instead: str) -
 
 def strange(*known: str) -> None:
     """A sentence while the address names what the page does not read; `known` is what it does."""
-    params = {name: st.query_params.get_all(name) for name in st.query_params}
+    params = address.params()
     for notice in strangers(params, known):
         st.info(literal(notice))
 

@@ -13,6 +13,16 @@ ADDRESS = re.compile(r"(?i)(?<=https)(?=://)|(?<=http)(?=://)|(?<=www)(?=\.)|(?=
 """Where text begins to look like an address, which the page would make a link of, escaped or not."""
 
 
+def capital(words: str) -> str:
+    """Words with an upper-case letter first; the others stay as they are."""
+    return f"{words[:1].upper()}{words[1:]}"
+
+
+def sentence(words: str) -> str:
+    """Words as a sentence: an upper-case letter first, a full stop last."""
+    return f"{capital(words)}{'' if words.endswith('.') else '.'}"
+
+
 def literal(text: str) -> str:
     """Text that Markdown shows as it is: HybridNorm* has a star, and an address is no link."""
     return re.sub(r"([\\`*_{}\[\]<>#$~|:^])", r"\\\1", ADDRESS.sub(JOINER, text))

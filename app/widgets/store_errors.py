@@ -14,7 +14,7 @@ from normviz.store import StoreDamaged, StoreError
 from normviz.store.disk_reserve import scarce
 
 from ..session import backend
-from .markdown import literal
+from .markdown import literal, sentence
 
 CLICK = "store_trouble"
 
@@ -26,7 +26,7 @@ def guarded(act: Callable[..., None]) -> Callable[..., None]:
     def call(*args: Any, **more: Any) -> None:
         try:
             act(*args, **more)
-        except StoreError as error:
+        except (StoreError, FolderError) as error:
             say(error)
 
     return call
@@ -39,7 +39,7 @@ def kept(act: Callable[..., None]) -> Callable[..., None]:
     def call(*args: Any, **more: Any) -> None:
         try:
             act(*args, **more)
-        except StoreError as error:
+        except (StoreError, FolderError) as error:
             if not _is_mended(error):
                 st.session_state[CLICK] = str(error)
 
@@ -73,4 +73,4 @@ def _is_mended(error: StoreError | FolderError) -> bool:
 
 
 def _sentence(words: str) -> str:
-    return literal(f"{words[0].upper()}{words[1:]}.")
+    return literal(sentence(words))

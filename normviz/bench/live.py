@@ -6,11 +6,11 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 from ..home import shipped
+from . import weigh
 from .browser import SIZE, served, serving, visited
 
 # Counts animation frames, and updates as changes of what `at()` returns.
@@ -115,10 +115,10 @@ def _watch(
         opened = time.perf_counter() - began
         prepare(page)
         page.evaluate(WATCH, at)
-        cpu, before = _cpu_seconds(server), received
+        cpu, before = weigh.cpu(server), received
         page.wait_for_timeout(1000 * seconds)
         seen: dict[str, Any] = page.evaluate(READ)
-        used = _cpu_seconds(server) - cpu
+        used = weigh.cpu(server) - cpu
     return {
         "updates": seen["updates"] / seen["seconds"],
         "frames": seen["frames"] / seen["seconds"],
@@ -128,9 +128,3 @@ def _watch(
         "server": used / seen["seconds"],
         "opened": opened,
     }
-
-
-def _cpu_seconds(pid: int) -> float:
-    """CPU seconds of a process so far (Linux)."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

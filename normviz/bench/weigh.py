@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 MIB = 2**20
-TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
 
 @dataclass(frozen=True)
@@ -39,43 +38,40 @@ def weigh(server: int) -> Weight:
 
 def below(pid: int) -> list[int]:
     """All processes that a process started, and those that they started."""
-    parents: dict[int, list[int]] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parent = int(path.read_text().rpartition(")")[2].split()[1])
-        except OSError:  # ended meanwhile
-            continue
-        parents.setdefault(parent, []).append(int(path.parent.name))
-    found, open_ = [], [pid]
-    while open_:
-        children = parents.get(open_.pop(), [])
-        found += children
-        open_ += children
-    return found
+    try:
+        return [child.pid for child in psutil.Process(pid).children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
 
 
 def cpu(pid: int) -> float:
     """CPU seconds of a process so far; 0 once it is gone."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
+        times = psutil.Process(pid).cpu_times()
+    except psutil.NoSuchProcess:
         return 0.0
-    return (int(fields[11]) + int(fields[12])) / TICKS
+    return times.user + times.system
 
 
 def rss(pid: int) -> float:
     """Resident memory in MiB: what a process alone would need."""
-    return _memory(pid, "Rss")
+    try:
+        return psutil.Process(pid).memory_info().rss / MIB
+    except psutil.NoSuchProcess:
+        return 0.0
 
 
 def share(pid: int) -> float:
     """Resident memory in MiB where a page that n processes share counts 1/n: these add up."""
-    return _memory(pid, "Pss")
+    try:
+        return psutil.Process(pid).memory_full_info().pss / MIB
+    except psutil.NoSuchProcess:
+        return 0.0
 
 
 def loaded(pid: int, library: str) -> bool:
     """Whether a process has mapped a file whose path contains `library`."""
-    try:
+    try:  # psutil also adds up what each part weighs, which takes the process' memory lock for long
         return library in Path(f"/proc/{pid}/maps").read_text()
     except OSError:
         return False
@@ -83,14 +79,5 @@ def loaded(pid: int, library: str) -> bool:
 
 def busy() -> float:
     """CPU seconds that all processes of the machine used so far."""
-    fields = [int(word) for word in Path("/proc/stat").read_text().split("\n")[0].split()[1:]]
-    return (sum(fields[:3]) + sum(fields[5:8])) / TICKS
-
-
-def _memory(pid: int, name: str) -> float:
-    try:
-        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
-    except OSError:
-        return 0.0
-    found = re.search(rf"^{name}:\s+(\d+) kB", text, re.M)
-    return int(found[1]) * 1024 / MIB if found else 0.0
+    times = psutil.cpu_times()
+    return sum((times.user, times.nice, times.system, times.irq, times.softirq, times.steal))

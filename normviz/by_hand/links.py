@@ -7,18 +7,16 @@ Semicolons part rows, commas part numbers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, urlencode
 
 from ..limits import Range
-from ..links import VERSION, Problem, strangers
+from ..links import VERSION, Params, Problem, is_named, problems_of_form, query, strangers
 from .example import FEATURES, RANGES, ROWS, Example
 from .numbers import HandError, Matrix, Row, number, written
 from .presets import PRESETS
 
-Params = Mapping[str, Sequence[str]]
 SPELT = {"try": "experiment"}
 """Names in a link that differ from the example's, where they would be a word of Python."""
 NUMBERS = ("eps", "row", "feature", "amount", "padding", "passes", "momentum")
@@ -48,12 +46,12 @@ def as_params(example: Example) -> dict[str, str]:
 
 def encode(example: Example) -> str:
     """The query string of an example."""
-    return urlencode(as_params(example), quote_via=quote, safe=",;")
+    return query(as_params(example))
 
 
 def names_a_setting(params: Params) -> bool:
     """Whether parameters of an address are such a link at all: messengers append their own."""
-    return any(name in params for name in ("v", *NAMES))
+    return is_named(params, NAMES)
 
 
 def decode(params: Params, offers: bool = True) -> Opened:
@@ -62,8 +60,8 @@ def decode(params: Params, offers: bool = True) -> Opened:
     Without `offers` problems come without the links that mend them.
     """
     given = {name: values for name, values in params.items() if values}
-    if problem := _problem_of_form(given):
-        return Opened(problems=(Problem(problem),))
+    if problems := problems_of_form(given, NAMES):
+        return Opened(problems=tuple(map(Problem, problems)))
     words = {name: given[name][0] for name in NAMES if name in given}
     try:
         example = _example(words)
@@ -71,19 +69,6 @@ def decode(params: Params, offers: bool = True) -> Opened:
         return Opened(problems=(_problem(error, words, offers),))
     missing = tuple(name for name in NAMES if name not in given)
     return Opened(example, missing=missing, notices=tuple(_notices(given, missing)))
-
-
-def _problem_of_form(given: Params) -> str | None:
-    for name in ("v", *NAMES):
-        if len(given.get(name, [""])) > 1:
-            return f"the link gives {name} {len(given[name])} times, allowed is once"
-    version = given.get("v", [str(VERSION)])[0]
-    if version != str(VERSION):
-        return (
-            f"the link has version {version[:24]!r}, allowed is {VERSION}: it may come from another "
-            "release of NormViz"
-        )
-    return None
 
 
 def _example(words: dict[str, str]) -> Example:
@@ -137,8 +122,7 @@ def _problem(error: HandError, words: dict[str, str], offers: bool) -> Problem:
     mended = {"v": str(VERSION), **words, name: written(error.nearest)}
     if decode({key: [word] for key, word in mended.items()}, offers=False).problems:
         return Problem(str(error))
-    query = urlencode(mended, quote_via=quote, safe=",;")
-    return Problem(str(error), query, f"{name} = {mended[name]}")
+    return Problem(str(error), query(mended), f"{name} = {mended[name]}")
 
 
 def _notices(given: Params, missing: Sequence[str]) -> list[str]:

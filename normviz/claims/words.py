@@ -32,10 +32,3 @@ def expected(claim: Claim, result: Result | None, seeds: int | None, processes: 
     return LOAD_SECONDS + max(
         seed * (seeds or claim.seeds), claim.estimated_seconds(seeds), RUN_SECONDS * n
     )
-
-
-def duration(seconds: float) -> str:
-    """ "40 s", "12 min", "3.5 h"."""
-    if seconds < 100:
-        return f"{max(1, round(seconds))} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

@@ -11,13 +11,14 @@ import typer
 from .. import shipped_maps
 from ..claims import CLAIMS, Claim
 from ..claims.stored import Result, explained, folder, shipped_result, told, write
-from ..claims.words import ORDER, chip, duration, expected
+from ..claims.words import ORDER, chip, expected
 from ..home import FolderError, made
 from ..limits import MAX_SWEEP_SEEDS
 from ..links import encode
 from ..shipped import adopt
 from ..store import Store, StoreError
 from ..sweep import cores
+from ..sweep.words import duration
 from . import main
 from .complain import complain
 from .places import data_folder, is_folder

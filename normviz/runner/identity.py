@@ -10,9 +10,10 @@ import json
 import os
 import platform
 import signal
-import subprocess
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+import psutil
 
 COMMAND = "normviz.runner"
 """What the command line of every supervisor contains."""
@@ -72,24 +73,16 @@ def machine() -> str:
 def started(pid: int) -> str | None:
     """When the supervisor with this id started; None where no supervisor has it."""
     try:
-        command = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
-        # Field 22; what comes before is the name in brackets, which may contain any character.
-        start = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        start, command = _by_ps(pid)
-    return start if COMMAND in command else None
-
-
-def _by_ps(pid: int) -> tuple[str, str]:
-    """Start and command line of a process where the system has no /proc, as macOS."""
-    asked = ["ps", "-ww", "-o", "lstart=", "-o", "command=", "-p", str(pid)]
-    clock = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}
-    try:
-        done = subprocess.run(asked, env=clock, capture_output=True, text=True, timeout=5)
-    except (OSError, subprocess.SubprocessError):
-        return "", ""
-    words = done.stdout.split()
-    return " ".join(words[:5]), " ".join(words[5:])
+        process = psutil.Process(pid)
+        if COMMAND not in " ".join(process.cmdline()):
+            return None
+        if not psutil.LINUX:
+            return str(process.create_time())
+        # In ticks since the boot. `create_time` adds the time of the boot, which moves when the clock
+        # is set. Field 22; the name in brackets before it may contain any character.
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (psutil.Error, OSError):
+        return None
 
 
 def kill(pid: int) -> None:

@@ -4,6 +4,9 @@ A timing beside a training run would be wrong, so both take a turn first. The lo
 file of its own, shared among those who train: a process that dies, even by SIGKILL, has let go of it.
 Who wants to time claims the machine before that, and from then on nothing new begins, so that many
 short runs in a row can't keep it waiting for ever.
+
+Reader and writer locks of libraries lack one of the two: that of fasteners is given to two threads of a
+process at once, and that of filelock lets new readers pass a writer that waits.
 """
 
 from __future__ import annotations

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
+import psutil
 from numpy.typing import NDArray
 
 from ..config import RunConfig
@@ -34,21 +33,12 @@ LOST = "the training process ended without a word; everything committed up to th
 
 def alive(pid: int | None) -> bool:
     """Whether a process of this machine runs. One that ended but was not collected does not."""
-    if pid is None:
-        return False
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (OSError, ValueError):
-        pass  # no such process, or no /proc: ask the system
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        return pid is not None and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.AccessDenied:  # it is another user's
+        return True
+    except (psutil.NoSuchProcess, TypeError, ValueError):  # a damaged row may hold any value
         return False
-    except PermissionError:
-        pass
-    except (TypeError, OverflowError):  # what a damaged row says is no process' number
-        return False
-    return True
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ import math
 import time
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from normviz import charts
 from normviz.catalog import PROBES, SCHEMES
@@ -15,7 +14,7 @@ from normviz.limits import is_quick
 from normviz.store import Run
 from normviz.store.admission import ask as queue
 
-from ...session import presence, visitor
+from ...session import fragments, presence, visitor
 from ...session.backend import Shared, shared
 from ...widgets.markdown import literal
 from ...widgets.store_errors import guarded
@@ -102,16 +101,12 @@ def _open(runs: list[Run]) -> bool:
 
 def _tick(it: Anatomy) -> None:
     back = shared()
-    was_open = st.session_state.get("measuring", False)
     runs = _latest(it, back)
-    st.session_state["measuring"] = _open(runs)
     _status(it, runs, back)
     if len(runs) == len(it.lanes) and all(run.is_done for run in runs):
         it.drawn = tuple(run.id for run in runs)
     _charts(it, back)
-    context = get_script_run_ctx()
-    if was_open and not _open(runs) and context and context.fragment_ids_this_run:
-        st.rerun()  # the timer ends with a run of the whole page
+    fragments.end_timer("measuring", _open(runs))
 
 
 def _status(it: Anatomy, runs: list[Run], back: Shared) -> None:

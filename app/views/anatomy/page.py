@@ -18,7 +18,7 @@ from normviz.links import as_params
 from ...session import address
 from ...session.backend import shared
 from ...widgets import link_notices, page_links, placement
-from ...widgets.markdown import literal, source
+from ...widgets.markdown import capital, literal, source
 from ..duel import transport
 from ..duel.state import show_lanes
 from . import measured, state
@@ -42,7 +42,7 @@ def page() -> None:
         address.write(as_params(it.lanes))
     with st.container(key="head"):
         st.markdown("# Anatomy of a placement")
-    link_notices.show(it.link, it.notices, "anatomy", "Below is what this page opens with.")
+    link_notices.show(it, "anatomy", "Below is what this page opens with.")
     _controls(it)
     left, right = st.columns([len(it.lanes), 1], gap="medium")
     with right:
@@ -91,7 +91,7 @@ def _controls(it: Anatomy) -> None:
             )  # fmt: skip
     _train(it)
     if it.complaint:
-        st.error(literal(it.complaint.capitalize()))
+        st.error(literal(capital(it.complaint)))
     for warning in dict.fromkeys(placement.about_norm(lane) for lane in it.lanes):
         if warning:
             st.caption(f":material/warning: :orange[{literal(warning)}]")

@@ -16,7 +16,8 @@ from normviz.config import ConfigError, RunConfig
 from normviz.limits import Range
 from normviz.links import FIELDS, Link, Problem, decode, encode, names_a_setting, strangers
 
-from ...session import visitor
+from ...session import address, visitor
+from ...session.page_state import PageState
 
 DEPTHS = Range(1, 96, whole=True)
 """Deeper models are not measured within about a second; a duel may be deeper."""
@@ -35,23 +36,18 @@ TRAINED = (
 
 
 @dataclass
-class Anatomy:
+class Anatomy(PageState):
     """One visitor's anatomy: of one placement, or of two side by side.
 
     asked  results that this visitor has queued a run for
     mine   the runs queued so
     drawn  the runs of the curves on screen, which stay until all of the next ones are there
-    refused  why this server does not measure what is on the page
     """
 
     lanes: tuple[RunConfig, ...]
-    link: Link | None = None
-    notices: tuple[str, ...] = ()
-    complaint: str | None = None
     asked: set[str] = field(default_factory=set)
     mine: set[int] = field(default_factory=set)
     drawn: tuple[int, ...] = ()
-    refused: str | None = None
 
 
 def untrained(config: RunConfig) -> RunConfig:
@@ -78,7 +74,7 @@ def peer(it: Anatomy) -> str:
 
 def anatomy() -> Anatomy:
     """This session's anatomy. Who arrives with a link gets what it says."""
-    params = {name: st.query_params.get_all(name) for name in st.query_params}
+    params = address.params()
     if "anatomy" not in st.session_state or (
         st.session_state["arrived"] and names_a_setting(params)
     ):
@@ -96,7 +92,7 @@ def _opened(params: dict[str, list[str]]) -> Anatomy:
     if problem := _too_deep(shown):
         link = Link(problems=(problem,))
     if link.problems:
-        return Anatomy(usual, link)
+        return Anatomy(usual, link=link)
     notices = [UNSAID] * bool(set(link.missing) - {*TRAINING, "steps"})
     if len(link.lanes) > len(NAMES):
         notices.append(f"The link has {len(link.lanes)} lanes: the first two are shown here.")
@@ -125,7 +121,7 @@ def change(field: str, value: Any, lane: int | None = None) -> None:
             config.replace(**{field: value}) if lane in (None, i) else config
             for i, config in enumerate(it.lanes)
         )
-        it.complaint, it.link, it.notices = None, None, ()
+        it.changed()
     except ConfigError as error:
         it.complaint = str(error)
 
@@ -136,4 +132,4 @@ def compare_with(scheme: str | None) -> None:
     first = it.lanes[0]
     second = it.lanes[1] if len(it.lanes) > 1 else first
     it.lanes = (first,) if scheme is None else (first, second.replace(scheme=scheme))
-    it.complaint, it.link, it.notices = None, None, ()
+    it.changed()

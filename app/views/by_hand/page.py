@@ -36,7 +36,7 @@ def page() -> None:
     with st.container(key="head", horizontal=True, vertical_alignment="center"):
         st.markdown("# Norms by hand: who is averaged with whom?", width="stretch")
         _copy(it)
-    link_notices.show(it.link, it.notices, "hand", "Below is what this page opens with.")
+    link_notices.show(it, "hand", "Below is what this page opens with.")
     left, right = st.columns([1, 1], gap="medium")
     with left:
         controls.table(it)

@@ -12,27 +12,27 @@ import streamlit as st
 from normviz.by_hand import PRESETS, Example, HandError, links, matrix, number, written
 from normviz.links import Link
 
+from ...session import address
+from ...session.page_state import PageState
+from ...widgets.markdown import sentence
+
 GREEK = ("γ", "β")
 STILL = "The page below still shows what was there before."
 
 
 @dataclass
-class Hand:
+class Hand(PageState):
     """One visitor's example.
 
     base       what the table editor was given; it keeps what was typed on top, also what is no
                number, until it is another editor (`editor`)
     span       the ends of the slider that drags a number, either way
-    complaint  what is wrong with what was typed or pasted last
     """
 
     example: Example
     base: Example
     editor: int
     span: float = 10.0
-    link: Link | None = None
-    notices: tuple[str, ...] = ()
-    complaint: str | None = None
 
     def show(self, example: Example, anew: bool = False) -> None:
         """Another example. Where its numbers are other ones, or it is to begin anew, the editor
@@ -46,7 +46,7 @@ class Hand:
 
 def hand() -> Hand:
     """This session's example. Who arrives with a link gets what it says."""
-    params = {name: st.query_params.get_all(name) for name in st.query_params}
+    params = address.params()
     it: Hand | None = st.session_state.get("hand")
     arrived = st.session_state["arrived"]
     if it is None or (arrived and links.names_a_setting(params)):
@@ -129,11 +129,11 @@ def typed(edits: object) -> None:
             for i, line in enumerate(lines)
         )
         it.example = it.example.replace(x=tuple(x), gamma=gamma, beta=beta)
-        it.link, it.notices, it.complaint = None, (), None
+        it.changed()
         st.session_state.pop("hand_text", None)
         it.span = max(it.span, _span(it.example))
     except HandError as error:
-        it.complaint = f"{_sentence(error)} {STILL}"
+        it.complaint = f"{sentence(str(error))} {STILL}"
 
 
 def _placed(edits: object, base: Example) -> dict[tuple[int, int], str] | None:
@@ -163,7 +163,7 @@ def _attempt(make: Callable[[Example], Example], anew: bool = False) -> bool:
     try:
         it.show(make(it.example), anew)
     except HandError as error:
-        it.complaint = f"{_sentence(error)} {STILL}"
+        it.complaint = f"{sentence(str(error))} {STILL}"
         return False
     return True
 
@@ -178,8 +178,3 @@ def _span(example: Example) -> float:
     most = max(abs(value) for row in example.x for value in row)
     decade = 10.0 ** int(log10(max(most, 10.0)))
     return next(step * decade for step in (1, 2, 5, 10) if step * decade >= most)
-
-
-def _sentence(error: HandError) -> str:
-    words = str(error)
-    return f"{words[0].upper()}{words[1:]}."

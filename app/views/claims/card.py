@@ -6,11 +6,11 @@ import streamlit as st
 
 from normviz.claims import Claim
 from normviz.claims.stored import Result, explained, shipped_result
-from normviz.claims.words import duration
+from normviz.sweep.words import duration
 
 from ...session.backend import Shared, adopt_maps
 from ...widgets import page_links
-from ...widgets.markdown import literal, source
+from ...widgets.markdown import literal, sentence, source
 from ..duel import transport
 from ..duel.share import COPY
 from ..duel.state import show_lanes
@@ -40,7 +40,7 @@ def show(claim: Claim, back: Shared) -> None:
 
 def _verdict(claim: Claim, result: Result) -> None:
     said = result.verdict(claim).sentence
-    st.markdown(f"**{literal(said[:1].upper() + said[1:])}.**")
+    st.markdown(f"**{literal(sentence(said))}**")
     flat = f"; {result.flat} of its runs were stopped early, flat at chance" if result.flat else ""
     st.caption(
         f"{result.seeds} seeds, measured {result.date}, {duration(result.seconds)} of one core{flat}."

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from normviz import hosted
 from normviz.claims import Claim
 from normviz.claims.live import ClaimJob
 from normviz.claims.stored import Result, shipped_result
-from normviz.claims.words import duration, expected
+from normviz.claims.words import expected
 from normviz.hosted import Refused
 from normviz.sweep import cores
+from normviz.sweep.words import duration
 
-from ...session import presence, visitor
+from ...session import fragments, presence, visitor
 from ...session.backend import Shared, adopt_maps
 from ...widgets.buttons import button
-from ...widgets.markdown import literal
+from ...widgets.markdown import literal, sentence
 from ...widgets.store_errors import guarded
 from . import result as claim_result
 
@@ -34,7 +34,7 @@ def show(claim: Claim, back: Shared) -> None:
             button("Stop", back.bench.stop, job, key=f"stop_{claim.key}", icon=":material/stop:",
                    help="What has ended stays; running it again goes on from there")  # fmt: skip
     if why := st.session_state.pop("claim_refused", None):
-        st.error(f"{why[0].upper()}{why[1:]}.")
+        st.error(sentence(why))
     st.fragment(guarded(_tick), run_every=TICK_SECONDS if is_open else None)(claim, back)
 
 
@@ -79,9 +79,7 @@ def _tick(claim: Claim, back: Shared) -> None:
         st.error(f"{literal(job.failures[0])}. Run it again to try once more.")
     elif job.result is not None:
         _came_out(claim, job.result)
-    context = get_script_run_ctx()
-    if not job.is_open and context and context.fragment_ids_this_run:
-        st.rerun()  # the timer ends with a run of the whole page
+    fragments.end_timer(f"running_{claim.key}", job.is_open)
 
 
 def _progress(job: ClaimJob, back: Shared) -> None:

@@ -11,7 +11,7 @@ from ...session import visitor
 from ...session.backend import Shared
 from ...widgets import player
 from ...widgets.buttons import button
-from ...widgets.markdown import literal
+from ...widgets.markdown import capital, literal
 from . import transport
 from .lanes import Lane
 
@@ -49,6 +49,5 @@ def _what_now(lanes: list[Lane]) -> str:
         hosted.check(configs)
         texts.check(configs, visitor.me())
     except hosted.Refused as why:
-        words = str(why)
-        return f"{words[0].upper()}{words[1:]}"
+        return capital(str(why))
     return f"Press Train: about {sum(map(estimated_seconds, configs)):.0f} s"

@@ -15,7 +15,7 @@ from normviz.store import Run
 
 from ...session import visitor
 from ...session.backend import Shared
-from ...widgets.markdown import literal
+from ...widgets.markdown import capital, literal
 from ...widgets.store_errors import kept
 from . import own_text, state
 from .lanes import Lane
@@ -49,7 +49,7 @@ def show(lanes: list[Lane], shared: Shared) -> None:
     seconds = sum(estimated_seconds(config) for config in configs)
     st.caption(f"About {seconds:.0f} s of one CPU core for all lanes. {hosted.summary()}")
     if it.complaint:
-        st.error(literal(f"{it.complaint[0].upper()}{it.complaint[1:]}"))
+        st.error(literal(capital(it.complaint)))
 
 
 def _key(name: str, value: object) -> str:

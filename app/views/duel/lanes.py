@@ -139,11 +139,7 @@ def verdicts(lanes: list[Lane], shared: Shared) -> None:
 
 
 def _head(lane: Lane, shared: Shared, color: str, secret: bool = False) -> None:
-    st.html(
-        f'<span class="lane-name" style="border-color:{color}">{lane.name} '
-        f"{SCHEMES.label(lane.config.scheme)}</span>",
-        width="content",
-    )
+    placement.heading(lane.name, lane.config.scheme, color)
     verdict = Verdict("secret", "waits for your guess") if secret else chip(lane, shared)
     several = lane.repeats and lane.is_current and not secret
     seed = f"{named(lane.config)}: " if several else ""

@@ -21,7 +21,7 @@ from ...asgi import uploads
 from ...session import visitor
 from ...session.backend import shared
 from ...widgets.buttons import button, submit
-from ...widgets.markdown import literal
+from ...widgets.markdown import literal, sentence
 from . import state
 
 BOX = 1_250_000
@@ -88,12 +88,12 @@ def _choose(key: str) -> None:
 def _say(text: str, seq_len: int) -> None:
     """A text's counts, or why it can't be trained on."""
     if why := texts.lacking("this setting", text, visitor.me(), "paste it"):
-        st.warning(_sentence(why))
+        st.warning(sentence(why))
         return
     try:
         found = texts.about(text)
     except TextError:  # deleted in this moment, or damaged
-        st.warning(_sentence(texts.missing("this setting", text, "paste it")))
+        st.warning(sentence(texts.missing("this setting", text, "paste it")))
         return
     st.caption(f"Text {text[:8]}…: {found.sentence()}")
     needed = characters_needed(seq_len)
@@ -120,7 +120,7 @@ def _box(seq_len: int, wanted: bool) -> None:
             )
             submit("Use this text", _use, area, file, seq_len, key="use_text")
         if it.text_problem:
-            st.error(literal(_sentence(it.text_problem)))
+            st.error(literal(sentence(it.text_problem)))
         st.caption(
             f"Up to {_most_bytes():,} bytes in UTF-8, and {characters_needed(seq_len):,} characters "
             f"or more for sequences of {seq_len}. Of more than {MAX_SYMBOLS} distinct characters the "
@@ -187,7 +187,3 @@ def _delete(text: str) -> None:
     texts.take_back(text, visitor.me())
     it = state.duel()
     it.text = "" if it.text == text else it.text
-
-
-def _sentence(words: str) -> str:
-    return f"{words[0].upper()}{words[1:]}."

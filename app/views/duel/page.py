@@ -40,7 +40,7 @@ def page() -> None:
         with st.container(key="ways_in", horizontal=True, gap="xsmall", width="content"):
             tour.invite(back)
             gallery.presets(back)
-    link_notices.show(it.link, it.notices, "duel", "Below is the duel that this page opens with.")
+    link_notices.show(it, "duel", "Below is the duel that this page opens with.")
     tour.show(lanes, back)
     page_lanes.show(lanes, back, brief=bool(it.story), secret=waits)
     transport.show(lanes, back)
@@ -62,9 +62,7 @@ def page() -> None:
 def _embedded(it: state.Duel, lanes: list[page_lanes.Lane], back: Shared) -> None:
     """In a frame of another page (`?embed=true`): what came out, the charts, and the way here. A
     link that can't be opened shows no other duel, which a reader would take for the one meant."""
-    link_notices.show(
-        it.link, it.notices, "duel", "No charts are shown: they would be of another duel."
-    )
+    link_notices.show(it, "duel", "No charts are shown: they would be of another duel.")
     if it.link and it.link.problems:
         return
     page_lanes.verdicts(lanes, back)

@@ -9,6 +9,8 @@ from normviz.links import as_word
 from normviz.runner.heartbeat import HANGS_SECONDS, SILENT_SECONDS
 from normviz.store import Run, Store
 
+from ...widgets.markdown import capital
+
 
 def signature(runs: list[Run]) -> str:
     """What the rest of the page shows of the runs: when it changes, the page is due. Anybody may read
@@ -59,8 +61,7 @@ def _words(store: Store, opened: list[Run], done: int, total: int) -> str:
         _, warm = store.supervisor()
         if not warm:
             return "Loading PyTorch in a worker: a few seconds"
-        words = queued(opened, store)
-        return f"{words[0].upper()}{words[1:]}"
+        return capital(queued(opened, store))
     if all(run.status == "paused" for run in opened):
         then = "; goes on when the norm cost lab has measured" if store.is_timing() else ""
         return f"Paused at {done} of {total} steps in all lanes{then}"

@@ -15,19 +15,20 @@ import streamlit as st
 from normviz.catalog import PROBES
 from normviz.config import ConfigError, RunConfig
 from normviz.limits import MAX_LANES, SEEDS
-from normviz.links import VIEW, Link, cut, decode, names_a_setting, view_notices
+from normviz.links import VIEW, cut, decode, names_a_setting, view_notices
 from normviz.player import VIEWS, View
 from normviz.presets import PRESETS
 from normviz.store import Run
 from normviz.tour import STEPS, numbered
 
 from ...session import address, visitor
+from ...session.page_state import PageState
 
 NAMES = "ABCD"
 
 
 @dataclass
-class Duel:
+class Duel(PageState):
     """One visitor's duel.
 
     runs       the run shown in each lane, None where there is none
@@ -38,7 +39,6 @@ class Duel:
     opened     a link opened it, and what it shows is not marked as such in the store yet
     touched    the settings are the visitor's own: the address names them
     extra      repeats from other seeds that this visitor queued
-    refused    why what was asked for is not trained
     mine       runs that this visitor started: nobody else's are stopped by leaving them
     trained    of each lane the run it shows and that run's config, as the page last saw them
     text       hash of the text used last, or empty
@@ -56,13 +56,9 @@ class Duel:
     probe: str = "grad_block"
     view: View = "heat"
     seeds: int = 1
-    complaint: str | None = None
-    refused: str | None = None
     mine: frozenset[int] = frozenset()
     extra: frozenset[int] = frozenset()
     trained: tuple[tuple[int, RunConfig] | None, ...] = ()
-    notices: tuple[str, ...] = ()
-    link: Link | None = None
     opened: bool = False
     touched: bool = False
     text: str = ""
@@ -85,7 +81,7 @@ def duel() -> Duel:
 
 
 def _opened() -> Duel:
-    params = {name: st.query_params.get_all(name) for name in st.query_params}
+    params = address.params()
     link = decode(params) if names_a_setting(params) else None
     word = params.get("story", [""])[0]
     story = numbered(word) or 0

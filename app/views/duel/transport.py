@@ -19,7 +19,7 @@ from ...session import visitor
 from ...session.backend import Shared
 from ...widgets import page_links
 from ...widgets.buttons import button
-from ...widgets.markdown import literal
+from ...widgets.markdown import capital, literal
 from ...widgets.store_errors import kept
 from . import state
 from .lanes import Lane
@@ -69,7 +69,7 @@ def show(lanes: list[Lane], shared: Shared) -> None:
         )  # fmt: skip
         st.page_link(page_links.runs(), label="Earlier runs")
     if refused := state.duel().refused:
-        st.error(literal(f"{refused[0].upper()}{refused[1:]}"))
+        st.error(literal(capital(refused)))
 
 
 def count(shared: Shared) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from normviz import hosted
 from normviz.hosted import Refused
@@ -14,13 +13,12 @@ from normviz.sweep.fill import MapJob
 from normviz.sweep.maps import maps
 from normviz.sweep.words import duration
 
-from ...session import presence, visitor
+from ...session import fragments, presence, visitor
 from ...session.backend import Shared, adopt_maps, shared
 from ...widgets.buttons import button
-from ...widgets.markdown import literal
+from ...widgets.markdown import literal, sentence
 from ...widgets.store_errors import guarded
 from . import cells as map_cells
-from . import state as map_state
 from . import summary as map_summary
 from .state import Maps
 
@@ -119,7 +117,7 @@ def _fill(it: Maps, back: Shared) -> None:
         hosted.check([cell.config for cell in it.asked.grid.cells])
         it.jobs.append(back.filler.ask(it.asked.grid, it.early, visitor.me()))
     except Refused as why:
-        it.refused = map_state.sentence(str(why))
+        it.refused = sentence(str(why))
 
 
 def _tick(it: Maps) -> None:
@@ -145,11 +143,7 @@ def _tick(it: Maps) -> None:
     map_cells.reach(it, drawn)
     if picked:
         map_cells.open_run(it, picked, back)
-    context = get_script_run_ctx()
-    if not job and context and context.fragment_ids_this_run and st.session_state.get("filling"):
-        st.session_state["filling"] = False
-        st.rerun()  # the timer ends with a run of the whole page
-    st.session_state["filling"] = bool(job)
+    fragments.end_timer("filling", bool(job))
 
 
 def _progress(job: MapJob, back: Shared) -> None:

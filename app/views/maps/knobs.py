@@ -10,7 +10,7 @@ from normviz.limits import MAX_MAPS, MAX_SWEEP_SEEDS, RANGES
 from normviz.maps import spanning, standard
 from normviz.standard import MAPS
 
-from ...widgets.markdown import literal
+from ...widgets.markdown import capital, literal
 from . import state as map_state
 from .state import Maps
 
@@ -69,8 +69,7 @@ def _open_standard() -> None:
 
 
 def _title(field: str) -> str:
-    title = RunConfig.model_fields[field].title or field
-    return f"{title[0].upper()}{title[1:]}"
+    return capital(RunConfig.model_fields[field].title or field)
 
 
 def _help(field: str) -> str:

@@ -11,20 +11,19 @@ from normviz.standard import MAPS
 from normviz.sweep.board import Board
 from normviz.sweep.fill import MapJob
 
-from ...session import visitor
+from ...session import address, visitor
+from ...session.page_state import PageState
+from ...widgets.markdown import sentence
 
 
 @dataclass
-class Maps:
+class Maps(PageState):
     """One visitor's maps.
 
     early      cells that stay flat at chance are stopped
     board      what the store has of them, read as far as it was looked at
     jobs       sweeps that this visitor asked for
     nonce      counts visits of the duel from a cell: the charts begin anew, with nothing picked
-    complaint  why the last change was not taken
-    notices    what the link said that is not used
-    refused    why this server does not fill what was asked for
     """
 
     asked: Asked
@@ -32,14 +31,11 @@ class Maps:
     board: Board | None = None
     jobs: list[MapJob] = field(default_factory=list)
     nonce: int = 0
-    complaint: str | None = None
-    notices: tuple[str, ...] = ()
-    refused: str | None = None
 
 
 def maps() -> Maps:
     """This session's maps. Who arrives with a link gets what it says."""
-    params = {name: st.query_params.get_all(name) for name in st.query_params}
+    params = address.params()
     if "maps" not in st.session_state:
         st.session_state["maps"] = Maps(standard(MAPS.keys()[0]))
     it: Maps = st.session_state["maps"]
@@ -59,7 +55,7 @@ def show(asked: Asked) -> None:
     """Other maps."""
     it: Maps = st.session_state["maps"]
     it.asked, it.board = asked, None
-    it.complaint, it.refused, it.notices = None, None, ()
+    it.changed()
 
 
 def change(**words: str) -> None:
@@ -78,8 +74,3 @@ def turn(side: str, setting: str) -> None:
         show(it.asked.turned(side, setting))
     except ValueError as error:
         it.complaint = sentence(str(error))
-
-
-def sentence(words: str) -> str:
-    """Words as a sentence: an upper-case letter first, a full stop last."""
-    return f"{words[:1].upper()}{words[1:]}{'' if words.endswith('.') else '.'}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from normviz import hosted
 from normviz.catalog import DEVICES
@@ -14,10 +13,11 @@ from normviz.norm_cost.lab import PATIENCE_SECONDS
 from normviz.norm_cost.result import Measurement
 from normviz.norm_cost.setting import Setting
 
+from ...session import fragments
 from ...session.backend import Shared, shared
 from ...widgets import link_notices
 from ...widgets.buttons import button
-from ...widgets.markdown import literal
+from ...widgets.markdown import literal, sentence
 from ...widgets.store_errors import guarded
 from . import results as costs
 
@@ -79,7 +79,7 @@ def _controls(back: Shared) -> None:
         )  # fmt: skip
         button("Stop", back.lab.stop, key="cost_stop", icon=":material/stop:", disabled=not busy)
         if isinstance(setting, str):
-            st.error(literal(f"{setting[0].upper()}{setting[1:]}."))
+            st.error(literal(sentence(setting)))
         else:
             seconds = START_SECONDS + max(setting.seconds, setting.needed_seconds)
             st.caption(
@@ -115,11 +115,7 @@ def _status() -> None:
             st.progress(state.share, f"{state.setting.text()}: {state.doing}")
         elif state.problem:
             st.warning(f"Nothing was measured: {literal(state.problem)}.")
-    was_busy = st.session_state.get("cost_busy", False)
-    st.session_state["cost_busy"] = bool(state.doing)
-    context = get_script_run_ctx()
-    if was_busy and not state.doing and context and context.fragment_ids_this_run:
-        st.rerun()  # the timer ends with a run of the whole page
+    fragments.end_timer("cost_busy", bool(state.doing))
 
 
 def _shown(back: Shared) -> Measurement:

@@ -14,7 +14,7 @@ from ...session import visitor
 from ...session.backend import Shared
 from ...widgets import page_links
 from ...widgets.buttons import button
-from ...widgets.markdown import literal
+from ...widgets.markdown import literal, sentence
 from ..duel import state, transport
 from . import picks
 
@@ -81,8 +81,8 @@ def _actions(runs: list[Run], back: Shared, mine: frozenset[int]) -> None:
                    icon=":material/stop:")  # fmt: skip
         button("Delete", _ask, key="delete_chosen", icon=":material/delete:", disabled=bool(stays))
         button("Clear", picks.only, (), key="choose_none", type="tertiary")
-    for sentence in (*misfits[:1], *stays[:1]):
-        st.caption(f"{sentence[0].upper()}{sentence[1:]}.")
+    for why in (*misfits[:1], *stays[:1]):
+        st.caption(sentence(why))
 
 
 def _opens(runs: list[Run]) -> str:

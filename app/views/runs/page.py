@@ -20,7 +20,7 @@ from normviz.store import SHIPPED, Clause, Has, Run, Wanted
 from ...session import presence, visitor
 from ...session.backend import Shared, shared
 from ...widgets import link_notices
-from ...widgets.markdown import literal
+from ...widgets.markdown import literal, sentence
 from ...widgets.store_errors import guarded
 from ..duel import state
 from ..duel.lanes import CHIP_COLOR
@@ -133,7 +133,7 @@ def _counted(found: Page, number: int) -> str:
 def _nothing(asked: Search, mine: frozenset[int]) -> str:
     """Why the list is empty."""
     if words := asked.too_long:
-        return f"{words[0].upper()}{words[1:]}."
+        return sentence(words)
     if asked.unknown:
         named = ", ".join(literal(word[:40]) for word in asked.unknown[:3])
         return (

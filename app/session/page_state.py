@@ -1,0 +1,27 @@
+"""What every page with settings remembers beside them; each page adds its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from normviz.links import Link
+
+
+@dataclass(kw_only=True)
+class PageState:
+    """One visitor's page.
+
+    link       the link that opened the page, until a setting is changed
+    notices    what that link says that is not used
+    complaint  why the last change was not taken
+    refused    why this server does not train what was asked for
+    """
+
+    link: Link | None = None
+    notices: tuple[str, ...] = ()
+    complaint: str | None = None
+    refused: str | None = None
+
+    def changed(self) -> None:
+        """A setting was changed: what was said of the link and of the change before is over."""
+        self.link, self.notices, self.complaint, self.refused = None, (), None, None
