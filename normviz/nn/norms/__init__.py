@@ -6,24 +6,18 @@ The classes of this folder are found by their names; records in `normviz.catalog
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
-from pkgutil import iter_modules
 
 from torch import nn
 
 from ...catalog import NORMS
 from ...catalog.norm import NormRecord
+from ..found import classes
 from ..marks import kept
 
 Builder = Callable[[int, float], nn.Module]
 NOTHING = nn.Identity()
 """Where there is no norm; one for all, since a block has a dozen such places."""
-NAMES = {"nn": nn} | {
-    name: value
-    for module in iter_modules(__path__)
-    for name, value in vars(import_module(f"{__name__}.{module.name}")).items()
-    if isinstance(value, type) and issubclass(value, nn.Module)
-}
+NAMES = {"nn": nn, **classes(__name__, __path__)}
 """What the code of a record may name."""
 
 
