@@ -1,53 +1,33 @@
-"""The page's script: `server` runs it for every visitor."""
+"""The page's script: `server` runs it for every visitor. It makes the navigation."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import streamlit as st
-from normviz.app.session import address, presence, render_lock
+from normviz.app import visit
 from normviz.app.views.anatomy import page as anatomy
-from normviz.app.views.by_hand import page as hand
+from normviz.app.views.by_hand import page as by_hand
 from normviz.app.views.catalogue import page as catalogue
 from normviz.app.views.claims import page as claims
+from normviz.app.views.duel import page as duel
 from normviz.app.views.maps import page as maps
-from normviz.app.views.norm_cost import page as cost
+from normviz.app.views.norm_cost import page as norm_cost
 from normviz.app.views.runs import page as runs
-from normviz.app.widgets import page_links, store_errors
-
-from normviz.home import FolderError
-from normviz.hosted import Misconfigured
-from normviz.store import StoreError
+from normviz.app.widgets import page_links
 
 HERE = Path(__file__).parent
 st.set_page_config("NormViz", str(HERE / "icon.png"), layout="wide")
 st.html(HERE / "style.css")
-try:
-    page = st.navigation(
-        [
-            page_links.duel(),
-            maps.entry(),
-            claims.entry(),
-            anatomy.entry(),
-            catalogue.entry(),
-            hand.entry(),
-            cost.entry(),
-            runs.entry(),
-        ],
-        position="hidden" if st.context.is_embedded else "top",
-    )
-    # A link is read by the page that a visitor arrives at, once: later the page writes the address.
-    is_new = "page" not in st.session_state
-    came_back = address.is_old_entry()
-    st.session_state["arrived"] = came_back or st.session_state.get("page") != page.url_path
-    st.session_state["page"] = page.url_path
-    place = st.container(key="trouble")
-    with render_lock.turn(is_new):
-        presence.begin()
-        page.run()
-        address.tell()
-    store_errors.show(place)
-except Misconfigured as error:
-    st.error(str(error))
-except (StoreError, FolderError) as error:
-    store_errors.say(error)
+pages = [
+    st.Page(duel.page, title="Duel", url_path="duel", default=True),
+    st.Page(maps.page, title="Maps", url_path="maps"),
+    st.Page(claims.page, title="Claims", url_path="claims"),
+    st.Page(anatomy.page, title="Anatomy", url_path="anatomy"),
+    st.Page(catalogue.page, title="Catalogue", url_path="catalogue"),
+    st.Page(by_hand.page, title="By hand", url_path="by-hand"),
+    st.Page(norm_cost.page, title="Norm cost", url_path="cost"),
+    st.Page(runs.page, title="Runs", url_path="runs"),
+]
+page_links.register(pages)
+visit.run(st.navigation(pages, position="hidden" if st.context.is_embedded else "top"))

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from page_kit import MAIN, Open, checked
+from page_kit import Open, at_page, checked
 from streamlit.testing.v1 import AppTest
 
 from normviz import RunConfig, train
@@ -19,31 +19,13 @@ def anatomy(folder: Path) -> Open:
     """Opens the Anatomy page at a query string, as a new visitor."""
 
     def opened(query: str = "") -> AppTest:
-        at = AppTest.from_function(visit, default_timeout=60, args=(MAIN,))
+        at = at_page("anatomy")
         for pair in filter(None, query.split("&")):
             name, _, value = pair.partition("=")
             at.query_params[name] = value
         return checked(at.run())
 
     return opened
-
-
-def visit(main: str) -> None:
-    """What the entry script does for a visitor of /anatomy."""
-    import sys
-    from pathlib import Path
-
-    import streamlit as st
-
-    sys.path.insert(0, str(Path(main).parent))
-    from normviz.app.views.anatomy import page as anatomy
-    from normviz.app.views.catalogue import page as catalogue
-    from normviz.app.widgets import page_links
-
-    st.navigation([page_links.duel(), anatomy.entry(), catalogue.entry()])
-    st.session_state["arrived"] = st.session_state.get("page") != "anatomy"
-    st.session_state["page"] = "anatomy"
-    anatomy.page()
 
 
 def lanes(at: AppTest) -> list[tuple[str, int]]:

@@ -26,14 +26,16 @@ PATIENCE_MS = 120_000
 
 @contextmanager
 def server(
-    home: Path, words: Sequence[str] = ("app", "--no-browser", "--host", "127.0.0.1")
+    home: Path,
+    words: Sequence[str] = ("app", "--no-browser", "--host", "127.0.0.1"),
+    program: Sequence[str] = (sys.executable, "-m", "normviz"),
+    cwd: Path | None = None,
 ) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """`normviz app` on a free port; yields its address and its process."""
     port = free_port()
-    command = [sys.executable, "-m", "normviz", *words]
     process = subprocess.Popen(
-        [*command, "--port", str(port), "--data", str(home)],
-        stdout=subprocess.DEVNULL, start_new_session=True,
+        [*program, *words, "--port", str(port), "--data", str(home)],
+        stdout=subprocess.DEVNULL, start_new_session=True, cwd=cwd,
     )  # fmt: skip
     address = f"http://127.0.0.1:{port}"
     try:

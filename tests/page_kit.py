@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from normviz.app.bench.fuzzed import at_page
 from streamlit.testing.v1 import AppTest
 
 from normviz.home import VARIABLE, shipped
@@ -34,7 +35,7 @@ def page(folder: Path) -> Open:
     """Opens the page at a query string."""
 
     def opened(query: str = "") -> AppTest:
-        at = AppTest.from_file(MAIN, default_timeout=60)
+        at = at_page("duel")
         for pair in filter(None, query.split("&")):
             name, _, value = pair.partition("=")
             at.query_params[name] = value

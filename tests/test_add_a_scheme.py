@@ -16,7 +16,7 @@ from peek import at_start, steps_of
 from test_explain import assert_the_same
 
 from normviz import ConfigError, RunConfig, explain
-from normviz.catalog import SCHEMES
+from normviz.catalog import SCHEMES, STREAMS
 from normviz.catalog.scheme import ONE, ZERO, Constant, Gain, Place, Scheme, Slots
 from normviz.explain.walk import walk
 from normviz.links import decode, encode
@@ -127,6 +127,23 @@ def test_it_travels_in_a_config_and_a_link(record: Scheme, register: Register) -
     config = RunConfig(scheme="mine", norm="rmsnorm")
     assert RunConfig(**json.loads(config.canonical())) == config
     assert decode(encode((config, RunConfig()))).lanes == (config, RunConfig())
+
+
+def test_a_kind_of_stream_is_one_record_too(
+    register: Register, monkeypatch: pytest.MonkeyPatch, tiny: RunConfig
+) -> None:
+    kind = replace(STREAMS["dual"], key="my_kind", drawn="drawn so", sentence="Told so.", copies=3)
+    monkeypatch.setitem(STREAMS._records, kind.key, kind)
+    dual = SCHEMES["residual_dual"]
+    register(replace(dual, key="mine", streams=kind.key))
+    config = tiny.replace(scheme="mine")
+    theirs = tiny.replace(scheme=dual.key)
+    assert [s.loss for s in steps_of(config)] == [s.loss for s in steps_of(theirs)]
+    assert_the_same(config)
+    assert explain.added(config, 32) == explain.added(theirs, 32)
+    assert "drawn so" in explain.diagram("mine", 4, "LayerNorm", "#3b7dd8")
+    picture = walk(config)
+    assert "Told so." in picture["words"] and picture["streams"]["copies"] == 3
 
 
 def test_without_its_record_it_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:

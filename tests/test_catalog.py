@@ -7,7 +7,17 @@ from typing import Any
 import pytest
 
 from normviz import catalog
-from normviz.catalog import CONSTRAINTS, INITS, NORMS, PROBES, QK_NORMS, SCHEMES, TASKS, V_NORMS
+from normviz.catalog import (
+    CONSTRAINTS,
+    INITS,
+    NORMS,
+    PROBES,
+    QK_NORMS,
+    SCHEMES,
+    STREAMS,
+    TASKS,
+    V_NORMS,
+)
 from normviz.catalog.registry import Registry
 from normviz.catalog.schemes import classic
 from normviz.config import RunConfig
@@ -88,6 +98,7 @@ def test_a_probe_can_be_drawn(probe: Any) -> None:
 
 def test_every_record_has_what_computes_it() -> None:
     assert set(BUILDERS) == set(NORMS.keys())
+    assert {scheme.streams for scheme in SCHEMES} == set(STREAMS.keys())
     assert set(QK) == set(QK_NORMS.keys())
     assert set(V) == set(V_NORMS.keys())
     assert set(constraint.RULES) == set(CODE) == set(CONSTRAINTS.keys())

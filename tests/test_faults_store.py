@@ -14,7 +14,7 @@ import pytest
 from backend_kit import SHORT
 from faults_kit import DAMAGES, checkpoint, foreign, header, overwritten
 from filelock import FileLock
-from page_kit import MAIN, Open, checked, chips
+from page_kit import MAIN, Open, at_page, checked, chips
 from streamlit.testing.v1 import AppTest
 
 from normviz import RunConfig
@@ -191,30 +191,20 @@ def test_the_page_says_where_the_damaged_store_lies_to_every_visitor(
     assert capfd.readouterr().err.count(str(kept)) == 1
 
 
-@pytest.mark.parametrize("view", ["", "runs", "maps", "anatomy"])
+@pytest.mark.parametrize("view", ["duel", "runs", "maps", "anatomy"])
 def test_damage_that_comes_later_is_a_sentence_and_the_page_goes_on(
     folder: Path, view: str
 ) -> None:
     at = AppTest.from_file(MAIN, default_timeout=120)
     checked(at.run())
     overwritten(checkpoint(Store(folder)))
-    other = AppTest.from_string(_opens(view), default_timeout=120)
+    other = at_page(view)
     checked(other.run())
     checked(other.run())
     assert [w for w in other.warning if "was damaged" in w.value], [*other.error]
     assert len(aside(folder)) == 1
     checked(at.button(key="train").click().run())  # an old session works on the fresh store
     assert "in the queue" in chips(at)[0]
-
-
-def _opens(view: str) -> str:
-    """The page's script, at one of its views."""
-    text = Path(MAIN).read_text().replace("__file__", repr(MAIN))
-    if not view:
-        return text
-    named = f"from normviz.app.views.{view} import page as view"
-    text = text.replace("import streamlit", f"{named}\nimport streamlit", 1)
-    return text.replace("page.run()", "view.page()")
 
 
 def test_a_damaged_row_is_left_out_and_damaged_steps_are_named(folder: Path, page: Open) -> None:

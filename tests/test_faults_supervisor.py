@@ -269,7 +269,7 @@ def test_a_machine_that_was_asleep_does_not_take_that_for_a_silence(
 
 
 def test_the_progress_bar_says_that_it_hangs(folder: Path) -> None:
-    from normviz.app.views.duel.progress import status
+    from normviz.app.session.progress import status
 
     from normviz.frames import Frames
 

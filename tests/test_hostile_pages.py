@@ -117,7 +117,7 @@ def test_a_search_of_too_many_words_is_told(pages: Page) -> None:
 def changed() -> None:
     """Inside a session: more digits than Python takes as a number, where steps are asked for."""
     import streamlit as st
-    from normviz.app.views.duel import state
+    from normviz.app.session import duel as state
 
     from normviz import RunConfig
 
@@ -149,11 +149,11 @@ def heard() -> None:
     import json
 
     import streamlit as st
+    from normviz.app.session import duel as state
     from normviz.app.views.by_hand import matrix as hand_matrix
     from normviz.app.views.by_hand import state as hand_state
-    from normviz.app.views.duel import state
+    from normviz.app.views.duel import player
     from normviz.app.views.maps import cells as map_cells
-    from normviz.app.widgets import player
     from test_hostile_pages import sent
 
     from normviz.catalog import PROBES

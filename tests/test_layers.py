@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,11 +24,28 @@ TORCH_FREE = [
     "normviz.claims", "normviz.claims.drive", "normviz.health", "normviz.presence",
 ]  # fmt: skip
 
+INSIDE = {
+    "normviz/__init__.py": "PyTorch, for who trains",
+    "normviz/sweep/cell.py": "PyTorch, for the process that trains",
+    "normviz/runner/worker.py": "PyTorch, for the process that trains",
+    "normviz/norm_cost/lab.py": "PyTorch, once the machine is had",
+    "normviz/result.py": "pandas, PyArrow and Altair, for who takes a file away",
+    "normviz/export/engine.py": "vl-convert, for the process that draws a picture",
+    "normviz/player/bundle.py": "vl-convert, for who makes the player's script anew",
+    "normviz/corpora.py": "0.7 MB of text, for who trains on it",
+    "normviz/bench/browser.py": "playwright is not installed with the package",
+    "normviz/bench/film.py": "playwright and Pillow are not installed with the package",
+    "normviz/sweep/cluster.py": "Ray is an extra",
+    "normviz/store/machine_lock.py": "fcntl is not there on Windows",
+    "app/bench/fuzzed.py": "AppTest runs the source of a function without its module",
+}
+"""Files that import inside functions, and why; commands import what they run when they run."""
 
-def python(*words: str, seconds: float = 120) -> subprocess.CompletedProcess[str]:
+
+def python(*words: str, seconds: float = 120, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, *words]
     return subprocess.run(
-        command, capture_output=True, text=True, timeout=seconds, cwd=ROOT, check=False
+        command, capture_output=True, text=True, timeout=seconds, cwd=cwd, check=False
     )
 
 
@@ -49,10 +67,61 @@ def users(module: str) -> set[str]:
     }
 
 
-def test_imports_go_one_way() -> None:
-    code = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports())"
-    done = python("-c", code)
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """The source as the wheel has it: the pages are the folder `normviz/app`."""
+    for source, target in (("normviz", "normviz"), ("app", "normviz/app")):
+        shutil.copytree(
+            ROOT / source, tmp_path / target, ignore=shutil.ignore_patterns("__pycache__")
+        )
+    return tmp_path
+
+
+def linted(tree: Path) -> subprocess.CompletedProcess[str]:
+    """What import-linter finds in a tree."""
+    code = (
+        "import sys; from importlinter.cli import lint_imports as lint; sys.exit(lint(sys.argv[1]))"
+    )
+    return python("-c", code, str(ROOT / "pyproject.toml"), cwd=tree)
+
+
+def test_imports_go_one_way(tree: Path) -> None:
+    done = linted(tree)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("normviz/stray.py", ""),
+        ("normviz/app/stray.py", ""),
+        ("normviz/app/views/stray/__init__.py", ""),
+        ("normviz/app/views/maps/stray.py", "from ..duel import page"),
+        ("normviz/app/widgets/stray.py", "from ..views.duel import page"),
+        ("normviz/catalog/stray.py", "from .. import config"),
+    ],
+)
+def test_a_module_without_a_layer_and_an_import_against_them_are_found(
+    tree: Path, file: str, text: str
+) -> None:
+    (tree / file).parent.mkdir(exist_ok=True)
+    (tree / file).write_text(text)
+    done = linted(tree)
+    assert done.returncode == 1 and "stray" in done.stdout
+
+
+def test_imports_inside_functions_have_a_reason() -> None:
+    """None of them is there because two modules need each other."""
+    inside = {
+        str(path.relative_to(ROOT))
+        for path in SOURCES
+        if "tests" not in path.relative_to(ROOT).parts
+        for function in ast.walk(ast.parse(path.read_text()))
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    }
+    assert {path for path in inside if not path.startswith("normviz/cli/")} <= set(INSIDE)
 
 
 def test_the_page_never_loads_torch() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 from hand_kit import EDITED
-from page_kit import MAIN, checked, words_of
+from page_kit import at_page, checked, words_of
 from streamlit.testing.v1 import AppTest
 from test_by_hand import modules
 
@@ -27,29 +27,13 @@ def hand(folder: Path) -> Open:
     """Opens the page at a query string, as a new visitor."""
 
     def opened(query: str = "") -> AppTest:
-        at = AppTest.from_function(visit, default_timeout=60, args=(MAIN,))
+        at = at_page("by-hand")
         for pair in filter(None, query.split("&")):
             name, _, value = pair.partition("=")
             at.query_params[name] = value
         return checked(at.run())
 
     return opened
-
-
-def visit(main: str) -> None:
-    """What the entry script does for a visitor of /by-hand."""
-    import sys
-    from pathlib import Path
-
-    import streamlit as st
-
-    sys.path.insert(0, str(Path(main).parent))
-    from normviz.app.views.by_hand import page as hand
-
-    st.navigation([hand.entry()])
-    st.session_state["arrived"] = st.session_state.get("page") != "by-hand"
-    st.session_state["page"] = "by-hand"
-    hand.page()
 
 
 def example(at: AppTest) -> Example:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from page_kit import MAIN, checked
+from page_kit import at_page, checked
 from streamlit.testing.v1 import AppTest
 
 from normviz.catalog import NORMS, SCHEMES
@@ -15,23 +15,8 @@ from normviz.explain import formula, plain
 
 @pytest.fixture
 def catalogue(folder: Path) -> AppTest:
-    at = AppTest.from_function(visit, default_timeout=60, args=(MAIN,))
+    at = at_page("catalogue")
     return checked(at.run())
-
-
-def visit(main: str) -> None:
-    """What the entry script does for a visitor of /catalogue."""
-    import sys
-    from pathlib import Path
-
-    import streamlit as st
-
-    sys.path.insert(0, str(Path(main).parent))
-    from normviz.app.views.anatomy import page as anatomy
-    from normviz.app.views.catalogue import page as catalogue
-
-    st.navigation([catalogue.entry(), anatomy.entry()])
-    catalogue.page()
 
 
 def test_every_placement_and_norm_is_there(catalogue: AppTest) -> None:

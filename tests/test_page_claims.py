@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from backend_kit import wait_for
-from page_kit import MAIN, checked, duel, words_of
+from page_kit import at_page, checked, duel, words_of
 from streamlit.testing.v1 import AppTest
 
 from normviz.claims import CLAIMS
@@ -14,27 +14,10 @@ from normviz.claims.stored import shipped_result
 from normviz.claims.words import ORDER, chip
 
 
-def visit(main: str) -> None:
-    """What the entry script does for a visitor of /claims, until a button leads to the duel."""
-    import sys
-    from pathlib import Path
-
-    import streamlit as st
-
-    sys.path.insert(0, str(Path(main).parent))
-    from normviz.app.views.claims import page as claims
-    from normviz.app.widgets import page_links
-
-    page = st.navigation([page_links.duel(), claims.entry()])
-    st.session_state["arrived"] = "seen" not in st.session_state
-    st.session_state["seen"] = True
-    page.run() if "duel" in st.session_state else claims.page()
-
-
 @pytest.fixture
 def claims(folder: Path):
     def opened(**params: str) -> AppTest:
-        at = AppTest.from_function(visit, default_timeout=90, args=(MAIN,))
+        at = at_page("claims")
         for name, value in params.items():
             at.query_params[name] = value
         return checked(at.run())

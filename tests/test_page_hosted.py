@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from anatomy_kit import lanes
 from hosted_kit import turn_on
-from page_kit import Open, checked, chips, duel, runs
+from page_kit import Open, at_page, checked, chips, duel, runs
 from shelf_kit import kept
 from streamlit.testing.v1 import AppTest
 from test_page_claims import claims
@@ -175,7 +175,7 @@ def test_place_and_time_are_said(page: Open, folder: Path, become: Become) -> No
 
 def told(store: Store, *runs: int) -> str:
     """What stands in the player's progress bar."""
-    from normviz.app.views.duel.progress import status
+    from normviz.app.session.progress import status
 
     found = [run for one in runs if (run := store.run(one)) is not None]
     return status(Frames(store), found)["words"]
@@ -281,12 +281,7 @@ def test_a_text_is_one_of_few_and_short(page: Open) -> None:
 
 
 def test_nothing_is_timed_on_a_shared_server(folder: Path) -> None:
-    def visit() -> None:
-        from normviz.app.views.norm_cost import page as cost
-
-        cost.page()
-
-    at = checked(AppTest.from_function(visit, default_timeout=60).run())
+    at = checked(at_page("cost").run())
     assert not at.button and "a timing needs the whole machine" in at.info[0].value
 
 

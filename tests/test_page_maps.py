@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from backend_kit import SHORT, wait_for
-from page_kit import MAIN, checked, duel, words_of
+from page_kit import at_page, checked, duel, words_of
 from shelf_kit import kept
 from streamlit.testing.v1 import AppTest
 
@@ -20,26 +20,10 @@ WORDS = {
 }  # fmt: skip
 
 
-def visit(main: str) -> None:
-    """What the entry script does for a visitor of /maps, until a button leads to the duel."""
-    import sys
-    from pathlib import Path
-
-    import streamlit as st
-
-    sys.path.insert(0, str(Path(main).parent))
-    from normviz.app.views.maps import page as maps
-    from normviz.app.widgets import page_links
-
-    page = st.navigation([page_links.duel(), maps.entry()])
-    st.session_state["arrived"] = "maps" not in st.session_state
-    page.run() if "duel" in st.session_state else maps.page()
-
-
 @pytest.fixture
 def maps(folder: Path):
     def opened(asked: Asked | None = None) -> AppTest:
-        at = AppTest.from_function(visit, default_timeout=90, args=(MAIN,))
+        at = at_page("maps")
         for name, value in (asked.params() if asked else {}).items():
             at.query_params[name] = value
         return checked(at.run())
@@ -73,7 +57,7 @@ def test_a_link_opens_its_maps_and_a_bad_one_says_why(maps) -> None:
     at = maps(small())
     assert at.text_input(key="map_depth").value == "1,2"
     assert "8 runs, about 1 s" in "".join(c.value for c in at.caption)
-    at = AppTest.from_function(visit, default_timeout=90, args=(MAIN,))
+    at = at_page("maps")
     at.query_params["depth"] = "2,5000"
     checked(at.run())
     assert "depth is '5000'" in words_of(at.error[0])

@@ -6,27 +6,13 @@ from pathlib import Path
 
 import pytest
 from cost_kit import made
-from page_kit import MAIN, checked, words_of
+from page_kit import at_page, checked, words_of
 from streamlit.testing.v1 import AppTest
 
 from normviz.norm_cost import findings, stored_results
 from normviz.norm_cost.client import Lab, State
 from normviz.norm_cost.setting import Setting
 from normviz.norm_cost.variants import VARIANTS
-
-
-def visit(main: str) -> None:
-    """What the entry script does for a visitor of /cost."""
-    import sys
-    from pathlib import Path
-
-    import streamlit as st
-
-    sys.path.insert(0, str(Path(main).parent))
-    from normviz.app.views.norm_cost import page as cost
-
-    st.navigation([cost.entry()])
-    cost.page()
 
 
 @pytest.fixture
@@ -44,7 +30,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Setting]:
 
 @pytest.fixture
 def cost(folder: Path) -> AppTest:
-    return checked(AppTest.from_function(visit, default_timeout=60, args=(MAIN,)).run())
+    return checked(at_page("cost").run())
 
 
 def texts(at: AppTest) -> str:
@@ -84,7 +70,7 @@ def test_a_new_result_is_shown_and_stays_after_a_reload(folder: Path, cost: AppT
     shared().lab.state = State(mine.setting, finished=1)
     checked(cost.run())
     assert findings.verdict(mine) in texts(cost)
-    again = checked(AppTest.from_function(visit, default_timeout=60, args=(MAIN,)).run())
+    again = checked(at_page("cost").run())
     assert findings.verdict(mine) in texts(again)
     again.selectbox(key="cost_shown").set_value(stored_results.shipped().when)
     assert findings.verdict(stored_results.shipped()) in texts(checked(again.run()))

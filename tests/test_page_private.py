@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 import streamlit as st
-from page_kit import MAIN, Open, checked, chips, duel, runs, words_of
+from page_kit import Open, at_page, checked, chips, duel, runs, words_of
 from shelf_kit import kept
 from streamlit.testing.v1 import AppTest
 from task_kit import WORDS
 from test_page_hosted import Become, become, captions
 from test_page_maps import maps, small
-from test_page_runs import listed, ours, visit
+from test_page_runs import listed, ours
 from test_page_text import TEXT, give, press, wanting, words
 
 from normviz import RunConfig, texts
@@ -108,7 +108,7 @@ def test_the_list_of_runs_names_it_to_nobody_else(
     folder: Path, theirs: RunConfig, become: Become
 ) -> None:
     def shelf() -> AppTest:
-        return checked(AppTest.from_function(visit, default_timeout=60, args=(MAIN,)).run())
+        return checked(at_page("runs").run())
 
     at, store = shelf(), Store(folder)
     assert ours(at, store) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from page_kit import MAIN, Open, checked, duel, words_of
+from page_kit import Open, at_page, checked, duel, words_of
 from page_kit import chips as badges
 from page_kit import runs as drawn
 from shelf_kit import SMALL, kept
@@ -15,28 +15,9 @@ from normviz.links import encode
 from normviz.store import Has, Store, Wanted
 
 
-def visit(main: str) -> None:
-    """What the entry script does for a visitor of /runs, until a button leads to the duel."""
-    import sys
-    from pathlib import Path
-
-    import streamlit as st
-
-    sys.path.insert(0, str(Path(main).parent))
-    from normviz.app.views.anatomy import page as anatomy
-    from normviz.app.views.catalogue import page as catalogue
-    from normviz.app.views.runs import page as runs
-    from normviz.app.widgets import page_links
-
-    pages = [page_links.duel(), anatomy.entry(), catalogue.entry(), runs.entry()]
-    page = st.navigation(pages)
-    opened = "duel" in st.session_state and st.session_state["duel"].nonce
-    page.run() if opened else runs.page()
-
-
 @pytest.fixture
 def shelf(folder: Path) -> AppTest:
-    return AppTest.from_function(visit, default_timeout=60, args=(MAIN,))
+    return at_page("runs")
 
 
 def listed(at: AppTest) -> list[int]:

@@ -21,7 +21,7 @@ from normviz.player import Have, View
 from normviz.store import StoreError
 
 from ..session import visitor
-from ..views.duel.lanes import EARLIER
+from ..session.duel import EARLIER
 from . import connection_limit
 from .channel import watching
 from .snapshot import Snapshot, Topic

@@ -22,7 +22,7 @@ from normviz.store import StoreError
 
 from ..session import visitor
 from ..session.backend import shared
-from ..views.duel.lanes import label
+from ..session.duel import label
 from .numbers_socket import is_here
 
 KINDS = {"png": "image/png", "svg": "image/svg+xml"}

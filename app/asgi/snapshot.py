@@ -21,8 +21,8 @@ from normviz.player import CARRIED, Have, Look, Sent, View, Walk, message
 from normviz.store import Run
 
 from ..session.backend import Shared, shared
-from ..views.duel.lanes import label
-from ..views.duel.progress import status
+from ..session.duel import label
+from ..session.progress import status
 
 SPREAD_EACH, LONGEST_SPREAD = 0.04, 4.0
 """Seconds for each browser that watches, and at most: over so many they ask for the page again when a

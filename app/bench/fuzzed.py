@@ -15,10 +15,19 @@ from pathlib import Path
 from typing import Any
 
 from streamlit.testing.v1 import AppTest
+from streamlit.util import calc_hash
+
+from normviz.by_hand.links import NAMES as HAND
+from normviz.config import CHOICES
+from normviz.home import home
+from normviz.limits import RANGES
+from normviz.links import FIELDS, VIEW, strangers
+from normviz.maps import NAMES as MAPS
+from normviz.runner.client import Backend
 
 APP = Path(__file__).parent.parent
 VIEWS = ("duel", "maps", "claims", "anatomy", "catalogue", "hand", "cost", "runs")
-FOLDERS = {"hand": "by_hand", "cost": "norm_cost"}
+ADDRESSES = {"hand": "by-hand"}
 LONGEST = 1500
 """Characters of a sentence; the longest names every placement."""
 wrote: set[str] = set()
@@ -31,15 +40,18 @@ CHANGES = {
 
 
 def states() -> None:
-    """Inside a session: every page's state from each link; what came of it goes to the session."""
+    """Inside a session: every page's state from each link; what came of it goes to the session.
+
+    AppTest runs this function's source alone, so its imports are inside.
+    """
     import json
     import traceback
 
     import streamlit as st
     from normviz.app.bench.fuzzed import judged
+    from normviz.app.session import duel
     from normviz.app.views.anatomy import state as anatomy_state
     from normviz.app.views.by_hand import state as hand_state
-    from normviz.app.views.duel import state
     from normviz.app.views.maps import state as map_state
 
     from normviz.links import PAGE
@@ -47,7 +59,7 @@ def states() -> None:
     out = []
     for params in json.loads(st.session_state["links"]):
         for name, read, key in (
-            ("duel", state.duel, "duel"),
+            ("duel", duel.duel, "duel"),
             ("maps", map_state.maps, "maps"),
             ("anatomy", anatomy_state.anatomy, "anatomy"),
             ("hand", hand_state.hand, "hand"),
@@ -78,12 +90,6 @@ def judged(name: str, it: Any, params: dict[str, list[str]]) -> str:
 
 def _changed(name: str, it: Any, params: dict[str, list[str]], said: list[str]) -> str | None:
     """What is another than the link says, or is not there at all, and no sentence says so."""
-    from normviz.by_hand.links import NAMES as HAND
-    from normviz.config import CHOICES
-    from normviz.limits import RANGES
-    from normviz.links import FIELDS, VIEW, strangers
-    from normviz.maps import NAMES as MAPS
-
     known = {
         "duel": (*FIELDS, *VIEW, "lanes", "story"), "anatomy": (*FIELDS, "lanes"), "hand": HAND, "maps": MAPS
     }  # fmt: skip
@@ -104,14 +110,20 @@ def _is(value: float | str | None, given: list[str]) -> bool:
     return any(word == "off" if value is None else float(word) == value for word in given)
 
 
+def at_page(url_path: str) -> AppTest:
+    """A new visitor's session that begins at a page of the navigation; not run yet.
+
+    AppTest opens other pages by their file, and these pages are functions. So it is told what it
+    would know after a run: the page that the visitor is on.
+    """
+    at = AppTest.from_file(str(APP / "main.py"), default_timeout=120)
+    at._finished_page_script_hash = calc_hash(url_path)
+    return at
+
+
 def opened(view: str, params: dict[str, list[str]]) -> AppTest:
     """A whole page, opened by a link."""
-    text = (APP / "main.py").read_text().replace("__file__", repr(str(APP / "main.py")))
-    named = f"from normviz.app.views.{FOLDERS.get(view, view)} import page as view"
-    text = text.replace("page.run()", "view.page()").replace(
-        "import streamlit", f"{named}\nimport streamlit"
-    )
-    at = AppTest.from_string(text, default_timeout=120)
+    at = at_page(ADDRESSES.get(view, view))
     for name, values in params.items():
         at.query_params[name] = values
     return at.run()
@@ -138,9 +150,6 @@ def _note(event: str, args: tuple[Any, ...]) -> None:
 
 def main(every: int) -> None:
     """Read links until standard input ends; print what came of them as JSON."""
-    from normviz.home import home
-    from normviz.runner.client import Backend
-
     Backend.ensure = lambda self: None
     folder = str(home())
     links = [json.loads(line) for line in sys.stdin]

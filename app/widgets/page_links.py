@@ -1,27 +1,43 @@
-"""The pages that links and buttons of others lead to, where each knows of the other."""
+"""Links and buttons that lead from one page to another. No page imports another one."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, NoReturn
 
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
+from normviz.anatomy import untrained
+from normviz.config import RunConfig
+from normviz.links import as_params
 
-def duel() -> StreamlitPage:
-    """The Duel page as the navigation knows it."""
-    from ..views.duel import page as duel  # whose "Why" leads to the Anatomy page, which leads here
-
-    return st.Page(duel.page, title="Duel", url_path="duel", default=True)
-
-
-def maps() -> StreamlitPage:
-    """The Maps page, whose cells open in the duel, from where a button leads to maps."""
-    from ..views.maps import page as maps
-
-    return maps.entry()
+from ..session import duel
+from ..session.backend import Shared
+from .markdown import literal
 
 
-def runs() -> StreamlitPage:
-    """The Runs page, which opens its runs in the duel, where a link leads back."""
-    from ..views.runs import page as runs
+def register(pages: Iterable[StreamlitPage]) -> None:
+    """Keep the pages of the navigation by their titles, for the rest of this script run."""
+    st.session_state["pages"] = {page.title: page for page in pages}
 
-    return runs.entry()
+
+def named(title: str) -> StreamlitPage:
+    """The page of a title, as the navigation knows it. Raises KeyError for a title it has not."""
+    return st.session_state["pages"][title]
+
+
+def open_duel(
+    lanes: tuple[RunConfig, ...], back: Shared, start: Literal["follow", "replay"] = "replay"
+) -> NoReturn:
+    """Leave the duel of this session and open the Duel page with these lanes."""
+    duel.open_lanes(lanes, back, start)
+    st.switch_page(named("Duel"))
+
+
+def anatomy(configs: Sequence[RunConfig], words: str) -> None:
+    """A link to the anatomy of one or two configs."""
+    st.page_link(
+        named("Anatomy"), label=literal(f"Anatomy of {words}"), icon=":material/biotech:",
+        query_params=as_params([untrained(config) for config in configs]),
+    )  # fmt: skip

@@ -6,6 +6,7 @@ from .inits import INITS
 from .norms import NORMS
 from .probes import PROBES
 from .schemes import SCHEMES
+from .streams import STREAMS
 from .tasks import TASKS
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "QK_NORMS",
     "SCHEDULES",
     "SCHEMES",
+    "STREAMS",
     "TASKS",
     "V_NORMS",
 ]

@@ -30,6 +30,10 @@ class NormRecord:
     so does a x, for a > 0. Both up to eps and for any learned values. `oracle` names the public
     implementation that the tests compare with; without one they compare with the formula, written
     out a second time. `warning` is a sentence for whoever chooses the norm, or empty.
+
+    `code` is the expression that makes the module, of {width} and {eps}. The model is built by it,
+    and pasted code shows it. It names a class of `nn`, or a class of a module in `normviz/nn/norms/`
+    that is called with width and eps and maps [..., width] to [..., width]. `order` sorts the switch.
     """
 
     key: str
@@ -38,11 +42,17 @@ class NormRecord:
     sentence: str
     eps: float
     source: str
+    order: int
+    code: str
     learns: tuple[Learned, ...] = ()
     shift_invariant: bool = False
     scale_invariant: bool = False
     oracle: str = ""
     warning: str = ""
+
+    def call(self, width: int | str) -> str:
+        """The expression that makes this norm over `width` channels."""
+        return self.code.format(width=width, eps=self.eps)
 
 
 GAMMA = Learned("weight", r"\gamma", "1")

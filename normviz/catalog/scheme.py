@@ -165,9 +165,6 @@ Family = Literal[
 ]
 
 
-Streams = Literal["one", "dual", "siamese", "hyper", "manifold", "dense", "attention"]
-
-
 @dataclass(frozen=True)
 class Scheme:
     """A placement of norms.
@@ -179,7 +176,7 @@ class Scheme:
     the initial matrices of a place (on top of the chosen initialisation); `embedding_std` is the
     standard deviation of the token embedding, of width and depth, where the scheme has its own.
     With `profiled` the learned skip gains start from one forward pass. `streams` is what travels
-    from sublayer to sublayer (`nn.streams`); where it is not one stream, `equations` says in LaTeX
+    from sublayer to sublayer (`catalog.streams`); where it is not one stream, `equations` says in LaTeX
     what `slots` alone does not, and `history` counts the values of a block that stay in use above
     it. `constants` names the gains that are not 1.
     `used_by` names models.
@@ -203,7 +200,7 @@ class Scheme:
     weight_gain: Callable[[Place, Matrix], float] = plain
     embedding_std: Callable[[int, int], float] | None = None
     profiled: bool = False
-    streams: Streams = "one"
+    streams: str = "one"
     equations: tuple[str, ...] = ()
     history: int = 0
     constants: tuple[Constant, ...] = ()

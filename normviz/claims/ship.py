@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..shipped_maps import names, save
+from ..shipped_maps import keys_of, names, save
 from ..store import Store
 from ..sweep.drive import stored
 from .records import CLAIMS
@@ -34,6 +34,4 @@ def save_runs(store: Store, path: Path) -> str:
 
 
 def _own(path: Path) -> frozenset[str]:
-    from ..shipped_maps import keys_of
-
     return keys_of(path)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from ..catalog import SCHEMES
+from ..catalog import SCHEMES, STREAMS
 from ..catalog.scheme import Scheme, Slots
 from ..config import RunConfig
 from .code_block import block_class, has_progress, reads_embedding
@@ -54,10 +54,10 @@ def classes(config: RunConfig, exact: bool = False) -> list[str]:
         attention_class(c, [group.attention for group in groups], exact),
         feed_forward_class(c, [group.ffn for group in groups]),
     ]
-    if scheme.streams != "one":
+    if streams := STREAMS[scheme.streams].code:
         assert scheme.logit_gain.is_one, "a gain of the logits is written for one stream alone"
         assert scheme.constraint == "none", "a constraint is written for one stream alone"
-        return [*parts, block_and_model(c, scheme.streams, scheme.final_norm)]
+        return [*parts, block_and_model(c, streams, scheme.final_norm)]
     parts += (
         block_class(c, scheme, group, name) for group, name in zip(groups, names, strict=True)
     )

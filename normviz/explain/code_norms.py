@@ -9,26 +9,6 @@ from pathlib import Path
 from ..catalog import NORMS
 
 FOLDER = Path(__file__).parents[1] / "nn" / "norms"
-CALLS = {
-    "layernorm": "nn.LayerNorm({width}, {eps})",
-    "layernorm_nobias": "nn.LayerNorm({width}, {eps}, bias=False)",
-    "layernorm_nonparam": "nn.LayerNorm({width}, {eps}, elementwise_affine=False)",
-    "groupnorm": "GroupNorm({width}, {eps})",
-    "rmsnorm": "nn.RMSNorm({width}, {eps})",
-    "rmsnorm_1p": "RMSNorm1p({width}, {eps})",
-    "rmsnorm_noaffine": "nn.RMSNorm({width}, {eps}, elementwise_affine=False)",
-    "prmsnorm": "PartialRMSNorm({width}, {eps})",
-    "crmsnorm": "CRMSNorm({width}, {eps})",
-    "seednorm": "SeeDNorm({width}, {eps})",
-    "scalenorm": "ScaleNorm({width}, {eps})",
-    "l2": "UnitLength({width}, {eps})",
-    "dyt": "DyT({width}, {eps})",
-    "derf": "Derf({width}, {eps})",
-    "bhyt": "BHyT({width}, {eps})",
-    "batchnorm": "BatchNorm({width}, {eps})",
-    "powernorm": "PowerNorm({width}, {eps})",
-    "none": "nn.Identity()",
-}
 IMPORTS = {
     "Any": "from typing import Any",
     "Tensor": "from torch import Tensor",
@@ -38,7 +18,7 @@ IMPORTS = {
 
 def norm_call(key: str, width: str) -> str:
     """The expression that makes a norm over `width` channels."""
-    return CALLS[key].format(width=width, eps=NORMS[key].eps)
+    return NORMS[key].call(width)
 
 
 def imports(key: str, standard: tuple[str, ...] = ()) -> str:
@@ -54,7 +34,7 @@ def imports(key: str, standard: tuple[str, ...] = ()) -> str:
 @lru_cache
 def norm_source(key: str) -> str:
     """Source of the classes that `norm_call` needs; empty for PyTorch's own."""
-    name = CALLS[key].split("(")[0]
+    name = NORMS[key].code.split("(")[0]
     if name.startswith("nn."):
         return ""
     path = next(p for p in FOLDER.glob("*.py") if f"class {name}(" in p.read_text())

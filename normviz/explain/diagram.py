@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from html import escape
 
-from ..catalog import SCHEMES
+from ..catalog import SCHEMES, STREAMS
 from ..catalog.scheme import Constant, Gain, Slots
 from .patterns import patterns
 
@@ -16,17 +16,6 @@ PLAIN = {
     r"\alpha": "α", r"\beta": "β", r"\gamma": "γ", r"\lambda": "λ", r"\omega": "ω",
     r"\gamma_{\mathrm{out}}": "γ",
 }  # fmt: skip
-
-
-# What travels beside the one line: how many more lines, and what they are. The formula has the rest.
-BESIDE = {
-    "dual": (1, "two streams: see the formula"),
-    "siamese": (1, "two streams: see the formula"),
-    "hyper": (3, "four mixed copies"),
-    "manifold": (3, "four mixed copies"),
-    "dense": (2, "and all earlier outputs"),
-    "attention": (2, "and all earlier outputs"),
-}
 
 
 @dataclass
@@ -88,11 +77,11 @@ def diagram(key: str, depth: int, norm: str, color: str) -> str:
     d.up(0.8)
     if any(s.branch_reads == "block" or not s.block_gain.is_zero for _, s in sublayers):
         d.word(ENTERED - 4, -4, "x of the block")
-    lines, told = BESIDE.get(scheme.streams, (0, ""))
-    for i in range(1, lines + 1):
+    streams = STREAMS[scheme.streams]
+    for i in range(1, streams.beside + 1):
         d.line((STREAM - 5 * i, -10), (STREAM - 5 * i, d.y))
-    if told:
-        d.word(STREAM + 8, -10, told)
+    if streams.drawn:
+        d.word(STREAM + 8, -10, streams.drawn)
     d.line((STREAM, -10), (STREAM, d.y))
     d.word(STREAM - 12, d.y - 10, "x⁺", "end")
     d.word(STREAM - 12, -10, "x", "end")

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..catalog import NORMS, SCHEMES
+from ..catalog import NORMS, SCHEMES, STREAMS
 from ..catalog.scheme import Gain, Place, Slots
+from ..catalog.streams import Piece, Size
 from ..config import RunConfig
 
 NORM_SLOTS = {
@@ -25,8 +26,6 @@ GAINS = {
     "block_gain": "gains of block inputs",
     "branch_gain": "gains of branches",
 }
-Piece = tuple[str, int]
-"""A name, and the learned numbers of one thing of that name."""
 
 
 @dataclass(frozen=True)
@@ -63,27 +62,11 @@ def _pieces(config: RunConfig, vocabulary: int) -> Iterator[Piece]:
         # One number, or one gate, for both sublayers of the block.
         yield GAINS["branch_gain"], int(at.branch_gain.learned == "block")
         yield "gates", int(at.gate)
-    yield from _streams(config, scheme.streams)
+    size = Size(config.width, config.depth, _norm(config, config.width))
+    yield from STREAMS[scheme.streams].learns(size)
     if scheme.final_norm:
         yield "norm before the output head", _norm(config, config.width)
     yield "gains of logits", _gain(scheme.logit_gain, vocabulary)
-
-
-def _streams(config: RunConfig, kind: str) -> Iterator[Piece]:
-    """What several streams learn, in all sublayers and at the end (`nn.streams`)."""
-    d, n, sublayers, norm = config.width, 4, 2 * config.depth, _norm(config, config.width)
-    each = {
-        "siamese": ("norms of the two streams", 2 * norm),
-        "hyper": ("mixtures of copies", n * (n + 1) + n + d * (n + 1) + d + 2),
-        "manifold": ("mixtures of copies", (n * d + 1) * (2 * n + n * n) + 3),
-        "attention": ("queries over depth", d),
-    }
-    if kind in each:
-        yield from [each[kind]] * sublayers
-    if kind == "dense":
-        for block in range(1, config.depth + 1):
-            yield "averages over depth", block + 1
-    yield from [("norms at the end", norm)] * {"dual": 1, "siamese": 2}.get(kind, 0)
 
 
 def _sublayer(config: RunConfig, slots: Slots) -> Iterator[Piece]:

@@ -13,11 +13,11 @@ from functools import lru_cache
 from math import ceil
 from typing import Any
 
-from ..catalog import NORMS, PROBES, SCHEMES
+from ..catalog import NORMS, PROBES, SCHEMES, STREAMS
 from ..catalog.scheme import Gain, Place, Scheme, Slots
 from ..charts.palette import RED, ramp
 from ..config import RunConfig
-from .diagram import BESIDE, PLAIN
+from .diagram import PLAIN
 from .patterns import patterns
 from .walk_block import (
     BOX_LEFT,
@@ -46,15 +46,6 @@ SAID = {
     "skip_gain": "skip", "branch_gain": "branch", "gamma_in": "scale of the norm before the branch",
     "gamma_out": "scale of the norm behind the branch",
 }  # fmt: skip
-HISTORY = ("dense", "attention")
-TOLD = {
-    "dual": "Two streams side by side; widths are of both together.",
-    "siamese": "Two streams side by side; widths are of both together.",
-    "hyper": "Four mixed copies of the stream; widths are of all together.",
-    "manifold": "Four mixed copies of the stream; widths are of all together.",
-    "dense": "Dotted: earlier outputs, which are mixed in again.",
-    "attention": "Dotted: earlier outputs; each branch reads an average of them.",
-}
 
 
 ONLY = {"attention": "attention alone", "ffn": "FFN alone"}
@@ -100,10 +91,9 @@ def rows(depth: int) -> Rows:
 @lru_cache(maxsize=64)
 def _plan(scheme: Scheme, depth: int, norm: str, extra: tuple[str, ...]) -> dict[str, Any]:
     kinds, shape = patterns(scheme.key, depth), rows(depth)
-    beside, _ = BESIDE.get(scheme.streams, (0, ""))
-    history = beside if scheme.streams in HISTORY else 0
+    streams = STREAMS[scheme.streams]
     words = [f"Each row is {shape.group} blocks."] if shape.group > 1 else []
-    words += [*_gain_words(scheme, depth), *filter(None, [TOLD.get(scheme.streams)])]
+    words += [*_gain_words(scheme, depth), *([streams.sentence] if streams.beside else [])]
     if norm == "none":
         words.append("The norm is switched off: faint bars say where it would stand.")
     return {
@@ -117,13 +107,13 @@ def _plan(scheme: Scheme, depth: int, norm: str, extra: tuple[str, ...]) -> dict
         "x": {"up": UP, "down": DOWN, "box": [BOX_LEFT, BOX_RIGHT]},
         "rows": {"count": shape.count, "group": shape.group, "height": shape.height},
         "detailed": shape.detailed,
-        "streams": {"copies": 1 + beside - history, "history": history},
+        "streams": {"copies": streams.copies, "history": streams.earlier},
         "words": " ".join(words),
         "probes": {key: _probe(key) for key in CARRIED},
         "ramp": ["#" + bytes(color).hex() for color in ramp(17).tolist()],
         "red": RED,
         "kinds": [
-            inner(group, depth, scheme.streams, shape.height if shape.detailed else EXAMPLE, extra)
+            inner(group, depth, streams, shape.height if shape.detailed else EXAMPLE, extra)
             for group in kinds
         ],
         "nodes": _nodes(scheme, depth, shape, [group.last for group in kinds]),

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..catalog.scheme import Branch, Gain, Slots
+from ..catalog.streams import Streams
 from .patterns import Blocks
 
 WIDTH = 352
@@ -45,7 +46,7 @@ class _Row:
 
 
 def inner(
-    group: Blocks, depth: int, streams: str, height: float, extra: tuple[str, ...]
+    group: Blocks, depth: int, streams: Streams, height: float, extra: tuple[str, ...]
 ) -> dict[str, Any]:
     """The layout of a block of this group: {"words", "height", "box", "nodes", "wires"}.
 
@@ -56,7 +57,7 @@ def inner(
     for i, (branch, slots) in enumerate(branches):
         y = round(-(i + 0.5) * row.half, 2)
         row.node(branch, branch, "box", (BOX_LEFT + BOX_RIGHT) / 2, y, words=WORDS[branch])
-        _stream(row, i, branch, slots, "plus" if streams in ("one", "dual", "siamese") else "mix")
+        _stream(row, i, branch, slots, "mix" if streams.mixes else "plus")
         _branch(row, i, branch, slots)
         _inside(row, i, branch, slots, extra)
     return {

@@ -6,6 +6,7 @@ it waits for runs of this data folder that train, and none begins until it has e
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,8 +86,6 @@ def _take(turn: Turn, store: Store) -> Iterator[Doing]:
 
 
 def _await_warm(store: Store, seconds: float = 20.0) -> None:
-    import time
-
     until = time.monotonic() + seconds
     while store.supervisor() == (True, False) and time.monotonic() < until:
         time.sleep(0.05)

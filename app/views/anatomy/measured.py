@@ -8,6 +8,7 @@ import time
 import streamlit as st
 
 from normviz import charts
+from normviz.anatomy import NAMES
 from normviz.catalog import PROBES, SCHEMES
 from normviz.hosted import Refused
 from normviz.limits import is_quick
@@ -18,7 +19,7 @@ from ...session import fragments, presence, visitor
 from ...session.backend import Shared, shared
 from ...widgets.markdown import literal
 from ...widgets.store_errors import guarded
-from .state import NAMES, Anatomy
+from .state import Anatomy
 
 TICK_SECONDS = 0.15
 MOMENT_SECONDS, LOOK_SECONDS = 1.0, 0.01

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
-from streamlit.navigation.page import StreamlitPage
 
 from normviz import explain
+from normviz.anatomy import DEPTHS, NAMES
 from normviz.catalog import INITS, NORMS, QK_NORMS, SCHEMES
 from normviz.catalog.parity import differences
 from normviz.catalog.registry import Registry
@@ -19,17 +19,10 @@ from ...session import address
 from ...session.backend import shared
 from ...widgets import link_notices, page_links, placement
 from ...widgets.markdown import capital, literal, source
-from ..duel import transport
-from ..duel.state import show_lanes
 from . import measured, state
-from .state import DEPTHS, NAMES, Anatomy
+from .state import Anatomy
 
 TWIN = "no public implementation: its formula, written a second time in the tests"
-
-
-def entry() -> StreamlitPage:
-    """The page as the navigation knows it."""
-    return st.Page(page, title="Anatomy", url_path="anatomy")
 
 
 def page() -> None:
@@ -110,9 +103,7 @@ def _train(it: Anatomy) -> None:
         except ConfigError as error:
             it.complaint = str(error)
             return
-        transport.leave_duel(shared())
-        show_lanes(lanes)
-        st.switch_page(page_links.duel())
+        page_links.open_duel(lanes, shared(), "follow")
 
 
 def _title(words: str, field: str, it: Anatomy) -> str:

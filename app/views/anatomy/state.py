@@ -1,7 +1,6 @@
 """What a visitor's session remembers of the Anatomy page: one or two configs, and their runs.
 
-The configs ask for no steps: such a run measures at initialisation and ends. Settings that only
-matter to training have their defaults, so that the same question is measured once.
+The configs ask for no steps: such a run measures at initialisation and ends.
 """
 
 from __future__ import annotations
@@ -12,21 +11,13 @@ from typing import Any
 
 import streamlit as st
 
+from normviz.anatomy import DEPTHS, NAMES, TRAINING, untrained
 from normviz.config import ConfigError, RunConfig
-from normviz.limits import Range
 from normviz.links import FIELDS, Link, Problem, decode, encode, names_a_setting, strangers
 
 from ...session import address, visitor
 from ...session.page_state import PageState
 
-DEPTHS = Range(1, 96, whole=True)
-"""Deeper models are not measured within about a second; a duel may be deeper."""
-
-TRAINING = (
-    "optimizer", "lr", "beta1", "beta2", "momentum", "weight_decay", "warmup", "schedule", "clip",
-    "lr_edits",
-)  # fmt: skip
-NAMES = "AB"
 UNSAID = "The link does not name every setting: today's defaults fill in, and the address now names them."
 
 TRAINED = (
@@ -48,12 +39,6 @@ class Anatomy(PageState):
     asked: set[str] = field(default_factory=set)
     mine: set[int] = field(default_factory=set)
     drawn: tuple[int, ...] = ()
-
-
-def untrained(config: RunConfig) -> RunConfig:
-    """The config as measured before its first step."""
-    defaults = {name: RunConfig.model_fields[name].default for name in TRAINING}
-    return config.replace(**defaults, steps=0)
 
 
 def trained(it: Anatomy) -> tuple[RunConfig, ...]:

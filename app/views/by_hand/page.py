@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import streamlit as st
-from streamlit.navigation.page import StreamlitPage
 
 from normviz.by_hand import KEYS, Work, code, conventions, links, said, work
 from normviz.catalog import NORMS
 
 from ...session import address
 from ...widgets import link_notices
+from ...widgets.copy_button import COPY
 from ...widgets.markdown import literal, source
-from ..duel.share import COPY
 from . import controls, state
 from . import matrix as hand_matrix
 from . import sheet as hand_sheet
@@ -21,11 +20,6 @@ AXES = {
     "column": "averages **each column** over the rows",
     "running": "uses **running** statistics",
 }
-
-
-def entry() -> StreamlitPage:
-    """The page as the navigation knows it."""
-    return st.Page(page, title="By hand", url_path="by-hand")
 
 
 def page() -> None:

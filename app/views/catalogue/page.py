@@ -6,7 +6,6 @@ from contextlib import suppress
 
 import pandas as pd
 import streamlit as st
-from streamlit.navigation.page import StreamlitPage
 
 from normviz.catalog import NORMS, SCHEMES
 from normviz.catalog.models import Model, census
@@ -14,22 +13,14 @@ from normviz.catalog.norm import NormRecord
 from normviz.catalog.scheme import Scheme
 from normviz.config import ConfigError, RunConfig
 from normviz.explain import formula, plain
-from normviz.links import as_params
 
-from ...widgets import link_notices, placement
+from ...widgets import link_notices, page_links, placement
 from ...widgets.markdown import literal, source
-from ..anatomy import page as anatomy
-from ..anatomy.state import untrained
 
 DEPTH = RunConfig().depth
 WIDE = 330
 COLUMNS = {name: st.column_config.Column(width=WIDE) for name in ("Formula", "Remarks")}
 TWIN = "its formula, written twice"
-
-
-def entry() -> StreamlitPage:
-    """The page as the navigation knows it."""
-    return st.Page(page, title="Catalogue", url_path="catalogue")
 
 
 def page() -> None:
@@ -140,7 +131,7 @@ def _about_model(model: Model) -> None:
         if model.remarks:
             st.caption(literal(model.remarks))
         if model.placement:
-            _link(untrained(_config(model)), SCHEMES.label(model.placement))
+            page_links.anatomy([_config(model)], SCHEMES.label(model.placement))
 
 
 def _config(model: Model) -> RunConfig:
@@ -154,14 +145,14 @@ def _config(model: Model) -> RunConfig:
 
 
 def _about_scheme(scheme: Scheme) -> None:
-    config = untrained(RunConfig(scheme=scheme.key))
+    config = RunConfig(scheme=scheme.key)
     with st.container(border=True):
         placement.heading("", scheme.key)
         kept = placement.constraint(config)
         st.markdown(literal(" ".join(filter(None, (scheme.sentence, kept, scheme.trouble)))))
         placement.formulas(config)
         st.markdown(source(scheme.source))
-        _link(config, scheme.label)
+        page_links.anatomy([config], scheme.label)
 
 
 def _about_norm(norm: NormRecord) -> None:
@@ -170,11 +161,4 @@ def _about_norm(norm: NormRecord) -> None:
         st.markdown(literal(" ".join(filter(None, (norm.sentence, norm.warning)))))
         st.latex(norm.formula)
         st.markdown(source(norm.source))
-        _link(untrained(RunConfig(norm=norm.key)), f"Pre-LN with {norm.label}")
-
-
-def _link(config: RunConfig, words: str) -> None:
-    st.page_link(
-        anatomy.entry(), label=literal(f"Anatomy of {words}"), icon=":material/biotech:",
-        query_params=as_params([config]),
-    )  # fmt: skip
+        page_links.anatomy([RunConfig(norm=norm.key)], f"Pre-LN with {norm.label}")

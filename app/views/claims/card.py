@@ -10,10 +10,8 @@ from normviz.sweep.words import duration
 
 from ...session.backend import Shared, adopt_maps
 from ...widgets import page_links
+from ...widgets.copy_button import COPY
 from ...widgets.markdown import literal, sentence, source
-from ..duel import transport
-from ..duel.share import COPY
-from ..duel.state import show_lanes
 from . import result as claim_result
 from . import run as claim_run
 
@@ -70,8 +68,6 @@ def _ways(claim: Claim, back: Shared) -> None:
         if st.button(words, key=f"duel_{claim.key}",
                      icon=":material/stacked_line_chart:"):  # fmt: skip
             adopt_maps()
-            transport.leave_duel(back)
-            show_lanes(claim.lanes(), "replay")
-            st.switch_page(page_links.duel())
+            page_links.open_duel(claim.lanes(), back)
         asked = {"query": f"claim={claim.key}", "label": "Copy link", "frame": False}
         COPY(key=f"copy_{claim.key}", data=asked, height="content", width="content")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import streamlit as st
-from streamlit.navigation.page import StreamlitPage
 
 from normviz.claims import CLAIMS
 from normviz.links import cut
@@ -20,11 +19,6 @@ INTRO = (
     "several seeds. Negative and surprising results come first. What is found here holds for these "
     "models and tasks; whether it carries over to large ones is not measured."
 )
-
-
-def entry() -> StreamlitPage:
-    """The page as the navigation knows it."""
-    return st.Page(page, title="Claims", url_path="claims")
 
 
 def page() -> None:

@@ -9,10 +9,9 @@ from normviz.limits import estimated_seconds
 
 from ...session import visitor
 from ...session.backend import Shared
-from ...widgets import player
 from ...widgets.buttons import button
 from ...widgets.markdown import capital, literal
-from . import transport
+from . import player, transport
 from .lanes import Lane
 
 

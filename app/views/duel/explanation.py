@@ -5,14 +5,12 @@ from __future__ import annotations
 import streamlit as st
 
 from normviz import explain
+from normviz.anatomy import DEPTHS, NAMES
 from normviz.catalog import SCHEMES
 from normviz.charts import lane_styles
-from normviz.links import as_params
 
-from ...widgets import placement
+from ...widgets import page_links, placement
 from ...widgets.markdown import literal, source
-from ..anatomy import page as anatomy
-from ..anatomy.state import DEPTHS, NAMES, untrained
 from .lanes import Lane
 
 
@@ -47,8 +45,6 @@ def _more(lanes: list[Lane]) -> None:
     """A link to the anatomy of the first lanes that are shallow enough for it."""
     if lanes:
         named = " and ".join(f"{lane.name} {SCHEMES.label(lane.config.scheme)}" for lane in lanes)
-        st.page_link(
-            anatomy.entry(), label=literal(f"Anatomy of {named}, measured before the first step"),
-            icon=":material/biotech:",
-            query_params=as_params([untrained(lane.config) for lane in lanes]),
-        )  # fmt: skip
+        page_links.anatomy(
+            [lane.config for lane in lanes], f"{named}, measured before the first step"
+        )

@@ -16,10 +16,10 @@ from normviz.presets import PRESETS, Lanes, Preset
 from normviz.suggest import suggestions
 from normviz.sweep import SweepError
 
+from ...session import duel as state
 from ...session.backend import Shared
 from ...widgets import page_links
 from ...widgets.buttons import button
-from . import state, transport
 from .lanes import label
 
 OPEN = "presets_open"
@@ -56,7 +56,7 @@ def _card(preset: Preset, shared: Shared) -> None:
 
 def _choose(lanes: Lanes, shared: Shared) -> None:
     st.session_state[OPEN] = False
-    open_duel(lanes, shared)
+    state.open_lanes(lanes, shared)
 
 
 def _picture(lanes: Lanes, shared: Shared) -> str | None:
@@ -85,17 +85,11 @@ def tries(shared: Shared) -> None:
         st.markdown("You could", width="content")
         for i, suggestion in enumerate(suggestions(lanes)):
             button(
-                suggestion.text, open_duel, suggestion.lanes, shared, key=f"try_{i}",
+                suggestion.text, state.open_lanes, suggestion.lanes, shared, key=f"try_{i}",
                 type="tertiary", icon=":material/arrow_forward:",
             )  # fmt: skip
         with suppress(ConfigError, SweepError):  # of such settings there is no map
             st.page_link(
-                page_links.maps(), label="see at which depths and rates these train",
+                page_links.named("Maps"), label="see at which depths and rates these train",
                 icon=":material/grid_on:", query_params=maps.of(lanes).params(),
             )  # fmt: skip
-
-
-def open_duel(lanes: Lanes, shared: Shared) -> None:
-    """Another duel; runs that this visitor left training are stopped."""
-    transport.leave_duel(shared)
-    state.show_lanes(lanes, "replay")

@@ -13,11 +13,12 @@ from normviz.limits import RANGES, estimated_seconds
 from normviz.schedule import peak_at
 from normviz.store import Run
 
+from ...session import duel as state
 from ...session import visitor
 from ...session.backend import Shared
 from ...widgets.markdown import capital, literal
 from ...widgets.store_errors import kept
-from . import own_text, state
+from . import own_text
 from .lanes import Lane
 
 LADDER = tuple(float(f"{m}e{e}") for e in range(-5, 1) for m in (1, 3))

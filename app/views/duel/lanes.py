@@ -15,19 +15,14 @@ from normviz.seeds import named, seeded
 from normviz.store import Run
 from normviz.verdict import Verdict, of_seeds
 
+from ...session import duel as state
 from ...session.backend import Shared, adopt_maps
-from ...widgets import placement
+from ...session.duel import EARLIER, label
+from ...widgets import badge, placement
 from ...widgets.markdown import literal
-from . import state
 
-CHIP_COLOR = {
-    "learned": "green", "solved": "green", "stuck": "orange", "above": "orange", "unsettled": "orange",
-    "diverged": "red", "failed": "red", "measured": "blue", "running": "blue",
-}  # fmt: skip
-
-
-SAID, EARLIER = 2, 120
-"""Settings that differ and are named, more are counted; and characters of those words."""
+SAID = 2
+"""Settings that differ and are named; more are counted."""
 USUAL = 6
 """Placements on the switch itself, the first of the registry; a list beside it has all."""
 
@@ -66,12 +61,6 @@ class Lane:
         words = [f"{titles[name]} {value}" for name, (_, value) in found.items()]
         more = f" and {len(words) - SAID} more" if len(words) > SAID else ""
         return f"{', '.join(words[:SAID])}{more}"[:EARLIER]
-
-
-def label(index: int, config: RunConfig, repeated: bool = False) -> str:
-    """ "A  Pre-LN": a lane's letter and what it trained; its seed too where it is one of several."""
-    seed = f", {named(config)}" if repeated else ""
-    return f"{state.NAMES[index]}  {SCHEMES.label(config.scheme)}{seed}"
 
 
 def current(it: state.Duel, shared: Shared) -> list[Lane]:
@@ -143,7 +132,7 @@ def _head(lane: Lane, shared: Shared, color: str, secret: bool = False) -> None:
     verdict = Verdict("secret", "waits for your guess") if secret else chip(lane, shared)
     several = lane.repeats and lane.is_current and not secret
     seed = f"{named(lane.config)}: " if several else ""
-    st.badge(literal(f"{seed}{verdict.sentence}"), color=CHIP_COLOR.get(verdict.kind, "gray"))  # pyright: ignore
+    badge.verdict(verdict.kind, f"{seed}{verdict.sentence}")
     if several:
         st.badge(literal(_all_seeds(lane, shared)), color="gray")
 

@@ -18,11 +18,11 @@ from normviz.limits import MAX_SYMBOLS, MAX_TEXT_BYTES, MAX_TEXTS, characters_ne
 from normviz.store import StoreError
 
 from ...asgi import uploads
+from ...session import duel as state
 from ...session import visitor
 from ...session.backend import shared
 from ...widgets.buttons import button, submit
 from ...widgets.markdown import literal, sentence
-from . import state
 
 BOX = 1_250_000
 """Characters that the box takes: less than ends the page's line to the server (.streamlit/config.toml),

@@ -8,9 +8,10 @@ from normviz.config import RunConfig
 from normviz.links import as_params, differences
 
 from ...session import address, presence
+from ...session import duel as state
 from ...session.backend import Shared, shared
 from ...widgets import link_notices
-from . import charts_panel, explanation, gallery, knobs, share, state, tour, transport
+from . import charts_panel, explanation, gallery, knobs, share, tour, transport
 from . import lanes as page_lanes
 
 QUESTION = "What does it do to a transformer where you put the norm?"

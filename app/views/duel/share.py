@@ -8,7 +8,6 @@ from html import escape
 from urllib.parse import urlencode
 
 import streamlit as st
-from streamlit.components.v2 import component
 
 from normviz import texts
 from normviz.catalog import SCHEMES
@@ -17,44 +16,11 @@ from normviz.links import encode
 from normviz.seeds import named
 from normviz.store import retention
 
+from ...session import duel as state
 from ...session import visitor
 from ...session.backend import Shared
-from . import state
+from ...widgets.copy_button import COPY
 from .lanes import Lane, runs
-
-COPY = component(
-    "copy",
-    html='<button type="button"></button><span role="status"></span>',
-    css="""
-      button { font: inherit; font-size: .875rem; color: var(--st-text-color);
-        background: var(--st-background-color);
-        border: 1px solid var(--st-border-color); border-radius: .5rem; padding: .35rem .75rem;
-        cursor: pointer; min-height: 2.5rem; }
-      button:hover { border-color: var(--st-primary-color); color: var(--st-primary-color); }
-      button:focus-visible { outline: 2px solid var(--st-primary-color); outline-offset: 2px; }
-      span { margin-left: .6rem; font-size: .9rem; }
-      span:empty { display: none; }
-    """,
-    js="""
-      export default function ({ data, parentElement, setTriggerValue }) {
-        const button = parentElement.querySelector("button");
-        const status = parentElement.querySelector("span");
-        const url = (more) => location.origin + location.pathname + "?" + data.query + more;
-        const frame = () => `<iframe src="${url("&embed=true")}" title="${data.title}" width="100%" `
-          + `height="900" style="border:0" loading="lazy"></iframe>`;
-        button.textContent = data.label;
-        button.dataset.link = url("");
-        button.onclick = async () => {
-          try {
-            await navigator.clipboard.writeText(data.frame ? frame() : url(""));
-            status.textContent = "Copied";
-          } catch { status.textContent = "The browser forbids it: copy the link shown below"; }
-          setTriggerValue("copied", true);
-          setTimeout(() => { status.textContent = ""; }, 4000);
-        };
-      }
-    """,
-)
 
 
 def query(lanes: list[Lane]) -> str:

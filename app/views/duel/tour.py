@@ -6,10 +6,10 @@ import streamlit as st
 
 from normviz.tour import STEPS, Question, Runs, Step, Told
 
+from ...session import duel as state
 from ...session.backend import Shared
 from ...widgets.buttons import button
 from ...widgets.markdown import source
-from . import state, transport
 from .lanes import Lane
 
 GREY_NOTE = ":small[:gray[{}]]"
@@ -116,7 +116,7 @@ def _told(lanes: list[Lane], shared: Shared) -> Runs | None:
 
 def go(number: int, shared: Shared) -> None:
     """Open a step; runs that this visitor left training are stopped."""
-    transport.leave_duel(shared)
+    state.leave_duel(shared)
     state.open_step(number)
 
 

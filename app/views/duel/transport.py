@@ -12,16 +12,16 @@ from normviz.config import ConfigError, RunConfig
 from normviz.hosted import Refused
 from normviz.limits import MAX_LANES, SEEDS
 from normviz.seeds import seeded
-from normviz.store import Action
 from normviz.store.admission import ask as queue
 
+from ...session import duel as state
 from ...session import visitor
 from ...session.backend import Shared
+from ...session.duel import ask, leave, leave_duel
 from ...widgets import page_links
 from ...widgets.buttons import button
 from ...widgets.markdown import capital, literal
 from ...widgets.store_errors import kept
-from . import state
 from .lanes import Lane
 
 
@@ -67,7 +67,7 @@ def show(lanes: list[Lane], shared: Shared) -> None:
             args=(shared,),
             format_func=lambda n: f"{n} lane{'s' * (n > 1)}", label_visibility="collapsed",
         )  # fmt: skip
-        st.page_link(page_links.runs(), label="Earlier runs")
+        st.page_link(page_links.named("Runs"), label="Earlier runs")
     if refused := state.duel().refused:
         st.error(literal(capital(refused)))
 
@@ -155,35 +155,10 @@ def _stale(shared: Shared) -> tuple[int, ...]:
     return tuple(run.id for run in records if run.key not in wanted)
 
 
-def ask(shared: Shared, action: Action, runs: tuple[int | None, ...] | None = None) -> None:
-    """Send a request to every open run of this duel, or to those given."""
-    it = state.duel()
-    for run in (*it.runs, *it.extra) if runs is None else runs:
-        if run is None or not (record := shared.store.run(run)) or not record.is_open:
-            continue
-        if visitor.steers(record):
-            shared.store.control(run, action)
-
-
 def stop(shared: Shared) -> None:
     """End the lanes' runs, and the repeats that this visitor started."""
     ask(shared, "stop")
     state.duel().extra = frozenset()
-
-
-def leave(shared: Shared, runs: tuple[int | None, ...]) -> None:
-    """Stop those runs that this visitor started; others may have come by a link, and go on. In hosted
-    mode so do those that another page has open: its visitor joined them."""
-    here, mine = visitor.session(), state.duel().mine
-    gone = (run for run in runs if run in mine and not shared.watchers.others(here, run))
-    ask(shared, "stop", tuple(gone))
-
-
-def leave_duel(shared: Shared) -> None:
-    """Stop all that this visitor started here, before another duel is shown."""
-    it = state.duel()
-    leave(shared, (*it.runs, *it.extra))
-    it.extra = frozenset()
 
 
 def come_back(shared: Shared) -> None:

@@ -13,8 +13,6 @@ from normviz.charts.map import PICK, Map, colours, finding, live
 
 from ...session.backend import Shared, shared
 from ...widgets import page_links
-from ..duel import transport
-from ..duel.state import show_lanes
 from .state import Maps
 
 PER_ROW = 3
@@ -68,9 +66,7 @@ def open_run(it: Maps, key: str, back: Shared) -> None:
     it.nonce += 1
     if cell is None:
         return  # the settings changed meanwhile
-    transport.leave_duel(back)
-    show_lanes((cell.config,), "replay")
-    st.switch_page(page_links.duel())
+    page_links.open_duel((cell.config,), back)
 
 
 def reach(it: Maps, drawn: list[Map]) -> None:

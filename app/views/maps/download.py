@@ -13,7 +13,7 @@ from normviz.sweep.maps import maps
 from normviz.sweep.table import table
 
 from ...session.backend import Shared
-from ..duel.share import COPY
+from ...widgets.copy_button import COPY
 from . import fill as map_fill
 from .state import Maps
 

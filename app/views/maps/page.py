@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import streamlit as st
-from streamlit.navigation.page import StreamlitPage
 
 from ...session import address
 from ...session.backend import shared
@@ -11,11 +10,6 @@ from . import download as map_take
 from . import fill as map_fill
 from . import knobs as map_knobs
 from . import state as map_state
-
-
-def entry() -> StreamlitPage:
-    """The page as the navigation knows it."""
-    return st.Page(page, title="Maps", url_path="maps")
 
 
 def page() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import streamlit as st
-from streamlit.navigation.page import StreamlitPage
 
 from normviz import hosted
 from normviz.catalog import DEVICES
@@ -31,11 +30,6 @@ SHARED = (
     "waiting, so nothing is measured here. Below is the measurement that ships with NormViz; `normviz "
     "bench norms` in a terminal measures your own machine."
 )
-
-
-def entry() -> StreamlitPage:
-    """The page as the navigation knows it."""
-    return st.Page(page, title="Norm cost", url_path="cost")
 
 
 def page() -> None:

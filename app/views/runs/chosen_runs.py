@@ -10,12 +10,11 @@ from normviz.limits import MAX_LANES
 from normviz.run_list import Row, diff, misfit
 from normviz.store import Run
 
-from ...session import visitor
+from ...session import duel, visitor
 from ...session.backend import Shared
 from ...widgets import page_links
 from ...widgets.buttons import button
 from ...widgets.markdown import literal, sentence
-from ..duel import state, transport
 from . import picks
 
 
@@ -74,10 +73,10 @@ def _actions(runs: list[Run], back: Shared, mine: frozenset[int]) -> None:
             _opens(runs), key="reopen", type="primary", icon=":material/open_in_new:", shortcut="O",
             disabled=bool(misfits) or len(runs) > MAX_LANES,
         ):  # fmt: skip
-            state.show_runs(runs)
-            st.switch_page(page_links.duel())
+            duel.show_runs(runs)
+            st.switch_page(page_links.named("Duel"))
         if own_open:
-            button("Stop", transport.leave, back, own_open, key="stop_chosen",
+            button("Stop", duel.leave, back, own_open, key="stop_chosen",
                    icon=":material/stop:")  # fmt: skip
         button("Delete", _ask, key="delete_chosen", icon=":material/delete:", disabled=bool(stays))
         button("Clear", picks.only, (), key="choose_none", type="tertiary")
@@ -116,7 +115,7 @@ def _confirm(runs: list[Run], back: Shared) -> None:
 
 def _delete(back: Shared) -> None:
     """Delete what is chosen, as far as it is this visitor's and has ended."""
-    it, mine = picks.picks(), state.duel().mine
+    it, mine = picks.picks(), duel.duel().mine
     kept, gone = [], 0
     for number in it.runs:
         run = back.store.run(number)

@@ -8,7 +8,6 @@ from hashlib import sha256
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
-from streamlit.navigation.page import StreamlitPage
 
 from normviz import hosted
 from normviz.catalog import NORMS, SCHEMES, TASKS
@@ -17,13 +16,11 @@ from normviz.search import Search, search
 from normviz.seeds import named
 from normviz.store import SHIPPED, Clause, Has, Run, Wanted
 
-from ...session import presence, visitor
+from ...session import duel, presence, visitor
 from ...session.backend import Shared, shared
-from ...widgets import link_notices
+from ...widgets import badge, link_notices
 from ...widgets.markdown import literal, sentence
 from ...widgets.store_errors import guarded
-from ..duel import state
-from ..duel.lanes import CHIP_COLOR
 from . import chosen_runs, picks
 
 ROWS = 25
@@ -37,15 +34,10 @@ TEXTS = (
 )
 
 
-def entry() -> StreamlitPage:
-    """The page as the navigation knows it."""
-    return st.Page(page, title="Runs", url_path="runs")
-
-
 def page() -> None:
     """The page, from top to bottom."""
     back = shared()
-    mine = state.duel().mine
+    mine = duel.duel().mine
     with st.container(key="head"):
         st.markdown("# Runs that are stored on this server")
     link_notices.strange()
@@ -181,8 +173,7 @@ def _settings(run: Run, mine: bool) -> str:
 
 
 def _outcome(outcome: Outcome) -> None:
-    color = CHIP_COLOR.get(outcome.verdict.kind, "gray")
-    st.badge(literal(outcome.words), color=color, width=240)  # pyright: ignore
+    badge.verdict(outcome.verdict.kind, outcome.words, width=240)
 
 
 def _live(number: int) -> None:
@@ -192,7 +183,7 @@ def _live(number: int) -> None:
     if run is None or not run.is_open:
         st.rerun()
         return
-    if number in picks.picks().runs or number in state.duel().mine:  # not all that are listed
+    if number in picks.picks().runs or number in duel.duel().mine:  # not all that are listed
         presence.runs([run])
     outcome = back.shelf.row(run).outcome
     total = max(run.config.steps, 1)

@@ -1,22 +1,20 @@
-"""The norms that exist, in the order of the switch. `normviz.nn.norms` holds the module of each key."""
+"""The norms. Each module of this folder lists its own in NORMS; nothing else lists names."""
 
 from __future__ import annotations
 
+from importlib import import_module
+from pkgutil import iter_modules
+
 from ..norm import NormRecord
 from ..registry import Registry
-from . import batch, layer, length, pointwise, rms
 
-NONE = NormRecord(
-    "none",
-    "No norm",
-    "x",
-    "Leaves the token as it is: every norm of the scheme becomes the identity.",
-    0.0,
-    "the ablation",
-    oracle="torch.nn.Identity",
-)
 
-NORMS: Registry[NormRecord] = Registry(
-    "norm",
-    (*layer.NORMS, *rms.NORMS, *length.NORMS, *pointwise.NORMS, *batch.NORMS, NONE),
-)
+def _discover() -> Registry[NormRecord]:
+    """Every record of every module here, in their stated order. A broken module stops the import."""
+    found: list[NormRecord] = []
+    for module in iter_modules(__path__):
+        found += import_module(f"{__name__}.{module.name}").NORMS
+    return Registry("norm", sorted(found, key=lambda norm: norm.order))
+
+
+NORMS: Registry[NormRecord] = _discover()

@@ -1,4 +1,7 @@
-"""The module of each norm key, [..., width] to [..., width]."""
+"""The module of each norm key, [..., width] to [..., width].
+
+The classes of this folder are found by their names; records in `normviz.catalog.norms` name them.
+"""
 
 from __future__ import annotations
 
@@ -7,38 +10,27 @@ from collections.abc import Callable
 from torch import nn
 
 from ...catalog import NORMS
+from ...catalog.norm import NormRecord
+from ..found import classes
 from ..marks import kept
-from .batch import BatchNorm
-from .group import GroupNorm
-from .length import ScaleNorm, UnitLength
-from .power import PowerNorm
-from .rms import CRMSNorm, PartialRMSNorm, RMSNorm1p
-from .seed import SeeDNorm
-from .squash import BHyT, Derf, DyT
 
 Builder = Callable[[int, float], nn.Module]
 NOTHING = nn.Identity()
 """Where there is no norm; one for all, since a block has a dozen such places."""
+NAMES = {"nn": nn, **classes(__name__, __path__)}
+"""What the code of a record may name."""
 
-BUILDERS: dict[str, Builder] = {
-    "layernorm": lambda width, eps: nn.LayerNorm(width, eps),
-    "layernorm_nobias": lambda width, eps: nn.LayerNorm(width, eps, bias=False),
-    "layernorm_nonparam": lambda width, eps: nn.LayerNorm(width, eps, elementwise_affine=False),
-    "groupnorm": GroupNorm,
-    "rmsnorm": lambda width, eps: nn.RMSNorm(width, eps),
-    "rmsnorm_1p": RMSNorm1p,
-    "rmsnorm_noaffine": lambda width, eps: nn.RMSNorm(width, eps, elementwise_affine=False),
-    "prmsnorm": PartialRMSNorm,
-    "crmsnorm": CRMSNorm,
-    "seednorm": SeeDNorm,
-    "scalenorm": ScaleNorm,
-    "l2": UnitLength,
-    "dyt": DyT,
-    "derf": Derf,
-    "bhyt": BHyT,
-    "batchnorm": BatchNorm,
-    "powernorm": PowerNorm,
-    "none": lambda width, eps: NOTHING,
+
+def builder(norm: NormRecord) -> Builder:
+    """What makes a norm's module from width and eps: the code of its record.
+
+    Raises NameError at the call where the code names a class that is in no module of this folder.
+    """
+    return eval(f"lambda width, eps: {norm.code.format(width='width', eps='eps')}", NAMES)
+
+
+BUILDERS: dict[str, Builder] = {norm.key: builder(norm) for norm in NORMS} | {
+    "none": lambda width, eps: NOTHING
 }
 
 

@@ -2,46 +2,29 @@
 
 Every kind has the same interface: `enter` makes the state of the embedding, each sublayer maps a
 state to a state, `show` lets a tap see the state after a block, and `leave` makes of the last state
-what the final norm reads. All states are [B, T, k D].
+what the final norm reads. All states are [B, T, k D]. The classes of this folder are found by their
+names; records in `normviz.catalog.streams` name them.
 """
 
 from __future__ import annotations
 
 from torch import nn
 
+from ...catalog import STREAMS
 from ...catalog.scheme import Place, Scheme
 from ...config import RunConfig
 from ..dropout import Dropout
+from ..found import classes
 from ..gains import Clock
 from ..wire import Shared, Wire
-from .depth import AttentionOverDepth, AverageOverDepth, DepthWire
-from .dual import Dual, DualWire
-from .hyper import Hyper, HyperWire
-from .manifold import Manifold, ManifoldWire
 from .one import OneStream
-from .siamese import Siamese, SiameseWire
 
-STREAMS: dict[str, type[OneStream]] = {
-    "one": OneStream,
-    "dual": Dual,
-    "siamese": Siamese,
-    "hyper": Hyper,
-    "manifold": Manifold,
-    "dense": AverageOverDepth,
-    "attention": AttentionOverDepth,
-}
-WIRES = {
-    "dual": DualWire,
-    "siamese": SiameseWire,
-    "hyper": HyperWire,
-    "manifold": ManifoldWire,
-    "attention": DepthWire,
-}
+NAMES = classes(__name__, __path__)
 
 
 def make_streams(config: RunConfig, scheme: Scheme) -> OneStream:
     """The state of a scheme's model."""
-    return STREAMS[scheme.streams](config)
+    return NAMES[STREAMS[scheme.streams].state](config)
 
 
 def make_wire(
@@ -54,6 +37,6 @@ def make_wire(
     clock: Clock,
 ) -> nn.Module:
     """A sublayer on such states."""
-    if scheme.streams in WIRES:
-        return WIRES[scheme.streams](config, place, branch, dropout)
+    if wire := STREAMS[scheme.streams].wire:
+        return NAMES[wire](config, place, branch, dropout)
     return Wire(config, scheme, place, branch, shared, dropout, clock)

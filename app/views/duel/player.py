@@ -8,9 +8,9 @@ from streamlit.components.v2 import component
 from normviz.catalog import PROBES
 from normviz.player import SCRIPTS, VIEWS, css, version
 
-from ..views.duel import state
-from ..views.duel.lanes import Lane
-from ..views.duel.progress import signature
+from ...session import duel as state
+from ...session.progress import signature
+from .lanes import Lane
 
 # The scripts come from routes of the server, once; the component's own script only fetches them.
 MOUNT = """

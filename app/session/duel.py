@@ -1,4 +1,4 @@
-"""Everything a visitor's session remembers, behind typed accessors. Nothing else writes these keys.
+"""The duel of a visitor's session, behind typed accessors. Every page can leave it and open another.
 
 The truth is `lanes`: one validated config a lane. Widgets show it and write back through callbacks;
 a value that is not allowed changes nothing and leaves a sentence in `complaint`.
@@ -12,19 +12,23 @@ from typing import Any, Literal
 
 import streamlit as st
 
-from normviz.catalog import PROBES
+from normviz.catalog import PROBES, SCHEMES
 from normviz.config import ConfigError, RunConfig
 from normviz.limits import MAX_LANES, SEEDS
 from normviz.links import VIEW, cut, decode, names_a_setting, view_notices
 from normviz.player import VIEWS, View
 from normviz.presets import PRESETS
-from normviz.store import Run
+from normviz.seeds import named
+from normviz.store import Action, Run
 from normviz.tour import STEPS, numbered
 
-from ...session import address, visitor
-from ...session.page_state import PageState
+from . import address, visitor
+from .backend import Shared
+from .page_state import PageState
 
 NAMES = "ABCD"
+EARLIER = 120
+"""Most characters of the words that name the earlier settings of a curve."""
 
 
 @dataclass
@@ -67,6 +71,12 @@ class Duel(PageState):
     story: int = 0
     guess: int | None = None
     kept: bool = True
+
+
+def label(index: int, config: RunConfig, repeated: bool = False) -> str:
+    """ "A  Pre-LN": a lane's letter and what it trained; its seed too where it is one of several."""
+    seed = f", {named(config)}" if repeated else ""
+    return f"{NAMES[index]}  {SCHEMES.label(config.scheme)}{seed}"
 
 
 def duel() -> Duel:
@@ -150,15 +160,6 @@ def reset(name: str = "hero") -> None:
     )
     address.new_entry()
     st.query_params.clear()
-
-
-def show_lanes(lanes: tuple[RunConfig, ...], start: Literal["follow", "replay"] = "follow") -> None:
-    """Another duel, as if its link had been opened; nothing is trained by that."""
-    it = duel()
-    address.new_entry()
-    st.session_state["duel"] = Duel(
-        lanes, (None,) * len(lanes), start, it.nonce + 1, it.probe, touched=True, mine=it.mine
-    )
 
 
 def open_step(number: int) -> None:
@@ -246,3 +247,40 @@ def set_lane_count(n: int) -> None:
     it.lanes = (*it.lanes, *(it.lanes[-1:] * MAX_LANES))[:n]
     it.runs = (*it.runs, *(None,) * MAX_LANES)[:n]
     _touch(it)
+
+
+def ask(shared: Shared, action: Action, runs: tuple[int | None, ...] | None = None) -> None:
+    """Send a request to every open run of this duel, or to those given."""
+    it = duel()
+    for run in (*it.runs, *it.extra) if runs is None else runs:
+        if run is None or not (record := shared.store.run(run)) or not record.is_open:
+            continue
+        if visitor.steers(record):
+            shared.store.control(run, action)
+
+
+def leave(shared: Shared, runs: tuple[int | None, ...]) -> None:
+    """Stop those runs that this visitor started; others may have come by a link, and go on. In hosted
+    mode so do those that another page has open: its visitor joined them."""
+    here, mine = visitor.session(), duel().mine
+    gone = (run for run in runs if run in mine and not shared.watchers.others(here, run))
+    ask(shared, "stop", tuple(gone))
+
+
+def leave_duel(shared: Shared) -> None:
+    """Stop all that this visitor started here, before another duel is shown."""
+    it = duel()
+    leave(shared, (*it.runs, *it.extra))
+    it.extra = frozenset()
+
+
+def open_lanes(
+    lanes: tuple[RunConfig, ...], shared: Shared, start: Literal["follow", "replay"] = "replay"
+) -> None:
+    """Leave this duel for another one, as if its link had been opened; nothing is trained."""
+    leave_duel(shared)
+    it = duel()
+    address.new_entry()
+    st.session_state["duel"] = Duel(
+        lanes, (None,) * len(lanes), start, it.nonce + 1, it.probe, touched=True, mine=it.mine
+    )

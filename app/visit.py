@@ -1,0 +1,33 @@
+"""One run of a page for a visitor: how they arrived, when the page may render, the address, errors."""
+
+from __future__ import annotations
+
+import streamlit as st
+from streamlit.navigation.page import StreamlitPage
+
+from normviz.home import FolderError
+from normviz.hosted import Misconfigured
+from normviz.store import StoreError
+
+from .session import address, presence, render_lock
+from .widgets import store_errors
+
+
+def run(page: StreamlitPage) -> None:
+    """Render the page. A store, folder or server that can't be used is a sentence on the page."""
+    try:
+        # A link is read by the page that a visitor arrives at, once: later the page writes the address.
+        is_new = "page" not in st.session_state
+        came_back = address.is_old_entry()
+        st.session_state["arrived"] = came_back or st.session_state.get("page") != page.url_path
+        st.session_state["page"] = page.url_path
+        place = st.container(key="trouble")
+        with render_lock.turn(is_new):
+            presence.begin()
+            page.run()
+            address.tell()
+        store_errors.show(place)
+    except Misconfigured as error:
+        st.error(str(error))
+    except (StoreError, FolderError) as error:
+        store_errors.say(error)

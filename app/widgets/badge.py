@@ -1,0 +1,19 @@
+"""The verdict of a run as a coloured badge."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import streamlit as st
+
+from .markdown import literal
+
+COLORS = {
+    "learned": "green", "solved": "green", "stuck": "orange", "above": "orange", "unsettled": "orange",
+    "diverged": "red", "failed": "red", "measured": "blue", "running": "blue",
+}  # fmt: skip
+
+
+def verdict(kind: str, words: str, width: int | Literal["content"] = "content") -> None:
+    """The words in the colour of that kind of verdict."""
+    st.badge(literal(words), color=COLORS.get(kind, "gray"), width=width)  # pyright: ignore

@@ -1,0 +1,19 @@
+"""No norm, to see what the norms do."""
+
+from __future__ import annotations
+
+from ..norm import NormRecord
+
+NORMS = (
+    NormRecord(
+        "none",
+        "No norm",
+        "x",
+        "Leaves the token as it is: every norm of the scheme becomes the identity.",
+        0.0,
+        "the ablation",
+        order=180,
+        code="nn.Identity()",
+        oracle="torch.nn.Identity",
+    ),
+)

@@ -1,0 +1,238 @@
+"""What travels from sublayer to sublayer: a record for each kind of state. `Scheme.streams` names its key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from .registry import Registry
+
+
+@dataclass(frozen=True)
+class Code:
+    """What a kind of state needs in pasted code: names of norms and lines of one sublayer ({F} is its
+    name), what block and model pass on, and the model's own lines."""
+
+    norms: tuple[str, ...]
+    sublayer: str
+    state: str
+    enter: str
+    leave: str
+    init: str = ""
+    model_init: str = ""
+    model_norms: tuple[str, ...] = ()
+    after_block: str = ""
+
+
+class Size(NamedTuple):
+    """What the number of learned parameters depends on; `norm` is that of one norm over the width."""
+
+    width: int
+    depth: int
+    norm: int
+
+
+Piece = tuple[str, int]
+"""Plain words for a learned parameter, and how many numbers it holds."""
+
+
+@dataclass(frozen=True)
+class Streams:
+    """A kind of state.
+
+    sentence what travels; shown below the signal walk where that is more than one stream
+    state    its class in `nn/streams/`: `enter`, `show` and `leave` (see `nn.streams`)
+    wire     the class of a sublayer on it, there too; None for that of one stream (`nn.wire`)
+    code     the same in pasted code; None where the code of one stream is right
+    copies   streams side by side; `earlier` lines stand for the earlier values in the pictures
+    mixes    a sublayer mixes what travels, and does not only add to it
+    drawn    words beside the diagram
+    learns   what it learns beyond the norms that the scheme's slots name, a piece a parameter
+    """
+
+    key: str
+    label: str
+    sentence: str
+    state: str
+    wire: str | None = None
+    code: Code | None = None
+    copies: int = 1
+    earlier: int = 0
+    mixes: bool = False
+    drawn: str | None = None
+    learns: Callable[[Size], Sequence[Piece]] = lambda _: ()
+
+    @property
+    def beside(self) -> int:
+        """Lines that the pictures draw beside the first one."""
+        return self.copies - 1 + self.earlier
+
+
+STREAMS: Registry[Streams] = Registry(
+    "kind of stream",
+    (
+        Streams(
+            key="one",
+            label="One residual stream",
+            sentence="One residual stream, to which each sublayer adds.",
+            state="OneStream",
+        ),
+        Streams(
+            key="dual",
+            label="Two streams of ResiDual",
+            state="Dual",
+            wire="DualWire",
+            copies=2,
+            drawn="two streams: see the formula",
+            sentence="Two streams side by side; widths are of both together.",
+            learns=lambda m: [("norms at the end", m.norm)],
+            code=Code(
+                norms=("main",),
+                sublayer="""f = self.{F}(x)
+x, r = self.{F}_norm_main(x + f), r + f""",
+                state="x, r",
+                enter="x, r = x, x",
+                leave="x = x + self.norm_dual(r)",
+                model_norms=("norm_dual",),
+            ),
+        ),
+        Streams(
+            key="siamese",
+            label="Two streams of SiameseNorm",
+            state="Siamese",
+            wire="SiameseWire",
+            copies=2,
+            drawn="two streams: see the formula",
+            sentence="Two streams side by side; widths are of both together.",
+            learns=lambda m: (
+                [("norms of the two streams", 2 * m.norm)] * 2 * m.depth
+                + [("norms at the end", m.norm)] * 2
+            ),
+            code=Code(
+                norms=("in", "x", "y"),
+                sublayer="""f = self.{F}(self.{F}_norm_in(x + self.{F}_norm_y(y)))
+x, y = self.{F}_norm_x(x + f / (2 * self.b) ** 0.5), y + f""",
+                state="x, y",
+                enter="x, y = x, x",
+                leave="x = self.norm_x(x) + self.norm_y(y)",
+                init="self.b = b",
+                model_norms=("norm_x", "norm_y"),
+            ),
+        ),
+        Streams(
+            key="hyper",
+            label="Copies mixed by hyper-connections",
+            state="Hyper",
+            wire="HyperWire",
+            copies=4,
+            mixes=True,
+            drawn="four mixed copies",
+            sentence="Four mixed copies of the stream; widths are of all together.",
+            learns=lambda m: (
+                [("mixtures of copies", 4 * 5 + 4 + m.width * 5 + m.width + 2)] * 2 * m.depth
+            ),
+            code=Code(
+                norms=("in",),
+                init="""for name, k in (("attention", 2 * b - 1), ("ffn", 2 * b)):
+    start = torch.cat((F.one_hot(torch.tensor([(k - 1) % 4]), 4).float().T, torch.eye(4)), 1)
+    setattr(self, name + "_gain_start", nn.Parameter(start))
+    setattr(self, name + "_gain_write", nn.Parameter(torch.ones(4)))
+    setattr(self, name + "_gain_of_token", nn.Parameter(torch.zeros(D, 5)))
+    setattr(self, name + "_gain_write_of_token", nn.Parameter(torch.zeros(D)))
+    setattr(self, name + "_gain_scale", nn.Parameter(torch.full((2,), 0.01)))""",
+                sublayer="""unit, s = F.rms_norm(h, (D,), eps=1e-6), self.{F}_gain_scale
+mix = self.{F}_gain_start + s[0] * torch.tanh(unit @ self.{F}_gain_of_token)
+write = self.{F}_gain_write + s[1] * torch.tanh(unit @ self.{F}_gain_write_of_token)
+read = mix.transpose(-1, -2) @ h  # what the branch reads, and the four copies
+f = self.{F}(self.{F}_norm_in(read[..., 0, :]))
+h = read[..., 1:, :] + write[..., None] * f[..., None, :]""",
+                state="h",
+                enter="h = x[..., None, :].repeat(1, 1, 4, 1)  # [B, T, 4, D]",
+                leave="x = h.sum(-2)",
+            ),
+        ),
+        Streams(
+            key="manifold",
+            label="Copies mixed by mHC",
+            state="Manifold",
+            wire="ManifoldWire",
+            copies=4,
+            mixes=True,
+            drawn="four mixed copies",
+            sentence="Four mixed copies of the stream; widths are of all together.",
+            learns=lambda m: (
+                [("mixtures of copies", (4 * m.width + 1) * (2 * 4 + 4 * 4) + 3)] * 2 * m.depth
+            ),
+            code=Code(
+                norms=("in",),
+                init="""for name in ("attention", "ffn"):
+    setattr(self, name + "_gain_of_state", nn.Parameter(torch.zeros(4 * D, 24)))
+    setattr(self, name + "_gain_start", nn.Parameter(torch.zeros(24)))
+    setattr(self, name + "_gain_scale", nn.Parameter(torch.full((3,), 0.01)))""",
+                sublayer="""z = F.rms_norm(h.flatten(-2), (4 * D,), eps=1e-6) @ self.{F}_gain_of_state
+pre, post, res = (
+    s * part + start
+    for s, part, start in zip(
+        self.{F}_gain_scale, z.split((4, 4, 16), -1), self.{F}_gain_start.split((4, 4, 16))
+    )
+)
+res = res.unflatten(-1, (4, 4)).exp()
+for _ in range(20):  # Sinkhorn: rows and columns add up to 1
+    res = res / res.sum(-1, keepdim=True)
+    res = res / res.sum(-2, keepdim=True)
+x = (pre.sigmoid()[..., None] * h).sum(-2)
+f = self.{F}(self.{F}_norm_in(x))
+h = res.transpose(-1, -2) @ h + 2 * post.sigmoid()[..., None] * f[..., None, :]""",
+                state="h",
+                enter="h = x[..., None, :].repeat(1, 1, 4, 1)  # [B, T, 4, D]",
+                leave="x = h.mean(-2)",
+            ),
+        ),
+        Streams(
+            key="dense",
+            label="Average over the outputs of all earlier blocks",
+            state="AverageOverDepth",
+            earlier=2,
+            mixes=True,
+            drawn="and all earlier outputs",
+            sentence="Dotted: earlier outputs, which are mixed in again.",
+            learns=lambda m: [("averages over depth", b + 1) for b in range(1, m.depth + 1)],
+            code=Code(
+                norms=("in",),
+                sublayer="x = x + self.{F}(self.{F}_norm_in(x))",
+                state="x",
+                enter="outputs = [x]",
+                after_block="""outputs.append(x)
+x = sum(a * y for a, y in zip(self.gains[len(outputs) - 2], outputs))""",
+                leave="",
+                model_init="""self.gains = nn.ParameterList(
+    F.one_hot(torch.tensor(b), b + 1).float() for b in range(1, L + 1)
+)""",
+            ),
+        ),
+        Streams(
+            key="attention",
+            label="Attention over all earlier branch outputs",
+            state="AttentionOverDepth",
+            wire="DepthWire",
+            earlier=2,
+            mixes=True,
+            drawn="and all earlier outputs",
+            sentence="Dotted: earlier outputs; each branch reads an average of them.",
+            learns=lambda m: [("queries over depth", m.width)] * 2 * m.depth,
+            code=Code(
+                norms=("in",),
+                init="""self.attention_query_gain = nn.Parameter(torch.zeros(D))
+self.ffn_query_gain = nn.Parameter(torch.zeros(D))""",
+                sublayer="""values.append(self.{F}(self.{F}_norm_in(x)))
+stacked = torch.stack(values)  # [i, B, T, D]
+keys = F.rms_norm(stacked, (D,), eps=1e-6)
+x = ((keys @ self.{F}_query_gain).softmax(0)[..., None] * stacked).sum(0)""",
+                state="x, values",
+                enter="values = [x]",
+                leave="",
+            ),
+        ),
+    ),
+)
