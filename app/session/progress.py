@@ -9,7 +9,7 @@ from normviz.links import as_word
 from normviz.runner.heartbeat import HANGS_SECONDS, SILENT_SECONDS
 from normviz.store import Run, Store
 
-from ...widgets.markdown import capital
+from ..widgets.markdown import capital
 
 
 def signature(runs: list[Run]) -> str:
