@@ -20,6 +20,7 @@ TORCH_FREE = [
     "normviz.export", "normviz.result", "normviz.sweep", "normviz.sweep.drive", "normviz.by_hand",
     "normviz.norm_cost.client", "normviz.norm_cost.stored_results", "normviz.norm_cost.findings",
     "normviz.claims", "normviz.claims.drive", "normviz.health", "normviz.presence",
+    "normviz.runs", "normviz.runs.archive",
 ]  # fmt: skip
 
 

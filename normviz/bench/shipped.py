@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from .. import shipped, shipped_maps
+from .. import shipped
 from ..claims import CLAIMS
 from ..claims.drive import read as from_runs
 from ..claims.stored import folder, read
@@ -30,7 +30,7 @@ def measure() -> str:
     with tempfile.TemporaryDirectory() as name:
         store = Store(Path(name))
         shipped.adopt(store)
-        shipped_maps.adopt(store)
+        shipped.adopt_cells(store)
         kinds = {
             "runs of the presets and the tour": _rows(store, "shipped"),
             "cells of maps and runs behind claims": _rows(store, "shipped sweep"),

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from queue import Empty
 
 from ..cores import cores
-from ..store import EndedRun, Run, Store
+from ..runs import Recording
+from ..store import Run, Store
 from .cluster import Cluster
 from .early import is_flat
 from .grid import Cell, Grid, SweepError
-from .measured import Measured
 from .pool import Began, Ended, Pool
 from .tasks import Tasks
 
@@ -30,7 +30,7 @@ class Done:
     """The cell was trained now. `run` is its number in the store, None where it failed."""
 
     cell: Cell
-    measured: Measured
+    measured: Recording
     run: int | None
 
 
@@ -117,6 +117,5 @@ def _keep(store: Store, ended: Ended) -> Done:
     """Into the store, as one write."""
     it, run = ended.measured, None
     if it.status != "failed" and it.started is not None:
-        kept = EndedRun(it.started, it.steps, it.status, it.bad, it.message, it.seconds)
-        (run,) = store.keep_all([kept], "sweep")
+        (run,) = store.keep_all([it], "sweep")
     return Done(ended.cell, it, run)

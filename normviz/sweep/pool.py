@@ -20,8 +20,9 @@ from queue import SimpleQueue
 from typing import Any
 
 from ..home import VARIABLE
+from ..runs import Recording, failed
+from .cell import no_result
 from .grid import Cell
-from .measured import Measured, no_result
 
 TRIES = 2
 """A cell whose process died is tried once more, in a fresh process, and then said to have failed."""
@@ -39,7 +40,7 @@ class Ended:
     """The cell's run."""
 
     cell: Cell
-    measured: Measured
+    measured: Recording
 
 
 class Pool:
@@ -100,11 +101,11 @@ class _Slot(threading.Thread):
                 tries, measured = tries + 1, self._measure(cell)
             if self.pool.is_closed:
                 return
-            measured = measured or Measured("failed", message=self._obituary)
+            measured = measured or failed(cell.config, self._obituary)
             self.pool.news.put(Ended(cell, measured))
         self.kill()
 
-    def _measure(self, cell: Cell) -> Measured | None:
+    def _measure(self, cell: Cell) -> Recording | None:
         """The cell's run, as failed where no result could be read, or None where the process died."""
         try:
             process = self._warm()
@@ -115,7 +116,7 @@ class _Slot(threading.Thread):
         except Exception as error:  # unpickling may raise any, and so may a pool closed meanwhile
             died = self._has_died()
             self.kill()
-            return None if died else no_result(error)
+            return None if died else no_result(cell.config, error)
 
     def _warm(self) -> subprocess.Popen[bytes]:
         """The process, started where there is none."""

@@ -15,10 +15,12 @@ from typing import Any
 
 from .. import texts
 from ..characters import TextError
+from ..config import RunConfig
 from ..limits import MAX_CELLS
+from ..runs import Recording, failed
+from .cell import no_result
 from .cluster import LEFT, Cluster, in_words
 from .grid import Cell, SweepError
-from .measured import Measured, no_result
 from .pool import Began, Ended
 from .remote import RELEASE, normviz_cell
 
@@ -86,9 +88,9 @@ class Tasks(threading.Thread):
         cell = self._handed.pop(task)
         if cell in self._waiting:
             self._begin(cell)
-        self.news.put(Ended(cell, self._result(task)))
+        self.news.put(Ended(cell, self._result(task, cell.config)))
 
-    def _result(self, task: Any) -> Measured:
+    def _result(self, task: Any, config: RunConfig) -> Recording:
         """Raises SweepError where no cell could be trained, since NormViz is not the same there."""
         try:
             return self._ray.get(task)
@@ -102,10 +104,10 @@ class Tasks(threading.Thread):
         except self._ray.exceptions.LocalRayletDiedError:
             raise self.cluster.lost(LEFT) from None
         except self._ray.exceptions.RaySystemError as error:  # also where the answer can't be read
-            return no_result(error)
+            return no_result(config, error)
         except self._ray.exceptions.RayError as error:
             lost = str(error).splitlines()[0]
-            return Measured("failed", message=f"Ray gave it up after {RETRIES} retries: {lost}")
+            return failed(config, f"Ray gave it up after {RETRIES} retries: {lost}")
 
     def _text(self, key: str) -> Any:
         """A text, handed to the cluster once. Without it a node says that it is missing."""

@@ -17,15 +17,14 @@ from queue import SimpleQueue
 from ..config import RunConfig
 from ..home import home
 from ..store.machine_lock import Turn
-from .cell import measure, warm
-from .measured import no_result
+from .cell import measure, no_result, warm
 
 Job = tuple[str, bool]
 """Canonical JSON of a config, and whether it may be stopped early."""
 
 
 def main() -> None:
-    """Say "warm" once torch is there, then answer every job with its `Measured`."""
+    """Say "warm" once torch is there, then answer every job with its `Recording`."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started us
     os.nice(15)  # a map is patient: a page stays responsive beside it, and so does a visitor's run
     out = os.fdopen(os.dup(1), "wb")
@@ -37,11 +36,12 @@ def main() -> None:
     turn = Turn(home())
     while True:
         canonical, early = jobs.get()
+        config = RunConfig.model_validate_json(canonical)
         try:
             turn.wait(float("inf"))
-            measured = measure(RunConfig.model_validate_json(canonical), early)
+            measured = measure(config, early)
         except Exception as error:  # the next cell may go well
-            measured = no_result(error)
+            measured = no_result(config, error)
         _say(out, measured)
         turn.leave()
         gc.collect()
