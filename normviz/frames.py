@@ -1,4 +1,4 @@
-"""Stored runs as arrays and tidy tables: what charts draw and what visitors take away."""
+"""Stored runs as arrays: what charts draw."""
 
 from __future__ import annotations
 
@@ -8,18 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from . import hosted
-from .catalog import PROBES
-from .config import RunConfig
-from .store import Run, Steps, Store
-from .store.run import UNWATCHED
-from .verdict import Verdict, diverged, judge
+from .runs import Recording, Steps
+from .store import Run, Store
+from .verdict import Verdict
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -82,7 +78,7 @@ class Frames:
             fresh = self.store.steps(run, after=last)
             if kept is None or len(fresh.step):
                 self._size -= 0 if kept is None else kept.nbytes
-                kept = fresh if kept is None else _joined(kept, fresh)
+                kept = fresh if kept is None else fresh.after(kept)
                 self._kept[run.id] = kept
                 self._size += kept.nbytes
             self._kept.move_to_end(run.id)
@@ -91,78 +87,46 @@ class Frames:
                 self._size -= self._kept.popitem(last=False)[1].nbytes
             return kept
 
+    def recording(self, run: Run) -> Recording:
+        """What a run recorded so far."""
+        return run.recording(self.steps(run))
+
     def lane(self, run: Run, label: str, probe: str, earlier: str = "") -> LaneFrame:
         """A run as one lane of the charts. Raises ValueError for a probe the run did not record."""
-        bad = None if run.bad_step is None else (run.bad_step, run.bad_layer)
-        steps = self.steps(run)
-        return lane_frame(
-            run.config, run.probes, steps, label, probe, bad, run.chance, run.floor, earlier
-        )
+        return lane_frame(self.recording(run), label, probe, earlier)
 
     def verdict(self, run: Run) -> Verdict:
         """What came of a run, or what it is doing."""
-        return told(run, self.steps(run).loss, self.store)
-
-    def tidy(self, runs: dict[str, Run]) -> pd.DataFrame:
-        """Every number of some lanes as one long table.
-
-        Columns: lane (its name), step, layer (0 embedding, 1..L blocks; empty for the whole model),
-        probe (a key of `catalog.PROBES`, or loss in nats, lr, grad_norm), value.
-        """
-        tables = [_tidy(lane, run, self.steps(run)) for lane, run in runs.items()]
-        return pd.concat(tables, ignore_index=True)
+        return verdict(run, self.recording(run), self.store)
 
 
-def lane_frame(
-    config: RunConfig,
-    probes: Sequence[str],
-    steps: Steps,
-    label: str,
-    probe: str,
-    bad: tuple[int, int | None] | None,
-    chance: float | None,
-    floor: float | None,
-    earlier: str = "",
-) -> LaneFrame:
+def lane_frame(it: Recording, label: str, probe: str, earlier: str = "") -> LaneFrame:
     """What a run recorded, as one lane. Raises ValueError for a probe that it did not record."""
-    values = steps.layers[:, list(probes).index(probe)]
+    steps, values, bad = it.steps, it.values(probe), it.first_bad
     # Where nothing was updated there is no update to measure, which is not the same as a NaN.
     there = np.full(len(values), True)
     if probe == "update_ratio":
         there = ~np.isnan(values).all(axis=1)
     return LaneFrame(
         label=f"{label} (before: {earlier})" if earlier else label,
-        scheme=config.scheme,
-        depth=config.depth,
-        steps=max(config.steps, 1),
+        scheme=it.config.scheme,
+        depth=it.depth,
+        steps=max(it.config.steps, 1),
         loss=steps.loss,
         probe=probe,
         probe_steps=steps.layer_steps[there],
         values=values[there],
-        first_bad=bad,
-        chance=chance or float("nan"),
-        floor=floor,
-        edits=tuple(edit for edit in config.lr_edits if edit[0] < len(steps.loss)),
+        first_bad=None if bad is None else (bad.step, bad.layer),
+        chance=it.chance,
+        floor=it.floor,
+        edits=tuple(edit for edit in it.config.lr_edits if edit[0] < len(steps)),
         earlier=earlier,
     )
 
 
-def told(run: Run, losses: Floats, store: Store) -> Verdict:
-    """What came of a run with these losses [n], or what it is doing."""
-    n = len(losses)
-    if run.status == "diverged" and run.bad_step is not None:
-        return diverged(run.bad_step, run.bad_layer, run.bad_where)
-    if run.status == "finished" and run.chance is not None:
-        return judge(losses, run.config.steps, run.chance, run.floor)
-    if run.status == "queued":
-        return Verdict("queued", queued([run], store))
-    if run.status == "failed":
-        return Verdict("failed", f"failed after {n} steps: {run.message}")
-    if run.status == "stopped":
-        how = " unwatched" if run.message == UNWATCHED else ""
-        why = f": {run.message}" if run.message else ""
-        return Verdict("stopped", f"stopped{how} after {n} steps{why}")
-    return Verdict(run.status, {"running": "training"}.get(run.status, run.status))
+def verdict(run: Run, it: Recording, store: Store) -> Verdict:
+    """What came of a run, or what it is doing; of one that waits, its place in the queue."""
+    return Verdict("queued", queued([run], store)) if run.status == "queued" else it.verdict
 
 
 def queued(runs: Sequence[Run], store: Store) -> str:
@@ -181,29 +145,3 @@ def queued(runs: Sequence[Run], store: Store) -> str:
 
 def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
-
-
-def _joined(a: Steps, b: Steps) -> Steps:
-    pairs = ((getattr(a, name), getattr(b, name)) for name in Steps.__dataclass_fields__)
-    return Steps(*(np.concatenate(pair) for pair in pairs))
-
-
-def _tidy(lane: str, run: Run, steps: Steps) -> pd.DataFrame:
-    """One lane of `Frames.tidy`."""
-    scalars = {"loss": steps.loss, "lr": steps.lr, "grad_norm": steps.grad_norm}
-    parts = [_part(name, steps.step, None, values) for name, values in scalars.items()]
-    for i, key in enumerate(run.probes):
-        layers = np.arange(PROBES[key].first_layer, run.config.depth + 1)
-        at = np.repeat(steps.layer_steps, len(layers))
-        values = steps.layers[:, i, layers].ravel()
-        parts.append(_part(key, at, np.tile(layers, len(steps.layer_steps)), values))
-    table = pd.concat(parts, ignore_index=True)
-    table.insert(0, "lane", lane)
-    return table
-
-
-def _part(probe: str, step: Ints, layer: Ints | None, value: Floats) -> pd.DataFrame:
-    """Rows of one probe; without layers for a number of the whole model."""
-    empty = pd.array([pd.NA] * len(step), dtype="Int64")
-    layers = empty if layer is None else pd.array(layer, dtype="Int64")
-    return pd.DataFrame({"step": step, "layer": layers, "probe": probe, "value": value})

@@ -1,4 +1,4 @@
-"""A finished run in one object: what the terminal prints, and what notebooks take away. Torch-free.
+"""A recording as notebooks and the terminal want it: as JSON, tables, files and a script. Torch-free.
 
 from normviz import RunConfig, train
 from normviz.result import collect
@@ -10,19 +10,17 @@ result.to_parquet("post.zip")
 
 from __future__ import annotations
 
-import time
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from . import runs
 from .catalog import PROBES
-from .config import RunConfig
-from .events import Diverged, Edited, Event, Finished, Started, Step
-from .store import Steps
-from .verdict import Verdict, diverged, final_loss, judge
+from .events import Event
+from .runs import Recording
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,70 +30,31 @@ if TYPE_CHECKING:
     from .export.columns import Table
 
 
-@dataclass
-class Result:
-    """What a run said, gathered while it says it: feed it events with `take`."""
-
-    started: Started | None = None
-    config: RunConfig | None = None
-    steps: list[Step] = field(default_factory=list)
-    bad: Diverged | None = None
-    status: str = "stopped"
-    began: float = field(default_factory=time.perf_counter)
-    seconds: float = 0.0
-
-    def take(self, event: Event) -> None:
-        """Note one event. The clock starts at Started, so it times training alone."""
-        match event:
-            case Started():
-                self.started, self.config, self.began = event, event.config, time.perf_counter()
-            case Edited():
-                self.config = event.config
-            case Step():
-                self.steps.append(event)
-            case Diverged():
-                self.bad = event
-            case Finished():
-                self.status = "diverged" if self.bad else "finished"
-        self.seconds = time.perf_counter() - self.began
-
-    @property
-    def losses(self) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """[n] losses in nats."""
-        return np.array([step.loss for step in self.steps], dtype=np.float64)
-
-    @property
-    def verdict(self) -> Verdict:
-        """What came of it."""
-        assert self.started is not None
-        if self.bad:
-            return diverged(self.bad.step, self.bad.layer, self.bad.where)
-        if self.status == "stopped":
-            return Verdict("stopped", f"stopped after {len(self.steps)} steps")
-        steps = self.started.config.steps
-        return judge(self.losses, steps, self.started.chance, self.started.floor)
+class Result(Recording):
+    """A recording that can be taken away."""
 
     def as_json(self, at: Collection[int]) -> dict[str, Any]:
-        """The result as plain JSON values; numbers that are not finite are None."""
-        assert self.started is not None
-        assert self.config is not None
-        n = len(self.steps)
-        first_bad = {"step": self.bad.step, "layer": self.bad.layer} if self.bad else None
+        """The result as plain JSON values, with the layers of some steps; numbers that are not finite
+        are None."""
+        n, bad = len(self.steps), self.first_bad
         return {
             "id": self.config.key,
             "config": self.config.model_dump(mode="json"),
             "status": self.status,
             "verdict": self.verdict.sentence,
-            "first_bad": first_bad,
-            "chance": self.started.chance,
-            "floor": self.started.floor,
+            "first_bad": {"step": bad.step, "layer": bad.layer} if bad else None,
+            "chance": finite(self.chance),
+            "floor": self.floor,
             "first_loss": finite(self.losses[0]) if n else None,
-            "final_loss": finite(final_loss(self.losses)),
-            "steps": n if self.started.config.steps else 0,
+            "final_loss": finite(self.final),
+            "steps": n if self.config.steps else 0,
             "seconds": self.seconds,
             "steps_per_second": n / self.seconds if self.seconds else None,
             "losses": [finite(x) for x in self.losses],
-            "layers": [row for step in self.steps if step.step in at for row in layer_rows(step)],
+            "layers": [
+                {"step": step, "layer": layer, "probe": probe, "value": finite(value)}
+                for step, layer, probe, value in self._layer_rows(at)
+            ],
         }
 
     def tidy(self) -> pd.DataFrame:
@@ -105,42 +64,30 @@ class Result:
         """
         import pandas as pd
 
-        rows: list[dict[str, Any]] = []
+        rows = list[tuple[int, int | None, str, float]]()
         for step in self.steps:
-            for name in ("loss", "lr", "grad_norm"):
-                value = getattr(step, name)
-                rows.append({"step": step.step, "layer": None, "probe": name, "value": value})
-            rows += layer_rows(step, keep_bad=True)
+            rows += [(step.step, None, it, getattr(step, it)) for it in ("loss", "lr", "grad_norm")]
+            rows += self._layer_rows((step.step,))
         return pd.DataFrame(rows, columns=["step", "layer", "probe", "value"]).astype(
             {"layer": "Int64", "value": "float64"}
         )
+
+    def _layer_rows(self, at: Collection[int]) -> Iterator[tuple[int, int, str, float]]:
+        """Step, layer, probe and value of what was recorded at some steps."""
+        for step, probes in zip(self.steps.layer_steps.tolist(), self.steps.layers, strict=True):
+            if step in at:
+                for key, values in zip(self.probes, probes.tolist(), strict=True):
+                    for layer in range(PROBES[key].first_layer, len(values)):
+                        yield step, layer, key, values[layer]
 
     # To take away: what makes files imports pandas, PyArrow and Altair, so it is imported on use
 
     def lane(self, name: str = "A") -> ExportLane:
         """The run as `normviz.export` reads it, under the name of a lane."""
 
-        from .export import ExportLane, Facts
+        from .export import ExportLane
 
-        assert self.started is not None
-        assert self.config is not None
-        s, bad, depth = self.started, self.bad, self.config.depth
-        status = self.status if self.steps else "stopped"
-        facts = Facts(
-            status, self.verdict.sentence, s.device, s.threads, s.parameters, s.chance, s.floor,
-            s.text, bad and bad.step, bad and bad.layer,
-        )  # fmt: skip
-        layered = [step for step in self.steps if step.layers is not None]
-        empty = np.empty((0, len(PROBES), depth + 1))
-        arrays = Steps(
-            step=np.array([step.step for step in self.steps], dtype=np.int64),
-            loss=self.losses,
-            lr=np.array([step.lr for step in self.steps], dtype=np.float64),
-            grad_norm=np.array([step.grad_norm for step in self.steps], dtype=np.float64),
-            layer_steps=np.array([step.step for step in layered], dtype=np.int64),
-            layers=np.array([step.layers for step in layered]) if layered else empty,
-        )
-        return ExportLane(name, self.config, facts, PROBES.keys(), arrays)
+        return ExportLane(name, self.config, self)
 
     def tables(self) -> dict[Table, pa.Table]:
         """Arrow tables runs, steps, layers, probes and columns; `.to_pandas()` makes DataFrames."""
@@ -178,25 +125,16 @@ class Result:
         return script(self.lane())
 
 
+def result_of(it: Recording) -> Result:
+    """A recording, to take away."""
+    return Result(**{field.name: getattr(it, field.name) for field in fields(it)})
+
+
 def collect(events: Iterable[Event]) -> Result:
-    """Run a stream of events to its end."""
-    result = Result()
-    for event in events:
-        result.take(event)
-    return result
+    """Read a run's events to their end."""
+    return result_of(runs.collect(events))
 
 
 def finite(value: float) -> float | None:
+    """The number, or None where it is not finite."""
     return float(value) if np.isfinite(value) else None
-
-
-def layer_rows(step: Step, keep_bad: bool = False) -> list[dict[str, Any]]:
-    """Records {step, layer, probe, value} of one step; a value that is not finite is None."""
-    if step.layers is None:
-        return []
-    return [
-        {"step": step.step, "layer": layer, "probe": probe.key,
-         "value": float(values[layer]) if keep_bad else finite(values[layer])}
-        for probe, values in zip(PROBES, step.layers, strict=True)
-        for layer in range(probe.first_layer, len(values))
-    ]  # fmt: skip

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from .catalog import PROBES
 from .config import RunConfig
-from .frames import told
+from .frames import verdict
 from .links import differences, shown
 from .store import Run, Store, StoreUnreadable, Wanted
-from .verdict import Verdict, final_loss
+from .verdict import Verdict
 
 USUAL = RunConfig()
 OWN_COLUMNS = ("scheme", "norm", "task", "text", "init_seed", "data_seed")
@@ -83,8 +83,8 @@ class Shelf:
         """One run."""
         kept = self._kept.get(run.id)
         if kept is None or run.is_open:
-            losses = self.store.losses(run.id)
-            kept = Outcome(told(run, losses, self.store), final_loss(losses), len(losses))
+            it = self.store.recording(run, layers=False)
+            kept = Outcome(verdict(run, it, self.store), it.final, len(it.steps))
             if run.ended is not None:
                 if len(self._kept) >= KEPT:
                     self._kept.clear()

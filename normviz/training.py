@@ -42,18 +42,17 @@ def train(
     knobs: Knobs | None = None,
     also_at: Collection[int] = (),
     record: Collection[int] | None = None,
+    begun: tuple[Transformer, Task] | None = None,
 ) -> Iterator[Event]:
     """Train one config. Yields Started, one Step a step, then Finished; Diverged comes before it.
 
     Layers are recorded at `record` (by default `schedule.recorded`) and `also_at`. With steps=0 it
-    measures at initialisation and stops. Raises ConfigError for a device that is not there.
+    measures at initialisation and stops. Who wants the trained model makes it by `begin` and hands it
+    over as `begun`. Raises ConfigError for a device that is not there.
     """
     knobs = knobs or Knobs()
     device = find_device(config.device)
-    task = make_task(config)
-    model = build(config, task.vocabulary)
-    initialise(model, config)
-    profile(model, config, task)
+    model, task = begun or begin(config)
     if device.type != "cpu":
         model.to(device)  # buffers; the parameters move into the flat buffer next
     flat = Flat(model, device)
@@ -87,6 +86,15 @@ def train(
             yield bad
             break
     yield Finished(step + 1 if config.steps else 0)
+
+
+def begin(config: RunConfig) -> tuple[Transformer, Task]:
+    """A model before its first step, on the CPU, and its task."""
+    task = make_task(config)
+    model = build(config, task.vocabulary)
+    initialise(model, config)
+    profile(model, config, task)
+    return model, task
 
 
 def find_device(name: str) -> torch.device:

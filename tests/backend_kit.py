@@ -11,7 +11,8 @@ import psutil
 
 from normviz import RunConfig, train
 from normviz.events import Step
-from normviz.store import Run, Steps, Store
+from normviz.runs import Steps
+from normviz.store import Run, Store
 
 SECONDS = 60.0
 """How long a test waits for what must happen; generous, since the machine may be busy."""

@@ -32,7 +32,7 @@ from normviz.charts.loss_axis import y_domain
 from normviz.charts.palette import BACKGROUNDS
 from normviz.charts.sight import contrast
 from normviz.frames import LaneFrame, lane_frame
-from normviz.store import Steps
+from normviz.runs import Recording, Steps
 
 # Every chart
 
@@ -142,7 +142,7 @@ def test_a_change_of_the_rate_is_a_tick_once_for_all_that_took_it_together() -> 
     assert "B post has learning rate 0.003 from step 40" in loss.finding([a, b])
     config = RunConfig(depth=DEPTH, lr_edits=((12, 0.01), (40, 0.003)))
     steps = Steps(*(np.zeros(20) for _ in range(5)), np.zeros((20, len(PROBES), DEPTH + 1)))
-    lane = lane_frame(config, PROBES.keys(), steps, "A", "grad_block", None, 3.3, 1.0)
+    lane = lane_frame(Recording(config, None, steps, "running"), "A", "grad_block")
     assert lane.edits == ((12, 0.01),)
 
 

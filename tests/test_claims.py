@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from claims_kit import COUNTED, SMALL
 
-from normviz import RunConfig, shipped_maps
+from normviz import RunConfig, shipped
 from normviz.catalog import PROBES, SCHEMES
 from normviz.charts.claim import chart, finding
 from normviz.claims import CLAIMS, Claim
@@ -272,7 +272,7 @@ def test_no_caption_contradicts_a_stored_run(tmp_path: Path) -> None:
     """Every number of a result whose runs all ship is what those runs give."""
     store = Store(_made(tmp_path / "all"))
     adopt(store)
-    shipped_maps.adopt(store)
+    shipped.adopt_cells(store)
     checked = 0
     for key in SHIPPED:
         claim, result = CLAIMS[key], shipped_result(CLAIMS[key])

@@ -16,7 +16,7 @@ import pytest
 from normviz import RunConfig, train
 from normviz.catalog import PROBES
 from normviz.config import ENGINE
-from normviz.events import Diverged, Started, Step
+from normviz.events import Diverged, Finished, Started, Step
 from normviz.export import (
     COLUMNS,
     KINDS,
@@ -39,9 +39,7 @@ BOTH = pytest.mark.parametrize("kind", KINDS)
 @pytest.fixture
 def lanes(store: Store, tiny: RunConfig) -> list[ExportLane]:
     """A finished run, one full of numbers that are not finite, and one that still trains."""
-    finished = collect(train(tiny))
-    assert finished.started is not None
-    store.adopt(finished.started, finished.steps, None)
+    store.adopt(collect(train(tiny)))
     strange = tiny.replace(scheme="post")
     values = np.full((len(PROBES), 3), math.inf)
     values[0] = [math.nan, -math.inf, 1e-300]
@@ -50,7 +48,8 @@ def lanes(store: Store, tiny: RunConfig) -> list[ExportLane]:
         Step(1, math.inf, 1e-3, math.nan, None),
         Step(2, math.nan, 1e-3, math.inf, values),
     ]
-    store.adopt(Started(strange, "cpu", 1, 99, 3.3, None, None), steps, Diverged(2, None, "loss"))
+    started = Started(strange, "cpu", 1, 99, 3.3, None, None)
+    store.adopt(collect([started, *steps, Diverged(2, None, "loss"), Finished(3)]))
     open_ = store.enqueue(tiny.replace(scheme="peri"))
     runs = [store.latest(tiny.key), store.latest(strange.key), store.run(open_)]
     frames = Frames(store)
@@ -138,8 +137,8 @@ def test_csv_writes_nan_and_inf(lanes: list[ExportLane]) -> None:
 def test_runs_say_what_came_of_them(lanes: list[ExportLane]) -> None:
     runs = tables(lanes)["runs"].to_pylist()
     assert [run["status"] for run in runs] == ["finished", "diverged", "queued"]
-    assert runs[0]["verdict"] == lanes[0].facts.verdict
-    assert runs[0]["final_loss"] == pytest.approx(lanes[0].recorded.loss[-2:].mean())
+    assert runs[0]["verdict"] == lanes[0].verdict
+    assert runs[0]["final_loss"] == pytest.approx(lanes[0].recorded.losses[-2:].mean())
     assert runs[2]["final_loss"] is None
     assert [RunConfig(**json.loads(run["config"])).key for run in runs] == [r["run"] for r in runs]
 
@@ -160,7 +159,7 @@ def test_equal_lanes_give_equal_bytes_and_a_readme(lanes: list[ExportLane], kind
     for column in COLUMNS:
         assert f"{column.table}.{column.column} " in text
     for lane in lanes:
-        assert lane.facts.verdict in text
+        assert lane.verdict in text
 
 
 def test_updates_that_were_not_made_have_no_row(tiny: RunConfig) -> None:

@@ -12,7 +12,7 @@ from test_export import BOTH, read
 from normviz import RunConfig, train
 from normviz.export import ExportLane, archive, read_configs, replay, stored_lane, write_configs
 from normviz.frames import Frames
-from normviz.result import collect
+from normviz.runs import collect
 from normviz.seeds import seeded
 from normviz.store import Store
 
@@ -21,9 +21,7 @@ from normviz.store import Store
 def repeated(store: Store, tiny: RunConfig) -> list[ExportLane]:
     """Two lanes: the first from three seeds, the last of which still waits; the second from one."""
     for config in (*seeded(tiny, 2), tiny.replace(scheme="post", init_seed=7)):
-        done = collect(train(config))
-        assert done.started is not None
-        store.adopt(done.started, done.steps, None)
+        store.adopt(collect(train(config)))
     waits = store.run(store.enqueue(seeded(tiny, 3)[2]))
     first, second = (store.latest(config.key) for config in seeded(tiny, 2))
     other = store.latest(tiny.replace(scheme="post", init_seed=7).key)

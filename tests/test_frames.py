@@ -9,7 +9,8 @@ from hosted_kit import turn_on
 from normviz import frames as module
 from normviz import shipped
 from normviz.frames import Frames
-from normviz.store import Run, Steps, Store
+from normviz.runs import Steps
+from normviz.store import Run, Store
 
 
 @pytest.fixture(scope="module")

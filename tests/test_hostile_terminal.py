@@ -37,13 +37,13 @@ WORK = (
     "cli.run.follow", "cli.export.follow", "cli.ship.follow", "cli.claims.follow", "cli.norms._follow",
     "cli.sweep_progress.follow", "cli.export_site.write", "cli.sweep.Cluster", "census.table.census",
     *(f"bench.{name}.measure" for name in ("probes", "click", "live", "anatomy", "map", "early", "load",
-                                         "start")),
+                                         "start", "shipped")),
     "cli.app.check_address", "bench.film.film", "bench.soak.soak", "claims.ship.save_runs",
 )  # fmt: skip
 """What trains, serves, draws or waits: reached, the command has taken its words, and ends."""
 CHECK = app.check_address
 """It may ask other machines what a name means."""
-ADOPTED = ("cli.sweep", "cli.export", "cli.claims", "cli.export_site", "shipped_maps")
+ADOPTED = ("cli.sweep", "cli.export", "cli.claims", "cli.export_site")
 
 
 def reached(*words: object, **more: object) -> None:
@@ -63,6 +63,7 @@ def _idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             patch.setattr(f"normviz.{name}", reached)
         for name in ADOPTED:
             patch.setattr(f"normviz.{name}.adopt", lambda store: None)
+        patch.setattr("normviz.shipped.adopt_cells", lambda store: None)
         patch.setattr("normviz.cli.app.os.execve", reached)
         patch.setattr("normviz.cli.app.shipped", lambda name: here)
         yield

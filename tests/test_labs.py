@@ -6,11 +6,14 @@ import subprocess
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from backend_kit import wait_for
 from claims_kit import COUNTED
 
+from normviz import training
 from normviz.claims import CLAIMS, Claim
 from normviz.claims.drive import run
 from normviz.claims.lab_process import Reading, measure_all
@@ -18,7 +21,8 @@ from normviz.claims.live import Bench
 from normviz.claims.rule import Between, Part
 from normviz.config import RunConfig
 from normviz.execution import local, process
-from normviz.labs import speed
+from normviz.labs import drop, speed
+from normviz.nn.transformer import Transformer, build
 from normviz.norm_cost.result import Measurement
 from normviz.store import Store
 from normviz.store.machine_lock import Turn
@@ -115,6 +119,26 @@ def test_both_norms_of_a_repeat_come_from_one_measurement(
         assert control[context] == 100 * (1 - made[0].row("again", context).ratio.median)
     speed.measure(RunConfig(norm="rmsnorm", init_seed=1, **small))
     assert len(asked) == 2, "a seed is a repeat"
+
+
+@pytest.mark.parametrize("scheme", ["pre", "prores"])
+def test_the_lab_that_leaves_out_blocks_trains_as_train_does(
+    scheme: str, tiny: RunConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also a scheme whose branches fade in over the run."""
+    config, built = tiny.replace(scheme=scheme), list[Transformer]()
+
+    def kept(*given: Any) -> Transformer:
+        built.append(build(*given))
+        return built[-1]
+
+    monkeypatch.setattr(training, "build", kept)
+    for _ in training.train(config):
+        pass
+    ended = dict(built[0].named_parameters())
+    model, _ = drop.trained(config)
+    assert all(torch.equal(p, ended[name]) for name, p in model.named_parameters())
+    assert model.clock.share == built[0].clock.share
 
 
 def test_the_speed_claim_names_a_device_that_can_be_measured() -> None:

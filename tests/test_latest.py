@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from test_store import CONFIG, begin, dead_pid, found
 from test_sweep_run import keep
 
 from normviz import RunConfig
 from normviz.events import Started, Step
-from normviz.store import EndedRun, Store
+from normviz.runs import collect
+from normviz.store import Store
 from normviz.sweep import make, missing, stored
 from normviz.sweep.early import FLAT
 
@@ -100,10 +103,10 @@ def test_stopped_attempts_do_not_hide_a_cells_result(store: Store) -> None:
     done = RunConfig(depth=6)
     flat = done.replace(scheme="post")  # where the rule of the early stop applies
     started = Started(flat, "cpu", 1, 10, 3.3, 1.1, None)
-    ended = EndedRun(started, [Step(0, 3.3, 1e-3, 1.0, None)], "stopped", message=f"{FLAT}0")
+    ended = collect([started, Step(0, 3.3, 1e-3, 1.0, None)])
     results = {
         done.key: keep(store, done, "sweep"),
-        flat.key: store.keep_all([ended], "sweep")[0],
+        flat.key: store.keep_all([replace(ended, message=f"{FLAT}0")], "sweep")[0],
     }
     for _ in range(60):
         for config in (done, flat):

@@ -22,6 +22,7 @@ TORCH_FREE = [
     "normviz.execution",
     "normviz.norm_cost.client", "normviz.norm_cost.stored_results", "normviz.norm_cost.findings",
     "normviz.claims", "normviz.claims.drive", "normviz.health", "normviz.presence",
+    "normviz.runs", "normviz.runs.archive",
 ]  # fmt: skip
 
 INSIDE = {

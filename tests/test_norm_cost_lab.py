@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from backend_kit import LONG, SHORT, Lane, members, wait_for
 
-from normviz.frames import told
+from normviz.frames import Frames
 from normviz.norm_cost import lab as lab_
 from normviz.norm_cost import stored_results
 from normviz.norm_cost.client import Lab
@@ -75,7 +75,7 @@ def test_a_run_that_is_queued_meanwhile_waits_and_says_why(backend: Backend, lab
     rounds = lab.state.doing
     wait_for(lambda: lab.state.doing != rounds, "another round")
     assert lane.status == "queued"
-    assert told(lane.run, lane.steps.loss, store).sentence == (
+    assert Frames(store).verdict(lane.run).sentence == (
         "waiting for the norm cost lab, place 1 in the queue"
     )
     lab.stop()

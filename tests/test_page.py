@@ -20,7 +20,7 @@ from normviz.home import shipped
 from normviz.links import encode
 from normviz.seeds import seeded
 from normviz.shipped import adopt, load
-from normviz.store import EndedRun, Store
+from normviz.store import Store
 
 
 def test_opens_with_the_finished_hero_and_replays(page: Open) -> None:
@@ -238,8 +238,8 @@ def test_a_page_that_holds_a_copy_which_is_deleted_shows_the_one_that_is_kept(
     at = page()
     held, *others = runs(at)
     store, files = Store(folder), (shipped("assets") / "runs").glob("*.npz")
-    loaded = next(one for file in files if (one := load(file)) and one[0].config == RunConfig())
-    (kept,) = store.keep_all([EndedRun(loaded[0], loaded[1], "finished")], "shipped")
+    loaded = next(one for file in files for one in load(file) if one.config == RunConfig())
+    (kept,) = store.keep_all([loaded], "shipped")
     checked(at.run())
     assert runs(at) == [held, *others]
     adopt(store)

@@ -120,7 +120,7 @@ def test_pages_of_a_long_list(shelf: AppTest, folder: Path) -> None:
 
 
 def test_nothing_stored_yet(shelf: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("normviz.shipped.load", lambda path: None)
+    monkeypatch.setattr("normviz.shipped.load", lambda path: [])
     at = checked(shelf.run())
     assert "No run is stored here yet" in words_of(at.info[0])
 

@@ -14,7 +14,7 @@ from normviz.links import encode
 from normviz.presets import PRESETS
 from normviz.store import Store
 from normviz.suggest import suggestions
-from normviz.tour import STEPS, Told
+from normviz.tour import STEPS
 
 NUMBERS = range(1, len(STEPS) + 1)
 ASKING = [n for n in NUMBERS if STEPS[n - 1].question]
@@ -29,7 +29,7 @@ def caption(number: int, folder: Path) -> str:
     step, store = STEPS[number - 1], Store(folder)
     frames = Frames(store)
     found = [run for lane in step.lanes() if (run := store.latest(lane.key))]
-    said = step.caption(tuple(Told(r, frames.steps(r), frames.verdict(r)) for r in found))
+    said = step.caption(tuple(map(frames.recording, found)))
     assert said is not None
     return said
 

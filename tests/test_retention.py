@@ -13,9 +13,10 @@ from hosted_kit import supervisor
 from shelf_kit import SMALL, kept
 from test_cli import normviz
 
-from normviz.events import Started
+from normviz.events import Finished, Started
 from normviz.home import VARIABLE
-from normviz.store import EndedRun, Store, retention
+from normviz.runs import collect
+from normviz.store import Store, retention
 
 LARGE = SMALL.replace(depth=48)
 """Forty steps of it take about 170 kB."""
@@ -32,7 +33,7 @@ def left(store: Store) -> list[int]:
 
 def ship(store: Store) -> int:
     started = Started(LARGE.replace(lr=0.5), "cpu", 1, 1234, 3.3, 1.1, None)
-    return store.keep_all([EndedRun(started, [], "finished")], "shipped")[0]
+    return store.keep_all([collect([started, Finished(0)])], "shipped")[0]
 
 
 def test_the_oldest_go_first_and_only_as_many_as_have_to(store: Store) -> None:

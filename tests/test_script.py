@@ -15,12 +15,13 @@ from scripts_kit import run_alone
 from normviz import RunConfig, shipped, texts, train
 from normviz.catalog import INITS, NORMS, QK_NORMS, SCHEMES, V_NORMS
 from normviz.catalog.registry import Registry
-from normviz.events import Step
+from normviz.events import Started, Step
 from normviz.explain import classes
-from normviz.export import ExportLane, Facts, script, stored_lane
+from normviz.export import ExportLane, script, stored_lane
 from normviz.frames import Frames
 from normviz.presets import PRESETS
-from normviz.result import Result, collect
+from normviz.result import collect, result_of
+from normviz.runs import Recorder, Recording, Steps
 from normviz.store import Store
 
 TINY = RunConfig(depth=5, width=16, heads=2, seq_len=8, batch=4, steps=3, weight_decay=0.1)
@@ -104,7 +105,7 @@ def test_the_shipped_hero_is_repeated_for_all_its_steps(store: Store, tmp_path: 
     lanes = [stored_lane("A", run, Frames(store)) for run in runs if run is not None]
     assert len(lanes) == 2
     for lane, got in zip(lanes, run_alone(tmp_path, [script(lane) for lane in lanes]), strict=True):
-        ours, theirs = lane.recorded.loss, np.array(got["losses"])
+        ours, theirs = lane.recorded.losses, np.array(got["losses"])
         assert np.array_equal(theirs, losses(lane.config))
         assert theirs[-20:].mean() == pytest.approx(ours[-20:].mean(), abs=2e-3)
         said = got["said"].splitlines()
@@ -121,7 +122,7 @@ def test_a_diverged_run_ends_where_it_did(tmp_path: Path) -> None:
     for result, got in zip(
         results, run_alone(tmp_path, [result.script() for result in results]), strict=True
     ):
-        assert result.bad is not None
+        assert result.first_bad is not None
         assert len(got["losses"]) == len(result.steps) < result.started.config.steps
         assert f"range({len(result.steps)}):  # of " in result.script()
     assert np.array_equal(got["losses"], results[1].losses)
@@ -177,8 +178,15 @@ def test_a_text_of_one_s_own_is_given_to_the_script(tmp_path: Path, kinds: int) 
         run_alone(tmp_path, [source], str(tmp_path / "other.txt"))
 
 
+def trained(config: RunConfig, **said: object) -> ExportLane:
+    """A finished lane whose run said so when it started."""
+    started = replace(Started(config, "cpu", 1, 99, 3.3, None, None), **said)  # pyright: ignore
+    steps = Steps.of([Step(0, 3.3, 1e-3, 1.0, None)], config.depth)
+    return ExportLane("A", config, Recording(config, started, steps, "finished"))
+
+
 def test_another_text_is_said_not_trained(tmp_path: Path) -> None:
-    lane = ExportLane("A", TINY.replace(task="prose"), Facts("finished", "", text="0" * 64))
+    lane = trained(TINY.replace(task="prose"), text="0" * 64)
     with pytest.raises(AssertionError, match="another text than the run read"):
         run_alone(tmp_path, [script(lane)])
 
@@ -192,7 +200,7 @@ def test_a_start_that_is_not_admin_s_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_gpu_s_run_goes_to_the_gpu() -> None:
-    text = script(ExportLane("A", TINY, Facts("finished", "", device="cuda", threads=4)))
+    text = script(trained(TINY, device="cuda", threads=4))
     compile(text, "cuda.py", "exec")
     assert 'model.to("cuda")' in text
     assert 'torch.tensor(states, device="cuda")' in text
@@ -200,9 +208,8 @@ def test_a_gpu_s_run_goes_to_the_gpu() -> None:
 
 
 def test_a_stopped_result_says_how_far_it_came() -> None:
-    result = Result()
-    for event in train(TINY):
-        result.take(event)
-        if len(result.steps) == 2:
+    recorder = Recorder()
+    for event in recorder.follow(train(TINY)):
+        if isinstance(event, Step) and event.step == 1:
             break
-    assert "after 2 of them" in result.script()
+    assert "after 2 of them" in result_of(recorder.recording()).script()

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from normviz import RunConfig, shipped
-from normviz.events import Diverged, Started, Step
+from normviz.events import Diverged, Finished, Started, Step
 from normviz.home import shipped as shipped_folder
 from normviz.presets import PRESETS
-from normviz.result import collect
-from normviz.store import EndedRun, Store
+from normviz.runs import archive, collect
+from normviz.store import Store
 from normviz.training import train
 
 SHIPPED = sorted((shipped_folder("assets") / "runs").glob("*.npz"))
@@ -73,7 +73,7 @@ def test_stopped_attempts_do_not_ship_a_run_again(store: Store) -> None:
 
 def copies(store: Store, config: RunConfig, origin: str, n: int) -> list[int]:
     """Shipped runs as earlier releases left them, several of one config."""
-    ended = EndedRun(Started(config, "cpu", 1, 9, 3.3, None, None), [], "finished")
+    ended = collect([Started(config, "cpu", 1, 9, 3.3, None, None), Finished(0)])
     return store.keep_all([ended] * n, origin)  # pyright: ignore
 
 
@@ -106,7 +106,8 @@ def test_a_copy_that_cannot_be_read_costs_no_run(store: Store) -> None:
 def test_a_result_is_adopted_as_it_was(store: Store, bad: Diverged | None) -> None:
     config = RunConfig(depth=3)
     steps = [Step(0, 3.5, 1e-3, 0.7, None), Step(1, math.inf, 1e-3, math.nan, None)]
-    store.adopt(Started(config, "cpu", 1, 1234, 3.3, 1.1, None), steps, bad)
+    started = Started(config, "cpu", 1, 1234, 3.3, 1.1, None)
+    store.adopt(collect([started, *steps, *([bad] if bad else []), Finished(len(steps))]))
     run = store.latest(config.key)
     assert run is not None
     assert run.status == ("diverged" if bad else "finished")
@@ -116,12 +117,11 @@ def test_a_result_is_adopted_as_it_was(store: Store, bad: Diverged | None) -> No
 
 def test_a_saved_run_is_read_back_bit_for_bit(tmp_path: Path, tiny: RunConfig) -> None:
     result, path = collect(train(tiny, record=(0, 5))), tmp_path / "run.npz"
-    shipped.save(result, path)
-    loaded = shipped.load(path)
-    assert loaded is not None
-    started, steps, bad = loaded
-    assert (started, bad) == (result.started, None)
-    for ours, theirs in zip(steps, result.steps, strict=True):
+    archive.save(result, path)
+    (loaded,) = archive.load(path)
+    assert (loaded.started, loaded.first_bad) == (result.started, None)
+    assert (loaded.config, loaded.status) == (result.config, "finished")
+    for ours, theirs in zip(loaded.steps, result.steps, strict=True):
         assert (ours.step, ours.loss, ours.lr) == (theirs.step, theirs.loss, theirs.lr)
         assert (ours.layers is None) == (theirs.layers is None)
         if ours.layers is not None and theirs.layers is not None:
@@ -131,6 +131,6 @@ def test_a_saved_run_is_read_back_bit_for_bit(tmp_path: Path, tiny: RunConfig) -
 def test_a_run_of_another_engine_is_left_out(
     tmp_path: Path, tiny: RunConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shipped.save(collect(train(tiny)), tmp_path / "run.npz")
-    monkeypatch.setattr(shipped, "ENGINE", 99)
-    assert shipped.load(tmp_path / "run.npz") is None
+    archive.save(collect(train(tiny)), tmp_path / "run.npz")
+    monkeypatch.setattr(archive, "ENGINE", 99)
+    assert list(archive.load(tmp_path / "run.npz")) == []

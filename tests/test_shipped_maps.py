@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 from backend_kit import SHORT
 
-from normviz import RunConfig, shipped_maps
+from normviz import RunConfig
 from normviz.catalog import PROBES, SCHEMES
 from normviz.events import Step
 from normviz.home import shipped
 from normviz.maps import standard
-from normviz.shipped_maps import adopt, load, names, save
+from normviz.runs import archive
+from normviz.runs.archive import load, save_cells
+from normviz.shipped import adopt_cells, cell_keys
 from normviz.standard import MAPS
 from normviz.store import Store
 from normviz.sweep import make, missing, read, sweep
@@ -27,7 +29,7 @@ from normviz.training import train
 def full(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """A store with all shipped maps."""
     store = Store(tmp_path_factory.mktemp("maps"))
-    adopt(store)
+    adopt_cells(store)
     return store
 
 
@@ -36,7 +38,7 @@ def test_every_cell_of_a_standard_map_ships(key: str, full: Store) -> None:
     one = standard(key)
     assert one.grid.seeds >= 3
     assert missing(full, one.grid, early=True) == []
-    assert {cell.key for cell in one.grid.cells} <= names()
+    assert {cell.key for cell in one.grid.cells} <= cell_keys()
 
 
 def of(full: Store, key: str, scheme: str) -> list[Point]:
@@ -105,7 +107,7 @@ def test_a_file_gives_back_what_was_stored(store: Store, tmp_path: Path) -> None
     keys = [cell.key for cell in grid.cells] + [lost.key]
     runs = [run for key in keys if (run := store.latest(key))]
     path = tmp_path / "maps.npz"
-    save(store, runs, path)
+    save_cells(map(store.recording, runs), path)
     (tmp_path / "other").mkdir()
     other = Store(tmp_path / "other")
     other.keep_all(list(load(path)), "shipped sweep")
@@ -129,8 +131,8 @@ def test_a_file_of_another_engine_gives_nothing(
     list(sweep(store, make(SHORT, {}), 1))
     run = store.latest(SHORT.key)
     assert run is not None
-    save(store, [run], tmp_path / "a.npz")
-    monkeypatch.setattr(shipped_maps, "ENGINE", 999)
+    save_cells([store.recording(run)], tmp_path / "a.npz")
+    monkeypatch.setattr(archive, "ENGINE", 999)
     assert list(load(tmp_path / "a.npz")) == []
 
 

@@ -20,8 +20,8 @@ from typer.testing import CliRunner
 from normviz import RunConfig, train
 from normviz.cli import main
 from normviz.presets import PRESETS
-from normviz.result import collect
-from normviz.store import EndedRun, Store
+from normviz.runs import collect
+from normviz.store import Store
 from normviz.tour import STEPS
 
 EVIL = "<script>alert(1)</script>\"'&"
@@ -33,9 +33,8 @@ def export_site(*words: object) -> Result:
 
 
 def stored(folder: Path, config: RunConfig) -> tuple[Store, int]:
-    store, result = Store(folder), collect(train(config))
-    assert result.started is not None
-    (run,) = store.keep_all([EndedRun(result.started, result.steps, "finished", None)], "here")
+    store = Store(folder)
+    (run,) = store.keep_all([collect(train(config))], "here")
     return store, run
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,13 @@ from normviz import RunConfig, train
 from normviz.bench.early import grids, stops
 from normviz.catalog import PROBES
 from normviz.config import CHOICES
-from normviz.events import Started, Step
+from normviz.events import Step
 from normviz.home import shipped as shipped_folder
 from normviz.limits import RANGES, Range
-from normviz.shipped import load
-from normviz.shipped_maps import adopt, names
-from normviz.store import EndedRun, Origin, Store
+from normviz.runs import collect
+from normviz.runs.archive import load
+from normviz.shipped import adopt_cells, cell_keys
+from normviz.store import Origin, Store
 from normviz.sweep import make, missing, stored
 from normviz.sweep.cell import measure
 from normviz.sweep.early import CUT_OFF, FLAT, GRAD, MEASURED, Flat, applies, is_flat, looks
@@ -92,7 +94,7 @@ def test_a_gradient_that_comes_back_starts_the_count_again() -> None:
 
 def measured() -> list[RunConfig]:
     """The Post-LN runs of the bench: of its grids, and those that ship."""
-    loaded = [one[0].config for path in SHIPPED if (one := load(path)) is not None]
+    loaded = [one.config for path in SHIPPED for one in load(path)]
     cells = [cell.config for grid in grids() for cell in grid.cells]
     return [config for config in cells + loaded if config.scheme == "post"]
 
@@ -142,20 +144,15 @@ def test_with_another_beta2_nothing_is_stopped() -> None:
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_no_run_of_a_preset_or_the_tour_is_stopped_that_learned(path: Path) -> None:
-    loaded = load(path)
-    assert loaded is not None
-    started, steps, bad = loaded
-    ended = stops(started, steps)
+    (it,) = load(path)
+    ended = stops(it)
     if ended is not None:
-        assert bad is None
-        losses = np.array([step.loss for step in steps])
-        config = started.config
-        assert judge(losses, config.steps, started.chance, started.floor).kind == "stuck"
+        assert it.first_bad is None
+        assert judge(it.losses, it.config.steps, it.chance, it.floor).kind == "stuck"
 
 
 def test_some_shipped_run_is_stopped() -> None:
-    loaded = [one for path in SHIPPED if (one := load(path)) is not None]
-    assert sum(stops(started, steps) is not None for started, steps, _ in loaded) >= 3
+    assert sum(stops(it) is not None for path in SHIPPED for it in load(path)) >= 3
 
 
 def test_a_stopped_cell_says_so_and_is_no_finished_loss(store: Store) -> None:
@@ -168,11 +165,10 @@ def test_a_stopped_cell_says_so_and_is_no_finished_loss(store: Store) -> None:
     assert len(measured.steps) == 65
     recorded = [step.step for step in measured.steps if step.layers is not None]
     assert recorded == [0, 1, 2, 4, 8, 16, 32, 64]  # looks at 48, keeps it not
-    kept = EndedRun(measured.started, measured.steps, measured.status, None, measured.message)
-    store.keep_all([kept], "sweep")
+    store.keep_all([measured], "sweep")
     run = stored(store, config.key, early=True)
     assert run is not None and is_flat(run)
-    one = point(grid.cells[0], run, store.losses(run.id))
+    one = point(grid.cells[0], run, store.recording(run))
     assert one.kind == "flat"
     assert one.sentence.startswith("stopped: flat at chance since step ")
     assert np.isnan(one.final) and one.capped <= one.chance and not one.trains
@@ -182,11 +178,7 @@ def test_a_stopped_cell_says_so_and_is_no_finished_loss(store: Store) -> None:
 
 def kept(store: Store, config: RunConfig, origin: Origin) -> None:
     """A run of one step in the store, stopped by the rule."""
-    started, *steps = train(config)
-    assert isinstance(started, Started)
-    ended = EndedRun(
-        started, [s for s in steps if isinstance(s, Step)], "stopped", None, FLAT + "5"
-    )
+    ended = replace(collect(train(config)), status="stopped", message=FLAT + "5")
     store.keep_all([ended], origin)
 
 
@@ -210,11 +202,11 @@ def test_it_is_one_where_it_ships(store: Store) -> None:
 
 
 def test_every_cell_that_ships_is_a_result(store: Store) -> None:
-    adopt(store)
-    every = [run for key in names() if (run := store.latest(key))]
+    adopt_cells(store)
+    every = [run for key in cell_keys() if (run := store.latest(key))]
     stored_runs = store.db.connection.execute("SELECT COUNT(*) FROM runs").fetchone()[0]
     stopped = [run for run in every if run.status == "stopped"]
-    assert len(every) == len(names()) == stored_runs
+    assert len(every) == len(cell_keys()) == stored_runs
     assert all(map(is_flat, stopped))
     outside = [run for run in stopped if not applies(run.config)]
     assert (len(stopped), len(outside)) == (132, 88)  # as normviz/README.md says

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -16,12 +17,13 @@ from backend_kit import SHORT, losses, wait_for
 
 from normviz import RunConfig, charts
 from normviz.catalog import PROBES
-from normviz.events import Diverged, Started, Step
+from normviz.events import Diverged, Finished, Started, Step
 from normviz.execution import Began, Local, local
 from normviz.frames import Frames
-from normviz.result import collect
+from normviz.result import result_of
+from normviz.runs import collect
 from normviz.schedule import coarse
-from normviz.store import EndedRun, Store, Wanted
+from normviz.store import Store, Wanted
 from normviz.sweep import Done, Grid, Reused, make, missing, stored, sweep
 from normviz.sweep.cell import measure, train_cell
 from normviz.training import train
@@ -67,15 +69,12 @@ def test_a_cell_opens_in_the_duel_with_a_few_layers(store: Store) -> None:
     lane = frames.lane(run, "A", "grad_block")
     domain = charts.quantised_domain(PROBES["grad_block"], [lane])
     assert charts.heatmap.chart(lane, 5, domain)["datasets"]
-    assert len(frames.tidy({"A": run}))
+    assert len(result_of(frames.recording(run)).tidy())
     assert frames.verdict(run).kind in ("learned", "stuck", "above")
 
 
 def keep(store: Store, config: RunConfig, origin: str) -> int:
-    result = collect(train(config))
-    assert result.started is not None
-    ended = EndedRun(result.started, result.steps, "finished")
-    return store.keep_all([ended], origin)[0]  # pyright: ignore
+    return store.keep_all([collect(train(config))], origin)[0]  # pyright: ignore
 
 
 def test_a_coarse_recording_never_hides_a_full_one(store: Store) -> None:
@@ -99,9 +98,7 @@ def test_a_coarse_recording_never_hides_a_full_one(store: Store) -> None:
 
 def test_a_shipped_run_is_adopted_beside_a_coarse_one(store: Store) -> None:
     keep(store, SHORT, "sweep")
-    result = collect(train(SHORT))
-    assert result.started is not None
-    store.adopt(result.started, result.steps, None)
+    store.adopt(collect(train(SHORT)))
     latest = store.latest(SHORT.key)
     assert latest is not None and latest.origin == "shipped"
 
@@ -114,22 +111,20 @@ def test_a_full_recording_is_a_cell_already(store: Store) -> None:
 def test_a_diverged_cell_is_a_result(store: Store) -> None:
     lost = SHORT.replace(scheme="none", optimizer="sgd", lr=10.0, momentum=0.99)
     measured = measure(lost, early=True)
-    assert measured.status == "diverged" and measured.bad is not None
-    assert measured.started is not None
-    ended = EndedRun(measured.started, measured.steps, measured.status, measured.bad)
-    store.keep_all([ended], "sweep")
+    assert measured.status == "diverged" and measured.first_bad is not None
+    store.keep_all([measured], "sweep")
     found = stored(store, lost.key, early=True)
-    assert found is not None and found.bad_step == measured.bad.step
+    assert found is not None and found.bad_step == measured.first_bad.step
 
 
 def test_a_run_is_kept_as_a_whole_or_not_at_all(store: Store) -> None:
     started = Started(SHORT, "cpu", 1, 10, 3.3, 1.1, None)
     twice = [Step(0, 3.0, 1e-3, 1.0, None)] * 2  # the same step twice: the database refuses
     with pytest.raises(Exception, match="UNIQUE"):
-        store.keep_all([EndedRun(started, twice, "finished")], "sweep")
+        store.keep_all([collect([started, *twice, Finished(2)])], "sweep")
     assert store.latest(SHORT.key) is None
-    ended = EndedRun(started, twice[:1], "diverged", Diverged(0, 1, "loss"), seconds=2.0)
-    (run,) = store.keep_all([ended], "sweep")
+    ended = collect([started, twice[0], Diverged(0, 1, "loss"), Finished(1)])
+    (run,) = store.keep_all([replace(ended, seconds=2.0)], "sweep")
     record = store.run(run)
     assert record is not None and record.started is not None and record.ended is not None
     assert record.ended - record.started == pytest.approx(2.0, abs=0.5)
@@ -252,7 +247,7 @@ import sys
 import time
 from pathlib import Path
 from normviz import RunConfig
-from normviz.store import EndedRun, Store, Wanted
+from normviz.store import Store, Wanted
 from normviz.sweep import Done, make, sweep
 grid = make(RunConfig(**eval(sys.argv[2])), {"lr": [1e-3, 1e-2, 3e-2, 0.1], "steps": [20, 20000]})
 for news in sweep(Store(Path(sys.argv[1])), grid, 3):

@@ -20,8 +20,8 @@ from normviz.home import shipped as shipped_folder
 from normviz.presets import PRESETS
 from normviz.store import Store
 from normviz.suggest import MOST, suggestions
-from normviz.tour import STEPS, Step, Told, numbered
-from normviz.tour.told import ratio, short
+from normviz.tour import STEPS, Runs, Step, numbered
+from normviz.tour.formats import ratio, short
 
 RUNS = shipped_folder("assets") / "runs"
 KEYS = [step.key for step in STEPS]
@@ -52,14 +52,14 @@ def raw() -> dict[RunConfig, Raw]:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Step], tuple[Told, ...]]:
+def told(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Step], Runs]:
     store = Store(tmp_path_factory.mktemp("told"))
     shipped.adopt(store)
     frames = Frames(store)
 
-    def runs(step: Step) -> tuple[Told, ...]:
+    def runs(step: Step) -> Runs:
         found = [store.latest(lane.key) for lane in step.lanes()]
-        return tuple(Told(run, frames.steps(run), frames.verdict(run)) for run in found if run)
+        return tuple(frames.recording(run) for run in found if run)
 
     return runs
 

@@ -16,14 +16,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from normviz import RunConfig
-from normviz.frames import told
+from normviz.frames import Frames
 from normviz.limits import TEXT_DIGITS
 from normviz.presence import Watchers
 from normviz.runner import housekeeping
 from normviz.runner.housekeeping import Caretaker, Unwatched, too_many
 from normviz.runner.supervisor import Supervisor
+from normviz.runs import UNWATCHED
 from normviz.store import Store, StoreFull
-from normviz.store.run import UNWATCHED
 from normviz.sweep import make
 from normviz.sweep.fill import Filler
 from normviz.sweep.jobs import Job
@@ -51,7 +51,7 @@ def test_an_unwatched_run_ends_and_a_watched_one_goes_on(tmp_path: Path) -> None
         wait_for(lambda: beat() or all(one.status == "stopped" for one in opened), "their end")
         for one in opened:
             assert one.run.message == UNWATCHED
-            verdict = told(one.run, one.steps.loss, store)
+            verdict = Frames(store).verdict(one.run)
             assert verdict.sentence == f"stopped unwatched after {one.n} steps: {UNWATCHED}"
         assert (terminal.status, watched.status) == ("running", "running")
         terminal.stop()

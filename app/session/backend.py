@@ -11,7 +11,7 @@ from pathlib import Path
 import streamlit as st
 from streamlit import runtime
 
-from normviz import hosted, shipped_maps
+from normviz import hosted, shipped
 from normviz.claims.live import Bench
 from normviz.frames import Frames
 from normviz.norm_cost.client import Lab
@@ -99,7 +99,7 @@ def watchers() -> Watchers:
 @st.cache_resource(show_spinner="Unpacking the runs that ship")
 def adopt_maps() -> None:
     """Put the runs of maps and claims into the store, once: a thousand that few visitors look at."""
-    shipped_maps.adopt(_open().store)
+    shipped.adopt_cells(_open().store)
 
 
 def shared() -> Shared:

@@ -5,17 +5,14 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-import numpy as np
-
 from ..config import RunConfig
-from ..events import Started, Step
 from ..home import shipped
-from ..shipped import load
+from ..runs import Recording
+from ..runs.archive import load
 from ..store import Store
 from ..sweep import Grid, make, stored, sweep
 from ..sweep.early import Flat, applies
 from ..sweep.points import point
-from ..verdict import judge
 
 TRAINED = ("learned", "solved")
 
@@ -36,15 +33,10 @@ def measure() -> str:
     configs: list[RunConfig] = []
     ended = []
     for path in sorted((shipped("assets") / "runs").glob("*.npz")):
-        loaded = load(path)
-        if loaded is None:
-            continue
-        started, steps, bad = loaded
-        configs.append(started.config)
-        if bad is None and (step := stops(started, steps)) is not None:
-            losses = np.array([step.loss for step in steps])
-            verdict = judge(losses, started.config.steps, started.chance, started.floor)
-            ended.append((path.stem, step, verdict.kind, verdict.sentence))
+        for it in load(path):
+            configs.append(it.config)
+            if it.first_bad is None and (step := stops(it)) is not None:
+                ended.append((path.stem, step, it.verdict.kind, it.verdict.sentence))
     with tempfile.TemporaryDirectory() as folder:
         for grid in grids():
             configs += [cell.config for cell in grid.cells]
@@ -63,10 +55,10 @@ def measure() -> str:
     )
 
 
-def stops(started: Started, steps: list[Step]) -> int | None:
+def stops(it: Recording) -> int | None:
     """How many steps a recorded run would have made."""
-    flat = Flat(started.config, started.chance)
-    return next((step.step + 1 for step in steps if flat.look(step)), None)
+    flat = Flat(it.config, it.chance)
+    return next((step.step + 1 for step in it.steps if flat.look(step)), None)
 
 
 def _stopped(store: Store, grid: Grid) -> list[tuple[str, int, str, str]]:
@@ -82,7 +74,7 @@ def _stopped(store: Store, grid: Grid) -> list[tuple[str, int, str, str]]:
             continue
         whole = stored(store, cell.key, early=False)
         assert whole is not None
-        end = point(cell, whole, store.losses(whole.id))
+        end = point(cell, whole, store.recording(whole, layers=False))
         c = cell.config
         name = f"{c.scheme} {c.init} depth {c.depth} lr {c.lr:g} seed {cell.seed}"
         found.append((name, len(store.steps(run).step), end.kind, end.sentence))

@@ -14,8 +14,6 @@ from ..store import Store
 from ..sweep import Began, Cell, Done, Reused, sweep
 from ..sweep.drive import stored
 from ..sweep.points import point
-from ..tour.told import Told
-from ..verdict import Verdict
 from .evidence import Sample, Seen
 from .figure import series
 from .lab_process import Reading, measure_all
@@ -114,6 +112,5 @@ def _seen(
     run = stored(store, cell.key, True, shipped)
     if run is None:
         raise ClaimError(f"{claim.key} has no result: run {cell.key} is not in the store")
-    steps = store.steps(run)
-    it = point(cell, run, steps.loss)
-    return Seen(cell.config, Told(run, steps, Verdict(it.kind, it.sentence)), it)
+    it = store.recording(run)
+    return Seen(cell.config, it, point(cell, run, it))

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..config import RunConfig
+from ..runs import Recording
 from ..sweep.points import Point
-from ..tour.told import Told
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Seen:
     """One cell: what the store has of its run, or what a lab measured of it instead."""
 
     config: RunConfig
-    told: Told | None = None
+    recording: Recording | None = None
     point: Point | None = None
     lab: Mapping[str, float] = field(default_factory=dict)
 
@@ -56,10 +56,10 @@ class Sample:
         return found[0]
 
 
-def told_of(seen: Seen) -> Told:
+def recording_of(seen: Seen) -> Recording:
     """The run of a cell that was trained."""
-    assert seen.told is not None
-    return seen.told
+    assert seen.recording is not None
+    return seen.recording
 
 
 def point_of(seen: Seen) -> Point:
@@ -81,8 +81,8 @@ def at(probe: str, step: int, layer: int) -> Quantity:
     """
 
     def of(one: Seen) -> float:
-        told = told_of(one)
-        return told.at(probe, told.last if step < 0 else step, layer)
+        it = recording_of(one)
+        return it.at(probe, it.last if step < 0 else step, layer)
 
     return Quantity(f"{probe}, layer {'L' if layer < 0 else layer}", "", of)
 
@@ -102,8 +102,8 @@ def greatest(probe: str) -> Quantity:
     """The largest value of a probe in any block at the last recorded step."""
 
     def of(one: Seen) -> float:
-        told = told_of(one)
-        return max(told.at(probe, told.last, layer) for layer in range(1, told.depth + 1))
+        it = recording_of(one)
+        return max(it.at(probe, it.last, layer) for layer in range(1, it.depth + 1))
 
     return Quantity(f"largest {probe}", "", of)
 

@@ -9,7 +9,7 @@ from statistics import median
 from ..catalog import PROBES
 from ..charts.claim import Figure, Line, Points
 from ..config import RunConfig
-from .evidence import Sample
+from .evidence import Sample, Seen, recording_of
 from .record import Claim, Curve, Layers, Strip, Theory
 from .stored import Result, Series
 
@@ -42,10 +42,9 @@ def series(
     return found
 
 
-def _layer(one, figure: Layers, layer: int) -> float:
-    assert one.told is not None
-    step = one.told.last if figure.step < 0 else figure.step
-    return one.told.at(figure.probe, step, layer)
+def _layer(one: Seen, figure: Layers, layer: int) -> float:
+    it = recording_of(one)
+    return it.at(figure.probe, it.last if figure.step < 0 else figure.step, layer)
 
 
 def drawn(claim: Claim, result: Result) -> Figure:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 
 from ..sweep.summary import wortsman
-from .evidence import FINAL, Quantity, Sample, point_of, told_of
+from .evidence import FINAL, Quantity, Sample, point_of, recording_of
 from .record import Number
 
 Of = Callable[[Sample], float]
@@ -32,11 +32,9 @@ def layer_slope(arm: str, y: str, x: str, step: int, **where: object) -> Of:
     """Exponent p of y ~ x^p over the blocks of one run, for two probes."""
 
     def of(sample: Sample) -> float:
-        told = told_of(sample.run(arm, **where))
-        layers = range(1, told.depth + 1)
-        return log_slope(
-            [told.at(x, step, b) for b in layers], [told.at(y, step, b) for b in layers]
-        )
+        it = recording_of(sample.run(arm, **where))
+        layers = range(1, it.depth + 1)
+        return log_slope([it.at(x, step, b) for b in layers], [it.at(y, step, b) for b in layers])
 
     return of
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..shipped_maps import keys_of, names, save
+from ..runs.archive import keys_of, save_cells
+from ..shipped import cell_keys
 from ..store import Store
 from ..sweep.drive import stored
 from .records import CLAIMS
@@ -18,7 +19,7 @@ STEPS = 20
 def save_runs(store: Store, path: Path) -> str:
     """Write the runs that links open, all seeds of them, and the shallow others; says how many."""
     opens = {lane.key for claim in CLAIMS for lane in claim.lanes()}
-    there = names() - (_own(path) if path.exists() else frozenset())
+    there = cell_keys() - (keys_of(path) if path.exists() else frozenset())
     wanted = {
         cell.key: cell
         for claim in CLAIMS
@@ -29,9 +30,5 @@ def save_runs(store: Store, path: Path) -> str:
     runs = [run for key in wanted if (run := stored(store, key, early=True)) is not None]
     if not runs:
         return "no run that does not ship already"
-    save(store, runs, path, STEPS)
+    save_cells(map(store.recording, runs), path, STEPS)
     return f"{path.name}: {len(runs)} runs, {path.stat().st_size / 1e6:.1f} MB"
-
-
-def _own(path: Path) -> frozenset[str]:
-    return keys_of(path)

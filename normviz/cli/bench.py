@@ -167,3 +167,11 @@ def start(
     from ..bench.start import measure
 
     typer.echo(measure(rounds))
+
+
+@bench.command()
+def shipped() -> None:
+    """Counts and hashes of all shipped runs, maps and claims: equal where a change kept them."""
+    from ..bench.shipped import measure
+
+    typer.echo(measure())

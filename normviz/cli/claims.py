@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from .. import shipped_maps
+from .. import shipped
 from ..claims import CLAIMS, Claim
 from ..claims.stored import Result, explained, folder, shipped_result, told, write
 from ..claims.words import ORDER, chip, expected
@@ -128,7 +128,7 @@ def opened(data: Path | None) -> Store:
     try:
         store = Store(data_folder(data))
         adopt(store)
-        shipped_maps.adopt(store)
+        shipped.adopt_cells(store)
     except (FolderError, StoreError) as error:
         complain(error)
     return store

@@ -156,7 +156,7 @@ def find(name: str, config: RunConfig, store: Store, form: Form) -> ExportLane:
     """A lane with what the store has of it; trained here where its numbers are asked for and missing."""
     run = store.latest(config.key)
     found = None if run is None else stored_lane(name, run, Frames(store))
-    if run is not None and found is not None and len(found.recorded.step):
+    if run is not None and found is not None and len(found.recorded.steps):
         if not run.is_done:
             seed = f" ({seeds_of(config)})" if config.init_seed or config.data_seed else ""
             typer.echo(f"normviz: lane {name}{seed} is not finished: {said(run, found)}", err=True)
@@ -171,7 +171,7 @@ def find(name: str, config: RunConfig, store: Store, form: Form) -> ExportLane:
 
 def said(run: Run, lane: ExportLane) -> str:
     """How far an unfinished run is."""
-    return f"{run.status}, {len(lane.recorded.step)} of {run.config.steps} steps"
+    return f"{run.status}, {len(lane.recorded.steps)} of {run.config.steps} steps"
 
 
 def contents(lanes: Sequence[ExportLane], form: Form) -> list[bytes]:

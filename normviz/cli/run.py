@@ -16,7 +16,8 @@ from ..events import Step
 from ..limits import MAX_SWEEP_SEEDS
 from ..links import decode, encode, settings, shown
 from ..presets import PRESETS
-from ..result import Result
+from ..result import Result, result_of
+from ..runs import Recorder
 from ..seeds import named, seeded
 from ..store import Store
 from ..verdict import final_loss, of_seeds
@@ -191,7 +192,7 @@ def follow(config: RunConfig, at: Sequence[int], threads: int) -> Result:
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     )  # fmt: skip
-    result = Result()
+    recorder = Recorder()
     with Progress(
         *columns, console=console, disable=not sys.stderr.isatty(), transient=True
     ) as bar:
@@ -203,16 +204,15 @@ def follow(config: RunConfig, at: Sequence[int], threads: int) -> Result:
         torch.set_num_threads(threads)
         try:
             with to_train(lambda: bar.update(task, description="waiting for the norm cost lab")):
-                for event in train(config, also_at=at):
-                    result.take(event)
+                for event in recorder.follow(train(config, also_at=at)):
                     if isinstance(event, Step):
                         bar.update(task, advance=1, description=f"loss {event.loss:.3f}")
         except KeyboardInterrupt:
-            if result.started is None:
+            if recorder.started is None:
                 raise typer.Exit(130) from None
         except ConfigError as error:
             complain(error)
-    return result
+    return result_of(recorder.recording())
 
 
 def write(result: Result, out: Path, at: Sequence[int]) -> None:

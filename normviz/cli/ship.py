@@ -10,7 +10,7 @@ import typer
 from ..config import RunConfig
 from ..home import made, shipped
 from ..presets import PRESETS
-from ..shipped import load, save
+from ..runs.archive import load, save
 from ..tour import STEPS
 from . import main
 from .run import follow
@@ -37,7 +37,7 @@ def ship(
     folder = made(folder or shipped("assets") / "runs", "name another one")
     for name, config in shipped_lanes().items():
         path = folder / f"{name}.npz"
-        if path.exists() and load(path) is not None and not again:
+        if path.exists() and any(load(path)) and not again:
             continue
         result = follow(config, (), threads=1)
         if result.status == "stopped":

@@ -9,7 +9,7 @@ import typer
 
 from ..config import RunConfig
 from ..home import made, shipped
-from ..shipped_maps import save
+from ..runs.archive import save_cells
 from ..standard import MAPS
 from ..store import Store
 from ..sweep import cores, read
@@ -41,5 +41,5 @@ def ship_maps(
         runs = [run for key, run in found.items() if run is not None and key not in written]
         written |= found.keys()
         path = folder / f"{one.key}.npz"
-        save(store, runs, path)
+        save_cells(map(store.recording, runs), path)
         typer.echo(f"{path.name}: {len(runs)} runs, {path.stat().st_size / 1e6:.1f} MB")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .. import shipped_maps
+from .. import shipped
 from ..links import cut, shown
 from ..shipped import adopt
 from ..store import Store, StoreError
@@ -67,8 +67,8 @@ def sweep(
             spanned(grid)
         store = Store(data_folder(data))
         adopt(store)
-        if any(cell.key in shipped_maps.names() for cell in grid.cells):
-            shipped_maps.adopt(store)
+        if any(cell.key in shipped.cell_keys() for cell in grid.cells):
+            shipped.adopt_cells(store)
         left = len(missing(store, grid, early_stop))
         cluster = Cluster(address, processes) if address and left else None
     except (ValueError, StoreError) as error:

@@ -99,7 +99,7 @@ class _Board:
         if run is None:
             self.ended.failures[done.cell] = done.measured.message or "it ended without a word"
             return "failed"
-        return point(done.cell, run, store.losses(run.id)).sentence
+        return point(done.cell, run, done.measured).sentence
 
     def name(self, cell: Cell) -> str:
         """A cell's values on the axes, and its seed."""

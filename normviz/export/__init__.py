@@ -3,7 +3,7 @@
 from .archive import KINDS, Kind, archive
 from .columns import COLUMNS, Column
 from .config_json import Configs, read_configs, write_configs
-from .lane import NOT_RUN, ExportLane, Facts, stored_lane
+from .lane import ExportLane, stored_lane
 from .pictures import picture
 from .replay import replay
 from .script import script
@@ -12,11 +12,9 @@ from .tables import tables
 __all__ = [
     "COLUMNS",
     "KINDS",
-    "NOT_RUN",
     "Column",
     "Configs",
     "ExportLane",
-    "Facts",
     "Kind",
     "archive",
     "picture",

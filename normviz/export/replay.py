@@ -24,7 +24,7 @@ def replay(
     Where lanes have repeats, their loss curves are in it too; the layers are of the first seed.
     Without `title` and `words` the placements are the title and what came out the words.
     """
-    keys = [key for key in PROBES.keys() if all(key in lane.probes for lane in lanes)]  # noqa: SIM118 (a registry)
+    keys = [key for key in PROBES.keys() if all(key in lane.recorded.probes for lane in lanes)]  # noqa: SIM118 (a registry)
     frames = {key: [frame(lane, key) for lane in lanes] for key in keys}
     named = " against ".join(SCHEMES.label(lane.config.scheme) for lane in lanes)
     verdicts = "; ".join(f"{lane.name}: {lane.verdict}" for lane in lanes)
@@ -40,13 +40,11 @@ def _curves(lane: ExportLane) -> list[LaneFrame]:
     """The loss curves of a lane of several seeds; none of a run that has not begun."""
     if not lane.repeats:
         return []
-    return [frame(one, one.probes[0]) for one in lane.seeds if len(one.recorded.loss)]
+    return [frame(one, one.recorded.probes[0]) for one in lane.seeds if len(one.recorded.steps)]
 
 
 def frame(lane: ExportLane, probe: str) -> LaneFrame:
     """What charts draw of a lane that was run."""
-    bad = None if lane.facts.bad_step is None else (lane.facts.bad_step, lane.facts.bad_layer)
     seed = f", {seed_of(lane.config)}" if lane.repeats else ""
     label = f"{lane.name}  {SCHEMES.label(lane.config.scheme)}{seed}"
-    floor, chance = lane.facts.floor, lane.facts.chance
-    return lane_frame(lane.config, lane.probes, lane.recorded, label, probe, bad, chance, floor)
+    return lane_frame(lane.recorded, label, probe)

@@ -26,14 +26,15 @@ def script(lane: ExportLane) -> str:
 
     Raises ValueError with a sentence for a scheme whose start can't be written out.
     """
-    c, cuda = lane.config.placed(), lane.facts.device == "cuda"
+    c, cuda = lane.config.placed(), lane.device == "cuda"
     standard = {"import hashlib", *IMPORTS[c.task]}
-    standard |= {"import math"} if c.schedule == "cosine" or not lane.facts.is_done else set()
+    standard |= {"import math"} if c.schedule == "cosine" or not lane.is_done else set()
     model = classes(c, exact=True)
     on = ', device="cuda"' if cuda else ""
-    read = text(c, lane.facts.text, on, lane.hides_text)
+    started = lane.recording.started if lane.recording else None
+    read = text(c, started.text if started else None, on, lane.hides_text)
     first = vocabulary(c) is None  # the model needs to know how many kinds of tokens there are
-    seeds = SEEDS.format(**c.model_dump(), threads=lane.facts.threads or 1)
+    seeds = SEEDS.format(**c.model_dump(), threads=started.threads if started else 1)
     numbers = sizes(c, vocabulary(c)) + "\n" + seeds
     start, drawn = initial_values(c)
     if cuda:
@@ -66,18 +67,18 @@ def _docstring(lane: ExportLane) -> str:
 
 def _ours(lane: ExportLane) -> str:
     """What the run itself came to."""
-    loss, facts = lane.final_loss, lane.facts
-    if loss is None:
+    loss, it = lane.final_loss, lane.recording
+    if loss is None or it is None:
         return ""
     told = f"{loss:.6f}" if math.isfinite(loss) else str(loss)
-    chance = "" if facts.chance is None else f" (chance is {facts.chance:.3f})"
-    n, steps = len(lane.recorded.step), lane.config.steps
-    so_far = f" after {n} of them" if n < steps and facts.bad_step is None else ""
+    chance = "" if it.started is None else f" (chance is {it.chance:.3f})"
+    n, steps = len(it.steps), lane.config.steps
+    so_far = f" after {n} of them" if n < steps and it.first_bad is None else ""
     return f"The run that it repeats had {told} nats per token{so_far}{chance}. "
 
 
 def _how_exact(lane: ExportLane) -> str:
-    if lane.facts.device == "cuda":
+    if lane.device == "cuda":
         return (
             "Initial values and batches are the run's; a GPU adds in another order each time, so "
             "the losses agree up to rounding, which grows with the steps."

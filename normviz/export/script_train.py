@@ -44,16 +44,16 @@ def optimizer(c: RunConfig) -> str:
 
 def loop(lane: ExportLane, progress: bool) -> str:
     """Source of the training loop; `progress`: the model wants to know how much of it is over."""
-    c, facts = lane.config, lane.facts
+    c, it = lane.config, lane.recording
     if c.steps == 0:
         told = 'print(f"final loss {loss.item():.6f} (at initialisation)")'
         return "\n".join(["", *_forward("0", "0.0" if progress else ""), told])
     steps, note = c.steps, ""
-    if facts.status == "diverged":
-        steps = len(lane.recorded.step)
+    if it is not None and it.status == "diverged":
+        steps = len(it.steps)
         note = f"  # of {c.steps}: then the run counted as diverged"
     share = f"step / {c.steps}" if progress else ""
-    stop = ["if not math.isfinite(losses[-1]):", "    break"] if not facts.is_done else []
+    stop = ["if not math.isfinite(losses[-1]):", "    break"] if not lane.is_done else []
     printed = ["if step % 20 == 0:", '    print(f"step {step:5}   loss {losses[-1]:.6f}")']
     inside = [*_forward("step", share), "losses.append(loss.item())", *printed, *stop, *_update(c)]
     return "\n".join(

@@ -117,7 +117,7 @@ def write(folder: Path, files: Iterator[tuple[str, bytes]]) -> Iterator[str]:
 
 
 def _outcome(duel: SiteDuel) -> str:
-    return " ".join(f"{lane.name}: {lane.facts.verdict}." for lane in duel.lanes)
+    return " ".join(f"{lane.name}: {lane.verdict}." for lane in duel.lanes)
 
 
 def _card(duel: SiteDuel, lanes: Sequence[LaneFrame]) -> str:

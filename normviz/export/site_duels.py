@@ -12,7 +12,7 @@ from ..frames import Frames
 from ..limits import MAX_LANES
 from ..presets import PRESETS
 from ..store import Run, Store
-from ..tour import STEPS, Told
+from ..tour import STEPS
 from .lane import ExportLane, stored_lane
 
 KEY = re.compile(r"e\d+-[0-9a-f]{16}")
@@ -49,8 +49,8 @@ def shipped_duels(store: Store) -> list[SiteDuel]:
     ]  # fmt: skip
     for number, step in enumerate(STEPS, start=1):
         runs = [_known(store, config) for config in step.lanes()]
-        told = tuple(Told(run, frames.steps(run), frames.verdict(run)) for run in runs)
-        words = " ".join(filter(None, (step.where(), step.caption(told))))
+        caption = step.caption(tuple(map(frames.recording, runs)))
+        words = " ".join(filter(None, (step.where(), caption)))
         found.append(
             SiteDuel(
                 f"tour-{number}-{step.key}", "The tour", f"{number}. {step.title}",

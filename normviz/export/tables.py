@@ -36,7 +36,7 @@ def tables(lanes: Sequence[ExportLane]) -> dict[Table, pa.Table]:
     Raises ValueError for a lane without a run. `.to_pandas()` makes a DataFrame of one.
     """
     runs = [run for lane in lanes for run in lane.seeds]
-    probes = dict.fromkeys(key for run in runs for key in run.probes)
+    probes = dict.fromkeys(key for run in runs for key in run.recorded.probes)
     return {
         "runs": _rows("runs", [_run(run) for run in runs]),
         "steps": pa.concat_tables([steps(run) for run in runs]).unify_dictionaries(),
@@ -48,7 +48,7 @@ def tables(lanes: Sequence[ExportLane]) -> dict[Table, pa.Table]:
 
 def steps(lane: ExportLane) -> pa.Table:
     """One row a step."""
-    s, c = lane.recorded, lane.config
+    s, c = lane.recorded.steps, lane.config
     columns = {
         "step": s.step,
         "tokens": (s.step + 1) * c.batch * c.seq_len,
@@ -62,8 +62,9 @@ def steps(lane: ExportLane) -> pa.Table:
 
 def layers(lane: ExportLane) -> pa.Table:
     """One row a probe, recorded step and layer; the layers that a probe does not have are not there."""
-    s, at = lane.recorded, list[np.ndarray]()
-    for i, key in enumerate(lane.probes):
+    it, at = lane.recorded, list[np.ndarray]()
+    s = it.steps
+    for i, key in enumerate(it.probes):
         values = s.layers[:, i]
         there = np.full(values.shape, True)
         there[:, : PROBES[key].first_layer] = False
@@ -75,7 +76,7 @@ def layers(lane: ExportLane) -> pa.Table:
     value = s.layers[record, probe, layer]
     columns = {
         "step": s.layer_steps[record],
-        "probe": pa.DictionaryArray.from_arrays(probe.astype(np.int32), list(lane.probes)),
+        "probe": pa.DictionaryArray.from_arrays(probe.astype(np.int32), list(it.probes)),
         "layer": layer.astype(np.int64),
         "value": value,
         "finite": np.isfinite(value),
@@ -95,12 +96,23 @@ def _names(lane: ExportLane, n: int) -> dict[str, pa.Array]:
 
 
 def _run(lane: ExportLane) -> dict[str, Any]:
-    c = lane.config
-    seeds = {"init_seed": c.init_seed, "data_seed": c.data_seed}
-    settings = json.dumps(lane.settings, sort_keys=True, separators=(",", ":"))
-    own = {"lane": lane.name, "run": c.key, "config": settings, "final_loss": lane.final_loss}
-    text = None if lane.hides_text else lane.facts.text
-    return {**asdict(lane.facts), **own, **seeds, "text": text}
+    it, c = lane.recorded, lane.config
+    said, bad = it.started, it.first_bad
+    names = ("device", "threads", "parameters", "chance", "floor", "text")
+    return {
+        "lane": lane.name,
+        "run": c.key,
+        "config": json.dumps(lane.settings, sort_keys=True, separators=(",", ":")),
+        "status": it.status,
+        "verdict": it.verdict.sentence,
+        "final_loss": lane.final_loss,
+        **{name: getattr(said, name) if said else None for name in names},
+        "bad_step": bad and bad.step,
+        "bad_layer": bad and bad.layer,
+        "init_seed": c.init_seed,
+        "data_seed": c.data_seed,
+        **({"text": None} if lane.hides_text else {}),
+    }
 
 
 def _probe(record: ProbeRecord) -> dict[str, Any]:

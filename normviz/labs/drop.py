@@ -10,14 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from ..config import RunConfig
-from ..data import Task, make_task
-from ..nn.flat import Flat
-from ..nn.init import initialise
-from ..nn.profile import profile
-from ..nn.sites import untapped
-from ..nn.transformer import Transformer, build
-from ..schedule import lr_at
-from ..training import Optimizer, backward, update
+from ..data import Task
+from ..nn.transformer import Transformer
+from ..training import begin, train
 from .model import batch
 
 BATCHES = 20
@@ -50,18 +45,11 @@ def measure(config: RunConfig) -> dict[str, float]:
 
 
 def trained(config: RunConfig) -> tuple[Transformer, Task]:
-    """The model that `train` ends with."""
-    task = make_task(config)
-    model = build(config, task.vocabulary)
-    initialise(model, config)
-    profile(model, config, task)
-    flat = Flat(model, torch.device("cpu"))
-    optimizer = Optimizer(config, flat)
-    for step in range(config.steps):
-        backward(model, flat, task, step, untapped)
-        norm = float(torch.linalg.vector_norm(flat.grads))
-        update(config, optimizer, flat, lr_at(config, step), norm)
-    return model, task
+    """The model that `train` ends with, on the CPU, and its task."""
+    begun = begin(config)
+    for _ in train(config.replace(device="cpu"), record=(), begun=begun):
+        pass
+    return begun
 
 
 @torch.no_grad()

@@ -6,18 +6,14 @@ import torch
 from torch import Tensor
 
 from ..config import RunConfig
-from ..data import Task, make_task
-from ..nn.init import initialise
-from ..nn.profile import profile
-from ..nn.transformer import Transformer, build
+from ..data import Task
+from ..nn.transformer import Transformer
+from ..training import begin
 
 
 def begun(config: RunConfig) -> tuple[Transformer, Task]:
     """The model in float64, and its task."""
-    task = make_task(config)
-    model = build(config, task.vocabulary)
-    initialise(model, config)
-    profile(model, config, task)
+    model, task = begin(config)
     return model.double(), task
 
 

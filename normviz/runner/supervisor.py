@@ -16,8 +16,9 @@ from filelock import FileLock, Timeout
 
 from ..execution.process import describe_end
 from ..limits import estimated_gib, is_quick
+from ..runs import UNWATCHED
 from ..store import Store, StoreDamaged, StoreError
-from ..store.run import FOREIGN, UNWATCHED
+from ..store.run import FOREIGN
 from . import log, worker
 from .budget import Budget, default_slots
 from .client import DAMAGED

@@ -20,20 +20,18 @@ from numpy.typing import NDArray
 from ..config import RunConfig
 from ..events import Diverged, Started, Step
 from ..home import home
+from ..runs import Recording, Steps
 from ..schedule import with_lr
 from . import queue
 from .errors import StoreDamaged, StoreError, StoreFull, StoreUnreadable
 from .listing import Clause, Has, Listed, Wanted, listed
 from .machine_lock import is_timing
 from .run import (
-    DONE,
     LOST,
-    OPEN,
     RANK,
     RESULT,
     SHIPPED,
     Run,
-    Steps,
     alive,
     known,
     read_losses,
@@ -42,23 +40,18 @@ from .run import (
     true_status,
 )
 from .schema import FILE, Database
-from .write import EndedRun
 from .write import append as _append
 from .write import end as _end
 from .write import keep as _keep
 from .write import start as _start
 
 __all__ = [
-    "DONE",
-    "OPEN",
     "SHIPPED",
     "Action",
     "Clause",
-    "EndedRun",
     "Has",
     "Listed",
     "Run",
-    "Steps",
     "Store",
     "StoreDamaged",
     "StoreError",
@@ -141,14 +134,14 @@ class Store:
                 db.execute("DELETE FROM runs WHERE id = ?", (run,))  # its steps go with it
         return why
 
-    def adopt(self, event: Started, steps: Sequence[Step], bad: Diverged | None) -> None:
+    def adopt(self, it: Recording) -> None:
         """Take in a finished run that ships with the product, unless its result is here."""
-        known = self.latest(event.config.key)
+        known = self.latest(it.config.key)
         if known is not None and known.is_done and not known.is_coarse:
             return
-        self.keep_all([EndedRun(event, steps, "diverged" if bad else "finished", bad)], "shipped")
+        self.keep_all([it], "shipped")
 
-    def keep_all(self, ended: Sequence[EndedRun], origin: Origin) -> list[int]:
+    def keep_all(self, ended: Sequence[Recording], origin: Origin) -> list[int]:
         """Take in runs that have ended: all of them, or on an error none. Returns their numbers."""
         with self.db.transaction() as db:
             return [_keep(db, one, origin) for one in ended]
@@ -204,14 +197,18 @@ class Store:
         )
         return {row[0] for row in rows if row[0]}
 
-    def steps(self, run: Run, after: int = -1) -> Steps:
-        """The steps of a run beyond `after`."""
+    def steps(self, run: Run, after: int = -1, layers: bool = True) -> Steps:
+        """The steps of a run beyond `after`, with their layers or without."""
         rows = self.db.connection.execute(
-            "SELECT step, loss, lr, grad_norm, layers FROM steps WHERE run = ? AND step > ? "
-            "ORDER BY step",
+            f"SELECT step, loss, lr, grad_norm, {'layers' if layers else 'NULL'} FROM steps "
+            "WHERE run = ? AND step > ? ORDER BY step",
             (run.id, after),
         ).fetchall()
         return read_steps(rows, run)
+
+    def recording(self, run: Run, layers: bool = True) -> Recording:
+        """What a run recorded; without `layers` as if it had recorded none, which is read faster."""
+        return run.recording(self.steps(run, layers=layers))
 
     def listed(self, wanted: Wanted, limit: int, offset: int = 0) -> Listed:
         """At most `limit` wanted runs after `offset` others: newest first, cells of

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from .. import hosted, texts
 from ..config import RunConfig
 from ..hosted import Refused
+from ..runs import OPEN
 from . import queue, retention
-from .run import OPEN, Run, true_status
+from .run import Run, true_status
 
 if TYPE_CHECKING:
     from . import Store

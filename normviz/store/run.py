@@ -11,11 +11,10 @@ import psutil
 from numpy.typing import NDArray
 
 from ..config import RunConfig
+from ..events import Diverged, Started
+from ..runs import DONE, OPEN, STATUSES, Recording, Status, Steps
 from .errors import StoreUnreadable
 
-OPEN = ("queued", "running", "paused")
-DONE = ("finished", "diverged")
-STATUSES = (*OPEN, *DONE, "stopped", "failed")
 SHIPPED = ("shipped", "shipped sweep")
 COARSE = ("sweep", "shipped sweep")
 """Origins of the cells of a sweep: all losses, but layers at a few steps alone."""
@@ -23,7 +22,6 @@ COARSE = ("sweep", "shipped sweep")
 INNER = ("pid", "turn", "watched", "beside", "reach")
 """Columns of `runs` that are for those who run it."""
 
-UNWATCHED = "nobody had it open any more"
 FOREIGN = (
     "it was queued by another release of NormViz, whose settings this one can't read: choose the "
     "settings again and train"
@@ -48,7 +46,7 @@ class Run:
     id: int
     key: str
     config: RunConfig
-    status: str
+    status: Status
     origin: str
     created: float
     started: float | None
@@ -85,6 +83,19 @@ class Run:
         """Whether it came with NormViz."""
         return self.origin in SHIPPED
 
+    def recording(self, steps: Steps) -> Recording:
+        """What it recorded, with these steps of it."""
+        about = self.device, self.threads, self.parameters, self.chance
+        started = bad = None
+        if None not in about:
+            started = Started(self.config, *about, self.floor, self.text)  # pyright: ignore
+        if self.bad_step is not None:
+            bad = Diverged(self.bad_step, self.bad_layer, self.bad_where or "")
+        seconds = (self.ended or 0.0) - (self.started or 0.0) if self.ended else 0.0
+        return Recording(
+            self.config, started, steps, self.status, bad, self.message, seconds, self.probes
+        )
+
     @property
     def stays(self) -> str | None:
         """Why this run may not be deleted, or None if it may."""
@@ -98,7 +109,7 @@ def stays(run: int, status: str, origin: str) -> str | None:
     return f"run {run} is {status}: stop it first" if status in OPEN else None
 
 
-def true_status(row: sqlite3.Row) -> str:
+def true_status(row: sqlite3.Row) -> Status:
     """The status of a row of `runs` as it is now: a process that is gone has failed."""
     gone = row["status"] in ("running", "paused") and not alive(row["pid"])
     return "failed" if gone else row["status"]
@@ -155,26 +166,6 @@ def _is_time(at: object) -> bool:
     return isinstance(at, int | float) and 0 <= at < LATEST
 
 
-@dataclass(frozen=True)
-class Steps:
-    """Steps of a run, ascending: step [n], loss [n], lr [n], grad_norm [n]; layers where recorded.
-
-    `layer_steps` [m] are the steps with layers, `layers` [m, probes, L+1] their values.
-    """
-
-    step: NDArray[np.int64]
-    loss: NDArray[np.float64]
-    lr: NDArray[np.float64]
-    grad_norm: NDArray[np.float64]
-    layer_steps: NDArray[np.int64]
-    layers: NDArray[np.float64]
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays."""
-        return sum(getattr(self, name).nbytes for name in self.__dataclass_fields__)
-
-
 def read_losses(rows: list[sqlite3.Row], run: int) -> NDArray[np.float64]:
     """Rows that begin with a loss as an array; NULL is NaN again. Raises StoreUnreadable for a word."""
     try:
@@ -199,16 +190,14 @@ def read_steps(rows: list[sqlite3.Row], run: Run) -> Steps:
 
 
 def _steps(rows: list[sqlite3.Row], n_probes: int, depth: int) -> Steps:
-    def column(i: int) -> NDArray[np.float64]:
-        return np.array([row[i] for row in rows], dtype=np.float64)
-
+    step, loss, lr, grad_norm, _ = zip(*rows, strict=True) if rows else ((),) * 5
     with_layers = [row for row in rows if row[4] is not None]
     blobs = b"".join(row[4] for row in with_layers)
     return Steps(
-        step=np.array([row[0] for row in rows], dtype=np.int64),
-        loss=column(1),
-        lr=column(2),
-        grad_norm=column(3),
+        step=np.array(step, dtype=np.int64),
+        loss=np.array(loss, dtype=np.float64),
+        lr=np.array(lr, dtype=np.float64),
+        grad_norm=np.array(grad_norm, dtype=np.float64),
         layer_steps=np.array([row[0] for row in with_layers], dtype=np.int64),
         layers=np.frombuffer(blobs, dtype="<f8").reshape(len(with_layers), n_probes, depth + 1),
     )

@@ -6,34 +6,24 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 import numpy as np
 
 from ..catalog import PROBES
 from ..config import RunConfig
 from ..events import Diverged, Started, Step
+from ..runs import Recording
 
 
-@dataclass(frozen=True)
-class EndedRun:
-    """A run that has ended elsewhere, `seconds` after it was started."""
-
-    started: Started
-    steps: Sequence[Step]
-    status: str
-    bad: Diverged | None = None
-    message: str | None = None
-    seconds: float = 0.0
-
-
-def keep(db: sqlite3.Connection, it: EndedRun, origin: str) -> int:
-    """All of a run that has ended; returns its number."""
-    run = insert(db, it.started.config, "running", origin)
+def keep(db: sqlite3.Connection, it: Recording, origin: str) -> int:
+    """All of a run that has ended elsewhere; returns its number."""
+    if it.started is None:
+        raise ValueError(f"run {it.config.key} has not started, so there is nothing to keep of it")
+    run = insert(db, it.config, "running", origin)
     start(db, run, it.started, os.getpid(), "running", time.time() - it.seconds)
     append(db, run, it.steps)
-    end(db, run, it.status, it.bad, it.message)
+    end(db, run, it.status, it.first_bad, it.message)
     return run
 
 

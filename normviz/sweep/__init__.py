@@ -12,9 +12,8 @@ from ..execution import Began
 from .cluster import Cluster, read_address
 from .drive import Done, News, Reused, missing, stored, sweep
 from .grid import Axis, Cell, Grid, SweepError, make, read
-from .measured import Measured
 
 __all__ = [
-    "Axis", "Began", "Cell", "Cluster", "Done", "Grid", "Measured", "News", "Reused", "SweepError",
+    "Axis", "Began", "Cell", "Cluster", "Done", "Grid", "News", "Reused", "SweepError",
     "cores", "make", "missing", "read", "read_address", "stored", "sweep",
 ]  # fmt: skip

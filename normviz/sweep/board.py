@@ -24,8 +24,9 @@ class Board:
         for cell in self.missing:
             run = stored(self.store, cell.key, self.early)
             if run is not None:
-                losses = self._losses[run.id] = self.store.losses(run.id)
-                self._points[cell] = point(cell, run, losses)
+                it = self.store.recording(run, layers=False)
+                self._losses[run.id] = it.losses
+                self._points[cell] = point(cell, run, it)
 
     @property
     def missing(self) -> list[Cell]:

@@ -10,15 +10,17 @@ import time
 from dataclasses import replace
 from functools import cache
 
+import numpy as np
+
 from ..config import RunConfig
-from ..events import Diverged, Finished, Started, Step
+from ..events import Started, Step
 from ..execution import TaskError
 from ..home import home
+from ..runs import Recorder, Recording, failed
 from ..schedule import coarse
 from ..store import StoreError
 from ..store.machine_lock import beside_others
 from .early import Flat, looks
-from .measured import Measured, Status
 
 
 @cache
@@ -30,7 +32,7 @@ def warm() -> None:
         pass
 
 
-def train_cell(canonical: str, early: bool) -> Measured:
+def train_cell(canonical: str, early: bool) -> Recording:
     """Train a cell in a child process of this machine, as soon as nobody times there."""
     warm()
     try:
@@ -40,44 +42,37 @@ def train_cell(canonical: str, early: bool) -> Measured:
         raise TaskError(str(error)) from None
 
 
-def measure(config: RunConfig, early: bool) -> Measured:
+def measure(config: RunConfig, early: bool) -> Recording:
     """Train a cell to its end, or, with `early`, until it counts as flat at chance.
 
     Every error of a run ends as its sentence.
     """
     from ..training import train
 
-    began = time.perf_counter()
     kept = coarse(config)
     record = {*kept, *looks(config)} if early else kept
-    started: Started | None = None
-    bad: Diverged | None = None
+    began, recorder = time.perf_counter(), Recorder()
     flat: Flat | None = None
-    steps: list[Step] = []
-    status: Status = "stopped"
-    message: str | None = None
+    reason: str | None = None
+    error: str | None = None
     # While a model is built a collection finds nothing, and takes longer than building it.
     gc.disable()
     try:
-        for event in train(config, record=record):
+        for event in recorder.follow(train(config, record=record)):
             match event:
                 case Started():
-                    started = event
                     flat = Flat(config, event.chance) if early else None
-                case Step():
-                    few = event.step in kept or event.layers is None
-                    steps.append(event if few else replace(event, layers=None))
-                    if flat is not None and (message := flat.look(event)):
-                        break
-                case Diverged():
-                    bad = event
-                case Finished():
-                    status = "diverged" if bad else "finished"
+                case Step() if flat is not None and (reason := flat.look(event)):
+                    break
     except MemoryError:
-        status, message = "failed", "it needs more memory than this machine has"
-    except Exception as error:  # every error of a run ends as its message
-        status = "failed"
-        message = str(error).splitlines()[0] if str(error) else type(error).__name__
+        error = "it needs more memory than this machine has"
+    except Exception as raised:  # every error of a run ends as its message
+        error = str(raised).splitlines()[0] if str(raised) else type(raised).__name__
     finally:
         gc.enable()
-    return Measured(status, started, steps, bad, message, time.perf_counter() - began)
+    seconds = time.perf_counter() - began
+    if error is not None:
+        return replace(failed(config, error), seconds=seconds)
+    it = recorder.recording()
+    rows = np.flatnonzero(np.isin(it.steps.layer_steps, kept))
+    return replace(it, steps=it.steps.with_layers_of(rows), message=reason, seconds=seconds)

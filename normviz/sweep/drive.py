@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from ..cores import cores
 from ..execution import Began, Ended, Executor, Local
-from ..store import EndedRun, Run, Store
+from ..runs import Recording, failed
+from ..store import Run, Store
 from .cell import train_cell
 from .cluster import Cluster
 from .early import is_flat
 from .grid import Cell, Grid
-from .measured import Measured
 from .tasks import Tasks
 
 
@@ -29,7 +29,7 @@ class Done:
     """The cell was trained now. `run` is its number in the store, None where it failed."""
 
     cell: Cell
-    measured: Measured
+    measured: Recording
     run: int | None
 
 
@@ -108,8 +108,7 @@ def _trained(
 
 def _keep(store: Store, ended: Ended[Cell]) -> Done:
     """Into the store, as one write."""
-    it, run = ended.result or Measured("failed", message=ended.problem), None
+    it, run = ended.result or failed(ended.task.config, ended.problem or ""), None
     if it.status != "failed" and it.started is not None:
-        kept = EndedRun(it.started, it.steps, it.status, it.bad, it.message, it.seconds)
-        (run,) = store.keep_all([kept], "sweep")
+        (run,) = store.keep_all([it], "sweep")
     return Done(ended.task, it, run)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
+from ..runs import Recording
 from ..store import Run, Store
-from ..verdict import HALF, NEAR_CHANCE, Floats, diverged, final_loss, judge, still_falls
+from ..verdict import HALF, NEAR_CHANCE, still_falls
 from .drive import stored
 from .early import is_flat
 from .grid import Cell, Grid
@@ -69,23 +68,15 @@ def trained_below(chance: float, floor: float | None) -> float:
     return chance * (1 - NEAR_CHANCE) if floor is None else chance - HALF * (chance - floor)
 
 
-def point(cell: Cell, run: Run, losses: Floats) -> Point:
-    """The result of a cell from its stored run and the losses of all its steps."""
-    chance = math.nan if run.chance is None else run.chance
-    if run.status == "diverged":
-        verdict = diverged(run.bad_step or 0, run.bad_layer, run.bad_where)
-        kind, sentence = verdict.kind, verdict.sentence
-    elif is_flat(run):
-        kind, sentence = "flat", f"stopped: {run.message}"
+def point(cell: Cell, run: Run, it: Recording) -> Point:
+    """The result of a cell from its stored run and what that recorded."""
+    if is_flat(run):
+        kind, sentence = "flat", f"stopped: {it.message}"
     else:
-        verdict = judge(losses, run.config.steps, chance, run.floor)
-        kind, sentence = verdict.kind, verdict.sentence
-    with np.errstate(all="ignore"):
-        loss = final_loss(losses)
+        kind, sentence = it.verdict.kind, it.verdict.sentence
     return Point(
-        cell, run.id, kind, sentence, len(losses), loss, float(losses[0]), chance, run.floor,
-        kind not in ("diverged", "flat") and still_falls(losses, chance),
-        (run.ended or 0.0) - (run.started or 0.0),
+        cell, run.id, kind, sentence, len(it.steps), it.final, float(it.losses[0]), it.chance,
+        it.floor, kind not in ("diverged", "flat") and still_falls(it.losses, it.chance), it.seconds,
     )  # fmt: skip
 
 
@@ -93,4 +84,8 @@ def read(store: Store, grid: Grid, early: bool = True) -> list[Point]:
     """The points of all cells that the store has a result of, axis by axis and seed by seed."""
     cells = sorted(grid.cells, key=lambda cell: (cell.at, cell.seed))
     found = ((cell, stored(store, cell.key, early)) for cell in cells)
-    return [point(cell, run, store.losses(run.id)) for cell, run in found if run is not None]
+    return [
+        point(cell, run, store.recording(run, layers=False))
+        for cell, run in found
+        if run is not None
+    ]

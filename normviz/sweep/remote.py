@@ -8,10 +8,10 @@ import platform
 from .. import __version__, texts
 from ..characters import TextError
 from ..config import ENGINE, RunConfig
+from ..runs import Recording, failed
 from ..store import Store, StoreError
 from .cell import measure, warm
 from .grid import SweepError
-from .measured import Measured
 
 RELEASE = (__version__, ENGINE)
 """Whose numbers are the same as ours."""
@@ -19,7 +19,7 @@ RELEASE = (__version__, ENGINE)
 
 def normviz_cell(
     release: tuple[str, int], canonical: str, early: bool, text: str | None
-) -> Measured:
+) -> Recording:
     """Train a cell here; `text` is what a config names by its hash, kept here from now on.
 
     Raises SweepError where this node's NormViz is not the one that asks.
@@ -34,7 +34,7 @@ def normviz_cell(
         if text is not None and not texts.is_here(config.text):
             texts.add(text, needed=lambda: Store().needed_texts())
     except (TextError, StoreError) as error:
-        return Measured("failed", message=str(error))
+        return failed(config, str(error))
     warm()
     gc.collect()
     return measure(config, early)

@@ -2,9 +2,8 @@
 
 from .step import Question, Runs, Step
 from .steps import STEPS
-from .told import Told
 
-__all__ = ["STEPS", "Question", "Runs", "Step", "Told", "numbered"]
+__all__ = ["STEPS", "Question", "Runs", "Step", "numbered"]
 
 
 def numbered(word: str) -> int | None:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ..presets import Lanes
-from .told import Told
+from ..runs import Recording
 
-Runs = tuple[Told, ...]
+Runs = tuple[Recording, ...]
 
 
 @dataclass(frozen=True)
@@ -53,4 +53,4 @@ class Step:
         if not self.holds(told):
             return None
         numbers = {name: of(told) for name, of in self.numbers.items()}
-        return self.found.format(*(lane.run.config for lane in told), **numbers)
+        return self.found.format(*(lane.config for lane in told), **numbers)

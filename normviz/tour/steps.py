@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 from ..presets import PRESETS, Lanes
+from ..runs import Recording
+from .formats import loss, ratio, short
 from .step import Question, Runs, Step
-from .told import Told, loss, ratio, short
 
 EVEN = 2.0
 """Gradients whose ratio is below this count as even."""
@@ -41,7 +44,7 @@ def _lowest(told: Runs) -> int:
     return finals.index(min(finals))
 
 
-def _logit(it: Told) -> float:
+def _logit(it: Recording) -> float:
     """The largest attention logit of any block at the last recorded step."""
     return max(it.at("attn_logit_max", it.last, layer) for layer in range(1, it.depth + 1))
 
@@ -79,7 +82,7 @@ STEPS = (
             "bad": lambda told: told[0].verdict.sentence.partition(",")[0],
             "loss": lambda told: loss(told[1].final),
             "chance": lambda told: loss(told[1].chance),
-            "floor": lambda told: loss(told[1].floor),
+            "floor": lambda told: loss(told[1].floor or math.nan),
         },
         lambda told: (
             told[0].verdict.kind == "diverged"

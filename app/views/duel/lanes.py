@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from normviz import shipped_maps
+from normviz import shipped
 from normviz.catalog import INITS, NORMS, QK_NORMS, SCHEMES
 from normviz.charts import lane_styles
 from normviz.config import ConfigError, RunConfig
@@ -91,7 +91,7 @@ def runs(lanes: list[Lane]) -> list[Run]:
 def _known(config: RunConfig, shared: Shared) -> Run | None:
     """The stored run of a config, which may be a cell of a map that ships with the product."""
     run = shared.store.latest(config.key)
-    if run is None and config.key in shipped_maps.names():
+    if run is None and config.key in shipped.cell_keys():
         adopt_maps()
         run = shared.store.latest(config.key)
     return run

@@ -11,7 +11,7 @@ import streamlit as st
 
 from normviz import texts
 from normviz.catalog import SCHEMES
-from normviz.export import NOT_RUN, ExportLane, archive, replay, script, stored_lane, write_configs
+from normviz.export import ExportLane, archive, replay, script, stored_lane, write_configs
 from normviz.links import encode
 from normviz.seeds import named
 from normviz.store import retention
@@ -130,7 +130,7 @@ def _file(label, content, name, kind, ready, words) -> None:
 
 def _taken(lane: Lane, shared: Shared, me: str) -> ExportLane:
     if lane.run is None or not lane.is_current:
-        found = ExportLane(lane.name, lane.config, NOT_RUN)
+        found = ExportLane(lane.name, lane.config)
     else:
         found = stored_lane(lane.name, lane.run, shared.frames, lane.repeats[1:])
     hides = texts.is_private(lane.config.text, me)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from normviz.tour import STEPS, Question, Runs, Step, Told
+from normviz.tour import STEPS, Question, Runs, Step
 
 from ...session import duel as state
 from ...session.backend import Shared
@@ -107,7 +107,7 @@ def _out(step: Step, told: Runs | None, taken: int | None) -> None:
 def _told(lanes: list[Lane], shared: Shared) -> Runs | None:
     """The lanes' finished runs; None while one is missing."""
     told = tuple(
-        Told(lane.run, shared.frames.steps(lane.run), shared.frames.verdict(lane.run))
+        shared.frames.recording(lane.run)
         for lane in lanes
         if lane.run is not None and lane.is_current and lane.run.is_done
     )

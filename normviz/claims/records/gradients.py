@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..evidence import Sample, at, quotient, renamed
+from ..evidence import Sample, at, quotient, recording_of, renamed
 from ..numbers import layer_slope, log_slope, slope, value
 from ..record import Claim, Curve, Layers, Number, Theory
 from ..rule import All, Between, Part
@@ -24,9 +24,8 @@ HIDDEN = renamed(
 
 def variances(sample: Sample, depth: int) -> list[float]:
     """The stream's mean square after the embedding and each block, at step 0."""
-    told = sample.run("pre", depth=depth).told
-    assert told is not None
-    return [told.at("stream_rms", 0, layer) ** 2 for layer in range(depth + 1)]
+    it = recording_of(sample.run("pre", depth=depth))
+    return [it.at("stream_rms", 0, layer) ** 2 for layer in range(depth + 1)]
 
 
 def gains(sample: Sample) -> list[float]:

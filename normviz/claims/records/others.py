@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statistics import fmean, pstdev
 
-from ..evidence import FINAL, Sample, told_of
+from ..evidence import FINAL, Sample, recording_of
 from ..numbers import HALF, final, value
 from ..record import Claim, Curve, Layers, Number, Strip
 from ..rule import All, Between, Less, Part, Same
@@ -17,8 +17,8 @@ def unevenness(arm: str, words: str, step: int) -> Number:
     """Standard deviation over mean of the blocks' gradients."""
 
     def of(sample: Sample) -> float:
-        told = told_of(sample.run(arm))
-        norms = [told.at("grad_block", step, b) for b in range(1, told.depth + 1)]
+        it = recording_of(sample.run(arm))
+        norms = [it.at("grad_block", step, b) for b in range(1, it.depth + 1)]
         return pstdev(norms) / fmean(norms)
 
     return Number(f"standard deviation over mean of the blocks' gradients, {words}", of)

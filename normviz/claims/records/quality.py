@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ...verdict import WINDOW, running_mean
-from ..evidence import FINAL, Quantity, Sample, Seen, at
+from ..evidence import FINAL, Quantity, Sample, Seen, at, recording_of
 from ..numbers import HALF, best, final, over, value
 from ..record import Claim, Curve, Number, Strip
 from ..rule import Between, Less, Part, Same
@@ -20,8 +20,8 @@ GOAL = 1.6
 
 def _steps_to(one: Seen) -> float:
     """The first step at which the mean of ten losses is at most GOAL; infinite where none is."""
-    assert one.told is not None
-    below = np.flatnonzero(running_mean(one.told.steps.loss)[WINDOW - 1 :] <= GOAL)
+    losses = recording_of(one).losses
+    below = np.flatnonzero(running_mean(losses)[WINDOW - 1 :] <= GOAL)
     return float(below[0]) + WINDOW if len(below) else math.inf
 
 

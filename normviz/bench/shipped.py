@@ -1,0 +1,70 @@
+"""Everything that ships as counts and hashes: equal before and after a change that keeps it."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from .. import shipped
+from ..claims import CLAIMS
+from ..claims.drive import read as from_runs
+from ..claims.stored import folder, read
+from ..maps import standard
+from ..standard import MAPS
+from ..store import Store
+from ..sweep.points import read as points
+
+RUN = (
+    "key, config, status, origin, probes, device, threads, parameters, chance, floor, text, "
+    "bad_step, bad_layer, bad_where, message"
+)
+STEP = "step, loss, lr, grad_norm, layers"
+
+
+def measure() -> str:
+    """Put it all into a fresh store and read it back. A line a kind: how many there are, and a hash of
+    their keys, settings, words and arrays."""
+    with tempfile.TemporaryDirectory() as name:
+        store = Store(Path(name))
+        shipped.adopt(store)
+        shipped.adopt_cells(store)
+        kinds = {
+            "runs of the presets and the tour": _rows(store, "shipped"),
+            "cells of maps and runs behind claims": _rows(store, "shipped sweep"),
+            "cells as the maps show them": _cells(store),
+            "claims as shipped": (repr(asdict(read(it))) for it in sorted(folder().glob("*.json"))),
+            "claims read anew from their runs": _claims(store),
+        }
+        return "\n".join(_line(kind, found) for kind, found in kinds.items())
+
+
+def _rows(store: Store, origin: str) -> Iterator[str]:
+    """Of each run its row and the rows of its steps, as the database has them."""
+    db = store.db.connection
+    for row in db.execute(f"SELECT id, {RUN} FROM runs WHERE origin = ? ORDER BY id", (origin,)):
+        number, *about = tuple(row)
+        steps = db.execute(f"SELECT {STEP} FROM steps WHERE run = ? ORDER BY step", (number,))
+        yield repr((about, [tuple(step) for step in steps]))
+
+
+def _cells(store: Store) -> Iterator[str]:
+    for one in MAPS:
+        for point in points(store, standard(one.key).grid):
+            yield repr(replace(point, run=0, seconds=0.0))
+
+
+def _claims(store: Store) -> Iterator[str]:
+    for claim in CLAIMS:
+        if (result := from_runs(store, claim)) is not None:
+            yield repr(replace(result, date="", seconds=0.0))
+
+
+def _line(kind: str, found: Iterator[str]) -> str:
+    whole, n = hashlib.sha256(), 0
+    for one in found:
+        whole.update(one.encode())
+        n += 1
+    return f"{n:5,}  {whole.hexdigest()[:16]}  {kind}"

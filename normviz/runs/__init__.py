@@ -1,0 +1,27 @@
+"""What a run recorded: one type for runs that train, are stored, ship or are taken away. Torch-free."""
+
+from .recording import (
+    DONE,
+    OPEN,
+    STATUSES,
+    UNWATCHED,
+    Recorder,
+    Recording,
+    Status,
+    Steps,
+    collect,
+    failed,
+)
+
+__all__ = [
+    "DONE",
+    "OPEN",
+    "STATUSES",
+    "UNWATCHED",
+    "Recorder",
+    "Recording",
+    "Status",
+    "Steps",
+    "collect",
+    "failed",
+]

@@ -1,0 +1,149 @@
+"""Recordings as .npz files, which is how results ship: one run exactly, or the cells of sweeps in less room.
+
+A file of one run holds every number as it was. A file of cells holds the losses and gradient norms of
+all steps as float32 (the trainer makes them so, so they are kept exactly), and the layers of a few
+steps, rounded to float32; learning rates follow from the settings.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..catalog import PROBES
+from ..config import ENGINE, RunConfig
+from ..events import Diverged, Started
+from ..schedule import lr_at
+from .recording import Recording, Steps
+
+LAYERS = 4
+"""So many of a cell's recorded steps keep their layers, the first and the last among them."""
+STARTED = ("device", "threads", "parameters", "chance", "floor", "text")
+
+
+def save(it: Recording, path: Path) -> None:
+    """Write one finished run."""
+    steps = it.steps
+    about = {**_head(), **_settings(it), "bad": _bad(it)}
+    np.savez_compressed(
+        path,
+        about=np.array(json.dumps(about)),
+        scalars=np.stack([steps.loss, steps.lr, steps.grad_norm], axis=1),
+        layer_steps=steps.layer_steps,
+        layers=steps.layers,
+    )
+
+
+def save_cells(cells: Iterable[Recording], path: Path, layers_at: int = LAYERS) -> None:
+    """Write cells of sweeps, each with the layers of at most so many of its recorded steps."""
+    about, scalars, layers = [], [], []
+    for it in cells:
+        steps = it.steps.with_layers_of(_few(len(it.steps.layer_steps), layers_at))
+        about.append(
+            {
+                "key": it.config.key,
+                **_settings(it),
+                "message": it.message,
+                "status": it.status,
+                "seconds": round(it.seconds, 2),
+                "bad": _bad(it),
+                "steps": len(steps),
+                "layer_steps": steps.layer_steps.tolist(),
+            }
+        )
+        scalars.append(np.stack([steps.loss, steps.grad_norm]).astype(np.float32))
+        layers.append(steps.layers.astype(np.float32).ravel())
+    np.savez_compressed(
+        path,
+        about=np.frombuffer(json.dumps({**_head(), "runs": about}).encode(), np.uint8),
+        scalars=np.concatenate(scalars, axis=1),
+        layers=np.concatenate(layers),
+    )
+
+
+def load(path: Path, known: Collection[str] = ()) -> Iterator[Recording]:
+    """The recordings of a file but those whose keys are known; none from another engine or with other
+    probes."""
+    with np.load(path) as data:
+        about = _about(data)
+        if not _fits(about):
+            return
+        if "runs" in about:
+            yield from _cells(about["runs"], data["scalars"], data["layers"], known)
+        elif (config := RunConfig(**about["config"])).key not in known:
+            loss, lr, norm = data["scalars"].T
+            steps = Steps(np.arange(len(loss)), loss, lr, norm, data["layer_steps"], data["layers"])
+            yield _recording(about, config, steps, "diverged" if about["bad"] else "finished")
+
+
+def keys_of(path: Path) -> frozenset[str]:
+    """The keys of a file's cells; none from another engine or with other probes."""
+    with np.load(path) as data:
+        about = _about(data)
+    return frozenset(cell["key"] for cell in about["runs"]) if _fits(about) else frozenset()
+
+
+def _cells(
+    cells: list[dict[str, Any]], scalars: Any, layers: Any, known: Collection[str]
+) -> Iterator[Recording]:
+    scalars, layers = scalars.astype(np.float64), layers.astype(np.float64)
+    at = layers_at = 0
+    for about in cells:
+        config = RunConfig(**about["config"])
+        n, m = about["steps"], len(about["layer_steps"])
+        shape = (m, len(PROBES), config.depth + 1)
+        loss, norm = scalars[:, at : at + n]
+        own = layers[layers_at : layers_at + int(np.prod(shape))].reshape(shape)
+        at, layers_at = at + n, layers_at + own.size
+        if config.key in known:
+            continue
+        lr = np.array([lr_at(config, step) for step in range(n)], dtype=np.float64)
+        layer_steps = np.array(about["layer_steps"], dtype=np.int64)
+        steps = Steps(np.arange(n), loss, lr, norm, layer_steps, own)
+        yield _recording(about, config, steps, about["status"])
+
+
+def _about(data: Mapping[str, Any]) -> dict[str, Any]:
+    """What a file says of its runs: as text for one, as bytes for cells."""
+    about = data["about"]
+    return json.loads(str(about) if about.dtype.kind == "U" else about.tobytes())
+
+
+def _fits(about: dict[str, Any]) -> bool:
+    return about["engine"] == ENGINE and tuple(about["probes"]) == PROBES.keys()
+
+
+def _head() -> dict[str, Any]:
+    return {"engine": ENGINE, "probes": PROBES.keys()}
+
+
+def _settings(it: Recording) -> dict[str, Any]:
+    """The settings of a run and what it said when it started."""
+    assert it.started is not None
+    return {
+        "config": it.config.model_dump(mode="json"),
+        **{name: getattr(it.started, name) for name in STARTED},
+    }
+
+
+def _bad(it: Recording) -> list[Any] | None:
+    bad = it.first_bad
+    return [bad.step, bad.layer, bad.where] if bad else None
+
+
+def _recording(about: dict[str, Any], config: RunConfig, steps: Steps, status: Any) -> Recording:
+    return Recording(
+        config, Started(config, **{name: about[name] for name in STARTED}), steps, status,
+        Diverged(*about["bad"]) if about["bad"] else None, about.get("message"),
+        about.get("seconds", 0.0),
+    )  # fmt: skip
+
+
+def _few(n: int, most: int) -> list[int]:
+    if n <= most:
+        return list(range(n))
+    return sorted({round(i * (n - 1) / (most - 1)) for i in range(most)})

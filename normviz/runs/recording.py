@@ -1,0 +1,243 @@
+"""A run's recording, finished or open, and the one way from a run's events to it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..catalog import PROBES
+from ..config import RunConfig
+from ..events import Diverged, Edited, Event, Finished, Started, Step
+from ..verdict import Verdict, diverged, final_loss, judge
+
+Status = Literal["queued", "running", "paused", "finished", "diverged", "stopped", "failed"]
+STATUSES: tuple[Status, ...] = get_args(Status)
+OPEN = STATUSES[:3]
+DONE = STATUSES[3:5]
+UNWATCHED = "nobody had it open any more"
+"""The message of a run that was stopped because no page showed it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """Steps of a run, ascending: step [n], loss [n], lr [n], grad_norm [n]; layers where recorded.
+
+    `layer_steps` [m] are the steps with layers, `layers` [m, probes, L+1] their values.
+    """
+
+    step: NDArray[np.int64]
+    loss: NDArray[np.float64]
+    lr: NDArray[np.float64]
+    grad_norm: NDArray[np.float64]
+    layer_steps: NDArray[np.int64]
+    layers: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, steps: Sequence[Step], depth: int) -> Steps:
+        """The steps that a run of `depth` blocks said."""
+        layered = [step for step in steps if step.layers is not None]
+        empty = np.empty((0, len(PROBES), depth + 1))
+        return cls(
+            step=np.array([step.step for step in steps], dtype=np.int64),
+            loss=np.array([step.loss for step in steps], dtype=np.float64),
+            lr=np.array([step.lr for step in steps], dtype=np.float64),
+            grad_norm=np.array([step.grad_norm for step in steps], dtype=np.float64),
+            layer_steps=np.array([step.step for step in layered], dtype=np.int64),
+            layers=np.array([step.layers for step in layered], dtype=np.float64)
+            if layered
+            else empty,
+        )
+
+    def __len__(self) -> int:
+        return len(self.step)
+
+    def __iter__(self) -> Iterator[Step]:
+        """The steps as the run said them."""
+        layers = dict(zip(self.layer_steps.tolist(), self.layers, strict=True))
+        columns = (self.step, self.loss, self.lr, self.grad_norm)
+        for step, loss, lr, norm in zip(*(column.tolist() for column in columns), strict=True):
+            yield Step(step, loss, lr, norm, layers.get(step))
+
+    def after(self, earlier: Steps) -> Steps:
+        """These steps after earlier ones."""
+        names = [field.name for field in fields(self)]
+        pairs = ((getattr(earlier, name), getattr(self, name)) for name in names)
+        return Steps(*(np.concatenate(pair) for pair in pairs))
+
+    def with_layers_of(self, rows: Collection[int]) -> Steps:
+        """All steps, with these rows of `layers` alone."""
+        kept = sorted(rows)
+        scalars = (self.step, self.loss, self.lr, self.grad_norm)
+        return Steps(*scalars, self.layer_steps[kept], self.layers[kept])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(getattr(self, field.name).nbytes for field in fields(self))
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """What a run recorded, finished or open.
+
+    config     its settings, with the changes of the learning rate that were made while it trained
+    started    what it said when it started; None where it did not
+    steps      its steps so far
+    status     queued, running or paused; finished, diverged, stopped or failed
+    first_bad  where it diverged, or None
+    message    why it was stopped or has failed, or None
+    seconds    how long it trained; of a cell of a sweep from building the model. 0 while it is open
+    probes     keys of the rows of `steps.layers`
+    """
+
+    config: RunConfig
+    started: Started | None
+    steps: Steps
+    status: Status
+    first_bad: Diverged | None = None
+    message: str | None = None
+    seconds: float = 0.0
+    probes: tuple[str, ...] = PROBES.keys()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it reached its end, diverged or not."""
+        return self.status in DONE
+
+    @property
+    def losses(self) -> NDArray[np.float64]:
+        """[n] losses in nats per token."""
+        return self.steps.loss
+
+    @property
+    def depth(self) -> int:
+        """Number of blocks."""
+        return self.config.depth
+
+    @property
+    def chance(self) -> float:
+        """Loss of the best guess that ignores the context, in nats; NaN before the run started."""
+        return math.nan if self.started is None else self.started.chance
+
+    @property
+    def floor(self) -> float | None:
+        """Lowest reachable loss in nats, None where unknown."""
+        return None if self.started is None else self.started.floor
+
+    @property
+    def final(self) -> float:
+        """Mean loss of the last tenth of the steps, in nats; NaN before the first step."""
+        with np.errstate(over="ignore"):
+            return final_loss(self.steps.loss)
+
+    @property
+    def last(self) -> int:
+        """The last step whose layers are recorded."""
+        return int(self.steps.layer_steps[-1])
+
+    def values(self, probe: str) -> NDArray[np.float64]:
+        """[m, L+1] values of a probe at the steps with layers. Raises ValueError for a probe that was
+        not recorded."""
+        return self.steps.layers[:, self.probes.index(probe)]
+
+    def at(self, probe: str, step: int, layer: int) -> float:
+        """A probe's value; layer 0 is the embedding, -1 the last block. NaN where not recorded."""
+        rows = np.flatnonzero(self.steps.layer_steps == step)
+        return float(self.values(probe)[rows[0], layer]) if len(rows) else math.nan
+
+    def last_over_first(self, step: int) -> float:
+        """Parameter gradient of the last block over that of the first, at a step."""
+        first = self.at("grad_block", step, 1)
+        return self.at("grad_block", step, -1) / first if first else math.inf
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """What came of it, or what it is doing."""
+        n, bad = len(self.steps), self.first_bad
+        if self.status == "diverged" and bad is not None:
+            return diverged(bad.step, bad.layer, bad.where)
+        if self.status == "finished" and self.started is not None:
+            return judge(self.losses, self.config.steps, self.chance, self.floor)
+        if self.status == "failed":
+            return Verdict("failed", f"failed after {n} steps: {self.message}")
+        if self.status == "stopped":
+            how = " unwatched" if self.message == UNWATCHED else ""
+            why = f": {self.message}" if self.message else ""
+            return Verdict("stopped", f"stopped{how} after {n} steps{why}")
+        return Verdict(self.status, {"running": "training"}.get(self.status, self.status))
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether it ended at chance and stayed there."""
+        return self.verdict.kind == "stuck"
+
+    @property
+    def has_learned(self) -> bool:
+        """Whether it ended below chance."""
+        return self.verdict.kind in ("learned", "solved")
+
+
+def failed(config: RunConfig, message: str) -> Recording:
+    """A run that could not begin, and why."""
+    return Recording(config, None, Steps.of([], config.depth), "failed", message=message)
+
+
+class Recorder:
+    """Makes a recording from a run's events, as they come."""
+
+    def __init__(self) -> None:
+        self.started: Started | None = None
+        self._config: RunConfig | None = None
+        self._steps: list[Step] = []
+        self._bad: Diverged | None = None
+        self._has_ended = False
+        self._began = self._now = time.perf_counter()
+
+    def follow(self, events: Iterable[Event]) -> Iterator[Event]:
+        """Pass events on, each after it was noted."""
+        for event in events:
+            self._note(event)
+            yield event
+
+    def _note(self, event: Event) -> None:
+        match event:
+            case Started():
+                self.started, self._config = event, event.config
+                self._began = time.perf_counter()  # it times training alone
+            case Edited():
+                self._config = event.config
+            case Step():
+                self._steps.append(event)
+            case Diverged():
+                self._bad = event
+            case Finished():
+                self._has_ended = True
+        self._now = time.perf_counter()
+
+    def recording(self) -> Recording:
+        """What there is so far; a run that did not say that it has ended counts as stopped.
+
+        Raises ValueError where the run has not started.
+        """
+        if self._config is None:
+            raise ValueError("the run has not started, so there is nothing recorded of it")
+        ended = "finished" if self._has_ended else "stopped"
+        return Recording(
+            self._config, self.started, Steps.of(self._steps, self._config.depth),
+            "diverged" if self._bad else ended, self._bad, seconds=self._now - self._began,
+        )  # fmt: skip
+
+
+def collect(events: Iterable[Event]) -> Recording:
+    """Read a run's events to their end."""
+    recorder = Recorder()
+    for _ in recorder.follow(events):
+        pass
+    return recorder.recording()
