@@ -1,1 +1,1 @@
-"""What the server answers beside the pages: the charts' numbers, pictures, health, uploads."""
+"""What the server answers beside the pages: the charts' numbers, health, uploads."""

@@ -62,22 +62,29 @@ const panel = {
     this.saves(name, caption);
   },
 
-  // "PNG SVG": the chart as it is now, from the server; a file from disk has none.
+  // "PNG SVG": the chart at the cursor's step, as a file.
   saves(name, caption) {
-    if (!this.options.pictures) return;
     for (const kind of ["svg", "png"]) {  // they float to the right
       const button = document.createElement("button");
       Object.assign(button, { type: "button", className: "nv-save", textContent: kind.toUpperCase() });
       button.setAttribute("aria-label", `Save this chart as ${kind.toUpperCase()}`);
-      button.onclick = () => {
-        const { runs, repeats, probe, dark, linear } = this.what, address = new URL(this.options.pictures);
-        const seeds = (repeats ?? []).map((some) => some.join(",")).join(";");
-        const asked = { runs: runs.map((run) => run ?? ""), repeats: seeds, probe, dark, linear, chart: name, kind,
-                        cursor: this.cursor.at };
-        address.search = new URLSearchParams(asked);
-        Object.assign(document.createElement("a"), { href: address, download: "" }).click();
-      };
+      button.onclick = () => this.save(name, kind);
       caption.append(" ", button);
+    }
+  },
+
+  async save(name, kind) {
+    const chart = this.charts[name];
+    chart.unsaved?.remove();
+    try {
+      const file = `normviz-${name}-step${this.cursor.at}.${kind}`;
+      await savePicture(JSON.parse(chart.spec), this.rows(name), kind, this.paper, file);
+    } catch (problem) {
+      chart.unsaved = document.createElement("p");
+      chart.unsaved.className = "nv-failed";
+      chart.unsaved.setAttribute("role", "alert");
+      chart.unsaved.textContent = `This chart can't be saved (${problem?.message ?? problem}).`;
+      chart.figure.append(chart.unsaved);
     }
   },
 

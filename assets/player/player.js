@@ -5,7 +5,7 @@ export function mount(root, options) {
 }
 
 class Player {
-  // options: source; pictures (an address, or none); probe(key), view(key) and changed(now) tell the page.
+  // options: source; probe(key), view(key) and changed(now) tell the page.
   constructor(root, options) {
     this.root = root;
     this.options = options;
@@ -162,6 +162,7 @@ class Player {
   build(message) {
     this.domain = message.domain;
     this.between = message.between;
+    this.paper = message.paper;
     this.palette = Uint8Array.from(atob(message.palette), (c) => c.charCodeAt(0));
     this.comparing = Uint8Array.from(atob(message.comparing), (c) => c.charCodeAt(0));
     this.lanes.forEach((lane, i) => { lane.about = message.about[i]; });

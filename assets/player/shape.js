@@ -186,6 +186,15 @@ export function knownSteps(lane) {
   return Math.min(lane.records[n - 1] + gap, Math.max(lane.loss.length, lane.records[n - 1] + 1));
 }
 
+// The cursor's rule on a heatmap, and the veil over what was recorded after it.
+export function heatAt(lane, cursor) {
+  const known = knownSteps(lane);
+  return {
+    cursor: known ? [{ step: Math.min(cursor, lane.about.steps - 1) }] : [],
+    ahead: cursor + 1 < known ? [{ step: cursor + 0.5, end: known - 0.5 }] : [],
+  };
+}
+
 const grid = (size) => {
   const per = Math.max(1, Math.ceil(size / MOST_CELLS));
   return [Math.ceil(size / per), per];

@@ -20,6 +20,7 @@ PARTS = (
     "walk.js",
     "draw.js",
     "hands.js",
+    "picture.js",
     "panel.js",
     "player.js",
 )

@@ -14,6 +14,7 @@ from typing import Any
 from .. import charts
 from ..catalog import PROBES
 from ..charts.heatmap_data import COMPARING, PALETTE
+from ..charts.palette import paper
 from ..charts.scale import Domain, shown
 from ..frames import LaneFrame
 from .packing import coded, packed
@@ -144,6 +145,7 @@ def _about(
         "probe": probe.key,
         "domain": {**asdict(domain), "loss": loss_domain},
         "between": asdict(between) if between else None,
+        "paper": paper(look.dark),
         "about": [
             {
                 "name": charts.words.name(lane),
