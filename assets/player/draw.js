@@ -1,6 +1,11 @@
 // What the player draws: numbers when they come, and what the cursor changes, once a frame at most.
 
-const drawing = {
+import { paint } from "./heatmap.js";
+import { quotient, recordAt } from "./numbers.js";
+import { barsAt, heatAt, linesOf, lossAt, seedSets, wholeLoss } from "./rows.js";
+import { drawWalk } from "./walk.js";
+
+export const drawing = {
   redraw(what) {
     this.due = this.due === "data" ? "data" : what;
     if (this.asked || this.gone) return;
@@ -48,16 +53,14 @@ const drawing = {
       this.picture(ratio, this.divided, this.between, this.comparing, {});
     }
     if (lines) {
-      lines.set({ lines: linesOf(this.lanes, this.domain) });
+      lines.set({ lines: linesOf(this.lanes) });
       lines.stale = true;
     }
   },
 
   wholeCurves() {
-    const bottom = this.domain.loss[0], steps = this.lanes.map((lane) => lane.about.steps);
-    return {
-      ...this.sets.loss, ahead: wholeLoss(this.lanes, bottom), ...seedSets(this.repeats ?? [], steps, bottom),
-    };
+    const steps = this.lanes.map((lane) => lane.about.steps);
+    return { ...this.sets.loss, ahead: wholeLoss(this.lanes), ...seedSets(this.repeats ?? [], steps) };
   },
 
   // Where the cursor stands on charts over the steps.
@@ -68,9 +71,9 @@ const drawing = {
   // All rows of a chart at the cursor, its loss as it was measured: what a saved picture shows.
   rows(name) {
     const { at } = this.cursor, cursor = this.rule();
-    if (name === "loss") return { ...this.wholeCurves(), ...lossAt(this.lanes, at, this.domain.loss[0]), cursor };
-    if (name === "bars") return barsAt(this.lanes, at, this.domain);
-    if (name === "lines") return { lines: linesOf(this.lanes, this.domain), cursor };
+    if (name === "loss") return { ...this.wholeCurves(), past: lossAt(this.lanes, at), cursor };
+    if (name === "bars") return barsAt(this.lanes, at);
+    if (name === "lines") return { lines: linesOf(this.lanes), cursor };
     const picture = [{ url: this.charts[name].canvas.toDataURL() }];
     return { bad: [], ...this.sets[name], ...heatAt(this.laneOf(name), at), picture };
   },
@@ -93,7 +96,7 @@ const drawing = {
     const at = this.cursor.at, { loss, bars, lines } = this.charts;
     const weight = Number(this.find(".nv-smooth").value);
     const rule = this.rule();
-    loss.set({ ...lossAt(this.lanes, at, this.domain.loss[0], weight), cursor: rule });
+    loss.set({ past: lossAt(this.lanes, at, weight), cursor: rule });
     if (lines) {
       lines.set({ cursor: rule });
       lines.stale = true;
@@ -102,7 +105,7 @@ const drawing = {
     const records = String(this.lanes.map((lane) => recordAt(lane, at)));
     if (bars.drawn !== records) {
       bars.drawn = records;
-      bars.set(barsAt(this.lanes, at, this.domain));
+      bars.set(barsAt(this.lanes, at));
       bars.stale = true;
     }
   },

@@ -1,6 +1,10 @@
 // Everything round the charts: controls, captions, words and the table.
 
-const PAGE = `
+import { Chart } from "./chart.js";
+import { digits, recordAt } from "./numbers.js";
+import { savePicture } from "./picture.js";
+
+export const PAGE = `
 <div class="nv-progress" hidden><progress max="1"></progress><span role="status"></span></div>
 <div class="nv-bar">
   <label class="nv-field">Quantity <select class="nv-probe"></select></label>
@@ -26,7 +30,7 @@ const PAGE = `
 
 const VIEWS = { heat: "Every layer", ratio: "A ÷ B", lines: "First, middle, last", walk: "Signal walk" };
 
-const panel = {
+export const panel = {
   figure(grid, name) {
     const figure = document.createElement("figure");
     figure.className = `nv-${name}`;
@@ -202,16 +206,10 @@ const panel = {
 };
 
 // A source with its arXiv numbers as links; nothing is fetched until a visitor follows one.
-function cited(source) {
+export function cited(source) {
   return source.split(/(arXiv:\d{4}\.\d{4,5})/).map((part, i) => (i % 2 === 0 ? part
     : Object.assign(document.createElement("a"), {
       textContent: part, href: `https://arxiv.org/abs/${part.slice(6)}`, target: "_blank",
       rel: "noopener noreferrer",
     })));
-}
-
-function digits(value) {
-  if (value === undefined || value === null) return "";
-  if (!Number.isFinite(value)) return "not finite";
-  return value === 0 ? "0" : String(Number(value.toPrecision(3)));
 }

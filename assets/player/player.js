@@ -1,10 +1,18 @@
 // The player: charts and one cursor for all of them, in a place of a page.
 
+import { Cursor } from "./cursor.js";
+import { drawing } from "./draw.js";
+import { hands } from "./hands.js";
+import { floats, newLane, take } from "./numbers.js";
+import { PAGE, panel } from "./panel.js";
+
+export { embedded, socket } from "./source.js";
+
 export function mount(root, options) {
   return new Player(root, options);
 }
 
-class Player {
+export class Player {
   // options: source; probe(key), view(key) and changed(now) tell the page.
   constructor(root, options) {
     this.root = root;
