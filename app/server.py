@@ -1,5 +1,5 @@
-"""What Streamlit runs: the page, and beside it the player's script, the socket of its numbers, charts
-as files, and what a container asks to know whether all is well."""
+"""What Streamlit runs: the page, and beside it the player's script, the socket of its numbers, and what
+a container asks to know whether all is well."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import search_path  # noqa: F401 (before all that imports normviz)
 import streamlit as st
 from normviz.app.asgi.health import healthz
 from normviz.app.asgi.numbers_socket import numbers
-from normviz.app.asgi.pictures import pictures
 from normviz.app.asgi.tuning import tune
 from normviz.app.asgi.uploads import Uploads
 from normviz.app.asgi.visitor_cookie import VisitorCookie
@@ -48,7 +47,6 @@ app = st.App(
     routes=[
         Route("/healthz", healthz),
         Route("/normviz/{script}.js", _script),
-        Route("/normviz/picture", pictures),
         WebSocketRoute("/normviz/numbers", numbers),
     ],
     middleware=[Middleware(Uploads), Middleware(VisitorCookie)],

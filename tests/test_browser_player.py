@@ -190,6 +190,7 @@ def test_what_is_taken_away_opens(
         wait_for(lambda: other.locator(".nv canvas").count() >= 4)
         wait_for(lambda: step(other) == 199)
         assert readout(other) == readout(page)
+        assert "Post-LN" in pictures(other, "heat1", tmp_path)[1]
         other.locator(".nv-probe").select_option("token_cosine")
         other.get_by_label("Signal walk").check()
         other.locator(".nv-walk-lane svg").first.wait_for()
@@ -198,16 +199,81 @@ def test_what_is_taken_away_opens(
         assert not errors
 
 
-def test_charts_become_pictures(page: Page, address: str, tmp_path: Path) -> None:
+def size(png: Path) -> tuple[int, int]:
+    """Pixels across and down, from the header."""
+    header = png.read_bytes()[:24]
+    assert header.startswith(b"\x89PNG\r\n\x1a\n")
+    return int.from_bytes(header[16:20], "big"), int.from_bytes(header[20:24], "big")
+
+
+def pictures(page: Page, chart: str, folder: Path) -> tuple[Path, str]:
+    """The file of a chart as PNG, and its SVG; both are named after the chart and the step."""
+    buttons = page.locator(f".nv-{chart} .nv-save")
+    png, svg = (saved(page, buttons.filter(has_text=kind), folder) for kind in ("PNG", "SVG"))
+    name = f"normviz-{chart}-step{step(page)}"
+    assert (png.name, svg.name) == (f"{name}.png", f"{name}.svg")
+    words = svg.read_text("utf-8")
+    assert words.startswith("<svg") and 'width="720"' in words
+    assert size(png)[0] == 2 * 720
+    return png, words
+
+
+def unnumbered(svg: str) -> str:
+    """Vega numbers the clips of all pictures of a page."""
+    return re.sub(r"clip\d+", "clip", svg)
+
+
+def test_charts_become_pictures_without_the_server(
+    page: Page, address: str, tmp_path: Path
+) -> None:
+    """With legend, title and axes, at the cursor's step, not smoothed and without the zoom."""
     still(page, address)
-    for chart in ("loss", "bars", "heat1"):
-        buttons = page.locator(f".nv-{chart} .nv-save")
-        png = saved(page, buttons.filter(has_text="PNG"), tmp_path)
-        svg = saved(page, buttons.filter(has_text="SVG"), tmp_path)
-        assert (
-            png.read_bytes().startswith(b"\x89PNG") and png.name == f"normviz-{chart}-step199.png"
-        )
-        assert svg.read_text().startswith("<svg") and "Post-LN" in svg.read_text()
+    page.locator(".nv-smooth").select_option(label="much")
+    page.locator(".nv-step input").fill("150")
+    wait_for(lambda: step(page) == 150)
+    asked: list[str] = []
+    page.on("request", lambda request: request.url.startswith("http") and asked.append(request.url))
+    expected = {
+        "loss": ("A Pre-LN", "B Post-LN", "loss (nats per token)", "chance"),
+        "bars": ("A Pre-LN", "B Post-LN", "layer", "step 149"),
+        "heat1": ("B Post-LN", "layer", "step", "data:image/png"),
+    }
+    for chart, words in expected.items():
+        _, svg = pictures(page, chart, tmp_path)
+        assert not [word for word in words if word not in svg], chart
+        assert 'fill="#ffffff"' in svg
+    assert not asked
+    smooth = (tmp_path / "normviz-loss-step150.svg").read_text("utf-8")
+    page.locator(".nv-smooth").select_option(label="off")
+    assert unnumbered(pictures(page, "loss", tmp_path)[1]) == unnumbered(smooth)
+    for view, chart, word in (("A ÷ B", "ratio", "quotient"), ("First, middle", "lines", "middle")):
+        page.get_by_label(view).check()
+        page.locator(f".nv-{chart} canvas").first.wait_for()
+        wait_for(lambda: step(page) == 150)
+        assert word in pictures(page, chart, tmp_path)[1]
+
+
+def test_a_picture_is_the_same_on_a_phone_and_dark_on_a_dark_page(
+    page: Page, browser: Browser, address: str, tmp_path: Path
+) -> None:
+    still(page, address)
+    wide = size(pictures(page, "heat0", tmp_path)[0])
+    look = {"viewport": {"width": 375, "height": 740}, "color_scheme": "dark"}
+    with browser.new_context(**look, reduced_motion="reduce") as context:  # type: ignore[arg-type]
+        phone = still(context.new_page(), address)
+        png, svg = pictures(phone, "heat0", tmp_path)
+    assert size(png) == wide
+    assert 'fill="#171614"' in svg and 'fill="#c9ced6"' in svg
+
+
+def test_a_picture_that_can_not_be_made_is_a_sentence(page: Page, address: str) -> None:
+    still(page, address)
+    page.evaluate("() => { normvizVega.vegaEmbed = () => Promise.reject(new Error('no memory')); }")
+    page.locator(".nv-loss .nv-save").first.click()
+    alert = page.locator(".nv-loss [role=alert]")
+    assert alert.inner_text() == "This chart can't be saved (no memory)."
+    page.locator(".nv-loss .nv-save").first.click()
+    wait_for(lambda: alert.count() == 1)
 
 
 def test_embedded_it_shows_verdicts_and_charts_alone(page: Page, address: str) -> None:

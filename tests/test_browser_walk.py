@@ -14,7 +14,7 @@ from normviz.catalog import PROBES
 from normviz.explain.walk import CARRIED, walk
 from normviz.home import shipped
 from normviz.player import css
-from normviz.player.bundle import folder
+from normviz.player.bundle import joined
 from normviz.shipped import load
 
 pytestmark = pytest.mark.browser
@@ -63,13 +63,10 @@ def hero(name: str, record: int) -> dict[str, list[float | None]]:
 def opened(browser: Browser, scheme: str, depth: int = 12, wide: int = 420) -> Page:
     page = browser.new_page(viewport={"width": wide, "height": 900})
     page.on("pageerror", lambda error: pytest.fail(str(error)))
-    script = "\n".join(
-        (folder() / part).read_text("utf-8") for part in ("walk_build.js", "walk.js")
-    )
     page.set_content(
         PAGE.format(
             css=css(),
-            script=script.replace("export function", "function"),
+            script=joined("walk.js"),
             plan=json.dumps(walk(RunConfig(scheme=scheme, depth=depth))),
             domains=json.dumps(DOMAINS),
         )

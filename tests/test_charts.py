@@ -1,57 +1,71 @@
-"""Charts: constant specs, rows that hold the numbers given, nothing left out in silence."""
+"""Charts: constant specs, rows that hold the numbers given, nothing left out in silence.
+
+The rows of a duel's charts are made by the player, which runs in Node here."""
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from charts_kit import DEPTH, LOG, STEPS, broken, make, render, rows, without_data
+from charts_kit import (
+    DEPTH,
+    STEPS,
+    broken,
+    cells,
+    drawn,
+    make,
+    marks,
+    render,
+    rows,
+    without_data,
+)
 
 from normviz import RunConfig
 from normviz.catalog.probes import PROBES
 from normviz.charts import (
     Domain,
     bars,
-    bars_data,
     heatmap,
     layers,
     lines,
     loss,
-    loss_data,
     quantised_domain,
     ratio,
     styles_of,
 )
 from normviz.charts.arrow import ipc
-from normviz.charts.heatmap_data import LOWEST, cells
 from normviz.charts.loss_axis import y_domain
-from normviz.charts.palette import BACKGROUNDS
+from normviz.charts.palette import BACKGROUNDS, LOWEST, RED
 from normviz.charts.sight import contrast
 from normviz.frames import LaneFrame, lane_frame
+from normviz.player import Look, Sent, message
 from normviz.runs import Recording, Steps
 
 # Every chart
 
 
-def all_charts(lanes: list[LaneFrame], cursor: int) -> list[dict[str, Any]]:
-    domain = quantised_domain(PROBES[lanes[0].probe], lanes, live=True)
-    return [
-        loss.chart(lanes, cursor),
-        bars.chart(lanes, cursor, domain),
-        heatmap.chart(lanes[0], cursor, domain),
-        layers.chart(lanes),
-    ]
+VIEWS = [Look(), Look(dark=True), Look(linear=True), Look(view="lines"), Look(view="ratio")]
+
+
+def all_charts(
+    lanes: list[LaneFrame], cursor: int, looks: Sequence[Look] = VIEWS
+) -> list[dict[str, Any]]:
+    every = [chart for look in looks for chart in drawn(lanes, cursor, look, live=True).values()]
+    return [*every, layers.chart(lanes)]
 
 
 def test_specs_stay_equal_while_a_run_goes_on() -> None:
     specs = set()
     for ran in range(1, STEPS):
         lanes = [make("pre", ran), make("post", ran)]
-        specs.add(tuple(without_data(c) for c in all_charts(lanes, ran - 1)))
+        told = message(lanes, Sent(), live=True, look=Look())
+        specs.add((json.dumps(told["charts"]), without_data(layers.chart(lanes))))
     assert len(specs) == 1
 
 
@@ -64,25 +78,25 @@ def test_specs_are_constant_canvas_and_without_aria() -> None:
 
 
 def test_a_caller_cannot_corrupt_a_cached_spec() -> None:
-    before = without_data(loss.chart([make()], 3))
-    spoilt = loss.chart([make()], 3)
+    before = without_data(loss.chart([make()]))
+    spoilt = loss.chart([make()])
     spoilt.clear()
-    assert without_data(loss.chart([make()], 3)) == before
+    assert without_data(loss.chart([make()])) == before
 
 
 @pytest.mark.parametrize("probe", PROBES.keys())
 def test_every_probe_renders_empty_and_full(probe: str) -> None:
     for ran in (0, 1, STEPS):
         lanes = [make("pre", ran, probe), make("pre", ran, probe)]
-        for chart in all_charts(lanes, max(0, ran - 1)):
+        for chart in all_charts(lanes, max(0, ran - 1), [Look()]):
             assert "<svg" in render(chart)
 
 
 def test_deep_models_and_dark_pages_render() -> None:
     lane = make(depth=100, values=np.full((STEPS, 101), 0.1))
-    domain = quantised_domain(PROBES[lane.probe], [lane])
-    assert "line" in without_data(bars.chart([lane], 3, domain))
-    for chart in (loss.chart([lane], 3, True), bars.chart([lane], 3, domain, True)):
+    charts = drawn([lane], 3, Look(dark=True))
+    assert "line" in without_data(charts["bars"])
+    for chart in charts.values():
         assert "<svg" in render(chart)
 
 
@@ -96,26 +110,15 @@ def test_arrow_keeps_numbers_and_avoids_64_bit_integers() -> None:
 # Loss
 
 
-def test_loss_data_is_what_was_measured_up_to_the_cursor() -> None:
+def test_loss_rows_are_what_was_measured_up_to_the_cursor() -> None:
     lanes = [make("pre"), make("post", loss=np.linspace(4, 3, STEPS))]
-    data = loss_data.moving(lanes, 30, y_domain(lanes))
+    data = drawn(lanes, 30)["loss"]["datasets"]
     for index, lane in enumerate(lanes):
-        past = [r for r in rows(data["past"]) if r["lane"] == index]
-        ahead = [r for r in rows(data["ahead"]) if r["lane"] == index]
-        assert [r["loss"] for r in past] == list(lane.loss[:31])
-        assert [r["loss"] for r in ahead] == list(lane.loss[30:])
-    assert rows(data["cursor"]) == [{"step": 30}]
-
-
-def test_long_runs_are_thinned_but_keep_extremes_and_bad_steps() -> None:
-    curve = np.full(5000, 2.0)
-    curve[1234], curve[2345], curve[3456] = 904.0, 0.9, np.nan
-    lane = make(steps=5000, loss=curve)
-    points = rows(loss_data.moving([lane], 4999, y_domain([lane]))["past"])
-    kept = {r["step"]: r["loss"] for r in points}
-    assert len(points) < 1300
-    assert (kept[1234], kept[2345]) == (904.0, 0.9)
-    assert np.isnan(kept[3456])
+        curve = list(lane.loss.astype("f4"))
+        past, whole = ([r for r in data[name] if r["lane"] == index] for name in ("past", "ahead"))
+        assert [r["loss"] for r in past] == curve[:31]
+        assert [r["loss"] for r in whole] == curve
+    assert data["cursor"] == [{"step": 30}]
 
 
 def test_divergence_and_losses_above_the_axis_are_marked() -> None:
@@ -123,22 +126,36 @@ def test_divergence_and_losses_above_the_axis_are_marked() -> None:
     spike.loss[3] = 904.0
     lanes = [broken(), spike]
     domain = y_domain(lanes)
-    data = loss_data.fixed(lanes, domain)
+    data = loss.fixed(lanes, domain)
     assert domain[1] < 904  # one spike does not set the axis
-    assert [(r["step"], r["lane"]) for r in rows(data["above"])] == [(3, 1)]
-    assert [r["text"] for r in rows(data["peaks"])] == ["peak 904"]
-    (bad,) = rows(data["bad"])
+    assert [r["text"] for r in data["peaks"]] == ["peak 904"]
+    (bad,) = data["bad"]
     assert (bad["step"], bad["text"]) == (20, "A diverged at step 20, layer 4")
-    assert "diverged at step 20, layer 4" in render(loss.chart(lanes, STEPS))
+    for chart in (loss.chart(lanes), drawn(lanes, STEPS - 1)["loss"]):
+        items = list(marks(chart))
+        (above,) = (one for one in items if one.get("shape") == "triangle-up")
+        assert above["fill"] == styles_of(lanes)[1].color
+        ends = [one for one in items if one.get("shape") == "circle" and one["role"] == "mark"]
+        assert above["x"] < min(one["x"] for one in ends)
+        # The line of the lane that diverged ends at its last finite step.
+        assert len(ends) == 2 and ends[0]["x"] < ends[1]["x"]
+        assert "diverged at step 20, layer 4" in render(chart)
+
+
+def test_a_loss_of_zero_lies_on_the_lower_edge() -> None:
+    lane = make(loss=np.array([3.0, 2.0, 0.0]))
+    for chart in (loss.chart([lane]), drawn([lane], 2)["loss"]):
+        line = [one for one in marks(chart) if one["kind"] == "line"]
+        assert max(one["y"] for one in line) == loss.HEIGHT
 
 
 def test_a_change_of_the_rate_is_a_tick_once_for_all_that_took_it_together() -> None:
     """With the rate in words; none for a change that a run has not reached."""
     a, b = (make(scheme, edits=((12, 0.01),)) for scheme in ("pre", "post"))
     b = replace(b, label="B  post", edits=((12, 0.01), (40, 0.003)))
-    drawn = rows(loss_data.fixed([a, b], y_domain([a, b]))["rates"])
-    assert [(r["step"], r["text"]) for r in drawn] == [(12, "rate 0.01"), (40, "B: rate 0.003")]
-    assert len({r["row"] for r in drawn}) == 2
+    rates = loss.fixed([a, b], y_domain([a, b]))["rates"]
+    assert [(r["step"], r["text"]) for r in rates] == [(12, "rate 0.01"), (40, "B: rate 0.003")]
+    assert len({r["row"] for r in rates}) == 2
     assert "B post has learning rate 0.003 from step 40" in loss.finding([a, b])
     config = RunConfig(depth=DEPTH, lr_edits=((12, 0.01), (40, 0.003)))
     steps = Steps(*(np.zeros(20) for _ in range(5)), np.zeros((20, len(PROBES), DEPTH + 1)))
@@ -168,7 +185,7 @@ def test_y_domain_only_widens_and_changes_rarely() -> None:
 
 def test_different_chances_each_have_a_rule() -> None:
     lanes = [make(), make("post", chance=2.2, floor=None)]
-    texts = {r["text"] for r in rows(loss_data.fixed(lanes, y_domain(lanes))["levels"])}
+    texts = {r["text"] for r in loss.fixed(lanes, y_domain(lanes))["levels"]}
     assert texts == {"chance 3.3", "chance 2.2", "floor 1"}
 
 
@@ -177,31 +194,61 @@ def test_different_chances_each_have_a_rule() -> None:
 
 def test_bars_show_the_last_record_at_or_before_the_cursor() -> None:
     lane = make(probe_steps=np.arange(0, 60, 10), values=make().values[::10])
-    data = bars_data.data([lane], 39, LOG)
-    assert [r["value"] for r in rows(data["bars"])] == list(lane.values[3, 1:])
-    assert [r["layer"] for r in rows(data["bars"])] == list(range(1, DEPTH + 1))
-    assert rows(data["note"]) == [{"text": "step 30"}]
+    data = drawn([lane], 39)["bars"]["datasets"]
+    assert [r["value"] for r in data["bars"]] == list(lane.values[3, 1:].astype("f4"))
+    assert [r["layer"] for r in data["bars"]] == list(range(1, DEPTH + 1))
+    assert data["note"] == [{"text": "step 30"}]
+
+
+def sorted_marks(chart: dict[str, Any]) -> dict[str, list[int]]:
+    """The layers at which each kind of mark is."""
+    items = list(marks(chart))
+    at = {one["x"]: int(one["text"]) for one in items if one["role"] == "axis-label"
+          and one["text"].isdigit()}  # fmt: skip
+    found: dict[str, list[int]] = {}
+    for one in items:
+        if one["role"] != "mark" or one["kind"] == "line" or one.get("text", "0") != "0":
+            continue
+        kind = one.get("shape") or one["kind"]
+        middle = one["x"] + one.get("width", 0) / 2
+        found.setdefault(kind, []).append(at[min(at, key=lambda x: abs(x - middle))])
+        assert (one["fill"] == RED) == (kind == "cross")
+    return found
 
 
 def test_what_bars_cannot_hold_has_a_mark_of_its_own() -> None:
     lane = make()
-    lane.values[5, 1:] = [0.0, np.nan, np.inf, 1e-9, 1e6, 0.1]
-    data = bars_data.data([lane], 5, LOG)
+    lane.values[5, 1:] = [0.0, np.nan, np.inf, 1e-12, 1e6, 0.1]
+    chart = drawn([lane], 5)["bars"]
+    assert sorted_marks(chart) == {
+        "text": [1], "cross": [2, 3], "triangle-down": [4], "triangle-up": [5], "rect": [4, 5, 6],
+    }  # fmt: skip
+    heights = [one["height"] for one in marks(chart) if one["kind"] == "rect"]
+    assert (heights[0], heights[1]) == (0, bars.HEIGHT) and 0 < heights[2] < bars.HEIGHT
 
-    def layers(name: str) -> list[int]:
-        return [r["layer"] for r in rows(data[name])]
 
-    assert (layers("zeros"), layers("bad")) == ([1], [2, 3])
-    assert (layers("below"), layers("above")) == ([4], [5])
-    assert [r["value"] for r in rows(data["bars"])] == [LOG.lo, LOG.hi, 0.1]
+def test_lines_over_the_layers_have_the_same_marks() -> None:
+    lane = make(probe="stream_rms", values=np.full((STEPS, DEPTH + 1), 1.0))
+    lane.values[0] = [1.0, 0.0, np.nan, np.inf, 1e-12, 1e310, 0.1]
+    found = sorted_marks(layers.chart([lane]))
+    assert (found["text"], found["cross"]) == ([1], [2, 3, 5])  # 1e310 is not finite
+    assert found["triangle-down"] == [4]
 
 
 def test_cosines_are_drawn_as_one_minus() -> None:
     lane = make(probe="token_cosine", values=np.full((STEPS, DEPTH + 1), 1 - 1e-6))
     lane.values[9, 2] = 1.0 + 1e-16 * 4  # rounding: one minus it is not positive
-    data = bars_data.data([lane], 9, Domain(1e-8, 1.0))
-    assert rows(data["bars"])[0]["value"] == pytest.approx(1e-6)
-    assert [r["layer"] for r in rows(data["zeros"])] == [2]
+    chart = drawn([lane], 9)["bars"]
+    assert chart["datasets"]["bars"][0]["value"] == pytest.approx(1e-6)
+    assert sorted_marks(chart)["text"] == [2]
+
+
+def test_lines_of_layers_leave_out_what_has_no_place_on_the_axis() -> None:
+    lane = make(depth=3, values=np.full((STEPS, 4), 0.1))
+    lane.values[4, 2], lane.values[5, 2] = 0.0, np.nan
+    chart = drawn([lane], 9, Look(view="lines"))["lines"]
+    line = [one for one in marks(chart) if one["kind"] == "line" and one["role"] == "mark"]
+    assert len(line) == 3 * STEPS - 2
 
 
 # Domains
@@ -247,7 +294,7 @@ def test_values_beyond_reach_are_clamped_and_the_legend_says_so() -> None:
     assert domain.above and domain.below and domain.hi < 1e30
     codes = cells(lane, domain)
     assert (codes[-1, 4], codes[-2, 4]) == (255, LOWEST)
-    svg = render(heatmap.chart(lane, 4, domain))
+    svg = render(drawn([lane], 4)["heat0"])
     assert "≥1e4" in svg and "≤1e-10" in svg
 
 
@@ -271,8 +318,8 @@ def test_findings_state_numbers() -> None:
 
 def test_a_chance_not_measured_yet_draws_no_rule() -> None:
     lane = make(chance=float("nan"), floor=None)
-    assert rows(loss_data.fixed([lane], y_domain([lane]))["levels"]) == []
-    assert "chance" not in loss.finding([lane]) and "<svg" in render(loss.chart([lane], 3))
+    assert loss.fixed([lane], y_domain([lane]))["levels"] == []
+    assert "chance" not in loss.finding([lane]) and "<svg" in render(loss.chart([lane]))
 
 
 def test_findings_of_a_run_that_has_not_begun() -> None:
@@ -286,9 +333,9 @@ def test_lines_over_the_layers_hold_every_decade_of_growth() -> None:
     grown = make("none", probe="stream_rms", values=10.0 ** np.linspace(0, 18, DEPTH + 1)[None, :])
     grown = replace(grown, probe_steps=np.array([0]))
     chart = layers.chart([make("pre", probe="stream_rms"), grown])
-    drawn = [row["value"] for row in rows(chart["datasets"]["bars"]) if row["lane"] == 1]
-    assert drawn == pytest.approx(list(grown.values[0]))
-    assert not rows(chart["datasets"]["above"])
+    values = [row["value"] for row in rows(chart["datasets"]["bars"]) if row["lane"] == 1]
+    assert values == pytest.approx(list(grown.values[0]))
+    assert not {"triangle-up", "triangle-down"} & set(sorted_marks(chart))
     assert "1e" in render(chart)
 
 

@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 
 import numpy as np
 import pytest
 import vl_convert as vlc
-from charts_kit import DEPTH, LOG, STEPS, broken, make, without_data
+from charts_kit import DEPTH, LOG, STEPS, broken, cells, codes, in_node, make, without_data
 
-from normviz.charts import heatmap
-from normviz.charts.heatmap_data import BROKEN, EMPTY, LEVELS, LOWEST, PALETTE, ZERO, cells
-from normviz.charts.palette import RED, ramp, rgb
-from normviz.charts.png import png
+from normviz.charts import heatmap, styles_of
+from normviz.charts.palette import BROKEN, EMPTY, LEVELS, LOWEST, PALETTE, RED, ZERO, ramp, rgb
+from normviz.frames import LaneFrame
+
+PAINT = """
+import { paint } from "player/heatmap.js";
+globalThis.ImageData = class { constructor(w, h) { this.data = new Uint8Array(4 * w * h); } };
+let image, canvas = { getContext: () => ({ putImageData: (it) => { image = it; } }) };
+const { lane, domain, palette } = given;
+paint(canvas, lane, domain, Uint8Array.from(palette));
+console.log(JSON.stringify({ data: [...image.data], size: [canvas.height, canvas.width] }));
+"""
 
 
-def image(codes: np.ndarray) -> np.ndarray:
-    """[rows, columns, 4] pixels of the picture, read by another decoder than ours."""
-    pillow = pytest.importorskip("PIL.Image")
-    return np.array(pillow.open(io.BytesIO(png(codes, PALETTE))).convert("RGBA"))
+def image(lane: LaneFrame) -> np.ndarray:
+    """[rows, columns, 4] pixels of the picture that the browser paints."""
+    about = {"first": 1, "depth": lane.depth, "steps": lane.steps}
+    values = [[None if not np.isfinite(v) else v for v in row[1:]] for row in lane.values.tolist()]
+    told = {
+        "about": about,
+        "loss": [0] * len(lane.loss),
+        "records": lane.probe_steps.tolist(),
+        "values": values,
+    }
+    domain = {"lo": LOG.lo, "hi": LOG.hi, "scale": "log"}
+    given = {"lane": told, "domain": domain, "palette": PALETTE.ravel().tolist()}
+    found = in_node(PAINT, given)
+    return np.array(found["data"], np.uint8).reshape(*found["size"], 4)
 
 
 def test_the_bottom_row_is_the_lowest_layer_and_time_runs_right() -> None:
@@ -36,7 +53,7 @@ def test_cells_that_are_not_finite_are_red_and_zeros_grey() -> None:
     lane = broken()
     lane.values[7, 2] = 0.0
     codes = cells(lane, LOG)
-    pixels = image(codes)
+    pixels = image(lane)
     assert [tuple(p[:3]) for p in pixels[: DEPTH - 3, 20]] == [rgb(RED)] * (DEPTH - 3)
     assert codes[DEPTH - 2, 7] == ZERO
     assert (pixels[:, 21:, 3] == 0).all() and (pixels[:, :21, 3] == 255).all()
@@ -53,16 +70,33 @@ def test_no_bad_cell_is_lost_in_a_long_and_deep_run() -> None:
     assert (codes == BROKEN).sum() == 1 and not (codes == EMPTY).any()
 
 
+# Cuts a lane where it ends after some steps, and takes its cells.
+CUT = """
+import { cells } from "player/heatmap.js";
+const found = given.ends.map((ran) => {
+  const n = given.records.findIndex((step) => step >= ran), m = n < 0 ? given.records.length : n;
+  const { codes, ...size } = cells({ about: given.about, loss: Array(ran).fill(1),
+    records: given.records.slice(0, m), values: given.values.slice(0, m) }, given.domain);
+  return { ...size, codes: [...codes] };
+});
+console.log(JSON.stringify(found));
+"""
+
+
 @pytest.mark.parametrize("every", [1, 5, 16])
 def test_drawn_columns_never_change_as_steps_arrive(every: int) -> None:
     steps = 700
     rng = np.random.default_rng(1)
     values = rng.lognormal(-2, 1, (steps, DEPTH + 1))
+    at, ends = np.arange(0, steps, every), [*range(0, steps + 1, 7)]
+    given = {
+        "about": {"first": 0, "depth": DEPTH, "steps": steps},
+        "domain": {"lo": LOG.lo, "hi": LOG.hi, "scale": "log"},
+        "records": at.tolist(), "values": values[at].tolist(), "ends": ends,
+    }  # fmt: skip
     before = None
-    for ran in range(0, steps + 1, 7):
-        at = np.arange(0, ran, every)
-        lane = make(steps=steps, loss=np.ones(ran), probe_steps=at, values=values[at])
-        now = cells(lane, LOG)
+    for ran, found in zip(ends, in_node(CUT, given), strict=True):
+        now = codes(found)
         if before is not None:
             whole = max(0, (ran - 7 - every) // 3)  # steps a column: 3; the last may still change
             assert (now[:, :whole] == before[:, :whole]).all()
@@ -74,9 +108,10 @@ def test_legend_and_picture_have_the_same_colours() -> None:
     values = np.full((STEPS, DEPTH + 1), 1.0)
     exponents = np.linspace(-4, 1, STEPS)
     values[:, 1] = 10.0**exponents
-    codes = cells(make(values=values), LOG)
-    drawn = image(codes)[-1, :, :3].astype(int)
-    chart = heatmap.chart(make(values=values), 3, LOG)
+    lane = make(values=values)
+    drawn = image(lane)[-1, :, :3].astype(int)
+    (style,) = styles_of([lane])
+    chart = heatmap.spec(style, lane.label, lane.probe, lane.depth, lane.steps, LOG)
     (scale,) = re.findall(r'"color": (\{.*?"scale": \{[^{}]*\})', without_data(chart))[-1:]
     color = json.loads(re.search(r'"scale": (\{[^{}]*\})', scale)[1])  # type: ignore[index]
     table = [{"i": i, "v": 10.0**e} for i, e in enumerate(exponents)]

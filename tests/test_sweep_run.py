@@ -15,11 +15,12 @@ import psutil
 import pytest
 from backend_kit import SHORT, losses, wait_for
 
-from normviz import RunConfig, charts
+from normviz import RunConfig
 from normviz.catalog import PROBES
 from normviz.events import Diverged, Finished, Started, Step
 from normviz.execution import Began, Local, local
 from normviz.frames import Frames
+from normviz.player import Look, Sent, message
 from normviz.result import result_of
 from normviz.runs import collect
 from normviz.schedule import coarse
@@ -67,8 +68,8 @@ def test_a_cell_opens_in_the_duel_with_a_few_layers(store: Store) -> None:
     assert store.steps(run).layer_steps.tolist() == list(coarse(config))
     frames = Frames(store)
     lane = frames.lane(run, "A", "grad_block")
-    domain = charts.quantised_domain(PROBES["grad_block"], [lane])
-    assert charts.heatmap.chart(lane, 5, domain)["datasets"]
+    told = message([lane], Sent(), live=False, look=Look())
+    assert told["charts"]["heat0"] and told["lanes"][0]["records"] == list(coarse(config))
     assert len(result_of(frames.recording(run)).tidy())
     assert frames.verdict(run).kind in ("learned", "stuck", "above")
 

@@ -1,1 +1,1 @@
-"""What the server answers beside the pages: the charts' numbers, pictures, health, uploads, cookie."""
+"""What the server answers beside the pages: the charts' numbers, health, uploads, the visitor's cookie."""

@@ -96,16 +96,13 @@ async def _answer(socket: WebSocket) -> None:
 def _may_come(origin: str | None, host: str | None) -> bool:
     """Whether a page of this origin may read: one of this server, or one that its settings let in, as
     they must where a host puts another name before it."""
-    if origin is None or is_here(origin, host):  # "null" in a page without one of its own
+    if (
+        origin is None or origin.partition("://")[2] == host
+    ):  # "null" in a page without one of its own
         return True
     return not st.get_option("server.enableCORS") or origin in st.get_option(
         "server.corsAllowedOrigins"
     )
-
-
-def is_here(origin: str, host: str | None) -> bool:
-    """Whether an `Origin` names this server; whatever stands in it."""
-    return origin.partition("://")[2] == host
 
 
 async def _serve(socket: WebSocket, text: str) -> None:

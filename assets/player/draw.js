@@ -1,6 +1,11 @@
 // What the player draws: numbers when they come, and what the cursor changes, once a frame at most.
 
-const drawing = {
+import { paint } from "./heatmap.js";
+import { quotient, recordAt } from "./numbers.js";
+import { barsAt, heatAt, linesOf, lossAt, seedSets, wholeLoss } from "./rows.js";
+import { drawWalk } from "./walk.js";
+
+export const drawing = {
   redraw(what) {
     this.due = this.due === "data" ? "data" : what;
     if (this.asked || this.gone) return;
@@ -36,12 +41,8 @@ const drawing = {
 
   // What does not depend on the cursor.
   drawNumbers() {
-    const { loss, lines, ratio } = this.charts, bottom = this.domain.loss[0];
-    loss.set({
-      ...this.sets.loss,
-      ahead: wholeLoss(this.lanes, bottom),
-      ...seedSets(this.repeats ?? [], this.lanes.map((lane) => lane.about.steps), bottom),
-    });
+    const { loss, lines, ratio } = this.charts;
+    loss.set(this.wholeCurves());
     loss.stale = true;
     this.lanes.forEach((lane, i) => {
       const chart = this.charts[`heat${i}`];
@@ -52,9 +53,29 @@ const drawing = {
       this.picture(ratio, this.divided, this.between, this.comparing, {});
     }
     if (lines) {
-      lines.set({ lines: linesOf(this.lanes, this.domain) });
+      lines.set({ lines: linesOf(this.lanes) });
       lines.stale = true;
     }
+  },
+
+  wholeCurves() {
+    const steps = this.lanes.map((lane) => lane.about.steps);
+    return { ...this.sets.loss, ahead: wholeLoss(this.lanes), ...seedSets(this.repeats ?? [], steps) };
+  },
+
+  // Where the cursor stands on charts over the steps.
+  rule() {
+    return this.lanes.some((lane) => lane.loss.length) ? [{ step: this.cursor.at }] : [];
+  },
+
+  // All rows of a chart at the cursor, its loss as it was measured: what a saved picture shows.
+  rows(name) {
+    const { at } = this.cursor, cursor = this.rule();
+    if (name === "loss") return { ...this.wholeCurves(), past: lossAt(this.lanes, at), cursor };
+    if (name === "bars") return barsAt(this.lanes, at);
+    if (name === "lines") return { lines: linesOf(this.lanes), cursor };
+    const picture = [{ url: this.charts[name].canvas.toDataURL() }];
+    return { bad: [], ...this.sets[name], ...heatAt(this.laneOf(name), at), picture };
   },
 
   picture(chart, lane, domain, palette, sets) {
@@ -74,9 +95,8 @@ const drawing = {
   drawCursor() {
     const at = this.cursor.at, { loss, bars, lines } = this.charts;
     const weight = Number(this.find(".nv-smooth").value);
-    const some = this.lanes.some((lane) => lane.loss.length);
-    const rule = some ? [{ step: at }] : [];
-    loss.set({ ...lossAt(this.lanes, at, this.domain.loss[0], weight), cursor: rule });
+    const rule = this.rule();
+    loss.set({ past: lossAt(this.lanes, at, weight), cursor: rule });
     if (lines) {
       lines.set({ cursor: rule });
       lines.stale = true;
@@ -85,7 +105,7 @@ const drawing = {
     const records = String(this.lanes.map((lane) => recordAt(lane, at)));
     if (bars.drawn !== records) {
       bars.drawn = records;
-      bars.set(barsAt(this.lanes, at, this.domain));
+      bars.set(barsAt(this.lanes, at));
       bars.stale = true;
     }
   },
@@ -111,10 +131,10 @@ const drawing = {
       const lane = chart.canvas && chart.view && this.laneOf(name);
       if (!lane) continue;
       const plot = chart.plot(), x = chart.view.scale("x");
-      const known = knownSteps(lane), from = x(Math.min(at, lane.about.steps - 1));
-      place(chart.rule, known > 0, plot.left + from - 1, plot.top, 2, plot.height);
-      const left = x(at + 0.5), right = x(known - 0.5);
-      place(chart.veil, right > left, plot.left + left, plot.top, right - left, plot.height);
+      const { cursor: [rule], ahead: [ahead] } = heatAt(lane, at);
+      place(chart.rule, rule, plot.left + x(rule?.step) - 1, plot.top, 2, plot.height);
+      const left = x(ahead?.step), right = x(ahead?.end);
+      place(chart.veil, ahead, plot.left + left, plot.top, right - left, plot.height);
       const y = chart.view.scale("y"), high = Math.abs(y(1) - y(0));
       const there = layer !== null && layer >= lane.about.first && layer <= lane.about.depth;
       place(chart.band, there, plot.left, plot.top + y(layer ?? 0) - Math.max(high, 3) / 2,

@@ -1,6 +1,8 @@
 // What a visitor does to the player: pointer, keys, controls.
 
-const hands = {
+import { digits, knownSteps, recordAt } from "./numbers.js";
+
+export const hands = {
   listen() {
     const { cursor } = this;
     this.find(".nv-play").onclick = () => (cursor.playing ? cursor.pause() : cursor.play());

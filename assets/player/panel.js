@@ -1,6 +1,10 @@
 // Everything round the charts: controls, captions, words and the table.
 
-const PAGE = `
+import { Chart } from "./chart.js";
+import { digits, recordAt } from "./numbers.js";
+import { savePicture } from "./picture.js";
+
+export const PAGE = `
 <div class="nv-progress" hidden><progress max="1"></progress><span role="status"></span></div>
 <div class="nv-bar">
   <label class="nv-field">Quantity <select class="nv-probe"></select></label>
@@ -26,7 +30,7 @@ const PAGE = `
 
 const VIEWS = { heat: "Every layer", ratio: "A ÷ B", lines: "First, middle, last", walk: "Signal walk" };
 
-const panel = {
+export const panel = {
   figure(grid, name) {
     const figure = document.createElement("figure");
     figure.className = `nv-${name}`;
@@ -62,22 +66,29 @@ const panel = {
     this.saves(name, caption);
   },
 
-  // "PNG SVG": the chart as it is now, from the server; a file from disk has none.
+  // "PNG SVG": the chart at the cursor's step, as a file.
   saves(name, caption) {
-    if (!this.options.pictures) return;
     for (const kind of ["svg", "png"]) {  // they float to the right
       const button = document.createElement("button");
       Object.assign(button, { type: "button", className: "nv-save", textContent: kind.toUpperCase() });
       button.setAttribute("aria-label", `Save this chart as ${kind.toUpperCase()}`);
-      button.onclick = () => {
-        const { runs, repeats, probe, dark, linear } = this.what, address = new URL(this.options.pictures);
-        const seeds = (repeats ?? []).map((some) => some.join(",")).join(";");
-        const asked = { runs: runs.map((run) => run ?? ""), repeats: seeds, probe, dark, linear, chart: name, kind,
-                        cursor: this.cursor.at };
-        address.search = new URLSearchParams(asked);
-        Object.assign(document.createElement("a"), { href: address, download: "" }).click();
-      };
+      button.onclick = () => this.save(name, kind);
       caption.append(" ", button);
+    }
+  },
+
+  async save(name, kind) {
+    const chart = this.charts[name];
+    chart.unsaved?.remove();
+    try {
+      const file = `normviz-${name}-step${this.cursor.at}.${kind}`;
+      await savePicture(JSON.parse(chart.spec), this.rows(name), kind, this.paper, file);
+    } catch (problem) {
+      chart.unsaved = document.createElement("p");
+      chart.unsaved.className = "nv-failed";
+      chart.unsaved.setAttribute("role", "alert");
+      chart.unsaved.textContent = `This chart can't be saved (${problem?.message ?? problem}).`;
+      chart.figure.append(chart.unsaved);
     }
   },
 
@@ -195,16 +206,10 @@ const panel = {
 };
 
 // A source with its arXiv numbers as links; nothing is fetched until a visitor follows one.
-function cited(source) {
+export function cited(source) {
   return source.split(/(arXiv:\d{4}\.\d{4,5})/).map((part, i) => (i % 2 === 0 ? part
     : Object.assign(document.createElement("a"), {
       textContent: part, href: `https://arxiv.org/abs/${part.slice(6)}`, target: "_blank",
       rel: "noopener noreferrer",
     })));
-}
-
-function digits(value) {
-  if (value === undefined || value === null) return "";
-  if (!Number.isFinite(value)) return "not finite";
-  return value === 0 ? "0" : String(Number(value.toPrecision(3)));
 }

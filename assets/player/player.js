@@ -1,11 +1,19 @@
 // The player: charts and one cursor for all of them, in a place of a page.
 
+import { Cursor } from "./cursor.js";
+import { drawing } from "./draw.js";
+import { hands } from "./hands.js";
+import { floats, newLane, take } from "./numbers.js";
+import { PAGE, panel } from "./panel.js";
+
+export { embedded, socket } from "./source.js";
+
 export function mount(root, options) {
   return new Player(root, options);
 }
 
-class Player {
-  // options: source; pictures (an address, or none); probe(key), view(key) and changed(now) tell the page.
+export class Player {
+  // options: source; probe(key), view(key) and changed(now) tell the page.
   constructor(root, options) {
     this.root = root;
     this.options = options;
@@ -162,6 +170,7 @@ class Player {
   build(message) {
     this.domain = message.domain;
     this.between = message.between;
+    this.paper = message.paper;
     this.palette = Uint8Array.from(atob(message.palette), (c) => c.charCodeAt(0));
     this.comparing = Uint8Array.from(atob(message.comparing), (c) => c.charCodeAt(0));
     this.lanes.forEach((lane, i) => { lane.about = message.about[i]; });

@@ -2,13 +2,18 @@
 // right its gradient, as wide as its norm; between them every block, coloured by what its parameters
 // get of it. Built once for a plan (normviz/explain/walk.py); after that only attributes change.
 
+import { WALK_WIDE, buildWalk } from "./walk_build.js";
+
 const WALK_THIN = 1.4, WALK_GAP = 2.5;
 
 // values: of each probe one number a layer from its first on, or null. options: { domains, layer,
 // color, dark, pick(layer) }.
 export function drawWalk(host, plan, values, options) {
   let view = host.nvWalk;
-  if (view?.plan !== plan) view = host.nvWalk = buildWalk(host, plan);
+  if (view?.plan !== plan) {
+    view = host.nvWalk = buildWalk(host, plan);
+    listenWalk(view);
+  }
   const before = view.options;
   const known = before && Object.keys(plan.probes).every((key) => (
     view.values[key] === values[key]

@@ -1,7 +1,7 @@
 // The parts of the signal walk that stay: blocks, wires, norms, names, legend (walk.js moves the rest).
 
 const WALK_NS = "http://www.w3.org/2000/svg";
-const WALK_WIDE = 38;
+export const WALK_WIDE = 38;
 
 function walkNode(parent, tag, attributes = {}, text = "") {
   const node = parent.appendChild(document.createElementNS(WALK_NS, tag));
@@ -10,7 +10,7 @@ function walkNode(parent, tag, attributes = {}, text = "") {
   return node;
 }
 
-function buildWalk(host, plan) {
+export function buildWalk(host, plan) {
   host.classList.add("nv-walk");
   host.replaceChildren();
   const examples = plan.detailed ? [] : plan.kinds;
@@ -38,7 +38,6 @@ function buildWalk(host, plan) {
   let y = plan.height;
   for (const kind of examples) y = buildExample(view, kind, y);
   view.legend = buildLegend(view, legend);
-  listenWalk(view);
   return view;
 }
 

@@ -69,9 +69,8 @@ class Server:
                 [*command, "--port", str(port)], env={**os.environ, VARIABLE: str(self.folder)},
                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
             )  # fmt: skip
-        look = f"{self.address}/normviz/picture?runs=0&chart=loss&kind=png&probe=grad_block"
-        with suppress(OSError):  # it is not up yet, or there is no such run, and it has looked
-            urllib.request.urlopen(look, timeout=5).close()
+        with suppress(OSError):  # it is not up yet, or not well yet, and it has looked
+            urllib.request.urlopen(f"{self.address}/healthz", timeout=5).close()
 
     def kill(self) -> None:
         assert self.process is not None

@@ -1,7 +1,8 @@
 """One quantity in every layer at the cursor's step, lane beside lane on one axis.
 
 Bars on a log axis, so that a gradient of 1e-5 can be seen; points and a line in deep models. Zero,
-values off the axis and numbers that are not finite have marks of their own, never a gap.
+values off the axis and numbers that are not finite have marks of their own, never a gap. The rows
+are the numbers as they were recorded: Vega sorts them into marks.
 """
 
 from __future__ import annotations
@@ -11,14 +12,13 @@ from functools import lru_cache
 from typing import Any
 
 import altair as alt
+import numpy as np
 
 from normviz.catalog.probes import PROBES
 from normviz.frames import LaneFrame
 
-from .arrow import rows
-from .bars_data import data, row_at
-from .base import TEXT_SIZE, Spec, compiled, named, tick_label, value_scale
-from .lanes import lane_color, styles_of
+from .base import FINITE, TEXT_SIZE, Spec, compiled, js, named, on_axis, tick_label, value_scale
+from .lanes import lane_color
 from .palette import RED, LaneStyle, ink
 from .scale import Domain, probe_of, shown
 from .words import SOLVED, divergences, name, number
@@ -26,16 +26,6 @@ from .words import SOLVED, divergences, name, number
 HEIGHT = 200
 NOTE_BELOW = 50  # pixels under the axis: the row of the axis title
 MOST_BARS = 40  # layers; in deeper models bars would be thinner than the gaps between them
-
-
-def chart(lanes: Sequence[LaneFrame], cursor: int, domain: Domain, dark: bool = False) -> Spec:
-    """The bars at step `cursor`, with their rows; all lanes hold the same probe."""
-    styles = styles_of(lanes, dark)
-    labels = tuple(lane.label for lane in lanes)
-    depth = max(lane.depth for lane in lanes)
-    constant = spec(styles, labels, lanes[0].probe, depth, domain, dark)
-    sets = data(lanes, cursor, domain)
-    return {**constant, "datasets": {name: rows(columns) for name, columns in sets.items()}}
 
 
 def spec(
@@ -62,17 +52,14 @@ def _spec(
     record = PROBES[probe]
     place = _place(record.first_layer, depth, len(styles))
     y = alt.Y(
-        "value:Q",
+        "inside:Q",
         scale=value_scale(domain),
         axis=alt.Axis(title=record.axis_label, values=domain.ticks(), labelExpr=tick_label(domain)),
     )
     color = lane_color(styles, labels, "square")
     layers = [
         *_values(place, y, color, domain, deep=depth > MOST_BARS),
-        *outside(place, color),
-        named("bad")
-        .mark_point(shape="cross", angle=45, filled=True, size=90, color=RED, opacity=1)
-        .encode(**place, y=alt.value(7)),
+        *outside(place, color, js(domain.lo), js(domain.hi), domain.scale == "log"),
         named("note")
         .mark_text(align="right", baseline="middle", fontSize=TEXT_SIZE, color=ink(dark))
         .encode(x=alt.value(alt.ExprRef("width")), y=alt.value(HEIGHT + NOTE_BELOW), text="text:N"),
@@ -100,26 +87,54 @@ def _values(
     words = [
         alt.Tooltip("name:N", title="lane"),
         alt.Tooltip("layer:Q", title="layer"),
-        alt.Tooltip("value:Q", title="value", format=".3~g"),
+        alt.Tooltip("inside:Q", title="value", format=".3~g"),
     ]
-    at = named("bars").encode(**place, y=y, color=color, tooltip=words)
+    at = inside(js(domain.lo), js(domain.hi), domain.scale == "log")
+    at = at.encode(**place, y=y, color=color, tooltip=words)
     if deep:
         return [at.mark_line(clip=True), at.mark_point(clip=True, filled=True, size=24, opacity=1)]
     # A log axis has no zero for bars to start from: they start at its lower edge.
     return [at.mark_bar(clip=True).encode(y2=alt.Y2Datum(domain.lo))]
 
 
-def outside(place: dict[str, Any], color: alt.Color) -> list[alt.Chart]:
-    """ "0" on the lower edge where a log axis has no place for a value; triangles off it."""
-    zero = named("zeros").mark_text(baseline="bottom", dy=-2, fontSize=11, fontWeight="bold")
-    low = named("below").mark_point(filled=True, shape="triangle-down", size=45, opacity=1)
-    high = named("above").mark_point(filled=True, shape="triangle-up", size=45, opacity=1)
-    bottom = alt.value(alt.ExprRef("height"))
+def inside(lo: str, hi: str, log: bool) -> alt.Chart:
+    """The values that the axis from `lo` to `hi` (Vega expressions) has a place for, clamped to it."""
+    rows = named("bars").transform_filter(on_axis(log))
+    return rows.transform_calculate(inside=f"clamp(datum.value, {lo}, {hi})")
+
+
+def outside(
+    place: dict[str, Any], color: alt.Color, lo: str, hi: str, log: bool, cross: int = 90
+) -> list[alt.Chart]:
+    """ "0" on the lower edge where a log axis has no place for a value; triangles off it; a red cross
+    of `cross` square pixels for a value that is not finite."""
+
+    def only(rule: str) -> alt.Chart:
+        return named("bars").transform_filter(rule)
+
+    zero = only(f"{FINITE} && datum.value <= 0" if log else "false")
+    low, high = (only(f"{on_axis(log)} && datum.value {end}") for end in (f"< {lo}", f"> {hi}"))
+    bad = only(f"!({FINITE})")
+    filled = {"filled": True, "opacity": 1}
+    bottom, top = alt.value(alt.ExprRef("height")), alt.value(7)
     return [
-        zero.encode(**place, y=bottom, color=color, text=alt.value("0")),
-        low.encode(**place, y=alt.value(alt.ExprRef("height - 6")), color=color),
-        high.encode(**place, y=alt.value(7), color=color),
+        zero.mark_text(baseline="bottom", dy=-2, fontSize=11, fontWeight="bold").encode(
+            **place, y=bottom, color=color, text=alt.value("0")
+        ),
+        low.mark_point(shape="triangle-down", size=45, **filled).encode(
+            **place, y=alt.value(alt.ExprRef("height - 6")), color=color
+        ),
+        high.mark_point(shape="triangle-up", size=45, **filled).encode(**place, y=top, color=color),
+        bad.mark_point(shape="cross", angle=45, size=cross, color=RED, **filled).encode(
+            **place, y=top
+        ),
     ]
+
+
+def row_at(lane: LaneFrame, cursor: int) -> int | None:
+    """Index of the last record at or before step `cursor`; None where there is none."""
+    row = int(np.searchsorted(lane.probe_steps, cursor, side="right")) - 1
+    return row if row >= 0 else None
 
 
 def finding(lanes: Sequence[LaneFrame], cursor: int | None = None) -> str:

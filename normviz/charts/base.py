@@ -86,6 +86,15 @@ def tick_label(domain: Domain) -> str:
     return low + high + plain
 
 
+FINITE = "isNumber(datum.value) && isFinite(datum.value)"
+"""Vega expression: whether a row has a value to draw. JSON has null where it is not finite."""
+
+
+def on_axis(log: bool) -> str:
+    """Vega expression: whether a row's value has a place on the axis. A log axis has none for zero."""
+    return f"{FINITE} && datum.value > 0" if log else FINITE
+
+
 def js(value: object) -> str:
     """A Python value as a literal in a Vega expression."""
     return json.dumps(value, ensure_ascii=False)

@@ -14,8 +14,6 @@ import numpy as np
 from normviz.catalog.probes import PROBES, ProbeRecord
 from normviz.frames import LaneFrame
 
-from . import heatmap_data
-from .arrow import rows
 from .base import (
     TEXT_SIZE,
     Rows,
@@ -27,30 +25,34 @@ from .base import (
     tick_label,
     value_scale,
 )
-from .heatmap_data import MOST_COLUMNS, MOST_ROWS, grid
-from .palette import DIVERGING, RAMP_SCHEME, RED, LaneStyle, ink, lane_styles, paper
+from .palette import DIVERGING, RAMP_SCHEME, RED, LaneStyle, ink, paper
 from .scale import Domain, probe_of, shown
-from .words import diverged, name, number
+from .words import diverged, first_bad, name, number
 
-
-def chart(
-    lane: LaneFrame,
-    cursor: int,
-    domain: Domain,
-    *,
-    style: LaneStyle | None = None,
-    dark: bool = False,
-) -> Spec:
-    """One lane's heatmap, with its rows; `domain` is the one all lanes share."""
-    style = style or lane_styles((lane.scheme,))[0]
-    constant = spec(style, lane.label, lane.probe, lane.depth, lane.steps, domain, dark)
-    sets = {**heatmap_data.moving(lane, cursor, domain), **heatmap_data.fixed(lane)}
-    return {**constant, "datasets": {name: rows(columns) for name, columns in sets.items()}}
+MOST_COLUMNS = MOST_ROWS = 256
 
 
 def fixed(lane: LaneFrame) -> dict[str, Rows]:
     """The datasets that the cursor does not change, as rows of JSON."""
-    return {name: rows(columns) for name, columns in heatmap_data.fixed(lane).items()}
+    return {"bad": _bad_rows(lane)}
+
+
+def _bad_rows(lane: LaneFrame) -> Rows:
+    """Where the lane diverged, and the words beside it (at the top if unknown)."""
+    bad = first_bad(lane)
+    if bad is None:
+        return []
+    step, layer = bad
+    where = "" if layer is None else f", layer {layer}"
+    side = "left" if step < lane.steps * 0.6 else "right"
+    return [
+        {
+            "step": step,
+            "layer": lane.depth if layer is None else layer,
+            "text": f"diverged: step {step}{where}",
+            "side": side,
+        }
+    ]
 
 
 def spec(
@@ -106,6 +108,12 @@ def _spec(
         anchor="start",
     )
     return compiled(layers, height, title=title)
+
+
+def grid(size: int, most: int) -> tuple[int, int]:
+    """(cells, steps or layers per cell) to show `size` of them in at most `most` cells."""
+    per = max(1, -(-size // most))
+    return -(-size // per), per
 
 
 def _subtitle(record: ProbeRecord, domain: Domain, comparing: bool) -> str:

@@ -7,17 +7,18 @@ from functools import lru_cache
 from typing import Any
 
 import altair as alt
+import numpy as np
 
 from normviz.catalog.probes import PROBES
 from normviz.frames import LaneFrame
 
-from .arrow import ipc
-from .bars import finding, outside
-from .bars_data import data
-from .base import Spec, compiled, named
+from .arrow import Columns, ipc
+from .bars import finding, inside, outside, row_at
+from .base import Spec, compiled
 from .lanes import lane_color, lane_dash
-from .palette import RED, LaneStyle, lane_styles
-from .scale import Domain, quantised_domain
+from .palette import LaneStyle, lane_styles
+from .scale import Domain, probe_of, quantised_domain, shown
+from .words import name
 
 __all__ = ["chart", "finding"]
 
@@ -40,10 +41,20 @@ def chart(lanes: Sequence[LaneFrame]) -> Spec:
     labels = tuple(lane.label for lane in lanes)
     depth = max(lane.depth for lane in lanes)
     constant = _spec(styles, labels, probe, domain.scale)
-    sets = data(lanes, 0, domain)
-    # The page says which step this is.
-    tables = {name: ipc(columns) for name, columns in sets.items() if name != "note"}
-    return {**constant, "params": _params(depth, domain), "datasets": tables}
+    return {**constant, "params": _params(depth, domain), "datasets": {"bars": ipc(_rows(lanes))}}
+
+
+def _rows(lanes: Sequence[LaneFrame]) -> Columns:
+    """What each lane recorded at step 0, layer by layer."""
+    there = [(i, lane) for i, lane in enumerate(lanes) if row_at(lane, 0) is not None]
+    layers = [np.arange(probe_of(lane).first_layer, lane.depth + 1) for _, lane in there]
+    counts = [len(some) for some in layers]
+    return {
+        "layer": np.concatenate([np.empty(0, np.int64), *layers]),
+        "lane": np.repeat([i for i, _ in there], counts).astype(np.int64),
+        "value": np.concatenate([np.empty(0), *(shown(lane)[0] for _, lane in there)]),
+        "name": [name(lane) for (_, lane), n in zip(there, counts, strict=True) for _ in range(n)],
+    }
 
 
 def _params(depth: int, domain: Domain) -> list[Spec]:
@@ -70,7 +81,7 @@ def _spec(styles: tuple[LaneStyle, ...], labels: tuple[str, ...], probe: str, ki
     ends = [alt.ExprRef("lo"), alt.ExprRef("hi")]
     zero = {} if kind == "log" else {"zero": False}
     y = alt.Y(
-        "value:Q",
+        "inside:Q",
         scale=alt.Scale(type=kind, domain=ends, nice=False, **zero),  # pyright: ignore
         axis=alt.Axis(title=record.axis_unit, values=alt.ExprRef("ticks"), labelExpr=TICKS[kind]),  # pyright: ignore
     )
@@ -78,16 +89,13 @@ def _spec(styles: tuple[LaneStyle, ...], labels: tuple[str, ...], probe: str, ki
     words = [
         alt.Tooltip("name:N", title="placement"),
         alt.Tooltip("layer:Q", title="layer"),
-        alt.Tooltip("value:Q", title="value", format=".3~g"),
+        alt.Tooltip("inside:Q", title="value", format=".3~g"),
     ]
-    at = named("bars").encode(**place, y=y, color=color, tooltip=words)
+    at = inside("lo", "hi", kind == "log").encode(**place, y=y, color=color, tooltip=words)
     points = at.mark_point(clip=True, filled=True, size=28, opacity=alt.ExprRef(FEW))
     layers = [
         at.mark_line(clip=True, strokeWidth=2.2).encode(strokeDash=lane_dash(styles, labels)),
         points,
-        *outside(place, color),
-        named("bad")
-        .mark_point(shape="cross", angle=45, filled=True, size=70, color=RED, opacity=1)
-        .encode(**place, y=alt.value(7)),
+        *outside(place, color, "lo", "hi", kind == "log", cross=70),
     ]
     return compiled(layers, HEIGHT)

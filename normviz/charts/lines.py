@@ -9,14 +9,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import altair as alt
-import numpy as np
 
 from normviz.catalog.probes import PROBES
 from normviz.frames import LaneFrame
 
-from .arrow import Columns, rows
-from .base import TEXT_SIZE, Spec, compiled, named, step_axis, tick_label, value_scale
-from .lanes import lane_color, styles_of
+from .base import TEXT_SIZE, Spec, compiled, js, named, on_axis, step_axis, tick_label, value_scale
+from .lanes import lane_color
 from .palette import LaneStyle
 from .scale import Domain, probe_of, shown
 from .words import name, number
@@ -24,42 +22,6 @@ from .words import name, number
 HEIGHT = 240
 DASHES = ([1, 0], [6, 3], [2, 2])
 WHICH = ("last layer", "middle", "first")
-
-
-def places(first: int, depth: int) -> dict[int, int]:
-    """Layer of the last, the middle and the first line, by their place in WHICH."""
-    return {0: depth, 1: (first + depth) // 2, 2: first}
-
-
-def chart(lanes: Sequence[LaneFrame], domain: Domain) -> Spec:
-    """The lines, with their rows; all lanes hold the same probe."""
-    styles = styles_of(lanes)
-    labels = tuple(lane.label for lane in lanes)
-    steps = max(lane.steps for lane in lanes)
-    constant = spec(styles, labels, lanes[0].probe, steps, domain)
-    sets = {"lines": data(lanes, domain), "cursor": {"step": np.empty(0, np.int64)}}
-    return {**constant, "datasets": {name: rows(columns) for name, columns in sets.items()}}
-
-
-def data(lanes: Sequence[LaneFrame], domain: Domain) -> Columns:
-    """Columns step, value (clamped to the axis), lane, which (place in WHICH)."""
-    steps, values = [np.empty(0, np.int64)], [np.empty(0)]
-    whose, which = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for index, lane in enumerate(lanes):
-        first = probe_of(lane).first_layer
-        for place, layer in places(first, lane.depth).items():
-            column = shown(lane)[:, layer - first]
-            drawn = np.isfinite(column) & ~domain.zero(column)
-            steps.append(lane.probe_steps[drawn])
-            values.append(column[drawn].clip(domain.lo, domain.hi))
-            whose.append(np.full(drawn.sum(), index))
-            which.append(np.full(drawn.sum(), place))
-    return {
-        "step": np.concatenate(steps),
-        "value": np.concatenate(values),
-        "lane": np.concatenate(whose),
-        "which": np.concatenate(which),
-    }
 
 
 def finding(lanes: Sequence[LaneFrame]) -> str:
@@ -105,11 +67,12 @@ def _spec(
             symbolSize=400, labelFontSize=TEXT_SIZE,
         ),
     )  # fmt: skip
-    line = named("lines").mark_line(clip=True, strokeWidth=1.8)
+    rows = named("lines").transform_filter(on_axis(domain.scale == "log"))
+    line = rows.transform_calculate(inside=f"clamp(datum.value, {js(domain.lo)}, {js(domain.hi)})")
     layers = [
-        line.encode(
+        line.mark_line(clip=True, strokeWidth=1.8).encode(
             x=x,
-            y=alt.Y("value:Q", scale=value_scale(domain), axis=axis),
+            y=alt.Y("inside:Q", scale=value_scale(domain), axis=axis),
             color=lane_color(styles, labels),
             strokeDash=dash,
         ),

@@ -12,20 +12,23 @@ from math import isfinite
 from typing import Any, Literal
 
 import altair as alt
+import numpy as np
 
 from normviz.frames import LaneFrame
 
-from . import loss_data
-from .arrow import Columns, rows
-from .base import TEXT_SIZE, Rows, Spec, compiled, halo, named, step_axis
+from .arrow import Column, Columns, rows
+from .base import TEXT_SIZE, Rows, Spec, compiled, halo, js, named, step_axis
 from .lanes import lane_color, lane_dash, styles_of
 from .loss_axis import ticks, y_domain
-from .loss_data import HEIGHT
 from .palette import RED, LaneStyle, ink, paper
-from .words import divergences, first_bad, listed, name, number
+from .words import diverged, divergences, first_bad, listed, name, number, short
 
 ZOOM = "loss_zoom"  # the selection a page lists in selection_mode, or zoom is lost at every tick
+HEIGHT = 240  # pixels of the plot
+ROW_HEIGHT, TOP_ROW = 16, 8  # pixels: words about events stand under one another
+RATE_ROW, RATE_ROWS = HEIGHT - 22, 4  # those about learning rates over one another, so many at most
 RATE_TICK = 14
+FINITE_LOSS = "isNumber(datum.loss) && isFinite(datum.loss)"
 # Words stand beside what they name, on the side with room: (alignment, shift in pixels).
 SIDES: tuple[tuple[Literal["left", "center", "right"], int], ...] = (
     ("left", 8),
@@ -34,34 +37,42 @@ SIDES: tuple[tuple[Literal["left", "center", "right"], int], ...] = (
 )
 
 
-def chart(
-    lanes: Sequence[LaneFrame],
-    cursor: int,
-    dark: bool = False,
-    repeats: Sequence[Sequence[LaneFrame]] = (),
-    linear: bool = False,
-) -> Spec:
-    """The loss chart at step `cursor`: a whole Vega-Lite dict, with its rows.
-
-    `repeats` holds, for each lane, its runs from all seeds.
-    """
-    domain = y_domain([*lanes, *(frame for frames in repeats for frame in frames)])
+def chart(lanes: Sequence[LaneFrame], dark: bool = False, linear: bool = False) -> Spec:
+    """The loss chart at the last step, with its rows: a whole Vega-Lite dict."""
+    domain = y_domain(lanes)
     if linear:
         domain = (0.0, domain[1])
     styles = styles_of(lanes, dark)
     labels = tuple(lane.label for lane in lanes)
     steps = max((lane.steps for lane in lanes), default=1)
-    sets = {**loss_data.moving(lanes, cursor, domain), **loss_data.fixed(lanes, domain)}
-    sets |= loss_data.seeds(repeats, domain)
-    return {**spec(styles, labels, steps, domain, dark, linear), "datasets": _rows(sets)}
+    curves = rows(_curves(lanes))
+    last = max((len(lane.loss) for lane in lanes), default=0) - 1
+    cursor = [{"step": last}] if last >= 0 else []
+    sets = {"past": curves, "ahead": curves, "cursor": cursor, "seeds": [], "band": []}
+    constant = spec(styles, labels, steps, domain, dark, linear)
+    return {**constant, "datasets": {**sets, **fixed(lanes, domain)}}
+
+
+def _curves(lanes: Sequence[LaneFrame]) -> Columns:
+    """Every loss as it was measured."""
+    counts = [len(lane.loss) for lane in lanes]
+    return {
+        "step": np.concatenate([np.empty(0, np.int64), *map(np.arange, counts)]),
+        "loss": np.concatenate([np.empty(0), *(lane.loss for lane in lanes)]),
+        "lane": np.repeat(np.arange(len(lanes)), counts),
+    }
 
 
 def fixed(lanes: Sequence[LaneFrame], domain: tuple[float, float]) -> dict[str, Rows]:
-    """The datasets that the cursor does not change, as rows of JSON."""
-    return _rows(loss_data.fixed(lanes, domain))
-
-
-def _rows(sets: dict[str, Columns]) -> dict[str, Rows]:
+    """The datasets that the cursor does not change: chance and floor, changes of the learning rate, the
+    highest losses above the axis, and where lanes diverged."""
+    peaks = _peak_rows(lanes, domain[1])
+    sets = {
+        "levels": _level_rows(lanes, domain),
+        "rates": _rate_rows(lanes),
+        "peaks": peaks,
+        "bad": _bad_rows(lanes, domain, first_row=len(peaks["text"])),
+    }
     return {name: rows(columns) for name, columns in sets.items()}
 
 
@@ -98,29 +109,46 @@ def _spec(
         "color": lane_color(styles, labels),
         "strokeDash": lane_dash(styles, labels),
     }
-    past = named("past").mark_line(clip=True, strokeWidth=2.2).encode(**line)
+    past = _losses("past", domain).mark_line(clip=True, strokeWidth=2.2).encode(**line)
     layers = [
         named("levels").mark_rule(clip=True, strokeDash=[5, 4], color=ink(dark)).encode(y=y),
         _cursor(x, ink(dark)),
-        *_seeds(line),
-        named("ahead").mark_line(clip=True, strokeWidth=1.5, opacity=0.3).encode(**line),
+        *_seeds(line, domain),
+        _losses("ahead", domain).mark_line(clip=True, strokeWidth=1.5, opacity=0.3).encode(**line),
         past.properties(name="loss_lines").add_params(_zoom()),
-        named("heads")
+        _heads(domain)
         .mark_point(clip=True, filled=True, size=70, opacity=1)
         .encode(x=x, y=y, color=line["color"]),
         *_level_words(y, dark),
         *_rates(x, ink(dark)),
-        *_above(x, line["color"]),
+        *_above(x, line["color"], domain[1]),
         *_bad(x, y),
     ]
     return compiled(layers, HEIGHT)
 
 
-def _seeds(line: dict[str, Any]) -> list[alt.Chart]:
+def _losses(dataset: str, domain: tuple[float, float]) -> alt.Chart:
+    """Rows of losses. A loss of zero has no logarithm: it lies on the lower edge."""
+    return named(dataset).transform_calculate(loss=_on_edge("loss", domain))
+
+
+def _on_edge(field: str, domain: tuple[float, float]) -> str:
+    return f"isValid(datum.{field}) ? max(datum.{field}, {js(domain[0])}) : null"
+
+
+def _heads(domain: tuple[float, float]) -> alt.Chart:
+    """The last finite point of each lane up to the cursor."""
+    finite = _losses("past", domain).transform_filter(FINITE_LOSS)
+    ends = finite.transform_joinaggregate(last="max(step)", groupby=["lane"])
+    return ends.transform_filter("datum.step === datum.last")
+
+
+def _seeds(line: dict[str, Any], domain: tuple[float, float]) -> list[alt.Chart]:
     """The same settings from other seeds: a thin line each, and a band over their range."""
     place = {name: line[name] for name in ("x", "y", "color")}
-    area = named("band").mark_area(clip=True, opacity=0.15)
-    thin = named("seeds").mark_line(clip=True, strokeWidth=0.8, opacity=0.5)
+    band = _losses("band", domain).transform_calculate(highest=_on_edge("highest", domain))
+    area = band.mark_area(clip=True, opacity=0.15)
+    thin = _losses("seeds", domain).mark_line(clip=True, strokeWidth=0.8, opacity=0.5)
     return [
         area.encode(**place, y2=alt.Y2("highest:Q")),
         thin.encode(**place, detail="seed:N"),
@@ -166,11 +194,10 @@ def _rates(x: alt.X, color: str) -> list[alt.Chart]:
     return [tick.encode(x=x, **ends), *_words("rates", x, alt.ColorValue(color))]
 
 
-def _above(x: alt.X, color: alt.Color) -> list[alt.Chart]:
+def _above(x: alt.X, color: alt.Color, top: float) -> list[alt.Chart]:
     """Triangles at the upper edge where the loss is above the axis; the peaks in words."""
-    mark = named("above").mark_point(
-        clip=True, filled=True, shape="triangle-up", size=60, opacity=1
-    )
+    above = named("ahead").transform_filter(f"{FINITE_LOSS} && datum.loss > {js(top)}")
+    mark = above.mark_point(clip=True, filled=True, shape="triangle-up", size=60, opacity=1)
     return [mark.encode(x=x, y=alt.value(8), color=color), *_words("peaks", x, color)]
 
 
@@ -194,6 +221,76 @@ def _words(dataset: str, x: alt.X, color: alt.Color | alt.ColorValue) -> list[al
         .encode(x=x, y=row, color=color, text="text:N")
         for side, dx in SIDES
     ]
+
+
+def _level_rows(lanes: Sequence[LaneFrame], domain: tuple[float, float]) -> Columns:
+    """Chance and floor of all lanes, and whether the words stand under the line: the floor's do,
+    where no curve is in their way."""
+    known = [lane.chance for lane in lanes if isfinite(lane.chance)]
+    levels = {(f"chance {number(chance)}", chance, False) for chance in known}
+    for lane in lanes:
+        if lane.floor is not None:
+            outside = lane.floor < domain[0]
+            below = " (below the axis)" if outside else ""
+            levels.add((f"floor {number(lane.floor)}{below}", lane.floor, not outside))
+    texts, values, under = zip(*sorted(levels), strict=True) if levels else ((), (), ())
+    loss = np.maximum(np.array(values, dtype=np.float64), domain[0])
+    return {"loss": loss, "text": list(texts), "under": np.array(under, dtype=bool)}
+
+
+def _rate_rows(lanes: Sequence[LaneFrame]) -> Columns:
+    """Where the learning rate was changed while lanes trained; once for all that took it together."""
+    taken: dict[tuple[int, float], list[str]] = {}
+    for lane in lanes:
+        for edit in lane.edits:
+            taken.setdefault(edit, []).append(short(lane))
+    steps = max((lane.steps for lane in lanes), default=1)
+    changes = sorted(taken.items())
+    words = [
+        f"rate {number(lr)}" if len(who) == len(lanes) else f"{', '.join(who)}: rate {number(lr)}"
+        for (_, lr), who in changes
+    ]
+    at = [step for (step, _), _ in changes]
+    rows = RATE_ROW - ROW_HEIGHT * (np.arange(len(at)) % RATE_ROWS)
+    return {**_beside(at, words, [step / steps for step in at], 0), "row": rows}
+
+
+def _peak_rows(lanes: Sequence[LaneFrame], top: float) -> dict[str, Column]:
+    """The highest loss of each lane that leaves the axis."""
+    over = [np.where(np.isfinite(lane.loss) & (lane.loss > top), lane.loss, 0.0) for lane in lanes]
+    some = [index for index, losses in enumerate(over) if losses.any()]
+    peaks = [int(np.argmax(over[i])) for i in some]
+    words = [f"peak {number(lanes[i].loss[step])}" for i, step in zip(some, peaks, strict=True)]
+    share = [step / lanes[i].steps for i, step in zip(some, peaks, strict=True)]
+    return {"lane": np.array(some, dtype=np.int64), **_beside(peaks, words, share, 0)}
+
+
+def _bad_rows(lanes: Sequence[LaneFrame], domain: tuple[float, float], first_row: int) -> Columns:
+    """Where each lane diverged; the cross sits on its last finite loss up to there."""
+    rows = [(lane, bad) for lane in lanes if (bad := first_bad(lane)) is not None]
+    last = [
+        lane.loss[: step + 1][np.isfinite(lane.loss[: step + 1])][-1:] for lane, (step, _) in rows
+    ]
+    steps = [step for _, (step, _) in rows]
+    words = [f"{short(lane)} {diverged(lane)}" for lane, _ in rows]
+    share = [step / lane.steps for lane, (step, _) in rows]
+    at = np.array([loss[0] if len(loss) else domain[1] for loss in last], dtype=np.float64)
+    return {"loss": at.clip(*domain), **_beside(steps, words, share, first_row)}
+
+
+def _beside(
+    steps: list[int], words: list[str], share: list[float], first_row: int
+) -> dict[str, Column]:
+    """Columns of words beside their steps, each in a row (pixels) of its own.
+
+    To the right of an early step, to the left of a late one: they stay inside a narrow chart.
+    """
+    return {
+        "step": np.array(steps, dtype=np.int64),
+        "row": TOP_ROW + ROW_HEIGHT * (first_row + np.arange(len(steps))),
+        "text": words,
+        "side": ["left" if s < 0.36 else "right" if s > 0.64 else "center" for s in share],
+    }
 
 
 def finding(lanes: Sequence[LaneFrame]) -> str:

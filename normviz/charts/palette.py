@@ -156,3 +156,17 @@ def paper(dark: bool) -> str:
 def _mix(color: str, other: str, share: float) -> str:
     pairs = zip(rgb(color), rgb(other), strict=True)
     return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in pairs)
+
+
+# The player draws a heatmap as one picture, a pixel a cell. The codes of its cells:
+EMPTY, BROKEN, ZERO, LOWEST = 0, 1, 2, 3  # from LOWEST to 255 the colour scale
+LEVELS = 256 - LOWEST
+
+
+def _cells(colors: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """[256, 4] red, green, blue and alpha of every code."""
+    marks = np.array([(0, 0, 0, 0), (*rgb(RED), 255), (*rgb(GREY), 255)], np.uint8)
+    return np.vstack([marks, np.hstack([colors, np.full((LEVELS, 1), 255, np.uint8)])])
+
+
+PALETTE, COMPARING = _cells(ramp(LEVELS)), _cells(diverging(LEVELS))

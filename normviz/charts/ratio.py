@@ -12,17 +12,11 @@ import numpy as np
 
 from normviz.frames import LaneFrame
 
-from . import heatmap_data
-from .arrow import rows
-from .base import Spec
-from .heatmap import spec
-from .heatmap_data import COMPARING
 from .palette import LaneStyle, ink
 from .scale import Domain, probe_of, shown
 from .words import name, number
 
 MOST_DECADES = 6
-__all__ = ["chart", "comparable", "domain", "finding", "quotient", "style"]
 
 
 def comparable(over: LaneFrame, under: LaneFrame) -> bool:
@@ -84,14 +78,3 @@ def finding(over: LaneFrame, under: LaneFrame) -> str:
         f"{probe_of(frame).label} of {name(over)} divided by that of {name(under)}, at step "
         f"{frame.probe_steps[-1]}: {said}."
     )
-
-
-def chart(over: LaneFrame, under: LaneFrame, cursor: int, dark: bool = False) -> Spec:
-    """The quotient's heatmap, with its rows."""
-    frame = quotient(over, under)
-    of = domain(frame)
-    constant = spec(
-        style(dark), frame.label, frame.probe, frame.depth, frame.steps, of, dark, comparing=True
-    )
-    sets = heatmap_data.moving(frame, cursor, of, COMPARING) | heatmap_data.fixed(frame)
-    return {**constant, "datasets": {name: rows(columns) for name, columns in sets.items()}}

@@ -14,7 +14,7 @@ from urllib.parse import urljoin
 from .. import charts
 from ..charts import thumb
 from ..frames import LaneFrame
-from ..player import SCRIPTS, charts_at, version
+from ..player import SCRIPTS, version
 from .pictures import picture
 from .replay import frame, replay
 from .site_duels import SiteDuel
@@ -55,11 +55,9 @@ def site(duels: Sequence[SiteDuel], title: str, url: str = "") -> Iterator[tuple
     cards: dict[str, list[str]] = {}
     for duel in duels:
         lanes = [frame(lane, SHOWN) for lane in duel.lanes]
-        last = max(len(lane.loss) for lane in lanes) - 1
-        drawn = charts_at(lanes, last)["loss"]()
         yield (
             f"{duel.name}.png",
-            picture(drawn, "png", width=PICTURE_WIDTH, look=charts.look(False)),
+            picture(charts.loss.chart(lanes), "png", width=PICTURE_WIDTH, look=charts.look(False)),
         )
         said = " ".join(filter(None, (duel.words, _outcome(duel))))
         text = replay(

@@ -7,7 +7,7 @@ script runs in all of them, so a replay moves exactly as the live page did.
 from .bundle import SCRIPTS, css, script, vega, version
 from .message import Have, Sent, message
 from .page import Outside, page
-from .specs import VIEWS, Look, View, charts_at
+from .specs import VIEWS, Look, View
 from .walks import CARRIED, Walk
 
 __all__ = [
@@ -20,7 +20,6 @@ __all__ = [
     "Sent",
     "View",
     "Walk",
-    "charts_at",
     "css",
     "message",
     "page",

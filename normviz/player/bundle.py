@@ -1,4 +1,8 @@
-"""The player's script: some small files joined to one, and Vega beside it."""
+"""The player's script: its ES modules joined to one, and Vega beside it.
+
+A replay opens from a disk, where a browser loads no modules, and the bundler of vl-convert takes no
+modules of ours. So they are joined here, in the order of their imports.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +15,12 @@ from typing import ClassVar
 
 from ..home import shipped
 
-PARTS = (
-    "shape.js",
-    "chart.js",
-    "cursor.js",
-    "source.js",
-    "walk_build.js",
-    "walk.js",
-    "draw.js",
-    "hands.js",
-    "panel.js",
-    "player.js",
-)
-"""Each uses what the ones before it define."""
+ENTRY = "player.js"
+"""The module whose imports lead to all others."""
+
+IMPORT = re.compile(r"^(?:import|export) {[^}]*} from \"\./(\w+\.js)\";\n", re.M)
+NAMES = "mount, embedded, socket"
+"""What a page uses of the modules."""
 
 SNIPPET = "globalThis.normvizVega = { vegaEmbed };"
 
@@ -39,12 +36,24 @@ def script() -> str:
 
     It leaves one name behind, `normvizPlayer`.
     """
-    parts = [(folder() / part).read_text("utf-8") for part in PARTS]
-    joined = "\n".join(re.sub(r"^import .*\n", "", part, flags=re.M) for part in parts)
-    joined = re.sub(r"^export ", "", joined, flags=re.M)
-    return (
-        f"(() => {{\n{joined}\nglobalThis.normvizPlayer = {{ mount, embedded, socket }};\n}})();\n"
-    )
+    return f"(() => {{\n{joined(ENTRY)}\nglobalThis.normvizPlayer = {{ {NAMES} }};\n}})();\n"
+
+
+def joined(module: str) -> str:
+    """A module after those that it imports, in one scope, in which a name can be taken once."""
+    texts: dict[str, str] = {}
+    _add(module, texts)
+    return re.sub(r"^export ", "", "\n".join(texts.values()), flags=re.M)
+
+
+def _add(module: str, texts: dict[str, str]) -> None:
+    """Put the texts of a module's imports, and then its own, after those that are there."""
+    if module in texts:
+        return
+    text = (folder() / module).read_text("utf-8")
+    for other in IMPORT.findall(text):
+        _add(other, texts)
+    texts[module] = IMPORT.sub("", text)
 
 
 @lru_cache(maxsize=1)

@@ -13,11 +13,11 @@ from typing import Any
 
 from .. import charts
 from ..catalog import PROBES
-from ..charts.heatmap_data import COMPARING, PALETTE
-from ..charts.scale import Domain, shown
+from ..charts.palette import COMPARING, PALETTE, paper
+from ..charts.scale import shown
 from ..frames import LaneFrame
 from .packing import coded, packed
-from .specs import Look, specs
+from .specs import Axes, Look, axes, specs
 from .walks import Walk, numbers, plans
 
 Have = tuple[int, int]
@@ -50,27 +50,28 @@ def message(
     `repeats` holds the runs of each lane from all seeds, its own among them; `walks` what the
     signal walk draws, where that is looked at.
     """
-    record = PROBES[lanes[0].probe]
-    domain = charts.quantised_domain(record, lanes, live=live, linear=look.linear)
-    others = [frame for frames in repeats for frame in frames]
-    loss_domain = charts.loss.y_domain([*lanes, *others])
-    if look.linear:
-        loss_domain = (0.0, loss_domain[1])
+    drawn = axes(lanes, repeats, look, live)
+    out: dict[str, Any] = {"live": live, "view": look.view}
+    out |= _numbers(lanes, repeats, sent)
+    out |= _walks(walks, sent, live)
+    out |= _charts(lanes, drawn, look, sent)
+    if not live:
+        out["findings"] = _findings(lanes, drawn)
+    return out
+
+
+def _numbers(
+    lanes: Sequence[LaneFrame], repeats: Sequence[Sequence[LaneFrame]], sent: Sent
+) -> dict[str, Any]:
+    """The numbers of the lanes and of their repeats beyond those that the browser has."""
     if len(sent.have) != len(lanes):
         sent.have = [(0, 0)] * len(lanes)
+    out: dict[str, Any] = {"lanes": list(map(_fresh, lanes, sent.have))}
+    sent.have = [(len(lane.loss), len(lane.probe_steps)) for lane in lanes]
     counts = [[len(frame.loss) for frame in frames] for frames in repeats]
     if [len(one) for one in sent.repeats] != [len(one) for one in counts]:
         sent.repeats = [[0] * len(one) for one in counts]
-    out: dict[str, Any] = {
-        "live": live,
-        "view": look.view,
-        "lanes": [_fresh(lane, have) for lane, have in zip(lanes, sent.have, strict=True)],
-        "sets": {
-            "loss": charts.loss.fixed(lanes, loss_domain),
-            **{f"heat{i}": charts.heatmap.fixed(lane) for i, lane in enumerate(lanes)},
-        },
-    }
-    if others:
+    if any(repeats):
         out["repeats"] = [
             [
                 {"from": start, "loss": packed(frame.loss[start:])}
@@ -78,40 +79,46 @@ def message(
             ]
             for frames, starts in zip(repeats, sent.repeats, strict=True)
         ]
-    if walks:
-        if len(sent.walks) != len(walks):
-            sent.walks = [0] * len(walks)
-        out["carried"] = numbers(walks, sent.walks)
-        sent.walks = [len(one.records) for one in walks]
-        if (constant := plans(walks, live)) != sent.plans:
-            out["walk"] = sent.plans = constant
-    between = (
-        charts.ratio.domain(charts.ratio.quotient(*lanes[:2])) if look.compares(lanes) else None
-    )
-    known = (
-        record.key,
-        domain,
-        loss_domain,
-        between,
-        look,
-        tuple(_identity(lane) for lane in lanes),
-    )
-    if known != sent.charts:
-        out |= _about(lanes, domain, loss_domain, between, look)
-        out["charts"] = specs(lanes, domain, loss_domain, between, look)
-    if not live:
-        out["findings"] = {
-            "loss": charts.loss.finding(lanes),
-            "bars": charts.bars.finding(lanes),
-            "lines": charts.lines.finding(lanes),
-            **{f"heat{i}": charts.heatmap.finding(lane) for i, lane in enumerate(lanes)},
-        }
-        if between is not None:
-            out["findings"]["ratio"] = charts.ratio.finding(*lanes[:2])
-    sent.have = [(len(lane.loss), len(lane.probe_steps)) for lane in lanes]
     sent.repeats = counts
+    return out
+
+
+def _walks(walks: Sequence[Walk], sent: Sent, live: bool) -> dict[str, Any]:
+    """The numbers of the signal walks, and their plans where those changed."""
+    if not walks:
+        return {}
+    if len(sent.walks) != len(walks):
+        sent.walks = [0] * len(walks)
+    out: dict[str, Any] = {"carried": numbers(walks, sent.walks)}
+    sent.walks = [len(one.records) for one in walks]
+    if (constant := plans(walks, live)) != sent.plans:
+        out["walk"] = sent.plans = constant
+    return out
+
+
+def _charts(lanes: Sequence[LaneFrame], drawn: Axes, look: Look, sent: Sent) -> dict[str, Any]:
+    """The rows that no cursor changes; and the charts, where they changed."""
+    sets = {f"heat{i}": charts.heatmap.fixed(lane) for i, lane in enumerate(lanes)}
+    out: dict[str, Any] = {"sets": {"loss": charts.loss.fixed(lanes, drawn.loss), **sets}}
+    known = (lanes[0].probe, drawn, look, tuple(map(_identity, lanes)))
+    if known != sent.charts:
+        out |= _about(lanes, drawn, look)
+        out["charts"] = specs(lanes, drawn, look)
     sent.charts = known
     return out
+
+
+def _findings(lanes: Sequence[LaneFrame], drawn: Axes) -> dict[str, str]:
+    """What each chart shows, in words."""
+    found = {f"heat{i}": charts.heatmap.finding(lane) for i, lane in enumerate(lanes)}
+    if drawn.between is not None:
+        found["ratio"] = charts.ratio.finding(*lanes[:2])
+    return {
+        "loss": charts.loss.finding(lanes),
+        "bars": charts.bars.finding(lanes),
+        "lines": charts.lines.finding(lanes),
+        **found,
+    }
 
 
 def _identity(lane: LaneFrame) -> tuple[object, ...]:
@@ -130,20 +137,15 @@ def _fresh(lane: LaneFrame, have: Have) -> dict[str, Any]:
     }
 
 
-def _about(
-    lanes: Sequence[LaneFrame],
-    domain: Domain,
-    loss_domain: tuple[float, float],
-    between: Domain | None,
-    look: Look,
-) -> dict[str, Any]:
+def _about(lanes: Sequence[LaneFrame], drawn: Axes, look: Look) -> dict[str, Any]:
     """What is constant about the lanes, and the axes."""
     styles = charts.styles_of(lanes, look.dark)
     probe = PROBES[lanes[0].probe]
     return {
         "probe": probe.key,
-        "domain": {**asdict(domain), "loss": loss_domain},
-        "between": asdict(between) if between else None,
+        "domain": {**asdict(drawn.values), "loss": drawn.loss},
+        "between": asdict(drawn.between) if drawn.between else None,
+        "paper": paper(look.dark),
         "about": [
             {
                 "name": charts.words.name(lane),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal, get_args
 
 from .. import charts
@@ -32,59 +31,54 @@ class Look:
         return self.view == "ratio" and len(lanes) > 1 and charts.ratio.comparable(*lanes[:2])
 
 
-def specs(
-    lanes: Sequence[LaneFrame],
-    domain: Domain,
-    loss_domain: tuple[float, float],
-    between: Domain | None,
-    look: Look,
-) -> dict[str, Spec]:
+@dataclass(frozen=True)
+class Axes:
+    """The axes of all charts; they depend on the numbers of all lanes.
+
+    values   of the probe
+    loss     lower and upper end, in nats
+    between  of one lane's values divided by another's; None where that is not shown
+    """
+
+    values: Domain
+    loss: tuple[float, float]
+    between: Domain | None
+
+
+def axes(
+    lanes: Sequence[LaneFrame], repeats: Sequence[Sequence[LaneFrame]], look: Look, live: bool
+) -> Axes:
+    """The axes for everything so far; `live` keeps room for steps that will follow."""
+    values = charts.quantised_domain(PROBES[lanes[0].probe], lanes, live=live, linear=look.linear)
+    low, high = charts.loss.y_domain([*lanes, *(frame for frames in repeats for frame in frames)])
+    between = None
+    if look.compares(lanes):
+        between = charts.ratio.domain(charts.ratio.quotient(*lanes[:2]))
+    return Axes(values, (0.0 if look.linear else low, high), between)
+
+
+def specs(lanes: Sequence[LaneFrame], axes: Axes, look: Look) -> dict[str, Spec]:
     """Every chart by the name that the player knows it by."""
     styles = charts.styles_of(lanes, look.dark)
     labels = tuple(lane.label for lane in lanes)
     steps, depth = max(lane.steps for lane in lanes), max(lane.depth for lane in lanes)
     probe, dark = PROBES[lanes[0].probe].key, look.dark
     found = {
-        "loss": charts.loss.spec(styles, labels, steps, loss_domain, dark, look.linear),
-        "bars": charts.bars.spec(styles, labels, probe, depth, domain, dark),
+        "loss": charts.loss.spec(styles, labels, steps, axes.loss, dark, look.linear),
+        "bars": charts.bars.spec(styles, labels, probe, depth, axes.values, dark),
     }
-    if between is not None:
+    if axes.between is not None:
         frame = charts.ratio.quotient(*lanes[:2])
         found["ratio"] = charts.heatmap.spec(
-            charts.ratio.style(dark), frame.label, probe, depth, frame.steps, between, dark,
+            charts.ratio.style(dark), frame.label, probe, depth, frame.steps, axes.between, dark,
             comparing=True,
         )  # fmt: skip
     elif look.view == "lines":
-        found["lines"] = charts.lines.spec(styles, labels, probe, steps, domain)
+        found["lines"] = charts.lines.spec(styles, labels, probe, steps, axes.values)
     elif look.view != "walk":
         for i, (lane, style) in enumerate(zip(lanes, styles, strict=True)):
             found[f"heat{i}"] = charts.heatmap.spec(
-                style, lane.label, probe, lane.depth, lane.steps, domain, dark
+                style, lane.label, probe, lane.depth, lane.steps, axes.values, dark
             )
     config = charts.look(dark)
     return {name: {**spec, "config": {**spec["config"], **config}} for name, spec in found.items()}
-
-
-def charts_at(
-    lanes: Sequence[LaneFrame],
-    cursor: int,
-    *,
-    dark: bool = False,
-    linear: bool = False,
-    repeats: Sequence[Sequence[LaneFrame]] = (),
-) -> dict[str, Callable[[], Spec]]:
-    """Every chart that these lanes have at step `cursor`, whole: what makes it, by its name."""
-    domain = charts.quantised_domain(PROBES[lanes[0].probe], lanes, linear=linear)
-    styles = charts.styles_of(lanes, dark)
-    found: dict[str, Callable[[], Spec]] = {
-        "loss": lambda: charts.loss.chart(lanes, cursor, dark, repeats, linear),
-        "bars": lambda: charts.bars.chart(lanes, cursor, domain, dark),
-        "lines": lambda: charts.lines.chart(lanes, domain),
-    }
-    for i, (lane, style) in enumerate(zip(lanes, styles, strict=True)):
-        found[f"heat{i}"] = partial(
-            charts.heatmap.chart, lane, cursor, domain, style=style, dark=dark
-        )
-    if len(lanes) > 1 and charts.ratio.comparable(*lanes[:2]):
-        found["ratio"] = lambda: charts.ratio.chart(lanes[0], lanes[1], cursor, dark)
-    return found

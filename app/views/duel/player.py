@@ -38,7 +38,6 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
       probe: (key) => root.tell.probe(key),
       view: (key) => root.tell.view(key),
       changed: (now) => root.tell.changed(now),
-      pictures: new URL("normviz/picture", document.baseURI),
     });
     root.player.update(root.what);
   }, () => { root.textContent = "The charts' script did not arrive: reload the page."; });

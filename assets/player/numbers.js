@@ -1,0 +1,64 @@
+// The numbers of the lanes as they arrive, and what was recorded by a step.
+
+export function newLane(about) {
+  return { about, loss: [], records: [], values: [], bad: null };
+}
+
+export function floats(text) {
+  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  return new Float32Array(bytes.buffer);
+}
+
+// Adds what came; false where something is missing before it.
+export function take(lane, fresh) {
+  const [losses, records] = fresh.from;
+  if (losses > lane.loss.length || records > lane.records.length) return false;
+  lane.loss.length = losses;
+  lane.records.length = lane.values.length = records;
+  for (const value of floats(fresh.loss)) lane.loss.push(value);
+  const values = floats(fresh.values), layers = lane.about.depth + 1 - lane.about.first;
+  fresh.records.forEach((step, i) => {
+    lane.records.push(step);
+    lane.values.push(values.subarray(i * layers, (i + 1) * layers));
+  });
+  lane.bad = fresh.bad;
+  lane.kept = null;
+  return true;
+}
+
+// Index of the last record at or before the cursor, -1 where there is none.
+export function recordAt(lane, cursor) {
+  let low = 0, high = lane.records.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (lane.records[middle] <= cursor) low = middle + 1; else high = middle;
+  }
+  return low - 1;
+}
+
+// Number of steps the records speak for: the last one holds as long as the one before it.
+export function knownSteps(lane) {
+  const n = lane.records.length;
+  if (!n) return 0;
+  const gap = n > 1 ? lane.records[n - 1] - lane.records[n - 2] : 1;
+  return Math.min(lane.records[n - 1] + gap, Math.max(lane.loss.length, lane.records[n - 1] + 1));
+}
+
+// A lane whose values are one lane's divided by another's.
+export function quotient(over, under) {
+  const lane = { ...newLane(over.about), loss: over.loss.slice(0, under.loss.length) };
+  over.records.forEach((step, row) => {
+    const other = recordAt(under, step);
+    if (other < 0 || step >= under.loss.length) return;
+    lane.records.push(step);
+    lane.values.push(over.values[row].map((value, k) => value / under.values[other][k]));
+  });
+  return lane;
+}
+
+// Three significant digits.
+export function digits(value) {
+  if (value === undefined || value === null) return "";
+  if (!Number.isFinite(value)) return "not finite";
+  return value === 0 ? "0" : String(Number(value.toPrecision(3)));
+}

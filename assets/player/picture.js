@@ -1,0 +1,18 @@
+// A chart as a file: drawn once more at one width, whatever the screen, on the page's background.
+
+const PICTURE = { width: 720, scale: { png: 2, svg: 1 } };
+
+// `sets` are all rows of the chart; `kind` is png or svg.
+export async function savePicture(spec, sets, kind, background, name) {
+  const embedded = await globalThis.normvizVega.vegaEmbed(
+    document.createElement("div"),
+    { ...spec, background, width: PICTURE.width, datasets: structuredClone(sets) },
+    { mode: "vega-lite", renderer: "none", actions: false, defaultStyle: false },
+  );
+  try {
+    const href = await embedded.view.toImageURL(kind, PICTURE.scale[kind]);
+    Object.assign(document.createElement("a"), { href, download: name }).click();
+  } finally {
+    embedded.finalize();
+  }
+}

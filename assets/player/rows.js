@@ -1,0 +1,110 @@
+// The rows that charts draw at a cursor. The charts (normviz/charts) sort them into marks: what is not
+// finite, zero, or off an axis is theirs to show.
+
+import { knownSteps, recordAt } from "./numbers.js";
+
+const POINTS = 400;
+
+// Steps to draw: of each stretch its lowest, its highest, and the first that is not finite or at all.
+export function keptSteps(lane) {
+  if (lane.kept) return lane.kept;
+  const n = lane.loss.length, stretch = Math.ceil((2 * lane.about.steps) / POINTS);
+  const kept = new Set();
+  if (stretch <= 2) for (let i = 0; i < n; i++) kept.add(i);
+  else {
+    for (let start = 0; start < n; start += stretch) {
+      let low = -1, high = -1, bad = -1;
+      for (let i = start; i < Math.min(n, start + stretch); i++) {
+        const v = lane.loss[i];
+        if (!Number.isFinite(v)) { if (bad < 0) bad = i; continue; }
+        if (low < 0 || v < lane.loss[low]) low = i;
+        if (high < 0 || v > lane.loss[high]) high = i;
+      }
+      for (const i of [low, high, bad < 0 ? start : bad]) if (i >= 0) kept.add(i);
+    }
+    if (n) kept.add(n - 1);
+  }
+  lane.kept = [...kept].sort((a, b) => a - b);
+  return lane.kept;
+}
+
+// Exponential moving average of the logarithm; a step that is not finite begins it anew.
+export function smoothed(loss, weight) {
+  let sum = 0, share = 0;
+  return loss.map((value) => {
+    if (!(value > 0) || !Number.isFinite(value)) { sum = share = 0; return value; }
+    sum = weight * sum + (1 - weight) * Math.log(value);
+    share = weight * share + (1 - weight);
+    return Math.exp(sum / share);
+  });
+}
+
+// A lane with its loss smoothed, made once for what there is.
+function calm(lane, weight) {
+  if (!weight) return lane;
+  const key = `${weight} ${lane.loss.length}`;
+  if (lane.calm?.key !== key) lane.calm = { key, loss: smoothed(lane.loss, weight) };
+  return { ...lane, loss: lane.calm.loss, kept: keptSteps(lane) };
+}
+
+// The whole curves; the part up to the cursor is drawn over them.
+export function wholeLoss(lanes) {
+  return lanes.flatMap((lane, i) => keptSteps(lane).map((step) => ({ step, loss: lane.loss[step], lane: i })));
+}
+
+export function lossAt(lanes, cursor, weight = 0) {
+  return lanes.map((lane) => calm(lane, weight)).flatMap((lane, i) => {
+    const end = Math.min(cursor, lane.loss.length - 1);
+    if (end < 0) return [];
+    const steps = keptSteps(lane).filter((step) => step < end).concat(end);
+    return steps.map((step) => ({ step, loss: lane.loss[step], lane: i }));
+  });
+}
+
+// The same settings from other seeds: their curves, and the band they span where all have run.
+export function seedSets(repeats, steps) {
+  const seeds = [], band = [];
+  repeats.forEach((curves, lane) => {
+    const kept = curves.map((loss, i) => keptSteps({ loss, about: { steps: steps[lane] } }));
+    kept.forEach((at, seed) => {
+      for (const step of at) seeds.push({ step, loss: curves[seed][step], lane, seed });
+    });
+    if (curves.length < 2) return;
+    const reached = Math.min(...curves.map((loss) => loss.length));
+    for (const step of kept[0]) {
+      const values = curves.map((loss) => loss[step]);
+      if (step >= reached || !values.every(Number.isFinite)) continue;
+      band.push({ step, loss: Math.min(...values), highest: Math.max(...values), lane });
+    }
+  });
+  return { seeds, band };
+}
+
+// First, middle and last layer over the steps; `which` counts from the last.
+export function linesOf(lanes) {
+  return lanes.flatMap((lane, i) => {
+    const { first, depth } = lane.about;
+    return [depth, Math.floor((first + depth) / 2), first].flatMap((layer, which) => (
+      lane.records.map((step, row) => ({ step, value: lane.values[row][layer - first], lane: i, which }))));
+  });
+}
+
+export function barsAt(lanes, cursor) {
+  const at = lanes.map((lane) => recordAt(lane, cursor));
+  const bars = lanes.flatMap(({ about, values }, lane) => (
+    [...values[at[lane]] ?? []].map((value, k) => ({ layer: about.first + k, lane, value, name: about.name }))));
+  const steps = lanes.map((lane, i) => [lane.about.short, lane.records[at[i]]]).filter(([, step]) => step >= 0);
+  if (!steps.length) return { bars, note: [] };
+  const last = Math.max(...steps.map(([, step]) => step));
+  const earlier = steps.filter(([, step]) => step < last).map(([who, step]) => `${who}: step ${step}`);
+  return { bars, note: [{ text: `step ${last}` + (earlier.length ? ` (${earlier.join(", ")})` : "") }] };
+}
+
+// The cursor's rule on a heatmap, and the veil over what was recorded after it.
+export function heatAt(lane, cursor) {
+  const known = knownSteps(lane);
+  return {
+    cursor: known ? [{ step: Math.min(cursor, lane.about.steps - 1) }] : [],
+    ahead: cursor + 1 < known ? [{ step: cursor + 0.5, end: known - 0.5 }] : [],
+  };
+}

@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { Chart } from "../../assets/player/chart.js";
+import { drawing } from "../../assets/player/draw.js";
+import { element, lane } from "./dom.js";
+
+test("a chart that can't be drawn stops no other, and no frame asks for the next", async () => {
+  let frames = 0, broken = true;
+  globalThis.requestAnimationFrame = (frame) => { frames += 1; if (frames < 50) setImmediate(frame, 0); };
+  const view = () => ({ width() {}, finalize() {}, given: [], data(name) { this.given.push(name); }, async runAsync() {} });
+  globalThis.normvizVega = { async vegaEmbed(room, { name }) {
+    if (broken && name === "bars") throw new Error("no canvas");
+    return { view: view() };
+  } };
+  const charts = Object.fromEntries(["loss", "bars"].map((name) => [name, new Chart(element())]));
+  const page = { ...drawing, charts, cursor: { tick: () => false }, drawCursor() {}, drawWalks() {}, controls() {}, overlays() {},
+    drawNumbers() {
+      for (const chart of [charts.bars, charts.loss]) { chart.set({ rows: [] }); chart.stale = true; }
+    } };
+  const show = () => Promise.all(Object.entries(charts).map(([name, chart]) => chart.show({ name })));
+  page.building = show();
+  page.redraw("data");
+  await new Promise((done) => setTimeout(done, 200));
+  assert.deepEqual([frames, charts.loss.view?.given, charts.bars.host.hidden], [1, ["rows"], true]);
+  assert.match(charts.bars.host.beside.textContent, /no canvas/);
+  broken = false;
+  await show();
+  assert.deepEqual([charts.bars.failed, charts.bars.host.hidden, Boolean(charts.bars.view)], [null, false, true]);
+});
+
+test("frames are asked for once at a time, and numbers are not forgotten for the cursor", () => {
+  let frames = 0;
+  globalThis.requestAnimationFrame = () => { frames += 1; };
+  const page = { ...drawing };
+  for (const what of ["cursor", "data", "cursor"]) page.redraw(what);
+  assert.deepEqual([frames, page.due], [1, "data"]);
+});
+
+test("a picture has all rows at the cursor, and the loss as it was measured", () => {
+  const canvas = { toDataURL: () => "data:picture" };
+  const page = {
+    ...drawing, lanes: [lane([4, 2, 1], [0, 2], [[1, 2], [3, 4]])], repeats: [[[4, 2], [3, 3]]], cursor: { at: 1 },
+    sets: { loss: { levels: ["chance"] }, heat0: { bad: ["cross"] } }, charts: { heat0: { canvas } },
+  };
+  const loss = page.rows("loss");
+  assert.deepEqual(loss.past.map((row) => row.loss), [4, 2]);
+  assert.deepEqual([loss.ahead.length, loss.seeds.length, loss.band.length, loss.levels, loss.cursor],
+    [3, 4, 2, ["chance"], [{ step: 1 }]]);
+  assert.deepEqual(page.rows("bars").bars.map(({ value }) => value), [1, 2]);
+  assert.deepEqual(page.rows("lines").cursor, [{ step: 1 }]);
+  assert.deepEqual(page.rows("heat0"), {
+    bad: ["cross"], cursor: [{ step: 1 }], ahead: [{ step: 1.5, end: 2.5 }], picture: [{ url: "data:picture" }] });
+});

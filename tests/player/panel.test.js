@@ -1,0 +1,72 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { cited, panel } from "../../assets/player/panel.js";
+import { element, lane } from "./dom.js";
+
+test("sources link to their papers, and to nothing else", () => {
+  const [before, link, after] = cited("Xiong et al., arXiv:2002.04745, section 3");
+  assert.deepEqual([before, after], ["Xiong et al., ", ", section 3"]);
+  assert.deepEqual([link.href, link.rel], ["https://arxiv.org/abs/2002.04745", "noopener noreferrer"]);
+});
+
+test("the readout has each lane's loss at the step, and the picked layer", () => {
+  const lanes = [lane([4, 2], [0, 1], [[1, 0.5], [1, 0.25]]), lane([3], [], [], { name: "B" }), lane([], [], [], { name: "C" })];
+  const it = { ...panel, lanes, cursor: { at: 1, layer: 2 } };
+  assert.equal(it.readout(), "Step 1 · A Pre-LN loss 2, layer 2: 0.25 · B loss 3");
+  assert.equal({ ...it, lanes: [lane([])] }.readout(), "");
+});
+
+test("seeds are counted", () => {
+  assert.equal(panel.seeds.call({}), "1 seed");
+  assert.equal(panel.seeds.call({ repeats: [[[], [], []], []] }), "3 seeds, the first bold");
+});
+
+test("the pace is that of the last three seconds, and said while numbers are", (t) => {
+  let now = 0;
+  t.mock.method(performance, "now", () => 1000 * now);
+  const it = { ...panel }, at = (seconds, done, words = "10 of 90") => { now = seconds; return it.pace({ done, total: 90, words }); };
+  assert.equal(at(0, 0), "");
+  assert.equal(at(1, 10), ", 10 steps/s, about 8 s left");
+  assert.equal(at(2, 30, "waiting"), "");
+  for (const second of [3, 4, 5]) at(second, 30 + 5 * (second - 2));
+  assert.equal(at(6, 50), ", 5 steps/s, about 8 s left");
+  assert.equal(at(7, 0), "", "another run began");
+});
+
+test("a change is told once, after a while where many watch", (t) => {
+  const waits = [], told = [], parts = { progress: {}, span: {} };
+  t.mock.method(globalThis, "setTimeout", (act, wait) => { waits.push([act, wait]); return waits.length; });
+  t.mock.method(Math, "random", () => 0.5);
+  const bar = { querySelector: (name) => parts[name] };
+  const it = { ...panel, find: () => bar, what: { signature: "a" }, options: { changed: (now) => told.push(now) } };
+  const status = (signature, spread) => it.status({ signature, spread, words: "", done: 0, total: 1 });
+  status("a");
+  status("b", 16);
+  status("c", 16);
+  assert.deepEqual([told, waits.length, waits[0][1]], [[], 1, 8000]);
+  waits[0][0]();
+  status("c");
+  status("d");
+  assert.deepEqual(told, ["c", "d"]);
+});
+
+test("a chart is saved under its name and step; where it can't be, a sentence stands under it", async () => {
+  const files = [];
+  let works = true;
+  globalThis.normvizVega = { async vegaEmbed() {
+    if (!works) throw new Error("no memory");
+    return { view: { toImageURL: async () => "data:it" }, finalize() {} };
+  } };
+  const figure = element(), chart = { figure, spec: "{}" };
+  const it = { ...panel, charts: { loss: chart }, cursor: { at: 48 }, rows: () => ({}), paper: "#ffffff" };
+  await it.save("loss", "svg");
+  files.push(...globalThis.clicked.map(({ download }) => download));
+  works = false;
+  await it.save("loss", "png");
+  await it.save("loss", "png");
+  assert.deepEqual(files, ["normviz-loss-step48.svg"]);
+  assert.deepEqual(figure.children.map(({ textContent }) => textContent), ["This chart can't be saved (no memory)."]);
+  works = true;
+  await it.save("loss", "png");
+  assert.deepEqual(figure.children, []);
+});

@@ -1,0 +1,32 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { savePicture } from "../../assets/player/picture.js";
+import "./dom.js";
+
+function vega(toImageURL) {
+  const calls = { finalized: 0 };
+  globalThis.normvizVega = { async vegaEmbed(room, spec, options) {
+    Object.assign(calls, { spec, options });
+    return { view: { toImageURL }, finalize() { calls.finalized += 1; } };
+  } };
+  globalThis.clicked.length = 0;
+  return calls;
+}
+
+test("a file has one width, the page's background, and all rows; PNG at twice the size", async () => {
+  const asked = [], rows = [{ step: 1, loss: NaN }];
+  const calls = vega(async (...more) => { asked.push(more); return "data:it"; });
+  for (const kind of ["png", "svg"]) await savePicture({ title: "A" }, { past: rows }, kind, "#171614", `it.${kind}`);
+  assert.deepEqual(asked, [["png", 2], ["svg", 1]]);
+  assert.deepEqual(calls.spec, { title: "A", background: "#171614", width: 720, datasets: { past: rows } });
+  assert.notEqual(calls.spec.datasets.past[0], rows[0], "the rows on the page stay as they are");
+  assert.equal(calls.options.actions, false);
+  assert.deepEqual(globalThis.clicked.map(({ href, download }) => [href, download]), [["data:it", "it.png"], ["data:it", "it.svg"]]);
+  assert.equal(calls.finalized, 2);
+});
+
+test("what can't be drawn is thrown, and the view is given back", async () => {
+  const calls = vega(async () => { throw new Error("no memory"); });
+  await assert.rejects(savePicture({}, {}, "png", "white", "it.png"), /no memory/);
+  assert.deepEqual([calls.finalized, globalThis.clicked.length], [1, 0]);
+});

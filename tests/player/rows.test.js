@@ -1,0 +1,75 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { barsAt, heatAt, keptSteps, linesOf, lossAt, seedSets, smoothed, wholeLoss } from "../../assets/player/rows.js";
+import { lane } from "./dom.js";
+
+const long = () => {
+  const loss = Array(5000).fill(2);
+  loss[1234] = 904;
+  loss[2345] = 0.9;
+  loss[3456] = NaN;
+  return lane(loss);
+};
+
+test("long curves are thinned, and keep their extremes and what is not finite", () => {
+  const kept = keptSteps(long());
+  assert.ok(kept.length < 1300);
+  assert.deepEqual(kept, [...new Set(kept)].sort((a, b) => a - b));
+  assert.deepEqual([0, 1234, 2345, 3456, 4999].filter((step) => !kept.includes(step)), []);
+  assert.equal(keptSteps(lane(Array(300).fill(1))).length, 300);
+});
+
+test("points stay where they are as others arrive", () => {
+  const { loss, about } = long();
+  const part = keptSteps({ loss: loss.slice(0, 2500), about });
+  const whole = keptSteps({ loss, about });
+  assert.deepEqual(part.filter((step) => step < 2400), whole.filter((step) => step < 2400));
+});
+
+test("the curve ends at the cursor, thinned or not, and the whole one does not", () => {
+  const lanes = [lane([3, 2, 1]), lane([4, NaN])];
+  assert.deepEqual(lossAt(lanes, 1), [
+    { step: 0, loss: 3, lane: 0 }, { step: 1, loss: 2, lane: 0 },
+    { step: 0, loss: 4, lane: 1 }, { step: 1, loss: NaN, lane: 1 }]);
+  assert.equal(lossAt([long()], 777).at(-1).step, 777);
+  assert.equal(wholeLoss(lanes).length, 5);
+  assert.deepEqual(lossAt([lane([])], 5), []);
+});
+
+test("smoothing is the average of logarithms, and begins anew after what is not finite", () => {
+  const [first, second, gap, ...rest] = smoothed([1, 100, NaN, 7, 7], 0.5);
+  assert.ok(Math.abs(first - 1) < 1e-12 && Math.abs(second - 100 ** (2 / 3)) < 1e-9 && Number.isNaN(gap));
+  assert.ok(rest.every((value) => Math.abs(value - 7) < 1e-12));
+  const smooth = lossAt([lane([1, 100])], 1, 0.5), [, { loss }] = smooth;
+  assert.ok(Math.abs(loss - second) < 1e-9);
+});
+
+test("repeats are curves, and a band where all of a lane have run and are finite", () => {
+  const { seeds, band } = seedSets([[[3, 2, NaN, 1], [4, 1, 1]], [[5]]], [4, 4]);
+  assert.deepEqual(seeds.filter(({ lane: of, seed }) => of === 0 && seed === 1).map(({ loss }) => loss), [4, 1, 1]);
+  assert.equal(seeds.length, 8);
+  assert.deepEqual(band, [{ step: 0, loss: 3, highest: 4, lane: 0 }, { step: 1, loss: 1, highest: 2, lane: 0 }]);
+});
+
+test("lines are of the last, the middle and the first layer", () => {
+  const it = lane([1], [0], [[10, 20, 30, 40, 50]]);
+  assert.deepEqual(linesOf([it]), [
+    { step: 0, value: 50, lane: 0, which: 0 }, { step: 0, value: 30, lane: 0, which: 1 }, { step: 0, value: 10, lane: 0, which: 2 }]);
+});
+
+test("bars are what was last recorded, as it was recorded", () => {
+  const a = lane([1, 1, 1], [0, 2], [[1, NaN], [3, Infinity]]), b = lane([1], [0], [[0, 7]], { name: "B Post-LN", short: "B" });
+  const { bars, note } = barsAt([a, b], 2);
+  assert.deepEqual(bars.map(({ layer, lane: of, value }) => [layer, of, value]), [[1, 0, 3], [2, 0, Infinity], [1, 1, 0], [2, 1, 7]]);
+  assert.equal(bars[2].name, "B Post-LN");
+  assert.deepEqual(note, [{ text: "step 2 (B: step 0)" }]);
+  assert.deepEqual(barsAt([a], 1).note, [{ text: "step 0" }]);
+  assert.deepEqual(barsAt([lane([])], 1), { bars: [], note: [] });
+});
+
+test("the rule is at the cursor, and the veil over what follows it", () => {
+  const it = lane([1, 1, 1, 1], [0, 1, 2, 3], [[1], [1], [1], [1]]);
+  assert.deepEqual(heatAt(it, 1), { cursor: [{ step: 1 }], ahead: [{ step: 1.5, end: 3.5 }] });
+  assert.deepEqual(heatAt(it, 9), { cursor: [{ step: 3 }], ahead: [] });
+  assert.deepEqual(heatAt(lane([]), 0), { cursor: [], ahead: [] });
+});

@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { embedded, socket } from "../../assets/player/source.js";
+
+test("a closed socket is told with the server's reason where it is full, and opened again", (t) => {
+  const lines = [], told = [];
+  globalThis.WebSocket = class { constructor() { lines.push(this); } };
+  t.mock.method(globalThis, "setTimeout", (again) => again());
+  socket("here").ask(() => ({}), (message) => told.push(message));
+  lines.at(-1).onclose({ code: 1013, reason: "Charts are open on 30 pages" });
+  lines.at(-1).onclose({ code: 1006, reason: "" });
+  lines.at(-1).onclose({ code: 1008, reason: "" });
+  assert.deepEqual(told, [{ lost: "Charts are open on 30 pages" }, { lost: "Connection lost" }]);
+  assert.equal(lines.length, 3);
+});
+
+test("a new connection asks for what is missing by then", (t) => {
+  const lines = [];
+  globalThis.WebSocket = class {
+    static OPEN = 1;
+    constructor() { lines.push(this); this.readyState = 1; this.sent = []; }
+    send(text) { this.sent.push(text); }
+    close() {}
+  };
+  t.mock.method(globalThis, "setTimeout", (again) => again());
+  let have = 0;
+  const source = socket("here");
+  source.ask(() => ({ have }), () => {});
+  lines[0].onopen();
+  have = 7;
+  lines[0].onclose({ code: 1006 });
+  lines[1].onopen();
+  source.close();
+  lines[1].onclose({ code: 1006 });
+  assert.deepEqual(lines.map(({ sent }) => sent), [['{"have":0}'], ['{"have":7}']]);
+});
+
+test("a file gives the repeats with every probe, and the charts of the way it is looked at", () => {
+  const looks = { "heat log": { view: "heat", charts: { loss: 0 } }, "walk linear": { view: "walk", charts: { loss: 1 } } };
+  const probes = Object.fromEntries(["a", "b"].map((probe) => [probe, { numbers: { probe }, looks }]));
+  const it = embedded({ probes, charts: ["first", "second"], repeats: ["curves"], walk: { plan: 1 } });
+  const answers = [["a", "heat", false], ["b", "walk", true]].map(([probe, view, linear]) => {
+    let answer;
+    it.ask(() => ({ probe, view, linear }), (message) => { answer = message; });
+    return answer;
+  });
+  assert.deepEqual(answers, [
+    { probe: "a", repeats: ["curves"], view: "heat", charts: { loss: "first" } },
+    { probe: "b", repeats: ["curves"], view: "walk", charts: { loss: "second" }, plan: 1 }]);
+});
