@@ -72,10 +72,14 @@ def _spec(
         *outside(place, color),
         named("bad")
         .mark_point(shape="cross", angle=45, filled=True, size=90, color=RED, opacity=1)
-        .encode(**place, y=alt.value(7)),
+        .encode(**place, y=alt.YValue(7)),
         named("note")
         .mark_text(align="right", baseline="middle", fontSize=TEXT_SIZE, color=ink(dark))
-        .encode(x=alt.value(alt.ExprRef("width")), y=alt.value(HEIGHT + NOTE_BELOW), text="text:N"),
+        .encode(
+            x=alt.XValue(alt.ExprRef("width")),
+            y=alt.YValue(HEIGHT + NOTE_BELOW),
+            text=alt.Text("text:N"),
+        ),
     ]
     return compiled(layers, HEIGHT)
 
@@ -114,11 +118,11 @@ def outside(place: dict[str, Any], color: alt.Color) -> list[alt.Chart]:
     zero = named("zeros").mark_text(baseline="bottom", dy=-2, fontSize=11, fontWeight="bold")
     low = named("below").mark_point(filled=True, shape="triangle-down", size=45, opacity=1)
     high = named("above").mark_point(filled=True, shape="triangle-up", size=45, opacity=1)
-    bottom = alt.value(alt.ExprRef("height"))
+    bottom = alt.YValue(alt.ExprRef("height"))
     return [
-        zero.encode(**place, y=bottom, color=color, text=alt.value("0")),
-        low.encode(**place, y=alt.value(alt.ExprRef("height - 6")), color=color),
-        high.encode(**place, y=alt.value(7), color=color),
+        zero.encode(**place, y=bottom, color=color, text=alt.TextValue("0")),
+        low.encode(**place, y=alt.YValue(alt.ExprRef("height - 6")), color=color),
+        high.encode(**place, y=alt.YValue(7), color=color),
     ]
 
 

@@ -88,6 +88,6 @@ def _spec(styles: tuple[LaneStyle, ...], labels: tuple[str, ...], probe: str, ki
         *outside(place, color),
         named("bad")
         .mark_point(shape="cross", angle=45, filled=True, size=70, color=RED, opacity=1)
-        .encode(**place, y=alt.value(7)),
+        .encode(**place, y=alt.YValue(7)),
     ]
     return compiled(layers, HEIGHT)
