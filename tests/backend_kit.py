@@ -26,7 +26,7 @@ def wait_for(
         if time.monotonic() - began > seconds:
             what = what if isinstance(what, str) else what()
             raise TimeoutError(f"waited {seconds:g} s in vain for {what}")
-        time.sleep(0.005)
+        time.sleep(0.02)
     return time.monotonic() - began
 
 

@@ -62,6 +62,7 @@ def pages(home: Path) -> Page:
 
 @given(st.sampled_from(VIEWS), st.integers(0, 99), TYPED)
 @settings(max_examples=40)
+@pytest.mark.slow
 def test_any_word_in_any_box_is_taken_or_told(
     pages: Page, view: str, which: int, word: str
 ) -> None:
@@ -190,6 +191,7 @@ def say(*values: Any) -> AppTest:
 @settings(max_examples=40)
 @example(["x", 5, "1", "1,2,3", "9" * 5000 + ",1", "²,1"])
 @example([{"0": {"0": "9"}}, {"0": {"99": "9"}}, {"99": {"1": "9"}}, {"0": 5}, {"0": {"1": 5}}, 5])
+@pytest.mark.slow
 def test_any_message_is_a_click_or_nothing(home: Path, values: list[Any]) -> None:
     told = say(*values).session_state["said"]
     assert told is None or len(told) > 10
@@ -242,6 +244,7 @@ def test_a_player_that_names_no_chart_changes_none(home: Path, said: Any) -> Non
 @example(("rows",), [])
 @example(("rows", 0, "variant"), "gone")
 @example(("when",), "9")
+@pytest.mark.slow
 def test_the_cost_page_draws_whatever_lies_in_its_folder(
     pages: Page, home: Path, place: tuple[Any, ...], value: Any
 ) -> None:

@@ -127,6 +127,8 @@ def test_without_an_address_ray_runs_here_and_ends(tmp_path: Path) -> None:
 
 UNREADABLE = """
 from normviz.sweep import remote, tasks
+
+pytestmark = pytest.mark.slow
 class Unreadable:
     def __reduce__(self):
         return eval, ("[][0]",)
