@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 from normviz import RunConfig, train
@@ -30,9 +31,10 @@ def wait_for(
     return time.monotonic() - began
 
 
-def losses(config: RunConfig) -> list[float]:
-    """What the run gives in this process."""
-    return [event.loss for event in train(config) if isinstance(event, Step)]
+def losses(config: RunConfig, n: int | None = None) -> list[float]:
+    """What the run gives in this process: all of it, or its first `n` steps."""
+    steps = (event.loss for event in train(config) if isinstance(event, Step))
+    return list(islice(steps, n))
 
 
 def members(session: int) -> set[int]:

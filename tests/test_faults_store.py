@@ -192,6 +192,7 @@ def test_the_page_says_where_the_damaged_store_lies_to_every_visitor(
 
 
 @pytest.mark.parametrize("view", ["", "runs", "maps", "anatomy"])
+@pytest.mark.slow
 def test_damage_that_comes_later_is_a_sentence_and_the_page_goes_on(
     folder: Path, view: str
 ) -> None:

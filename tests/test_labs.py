@@ -76,6 +76,7 @@ def test_what_a_lab_cannot_measure_is_a_sentence(store: Store) -> None:
         list(run(store, broken))
 
 
+@pytest.mark.slow
 def test_both_norms_of_a_repeat_come_from_one_measurement(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

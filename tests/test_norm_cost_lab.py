@@ -29,6 +29,8 @@ from pathlib import Path
 from normviz.norm_cost.client import Lab
 from normviz.norm_cost.setting import Setting
 
+pytestmark = pytest.mark.slow
+
 lab = Lab(Path(sys.argv[1]))
 lab.start(Setting(width=32, tokens=64, seconds=300))
 while "Round" not in lab.state.doing:

@@ -94,6 +94,7 @@ def test_a_claim_opens_its_duel(claims) -> None:
     assert [lane.scheme for lane in duel(at).lanes] == ["post", "post_init"]
 
 
+@pytest.mark.slow
 def test_a_cheap_claim_is_run_here(claims) -> None:
     at = claims(claim="E15")
     checked(at.button(key="run_E15").click().run())

@@ -220,6 +220,7 @@ def test_anatomy_measures_within_the_limits(
     assert len(Store(folder).queued()) == 1 and len(lanes(at)) == 2
 
 
+@pytest.mark.slow
 def test_a_map_is_one_visitor_s_and_short(
     maps, folder: Path, become: Become, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,6 +243,7 @@ def test_a_map_is_one_visitor_s_and_short(
     assert "Depth is 97, and this shared server" in wide.error[0].value
 
 
+@pytest.mark.slow
 def test_a_claim_is_stopped_by_who_asked_for_it(
     claims, become: Become, monkeypatch: pytest.MonkeyPatch
 ) -> None:

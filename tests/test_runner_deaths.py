@@ -19,6 +19,8 @@ import sys
 from normviz.runner.client import Backend
 from normviz.store import Store
 
+pytestmark = pytest.mark.slow
+
 backend = Backend(Store())
 backend.ensure()
 print(backend.process.pid, flush=True)
