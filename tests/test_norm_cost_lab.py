@@ -22,14 +22,14 @@ from normviz.runner.client import Backend
 from normviz.store import Store
 from normviz.store.machine_lock import Turn
 
+pytestmark = pytest.mark.slow
+
 TINY = Setting(width=32, tokens=64, seconds=1)
 SERVER = """
 import sys, time
 from pathlib import Path
 from normviz.norm_cost.client import Lab
 from normviz.norm_cost.setting import Setting
-
-pytestmark = pytest.mark.slow
 
 lab = Lab(Path(sys.argv[1]))
 lab.start(Setting(width=32, tokens=64, seconds=300))

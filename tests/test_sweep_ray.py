@@ -20,6 +20,8 @@ from normviz.home import VARIABLE
 from normviz.store import Store
 from normviz.sweep import Cluster, SweepError, make, missing
 
+pytestmark = pytest.mark.slow
+
 CELL = {"depth": 4, "width": 16, "heads": 2, "seq_len": 8, "batch": 4}
 TINY = [f"{key}={value}" for key, value in CELL.items()]
 RATES = [1e-3, 3e-3, 1e-2]
@@ -127,8 +129,6 @@ def test_without_an_address_ray_runs_here_and_ends(tmp_path: Path) -> None:
 
 UNREADABLE = """
 from normviz.sweep import remote, tasks
-
-pytestmark = pytest.mark.slow
 class Unreadable:
     def __reduce__(self):
         return eval, ("[][0]",)

@@ -24,6 +24,8 @@ from normviz.sweep.cell import measure
 from normviz.sweep.pool import Pool, _Slot
 from normviz.training import train
 
+pytestmark = pytest.mark.slow
+
 SLOW = SHORT.replace(steps=20_000)
 
 
@@ -248,8 +250,6 @@ from pathlib import Path
 from normviz import RunConfig
 from normviz.store import EndedRun, Store, Wanted
 from normviz.sweep import Done, make, sweep
-
-pytestmark = pytest.mark.slow
 grid = make(RunConfig(**eval(sys.argv[2])), {"lr": [1e-3, 1e-2, 3e-2, 0.1], "steps": [20, 20000]})
 for news in sweep(Store(Path(sys.argv[1])), grid, 3):
     if isinstance(news, Done):
