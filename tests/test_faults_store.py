@@ -23,6 +23,8 @@ from normviz.runner.client import DAMAGED
 from normviz.store import Store, StoreDamaged, StoreError, StoreUnreadable
 from normviz.store.repair import damage, opened
 
+pytestmark = pytest.mark.slow
+
 OPEN = "from normviz.store.repair import opened; import sys; print(opened()[1] or ''); sys.stdin.read()"
 
 
@@ -192,7 +194,6 @@ def test_the_page_says_where_the_damaged_store_lies_to_every_visitor(
 
 
 @pytest.mark.parametrize("view", ["", "runs", "maps", "anatomy"])
-@pytest.mark.slow
 def test_damage_that_comes_later_is_a_sentence_and_the_page_goes_on(
     folder: Path, view: str
 ) -> None:

@@ -27,6 +27,8 @@ from normviz.runner.client import Backend
 from normviz.runner.heartbeat import HANGS_SECONDS, SILENT_SECONDS, Pulse
 from normviz.store import Store
 
+pytestmark = pytest.mark.slow
+
 SERVER = """
 import sys, time
 from normviz.runner.client import Backend
@@ -49,7 +51,6 @@ def backend(tmp_path: Path) -> Iterator[Backend]:
     it.close()
 
 
-@pytest.mark.slow
 def test_a_supervisor_that_hangs_is_said_and_replaced(backend: Backend) -> None:
     assert backend.process is not None
     hanging, store = backend.process.pid, backend.store
@@ -89,7 +90,6 @@ def supervisor_of(store: Store) -> int:
     return 0 if row is None else row["pid"]
 
 
-@pytest.mark.slow
 def test_a_supervisor_that_hangs_after_its_server_died_is_replaced_by_another_server(
     tmp_path: Path,
 ) -> None:
@@ -299,7 +299,6 @@ def test_a_pulse_is_a_change_and_no_time(tmp_path: Path, monkeypatch: pytest.Mon
     assert pulse.silent() == pytest.approx(0.15)
 
 
-@pytest.mark.slow
 def test_a_second_server_takes_over_from_one_that_is_killed(tmp_path: Path) -> None:
     store = Store(tmp_path)
     with ExitStack() as stack:
@@ -327,7 +326,6 @@ def _children(pid: int) -> set[int]:
 
 
 @pytest.mark.parametrize("jump", [YEAR, -YEAR], ids=["forwards", "backwards"])
-@pytest.mark.slow
 def test_a_clock_that_jumps_changes_no_number_and_keeps_no_run_from_its_stop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump: float
 ) -> None:

@@ -23,6 +23,8 @@ from normviz.bench.hostile import SCRIPTS, STRANGE
 from normviz.home import VARIABLE
 from normviz.runner.client import Backend
 
+pytestmark = pytest.mark.slow
+
 TYPED = st.sampled_from([word for word in (*STRANGE, *SCRIPTS) if "\ud800" not in word]) | st.text(
     st.characters(exclude_categories=("Cs",)), max_size=30
 )
@@ -62,7 +64,6 @@ def pages(home: Path) -> Page:
 
 @given(st.sampled_from(VIEWS), st.integers(0, 99), TYPED)
 @settings(max_examples=40)
-@pytest.mark.slow
 def test_any_word_in_any_box_is_taken_or_told(
     pages: Page, view: str, which: int, word: str
 ) -> None:
@@ -191,7 +192,6 @@ def say(*values: Any) -> AppTest:
 @settings(max_examples=40)
 @example(["x", 5, "1", "1,2,3", "9" * 5000 + ",1", "²,1"])
 @example([{"0": {"0": "9"}}, {"0": {"99": "9"}}, {"99": {"1": "9"}}, {"0": 5}, {"0": {"1": 5}}, 5])
-@pytest.mark.slow
 def test_any_message_is_a_click_or_nothing(home: Path, values: list[Any]) -> None:
     told = say(*values).session_state["said"]
     assert told is None or len(told) > 10
@@ -244,7 +244,6 @@ def test_a_player_that_names_no_chart_changes_none(home: Path, said: Any) -> Non
 @example(("rows",), [])
 @example(("rows", 0, "variant"), "gone")
 @example(("when",), "9")
-@pytest.mark.slow
 def test_the_cost_page_draws_whatever_lies_in_its_folder(
     pages: Page, home: Path, place: tuple[Any, ...], value: Any
 ) -> None:

@@ -13,6 +13,8 @@ from normviz.claims import CLAIMS
 from normviz.claims.stored import shipped_result
 from normviz.claims.words import ORDER, chip
 
+pytestmark = pytest.mark.slow
+
 
 def visit(main: str) -> None:
     """What the entry script does for a visitor of /claims, until a button leads to the duel."""
@@ -94,7 +96,6 @@ def test_a_claim_opens_its_duel(claims) -> None:
     assert [lane.scheme for lane in duel(at).lanes] == ["post", "post_init"]
 
 
-@pytest.mark.slow
 def test_a_cheap_claim_is_run_here(claims) -> None:
     at = claims(claim="E15")
     checked(at.button(key="run_E15").click().run())

@@ -21,6 +21,8 @@ from normviz.links import encode
 from normviz.store import Run, Store
 from normviz.store.admission import OTHERS
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["claims", "maps"]
 Become = Callable[[str], None]
 FREE = RunConfig(depth=5, steps=77)
@@ -220,7 +222,6 @@ def test_anatomy_measures_within_the_limits(
     assert len(Store(folder).queued()) == 1 and len(lanes(at)) == 2
 
 
-@pytest.mark.slow
 def test_a_map_is_one_visitor_s_and_short(
     maps, folder: Path, become: Become, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,7 +244,6 @@ def test_a_map_is_one_visitor_s_and_short(
     assert "Depth is 97, and this shared server" in wide.error[0].value
 
 
-@pytest.mark.slow
 def test_a_claim_is_stopped_by_who_asked_for_it(
     claims, become: Become, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,6 +24,8 @@ from normviz.runner.client import Backend
 from normviz.schedule import peak_at
 from normviz.store import Store
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:

@@ -22,6 +22,8 @@ from normviz.sweep.points import read as points
 from normviz.sweep.summary import by_place, frontier, trains
 from normviz.training import train
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def full(tmp_path_factory: pytest.TempPathFactory) -> Store:
@@ -32,7 +34,6 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 @pytest.mark.parametrize("key", MAPS.keys())
-@pytest.mark.slow
 def test_every_cell_of_a_standard_map_ships(key: str, full: Store) -> None:
     one = standard(key)
     assert one.grid.seeds >= 3
@@ -98,7 +99,6 @@ def test_the_readme_says_what_the_maps_say(key: str, scheme: str, init: str, ful
 # Files
 
 
-@pytest.mark.slow
 def test_a_file_gives_back_what_was_stored(store: Store, tmp_path: Path) -> None:
     grid = make(SHORT, {"lr": [1e-3, 1e-2], "scheme": ["post", "none"]})
     lost = SHORT.replace(scheme="none", optimizer="sgd", lr=10.0, momentum=0.99)
