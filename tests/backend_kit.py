@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import islice
 
 import psutil
 
@@ -30,13 +31,14 @@ def wait_for(
         if time.monotonic() - began > seconds:
             what = what if isinstance(what, str) else what()
             raise TimeoutError(f"waited {seconds:g} s in vain for {what}")
-        time.sleep(0.005)
+        time.sleep(0.02)
     return time.monotonic() - began
 
 
-def losses(config: RunConfig) -> list[float]:
-    """What the run gives in this process."""
-    return [event.loss for event in train(config) if isinstance(event, Step)]
+def losses(config: RunConfig, n: int | None = None) -> list[float]:
+    """What the run gives in this process: all of it, or its first `n` steps."""
+    steps = (event.loss for event in train(config) if isinstance(event, Step))
+    return list(islice(steps, n))
 
 
 def members(session: int) -> set[int]:

@@ -22,6 +22,14 @@ settings.register_profile("normviz", deadline=None, derandomize=True, database=N
 settings.load_profile("normviz")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with long tests begin first, so that no worker is left alone with one at the end."""
+    long = {
+        item.path for item in items if {"browser", "slow"} & {m.name for m in item.iter_markers()}
+    }
+    items.sort(key=lambda item: item.path not in long)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """No test ever touches the data folder of the person who runs it."""

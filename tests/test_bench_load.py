@@ -23,6 +23,7 @@ def figures(text: str) -> dict[str, str]:
     return {pair[0]: pair[1] for pair in pairs if len(pair) == 2}
 
 
+@pytest.mark.slow
 def test_visitors_come_watch_and_leave_for_others() -> None:
     found = figures(measure(watchers=4, queue=3, seconds=3, rounds=1, churn=1.0))
     assert found["visitors held"] == "4 of 4"

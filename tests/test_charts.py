@@ -85,6 +85,7 @@ def test_a_caller_cannot_corrupt_a_cached_spec() -> None:
 
 
 @pytest.mark.parametrize("probe", PROBES.keys())
+@pytest.mark.slow
 def test_every_probe_renders_empty_and_full(probe: str) -> None:
     for ran in (0, 1, STEPS):
         lanes = [make("pre", ran, probe), make("pre", ran, probe)]

@@ -102,6 +102,7 @@ def finished(store: Store, claim: Claim, **more) -> tuple[Result, list]:
     return result, news
 
 
+@pytest.mark.slow
 def test_a_claim_is_run_once_and_read_again(store: Store, tmp_path: Path) -> None:
     result, news = finished(store, SMALL)
     assert len([one for one in news if isinstance(one, Done)]) == 12
@@ -258,6 +259,7 @@ def test_a_shipped_result_is_of_this_rule(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", [key for key in CHEAP if key in SHIPPED])
+@pytest.mark.slow
 def test_a_cheap_result_comes_out_again(key: str, store: Store) -> None:
     claim = CLAIMS[key]
     shipped = shipped_result(claim)

@@ -35,6 +35,7 @@ def test_a_record_is_shown_with_rule_command_and_duel() -> None:
         assert words in said.stdout
 
 
+@pytest.mark.slow
 def test_a_claim_is_run_and_held_against_what_ships(tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
@@ -46,6 +47,7 @@ def test_a_claim_is_run_and_held_against_what_ships(tmp_path: Path) -> None:
     assert read(out / "E15.json").numbers["pre"] == [193.0, 193.0, 193.0]
 
 
+@pytest.mark.slow
 def test_results_are_written_to_ship(tmp_path: Path) -> None:
     said = normviz("ship-claims", "E15", "--data", str(tmp_path), "--folder", str(tmp_path / "to"))
     assert said.exit_code == 0, said.stderr

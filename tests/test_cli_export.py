@@ -51,6 +51,7 @@ def steps(path: Path) -> pd.DataFrame:
         return pd.read_csv(io.BytesIO(files.read("steps.csv")))
 
 
+@pytest.mark.slow
 def test_a_replay_is_one_file(folder: Path) -> None:
     assert export(folder, "hero", "--as", "html") == ["normviz-hero.html"]
     text = (folder / "normviz-hero.html").read_text("utf-8")

@@ -20,6 +20,7 @@ def normviz(*words: str) -> Result:
     return CliRunner().invoke(main, ["sweep", *words])
 
 
+@pytest.mark.slow
 def test_a_sweep_says_what_it_does_and_what_came_out(tmp_path: Path) -> None:
     data, csv, svg = tmp_path / "data", tmp_path / "map.csv", tmp_path / "map.svg"
     files = ("--data", str(data), "--out", str(csv), "--plot", str(svg))
@@ -48,6 +49,7 @@ def test_a_sweep_says_what_it_does_and_what_came_out(tmp_path: Path) -> None:
     assert more.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_a_cell_that_fails_is_said_and_tried_again(tmp_path: Path) -> None:
     words = (*TINY, "task=text", f"text={'a' * 32}", "depth=1,2", "--data", str(tmp_path))
     result = normviz(*words)

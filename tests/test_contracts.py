@@ -151,6 +151,7 @@ LOST = {("none", 96, "xavier")}
 @pytest.mark.parametrize("init", ["xavier", "gpt2"])
 @pytest.mark.parametrize("depth", [1, 96])
 @ALL_SCHEMES
+@pytest.mark.slow
 def test_steps_are_finite_at_every_depth(scheme: str, depth: int, init: str) -> None:
     config = SMALL.replace(scheme=scheme, depth=depth, init=init)
     events = list(training.train(config, record=()))

@@ -92,6 +92,7 @@ def test_ports_agree() -> None:
     assert (space["sdk"], str(space["app_port"])) == ("docker", port())
 
 
+@pytest.mark.slow
 def test_a_space_keeps_cookies_in_a_frame_and_no_other_server_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,6 +123,7 @@ def test_no_file_names_another_host() -> None:
         assert set(re.findall(r"://([\w.]+)", path.read_text())) <= {"127.0.0.1"}
 
 
+@pytest.mark.slow
 def test_the_command_starts_the_app_and_the_check_finds_it(tmp_path: Path) -> None:
     from typer.testing import CliRunner
 

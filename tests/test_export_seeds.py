@@ -68,6 +68,7 @@ def test_configs_of_several_seeds_are_read_as_their_lanes(repeated: list[ExportL
     assert [one["data_seed"] for one in first["repeats"]] == [1, 2] and "repeats" not in second
 
 
+@pytest.mark.slow
 def test_a_replay_holds_every_seed_and_says_which_one_its_layers_are_of(
     repeated: list[ExportLane],
 ) -> None:

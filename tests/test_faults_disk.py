@@ -25,6 +25,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("kind", [SmallDisk, LimitedFiles])
+@pytest.mark.slow
 def test_a_run_on_a_full_disk_fails_with_a_sentence_and_the_next_one_trains(
     kind: type[SmallDisk | LimitedFiles], request: pytest.FixtureRequest
 ) -> None:

@@ -23,6 +23,8 @@ from normviz.runner.client import DAMAGED
 from normviz.store import Store, StoreDamaged, StoreError, StoreUnreadable
 from normviz.store.repair import damage, opened
 
+pytestmark = pytest.mark.slow
+
 OPEN = "from normviz.store.repair import opened; import sys; print(opened()[1] or ''); sys.stdin.read()"
 
 

@@ -64,6 +64,7 @@ def test_a_working_server_is_well_and_counted(here: Store) -> None:
     assert status()[0] == 1
 
 
+@pytest.mark.slow
 def test_a_supervisor_that_hangs_is_not_well(here: Store) -> None:
     """Its lock is held all the same."""
     with supervisor(here.folder, grace=600.0) as pid:
@@ -125,6 +126,7 @@ def asked(address: str) -> tuple[int, dict[str, Any]]:
         return error.code, json.loads(error.read())
 
 
+@pytest.mark.slow
 def test_healthz_follows_the_supervisor_and_the_store(tmp_path: Path) -> None:
     store = Store(tmp_path)
     with server(tmp_path) as (address, _):

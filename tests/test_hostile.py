@@ -80,6 +80,7 @@ def test_no_value_of_a_link_is_changed_silently(seed: int) -> None:
 
 
 @pytest.mark.parametrize("huge", HUGE, ids=lambda text: text[:4])
+@pytest.mark.slow
 def test_a_megabyte_in_any_parameter_is_a_sentence(huge: str) -> None:
     for name in NAMES[::5]:
         params = {"v": ["1"], name: [huge]}
@@ -191,6 +192,7 @@ COMMANDS = (["run"], ["runs"], ["sweep"], ["export"], ["claims", "run"], ["bench
         lambda name: st.sampled_from([s for s in STRANGE + SCRIPTS if "\0" not in s]).map(
             lambda value: f"{name}={value}")), min_size=1, max_size=3))  # fmt: skip
 @settings(max_examples=250)
+@pytest.mark.slow
 def test_any_command_line_is_a_sentence(command: list[str], words: list[str]) -> None:
     """Where nothing would be trained: a first word that is no setting stops every command."""
     # Options are tried in test_hostile_terminal.

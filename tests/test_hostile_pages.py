@@ -23,6 +23,8 @@ from normviz.bench.hostile import SCRIPTS, STRANGE
 from normviz.home import VARIABLE
 from normviz.runner.client import Backend
 
+pytestmark = pytest.mark.slow
+
 TYPED = st.sampled_from([word for word in (*STRANGE, *SCRIPTS) if "\ud800" not in word]) | st.text(
     st.characters(exclude_categories=("Cs",)), max_size=30
 )

@@ -104,6 +104,7 @@ def test_every_command_is_tried() -> None:
 
 @given(st.sampled_from(PARAMETERS), st.sampled_from(VALUES) | st.text(max_size=20))
 @settings(max_examples=300)
+@pytest.mark.slow
 def test_any_value_of_any_option_is_taken_or_told(parameter: tuple[str, str], value: str) -> None:
     command, option = parameter
     value = value.encode("utf-8", "ignore").decode() if "\udcff" not in value else value

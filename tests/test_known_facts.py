@@ -17,6 +17,8 @@ from peek import at_start, begun
 
 from normviz import RunConfig
 
+pytestmark = pytest.mark.slow
+
 SEEDS = range(3)
 ALL_SEEDS = pytest.mark.parametrize("seed", SEEDS)
 DEPTHS = (6, 24, 48)

@@ -22,6 +22,8 @@ from normviz.runner.client import Backend
 from normviz.store import Store
 from normviz.store.machine_lock import Turn
 
+pytestmark = pytest.mark.slow
+
 TINY = Setting(width=32, tokens=64, seconds=1)
 SERVER = """
 import sys, time

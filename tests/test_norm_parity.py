@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
+import peers
 import pytest
 import torch
-from peers import (
-    CohereLayerNorm,
-    Gemma2RMSNorm,
-    Llama4TextL2Norm,
-    LlamaRMSNorm,
-    OlmoLayerNorm,
-    x_transformers,
-)
 from torch import Tensor, nn
 
 from normviz.catalog import NORMS
@@ -38,7 +32,7 @@ class Reshaped(nn.Module):
 
 class L2(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
-        return x_transformers.l2norm(x)
+        return peers.x_transformers.l2norm(x)
 
 
 def completed(width: int) -> nn.Module:
@@ -62,6 +56,16 @@ def tokens_first(width: int) -> nn.Module:
     )
 
 
+def public(name: str, **options: Any) -> Callable[[int], nn.Module]:
+    """Makes a class of transformers of this name, at a width."""
+    return lambda width: getattr(peers, name)(width, **options)
+
+
+def xt(name: str, **options: Any) -> Callable[[int], nn.Module]:
+    """The same of x-transformers."""
+    return lambda width: getattr(peers.x_transformers, name)(width, **options)
+
+
 @dataclass(frozen=True)
 class Peer:
     """Somebody else's norm. `names` maps our parameters to theirs, if they differ; `factor` is what
@@ -79,47 +83,48 @@ class Peer:
 HALF = {"dtype": torch.float32}  # these cast to float32 themselves
 GAMMA, BOTH = {"weight": "g"}, {"weight": "gamma", "bias": "beta"}
 INSIDE = {"weight": "norm.weight", "bias": "norm.bias"}
-xt = x_transformers
 PEERS = [
     Peer("layernorm", "torch.nn.LayerNorm", nn.LayerNorm),
-    Peer("layernorm_nobias", "transformers CohereLayerNorm", CohereLayerNorm, **HALF),
-    Peer("layernorm_nobias", "x-transformers LayerNorm", xt.LayerNorm, names={"weight": "gamma"}),
-    Peer("layernorm_nonparam", "transformers OlmoLayerNorm", OlmoLayerNorm, **HALF),
+    Peer("layernorm_nobias", "transformers CohereLayerNorm", public("CohereLayerNorm"), **HALF),
+    Peer(
+        "layernorm_nobias", "x-transformers LayerNorm", xt("LayerNorm"), names={"weight": "gamma"}
+    ),
+    Peer("layernorm_nonparam", "transformers OlmoLayerNorm", public("OlmoLayerNorm"), **HALF),
     Peer(
         "layernorm_nonparam",
         "torch.nn.LayerNorm",
         lambda width: nn.LayerNorm(width, elementwise_affine=False),
     ),
     Peer("groupnorm", "torch.nn.GroupNorm", tokens_first, names=INSIDE),
-    Peer("rmsnorm", "transformers LlamaRMSNorm", LlamaRMSNorm, **HALF),
+    Peer("rmsnorm", "transformers LlamaRMSNorm", public("LlamaRMSNorm"), **HALF),
     Peer("rmsnorm", "torch.nn.RMSNorm", lambda width: nn.RMSNorm(width, 1e-6)),
-    Peer("rmsnorm", "x-transformers RMSNorm", xt.RMSNorm, names=GAMMA, size=1e6),
+    Peer("rmsnorm", "x-transformers RMSNorm", xt("RMSNorm"), names=GAMMA, size=1e6),
     Peer(
         "rmsnorm_1p",
         "transformers Gemma2RMSNorm",
-        Gemma2RMSNorm,
+        public("Gemma2RMSNorm"),
         names={"offset": "weight"},
         **HALF,
     ),
     Peer(
         "rmsnorm_1p",
         "x-transformers RMSNorm, unit offset",
-        lambda width: xt.RMSNorm(width, unit_offset=True),
+        xt("RMSNorm", unit_offset=True),
         names={"offset": "g"},
         size=1e6,
     ),
     Peer(
         "rmsnorm_noaffine",
         "transformers Llama4TextL2Norm",
-        lambda width: Llama4TextL2Norm(),
+        lambda width: peers.Llama4TextL2Norm(),
         **HALF,
     ),
-    Peer("rmsnorm_noaffine", "x-transformers SimpleRMSNorm", xt.SimpleRMSNorm, size=1e6),
+    Peer("rmsnorm_noaffine", "x-transformers SimpleRMSNorm", xt("SimpleRMSNorm"), size=1e6),
     Peer("crmsnorm", "torch.nn.LayerNorm of the completed token", completed),
     Peer(
         "scalenorm",
         "x-transformers ScaleNorm",
-        xt.ScaleNorm,
+        xt("ScaleNorm"),
         names={"scale": "g"},
         factor=lambda width: width**-0.5,
     ),
@@ -127,10 +132,10 @@ PEERS = [
     Peer(
         "dyt",
         "x-transformers DynamicTanh",
-        xt.DynamicTanh,
+        xt("DynamicTanh"),
         names=BOTH | {"alpha": "pre_tanh_scale"},
     ),
-    Peer("derf", "x-transformers Derf", xt.Derf, names=BOTH | {"shift": "s"}),
+    Peer("derf", "x-transformers Derf", xt("Derf"), names=BOTH | {"shift": "s"}),
     Peer("batchnorm", "torch.nn.BatchNorm1d", channels_second, names=INSIDE),
     Peer("none", "torch.nn.Identity", lambda width: nn.Identity()),
 ]

@@ -31,6 +31,7 @@ def hero() -> list[int]:
 
 
 @pytest.mark.parametrize("probe", PROBES.keys())
+@pytest.mark.slow
 def test_a_stored_duel_arrives_whole(client: TestClient, probe: str) -> None:
     with client.websocket_connect("/numbers") as line:
         line.send_json({"runs": hero(), "probe": probe})

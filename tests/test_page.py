@@ -51,6 +51,7 @@ def test_a_switch_changes_its_lane_alone(page: Open, scheme: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", SCHEMES.keys())
+@pytest.mark.slow
 def test_the_list_has_every_placement_and_the_page_explains_it(page: Open, scheme: str) -> None:
     at = page()
     checked(at.selectbox(key="lane1_any_scheme").set_value(scheme).run())

@@ -21,6 +21,7 @@ QUANTITIES = ("stream_rms", "grad_block", "token_cosine")
 
 
 @pytest.mark.parametrize("scheme", SCHEMES.keys())
+@pytest.mark.slow
 def test_every_placement_is_explained(anatomy: Open, scheme: str) -> None:
     record = SCHEMES[scheme]
     at = anatomy(f"lanes=1&scheme={scheme}&depth=6")

@@ -13,6 +13,8 @@ from normviz.claims import CLAIMS
 from normviz.claims.stored import shipped_result
 from normviz.claims.words import ORDER, chip
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def claims(folder: Path):

@@ -21,6 +21,8 @@ from normviz.links import encode
 from normviz.store import Run, Store
 from normviz.store.admission import OTHERS
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["claims", "maps"]
 Become = Callable[[str], None]
 FREE = RunConfig(depth=5, steps=77)

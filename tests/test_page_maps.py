@@ -14,6 +14,8 @@ from streamlit.testing.v1 import AppTest
 from normviz.maps import Asked, ask
 from normviz.store import Store
 
+pytestmark = pytest.mark.slow
+
 WORDS = {
     "scheme": "pre,post", "depth": "1,2", "lr": "0.001,0.01", "width": "16", "heads": "2",
     "seq_len": "8", "batch": "4", "steps": "20",

@@ -21,6 +21,8 @@ from normviz.export import archive, read_configs, replay, script, write_configs
 from normviz.links import encode
 from normviz.store import Store
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["become", "maps"]
 NOT_KEPT = "a text that this server does not keep for this browser"
 

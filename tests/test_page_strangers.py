@@ -9,6 +9,8 @@ from normviz.app.bench.fuzzed import VIEWS, opened
 from page_kit import words_of
 from streamlit.testing.v1 import AppTest
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_parameter_that_nobody_reads_is_said(folder: Path, view: str) -> None:

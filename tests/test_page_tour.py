@@ -16,6 +16,8 @@ from normviz.store import Store
 from normviz.suggest import suggestions
 from normviz.tour import STEPS
 
+pytestmark = pytest.mark.slow
+
 NUMBERS = range(1, len(STEPS) + 1)
 ASKING = [n for n in NUMBERS if STEPS[n - 1].question]
 

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 import math
 
+import peers
 import pytest
 import torch
-from peers import (
-    Gemma4RMSNorm,
-    Olmo2Attention,
-    Olmo2Config,
-    Qwen3Attention,
-    Qwen3Config,
-    Swinv2Config,
-    Swinv2SelfAttention,
-)
 from torch import Tensor, nn
 
 from normviz import RunConfig
@@ -97,7 +89,9 @@ PROJECTIONS = {
 def decoder_attention(kind: str) -> nn.Module:
     """Attention of Qwen3 or OLMo 2, in plain operations."""
     config, layer = (
-        (Qwen3Config, Qwen3Attention) if kind == "head" else (Olmo2Config, Olmo2Attention)
+        (peers.Qwen3Config, peers.Qwen3Attention)
+        if kind == "head"
+        else (peers.Olmo2Config, peers.Olmo2Attention)
     )
     eps = 1e-6 if kind == "head" else 1e-5
     extra = {"head_dim": D // H} if kind == "head" else {}
@@ -140,7 +134,11 @@ def test_cosine_equals_swin_v2() -> None:
         ours.out.weight.copy_(torch.eye(D))  # its output projection is another module
         ours.out.bias.zero_()
         ours.qk_norm.log_scale[0] = math.log(1000.0)  # beyond the bound
-    theirs = Swinv2SelfAttention(Swinv2Config(qkv_bias=True), D, H, window_size=3).double().eval()
+    theirs = (
+        peers.Swinv2SelfAttention(peers.Swinv2Config(qkv_bias=True), D, H, window_size=3)
+        .double()
+        .eval()
+    )
     for p in theirs.continuous_position_bias_mlp.parameters():
         p.requires_grad_(False).zero_()  # the same bias everywhere: softmax ignores it
     copy_weights(theirs, ours, SWIN)
@@ -160,7 +158,7 @@ def test_cosine_equals_swin_v2() -> None:
 
 def test_v_norm_equals_gemma_4() -> None:
     x, y = stream(1, torch.float32).requires_grad_(), stream(1, torch.float32).requires_grad_()
-    mine, other = make_v_norm("on")(x), Gemma4RMSNorm(D, with_scale=False)(y)
+    mine, other = make_v_norm("on")(x), peers.Gemma4RMSNorm(D, with_scale=False)(y)
     assert_close(mine, other, 1e-5)
     mine.backward(stream(2, torch.float32))
     other.backward(stream(2, torch.float32))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,15 @@ def test_ci_runs_the_test_command() -> None:
     ci = (ROOT / ".ci" / "run").read_text()
     for command in TESTS.split(" && "):
         assert command in ci
+
+
+def test_every_run_of_the_tests_prints_the_twenty_slowest() -> None:
+    """Both run pytest without a word more, so that its settings hold for both."""
+    ci = (ROOT / ".ci" / "run").read_text().rstrip()
+    pytest_alone = ".venv/bin/python -m pytest"
+    assert TESTS.split(" && ")[-1] == ci.splitlines()[-1] == pytest_alone
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
+    assert "--durations=20" in settings["addopts"].split()
 
 
 def test_both_commands_install_the_pinned_set_first() -> None:

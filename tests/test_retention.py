@@ -114,6 +114,7 @@ def test_the_room_of_what_went_is_given_back(store: Store) -> None:
     assert file.stat().st_size < before // 4
 
 
+@pytest.mark.slow
 def test_the_supervisor_of_a_hosted_server_makes_room_and_goes_on(tmp_path: Path) -> None:
     store = Store(tmp_path)
     runs = fill(store, 12)
@@ -151,6 +152,7 @@ def test_gc_says_what_would_go_and_then_deletes_it(
     assert retention.size(store) < 1_000_000
 
 
+@pytest.mark.slow
 def test_gc_keeps_no_worker_of_a_live_server_from_committing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

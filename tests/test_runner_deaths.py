@@ -8,11 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from backend_kit import LONG, SHORT, Lane, losses, members, wait_for
 
 from normviz.runner.client import Backend
 from normviz.store import Store
 from normviz.store.run import LOST
+
+pytestmark = pytest.mark.slow
 
 SERVER = """
 import sys

@@ -14,6 +14,8 @@ from normviz.limits import is_quick
 from normviz.runner.client import Backend
 from normviz.store import Store
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:

@@ -14,6 +14,8 @@ from normviz import RunConfig
 from normviz.result import Result, collect
 from normviz.training import train
 
+pytestmark = pytest.mark.slow
+
 SEEDS = range(5)
 HERO = {seed: RunConfig(init_seed=seed) for seed in SEEDS}
 PROSE = RunConfig(task="prose", depth=16)

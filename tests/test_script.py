@@ -47,16 +47,19 @@ def assert_repeated(folder: Path, configs: list[RunConfig]) -> None:
         ), config
 
 
+@pytest.mark.slow
 def test_every_scheme(tmp_path: Path) -> None:
     assert_repeated(tmp_path, [TINY.replace(scheme=key) for key in keys(SCHEMES)])
 
 
+@pytest.mark.slow
 def test_every_scheme_with_dropout_and_clipping(tmp_path: Path) -> None:
     """Both are the run's own, drawn from the same generator: dropout is repeated, too."""
     spoilt = TINY.replace(dropout=0.1, clip=0.5, norm="rmsnorm", depth=3)
     assert_repeated(tmp_path, [spoilt.replace(scheme=key) for key in keys(SCHEMES)])
 
 
+@pytest.mark.slow
 def test_every_norm_and_every_attention(tmp_path: Path) -> None:
     configs = [TINY.replace(norm=key) for key in keys(NORMS)]
     configs += [TINY.replace(norm=key, scheme="admin") for key in ("batchnorm", "none")]
@@ -81,10 +84,12 @@ CHANGES: list[dict] = [
 ]
 
 
+@pytest.mark.slow
 def test_everything_else(tmp_path: Path) -> None:
     assert_repeated(tmp_path, [TINY.replace(**change) for change in CHANGES])
 
 
+@pytest.mark.slow
 def test_batches_are_the_run_s_for_many_steps(tmp_path: Path) -> None:
     """So many draws that numpy rejects some: prose takes whole numbers below a large n."""
     from normviz.data import make_task
@@ -97,6 +102,7 @@ def test_batches_are_the_run_s_for_many_steps(tmp_path: Path) -> None:
         assert one["losses"] == [task.batch(step)[0].tolist() for step in range(40)]
 
 
+@pytest.mark.slow
 def test_the_shipped_hero_is_repeated_for_all_its_steps(store: Store, tmp_path: Path) -> None:
     """Bit for bit what this machine trains; on another one than shipped it, the mean of the last tenth
     is within what rounding grows to in 200 steps."""

@@ -24,6 +24,8 @@ from normviz.sweep.points import read as points
 from normviz.sweep.summary import by_place, frontier, trains
 from normviz.training import train
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def full(tmp_path_factory: pytest.TempPathFactory) -> Store:

@@ -83,6 +83,7 @@ class Page(HTMLParser):
             self.title = data
 
 
+@pytest.mark.slow
 def test_everything_that_ships_has_a_page_with_its_picture(folder: Path) -> None:
     pages = {path.stem for path in folder.glob("*.html")}
     tour = {f"tour-{n}-{step.key}" for n, step in enumerate(STEPS, start=1)}
@@ -92,6 +93,7 @@ def test_everything_that_ships_has_a_page_with_its_picture(folder: Path) -> None
     assert set(Page(folder / "index.html").named) == {f"{name}.html" for name in pages - {"index"}}
 
 
+@pytest.mark.slow
 def test_every_page_can_be_previewed_and_names_only_its_neighbours(folder: Path) -> None:
     for path in folder.glob("*.html"):
         page = Page(path)
@@ -109,6 +111,7 @@ def test_every_page_can_be_previewed_and_names_only_its_neighbours(folder: Path)
     assert "stuck at chance" in hero["og:description"] and "learned" in hero["og:description"]
 
 
+@pytest.mark.slow
 def test_a_title_is_text_and_never_html(folder: Path) -> None:
     text = (folder / "index.html").read_text("utf-8")
     assert "<script" not in text

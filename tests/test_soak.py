@@ -13,6 +13,7 @@ from normviz.bench.soak import soak
 from normviz.store import Store
 
 
+@pytest.mark.slow
 def test_a_short_soak_finds_nothing_wrong() -> None:
     found = soak(n_links=110, n_kills=4, seconds=600)
     assert not found.wrong, found.table
@@ -20,6 +21,7 @@ def test_a_short_soak_finds_nothing_wrong() -> None:
     assert "4 of 4 kills" in found.table and "violations: 0" in found.table
 
 
+@pytest.mark.slow
 def test_the_soak_sees_rows_that_are_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A soak that finds nothing could be one that does not look."""
     trained = soak_kills._trained

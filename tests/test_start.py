@@ -125,6 +125,7 @@ def test_the_optimizer_takes_the_steps_of_pytorchs_class_bit_by_bit(
 # The benchmark
 
 
+@pytest.mark.slow
 def test_the_benchmark_sets_every_command_beside_the_import_of_torch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

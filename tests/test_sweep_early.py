@@ -25,6 +25,8 @@ from normviz.sweep.early import CUT_OFF, FLAT, GRAD, MEASURED, Flat, applies, is
 from normviz.sweep.points import point
 from normviz.verdict import judge
 
+pytestmark = pytest.mark.slow
+
 CHANCE = 3.3
 CONFIG = RunConfig(scheme="post", depth=6, steps=400)
 SHIPPED = sorted((shipped_folder("assets") / "runs").glob("*.npz"))

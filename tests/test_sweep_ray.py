@@ -20,6 +20,8 @@ from normviz.home import VARIABLE
 from normviz.store import Store
 from normviz.sweep import Cluster, SweepError, make, missing
 
+pytestmark = pytest.mark.slow
+
 CELL = {"depth": 4, "width": 16, "heads": 2, "seq_len": 8, "batch": 4}
 TINY = [f"{key}={value}" for key, value in CELL.items()]
 RATES = [1e-3, 3e-3, 1e-2]

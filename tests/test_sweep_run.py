@@ -29,6 +29,8 @@ from normviz.sweep import Done, Grid, Reused, make, missing, stored, sweep
 from normviz.sweep.cell import measure, train_cell
 from normviz.training import train
 
+pytestmark = pytest.mark.slow
+
 SLOW = SHORT.replace(steps=20_000)
 
 

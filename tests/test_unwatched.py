@@ -36,6 +36,7 @@ class Visited(Lane):
         self.store, self.id = store, store.enqueue(config, visitor=visitor)
 
 
+@pytest.mark.slow
 def test_an_unwatched_run_ends_and_a_watched_one_goes_on(tmp_path: Path) -> None:
     """One trains, one is paused, one waits: all of them end. The terminal's own is not touched."""
     store, said = Store(tmp_path), tmp_path / "said"
@@ -65,6 +66,7 @@ def test_an_unwatched_run_ends_and_a_watched_one_goes_on(tmp_path: Path) -> None
     assert all({"time", "level", "event"} <= line.keys() for line in lines)
 
 
+@pytest.mark.slow
 def test_a_run_and_its_process_are_told_as_they_end(tmp_path: Path) -> None:
     store, said = Store(tmp_path), tmp_path / "said"
     with supervisor(tmp_path, grace=600.0, said=said):
@@ -87,6 +89,7 @@ def test_a_run_and_its_process_are_told_as_they_end(tmp_path: Path) -> None:
     assert (end["run"], end["status"], end["visitor"]) == (short.id, "finished", "a")
 
 
+@pytest.mark.slow
 def test_an_error_is_one_line_with_its_run_and_its_traceback(tmp_path: Path) -> None:
     store, said = Store(tmp_path), tmp_path / "said"
     with supervisor(tmp_path, grace=600.0, said=said):
@@ -99,6 +102,7 @@ def test_an_error_is_one_line_with_its_run_and_its_traceback(tmp_path: Path) -> 
     assert "TextError" in error["traceback"] and "does not have" in (lane.run.message or "")
 
 
+@pytest.mark.slow
 def test_a_paused_run_that_nobody_has_open_ends_too(tmp_path: Path) -> None:
     store, said = Store(tmp_path), tmp_path / "said"
     with supervisor(tmp_path, grace=2.0, said=said):

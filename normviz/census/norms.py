@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import lru_cache
 
 from .program import Program
 
@@ -38,6 +39,7 @@ def norm_kind(program: Program, kind: str, arguments: dict[str, str]) -> str | N
     return name
 
 
+@lru_cache(maxsize=64)
 def _code(program: Program, kind: str) -> str:
     """The class and its bases in the file, without comments and docstrings."""
     parts = []

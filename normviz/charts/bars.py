@@ -62,7 +62,11 @@ def _spec(
         *outside(place, color, js(domain.lo), js(domain.hi), domain.scale == "log"),
         named("note")
         .mark_text(align="right", baseline="middle", fontSize=TEXT_SIZE, color=ink(dark))
-        .encode(x=alt.value(alt.ExprRef("width")), y=alt.value(HEIGHT + NOTE_BELOW), text="text:N"),
+        .encode(
+            x=alt.XValue(alt.ExprRef("width")),
+            y=alt.YValue(HEIGHT + NOTE_BELOW),
+            text=alt.Text("text:N"),
+        ),
     ]
     return compiled(layers, HEIGHT)
 
@@ -116,13 +120,13 @@ def outside(
     low, high = (only(f"{on_axis(log)} && datum.value {end}") for end in (f"< {lo}", f"> {hi}"))
     bad = only(f"!({FINITE})")
     filled = {"filled": True, "opacity": 1}
-    bottom, top = alt.value(alt.ExprRef("height")), alt.value(7)
+    bottom, top = alt.YValue(alt.ExprRef("height")), alt.YValue(7)
     return [
         zero.mark_text(baseline="bottom", dy=-2, fontSize=11, fontWeight="bold").encode(
-            **place, y=bottom, color=color, text=alt.value("0")
+            **place, y=bottom, color=color, text=alt.TextValue("0")
         ),
         low.mark_point(shape="triangle-down", size=45, **filled).encode(
-            **place, y=alt.value(alt.ExprRef("height - 6")), color=color
+            **place, y=alt.YValue(alt.ExprRef("height - 6")), color=color
         ),
         high.mark_point(shape="triangle-up", size=45, **filled).encode(**place, y=top, color=color),
         bad.mark_point(shape="cross", angle=45, size=cross, color=RED, **filled).encode(

@@ -43,7 +43,7 @@ def look(dark: bool) -> Spec:
 
 def compiled(layers: Sequence[alt.Chart], height: int, **properties: Any) -> Spec:
     """The layers as a Vega-Lite dict, checked against Altair's schema; `height` in pixels."""
-    spec = alt.layer(*layers).properties(height=height, **properties).to_dict()
+    spec = alt.layer(*layers, height=height, **properties).to_dict()
     # Set here and not by alt.theme, which is global to all threads of the server.
     return {**spec, "autosize": FIT, "config": CONFIG, "usermeta": CANVAS}
 

@@ -77,7 +77,7 @@ def _curves(figure: Figure, dark: bool) -> Spec:
     dashed = alt.StrokeDash("arm:N", scale=alt.Scale(domain=labels, range=dash), legend=None)
     x = alt.X("x:Q", scale=_scale(figure.log_x, nice=False), axis=_x_axis(figure))
     y = alt.Y("y:Q", scale=_scale(figure.log_y), axis=alt.Axis(title=figure.y, format="~g"))
-    told = ["arm:N", "x:Q", "y:Q", "seed:Q"]
+    told = [alt.Tooltip(it) for it in ("arm:N", "x:Q", "y:Q", "seed:Q")]
     layers = [
         named("medians").mark_line(strokeWidth=2).encode(x=x, y=y, color=color, strokeDash=dashed),
         named("seeds")
@@ -115,7 +115,7 @@ def _strip(figure: Figure, dark: bool) -> Spec:
     dots = (
         named("seeds")
         .mark_point(size=42, filled=True, opacity=0.7, color="#3b7dd8")
-        .encode(x=x, y=y, tooltip=["arm:N", "y:Q", "seed:Q"])
+        .encode(x=x, y=y, tooltip=[alt.Tooltip(it) for it in ("arm:N", "y:Q", "seed:Q")])
     )
     spec = alt.layer(dots, tick).properties(height=max(90, ROW * len(figure.points))).to_dict()
     sets = {"seeds": _seeds(figure), "medians": _medians(figure)}

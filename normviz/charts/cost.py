@@ -106,7 +106,7 @@ def _lines(context: str, domain: tuple[float, float], dark: bool) -> list[alt.Ch
         named("one").mark_rule(strokeWidth=1.5, color=ink(dark)).encode(x=x),
         named("claims")
         .mark_rule(strokeWidth=1, color=ink(dark))
-        .encode(x=x, strokeDash=dash, tooltip="words:N"),
+        .encode(x=x, strokeDash=dash, tooltip=alt.Tooltip("words:N")),
     ]
 
 
@@ -123,7 +123,7 @@ def _marks(passes: str, offset: int, domain: tuple[float, float], dark: bool) ->
         fill=paper(dark) if passes == FORWARD else ink(dark), stroke=ink(dark),
     )  # fmt: skip
     return [
-        band.encode(x=_x("noise_low", domain), x2="noise_high:Q", y=y),
-        bar.encode(x=_x("low", domain), x2="high:Q", y=y, opacity=pale),
-        point.encode(x=_x("ratio", domain), y=y, opacity=pale, tooltip="words:N"),
+        band.encode(x=_x("noise_low", domain), x2=alt.X2("noise_high:Q"), y=y),
+        bar.encode(x=_x("low", domain), x2=alt.X2("high:Q"), y=y, opacity=pale),
+        point.encode(x=_x("ratio", domain), y=y, opacity=pale, tooltip=alt.Tooltip("words:N")),
     ]

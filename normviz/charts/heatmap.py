@@ -91,7 +91,7 @@ def _spec(
     height = min(300, max(120, 11 * cells))
     layers = [
         _picture(),
-        named("ahead").mark_rect(color=paper(dark), opacity=0.6).encode(x=x, x2="end:Q"),
+        named("ahead").mark_rect(color=paper(dark), opacity=0.6).encode(x=x, x2=alt.X2("end:Q")),
         _legend(comparing, domain, height),
         named("cursor").mark_rule(strokeWidth=4, color=paper(dark), opacity=0.7).encode(x=x),
         named("cursor").mark_rule(strokeWidth=1.5, color=ink(dark)).encode(x=x),
@@ -150,7 +150,7 @@ def _picture() -> alt.Chart:
             width=alt.ExprRef("width"),
             height=alt.ExprRef("height"),
         )
-        .encode(x=alt.value(0), y=alt.value(0), url="url:N")
+        .encode(x=alt.XValue(0), y=alt.YValue(0), url=alt.Url("url:N"))
     )
 
 
@@ -179,7 +179,7 @@ def _legend(comparing: bool, domain: Domain, height: int) -> alt.Chart:
         named("cursor")
         .mark_point(opacity=0, size=1)
         .encode(
-            x=alt.value(0), y=alt.value(0), color=alt.Color("step:Q", scale=scale, legend=legend)
+            x=alt.XValue(0), y=alt.YValue(0), color=alt.Color("step:Q", scale=scale, legend=legend)
         )
     )
 
@@ -193,7 +193,7 @@ def _bad(x: alt.X, y: alt.Y, dark: bool) -> list[alt.Chart]:
         at.mark_point(**shape, size=80, color=RED),
     ]
     for side, dx in (("left", 10), ("right", -10)):
-        words = at.transform_filter(alt.datum.side == side).encode(text="text:N")
+        words = at.transform_filter(alt.datum.side == side).encode(text=alt.Text("text:N"))
         place = {"align": side, "baseline": "middle", "dx": dx, "fontSize": TEXT_SIZE}
         marks += [
             words.mark_text(**place, **halo(paper(dark))),

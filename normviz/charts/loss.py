@@ -151,7 +151,7 @@ def _seeds(line: dict[str, Any], domain: tuple[float, float]) -> list[alt.Chart]
     thin = _losses("seeds", domain).mark_line(clip=True, strokeWidth=0.8, opacity=0.5)
     return [
         area.encode(**place, y2=alt.Y2("highest:Q")),
-        thin.encode(**place, detail="seed:N"),
+        thin.encode(**place, detail=alt.Detail("seed:N")),
     ]
 
 
@@ -171,7 +171,7 @@ def _zoom() -> alt.Parameter:
 
 def _level_words(y: alt.Y, dark: bool) -> list[alt.Chart]:
     """The names of chance and floor at the right end of their rules, legible over curves."""
-    at = named("levels").encode(x=alt.value(alt.ExprRef("width")), y=y, text="text:N")
+    at = named("levels").encode(x=alt.XValue(alt.ExprRef("width")), y=y, text=alt.Text("text:N"))
     words = []
     for side, baseline, dy in (("!datum.under", "bottom", -3), ("datum.under", "top", 4)):
         place = {"align": "right", "baseline": baseline, "dx": -8, "dy": dy, "fontSize": TEXT_SIZE}
@@ -190,7 +190,7 @@ def _cursor(x: alt.X, color: str) -> alt.Chart:
 def _rates(x: alt.X, color: str) -> list[alt.Chart]:
     """A tick on the lower edge where the learning rate was changed, and the rate above it."""
     tick = named("rates").mark_rule(clip=True, strokeWidth=2, color=color)
-    ends = {"y": alt.value(HEIGHT), "y2": alt.value(HEIGHT - RATE_TICK)}
+    ends = {"y": alt.YValue(HEIGHT), "y2": alt.Y2Value(HEIGHT - RATE_TICK)}
     return [tick.encode(x=x, **ends), *_words("rates", x, alt.ColorValue(color))]
 
 
@@ -198,7 +198,7 @@ def _above(x: alt.X, color: alt.Color, top: float) -> list[alt.Chart]:
     """Triangles at the upper edge where the loss is above the axis; the peaks in words."""
     above = named("ahead").transform_filter(f"{FINITE_LOSS} && datum.loss > {js(top)}")
     mark = above.mark_point(clip=True, filled=True, shape="triangle-up", size=60, opacity=1)
-    return [mark.encode(x=x, y=alt.value(8), color=color), *_words("peaks", x, color)]
+    return [mark.encode(x=x, y=alt.YValue(8), color=color), *_words("peaks", x, color)]
 
 
 def _bad(x: alt.X, y: alt.Y) -> list[alt.Chart]:
@@ -218,7 +218,7 @@ def _words(dataset: str, x: alt.X, color: alt.Color | alt.ColorValue) -> list[al
         named(dataset)
         .transform_filter(alt.datum.side == side)
         .mark_text(align=side, baseline="middle", dx=dx, fontSize=TEXT_SIZE, clip=True)
-        .encode(x=x, y=row, color=color, text="text:N")
+        .encode(x=x, y=row, color=color, text=alt.Text("text:N"))
         for side, dx in SIDES
     ]
 

@@ -136,7 +136,7 @@ def _one(one: Map, i: int, domain: Domain, dark: bool, is_live: bool = False) ->
     squares = (
         named(f"cells{i}")
         .mark_rect(stroke=paper(dark), strokeWidth=1, cursor="pointer")
-        .encode(x=x, x2="right:Q", y=y, y2="high:Q", color=color, tooltip=told)
+        .encode(x=x, x2=alt.X2("right:Q"), y=y, y2=alt.Y2("high:Q"), color=color, tooltip=told)
     )
     if is_live:
         pick = alt.selection_point(name=PICK, fields=["key"], on="click", clear=False)
@@ -181,12 +181,14 @@ def _marks(i: int, dark: bool) -> list[alt.Chart]:
         place = {"x": alt.X("x:Q"), "y": alt.Y("y:Q")}
         layers += [at.mark_point(**halo).encode(**place), at.mark_point(**style).encode(**place)]
     busy = named(f"cells{i}").transform_filter("datum.mark == 'running'")
-    dots = busy.mark_text(text="•••", fontSize=11, color=ink(dark)).encode(x="x:Q", y="y:Q")
+    dots = busy.mark_text(text="•••", fontSize=11, color=ink(dark)).encode(
+        x=alt.X("x:Q"), y=alt.Y("y:Q")
+    )
     return [*layers, dots]
 
 
 def _frontier(i: int, dark: bool) -> list[alt.Chart]:
-    at = named(f"frontier{i}").encode(x="x:Q", y="y:Q", order="at:Q")
+    at = named(f"frontier{i}").encode(x=alt.X("x:Q"), y=alt.Y("y:Q"), order=alt.Order("at:Q"))
     return [
         at.mark_line(strokeWidth=6, color=paper(dark), opacity=0.8),
         at.mark_line(strokeWidth=2.5, color=ink(dark)),
