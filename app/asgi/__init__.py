@@ -1,1 +1,1 @@
-"""What the server answers beside the pages: the charts' numbers, pictures, health, uploads."""
+"""ASGI routes and middleware beside the pages: the charts' WebSocket, pictures, health, uploads."""
