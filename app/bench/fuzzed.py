@@ -1,7 +1,8 @@
-"""What `normviz bench soak` runs: links in, what each page makes of them out. No server, no browser.
+"""The process of `normviz bench soak` that opens links in every page, without server and browser.
 
-Each line of standard input is the parameters of a link as JSON. Every page's state reads it, as on a
-visitor's arrival; one in so many also draws a whole page. Writes outside of the data folder are noted.
+Each line of standard input is a link's query parameters as JSON. Every page's state reads it, as in a
+session's first script run; one link in `every` also renders a whole page. It reports the results as
+JSON, and each file that was written outside of the data folder.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ APP = Path(__file__).parent.parent
 VIEWS = ("duel", "maps", "claims", "anatomy", "catalogue", "hand", "cost", "runs")
 FOLDERS = {"hand": "by_hand", "cost": "norm_cost"}
 LONGEST = 1500
-"""Characters of a sentence; the longest names every placement."""
+"""Characters allowed in a sentence; the longest one names every placement."""
 wrote: set[str] = set()
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 CHANGES = {
     "os.rename": 2, "os.link": 2, "os.symlink": 2, "os.remove": 1, "os.mkdir": 1, "os.rmdir": 1,
     "os.truncate": 1, "sqlite3.connect": 1,
 }  # fmt: skip
-"""Events of a process that change files, with how many paths each has."""
+"""Audit events that change files, with the number of paths in their arguments."""
 
 
 def states() -> None:
-    """Inside a session: every page's state from each link; what came of it goes to the session."""
+    """Run inside a session: let every page's state read each link, and keep the results as `out`."""
     import json
     import traceback
 
@@ -55,7 +56,7 @@ def states() -> None:
             st.session_state.pop(key, None)
             st.session_state["arrived"] = True
             try:
-                # Streamlit keeps its own parameters to itself.
+                # Streamlit hides its own parameters from the script.
                 st.query_params.from_dict({k: v for k, v in params.items() if k not in PAGE})
                 found = judged(name, read(), params)
             except Exception:
@@ -65,7 +66,7 @@ def states() -> None:
 
 
 def judged(name: str, it: Any, params: dict[str, list[str]]) -> str:
-    """ "taken" or "told"; any other word says what is wrong."""
+    """ "taken" if the link was read, "told" if a sentence says what was not; else what is wrong."""
     link = getattr(it, "link", None)
     problems = [p.sentence for p in link.problems] if link else []
     sentences = [*problems, *it.notices, *filter(None, [it.complaint])]
@@ -78,7 +79,7 @@ def judged(name: str, it: Any, params: dict[str, list[str]]) -> str:
 
 
 def _changed(name: str, it: Any, params: dict[str, list[str]], said: list[str]) -> str | None:
-    """What is another than the link says, or is not there at all, and no sentence says so."""
+    """A setting that differs from the link although no sentence on the page says so; else None."""
     from normviz.by_hand.links import NAMES as HAND
     from normviz.config import CHOICES
     from normviz.limits import RANGES
@@ -106,7 +107,7 @@ def _is(value: float | str | None, given: list[str]) -> bool:
 
 
 def opened(view: str, params: dict[str, list[str]]) -> AppTest:
-    """A whole page, opened by a link."""
+    """Render a whole page with the link's query parameters."""
     text = (APP / "main.py").read_text().replace("__file__", repr(str(APP / "main.py")))
     named = f"from normviz.app.views.{FOLDERS.get(view, view)} import page as view"
     text = text.replace("page.run()", "view.page()").replace(
@@ -119,7 +120,7 @@ def opened(view: str, params: dict[str, list[str]]) -> AppTest:
 
 
 def drawn(view: str, params: dict[str, list[str]]) -> str:
-    """What came of a whole page opened by a link: "drawn", or what is wrong."""
+    """Render a whole page from a link: "drawn", or what is wrong."""
     at = opened(view, params)
     if at.exception:
         return f"{view}: {at.exception[0].message} {at.exception[0].stack_trace[-3:]}"
@@ -127,7 +128,7 @@ def drawn(view: str, params: dict[str, list[str]]) -> str:
 
 
 def _note(event: str, args: tuple[Any, ...]) -> None:
-    """Every file that is written, renamed, removed or made."""
+    """An audit hook that records the files that are written, renamed, removed or made."""
     opened = event == "open" and bool(args[2] & WRITES)
     paths = args[: 1 if opened else CHANGES.get(event, 0)]
     wrote.update(
@@ -138,7 +139,7 @@ def _note(event: str, args: tuple[Any, ...]) -> None:
 
 
 def main(every: int) -> None:
-    """Read links until standard input ends; print what came of them as JSON."""
+    """Read links until standard input ends, then print the results as JSON."""
     from normviz.home import home
     from normviz.runner.client import Backend
 

@@ -1,4 +1,4 @@
-"""What a page says of the link that was opened: notices, and what is wrong with a mend on offer."""
+"""Messages about the link that was opened: notices, and its problems, each with a corrected link."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from .markdown import literal
 
 
 def show(link: Link | None, notices: Sequence[str], holder: str, instead: str) -> None:
-    """The sentences. `holder` is the session's key of what a mended link replaces; `instead` says
-    what is on the page while the link can't be opened."""
+    """Show the messages. `holder` is the session-state key that a corrected link resets; `instead`
+    says what the page shows while the link can't be opened."""
     for notice in notices:
         st.info(literal(notice))
     if link is None or not link.problems:
@@ -39,20 +39,22 @@ def show(link: Link | None, notices: Sequence[str], holder: str, instead: str) -
 
 
 def strange(*known: str) -> None:
-    """A sentence while the address names what the page does not read; `known` is what it does."""
+    """A notice for each query parameter that the page does not read; `known` are those that it reads."""
     params = {name: st.query_params.get_all(name) for name in st.query_params}
     for notice in strangers(params, known):
         st.info(literal(notice))
 
 
 def keep(runs: Sequence[Run], back: Shared) -> None:
-    """What a link opened stays in the store: somebody else may have it too. Who asked for a run and
-    reloads the page has only its address."""
+    """Mark the runs that a link opened, so that retention keeps them: others may have the link too.
+
+    The visitor's own runs are not marked: a mere reload opens their link too.
+    """
     retention.link(back.store, [run.id for run in runs if run.visitor != visitor.me()])
 
 
 def gone(configs: Sequence[RunConfig], back: Shared) -> tuple[str, ...]:
-    """A sentence where what a link shows was stored here once and went to make room."""
+    """A sentence if retention has deleted a run of the link from the store."""
     if not configs:
         return ()
     at = retention.dropped(back.store, [config.key for config in configs])
@@ -60,8 +62,8 @@ def gone(configs: Sequence[RunConfig], back: Shared) -> tuple[str, ...]:
         return ()
     day = time.strftime("%Y-%m-%d", time.gmtime(max(at.values())))
     return (
-        f"What this link shows was stored here until {day}, when the server made room for newer runs: "
-        "Train repeats it, with the same settings and seeds.",
+        f"What this link shows was stored here until {day}. Then the server deleted it to make room for "
+        "newer runs. Train repeats it with the same settings and seeds.",
     )
 
 
