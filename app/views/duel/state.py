@@ -1,7 +1,7 @@
-"""Everything a visitor's session remembers, behind typed accessors. Nothing else writes these keys.
+"""The session state of the duel, behind typed accessors. Nothing else writes these keys.
 
-The truth is `lanes`: one validated config a lane. Widgets show it and write back through callbacks;
-a value that is not allowed changes nothing and leaves a sentence in `complaint`.
+`lanes` holds one validated config for each lane. Widgets show it and write it through callbacks. A value
+that is not allowed changes nothing, and `complaint` says why.
 """
 
 from __future__ import annotations
