@@ -217,7 +217,7 @@ def test_the_page_promises_no_more_than_it_keeps(page: Open) -> None:
     said = words(wanting(page))
     for part in (
         "Only your browser can train on it, and any other browser that gives the same text",
-        "Others can see the curves", "losses of very small batches tell the characters",
+        "Others can see the curves", "losses of very small batches can reveal the characters",
         "do not give a text that must stay secret",
     ):  # fmt: skip
         assert part in said

@@ -1,7 +1,7 @@
-"""What a visitor's session remembers of the Anatomy page: one or two configs, and their runs.
+"""The session state of the Anatomy page: one or two configs, and their runs.
 
-The configs ask for no steps: such a run measures at initialisation and ends. Settings that only
-matter to training have their defaults, so that the same question is measured once.
+The configs have 0 steps: such a run measures at initialisation and ends. Settings of training have
+their defaults, so that each model is measured once.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ NAMES = "AB"
 UNSAID = "The link does not name every setting: today's defaults fill in, and the address now names them."
 
 TRAINED = (
-    "The link also says how to train. This page measures before the first step, where steps, learning "
-    "rate and the other settings of training do nothing: they are left out."
+    "The link also has settings of training, such as steps and learning rate. They are left out: this "
+    "page measures before the first step, where they have no effect."
 )
 
 
 @dataclass
 class Anatomy:
-    """One visitor's anatomy: of one placement, or of two side by side.
+    """The Anatomy page of one session, with one placement or two.
 
-    asked  results that this visitor has queued a run for
-    mine   the runs queued so
-    drawn  the runs of the curves on screen, which stay until all of the next ones are there
-    refused  why this server does not measure what is on the page
+    asked    keys of the configs that this visitor has queued a run for
+    mine     the runs that this visitor queued
+    drawn    the runs of the curves on screen, which stay until the next runs have all ended
+    refused  why this server does not measure the configs
     """
 
     lanes: tuple[RunConfig, ...]
@@ -55,15 +55,15 @@ class Anatomy:
 
 
 def untrained(config: RunConfig) -> RunConfig:
-    """The config as measured before its first step."""
+    """The config with 0 steps and default settings of training."""
     defaults = {name: RunConfig.model_fields[name].default for name in TRAINING}
     return config.replace(**defaults, steps=0)
 
 
 def trained(it: Anatomy) -> tuple[RunConfig, ...]:
-    """Two lanes to train: those of the page, or the one there beside Pre-LN (that beside Post-LN).
+    """Two lanes to train: the page's two placements, or its only one and `peer`.
 
-    Raises ConfigError where training them is not allowed.
+    Raises ConfigError if they may not be trained.
     """
     first, *rest = (
         lane.replace(steps=RunConfig.model_fields["steps"].default) for lane in it.lanes
@@ -72,12 +72,12 @@ def trained(it: Anatomy) -> tuple[RunConfig, ...]:
 
 
 def peer(it: Anatomy) -> str:
-    """The placement that one alone is trained beside."""
+    """The placement to train beside the page's first one: Pre-LN, or Post-LN beside Pre-LN."""
     return "post" if it.lanes[0].scheme == "pre" else "pre"
 
 
 def anatomy() -> Anatomy:
-    """This session's anatomy. Who arrives with a link gets what it says."""
+    """The session's state. On arrival with a link, the link's."""
     params = {name: st.query_params.get_all(name) for name in st.query_params}
     if "anatomy" not in st.session_state or (
         st.session_state["arrived"] and names_a_setting(params)
@@ -118,7 +118,7 @@ def _too_deep(lanes: Sequence[RunConfig]) -> Problem | None:
 
 
 def change(field: str, value: Any, lane: int | None = None) -> None:
-    """Set a field in one placement's config or in all; what is not allowed is said instead."""
+    """Set a field in one config or in all. A value that is not allowed only sets `complaint`."""
     it: Anatomy = st.session_state["anatomy"]
     try:
         it.lanes = tuple(
@@ -131,7 +131,7 @@ def change(field: str, value: Any, lane: int | None = None) -> None:
 
 
 def compare_with(scheme: str | None) -> None:
-    """Another second placement, or none."""
+    """Set the second placement, or remove it."""
     it: Anatomy = st.session_state["anatomy"]
     first = it.lanes[0]
     second = it.lanes[1] if len(it.lanes) > 1 else first

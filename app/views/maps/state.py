@@ -1,4 +1,4 @@
-"""What a visitor's session remembers of the Maps page: which maps, and what was wrong with a change."""
+"""The session state of the Maps page: which maps, and why a change was refused."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ...session import visitor
 
 @dataclass
 class Maps:
-    """One visitor's maps.
+    """The maps of one session.
 
-    early      cells that stay flat at chance are stopped
-    board      what the store has of them, read as far as it was looked at
-    jobs       sweeps that this visitor asked for
-    nonce      counts visits of the duel from a cell: the charts begin anew, with nothing picked
-    complaint  why the last change was not taken
-    notices    what the link said that is not used
-    refused    why this server does not fill what was asked for
+    early      whether cells that stay flat at chance are stopped
+    board      the maps' cells that the store has, as read last
+    jobs       jobs to fill maps that this visitor started
+    nonce      counts cells opened in the duel, so that the charts restart without a selection
+    complaint  why the last change was refused
+    notices    what the link says and the page does not use
+    refused    why this server does not fill the maps
     """
 
     asked: Asked
@@ -38,7 +38,7 @@ class Maps:
 
 
 def maps() -> Maps:
-    """This session's maps. Who arrives with a link gets what it says."""
+    """The session's maps. On arrival with a link, the link's."""
     params = {name: st.query_params.get_all(name) for name in st.query_params}
     if "maps" not in st.session_state:
         st.session_state["maps"] = Maps(standard(MAPS.keys()[0]))
@@ -56,14 +56,14 @@ def maps() -> Maps:
 
 
 def show(asked: Asked) -> None:
-    """Other maps."""
+    """Show other maps."""
     it: Maps = st.session_state["maps"]
     it.asked, it.board = asked, None
     it.complaint, it.refused, it.notices = None, None, ()
 
 
 def change(**words: str) -> None:
-    """Other settings; what is not allowed is said instead."""
+    """Change settings. A value that is not allowed only sets `complaint`."""
     it: Maps = st.session_state["maps"]
     try:
         show(it.asked.but(**words))
@@ -72,7 +72,7 @@ def change(**words: str) -> None:
 
 
 def turn(side: str, setting: str) -> None:
-    """Another setting across or up."""
+    """Change the setting of an axis: `side` is "across" or "up"."""
     it: Maps = st.session_state["maps"]
     try:
         show(it.asked.turned(side, setting))
