@@ -19,9 +19,9 @@ SENSITIVITY = (
 )
 
 DIFFERENCES = (
-    "Each at its own best learning rate of those tried. Two differ only if the difference has the same "
-    "sign in every pair of seeds and its 95 % interval excludes zero. With many comparisons some will "
-    "differ by chance."
+    "Each at its own best learning rate of those tried. Two count as different only if the difference has "
+    "the same sign in every pair of seeds and its 95 % interval excludes zero. With many comparisons some "
+    "will do so by chance."
 )
 
 
