@@ -287,7 +287,7 @@ def test_nothing_is_timed_on_a_shared_server(folder: Path) -> None:
         cost.page()
 
     at = checked(AppTest.from_function(visit, default_timeout=60).run())
-    assert not at.button and "a timing needs the whole machine" in at.info[0].value
+    assert not at.button and "A timing needs the whole machine" in at.info[0].value
 
 
 def test_a_bad_switch_is_a_sentence_on_the_page(
