@@ -1,4 +1,4 @@
-"""Finds NormViz beside this folder where it is not installed: some hosts install requirements.txt alone."""
+"""Makes NormViz importable from a checkout, for hosts that install only requirements.txt."""
 
 from __future__ import annotations
 

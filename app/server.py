@@ -25,16 +25,16 @@ KEPT = {"Cache-Control": "max-age=31536000, immutable", "Vary": "Accept-Encoding
 
 @lru_cache(maxsize=1)
 def _packed() -> dict[str, bytes]:
-    """The scripts as they travel: packed once, not again for everybody who comes."""
+    """The scripts by file name, gzip-compressed once for all requests."""
     return {
         f"{name}-{version(text)}": gzip.compress(text.encode()) for name, text in SCRIPTS.items()
     }
 
 
 def _script(request: Request) -> Response:
-    """The player, or Vega. The address names the content, so a browser asks for it once."""
+    """Answer with the player or Vega. The URL holds a hash of the content, so browsers cache it for good."""
     if (packed := _packed().get(request.path_params["script"])) is None:
-        return PlainTextResponse("This script is of another release: reload the page.", 404)
+        return PlainTextResponse("This script belongs to another release: reload the page.", 404)
     if "gzip" in request.headers.get("accept-encoding", ""):
         headers = {**KEPT, "Content-Encoding": "gzip"}
         return Response(packed, media_type="text/javascript", headers=headers)

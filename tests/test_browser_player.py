@@ -166,7 +166,7 @@ def test_what_is_taken_away_opens(
 ) -> None:
     """The replay opens from disk with the network off; the script repeats the run's loss."""
     still(page, address)
-    page.get_by_text("Take away").click()
+    page.get_by_text("Download", exact=True).click()
 
     def take(name: str) -> Path:
         return saved(page, page.get_by_role("button", name=name, exact=True), tmp_path)

@@ -102,7 +102,7 @@ def test_a_page_may_hold_a_few_files_and_no_more(host: str) -> None:
             page = ForwardMsg.FromString(data).new_session.initialize.session_id
         assert [put(f"file-{i}", page)[0] for i in range(4)] == [204] * 4
         status, said = put("one-more", page)
-        assert status == 429 and "4 files wait here to be used" in said and "\n" not in said
+        assert status == 429 and "4 uploaded files are not used yet" in said and "\n" not in said
         gone = answered(host, "DELETE", ADDRESS.format(page, "file-1"), **headers)
         assert gone[0] == 204 and put("one-more", page)[0] == 204
 

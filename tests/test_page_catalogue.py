@@ -26,7 +26,7 @@ def test_every_placement_and_norm_is_there(catalogue: AppTest) -> None:
     for table, registry in ((placements, SCHEMES), (norms, NORMS)):
         for row, record in zip(table.to_dict("records"), registry, strict=True):
             assert row["Source"] == record.source
-            assert row["Formula"] and row["Held against"]
+            assert row["Formula"] and row["Checked against"]
     assert list(norms["Warning"]) == [norm.warning for norm in NORMS]
 
 

@@ -114,7 +114,7 @@ def test_the_list_of_runs_names_it_to_nobody_else(
 
     at, store = shelf(), Store(folder)
     assert ours(at, store) == []
-    assert theirs.text[:8] not in everything(at) and "for your browser alone" in captions(at)
+    assert theirs.text[:8] not in everything(at) and "only in your browser" in captions(at)
     for asked in ("text", theirs.text[:8], f"text {theirs.text}", theirs.key):
         checked(at.text_input(key="runs_search").set_value(asked).run())
         assert listed(at) == [] and theirs.text[:8] not in everything(at).replace(asked, "")
@@ -219,7 +219,7 @@ def test_the_page_promises_no_more_than_it_keeps(page: Open) -> None:
     said = words(wanting(page))
     for part in (
         "Only your browser can train on it, and any other browser that gives the same text",
-        "Others can see the curves", "losses of very small batches tell the characters",
+        "Others can see the curves", "losses of very small batches can reveal the characters",
         "do not give a text that must stay secret",
     ):  # fmt: skip
         assert part in said

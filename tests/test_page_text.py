@@ -59,7 +59,7 @@ def stored(folder: Path, config: RunConfig) -> None:
 def test_choosing_the_task_asks_for_a_text_and_changes_nothing_yet(page: Open) -> None:
     at = wanting(page)
     assert duel(at).lanes == (RunConfig(), RunConfig(scheme="post"))
-    assert any("until then the lanes keep the task" in info.value for info in at.info)
+    assert any("Until then the lanes keep their present task" in info.value for info in at.info)
     said = words(at)
     for part in (
         "Up to 1,000,000 bytes in UTF-8, and 330 characters or more for sequences of 32",

@@ -128,7 +128,7 @@ def test_leaving_a_step_stops_what_was_started_there(page: Open, folder: Path) -
     at = page("story=2")
     checked(at.button(key="train").click().run())
     mine = duel(at).runs
-    assert "What came out is said here" in " ".join(c.value for c in at.caption)
+    assert "The result appears here" in " ".join(c.value for c in at.caption)
     checked(at.button(key="story_next").click().run())
     store = Store(folder)
     assert all([action for _, action, _ in store.controls(run, 0)] == ["stop"] for run in mine)

@@ -1,7 +1,7 @@
-"""Who watches what: one reader of the store for each topic, however many browsers watch it.
+"""One reader of the store for each topic, shared by all browsers that watch it.
 
-While a run is open it looks ten times a second; less often where very many watch, because each of
-them costs the server a message, and where many different runs are watched.
+While a run trains, it reads ten times a second. It reads less often when very many browsers watch,
+because each costs the server a message, and when many different runs are watched.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from .snapshot import Snapshot, Topic, apart, look
 
 TICK_SECONDS = 0.1
 SECONDS_EACH = 0.0033
-"""Of a tick for each browser that watches, so that a class of a hundred has three a second."""
+"""Added to the tick for each browser that watches: a hundred browsers get three updates a second."""
 SLOWEST_SECONDS = 0.4
-"""However many watch, they see that it moves."""
+"""The longest tick, so that charts still move with any number of browsers."""
 IDLE_SECONDS = 1.0
 LOOKS_A_SECOND = 40
-"""At the runs of all topics, however many are open."""
+"""Reads of the store a second, for all topics together."""
 
 
 class Channel:
-    """The snapshots of one topic, while anybody watches it."""
+    """The snapshots of one topic, while at least one browser watches it."""
 
     def __init__(self, topic: Topic) -> None:
         self.topic = topic
@@ -34,7 +34,7 @@ class Channel:
         self._reading = asyncio.create_task(self._read())
 
     async def after(self, seen: Snapshot | None) -> Snapshot:
-        """The latest snapshot, once it is another than `seen`. Raises what reading the runs raised."""
+        """Wait for a snapshot newer than `seen`. Raises what reading the runs raised."""
         while self.now is None or self.now is seen:
             if self._reading.done():
                 await self._reading
@@ -67,7 +67,7 @@ _open: dict[Topic, Channel] = {}
 
 
 def pause(is_live: bool) -> float:
-    """Seconds between two looks at a topic, with an open run or without one."""
+    """Seconds between two reads of a topic, with an open run or without one."""
     watching = sum(channel.watching for channel in _open.values())
     tick = min(SLOWEST_SECONDS, max(TICK_SECONDS, SECONDS_EACH * watching))
     return max(tick if is_live else IDLE_SECONDS, len(_open) / LOOKS_A_SECOND)
@@ -75,7 +75,7 @@ def pause(is_live: bool) -> float:
 
 @contextmanager
 def watching(topic: Topic) -> Iterator[Channel]:
-    """The topic's channel, for one browser; it closes when the last one leaves."""
+    """The topic's channel, for one browser. It closes when the last browser leaves."""
     if topic not in _open:
         _open[topic] = Channel(topic)
     channel = _open[topic]

@@ -1,4 +1,4 @@
-"""How many lines of numbers may be open: in all, and of one visitor. Who comes then waits."""
+"""How many WebSockets of charts may be open: in all, and for one visitor. Others must wait."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from contextlib import contextmanager
 
 IN_ALL = 1000
 EACH = 30
-"""Of a visitor: pages with charts."""
+"""Pages with charts, for one visitor."""
 NAMELESS = 500
-"""Of all together whose browsers keep no cookies: among them may be a class in another site's frame."""
+"""For all browsers without cookies together: a whole class may use the page in another site's frame."""
 
 _open: Counter[str | None] = Counter()
 
 
 def full(who: str | None) -> str | None:
-    """Why this visitor (None without a cookie) gets no line now, as the page says it; else None."""
+    """A sentence if this visitor (None without a cookie) may open no more connections; else None."""
     most, whose = (EACH, "of yours") if who else (NAMELESS, "of browsers without cookies")
     if _open[who] >= most:
         return f"Charts are open on {most} pages {whose}, the most at once"
@@ -27,7 +27,7 @@ def full(who: str | None) -> str | None:
 
 @contextmanager
 def held(who: str | None) -> Iterator[None]:
-    """A line is open."""
+    """Count one connection as open."""
     _open[who] += 1
     try:
         yield

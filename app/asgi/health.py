@@ -1,7 +1,7 @@
-"""`/healthz`: 200 while supervisor and store are well, else 503; both with what is known as JSON.
+"""`/healthz`: 200 while supervisor and store work, else 503, both with a report as JSON.
 
-Asking starts the supervisor where there is none, as a visitor would: the first answer of a new server
-is 503, and so is the one after a supervisor's death.
+A request starts the supervisor if none runs, as a visitor's page does. So the first answer of a new
+server is 503, and so is the first answer after the supervisor has died.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..session.backend import shared
 
 
 async def healthz(request: Request) -> Response:
-    """How this server is, without what failures say."""
+    """The server's health. Leaves out the messages of failed runs."""
     del request
     health = await run_in_threadpool(_look)
     said = health.as_json()

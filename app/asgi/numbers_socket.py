@@ -1,8 +1,8 @@
-"""The socket of a page's charts: numbers go to the browser as they come, past the page's script.
+"""The WebSocket of a page's charts: numbers reach the browser as they come, without a script run.
 
-A browser says which runs and probe it shows and what it has of them. It gets the rest, and while a
-run is open what is new, as often as its `channel` looks. A browser that is slow misses moments, and
-gets all their numbers with the next one.
+A browser names the runs and the probe it shows, and how much it has of them. It gets the rest, then
+new numbers as often as its `channel` reads them. A slow browser skips snapshots, and gets their numbers
+with the next one.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ Count = Annotated[int, Field(ge=0, lt=2**53)]
 Repeats = Annotated[list[Count], Field(max_length=SEEDS)]
 Earlier = Annotated[str, Field(max_length=EARLIER)]
 LONGEST = 4096
-"""Characters of a request; a page's own has a thousand at most."""
+"""Characters of a request; those of our pages have at most a thousand."""
 BETWEEN = 0.05
-"""Seconds between two requests of one line."""
+"""Seconds between two requests of one connection."""
 log = logging.getLogger(__name__)
 
 
 class Request(BaseModel):
-    """What a browser asks for."""
+    """A browser's request: what it shows, and what it has already."""
 
     runs: Annotated[list[Count | None], Field(min_length=1, max_length=MAX_LANES)]
     probe: str = Field(pattern=f"^({'|'.join(PROBES.keys())})$")
@@ -49,7 +49,7 @@ class Request(BaseModel):
     have: Annotated[list[tuple[Count, Count]], Field(max_length=MAX_LANES)] = []
 
     def topic(self) -> Topic:
-        """What it looks at, whatever it has of it."""
+        """What the browser shows, without what it has already."""
         repeats = tuple(tuple(some) for some in self.repeats)
         earlier = tuple(self.earlier)
         return Topic(
@@ -58,7 +58,7 @@ class Request(BaseModel):
 
 
 async def numbers(socket: WebSocket) -> None:
-    """Serve one browser until it leaves. Pages of other sites are turned away."""
+    """Serve one browser until it leaves. Refuses pages of other sites."""
     if not _may_come(socket.headers.get("origin"), socket.headers.get("host")):
         await socket.close(1008)
         return
@@ -72,12 +72,12 @@ async def numbers(socket: WebSocket) -> None:
 
 
 async def _answer(socket: WebSocket) -> None:
-    """Take its requests: each ends the one before."""
+    """Serve the browser's requests. A new request replaces the one before."""
     serving: asyncio.Task[None] | None = None
     try:
         while True:
             text = (await socket.receive()).get("text")
-            if text is None:  # bytes, or the end
+            if text is None:  # binary data, or the connection was closed
                 break
             if serving is not None:
                 serving.cancel()
@@ -106,7 +106,7 @@ def _may_come(origin: str | None, host: str | None) -> bool:
 
 
 async def _serve(socket: WebSocket, text: str) -> None:
-    """Answer one request: once, and then again whenever there is more."""
+    """Answer one request: at once, and again whenever there are new numbers."""
     try:
         request = Request.model_validate_json(text)
     except ValidationError:
@@ -114,14 +114,14 @@ async def _serve(socket: WebSocket, text: str) -> None:
         return
     try:
         await _send(socket, request)
-    except StoreError as error:  # the page itself says it
+    except StoreError as error:  # the page shows the error itself
         log.warning("numbers of runs %s: %s", request.runs, error)
         await socket.close(1011)
     except (WebSocketDisconnect, RuntimeError):
-        pass  # it left while a message was on its way
+        pass  # the browser left during the send
     except Exception:
         log.exception("numbers of runs %s", request.runs)
-        await socket.close(1011)  # the browser tries again
+        await socket.close(1011)  # the browser connects again
 
 
 async def _send(socket: WebSocket, request: Request) -> None:

@@ -1,7 +1,7 @@
-"""Some runs at one moment, for all browsers that look at them in the same way.
+"""A snapshot of some runs, shared by all browsers that watch the same topic.
 
-Who saw an earlier moment gets the difference; it is made and written as text once, however many
-browsers wait for it.
+A browser that has an earlier snapshot gets the difference. Each difference is made and serialised once
+for all browsers.
 """
 
 from __future__ import annotations
@@ -25,13 +25,12 @@ from ..session.duel import label
 from ..session.progress import status
 
 SPREAD_EACH, LONGEST_SPREAD = 0.04, 4.0
-"""Seconds for each browser that watches, and at most: over so many they ask for the page again when a
-run ends, so that a class does not keep who comes next waiting: to draw it takes the server about as long."""
+"""Seconds for each browser that watches, and at most. When a run ends, the browsers spread their reruns
+over this time, about as long as the server takes to render them, so that a new visitor need not wait."""
 ALONE = 3
-"""So few browsers ask at once."""
+"""Up to this many browsers rerun at once."""
 TEXTS = 8
-"""Texts that a snapshot keeps, for those who come from one earlier moment; of more, the one that was
-asked for longest ago is written anew."""
+"""Differences that a snapshot caches, one for each earlier snapshot; the least recently used goes first."""
 
 T = TypeVar("T")
 _numbers = count()
@@ -39,14 +38,13 @@ _threads = ThreadPoolExecutor(3, thread_name_prefix="normviz-look")
 
 
 async def apart(work: Callable[..., T], *given: object) -> T:
-    """What `work` returns, from one of a few threads for all who watch: however many they are, files
-    and the health check have theirs."""
+    """Run `work` in one of a few threads of its own, so that files and the health check keep theirs."""
     return await asyncio.get_running_loop().run_in_executor(_threads, work, *given)
 
 
 @dataclass(frozen=True)
 class Topic:
-    """What a browser looks at. Those with equal topics share snapshots."""
+    """What a browser shows. Browsers with equal topics share snapshots."""
 
     runs: tuple[int | None, ...]
     probe: str
@@ -55,12 +53,12 @@ class Topic:
     view: View = "heat"
     repeats: tuple[tuple[int, ...], ...] = ()
     earlier: tuple[str, ...] = ()
-    """Of each lane whose run is of settings that the page shows no more, which ones; else empty."""
+    """For each lane: the settings of its run that differ from the page's, in words; else empty."""
 
 
 @dataclass(frozen=True)
 class Lanes:
-    """The runs of a topic as they are now: what `message` takes."""
+    """The frames of a topic's runs: what `message` takes."""
 
     frames: list[LaneFrame]
     repeats: list[list[LaneFrame]]
@@ -70,7 +68,7 @@ class Lanes:
 
 @dataclass(eq=False)
 class Snapshot:
-    """A moment. `lanes` is None where no run of the topic is there; so many were `watching`."""
+    """A topic's runs at one moment. `lanes` is None if none is stored; `watching` counts browsers."""
 
     topic: Topic
     status: dict[str, Any]
@@ -78,18 +76,18 @@ class Snapshot:
     watching: int = 1
     number: int = field(default_factory=lambda: next(_numbers))
     sent: Sent = field(default_factory=Sent)
-    """What a browser has that has seen this."""
+    """What a browser has after it got this snapshot."""
     texts: OrderedDict[object, str] = field(default_factory=OrderedDict)
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def is_live(self) -> bool:
-        """Whether steps will follow."""
+        """Whether a run is open, so that more steps may follow."""
         return self.lanes is not None and self.lanes.live
 
     @property
     def shape(self) -> object:
-        """What differs from one moment to the next."""
+        """A value that changes when there are new numbers or a new status."""
         lanes = self.lanes
         every = (
             [] if lanes is None else [*lanes.frames, *(f for some in lanes.repeats for f in some)]
@@ -97,7 +95,7 @@ class Snapshot:
         return self.status, self.is_live, [(len(f.loss), len(f.probe_steps)) for f in every]
 
     async def text(self, before: Snapshot | tuple[Have, ...]) -> str:
-        """What a browser lacks that saw `before`, or that has so much of each lane."""
+        """The difference, as JSON, for a browser that got `before` or has that much of each lane."""
         seen = before if isinstance(before, Snapshot) else self._sendable(before)
         name = seen.number if isinstance(seen, Snapshot) else seen
         async with self.turn:
@@ -110,7 +108,7 @@ class Snapshot:
             return self.texts[name]
 
     def _sendable(self, have: tuple[Have, ...]) -> tuple[Have, ...]:
-        """What a browser says it has, if the lanes hold so much; else nothing, and it gets all."""
+        """What a browser claims to have, if the lanes hold that much; else nothing, so it gets all."""
         frames = self.lanes.frames if self.lanes else []
         fits = len(have) == len(frames) and all(
             losses <= len(frame.loss) and records <= len(frame.probe_steps)
@@ -127,12 +125,12 @@ class Snapshot:
             out |= message(
                 it.frames, sent, live=it.live, look=look, repeats=it.repeats, walks=it.walks
             )
-        self.sent = sent  # whoever sees this moment has the same, wherever they came from
+        self.sent = sent  # the same for all browsers, whichever snapshot they had before
         return json.dumps(out, separators=(",", ":"), allow_nan=False)
 
 
 def look(topic: Topic) -> Snapshot:
-    """The topic's runs as the store has them now."""
+    """Read the topic's runs from the store."""
     back = shared()
     runs = [(i, run) for i, run in enumerate(_stored(back, topic.runs)) if run is not None]
     more = dict(enumerate(topic.repeats))

@@ -1,4 +1,4 @@
-"""What the server's process asks of the interpreter and of the C library, for its many threads."""
+"""Settings of the interpreter and the C library for a server process with many threads."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ import sys
 from contextlib import suppress
 
 SWITCH_SECONDS = 0.0002
-"""After so long a thread that draws a page lets another one go on. Each of a page's hundreds of messages
-waits for that, which at Python's own 5 ms is what who comes waits for while a class's pages are drawn
-anew."""
+"""The interpreter's thread switch interval. A page sends hundreds of messages, and each waits for a
+switch. At Python's default of 5 ms a new visitor would wait while the pages of a class re-render."""
 ARENAS = 2
 _ARENA_MAX = -8
-"""M_ARENA_MAX of <malloc.h>. A thread a visitor would get up to eight arenas a core, each of which
-keeps what it once had."""
+"""M_ARENA_MAX of <malloc.h>. By default many threads get up to eight arenas a core, and an arena keeps
+memory that was freed."""
 
 
 def tune() -> None:
-    """Once, before there are threads. Where the C library is another one, its memory stays as it is."""
+    """Call once, before threads start. Does nothing to memory with a C library other than glibc."""
     sys.setswitchinterval(SWITCH_SECONDS)
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):

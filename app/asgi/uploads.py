@@ -1,6 +1,6 @@
-"""Uploaded files that have not been used yet: a few of each page, and some in all.
+"""A limit on uploaded files that are not used yet: for each page, and in all.
 
-Streamlit keeps each in memory until its page is closed, under whatever name it is sent.
+Streamlit keeps every uploaded file in memory until its page is closed, under any name it is sent.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from ..session import visitor
 EACH, IN_ALL = 4, 40
 """Files, of up to a megabyte each."""
 ADDRESS = re.compile(r"/_stcore/upload_file/([^/]+)/[^/]+/?$")
-FULL = "{} files wait here to be used, and this server keeps up to {} {}: remove one, or try later."
+FULL = (
+    "{} uploaded files are not used yet. This server keeps up to {} {}: remove one, or try later."
+)
 
 
 class Uploads:
-    """Middleware that refuses what is too much, before its content is read."""
+    """Middleware that refuses uploads above the limit before it reads their content."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -50,26 +52,26 @@ class Uploads:
     def _full(self, page: str) -> str | None:
         there = _stored() + self._coming
         if there[page] >= EACH:
-            return FULL.format(there[page], EACH, "of each page")
+            return FULL.format(there[page], EACH, "for each page")
         if there.total() >= IN_ALL:
             return FULL.format(there.total(), IN_ALL, "in all")
         return None
 
 
 def used(file: UploadedFile) -> None:
-    """What was uploaded is kept elsewhere by now."""
+    """Free an uploaded file whose content is stored elsewhere now."""
     if (kept := _manager()) is not None:
         kept.remove_file(visitor.session(), file.file_id)
 
 
 def _stored() -> Counter[str]:
-    """How many files there are of each page."""
+    """How many uploaded files each page has."""
     kept = _manager()
     pages = [] if kept is None else [*kept.file_storage.items()]
     return Counter({page: len(files) for page, files in pages})
 
 
 def _manager() -> MemoryUploadedFileManager | None:
-    """What keeps them in a server; none in a page that is tried without one."""
+    """Streamlit's store of uploads; None in a page test, which has no server."""
     kept = runtime.get_instance().uploaded_file_mgr if runtime.exists() else None
     return kept if isinstance(kept, MemoryUploadedFileManager) else None

@@ -1,1 +1,1 @@
-"""What benchmarks run in processes of their own."""
+"""Programs that benchmarks run in processes of their own."""

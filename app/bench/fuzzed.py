@@ -1,7 +1,8 @@
-"""What `normviz bench soak` runs: links in, what each page makes of them out. No server, no browser.
+"""The process of `normviz bench soak` that opens links in every page, without server and browser.
 
-Each line of standard input is the parameters of a link as JSON. Every page's state reads it, as on a
-visitor's arrival; one in so many also draws a whole page. Writes outside of the data folder are noted.
+Each line of standard input is a link's query parameters as JSON. Every page's state reads it, as in a
+session's first script run; one link in `every` also renders a whole page. It reports the results as
+JSON, and each file that was written outside of the data folder.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ APP = Path(__file__).parent.parent
 VIEWS = ("duel", "maps", "claims", "anatomy", "catalogue", "hand", "cost", "runs")
 ADDRESSES = {"hand": "by-hand"}
 LONGEST = 1500
-"""Characters of a sentence; the longest names every placement."""
+"""Characters allowed in a sentence; the longest one names every placement."""
 wrote: set[str] = set()
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 CHANGES = {
     "os.rename": 2, "os.link": 2, "os.symlink": 2, "os.remove": 1, "os.mkdir": 1, "os.rmdir": 1,
     "os.truncate": 1, "sqlite3.connect": 1,
 }  # fmt: skip
-"""Events of a process that change files, with how many paths each has."""
+"""Audit events that change files, with the number of paths in their arguments."""
 
 
 def states() -> None:
@@ -67,7 +68,7 @@ def states() -> None:
             st.session_state.pop(key, None)
             st.session_state["arrived"] = True
             try:
-                # Streamlit keeps its own parameters to itself.
+                # Streamlit hides its own parameters from the script.
                 st.query_params.from_dict({k: v for k, v in params.items() if k not in PAGE})
                 found = judged(name, read(), params)
             except Exception:
@@ -130,7 +131,7 @@ def opened(view: str, params: dict[str, list[str]]) -> AppTest:
 
 
 def drawn(view: str, params: dict[str, list[str]]) -> str:
-    """What came of a whole page opened by a link: "drawn", or what is wrong."""
+    """Render a whole page from a link: "drawn", or what is wrong."""
     at = opened(view, params)
     if at.exception:
         return f"{view}: {at.exception[0].message} {at.exception[0].stack_trace[-3:]}"
@@ -138,7 +139,7 @@ def drawn(view: str, params: dict[str, list[str]]) -> str:
 
 
 def _note(event: str, args: tuple[Any, ...]) -> None:
-    """Every file that is written, renamed, removed or made."""
+    """An audit hook that records the files that are written, renamed, removed or made."""
     opened = event == "open" and bool(args[2] & WRITES)
     paths = args[: 1 if opened else CHANGES.get(event, 0)]
     wrote.update(

@@ -1,6 +1,6 @@
-"""One visitor as the server sees one: the page over Streamlit's socket, then the charts' numbers.
+"""A simulated visitor: loads the page over Streamlit's WebSocket, then the charts' numbers.
 
-It speaks what a browser speaks, and draws nothing. `load_visitors` lets many of them come and go.
+It sends what a browser sends, and renders nothing. `load_visitors` runs many of them.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.asyncio.client import ClientConnection, connect
 
 PATIENCE_SECONDS = 120.0
-"""After so long without a page a visitor counts as turned away."""
+"""A visitor without a page after this time counts as refused."""
 
 GET = "GET {path} HTTP/1.1\r\nHost: {host}\r\nAccept-Encoding: gzip\r\nConnection: close\r\n\r\n"
 FILES = ("", "_stcore/health", "_stcore/host-config")
-"""What a browser asks for before it opens the socket; Streamlit's own scripts come from its cache."""
+"""What a browser requests before it opens the WebSocket; Streamlit's scripts come from its cache."""
 
 
 @dataclass(eq=False)
 class Visitor:
-    """Comes, waits until the page can be used, watches, and leaves when its task is cancelled.
+    """A visitor that loads the page and watches the charts until its task is cancelled.
 
-    looking      set while the visitors look at the charts: else their lines are closed
-    interactive  seconds from coming until the script had run and the charts had their numbers
+    looking      set while the visitors watch; else the WebSockets of their charts are closed
+    interactive  seconds from the first request until the script run had ended and the charts had numbers
     updates      messages with new numbers since `since`, a time of `time.perf_counter`
     gap          the longest pause between two of them, in seconds
     """
@@ -53,7 +53,7 @@ class Visitor:
         return self.base.replace("http", "ws", 1)
 
     async def stay(self) -> None:
-        """The whole visit. Raises OSError, TimeoutError or a websocket's error when it fails."""
+        """The whole visit. Raises OSError, TimeoutError or an error of the WebSocket."""
         came = time.perf_counter()
         async with asyncio.timeout(PATIENCE_SECONDS):
             for path in FILES:
@@ -72,7 +72,7 @@ class Visitor:
                     await self._look(page, came, tasks)
 
     def mark(self) -> None:
-        """Count anew from now."""
+        """Reset the counts."""
         self.updates, self.gap = 0, 0.0
         self.since = self.last = time.perf_counter()
 
@@ -94,7 +94,7 @@ class Visitor:
         await page.send(ask.SerializeToString())
 
     async def _read_page(self, page: ClientConnection) -> None:
-        """Until the script has run."""
+        """Read messages until the script run has ended."""
         while True:
             said = ForwardMsg.FromString(_bytes(await page.recv()))
             if said.WhichOneof("type") == "script_finished":
@@ -115,8 +115,8 @@ class Visitor:
         return {name: self.what[name] for name in names} | {"linear": False, "have": self.have}
 
     async def _look(self, page: ClientConnection, came: float, tasks: asyncio.TaskGroup) -> None:
-        """Take in numbers while visitors look; where runs changed, ask for the page again, once for
-        all that changes until then, as the player does."""
+        """Receive numbers while visitors watch. When a run changes, request one rerun, as the player
+        does; it serves all changes until then."""
         told, asking = self.what["signature"], None
         async with connect(f"{self._socket}/normviz/numbers", **_AS_BROWSER) as numbers:
             await numbers.send(json.dumps(self._asked()))
@@ -134,10 +134,10 @@ class Visitor:
                         asking = tasks.create_task(self._rerun(page, later))
                 if not self.looking.is_set():
                     return
-        raise ConnectionError("the server closed the line of the numbers")
+        raise ConnectionError("the server closed the charts' connection")
 
     def _take(self, lanes: list[dict[str, Any]]) -> None:
-        """Count the message, and how much of each lane is here."""
+        """Count the message, and what it adds to each lane."""
         if not any(lane["loss"] for lane in lanes):
             return
         now = time.perf_counter()
@@ -154,7 +154,7 @@ class Visitor:
     async def _drain(self, page: ClientConnection) -> None:
         async for data in page:
             self._notice(ForwardMsg.FromString(_bytes(data)))
-        raise ConnectionError("the server closed the line of the page")
+        raise ConnectionError("the server closed the page's connection")
 
 
 def _bytes(data: str | bytes) -> bytes:

@@ -1,8 +1,9 @@
-"""Many visitors of one server, for `normviz bench load`: a process of its own, driven by lines of JSON.
+"""Many simulated visitors of one server, for `normviz bench load`: a process that reads lines of JSON.
 
-`{"watchers": 100, "per_second": 5, "churn": 0.5}` says how many shall watch, how fast they come, and
-how many a second leave for others to come; `{"query": "..."}` what those open; `{"looking": false}`
-closes the lines of their charts; `{"mark": true}` asks what was seen since the last mark.
+`{"watchers": 100, "per_second": 5, "churn": 0.5}` sets how many visitors watch, how many arrive a
+second at most, and how many a second are replaced. `{"query": "..."}` sets the link that new visitors
+open. `{"looking": false}` closes the WebSockets of their charts. `{"mark": true}` prints what was
+measured since the last mark.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ TICK_SECONDS = 0.05
 
 
 class Crowd:
-    """Those who are there, and those who came since the last mark."""
+    """The visitors that are connected, and those that arrived since the last mark."""
 
     def __init__(self, base: str, query: str) -> None:
         self.base, self.query = base, query
@@ -32,7 +33,7 @@ class Crowd:
         self.credit = self.debt = self.late = 0.0
 
     def tick(self, seconds: float) -> None:
-        """Let some leave and some come, so many seconds after the last time."""
+        """Disconnect some visitors and start others, `seconds` after the last call."""
         self.late = max(self.late, seconds - TICK_SECONDS)
         for one, task in list(self.there.items()):
             if task.done():
@@ -52,7 +53,7 @@ class Crowd:
             self.came.append(one)
 
     def mark(self) -> dict[str, Any]:
-        """What was seen since the last time."""
+        """What was measured since the last call."""
         now = time.perf_counter()
         watching = [one for one in self.there if one.interactive is not None]
         counted = [one for one in watching if now - one.since > 1]
@@ -79,7 +80,7 @@ def _said(error: BaseException) -> str:
 
 
 async def serve(base: str, query: str) -> None:
-    """Obey the lines on standard input until it ends."""
+    """Follow the commands on standard input until it ends."""
     crowd, lines = Crowd(base, query), asyncio.StreamReader()
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)

@@ -1,4 +1,4 @@
-"""What `normviz bench live` compares the page with: plain charts, built anew in a fragment."""
+"""The page that `normviz bench live` compares ours with: Altair charts that a fragment rebuilds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def hero() -> list[LaneFrame]:
 
 @st.fragment(run_every=TICK_SECONDS)
 def draw() -> None:
-    """One tick: some steps more of the finished runs."""
+    """Rerun as a fragment: draw the finished runs up to another step."""
     lanes = hero()
     step = 2 + next(st.session_state["ticks"]) % 198
     st.container(key="step").write(step)

@@ -1,1 +1,1 @@
-"""What all pages of a visit share: the back end, who visits, what they have open, the address."""
+"""What all pages of a session share: the back end, the visitor's id, the open runs, the URL."""

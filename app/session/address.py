@@ -1,7 +1,7 @@
-"""The page's address in the browser's history: what makes an entry there, and what replaces one.
+"""The page's URL in the browser's history: which changes add an entry, and which replace one.
 
-Streamlit makes an entry for every change of the query (1.67), so Back would lead through each stop of
-a slider. Here a change replaces the entry, unless the page says that the one before is to be kept.
+Streamlit (1.67) adds an entry for every change of the query parameters, so Back would undo each slider
+step. Here a change replaces the current entry, unless the page asks for a new one.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import streamlit as st
 from streamlit.components.v2 import component
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-# Query and entry number come to the browser by two ways, in either order. Where the query is there
-# already, the entry gets back what it said before, and the query an entry of its own; else the entry is
-# copied, and the query will replace the copy.
+# The query and the entry number reach the browser by two channels, in either order. If the query came
+# first, it has replaced the current entry: restore that entry, then push the query as a new one. If the
+# number came first, push a copy of the current entry; the query will replace the copy.
 HISTORY = component(
     "history",
     js="""
@@ -64,12 +64,12 @@ def write(wanted: Mapping[str, str]) -> None:
 
 
 def new_entry() -> None:
-    """What the address says next makes an entry of its own: Back leads to what it says now."""
+    """Make the next change of the URL a new history entry, so that Back leads to the current one."""
     st.session_state["entry"] = st.session_state.get("entry", 0) + 1
 
 
 def is_old_entry() -> bool:
-    """Whether the visitor came here by Back or Forward."""
+    """Whether Back or Forward in the browser started this script run."""
     context = get_script_run_ctx()
     return context is not None and context.is_history_navigation
 

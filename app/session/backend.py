@@ -1,4 +1,4 @@
-"""What all visitors share: the store, its readers, and the supervisor behind them."""
+"""What all sessions of this server share: the store, its readers, and the supervisor's client."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from normviz.sweep.fill import Filler
 
 @dataclass(frozen=True)
 class Shared:
-    """The server's one store, its readers, supervisor, filler and lab."""
+    """The server's store, its readers, and the clients of everything that runs in other processes."""
 
     store: Store
     frames: Frames
@@ -43,18 +43,18 @@ _renewing = threading.Lock()
 
 @st.cache_resource(show_spinner=False)
 def _state() -> dict[str, Path]:
-    """The folder of the store once it is open. Survives a store that is set aside."""
+    """The store's folder, once the store is open. Kept when a damaged store is set aside."""
     return {}
 
 
 @st.cache_resource(show_spinner=False)
 def found() -> list[str]:
-    """What every visitor should know of the store: sentences without a full stop."""
+    """Warnings about the store for every visitor: sentences without a full stop."""
     return []
 
 
 def folder() -> Path | None:
-    """The folder of the store, None before anybody asked for it."""
+    """The store's folder; None before the store is opened."""
     return _state().get("folder")
 
 
@@ -67,11 +67,12 @@ def _open() -> Shared:
         print(f"normviz: {said}.", file=sys.stderr, flush=True)
     try:
         adopt(store)
-    except StoreFull as error:  # what is there can be looked at
+    except StoreFull as error:  # the runs that are stored can still be read
         print(f"normviz: {error}", file=sys.stderr, flush=True)
     gc.collect()
-    gc.freeze()  # what was imported stays: later collections have little to look at
-    alone = threading.Lock() if hosted.limits() else None  # each is a process with PyTorch
+    gc.freeze()  # modules stay for good: later collections skip them
+    # Maps and claims both start processes with PyTorch: a shared server runs one at a time.
+    alone = threading.Lock() if hosted.limits() else None
     filler = Filler(store, hosted.processes(), alone)
     bench = Bench(store, hosted.processes(), alone)
     return Shared(
@@ -92,7 +93,7 @@ def _is_open(session: str) -> bool:
 
 
 def watchers() -> Watchers:
-    """Who watches what on this server."""
+    """The server's record of which pages show which runs."""
     return _open().watchers
 
 
@@ -103,7 +104,7 @@ def adopt_maps() -> None:
 
 
 def shared() -> Shared:
-    """The shared back end, with a live supervisor behind it."""
+    """The shared back end. Starts the supervisor if none is alive."""
     it = _open()
     if it.backend.is_damaged and renew():
         it = _open()
@@ -112,11 +113,11 @@ def shared() -> Shared:
 
 
 def renew() -> bool:
-    """Set a damaged store aside and begin a fresh one; whether it was damaged.
+    """Set a damaged store aside and open a new one. Returns whether the store was damaged.
 
-    Raises StoreError where the damaged one is still in use.
+    Raises StoreError if the damaged store is still in use.
     """
-    with _renewing:  # many visitors may find it at once
+    with _renewing:  # many sessions may find the damage at once
         it = _open()
         if damage(it.store.db.path, thorough=True) is None:
             return False

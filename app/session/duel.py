@@ -1,7 +1,7 @@
 """The duel of a visitor's session, behind typed accessors. Every page can leave it and open another.
 
-The truth is `lanes`: one validated config a lane. Widgets show it and write back through callbacks;
-a value that is not allowed changes nothing and leaves a sentence in `complaint`.
+`lanes` holds one validated config for each lane. Widgets show it and write it through callbacks. A value
+that is not allowed changes nothing, and `complaint` says why.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class Duel(PageState):
     """One visitor's duel.
 
     runs       the run shown in each lane, None where there is none
-    start      how the charts begin: they follow the training, replay it, or show its end
-    nonce      counts beginnings: charts that show the same runs still begin anew
-    probe      the quantity that the charts show; view what stands below loss and bars
+    start      how the charts start: they follow the training, replay it, or show its end
+    nonce      counts restarts, so that charts of the same runs restart too
+    probe      the quantity that the charts show; `view` is the chart below loss and bars
     seeds      runs of each lane from as many seeds are shown, as far as they are stored
-    opened     a link opened it, and what it shows is not marked as such in the store yet
-    touched    the settings are the visitor's own: the address names them
+    opened     a link opened it, and its runs are not marked as linked in the store yet
+    touched    the settings are the visitor's own, so the URL names them
     extra      repeats from other seeds that this visitor queued
     mine       runs that this visitor started: nobody else's are stopped by leaving them
     trained    of each lane the run it shows and that run's config, as the page last saw them
@@ -49,8 +49,8 @@ class Duel(PageState):
     wants_text the task "your own text" is chosen, and no text has been given yet
     text_problem  why the text that was given is not used
     story      the step of the tour, from 1; 0 outside of it
-    guess      which choice of the step's question was taken; None before that
-    kept       Back leads here: another setting makes an entry of its own in the browser's history
+    guess      the choice taken in the step's question (-1: none); None before the guess
+    kept       the next change of a setting adds a history entry, so that Back leads here
     """
 
     lanes: tuple[RunConfig, ...]
@@ -80,7 +80,7 @@ def label(index: int, config: RunConfig, repeated: bool = False) -> str:
 
 
 def duel() -> Duel:
-    """This session's duel; on the first look, what the address says, else the hero."""
+    """The session's duel; on first use the URL's, else the hero preset."""
     if "duel" not in st.session_state:
         st.session_state["duel"] = _opened()
     it: Duel = st.session_state["duel"]
@@ -118,7 +118,7 @@ def _opened() -> Duel:
 
 
 def reopen() -> tuple[int | None, ...]:
-    """What the address says, after Back or Forward; the runs that were shown and are no more."""
+    """Show the URL's duel after Back or Forward. Returns the runs of the duel that it replaces."""
     it = duel()
     found = _opened()
     if (found.lanes, found.story) == (it.lanes, it.story):  # as when another page was left
@@ -130,7 +130,7 @@ def reopen() -> tuple[int | None, ...]:
 
 
 def _looked_at(found: Duel, params: dict[str, list[str]]) -> Duel:
-    """The duel as the address wants it looked at; what is not there is left as it is."""
+    """Set the URL's view in a duel (quantity, chart, seeds). Unknown values change nothing."""
     probe, view, seeds = (params.get(name, [""])[0] for name in VIEW)
     if probe in PROBES:
         found.probe = probe
@@ -142,7 +142,7 @@ def _looked_at(found: Duel, params: dict[str, list[str]]) -> Duel:
 
 
 def view_params() -> dict[str, str]:
-    """How the duel is looked at, as a link says it."""
+    """The view as query parameters, without defaults."""
     it = duel()
     said = {
         "story": str(it.story), "probe": it.probe, "view": it.view, "seeds": str(it.seeds)
@@ -152,7 +152,7 @@ def view_params() -> dict[str, str]:
 
 
 def reset(name: str = "hero") -> None:
-    """Back to a preset, replaying."""
+    """Show a preset, and replay it."""
     lanes = PRESETS[name].lanes()
     it = duel()
     st.session_state["duel"] = Duel(
@@ -163,7 +163,7 @@ def reset(name: str = "hero") -> None:
 
 
 def open_step(number: int) -> None:
-    """A step of the tour, from 1."""
+    """Show a step of the tour, from 1."""
     it = duel()
     address.new_entry()
     st.session_state["duel"] = replace(_step(number, it.nonce + 1), mine=it.mine, text=it.text)
@@ -178,7 +178,7 @@ def _step(number: int, nonce: int) -> Duel:
 
 
 def show_runs(runs: Sequence[Run]) -> None:
-    """A duel of exactly these stored runs, one a lane, with the settings that each was trained with."""
+    """Show these stored runs, one in each lane, with the settings of each run."""
     it = duel()
     address.new_entry()
     st.session_state["duel"] = Duel(
@@ -188,7 +188,7 @@ def show_runs(runs: Sequence[Run]) -> None:
 
 
 def change(field: str, value: Any, lane: int | None = None) -> None:
-    """Set a field in one lane or in all. A value that is not allowed changes nothing and is said."""
+    """Set a field in one lane or in all. A value that is not allowed only sets `complaint`."""
     it = duel()
 
     # A new peak rate replaces the changes that were made while an earlier run went on.
@@ -219,8 +219,10 @@ def change(field: str, value: Any, lane: int | None = None) -> None:
 
 
 def _touch(it: Duel) -> None:
-    """The settings are the visitor's own: the address names them. The first change leaves what was
-    there before an entry of its own in the browser's history, further ones replace this one."""
+    """Mark the settings as the visitor's own, so that the URL names them.
+
+    The first change adds an entry to the browser's history; further changes replace it.
+    """
     it.touched = True
     if it.kept:
         it.kept = False
@@ -228,14 +230,13 @@ def _touch(it: Duel) -> None:
 
 
 def show(key: str, value: object) -> None:
-    """Let a widget show a value, unless it does: to set it again would take the widget back from
-    where the visitor has just put it."""
+    """Set a widget's value, if it differs: to set it again could undo the visitor's latest change."""
     if key not in st.session_state or st.session_state[key] != value:
         st.session_state[key] = value
 
 
 def begin(start: Literal["follow", "replay", "end"]) -> None:
-    """Let the charts begin anew."""
+    """Restart the charts."""
     it = duel()
     it.start, it.nonce = start, it.nonce + 1
 

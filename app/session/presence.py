@@ -1,4 +1,4 @@
-"""What this page has open, told to the server: in hosted mode runs that nobody has open are stopped."""
+"""Reports the runs and jobs that a page shows: a shared server stops those that no open page shows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .backend import watchers
 
 
 def begin() -> None:
-    """The page is drawn anew. The duel of this visit counts as open on every page of it."""
+    """Start a script run's report. The session's duel counts as shown on every page."""
     if hosted.limits() is not None:
         duel = st.session_state.get("duel")
         opened = (*duel.runs, *duel.extra) if duel else ()
@@ -23,12 +23,12 @@ def begin() -> None:
 
 
 def runs(shown: Iterable[Run]) -> None:
-    """The page shows these runs."""
+    """Report that the page shows these runs."""
     if hosted.limits() is not None:
         watchers().has_open(visitor.session(), [run.id for run in shown if run.is_open])
 
 
 def job(shown: Job | None) -> None:
-    """The page shows this job."""
+    """Report that the page shows this job."""
     if hosted.limits() is not None:
         watchers().has_open(visitor.session(), job=shown)

@@ -1,4 +1,4 @@
-"""What the runs of a duel are doing: for the player's progress bar, and for the page to notice."""
+"""The progress of a duel's runs: for the player's progress bar, and to detect when to rerun the page."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from ..widgets.markdown import capital
 
 
 def signature(runs: list[Run]) -> str:
-    """What the rest of the page shows of the runs: when it changes, the page is due. Anybody may read
-    it, so it holds no key: a key would tell whether a run is on a text that somebody guessed."""
+    """The state of the runs that the page shows, as text: when it changes, the browser requests a rerun.
+
+    Anybody may read it, so it holds no config key: a key would reveal whether a run is on a guessed text.
+    """
     return " ".join(
         f"{run.id}:{run.status}:{run.config.lr:g}:{as_word(run.config.lr_edits)}" for run in runs
     )
@@ -23,14 +25,14 @@ def signature(runs: list[Run]) -> str:
 def status(
     frames: Frames, runs: list[Run], silent: float = 0.0, stuck: bool = False
 ) -> dict[str, Any]:
-    """Signature, steps done and to do, and words for what can't be counted; no words when done.
+    """Signature, steps done, total steps, and the progress in words; no words once all runs have ended.
 
-    `silent`: seconds for which the supervisor has not answered; `stuck`: this server can't replace it.
+    `silent`: seconds since the supervisor's last sign of life; `stuck`: this server can't replace it.
     """
     opened = [run for run in runs if run.is_open]
     counts = [len(frames.steps(run).step) for run in runs]
     done = sum(counts)
-    # What has ended early takes no more steps.
+    # A run that ended early counts as complete.
     total = sum(
         max(run.config.steps, 1) if run.is_open else count
         for run, count in zip(runs, counts, strict=True)
@@ -46,10 +48,10 @@ def status(
 def _hangs(opened: list[Run], silent: float, stuck: bool) -> str:
     if not opened or silent < SILENT_SECONDS:
         return ""
-    said = f"The process that hands out runs has not answered for {silent:.0f} s; "
+    said = f"The process that starts runs has not answered for {silent:.0f} s. "
     if stuck:
-        return f"{said}this server can't replace it, so who runs it has to end it"
-    return f"{said}after {HANGS_SECONDS:.0f} s it is replaced, and runs that train end there"
+        return f"{said}This server can't replace it: the server's owner has to end it"
+    return f"{said}After {HANGS_SECONDS:.0f} s it is replaced, and runs in training end"
 
 
 def _words(store: Store, opened: list[Run], done: int, total: int) -> str:
@@ -57,12 +59,12 @@ def _words(store: Store, opened: list[Run], done: int, total: int) -> str:
         return ""
     if all(run.started is None for run in opened):
         if store.is_timing():
-            return "Waiting: the norm cost lab measures, and nothing may train beside it"
+            return "Waiting: the norm cost lab is measuring, and nothing may train meanwhile"
         _, warm = store.supervisor()
         if not warm:
             return "Loading PyTorch in a worker: a few seconds"
         return capital(queued(opened, store))
     if all(run.status == "paused" for run in opened):
-        then = "; goes on when the norm cost lab has measured" if store.is_timing() else ""
+        then = "; continues after the norm cost measurement" if store.is_timing() else ""
         return f"Paused at {done} of {total} steps in all lanes{then}"
     return f"{done} of {total} steps in all lanes"

@@ -1,6 +1,8 @@
-"""One page at a time is drawn anew. When a run ends, everybody who watches it asks for the page again:
-one after another they all have it as soon as side by side, since threads of one interpreter take
-turns anyway; and who comes meanwhile does not wait behind them all."""
+"""A lock that lets one page re-render at a time.
+
+When a run ends, all browsers that watch it request a rerun. Threads of one interpreter share one lock,
+so running them one after another takes no longer. A new visitor's page does not wait for the lock.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +12,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 LONGEST_SECONDS = 0.3
-"""After so long the next page is begun beside one that still takes its time."""
+"""A page loses the lock after this time, so that a slow page does not block the others."""
 _asked = threading.Condition()
 _drawn: object = None
 _until = 0.0
-"""The page that has the turn, and the time until when."""
+"""The page that holds the lock, and until when, on the monotonic clock."""
 
 
 @contextmanager
 def turn(is_new: bool) -> Iterator[None]:
-    """Draw a page: at once where its visitor has just come, else after those who asked before."""
+    """Hold the lock during a script run. A session's first run does not wait for it."""
     if is_new:
         yield
         return

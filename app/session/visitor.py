@@ -106,22 +106,22 @@ def _token(cookie: str) -> bytes:
 
 
 def session() -> str:
-    """The session of this page; a reload begins another one."""
+    """The id of Streamlit's session; a reload starts a new session."""
     context = get_script_run_ctx()
     return context.session_id if context else ""
 
 
 def steers(run: Run) -> bool:
-    """Whether this visitor may pause, step or stop a run or change its rate."""
+    """Whether this visitor may pause, step or stop a run, or change its learning rate."""
     return may_steer(run, me())
 
 
 def lacks(what: str, named: Iterable[str]) -> tuple[str, ...]:
-    """A sentence for each of these texts, of which `what` is made, that this visitor can't train on."""
+    """A sentence for each named text that this visitor can't train on; `what` uses the texts."""
     found = (texts.lacking(what, text, me(), "paste it") for text in named)
     return tuple(dict.fromkeys(f"{why}." for why in found if why))
 
 
 def why_not(runs: list[Run]) -> str | None:
-    """Why this visitor may steer none of the runs; None where they may, or where there is none."""
+    """Why this visitor may steer none of the runs; None if they may steer one, or without runs."""
     return OTHERS if runs and not any(map(steers, runs)) else None

@@ -1,8 +1,8 @@
-"""Buttons that act once a click.
+"""Buttons whose callback runs once for each click.
 
-A fragment's timer that fires between a press and its sending carries the press too, so one click
-reaches the server twice, tens of milliseconds apart (Streamlit 1.67; about one in twelve with this
-page's ticks). The copy comes with a run of the fragment alone; a button outside of it drops that.
+If a fragment's timer fires between a click and its message, both messages carry the click, and it
+reaches the server twice (Streamlit 1.67; about one click in twelve with this page's timers). The copy
+comes with a rerun of the fragment alone. A button outside of the fragment ignores it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from .store_errors import kept
 
 
 def button(label: str, act: Callable[..., None], *args: object, **look: Any) -> None:
-    """A button outside every fragment; `look` is what `st.button` takes."""
+    """A button outside of all fragments; `look` is what `st.button` takes."""
     st.button(label, on_click=_once(act), args=args, **look)
 
 
 def submit(label: str, act: Callable[..., None], *args: object, **look: Any) -> None:
-    """The button that sends a form; `look` is what `st.form_submit_button` takes."""
+    """A form's submit button; `look` is what `st.form_submit_button` takes."""
     st.form_submit_button(label, on_click=_once(act), args=args, **look)
 
 

@@ -1,4 +1,4 @@
-"""What a page says of the link that was opened: notices, and what is wrong with a mend on offer."""
+"""Messages about the link that was opened: notices, and its problems, each with a corrected link."""
 
 from __future__ import annotations
 
@@ -47,13 +47,15 @@ def strange(*known: str) -> None:
 
 
 def keep(runs: Sequence[Run], back: Shared) -> None:
-    """What a link opened stays in the store: somebody else may have it too. Who asked for a run and
-    reloads the page has only its address."""
+    """Mark the runs that a link opened, so that retention keeps them: others may have the link too.
+
+    The visitor's own runs are not marked: a mere reload opens their link too.
+    """
     retention.link(back.store, [run.id for run in runs if run.visitor != visitor.me()])
 
 
 def gone(configs: Sequence[RunConfig], back: Shared) -> tuple[str, ...]:
-    """A sentence where what a link shows was stored here once and went to make room."""
+    """A sentence if retention has deleted a run of the link from the store."""
     if not configs:
         return ()
     at = retention.dropped(back.store, [config.key for config in configs])
@@ -61,8 +63,8 @@ def gone(configs: Sequence[RunConfig], back: Shared) -> tuple[str, ...]:
         return ()
     day = time.strftime("%Y-%m-%d", time.gmtime(max(at.values())))
     return (
-        f"What this link shows was stored here until {day}, when the server made room for newer runs: "
-        "Train repeats it, with the same settings and seeds.",
+        f"What this link shows was stored here until {day}. Then the server deleted it to make room for "
+        "newer runs. Train repeats it with the same settings and seeds.",
     )
 
 

@@ -1,4 +1,4 @@
-"""The records' words in a page: as they are, whatever Markdown would make of them."""
+"""Escapes text for Markdown."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
 
 
 JOINER = "\u2060"
-"""Shows nothing, takes no room, and is part of no address."""
+"""An invisible character of no width that ends an address."""
 ADDRESS = re.compile(r"(?i)(?<=https)(?=://)|(?<=http)(?=://)|(?<=www)(?=\.)|(?=@)")
-"""Where text begins to look like an address, which the page would make a link of, escaped or not."""
+"""Where text begins to look like an address. Streamlit makes links of addresses, escaped or not."""
 
 
 def capital(words: str) -> str:
@@ -24,13 +24,13 @@ def sentence(words: str) -> str:
 
 
 def literal(text: str) -> str:
-    """Text that Markdown shows as it is: HybridNorm* has a star, and an address is no link."""
+    """Escape text so that Markdown shows it unchanged: HybridNorm* keeps its star, an address is no link."""
     return re.sub(r"([\\`*_{}\[\]<>#$~|:^])", r"\\\1", ADDRESS.sub(JOINER, text))
 
 
 def source(text: str) -> str:
     """A source as Markdown, with its papers as links."""
-    parts = ARXIV.split(text)  # words and numbers in turn
+    parts = ARXIV.split(text)  # text and arXiv numbers alternate
     return "".join(
         f"[arXiv\\:{part}](https://arxiv.org/abs/{part})" if i % 2 else literal(part)
         for i, part in enumerate(parts)

@@ -1,4 +1,4 @@
-"""A config's placement in formulas and as a diagram: what the duel and the Anatomy page share."""
+"""A config's placement as diagram, formulas and sentences, for the duel and the Anatomy page."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from normviz.charts import scheme_style
 from normviz.config import RunConfig
 
 VOCABULARY = 32
-"""Of the synthetic tasks; the code shown names it once, for readers to change."""
+"""The vocabulary size in the code shown: that of the synthetic tasks. A reader changes it in one place."""
 
 
 def heading(name: str, scheme: str, color: str | None = None) -> None:
-    """A lane's letter and placement beside its colour, which is its placement's own unless given."""
+    """A lane's letter, placement and colour; by default the colour of the placement."""
     color = color or scheme_style(scheme).color
     st.html(
         f'<span class="lane-name" style="border-color:{color}">{name} '
@@ -31,7 +31,7 @@ def diagram(config: RunConfig, color: str | None = None) -> None:
 
 
 def formulas(config: RunConfig, before: str = "") -> None:
-    """The sublayers, each with where it stands; `before` leads that in."""
+    """The formula of each sublayer, with its position after `before` as a caption."""
     for where, latex in explain.formula(config.scheme, config.depth):
         if where:
             st.caption(before + where)
@@ -50,27 +50,27 @@ def constants(config: RunConfig) -> None:
 
 
 def letters(config: RunConfig) -> str:
-    """What the formulas' letters are."""
+    """A sentence that explains the letters in the formulas."""
     norm = NORMS.label(config.placed().norm)
     return f"J is a Jacobian, N the norm ({norm}), F attention or FFN."
 
 
 def about_norm(config: RunConfig) -> str:
-    """What there is to know about the chosen norm: that it is not used, or its warning."""
+    """A warning about the chosen norm: the scheme does not use it, or the norm's own warning."""
     if own := SCHEMES[config.scheme].norm:
         label = SCHEMES.label(config.scheme)
-        return f"{label} brings its own norm, {NORMS.label(own)}: the one chosen is not used."
+        return f"{label} brings its own norm, {NORMS.label(own)}. The norm chosen here is not used."
     return NORMS[config.norm].warning
 
 
 def constraint(config: RunConfig) -> str:
-    """What the scheme does to the weights besides learning them; empty without anything."""
+    """A sentence on the scheme's constraint of the weights; empty without one."""
     key = SCHEMES[config.scheme].constraint
     return "" if key == "none" else CONSTRAINTS[key].sentence
 
 
 def ends(config: RunConfig) -> str:
-    """The norms that a scheme has outside of its blocks, in words; empty without any."""
+    """The scheme's norms outside of its blocks, in words; empty without any."""
     scheme = SCHEMES[config.scheme]
     found = [
         words

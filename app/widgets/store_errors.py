@@ -1,4 +1,4 @@
-"""What is wrong with the store, as sentences on the page: never a traceback, and the rest goes on."""
+"""Shows errors of the store as sentences on the page, and lets the rest of the page render."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLICK = "store_trouble"
 
 
 def guarded(act: Callable[..., None]) -> Callable[..., None]:
-    """A fragment or a part of a page: what is wrong with the store stands in its place."""
+    """Decorate a fragment or a part of a page: an error of the store is shown in its place."""
 
     @wraps(act)
     def call(*args: Any, **more: Any) -> None:
@@ -33,7 +33,7 @@ def guarded(act: Callable[..., None]) -> Callable[..., None]:
 
 
 def kept(act: Callable[..., None]) -> Callable[..., None]:
-    """A callback, which comes before the page: what is wrong with the store is said on top of it."""
+    """Decorate a callback. It runs before the page renders, so its error is shown at the top of the page."""
 
     @wraps(act)
     def call(*args: Any, **more: Any) -> None:
@@ -47,14 +47,14 @@ def kept(act: Callable[..., None]) -> Callable[..., None]:
 
 
 def say(error: StoreError | FolderError) -> None:
-    """The sentence; where the store was damaged and a fresh one begun, the page anew."""
+    """Show the error. If a damaged store was replaced by a new one, rerun the page instead."""
     if _is_mended(error):
         st.rerun()
     st.error(_sentence(str(error)))
 
 
 def show(place: DeltaGenerator) -> None:
-    """On top of a page: what a click met, what became of a damaged store, and a full disk."""
+    """At the top of a page: a callback's error, warnings about the store, and a nearly full disk."""
     with place:
         if CLICK in st.session_state:
             st.error(_sentence(st.session_state.pop(CLICK)))
@@ -65,10 +65,10 @@ def show(place: DeltaGenerator) -> None:
 
 
 def _is_mended(error: StoreError | FolderError) -> bool:
-    """Whether a damaged store was set aside just now."""
+    """Whether the store was damaged and is now replaced by a new one."""
     try:
         return isinstance(error, StoreDamaged) and backend.renew()
-    except StoreError:  # it can't be: the first sentence says what is wrong
+    except StoreError:  # it can't be replaced: the page shows the first error
         return False
 
 

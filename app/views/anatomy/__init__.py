@@ -1,1 +1,1 @@
-"""What a placement is, and what it does before the first step."""
+"""The Anatomy page: what a placement is, and what it does before the first step."""

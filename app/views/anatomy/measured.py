@@ -1,4 +1,4 @@
-"""Measured at initialisation: runs of no steps, queued when nobody has them, drawn over the layers."""
+"""The charts of measurements at initialisation: runs of 0 steps, queued if the store lacks them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ QUANTITIES = ("stream_rms", "grad_block", "token_cosine")
 
 
 def ask(it: Anatomy, back: Shared) -> list[Run]:
-    """The runs of the configs on the page; what is neither there nor under way is queued once."""
+    """The runs of the configs on the page. A run that is neither done nor open is queued once."""
     runs, it.refused = [], None
     for config in it.lanes:
         run = back.store.latest(config.key)
@@ -41,7 +41,7 @@ def ask(it: Anatomy, back: Shared) -> list[Run]:
             run = back.store.run(number)
             assert run is not None
             it.asked.add(config.key)
-            if run.visitor == visitor.me():  # others' runs that were joined stay theirs
+            if run.visitor == visitor.me():  # a run that another visitor queued stays theirs
                 it.mine.add(run.id)
         runs.append(run)
     presence.runs(runs)
@@ -49,9 +49,9 @@ def ask(it: Anatomy, back: Shared) -> list[Run]:
 
 
 def leave(it: Anatomy, back: Shared, wanted: list[Run]) -> None:
-    """Stop what this visitor queued and no longer looks at, so that it keeps nobody waiting.
+    """Stop runs that this visitor queued and that the page no longer shows, to free the queue.
 
-    What is being measured quickly may end: a stop would take as long, and cost a warm process.
+    A quick measurement that has started may finish: to stop it takes as long, and costs a warm worker.
     """
     for number in it.mine - {run.id for run in wanted}:
         run = back.store.run(number)
@@ -63,8 +63,7 @@ def leave(it: Anatomy, back: Shared, wanted: list[Run]) -> None:
 
 
 def show(it: Anatomy, runs: list[Run]) -> None:
-    """The charts, once the runs have ended; where that takes longer than a moment, in a fragment
-    that ticks until then."""
+    """The charts, once the runs have ended. After `MOMENT_SECONDS` a fragment polls until then."""
     with st.container(key="measured"):
         title = st.empty()
         if _open(runs):
@@ -77,15 +76,14 @@ def show(it: Anatomy, runs: list[Run]) -> None:
 
 
 def _after_a_moment(it: Anatomy, back: Shared, runs: list[Run]) -> list[Run]:
-    """The runs once all have ended, or after a moment: the curves then come with this very run of
-    the page, and not with a tick after it and one more run of the page after that."""
+    """Wait up to `MOMENT_SECONDS` for the runs to end, so that this script run can draw the curves and
+    neither the fragment nor another script run is needed."""
     until, seen = time.monotonic() + MOMENT_SECONDS, back.store.version()
     _, warm = back.store.supervisor()
     while warm and _open(runs) and time.monotonic() < until:
         if seen == (seen := back.store.version()):
-            _ = (
-                "measuring" in st.session_state
-            )  # lets go of this run where a click asks for another
+            # Reading the session state ends this script run if a click has requested another.
+            _ = "measuring" in st.session_state
             time.sleep(LOOK_SECONDS)
         else:
             runs = _latest(it, back)
@@ -111,7 +109,7 @@ def _tick(it: Anatomy) -> None:
 
 
 def _status(it: Anatomy, runs: list[Run], back: Shared) -> None:
-    """One line: what is being measured, what came out, or why nothing did."""
+    """One line: what is being measured, the losses, or why there are none."""
     failed = [(i, run) for i, run in enumerate(runs) if not run.is_done and not run.is_open]
     for i, run in failed:
         why = f": {run.message}" if run.message else ""
@@ -124,10 +122,10 @@ def _status(it: Anatomy, runs: list[Run], back: Shared) -> None:
         waits = all(run.status == "queued" for run in runs if run.is_open)
         doing = "Measuring" if warm or not waits else "Loading PyTorch in a worker, then measuring"
         if waits and back.store.is_timing():
-            doing = "Waiting for the norm cost lab, beside which nothing may run, then measuring"
+            doing = "Waiting for the norm cost lab, then measuring"
         st.caption(f"{doing}: {_blocks(runs)} ...")
         return
-    if len(runs) < len(it.lanes):  # refused, which is said above
+    if len(runs) < len(it.lanes):  # refused: the error is shown above
         return
     losses = [f"{NAMES[i]} {_loss(run, back)}" for i, run in enumerate(runs)]
     chance = next((f"; chance {run.chance:.2f}" for run in runs if run.chance), "")

@@ -1,4 +1,4 @@
-"""Anatomy: what a placement is, beside another one, and what it does before the first step."""
+"""The Anatomy page: one or two placements, and what they do before the first step."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from ...widgets.markdown import capital, literal, source
 from . import measured, state
 from .state import Anatomy
 
-TWIN = "no public implementation: its formula, written a second time in the tests"
+TWIN = "its formula, written a second time in the tests (there is no public implementation)"
 
 
 def page() -> None:
     """The page, from top to bottom."""
     back = shared()
     it = state.anatomy()
-    runs = measured.ask(it, back)  # first, so that workers measure while the page is drawn
+    runs = measured.ask(it, back)  # first, so that workers measure while the page renders
     measured.leave(it, back, runs)
     if not (it.link and it.link.problems):
         address.write(as_params(it.lanes))
@@ -47,14 +47,14 @@ def page() -> None:
                 placement.heading(name, config.scheme, style.color)
                 placement.diagram(config, style.color)
                 st.markdown(literal(SCHEMES[config.scheme].sentence))
-        for show in (_formulas, _facts):  # row by row, so that the two stand level
+        for show in (_formulas, _facts):  # row by row, so that both columns align
             for column, name, config in zip(_columns(it), NAMES, it.lanes, strict=False):
                 with column:
                     show(name, config)
     for column, name, config in zip(_columns(it), NAMES, it.lanes, strict=False):
         with column:
             _code(name, config)
-    with charts:  # last: by now the workers have measured, or nearly
+    with charts:  # last: by now the workers have usually finished
         measured.show(it, runs)
 
 
@@ -63,7 +63,7 @@ def _columns(it: Anatomy) -> list[DeltaGenerator]:
 
 
 def _controls(it: Anatomy) -> None:
-    """Two placements, and what they have in common."""
+    """The widgets: two placements, and the settings that they share."""
     with st.container(key="anatomy_controls"):
         first, second, norm, init, qk_norm, depth = st.columns([2, 2, 1.5, 1.5, 1.5, 2.5])
         with first:
@@ -91,12 +91,12 @@ def _controls(it: Anatomy) -> None:
 
 
 def _train(it: Anatomy) -> None:
-    """The way to the duel of these placements."""
+    """The button that opens these placements in the duel."""
     alone = f"Train this one beside {SCHEMES.label(state.peer(it))}"
     if st.button(
         alone if len(it.lanes) == 1 else "Train these two", key="train_these",
         icon=":material/arrow_forward:",
-        help="Opens the duel with these settings: a stored result at once, else press Train there",
+        help="Opens the duel with these settings. If no result is stored, press Train there.",
     ):  # fmt: skip
         try:
             lanes = state.trained(it)
@@ -136,7 +136,7 @@ def _second(lanes: tuple[RunConfig, ...]) -> None:
 def _formulas(name: str, config: RunConfig) -> None:
     placement.formulas(config, f"{name}: ")
     if explain.gradient_path(config.scheme, config.depth):
-        st.caption(f"{name}: what a gradient is multiplied by on its way down")
+        st.caption(f"{name}: what the gradient is multiplied by in the backward pass")
         placement.gradients(config)
     if SCHEMES[config.scheme].constants:
         st.caption(f"{name}: constants at depth {config.depth}")
@@ -145,16 +145,16 @@ def _formulas(name: str, config: RunConfig) -> None:
 
 
 def _facts(name: str, config: RunConfig) -> None:
-    """A list, in words."""
+    """Facts on a placement, as a list."""
     scheme = SCHEMES[config.scheme]
     rows = (
-        ("Goes wrong", literal(scheme.trouble)),
+        ("Known trouble", literal(scheme.trouble)),
         ("Outside the blocks", placement.ends(config) or "no norm"),
-        *([("The weights", literal(kept))] if (kept := placement.constraint(config)) else []),
+        *([("Weights", literal(kept))] if (kept := placement.constraint(config)) else []),
         ("Adds", literal(_adds(config))),
-        ("From", source(scheme.source)),
+        ("Source", source(scheme.source)),
         ("Used by", literal(scheme.used_by or "no model that we know of")),
-        ("Held against", _held_against(scheme)),
+        ("Checked against", _held_against(scheme)),
     )
     st.markdown(f"**{name} {literal(scheme.label)}**")
     st.markdown("\n".join(f"* **{words}**: {text}" for words, text in rows))
@@ -171,14 +171,14 @@ def _adds(config: RunConfig) -> str:
 
 
 def _held_against(scheme: Scheme) -> str:
-    """The implementations by others, with the largest difference that was measured."""
+    """The implementations by others that the tests compare with, and the largest difference measured."""
     found = differences().get(scheme.key, {})
     parts = [f"{literal(name)} (difference {value:.1e})" for name, value in found.items()]
     return "; ".join(parts) or TWIN
 
 
 def _code(name: str, config: RunConfig) -> None:
-    """The whole model, to copy or to take away."""
+    """The whole model in PyTorch, to copy or download."""
     text = explain.code(config, placement.VOCABULARY)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(

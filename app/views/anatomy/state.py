@@ -1,4 +1,4 @@
-"""What a visitor's session remembers of the Anatomy page: one or two configs, and their runs.
+"""The session state of the Anatomy page: one or two configs, and their runs.
 
 The configs ask for no steps: such a run measures at initialisation and ends.
 """
@@ -21,8 +21,8 @@ from ...session.page_state import PageState
 UNSAID = "The link does not name every setting: today's defaults fill in, and the address now names them."
 
 TRAINED = (
-    "The link also says how to train. This page measures before the first step, where steps, learning "
-    "rate and the other settings of training do nothing: they are left out."
+    "The link also has settings of training, such as steps and learning rate. They are left out: this "
+    "page measures before the first step, where they have no effect."
 )
 
 
@@ -42,9 +42,9 @@ class Anatomy(PageState):
 
 
 def trained(it: Anatomy) -> tuple[RunConfig, ...]:
-    """Two lanes to train: those of the page, or the one there beside Pre-LN (that beside Post-LN).
+    """Two lanes to train: the page's two placements, or its only one and `peer`.
 
-    Raises ConfigError where training them is not allowed.
+    Raises ConfigError if they may not be trained.
     """
     first, *rest = (
         lane.replace(steps=RunConfig.model_fields["steps"].default) for lane in it.lanes
@@ -53,7 +53,7 @@ def trained(it: Anatomy) -> tuple[RunConfig, ...]:
 
 
 def peer(it: Anatomy) -> str:
-    """The placement that one alone is trained beside."""
+    """The placement to train beside the page's first one: Pre-LN, or Post-LN beside Pre-LN."""
     return "post" if it.lanes[0].scheme == "pre" else "pre"
 
 
@@ -99,7 +99,7 @@ def _too_deep(lanes: Sequence[RunConfig]) -> Problem | None:
 
 
 def change(field: str, value: Any, lane: int | None = None) -> None:
-    """Set a field in one placement's config or in all; what is not allowed is said instead."""
+    """Set a field in one config or in all. A value that is not allowed only sets `complaint`."""
     it: Anatomy = st.session_state["anatomy"]
     try:
         it.lanes = tuple(
@@ -112,7 +112,7 @@ def change(field: str, value: Any, lane: int | None = None) -> None:
 
 
 def compare_with(scheme: str | None) -> None:
-    """Another second placement, or none."""
+    """Set the second placement, or remove it."""
     it: Anatomy = st.session_state["anatomy"]
     first = it.lanes[0]
     second = it.lanes[1] if len(it.lanes) > 1 else first

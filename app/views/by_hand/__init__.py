@@ -1,1 +1,1 @@
-"""Norms worked out by hand on a small table."""
+"""The By hand page: norms worked out by hand on a small table."""

@@ -1,4 +1,4 @@
-"""The By hand page's controls: the table, which cell is looked at, and what is tried."""
+"""The widgets of the By hand page: the table, the cell to explain, and the experiments."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TAKES = {"neighbour": "Add", "shift": "Add", "scale": "Times"}
 
 
 def table(it: Hand) -> None:
-    """Presets, the editor, the size, and a box to paste into."""
+    """The presets, the table editor, the size, and a text area to paste a table."""
     with st.container(key="hand_presets", horizontal=True, gap="xsmall"):
         for preset in PRESETS:
             button(
@@ -58,8 +58,8 @@ def _editor(it: Hand) -> None:
         column_config=column, alt="The table x, with gamma and beta of each feature below it",
     )  # fmt: skip
     st.caption(
-        "Type into any cell. A row is a token or a sample, a column a feature; γ and β are one each "
-        "a feature."
+        "Type into any cell. A row is a token or a sample, a column is a feature. Each feature has its "
+        "own γ and β."
     )
 
 
@@ -80,10 +80,10 @@ def _resize() -> None:
 
 
 def looked_at(it: Hand) -> None:
-    """The cell whose numbers are worked out, and a slider that drags its number."""
+    """The widgets that choose the cell to explain, and a slider for its number."""
     example = it.example
     with st.container(horizontal=True, gap="medium"):
-        _segments("Look at row", "row", example.row, range(1, example.rows + 1))
+        _segments("Explain row", "row", example.row, range(1, example.rows + 1))
         _segments("and feature", "feature", example.feature, range(1, example.features + 1))
     value = example.x[example.row - 1][example.feature - 1]
     span = max(it.span, abs(value))
@@ -95,7 +95,7 @@ def looked_at(it: Hand) -> None:
 
 
 def tried(it: Hand) -> None:
-    """What is done to the batch, and BatchNorm's mode."""
+    """The experiment on the batch, and BatchNorm's mode."""
     example = it.example
     st.session_state["hand_try"] = example.experiment
     st.pills(
@@ -141,7 +141,7 @@ def _segments(words: str, field: str, value: object, options) -> None:
 
 
 def _ladder(words: str, field: str, value: float, steps, width: int | None = None) -> None:
-    """A slider over usual values, and the value of a link between them."""
+    """A slider over usual values, plus the present value if a link set another."""
     st.session_state[f"hand_{field}"] = value
     st.select_slider(
         words, sorted({*steps, value}), key=f"hand_{field}", format_func=shown,

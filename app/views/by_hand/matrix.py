@@ -1,7 +1,7 @@
-"""What goes into a norm and what comes out, as two small tables of shaded numbers.
+"""A norm's input and output as two small tables of shaded numbers.
 
-Outlined is what is averaged for the cell that is looked at; a corner marks a number that changed. A
-click on a cell looks at it.
+The numbers averaged for the chosen cell are outlined. A corner marks a number that changed. A click on
+a cell chooses it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from . import state
 
 HERE = Path(__file__).parent
 CELL = re.compile("([0-9]{1,3}),([0-9]{1,3})")
-"""What a cell says of itself: its row and its feature, from 1."""
+"""The position that a clicked cell sends: row and feature, from 1."""
 MATRIX = component(
     "hand_matrix",
     html='<div class="hand"></div>',
@@ -48,15 +48,15 @@ def show(it: Work, key: str) -> None:
 
 
 def _pick(at: object) -> None:
-    """A click on a cell. Anybody may send anything: what no cell of ours says is no click."""
+    """The callback of a click on a cell. Ignores anything that is not a position."""
     if isinstance(at, str) and (cell := CELL.fullmatch(at)):
         state.change(row=int(cell[1]), feature=int(cell[2]))
 
 
 def html(it: Work, key: str) -> str:
-    """Both tables; every word in them is ours or a number."""
+    """Both tables as HTML. Holds only numbers and constant texts, so nothing needs escaping."""
     done = it.now[key]
-    averaged = "nothing is averaged" if done.axis == "running" else "outlined is averaged"
+    averaged = "nothing is averaged" if done.axis == "running" else "outlined numbers are averaged"
     together = done.together(it.row, it.feature)
     return _table(it, f"x; {averaged}", done.x, together, it.edited, "changed") + _table(
         it, "y", done.y, np.zeros_like(together), it.moved(key), "moved"
@@ -64,7 +64,7 @@ def html(it: Work, key: str) -> str:
 
 
 def _table(it: Work, caption: str, values: Array, outlined: Bools, marked: Bools, mark: str) -> str:
-    """Rows that are not in the batch are empty; padding stands below."""
+    """One table as HTML. Rows that are not in the batch are empty; rows of padding come last."""
     if n := int(marked.sum()):
         caption += f"; {n} {mark} ◤"
     places = {row: i for i, row in enumerate(it.after.rows) if row}
@@ -109,7 +109,7 @@ def _cell(
 
 
 def _edges(cells: Bools, i: int, f: int) -> list[str]:
-    """The sides on which no other outlined cell lies."""
+    """The sides of a cell that border on no other outlined cell, as CSS classes."""
     wide = np.pad(cells, 1)
     sides = {
         "top": wide[i, f + 1], "bottom": wide[i + 2, f + 1], "left": wide[i + 1, f],

@@ -1,4 +1,4 @@
-"""By hand: a table small enough to check with pencil and paper, and three norms worked out on it."""
+"""The By hand page: three norms worked out on a table small enough to check with pencil and paper."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def page() -> None:
     if not (it.link and it.link.problems):
         address.write(links.as_params(it.example))
     with st.container(key="head", horizontal=True, vertical_alignment="center"):
-        st.markdown("# Norms by hand: who is averaged with whom?", width="stretch")
+        st.markdown("# Norms by hand: which numbers are averaged together?", width="stretch")
         _copy(it)
     link_notices.show(it, "hand", "Below is what this page opens with.")
     left, right = st.columns([1, 1], gap="medium")
@@ -40,7 +40,7 @@ def page() -> None:
     done = work(it.example)
     with st.container(key="hand_lead"):
         st.markdown(literal("\n\n".join(filter(None, (said.lead(done), said.mode(done))))))
-    for show in (_norm, _sheet):  # row by row, so that the three stand level
+    for show in (_norm, _sheet):  # row by row, so that the three columns align
         for column, key in zip(st.columns(len(KEYS), gap="medium"), KEYS, strict=True):
             with column, st.container(key=f"hand_{show.__name__.strip('_')}_{key}"):
                 show(done, key)
@@ -76,7 +76,7 @@ def _sheet(it: Work, key: str) -> None:
 
 
 def _code(it: Work) -> None:
-    """The same in both frameworks, to copy."""
+    """The same in PyTorch and Keras, to copy."""
     for column, name, text in zip(
         st.columns(2, gap="medium"), ("PyTorch", "Keras"), (code.torch(it), code.keras(it)),
         strict=True,
@@ -92,5 +92,5 @@ def _conventions(it: Work) -> None:
         f"| {literal(a)} | {literal(b)} | {literal(c)} |"
         for a, b, c in conventions.table(it.example)
     ]
-    st.markdown("**Same words, other meanings**")
+    st.markdown("**Same words, different meanings**")
     st.markdown("\n".join(lines))

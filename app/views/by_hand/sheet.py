@@ -1,4 +1,4 @@
-"""The sheet of paper of a norm: the numbers averaged together, their means, and each step."""
+"""The worked solution of a norm: the numbers averaged together, their means, and each step."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from normviz.by_hand import Work, brief, steps
 
 
 def show(it: Work, key: str) -> None:
-    """A table and a list, as HTML: they wrap on a phone, and a screen reader reads them."""
+    """Show the solution as HTML, which wraps on a phone and works with a screen reader."""
     st.html(html(steps.sheet(it, key)))
 
 
 def html(sheet: steps.Sheet) -> str:
-    """The sheet."""
+    """The solution as an HTML table and list."""
     heads = "".join(f'<th scope="col">{escape(head)}</th>' for head in sheet.heads)
     lines = "".join(
         f"<tr{' class=hand-picked' if line.picked else ''}>"

@@ -1,4 +1,4 @@
-"""What a visitor's session remembers of the By hand page: the example, and the table being typed."""
+"""The session state of the By hand page: the example, and the table editor's content."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Hand(PageState):
     span: float = 10.0
 
     def show(self, example: Example, anew: bool = False) -> None:
-        """Another example. Where its numbers are other ones, or it is to begin anew, the editor
-        does, and so does the box to paste into; else both keep what was typed."""
+        """Show another example. With other numbers, or if `anew`, the editor and the text area start
+        again from it; else both keep what was typed."""
         if anew or _table(example) != _table(self.example):
             self.base, self.editor, self.complaint = example, _another_editor(), None
             st.session_state.pop("hand_text", None)
@@ -51,13 +51,13 @@ def hand() -> Hand:
     arrived = st.session_state["arrived"]
     if it is None or (arrived and links.names_a_setting(params)):
         it = st.session_state["hand"] = _opened(params)
-    elif arrived:  # who was on another page finds the editor without what was typed into it
+    elif arrived:  # Streamlit dropped the editor's edits while another page was open
         it.show(it.example, anew=True)
     return it
 
 
 def _another_editor() -> int:
-    """A number for its key: two editors of a session with one key would share what was typed."""
+    """A number for a new editor's key: two editors with the same key would share their edits."""
     st.session_state["hand_editors"] = st.session_state.get("hand_editors", 0) + 1
     return st.session_state["hand_editors"]
 
@@ -76,7 +76,7 @@ def _opened(params: dict[str, list[str]]) -> Hand:
 
 
 def begin(preset: str) -> None:
-    """A preset's table. What is tried, and how, stays."""
+    """Show a preset's table. The experiment stays."""
     it: Hand = st.session_state["hand"]
     fresh = PRESETS[preset].example()
     names = ("x", "gamma", "beta", "row", "feature")
@@ -85,17 +85,17 @@ def begin(preset: str) -> None:
 
 
 def change(**fields: Any) -> None:
-    """Set what the controls set; what is not allowed is said instead."""
+    """Change fields of the example. A value that is not allowed only sets `complaint`."""
     _attempt(lambda example: example.replace(**fields))
 
 
 def attempt(name: str, *words: Any) -> None:
-    """Do what a method of Example does (`trying`, `sized`, `holding`), or say why not."""
+    """Replace the example by the result of one of its methods, such as `trying` or `sized`."""
     _attempt(lambda example: getattr(example, name)(*words))
 
 
 def drag(value: float) -> None:
-    """The number that is looked at."""
+    """Set the number of the chosen cell."""
     it: Hand = st.session_state["hand"]
     at = it.example
     cells = [list(row) for row in at.x]
@@ -104,21 +104,21 @@ def drag(value: float) -> None:
 
 
 def paste(text: str) -> None:
-    """A whole table as text."""
+    """Set the whole table from text."""
     if _attempt(lambda example: example.holding(matrix(text)), anew=True):
         it: Hand = st.session_state["hand"]
         it.span = _span(it.example)
 
 
 def typed(edits: object) -> None:
-    """What the editor holds on top of its base: {line: {feature: text}}, lines of x, then γ, β.
+    """Apply the editor's edits to its base: {line: {feature: text}}, with lines of x, then γ, β.
 
-    Anything else, which no editor of ours sends, is said, and the editor begins anew.
+    Anything else, which our editor never sends, sets `complaint` and resets the editor.
     """
     it: Hand = st.session_state["hand"]
     if (placed := _placed(edits, it.base)) is None:
         it.show(it.example, anew=True)
-        it.complaint = f"What was typed belongs to no cell of this table. {STILL}"
+        it.complaint = f"The change belongs to no cell of this table. {STILL}"
         return
     lines = [list(map(written, line)) for line in _table(it.base)]
     for (line, feature), text in placed.items():
@@ -137,7 +137,7 @@ def typed(edits: object) -> None:
 
 
 def _placed(edits: object, base: Example) -> dict[tuple[int, int], str] | None:
-    """The texts by line and feature, both from 0; None where it is not only that."""
+    """The edited texts by line and feature, both from 0; None if `edits` holds anything else."""
     names = [str(i) for i in range(1, base.features + 1)]
     found: dict[tuple[int, int], str] = {}
     if not isinstance(edits, Mapping):
@@ -158,7 +158,7 @@ def _where(line: int, feature: int, base: Example) -> str:
 
 
 def _attempt(make: Callable[[Example], Example], anew: bool = False) -> bool:
-    """Whether the example could be made into another."""
+    """Replace the example by `make(example)`. Returns whether that was allowed."""
     it: Hand = st.session_state["hand"]
     try:
         it.show(make(it.example), anew)

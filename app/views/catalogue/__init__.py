@@ -1,1 +1,1 @@
-"""All placements and norms as tables."""
+"""The Catalogue page: all placements, norms and models as tables."""

@@ -1,4 +1,4 @@
-"""Catalogue: every placement and every norm in a table, each row a way to its anatomy."""
+"""The Catalogue page: tables of all placements, norms and models, with links to the Anatomy page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ...widgets.markdown import literal, source
 DEPTH = RunConfig().depth
 WIDE = 330
 COLUMNS = {name: st.column_config.Column(width=WIDE) for name in ("Formula", "Remarks")}
-TWIN = "its formula, written twice"
+TWIN = "its formula, written a second time"
 
 
 def page() -> None:
@@ -44,7 +44,7 @@ def page() -> None:
         it = census()
         st.caption(
             f"Read from the code of transformers {it.transformers} on {it.day} by `normviz census`, with "
-            "the defaults of each configuration; what the code did not tell says so."
+            "the defaults of each configuration. Where the code does not tell, the table says so."
         )
         st.markdown(literal(it.summary))
         named = {_name(model): model for model in it.models}
@@ -56,7 +56,7 @@ def page() -> None:
 def _chosen(
     rows: list[dict[str, str]], words: str, key: str, gives: str = "its formula and its anatomy"
 ) -> str | None:
-    """The table of the rows that hold the words; the key of the row that is chosen."""
+    """A table of the rows that contain the words. Returns the chosen row's key; None without rows."""
     wanted = words.casefold().split()
     found = [r for r in rows if all(word in " ".join(r.values()).casefold() for word in wanted)]
     st.caption(f"{len(found)} of {len(rows)}. Choose a row for {gives}.")
@@ -84,7 +84,7 @@ def _scheme(scheme: Scheme) -> dict[str, str]:
         "Family": scheme.family,
         "Final norm": "yes" if scheme.final_norm else "no",
         "Used by": scheme.used_by,
-        "Held against": scheme.oracle or TWIN,
+        "Checked against": scheme.oracle or TWIN,
         "Source": scheme.source,
         "Key": scheme.key,
     }
@@ -97,13 +97,13 @@ def _norm(norm: NormRecord) -> dict[str, str]:
         "Learns": ", ".join(f"{plain(p.symbol)} from {p.start}" for p in norm.learns) or "nothing",
         "Warning": norm.warning,
         "Source": norm.source,
-        "Held against": norm.oracle or TWIN,
+        "Checked against": norm.oracle or TWIN,
         "Key": norm.key,
     }
 
 
 def _name(model: Model) -> str:
-    """Unique: an encoder and a decoder of one model that differ are two rows."""
+    """A unique name: a model whose encoder and decoder differ has two rows."""
     return f"{model.model} {model.layer}"
 
 
@@ -135,7 +135,7 @@ def _about_model(model: Model) -> None:
 
 
 def _config(model: Model) -> RunConfig:
-    """The nearest that the anatomy can show: a norm or a placement that does not fit is left out."""
+    """The nearest config that the Anatomy page can show: a norm that does not fit is left out."""
     assert model.placement is not None
     config = RunConfig(scheme=model.placement)
     for name, value in (("norm", model.norm), ("qk_norm", model.qk_norm)):

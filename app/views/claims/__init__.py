@@ -1,1 +1,1 @@
-"""What the field says of norm placement, and what came of it here."""
+"""The Claims page: what the field says about norm placement, tested here."""

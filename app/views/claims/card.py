@@ -1,4 +1,4 @@
-"""An open claim: verdict, figure, rule, numbers, what they mean, and the ways to run and see it."""
+"""An open claim: verdict, figure, numbers, explanation, rule, and the buttons to run it and to see it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from . import run as claim_run
 
 
 def show(claim: Claim, back: Shared) -> None:
-    """The claim, whose sentence stands above, with the result that ships of it."""
+    """The card of a claim, with its shipped result."""
     result = shipped_result(claim)
     with st.container(border=True, key=f"claim_{claim.key}"):
         st.caption(f"{source(claim.source)}")
         if result is None:
-            st.info("No result ships of it yet: run it here.")
+            st.info("No result ships with NormViz yet: run the claim here.")
         else:
             _verdict(claim, result)
             left, right = st.columns([3, 2], gap="medium")
@@ -49,7 +49,7 @@ def _rule(claim: Claim) -> None:
     st.markdown("**The rule, fixed before it was run**")
     st.markdown("\n".join(f"* {literal(sentence)}" for sentence in claim.rule_words()))
     st.caption(
-        "A part is true or false where all seeds say so; else it stays open (not distinguishable)."
+        "A part is true or false if all seeds agree; else it stays open (not distinguishable)."
     )
     with st.expander("The experiment"):
         for arm, words in claim.settings().items():
@@ -62,7 +62,7 @@ def _rule(claim: Claim) -> None:
 
 
 def _ways(claim: Claim, back: Shared) -> None:
-    """To the duel that shows it, and a link to this claim."""
+    """Buttons to open the claim's runs in the duel, and to copy its link."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         words = "Train its models in the duel" if claim.lab else "See its runs in the duel"
         if st.button(words, key=f"duel_{claim.key}",

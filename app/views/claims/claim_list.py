@@ -1,4 +1,4 @@
-"""The claims as a list: filters, and a row each with its verdict."""
+"""The list of claims: filters, and a row for each claim with its verdict."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WHOSE = ("Papers", "Teaching material")
 
 
 def filtered() -> list[Claim]:
-    """The filters; then the claims that pass them, negative and surprising results first."""
+    """Show the filters. Returns the claims that pass, negative and surprising results first."""
     kinds = {claim.key: chip(claim, shipped_result(claim)) for claim in CLAIMS}
     counts = Counter(kinds.values())
     with st.container(
@@ -33,7 +33,7 @@ def filtered() -> list[Claim]:
             label_visibility="collapsed",
         )  # fmt: skip
         whose = st.segmented_control(
-            "Who says so", WHOSE, key="claim_whose", label_visibility="collapsed"
+            "Source", WHOSE, key="claim_whose", label_visibility="collapsed"
         )
         words = st.text_input(
             "Search", key="claim_search", label_visibility="collapsed", width=260,
@@ -57,7 +57,7 @@ def _holds(claim: Claim, words: str) -> bool:
 
 
 def row(claim: Claim, is_open: bool) -> None:
-    """A claim's verdict and name, which opens it, and its sentence."""
+    """A claim's verdict, its name as the button that opens it, and its sentence."""
     kind = chip(claim, shipped_result(claim))
     with st.container(key=f"claim_row_{claim.key}"):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):

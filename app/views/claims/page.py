@@ -1,4 +1,4 @@
-"""Claims: what the field says of norm placement, and what came of it here."""
+"""The Claims page: what the field says about norm placement, tested here."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from . import card as claim_card
 from . import claim_list
 
 INTRO = (
-    "Each claim is an experiment with a rule that was fixed before it was run, on small models and "
-    "several seeds. Negative and surprising results come first. What is found here holds for these "
-    "models and tasks; whether it carries over to large ones is not measured."
+    "Each claim is tested by an experiment on small models with several seeds. The rule for its verdict "
+    "was fixed before the experiment ran. Negative and surprising results come first. Results hold for "
+    "these models and tasks; whether they hold for large ones is not measured."
 )
 
 
@@ -31,7 +31,7 @@ def page() -> None:
     link_notices.strange("claim")
     first = st.session_state.get("claim_linked")
     found = claim_list.filtered()
-    if first is not None:  # what a link opens comes first, whatever the filters say
+    if first is not None:  # a linked claim comes first, and ignores the filters
         found = [CLAIMS[first], *(claim for claim in found if claim.key != first)]
     with st.container(key="claims", gap=None):
         for claim in found:
@@ -41,7 +41,7 @@ def page() -> None:
 
 
 def _opened() -> str | None:
-    """The claim that is open: what a link says, else what was clicked last."""
+    """The key of the open claim: the link's on arrival, else the one that was clicked last."""
     if st.session_state["arrived"] and "claim" in st.query_params:
         word, *more = st.query_params.get_all("claim")
         if word.upper() in CLAIMS:

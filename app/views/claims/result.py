@@ -1,4 +1,4 @@
-"""A claim's result as figure and table: of the one that ships, and of one that was measured here."""
+"""A claim's result, shipped or measured here, as figure and table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from normviz.claims.stored import Result, told
 
 
 def figure(claim: Claim, result: Result) -> None:
-    """The figure, with theory as dashed lines where there is one."""
+    """The figure, with theory as dashed lines."""
     it = drawn(claim, result)
     dark = st.context.theme.type == "dark"
     spec = chart(it, dark)
@@ -23,7 +23,7 @@ def figure(claim: Claim, result: Result) -> None:
 
 
 def numbers(claim: Claim, result: Result) -> None:
-    """Every number with its seeds."""
+    """A table of all numbers, with their seeds."""
     words = told(claim, result)
     rows = [{"number": claim.numbers[name].label, "measured": word} for name, word in words.items()]
     with st.expander("All numbers"):

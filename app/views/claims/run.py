@@ -1,4 +1,4 @@
-"""Running a claim on this server: the button, its progress, and what came out beside what ships."""
+"""Running a claim on this server: the button, the progress, and the verdict beside the shipped one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TICK_SECONDS = 0.5
 
 
 def show(claim: Claim, back: Shared) -> None:
-    """The way to run it, then how far it is, in a fragment that ticks while it runs."""
+    """The button to run or stop the claim, then its progress, in a fragment that polls while it runs."""
     job = back.bench.job(claim)
     is_open = job is not None and job.is_open
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -32,14 +32,14 @@ def show(claim: Claim, back: Shared) -> None:
             _offer(claim, back)
         elif not hosted.limits() or job.visitor == visitor.me():
             button("Stop", back.bench.stop, job, key=f"stop_{claim.key}", icon=":material/stop:",
-                   help="What has ended stays; running it again goes on from there")  # fmt: skip
+                   help="Finished runs are kept. Run it again to continue.")  # fmt: skip
     if why := st.session_state.pop("claim_refused", None):
         st.error(sentence(why))
     st.fragment(guarded(_tick), run_every=TICK_SECONDS if is_open else None)(claim, back)
 
 
 def _offer(claim: Claim, back: Shared) -> None:
-    """Run it, with what that takes; or why not here."""
+    """The button to run the claim, with an estimate of the time, or why it can't run here."""
     processes = hosted.processes() or cores()
     seconds = expected(claim, shipped_result(claim), None, processes)
     too_long = ""
@@ -51,8 +51,8 @@ def _offer(claim: Claim, back: Shared) -> None:
            icon=":material/play_arrow:", disabled=bool(too_long))  # fmt: skip
     st.caption(
         f"{len(claim.cells())} runs, at most about {duration(seconds)} in {processes} "
-        f"process{'es' * (processes > 1)}; what ran here before is used, what "
-        f"ships is not.{too_long}"
+        f"process{'es' * (processes > 1)}. Uses runs that finished here before, not the shipped "
+        f"ones.{too_long}"
     )
 
 
@@ -72,11 +72,9 @@ def _tick(claim: Claim, back: Shared) -> None:
         presence.job(job)
         _progress(job, back)
     elif job.why:
-        st.info(
-            f"It was stopped: {job.why}. What has ended stays; running it again goes on from there."
-        )
+        st.info(f"It was stopped: {job.why}. Finished runs are kept. Run it again to continue.")
     elif job.failures:
-        st.error(f"{literal(job.failures[0])}. Run it again to try once more.")
+        st.error(f"{literal(job.failures[0])}. Run it again to retry.")
     elif job.result is not None:
         _came_out(claim, job.result)
     fragments.end_timer(f"running_{claim.key}", job.is_open)
@@ -87,7 +85,7 @@ def _progress(job: ClaimJob, back: Shared) -> None:
         st.caption(f"Waits for {n} other claim{'s' * (n > 1)}.")
         return
     if job.waits:
-        st.caption("Waits for a map that another visitor fills.")
+        st.caption("Waits for another visitor's map.")
         return
     words = f"{job.ended} of {job.total} runs" if job.ended else "Loading PyTorch"
     if (left := job.seconds_left) is not None:
@@ -96,7 +94,7 @@ def _progress(job: ClaimJob, back: Shared) -> None:
 
 
 def _came_out(claim: Claim, result: Result) -> None:
-    """The verdict of this server's run, and whether it is the shipped one."""
+    """The verdict of this server's run, and whether the shipped verdict is the same."""
     said = result.verdict(claim).sentence
     ships = shipped_result(claim)
     same = ""

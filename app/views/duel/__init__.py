@@ -1,1 +1,1 @@
-"""Two to four transformers trained side by side."""
+"""The Duel page: up to four transformers trained side by side."""

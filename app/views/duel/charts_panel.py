@@ -1,4 +1,4 @@
-"""The part that moves: the charts of the lanes that ran, or a sentence where nobody ran them yet."""
+"""The charts of the lanes' runs, or a sentence if no lane has a run yet."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .lanes import Lane
 
 
 def show(lanes: list[Lane], shared: Shared) -> None:
-    """The charts; they get their numbers past this script (see `numbers_socket`)."""
+    """The charts. Their numbers come through a WebSocket (see `numbers_socket`), without a script run."""
     with st.container(key="before"):
         if earlier := [lane for lane in lanes if lane.earlier]:
             _before(earlier, shared)
@@ -28,12 +28,12 @@ def show(lanes: list[Lane], shared: Shared) -> None:
 
 
 def _before(lanes: list[Lane], shared: Shared) -> None:
-    """What the charts show that the settings above are not, and Train."""
+    """A warning that curves show earlier settings, and a Train button."""
     named = "; ".join(f"{lane.name}: {lane.earlier}" for lane in lanes)
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
         st.markdown(
-            f":material/history: **Faded curves are of earlier settings** ({literal(named)}). Train "
-            "shows the present ones.",
+            f":material/history: **Faded curves show earlier settings** ({literal(named)}). Train "
+            "replaces them.",
             width="stretch",
         )
         button(

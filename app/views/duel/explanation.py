@@ -1,4 +1,4 @@
-"""Why: each lane's sublayer as diagram, formula, gradient path and code, changing with the switch."""
+"""The expander "Why": diagram, formula, gradient path and code of each lane's sublayers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .lanes import Lane
 
 
 def show(lanes: list[Lane]) -> None:
-    """One column a lane, and the way to the Anatomy page."""
+    """One column for each lane, and a link to the Anatomy page."""
     with st.expander("Why: where the norm sits, and what a gradient passes on its way down"):
         styles = lane_styles(tuple(lane.config.scheme for lane in lanes))
         for column, lane, style in zip(st.columns(len(lanes)), lanes, styles, strict=True):
@@ -42,7 +42,7 @@ def _lane(lane: Lane, color: str) -> None:
 
 
 def _more(lanes: list[Lane]) -> None:
-    """A link to the anatomy of the first lanes that are shallow enough for it."""
+    """A link to the anatomy of the first lanes whose depth the Anatomy page can show."""
     if lanes:
         named = " and ".join(f"{lane.name} {SCHEMES.label(lane.config.scheme)}" for lane in lanes)
         page_links.anatomy(

@@ -1,4 +1,4 @@
-"""Duels worth opening: the presets as cards with their results, and what could be tried next."""
+"""Duels to open: the presets as cards with their loss curves, and suggestions of what to try next."""
 
 from __future__ import annotations
 
@@ -23,14 +23,12 @@ from ...widgets.buttons import button
 from .lanes import label
 
 OPEN = "presets_open"
-"""The session's key of whether the presets are open."""
+"""The key of the presets' popover."""
 
 
 def presets(shared: Shared) -> None:
-    """All presets behind one button; they are drawn when it is opened, and a choice closes it."""
-    popover = st.popover(
-        "Presets", key=OPEN, on_change="rerun", help="Duels that are finished already"
-    )
+    """A popover with all presets. They are rendered once it is open; a choice closes it."""
+    popover = st.popover("Presets", key=OPEN, on_change="rerun", help="Finished duels to open")
     if popover.open:
         with popover, st.container(key="presets", width=640):
             for preset in PRESETS:
@@ -50,7 +48,7 @@ def _card(preset: Preset, shared: Shared) -> None:
             )  # fmt: skip
             seconds = sum(estimated_seconds(lane) for lane in lanes)
             st.caption(
-                f"{preset.sentence} {len(lanes)} lanes, about {seconds:.0f} s to train anew."
+                f"{preset.sentence} {len(lanes)} lanes, about {seconds:.0f} s to train again."
             )
 
 
@@ -60,7 +58,7 @@ def _choose(lanes: Lanes, shared: Shared) -> None:
 
 
 def _picture(lanes: Lanes, shared: Shared) -> str | None:
-    """The loss curves of the lanes' stored runs; None where one was never run."""
+    """The loss curves of the lanes' stored runs; None if one is missing."""
     found = [run for lane in lanes if (run := shared.store.latest(lane.key)) and run.is_done]
     if len(found) < len(lanes):
         return None
@@ -79,7 +77,7 @@ def _drawn(numbers: tuple[int, ...], _shared: Shared) -> str:
 
 
 def tries(shared: Shared) -> None:
-    """What could be tried next, as sentences that do it."""
+    """Suggestions of what to try next, as buttons and a link to the maps."""
     lanes = state.duel().lanes
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="tries"):
         st.markdown("You could", width="content")
@@ -88,7 +86,7 @@ def tries(shared: Shared) -> None:
                 suggestion.text, state.open_lanes, suggestion.lanes, shared, key=f"try_{i}",
                 type="tertiary", icon=":material/arrow_forward:",
             )  # fmt: skip
-        with suppress(ConfigError, SweepError):  # of such settings there is no map
+        with suppress(ConfigError, SweepError):  # no map can have these settings
             st.page_link(
                 page_links.named("Maps"), label="see at which depths and rates these train",
                 icon=":material/grid_on:", query_params=maps.of(lanes).params(),

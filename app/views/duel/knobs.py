@@ -1,4 +1,4 @@
-"""The knobs that all lanes share. Every one shows the lanes' settings and writes to all lanes."""
+"""The widgets of the settings that all lanes share. Each writes its value to all lanes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MORE_CHOICES = ("v_norm", "activation", "optimizer", "schedule", "device")
 
 
 def show(lanes: list[Lane], shared: Shared) -> None:
-    """The knobs, then everything else behind "More settings"."""
+    """The usual settings, then all others in the expander "More settings"."""
     it = state.duel()
     configs = [lane.config for lane in lanes]
     _slide("depth", "Depth (blocks)", configs, DEPTHS)
@@ -54,13 +54,13 @@ def show(lanes: list[Lane], shared: Shared) -> None:
 
 
 def _key(name: str, value: object) -> str:
-    """A knob's widget key; the widget shows the truth, also after a value that was not allowed."""
+    """The widget's key. Sets the widget to the stored value, also after a value that was not allowed."""
     state.show(f"knob_{name}", value)
     return f"knob_{name}"
 
 
 def _title(name: str, configs: Sequence[RunConfig], title: str = "") -> str:
-    """The label of a knob; it says when the lanes differ."""
+    """The widget's label, with a mark if the lanes differ."""
     title = title or (RunConfig.model_fields[name].title or name).capitalize()
     values = {getattr(config, name) for config in configs}
     return f"{title} :orange[(lanes differ)]" if len(values) > 1 else title
@@ -83,9 +83,9 @@ def _slide(name: str, title: str, configs: Sequence[RunConfig], stops: Sequence[
 
 
 def _rate(lanes: list[Lane], shared: Shared) -> None:
-    """The learning rate: on a 1-3-10 ladder, and the one setting that a running model takes.
+    """The learning rate, in steps of 1, 3, 10. The only setting that can change during training.
 
-    It shows the rate that was asked for last, of a lane that trains if one does.
+    Shows the rate set last, of the first lane that trains if there is one.
     """
     trains = [lane for lane in lanes if lane.is_current and _takes_rate(lane.run)]
     shown = (trains or lanes)[0]
@@ -104,7 +104,7 @@ def _rate(lanes: list[Lane], shared: Shared) -> None:
 
 
 def _takes_rate(run: Run | None) -> bool:
-    """Whether a run takes another learning rate from this visitor."""
+    """Whether this visitor may change the run's learning rate."""
     return run is not None and run.is_open and visitor.steers(run)
 
 
@@ -119,7 +119,7 @@ def _choose(name: str, configs: Sequence[RunConfig]) -> None:
 
 
 def _number(name: str, configs: Sequence[RunConfig]) -> None:
-    """A number as text: what is typed is checked as a whole and never changed by the widget."""
+    """A number in a text field, because a number field would clamp what is typed."""
     value = getattr(configs[0], name)
     shown = "off" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
     key = _key(name, shown)
@@ -134,8 +134,10 @@ def _take(name: str, key: str) -> None:
 
 
 def _turn(key: str, shared: Shared) -> None:
-    """Runs that train take a new rate, all at the same step. Where none of the page's settings does it
-    is a setting like others, and so it is in a lane whose run is of earlier settings."""
+    """Set a new rate in all runs that train, at the same step.
+
+    A lane without such a run, or with a run of earlier settings, gets it as an ordinary setting.
+    """
     it, rate = state.duel(), st.session_state[key]
     runs = [None if number is None else shared.store.run(number) for number in it.runs]
     current = [run is not None and run.config == it.lanes[i] for i, run in enumerate(runs)]
@@ -148,4 +150,4 @@ def _turn(key: str, shared: Shared) -> None:
             state.change("lr", rate, i)
     asked = [run for run in trains if run and peak_at(run.config, run.config.steps) != rate]
     if asked and shared.store.set_rate([run.id for run in asked], rate) is None:
-        it.complaint = "the runs are at their last steps and take no other learning rate"
+        it.complaint = "the runs are at their last steps: their learning rate can't change any more"

@@ -1,4 +1,4 @@
-"""The lanes: what each one is set to, which stored run it shows, and what came of it."""
+"""The lanes: the settings of each, the stored run that it shows, and its verdict."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from ...widgets.markdown import literal
 SAID = 2
 """Settings that differ and are named; more are counted."""
 USUAL = 6
-"""Placements on the switch itself, the first of the registry; a list beside it has all."""
+"""Placements on the segmented control, the first of the registry; the list beside it has all."""
 
 
 @dataclass(frozen=True)
 class Lane:
-    """A lane of the page: its settings, the run it shows (of these settings or of earlier ones)."""
+    """A lane of the page: its settings, and the run that it shows (of these or of earlier settings)."""
 
     index: int
     config: RunConfig
     run: Run | None
     repeats: tuple[Run, ...] = ()
-    """Its runs from all seeds shown, its own first; empty where only one is."""
+    """Its runs from all seeds shown, starting with `run`; empty if one seed is shown."""
 
     @property
     def name(self) -> str:
@@ -43,17 +43,17 @@ class Lane:
 
     @property
     def label(self) -> str:
-        """What the charts call it: the settings that its curves were trained with."""
+        """The lane's name in the charts, with the placement that its curves were trained with."""
         return label(self.index, self.run.config if self.run else self.config, bool(self.repeats))
 
     @property
     def is_current(self) -> bool:
-        """Whether the run shown is of the settings shown."""
+        """Whether the run has the lane's present settings."""
         return self.run is not None and self.run.config == self.config
 
     @property
     def earlier(self) -> str:
-        """Where the run shown is of other settings, which: "depth 12"; else empty."""
+        """The run's settings that differ from the lane's, as in "depth 12"; else empty."""
         if self.run is None or self.is_current:
             return ""
         found = differences(self.run.config, self.config)
@@ -64,16 +64,16 @@ class Lane:
 
 
 def current(it: state.Duel, shared: Shared) -> list[Lane]:
-    """The lanes with their runs; settings that have a stored result show it at once."""
+    """The lanes with their runs. Settings with a stored result show it at once."""
     lanes = []
     for i, config in enumerate(it.lanes):
         shown_run = it.runs[i]
         run = None if shown_run is None else shared.store.run(shown_run)
         if run is not None and it.trained[i : i + 1] == ((run.id, config),):
-            config = run.config  # its learning rate may have been changed while it trains
+            config = run.config  # its learning rate may have changed during training
         if run is None or (run.config != config and not run.is_open):
             known = _known(config, shared)
-            # An earlier attempt that ended half-way is better than nothing, not than what is shown.
+            # A run that ended early is shown only if the lane has no run yet.
             if known is not None and (run is None or known.is_done or known.is_open):
                 run = known
                 it.runs = (*it.runs[:i], known.id, *it.runs[i + 1 :])
@@ -84,12 +84,12 @@ def current(it: state.Duel, shared: Shared) -> list[Lane]:
 
 
 def runs(lanes: list[Lane]) -> list[Run]:
-    """All runs that the lanes show, repeats included."""
+    """All runs that the lanes show, with their repeats."""
     return [run for lane in lanes if lane.run for run in (lane.run, *lane.repeats)]
 
 
 def _known(config: RunConfig, shared: Shared) -> Run | None:
-    """The stored run of a config, which may be a cell of a map that ships with the product."""
+    """The stored run of a config, which may be a cell of a shipped map."""
     run = shared.store.latest(config.key)
     if run is None and config.key in shipped.cell_keys():
         adopt_maps()
@@ -103,14 +103,14 @@ def _repeats(run: Run | None, seeds: int, shared: Shared) -> tuple[Run, ...]:
     try:
         configs = seeded(run.config, seeds)[1:]
     except ConfigError:
-        return ()  # there is no next seed
+        return ()  # the largest seed has no next one
     found = [shared.store.latest(config.key) for config in configs]
     known = [one for one in found if one is not None and (one.is_done or one.is_open)]
     return (run, *known) if known else ()
 
 
 def show(lanes: list[Lane], shared: Shared, brief: bool = False, secret: bool = False) -> None:
-    """One card a lane; `brief` without its switches, `secret` without what came out."""
+    """One card for each lane: `brief` without widgets, `secret` without verdicts."""
     columns = st.columns(len(lanes)) if len(lanes) < 4 else [*st.columns(2), *st.columns(2)]
     styles = lane_styles(tuple(lane.config.scheme for lane in lanes))
     for lane, column, style in zip(lanes, columns, styles, strict=True):
@@ -138,7 +138,7 @@ def _head(lane: Lane, shared: Shared, color: str, secret: bool = False) -> None:
 
 
 def _all_seeds(lane: Lane, shared: Shared) -> str:
-    """What the lane came to from all seeds shown."""
+    """The verdicts of all seeds shown, in words."""
     frames = shared.frames
     ended = [
         (frames.verdict(run).sentence, frames.steps(run).loss)
@@ -164,17 +164,17 @@ def _card(lane: Lane, first: Lane, shared: Shared, color: str, brief: bool, secr
         words = "; ".join(
             f"{RunConfig.model_fields[name].title}: {a} → {b}" for name, (a, b) in found.items()
         )
-        st.caption(f"Against A: {words}")
+        st.caption(f"Compared with A: {words}")
     else:
         st.caption("Same settings as A" if lane is not first else "The lane to compare with")
 
 
 def _switches(lane: Lane) -> None:
-    """What can be chosen for a lane."""
+    """The widgets for a lane's own settings."""
     i, config = lane.index, lane.config
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
         _placement(i, config.scheme)
-        st.session_state[f"lane{i}_any_scheme"] = None  # the switch shows what is chosen
+        st.session_state[f"lane{i}_any_scheme"] = None  # the control beside it shows the choice
         st.selectbox(
             "All placements", SCHEMES.keys(), index=None, key=f"lane{i}_any_scheme", width=128,
             format_func=lambda key: f"{SCHEMES.label(key)} ({SCHEMES[key].family})",
@@ -189,18 +189,18 @@ def _switches(lane: Lane) -> None:
 
 
 def chip(lane: Lane, shared: Shared) -> Verdict:
-    """The verdict of a lane, or why it has none."""
+    """A lane's verdict, or why it has none."""
     if lane.run is None:
         return Verdict("none", "not trained yet: press Train")
     if not lane.is_current and not lane.run.is_open:
         return Verdict("changed", "settings changed: press Train")
-    if lane.run.status == "queued":  # its place moves, and the player tells it as it does
+    if lane.run.status == "queued":  # the player shows its changing position
         return Verdict("queued", "waits in the queue")
     return shared.frames.verdict(lane.run)
 
 
 def _placement(i: int, value: str) -> None:
-    """The switch of the usual placements, and of the one chosen if it is another."""
+    """A segmented control of the usual placements, and of the chosen one if it is another."""
     key = f"lane{i}_scheme"
     state.show(key, value)
     usual = SCHEMES.keys()[:USUAL]
@@ -230,7 +230,7 @@ def _set(field: str, lane: int) -> None:
 
 
 def _own(lane: Lane) -> None:
-    """Any other setting, for this lane alone."""
+    """A popover for any other setting of this lane alone."""
     with st.popover("More", help="Any setting, for this lane alone"):
         i = lane.index
         names = [name for name in FIELDS if name not in ("scheme", "norm", "init", "lr_edits")]

@@ -1,6 +1,6 @@
-"""A visitor's own text: where it is pasted or uploaded, what the page says of it, and its deletion.
+"""A visitor's own text: the form to paste or upload it, its counts, and its deletion.
 
-The page never shows a text again, not even to who gave it.
+The page never shows a text again, not even to its giver.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from ...widgets.buttons import button, submit
 from ...widgets.markdown import literal, sentence
 
 BOX = 1_250_000
-"""Characters that the box takes: less than ends the page's line to the server (.streamlit/config.toml),
-however many bytes they have; and more than a text may have, so that nothing is cut that is used."""
+"""Characters that the text area takes. Fewer than the largest message to the server, at any number of
+bytes for each (.streamlit/config.toml); more than a text may have, so that no allowed text is cut."""
 
 KEPT = (
     "Your text stays on the server that runs this page, as a file named by its hash. It is never put "
-    "in a link and never shown again. {who} The losses of very small batches tell the characters of a "
-    "text: do not give a text that must stay secret. Delete it with the button that appears here once "
-    "it is used. This server knows your browser by a cookie that lasts until the browser is closed: "
-    f"after that, paste the text again to get that button. The server keeps up to {MAX_TEXTS} texts: for "
-    "one more it deletes the one used longest ago that no open run reads, and no run whose link was "
-    "copied."
+    "in a link and never shown again. {who} The losses of very small batches can reveal the characters "
+    "of a text: do not give a text that must stay secret. Delete it with the button that appears here "
+    "once it is used. This server knows your browser by a cookie that lasts until the browser is closed: "
+    f"after that, paste the text again to get that button. The server keeps up to {MAX_TEXTS} texts. To "
+    "make room, it deletes the one used longest ago, but none that an open run or a run with a copied "
+    "link needs."
 )
 HERE = (
-    "Anybody who can open this page can see the curves of runs on it, and with its hash, which a link "
-    "holds, they can train on it."
+    "Anybody who can open this page can see the curves of runs on it. With its hash, which a link holds, "
+    "they can also train on it."
 )
 SHARED = (
     "Only your browser can train on it, and any other browser that gives the same text. Others can see "
@@ -48,7 +48,7 @@ SHARED = (
 
 
 def task(configs: Sequence[RunConfig], title: str, key: str) -> None:
-    """The task of all lanes, and the text of those that have one."""
+    """The task of all lanes, and the form for a text if the task needs one."""
     it = state.duel()
     value = "text" if it.wants_text else configs[0].task
     st.session_state[key] = value
@@ -71,14 +71,14 @@ def task(configs: Sequence[RunConfig], title: str, key: str) -> None:
 
 
 def _others(used: Sequence[str]) -> list[str]:
-    """On a hosted server, which keeps few of each visitor: the other texts that they gave."""
+    """The visitor's other texts, on a hosted server, which limits their number; else none."""
     return (
         [key for key in texts.given_by(visitor.me()) if key not in used] if hosted.limits() else []
     )
 
 
 def _choose(key: str) -> None:
-    """Another task; a text has to be given first, unless this visitor used one before."""
+    """Set the task. The task of one's own text waits for a text, unless this visitor used one before."""
     it, value = state.duel(), st.session_state[key]
     it.wants_text = value == "text" and not it.text
     if not it.wants_text:
@@ -86,7 +86,7 @@ def _choose(key: str) -> None:
 
 
 def _say(text: str, seq_len: int) -> None:
-    """A text's counts, or why it can't be trained on."""
+    """Show a text's counts, or why it can't be trained on."""
     if why := texts.lacking("this setting", text, visitor.me(), "paste it"):
         st.warning(sentence(why))
         return
@@ -105,11 +105,11 @@ def _say(text: str, seq_len: int) -> None:
 
 
 def _box(seq_len: int, wanted: bool) -> None:
-    """Paste or upload. What was used is cleared from the page: the box is then a new one."""
+    """The form to paste or upload a text. Once a text is used, new widget keys clear the form."""
     it, number = state.duel(), st.session_state.get("text_box", 0)
     area, file = f"text_area_{number}", f"text_file_{number}"
     if it.wants_text:
-        st.info("Give a text below: until then the lanes keep the task that they have.")
+        st.info("Give a text below. Until then the lanes keep their present task.")
     with st.expander(
         "Give a text" if wanted else "Another text", expanded=wanted or bool(it.text_problem)
     ):
@@ -140,7 +140,7 @@ def _shared() -> str:
 
 
 def _use(area: str, file: str, seq_len: int) -> None:
-    """Keep the text and set all lanes to it."""
+    """Store the text and set all lanes to it."""
     it = state.duel()
     pasted, uploaded = st.session_state.get(area) or "", st.session_state.get(file)
     if not (pasted or uploaded):
@@ -168,14 +168,14 @@ def _use(area: str, file: str, seq_len: int) -> None:
 
 
 def _needed() -> set[str]:
-    """Texts that are not deleted for another: what the store's runs and the maps in the queue read."""
+    """Texts that must not be deleted: stored runs or queued maps need them."""
     it = shared()
     cells = {config.text for job in it.filler.open_jobs() for config in job.configs}
     return it.store.needed_texts() | cells
 
 
 def _offer_deletion(text: str, words: str) -> None:
-    """A visitor may delete what they gave."""
+    """A button to delete a text, if this visitor gave it."""
     if texts.is_giver(text, visitor.me()) and texts.is_here(text):
         button(
             words, _delete, text, key=f"delete_{text}",

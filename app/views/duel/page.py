@@ -1,4 +1,4 @@
-"""The duel: two to four transformers that differ in what the visitor chose, and in nothing else."""
+"""The duel: up to four transformers that differ only in the settings that the visitor chose."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def page() -> None:
         transport.come_back(back)
     it = state.duel()
     lanes = page_lanes.current(it, back)
-    if it.touched:  # a reload, and a copied address, keep what was chosen
+    if it.touched:  # so that a reload or a copied URL keeps the settings
         address.write(as_params(it.lanes) | state.view_params())
     shown = page_lanes.runs(lanes)
     presence.runs(shown)
@@ -72,10 +72,10 @@ def _embedded(it: state.Duel, lanes: list[page_lanes.Lane], back: Shared) -> Non
 
 
 def _difference(lanes: list[page_lanes.Lane]) -> str:
-    """What the lanes share, said only as far as it is true of the runs that are drawn."""
+    """A sentence on what the lanes have in common, true of the curves on the page."""
     first = lanes[0].config
     if any(lane.earlier for lane in lanes):
-        return "Some curves are of earlier settings: press Train."
+        return "Some curves show earlier settings: press Train."
     fields = {name for lane in lanes for name in differences(lane.config, first)}
     if fields == {"scheme"}:
         return "Same model, same data, same seed. Only the norm moved."
@@ -85,4 +85,4 @@ def _difference(lanes: list[page_lanes.Lane]) -> str:
         return "All lanes have the same settings: choose another placement in one of them."
     titles = [RunConfig.model_fields[name].title or name for name in RunConfig.model_fields]
     named = [t for t, n in zip(titles, RunConfig.model_fields, strict=True) if n in fields]
-    return f"Same in everything but: {', '.join(named)}."
+    return f"The same except for: {', '.join(named)}."

@@ -1,4 +1,4 @@
-"""Share and take away: the link, the code to embed it, and the duel as files."""
+"""Sharing: the duel's link, the code to embed it, and its files to download."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from .lanes import Lane, runs
 
 
 def query(lanes: list[Lane]) -> str:
-    """The query string of this duel, with what it shows."""
+    """The query string of this duel and its view."""
     return f"{encode([lane.config for lane in lanes])}&{urlencode(state.view_params())}"
 
 
 def address(lanes: list[Lane]) -> str:
-    """The whole link."""
+    """The duel's whole URL."""
     return f"{(st.context.url or '').split('?')[0]}?{query(lanes)}"
 
 
@@ -39,7 +39,7 @@ def title(lanes: list[Lane]) -> str:
 
 
 def show(lanes: list[Lane], shared: Shared) -> None:
-    """Copy link and embed code, the duel as files, and the link as text."""
+    """Buttons to copy link and embed code, the files, and the link as text."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         asked = {"query": query(lanes), "title": f"NormViz: {escape(title(lanes))}"}
         for key, label, frame in (
@@ -50,7 +50,7 @@ def show(lanes: list[Lane], shared: Shared) -> None:
                 key=key, data={**asked, "label": label, "frame": frame}, height="content",
                 width="content", on_copied_change=partial(_keep, lanes, shared),
             )  # fmt: skip
-        with st.popover("Take away", icon=":material/download:"):
+        with st.popover("Download", icon=":material/download:"):
             _files(lanes, shared)
     with st.expander("The link, and the same in a terminal"):
         st.code(address(lanes), language=None, wrap_lines=True)
@@ -59,18 +59,18 @@ def show(lanes: list[Lane], shared: Shared) -> None:
 
 
 def _keep(lanes: list[Lane], shared: Shared) -> None:
-    """Somebody has the link: its runs stay in the store."""
+    """Mark the runs of a copied link, so that retention keeps them."""
     retention.link(shared.store, [run.id for run in runs(lanes)])
 
 
 def _files(lanes: list[Lane], shared: Shared) -> None:
-    """One button a file; what needs numbers waits until every lane has ended."""
+    """One download button for each file. Files with numbers need a finished run in every lane."""
     done = all(lane.run is not None and lane.is_current for lane in lanes)
     done = done and not any(lane.run.is_open for lane in lanes if lane.run)
     if not done:
-        st.caption("Numbers can be taken away once every lane shown has been trained.")
+        st.caption("Replay and numbers can be downloaded once every lane has been trained.")
 
-    # The files are made outside the script, where nobody's session is.
+    # Streamlit makes the files outside of the script run, where there is no session state.
     probe, me = state.duel().probe, visitor.me()
 
     def taken() -> list[ExportLane]:
@@ -115,10 +115,10 @@ def _files(lanes: list[Lane], shared: Shared) -> None:
             f"normviz-{lane.name}-{lane.config.scheme}.py",
             "text/x-python",
             True,
-            "Plain PyTorch, nothing of ours, the same final loss"
+            "Plain PyTorch without NormViz, with the same final loss"
             + (f" as {named(lane.config)}" if lane.repeats else ""),
         )
-    st.caption("Each chart has PNG and SVG at its upper right corner.")
+    st.caption("PNG and SVG of a chart: at its upper right corner.")
 
 
 def _file(label, content, name, kind, ready, words) -> None:

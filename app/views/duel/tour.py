@@ -1,4 +1,4 @@
-"""The tour on the page: a strip that says what to look at, asks for a guess, and says what came out."""
+"""The tour's panel: says what to look at, asks for a guess, and shows the result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GREY_NOTE = ":small[:gray[{}]]"
 
 
 def invite(shared: Shared) -> None:
-    """The way in, beside the title."""
+    """The button beside the title that starts the tour."""
     if not state.duel().story:
         button(
             "Take the tour", go, 1, shared, key="tour", type="primary", icon=":material/tour:",
@@ -31,7 +31,7 @@ def waits(it: state.Duel) -> bool:
 
 
 def show(lanes: list[Lane], shared: Shared) -> None:
-    """The strip of the step that is open."""
+    """The panel of the open step."""
     it = state.duel()
     if not it.story:
         return
@@ -44,8 +44,8 @@ def show(lanes: list[Lane], shared: Shared) -> None:
             )
             _ways(it.story, shared)
         if step is None:
-            st.markdown("You changed the settings of this step, so what it says may not hold.")
-            button("Back to the step as it was", go, it.story, shared, key="story_again")
+            st.markdown("You changed the settings of this step, so its text may not fit.")
+            button("Restore this step", go, it.story, shared, key="story_again")
             return
         look, out = st.columns([4, 5], gap="large")
         look.markdown(step.where())
@@ -57,13 +57,13 @@ def show(lanes: list[Lane], shared: Shared) -> None:
 
 
 def _step(it: state.Duel) -> Step | None:
-    """The step whose duel is on the page; None outside of the tour, and where settings changed."""
+    """The step that the page shows; None outside of the tour, or if the settings were changed."""
     step = STEPS[it.story - 1] if it.story else None
     return step if step is not None and it.lanes == step.lanes() else None
 
 
 def _ways(number: int, shared: Shared) -> None:
-    """Back, Next, Close."""
+    """The buttons Back, Next and Close."""
     button(
         "Back", go, number - 1, shared, key="story_back", disabled=number == 1, shortcut="B",
         icon=":material/arrow_back:",
@@ -77,7 +77,7 @@ def _ways(number: int, shared: Shared) -> None:
 
 
 def _ask(question: Question) -> None:
-    """Predict first."""
+    """The question, with a button for each choice."""
     st.markdown(f"**Your guess first.** {question.text}")
     with st.container(horizontal=True, gap="xsmall", key="story_choices"):
         for i, choice in enumerate(question.choices):
@@ -86,13 +86,13 @@ def _ask(question: Question) -> None:
 
 
 def _out(step: Step, told: Runs | None, taken: int | None) -> None:
-    """What the guess was worth, what came out, and where it comes from."""
+    """Whether the guess was right, the result, and the sources."""
     if told is None:
-        st.caption("What came out is said here once all lanes have a finished run.")
+        st.caption("The result appears here once all lanes have a finished run.")
         return
     caption = step.caption(told)
     if caption is None:
-        st.markdown("On this machine the runs came out otherwise than this step expects: look.")
+        st.markdown("On this machine the runs ended differently than this step expects.")
         return
     if step.question is not None and taken is not None:
         right = step.question.answer(told)
@@ -121,12 +121,12 @@ def go(number: int, shared: Shared) -> None:
 
 
 def guess(choice: int) -> None:
-    """Take the visitor's guess (-1: none) and let the charts play."""
+    """Store the visitor's guess (-1: none) and start the replay."""
     state.duel().guess = choice
     state.begin("replay")
 
 
 def close() -> None:
-    """Out of the tour; the duel stays."""
+    """Leave the tour, but keep its duel."""
     it = state.duel()
     it.story, it.guess = 0, None

@@ -1,4 +1,4 @@
-"""Train, Pause, Step, Stop, Reset: what a visitor asks of the lanes' runs."""
+"""The buttons that control the lanes' runs (Train, Pause, Step, Stop, Reset), and their callbacks."""
 
 from __future__ import annotations
 
@@ -47,19 +47,19 @@ def show(lanes: list[Lane], shared: Shared) -> None:
         button(
             "Step", step, shared, key="step", icon=":material/skip_next:", shortcut="S",
             disabled=repeating or others is not None,
-            help=others or "One training step of every lane; starts them if none runs",
+            help=others or "One training step in every lane. Starts the lanes if none runs.",
         )  # fmt: skip
         button("Stop", stop, shared, key="stop", icon=":material/stop:", disabled=idle, help=others)
         button(
             "Reset", back, shared, key="reset", icon=":material/restart_alt:",
-            help="Stop, and back to the duel this page opens with",
+            help="Stop, and return to the duel that this page opens with",
         )  # fmt: skip
         shown = all(lane.run and lane.run.is_done and lane.is_current for lane in lanes)
         all_seeds = all(len(lane.repeats) == SEEDS for lane in lanes)
         button(
             "Show one seed" if all_seeds else f"Repeat with {SEEDS} seeds", repeat, shared,
             key="repeat", icon=":material/repeat:", disabled=opened != [] or not shown,
-            help=f"Every lane from {SEEDS} seeds: how much is chance?",
+            help=f"Train every lane from {SEEDS} seeds, to see how much is chance",
         )  # fmt: skip
         state.show("n_lanes", len(lanes))
         st.segmented_control(
@@ -73,7 +73,7 @@ def show(lanes: list[Lane], shared: Shared) -> None:
 
 
 def count(shared: Shared) -> None:
-    """Another number of lanes; the visitor's run in a lane that goes is stopped."""
+    """Change the number of lanes. Stops the visitor's runs in lanes that are removed."""
     n = st.session_state["n_lanes"]
     leave(shared, state.duel().runs[n:])
     state.set_lane_count(n)
@@ -81,7 +81,7 @@ def count(shared: Shared) -> None:
 
 
 def train(shared: Shared, paused: bool = False) -> None:
-    """Queue every lane; what this visitor's lanes ran before is stopped."""
+    """Queue a run for every lane. Stops the runs that this visitor started before."""
     it = state.duel()
     gone = tuple(run for run in (*it.runs, *_stale(shared)) if run in it.mine)
     queued = _queue(it.lanes, shared, paused, gone)
@@ -97,7 +97,7 @@ def train(shared: Shared, paused: bool = False) -> None:
 def _queue(
     configs: Sequence[RunConfig], shared: Shared, paused: bool = False, instead: Sequence[int] = ()
 ) -> list[int] | None:
-    """Queue configs for this visitor; None, and a sentence on the page, where that is refused."""
+    """Queue configs for this visitor and return the runs; None, and a message on the page, if refused."""
     it = state.duel()
     try:
         hosted.check_lanes(len(it.lanes))
@@ -106,15 +106,14 @@ def _queue(
         it.refused = f"{why}."
         return None
     it.refused = None
-    for number in runs:  # others' runs that were joined stay theirs
+    for number in runs:  # a run that another visitor queued stays theirs
         if (run := shared.store.run(number)) and run.visitor == visitor.me():
             it.mine |= {number}
     return runs
 
 
 def repeat(shared: Shared) -> None:
-    """Queue what is lacking of every lane's runs from the next seeds; once they are there, back to
-    one seed."""
+    """Queue the missing runs of every lane's next seeds. If none is missing, return to one seed."""
     it = state.duel()
     try:
         configs = [config for lane in it.lanes for config in seeded(lane, SEEDS)[1:]]
@@ -134,7 +133,7 @@ def repeat(shared: Shared) -> None:
 
 
 def _prune(shared: Shared) -> None:
-    """Stop the repeats that belong to none of the lanes any more."""
+    """Stop this visitor's repeats of configs that no lane has any more."""
     stale, it = _stale(shared), state.duel()
     leave(shared, stale)
     it.extra = frozenset(
@@ -145,7 +144,7 @@ def _prune(shared: Shared) -> None:
 
 
 def _stale(shared: Shared) -> tuple[int, ...]:
-    """The open repeats that belong to none of the lanes any more."""
+    """The open repeats of configs that no lane has any more."""
     it = state.duel()
     records = [run for number in it.extra if (run := shared.store.run(number)) and run.is_open]
     wanted: set[str] = set()
@@ -156,14 +155,13 @@ def _stale(shared: Shared) -> tuple[int, ...]:
 
 
 def stop(shared: Shared) -> None:
-    """End the lanes' runs, and the repeats that this visitor started."""
+    """Stop the lanes' runs, and the repeats that this visitor started."""
     ask(shared, "stop")
     state.duel().extra = frozenset()
 
 
 def come_back(shared: Shared) -> None:
-    """Show what the address says after Back or Forward; what this visitor left training, and is not of
-    those settings, is stopped."""
+    """Show the URL's duel after Back or Forward. Stops this visitor's runs of other settings."""
     gone = state.reopen()
     wanted = state.duel().lanes
     records = [run for number in gone if number is not None and (run := shared.store.run(number))]
@@ -171,7 +169,7 @@ def come_back(shared: Shared) -> None:
 
 
 def step(shared: Shared) -> None:
-    """One step: of the open runs, or of new ones that then wait."""
+    """Train one step of the open runs, or of new runs that then pause."""
     it = state.duel()
     records = [shared.store.run(run) for run in it.runs if run is not None]
     if not any(record and record.is_open for record in records):
@@ -181,6 +179,6 @@ def step(shared: Shared) -> None:
 
 
 def back(shared: Shared) -> None:
-    """Stop and return to the hero."""
+    """Stop, and return to the hero preset."""
     leave_duel(shared)
     state.reset()

@@ -1,1 +1,1 @@
-"""Where each placement trains."""
+"""The Maps page: where each placement trains."""

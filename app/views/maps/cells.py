@@ -1,4 +1,4 @@
-"""The maps as charts, and the two ways from a cell to its run: a click, and its settings."""
+"""The maps as charts, and the two ways to open a cell's run: a click, or a form with its settings."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ PER_ROW = 3
 
 
 def charts(it: Maps, drawn: list[Map], is_filling: bool) -> str | None:
-    """The maps in rows; the key of the cell that was clicked.
+    """Show the maps in rows. Returns the key of the cell that was clicked.
 
-    What a map shows is said in words at the end: other words would build the chart anew.
+    The alternative text describes a map only once it is filled: new text would rebuild the chart.
     """
     picked = None
     domain, dark = colours(drawn), st.context.theme.type == "dark"
@@ -40,7 +40,7 @@ def charts(it: Maps, drawn: list[Map], is_filling: bool) -> str | None:
 
 
 def _picked(event: Any) -> str | None:
-    """The key of a cell that was clicked. Anybody may send anything: what is no cell is no click."""
+    """The key of the cell that was clicked. Ignores any selection that is not a cell."""
     selection = event["selection"]
     rows = selection.get(PICK) if isinstance(selection, Mapping) else None
     if not isinstance(rows, list | tuple) or not rows or not isinstance(rows[-1], Mapping):
@@ -50,8 +50,8 @@ def _picked(event: Any) -> str | None:
 
 
 def _patient(spec: Spec) -> Spec:
-    """The chart with its rows as Arrow tables: Streamlit then swaps them in place, and does not build
-    the chart anew, while the rest stays the same."""
+    """The chart with its rows as data frames: Streamlit then replaces the rows without a rebuild of the
+    chart, as long as the rest stays the same."""
     columns = {"frontier": ["x", "y", "at"]}
     tables = {
         name: pd.DataFrame(rows, columns=columns.get(name.rstrip("0123456789")))
@@ -61,7 +61,7 @@ def _patient(spec: Spec) -> Spec:
 
 
 def open_run(it: Maps, key: str, back: Shared) -> None:
-    """The run of a cell in the duel, or its settings there where nobody has run it."""
+    """Open a cell in the duel: its run, or only its settings if it has none."""
     cell = next((cell for cell in it.asked.grid.cells if cell.key == key), None)
     it.nonce += 1
     if cell is None:
@@ -70,7 +70,7 @@ def open_run(it: Maps, key: str, back: Shared) -> None:
 
 
 def reach(it: Maps, drawn: list[Map]) -> None:
-    """The way to a cell without pointing at it."""
+    """A form that opens a cell by its settings, for use without a pointer."""
     first = drawn[0]
     with st.expander("Open a cell by its settings"), st.form("reach", border=False):
         left, middle, right, last = st.columns([2, 1, 1, 1], vertical_alignment="bottom")

@@ -1,4 +1,4 @@
-"""The maps to take away: as tables, as a picture, as a command, and as a link."""
+"""The maps to share: as link, tables, picture and terminal command."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .state import Maps
 
 
 def show(it: Maps, back: Shared) -> None:
-    """Link and files."""
+    """The buttons to copy the link and to download files, and the command."""
     board = map_fill.looked(it, back)
 
     def rows():
@@ -32,7 +32,7 @@ def show(it: Maps, back: Shared) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         asked = {"query": it.asked.query(), "label": "Copy link", "frame": False}
         COPY(key="copy_maps", data=asked, height="content", width="content")
-        with st.popover("Take away", icon=":material/download:"):
+        with st.popover("Download", icon=":material/download:"):
             for label, make, name, kind in (
                 ("Cells (CSV)", lambda: rows().to_csv(index=False), "maps.csv", "text/csv"),
                 ("Cells (Parquet)", lambda: rows().to_parquet(index=False), "maps.parquet",
@@ -49,7 +49,7 @@ def show(it: Maps, back: Shared) -> None:
 
 
 def command(it: Maps) -> str:
-    """`normviz sweep` with these settings, of the others those that are not the defaults."""
+    """The `normviz sweep` command of these maps, without settings at their defaults."""
     words = [f"{name}={value}" for name, value in it.asked.words.items() if name != "seeds"]
     words.append(f"seeds={it.asked.grid.seeds}")
     stop = [] if it.early else ["--no-early-stop"]

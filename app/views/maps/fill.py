@@ -1,4 +1,4 @@
-"""The maps themselves, what fills them, and what they say: drawn again and again while they fill."""
+"""The maps' charts and summary, the job that fills them, and its progress."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ TICK_SECONDS = 0.5
 MARKS = (
     "Colour: the mean loss of the last tenth of the steps, at most chance. × diverged · ○ stopped "
     "early, flat at chance · ▼ the loss was still falling: undertrained, not unstable. The line is "
-    "the largest learning rate that trains, half of the way from chance to the lowest possible loss. "
-    "Point at a cell for its loss curves; a click opens its run in the duel."
+    "the largest learning rate that trains: the loss comes at least half of the way from chance to "
+    "the lowest possible loss. Point at a cell for its loss curves. Click it to open its run in the duel."
 )
 
 
 def show(it: Maps, back: Shared) -> None:
-    """The way to fill, then the maps in a fragment that ticks while they fill."""
+    """The button to fill the maps, then the maps, in a fragment that polls while they fill."""
     adopt_maps()
     board = looked(it, back)
     job = back.filler.job(it.asked.grid, it.early)
@@ -42,7 +42,7 @@ def show(it: Maps, back: Shared) -> None:
 
 
 def looked(it: Maps, back: Shared) -> Board:
-    """What the store has of the maps by now."""
+    """The maps' cells that the store has now."""
     if it.board is None:
         it.board = Board(back.store, it.asked.grid, it.early)
     it.board.look()
@@ -60,11 +60,11 @@ def _actions(it: Maps, board: Board, job: MapJob | None, back: Shared) -> None:
             _offer(it, missing, back)
         elif job in it.jobs and (not hosted.limits() or job.visitor == visitor.me()):
             button("Stop", back.filler.stop, job, key="stop_fill", icon=":material/stop:",
-                   help="What has ended stays; filling goes on from there")  # fmt: skip
+                   help="Finished runs are kept. Fill again to continue.")  # fmt: skip
 
 
 def _offer(it: Maps, missing: list[Cell], back: Shared) -> None:
-    """Fill what is missing, with what that takes; or why not here."""
+    """The button to fill the missing cells, with an estimate of the time, or why it is disabled."""
     processes, seconds = _takes(missing)
     is_long = seconds > 60 * hosted.fill_minutes()
     button("Fill the map" + ("s" if _count(it) > 1 else ""), _fill, it, back, type="primary",
@@ -84,7 +84,7 @@ def _offer(it: Maps, missing: list[Cell], back: Shared) -> None:
 
 
 def _takes(missing: list[Cell]) -> tuple[int, float]:
-    """How many processes fill the cells, and in how many seconds by estimate."""
+    """The number of processes that fill the cells, and the estimated seconds."""
     processes = hosted.processes() or cores()
     return processes, sum(estimated_seconds(cell.config) for cell in missing) / processes
 
@@ -110,7 +110,7 @@ def _axis(it: Maps, field: str) -> tuple:
 def _fill(it: Maps, back: Shared) -> None:
     it.refused = None
     if _takes(looked(it, back).missing)[1] > 60 * hosted.fill_minutes():
-        # The button was drawn for other settings: they changed in the same moment as it was clicked.
+        # The settings changed at the moment of the click, after the button was rendered.
         it.refused = _too_long()
         return
     try:
@@ -128,12 +128,10 @@ def _tick(it: Maps) -> None:
         _progress(job, back)
     for asked in it.jobs:
         if asked.why and asked.grid == it.asked.grid:
-            st.info(f"Filling was stopped: {asked.why}. What has ended stays.")
+            st.info(f"Filling was stopped: {asked.why}. Finished runs are kept.")
         for why in dict.fromkeys(asked.failures):
             if asked.grid == it.asked.grid:
-                st.error(
-                    f"A cell could not be trained: {literal(why)}. Fill again to try it once more."
-                )
+                st.error(f"A cell could not be trained: {literal(why)}. Fill again to retry.")
     drawn = maps(
         it.asked.grid, board.points, it.asked.fields, job.running if job else (), board.curve
     )
@@ -149,11 +147,11 @@ def _tick(it: Maps) -> None:
 def _progress(job: MapJob, back: Shared) -> None:
     if n := back.filler.before(job):
         st.caption(
-            f"Waits for {n} other map{'s' * (n > 1)} that {'are' if n > 1 else 'is'} filled."
+            f"Waits for {n} other map{'s' * (n > 1)} that {'are' if n > 1 else 'is'} being filled."
         )
         return
     if job.waits:
-        st.caption("Waits for a claim that another visitor runs.")
+        st.caption("Waits for another visitor's claim.")
         return
     words = f"{job.ended} of {job.todo} runs" if job.began else "Loading PyTorch"
     if (left := job.seconds_left) is not None:

@@ -1,4 +1,4 @@
-"""The knobs of the Maps page: which placements, which two settings, and everything they share."""
+"""The widgets of the Maps page: the placements, the two settings of the axes, and all others."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .state import Maps
 
 SEEDS = (1, 3, 5)
 PLAIN = ("warmup", "steps", "depth", "lr")
-"""Settings with a field of their own, unless they span the maps."""
+"""Settings with a text field of their own, unless they are an axis of the maps."""
 
 
 def show(it: Maps) -> None:
-    """From the standard maps down to any setting."""
+    """The standard maps, then the widgets of all settings, then notices and errors."""
     _standard(it)
     asked = it.asked
     with st.container(key="map_knobs"):
@@ -74,11 +74,11 @@ def _title(field: str) -> str:
 
 def _help(field: str) -> str:
     allowed = f"Allowed: {RANGES[field].text()}. " if field in RANGES else ""
-    return f"{allowed}Several values, with commas, make an axis or a map each."
+    return f"{allowed}Several values, separated by commas, make an axis, or one map each."
 
 
 def _text(field: str, label: str) -> None:
-    """Values as text: what is typed is checked as a whole and never changed by the widget."""
+    """A text field for one value, or for several separated by commas."""
     key = f"map_{field}"
     st.session_state[key] = st.session_state["maps"].asked.values(field)
     st.text_input(label, key=key, help=_help(field), on_change=_take, args=(field, key))
@@ -105,7 +105,7 @@ def _take_many(field: str, key: str) -> None:
 def _one(field: str, label: str, registry) -> None:
     key = f"map_{field}"
     value = st.session_state["maps"].asked.values(field)
-    st.session_state[key] = value if value in registry else None  # several tasks: a map each
+    st.session_state[key] = value if value in registry else None  # None: several tasks, from a link
     known = [one.key for one in registry if one.key != "text" or value == "text"]
     st.selectbox(
         label, known, key=key, format_func=registry.label, placeholder=value,
@@ -118,7 +118,7 @@ def _seeds(it: Maps) -> None:
     st.session_state["map_seeds"] = seeds
     st.segmented_control(
         "Seeds", sorted({*SEEDS, seeds}), key="map_seeds", required=True, on_change=_take_seeds,
-        help=f"Runs of each cell; it shows their median. A link may ask for up to {MAX_SWEEP_SEEDS}.",
+        help=f"Runs for each cell, which shows their median. A link may set up to {MAX_SWEEP_SEEDS}.",
     )  # fmt: skip
 
 
@@ -127,7 +127,7 @@ def _take_seeds() -> None:
 
 
 def _more(it: Maps) -> None:
-    """Any two settings as axes, and any other setting."""
+    """A popover to choose the axes, early stopping, and any other setting."""
     with st.popover("More", help="Other axes and any other setting", width="stretch"):
         for side, words, field in (
             ("across", "Across", it.asked.across),
@@ -142,9 +142,9 @@ def _more(it: Maps) -> None:
         st.toggle(
             "Stop cells that stay flat at chance", value=it.early, key="map_early",
             on_change=_take_early,
-            help="A cell is stopped when three looks at its gradient say that it will not leave chance; "
-            "it gets a ring. Only for settings that `normviz bench early` measured; the bench counts how "
-            "often the rule was wrong.",
+            help="A cell is stopped, and gets a ring, when three checks of its gradient predict that it "
+            "stays at chance. Only for settings that `normviz bench early` measured. That benchmark counts "
+            "how often the rule was wrong.",
         )  # fmt: skip
         taken = {"scheme", "init", "task", *PLAIN, *it.asked.fields, "lr_edits", "text"}
         rest = [name for name in RunConfig.model_fields if name not in taken]

@@ -1,4 +1,4 @@
-"""Maps: where does each placement train? Two settings span a map, every cell is a run."""
+"""The Maps page: where does each placement train? Two settings are the axes; each cell is a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a visitor's session remembers of the Maps page: which maps, and what was wrong with a change."""
+"""The session state of the Maps page: which maps, and why a change was refused."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def maps() -> Maps:
 
 
 def show(asked: Asked) -> None:
-    """Other maps."""
+    """Show other maps."""
     it: Maps = st.session_state["maps"]
     it.asked, it.board = asked, None
     it.changed()
 
 
 def change(**words: str) -> None:
-    """Other settings; what is not allowed is said instead."""
+    """Change settings. A value that is not allowed only sets `complaint`."""
     it: Maps = st.session_state["maps"]
     try:
         show(it.asked.but(**words))
@@ -68,7 +68,7 @@ def change(**words: str) -> None:
 
 
 def turn(side: str, setting: str) -> None:
-    """Another setting across or up."""
+    """Change the setting of an axis: `side` is "across" or "up"."""
     it: Maps = st.session_state["maps"]
     try:
         show(it.asked.turned(side, setting))

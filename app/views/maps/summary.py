@@ -1,4 +1,4 @@
-"""What the maps say, in numbers and sentences."""
+"""The maps' findings: sensitivity to the learning rate, best losses, and differences in words."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ SENSITIVITY = (
 )
 
 DIFFERENCES = (
-    "Each at its own best learning rate of those tried. Told apart only where the difference has one "
-    "sign in every pair of seeds and its 95 % interval leaves out zero; with many comparisons some "
+    "Each at its own best learning rate of those tried. Two count as different only if the difference has "
+    "the same sign in every pair of seeds and its 95 % interval excludes zero. With many comparisons some "
     "will do so by chance."
 )
 
 
 def show(it: Maps, board: Board) -> None:
-    """Sensitivity beside the best loss, and who differs."""
+    """A table of sensitivities and best losses, and sentences on the differences."""
     grid, points = it.asked.grid, board.points
     rows = sensitivity(grid, points)
     lines = list(comparisons(grid, points))
     if not rows and not lines:
         return
-    with st.expander("Learning-rate sensitivity, best losses and who differs"):
+    with st.expander("Learning-rate sensitivity, best losses and differences"):
         if rows:
             st.dataframe(
                 [
@@ -42,7 +42,7 @@ def show(it: Maps, board: Board) -> None:
                         "best loss": row.best.text(),
                         "at learning rate": f"{row.best_rate:g}",
                         "above the floor": "" if row.excess is None else row.excess.text(),
-                        "mind": _mind(row),
+                        "note": _mind(row),
                     }
                     for row in rows
                 ],
@@ -55,7 +55,7 @@ def show(it: Maps, board: Board) -> None:
 
 
 def _mind(row: Sensitivity) -> str:
-    """What the number must not be taken for, in short."""
+    """A warning against misreading the row's sensitivity; empty without one."""
     said = ["trains at no rate"] if row.fails else []
     if row.undertrained:
         said.append("undertrained at " + ", ".join(f"{rate:g}" for rate in row.undertrained))

@@ -1,1 +1,1 @@
-"""What a norm costs on this machine."""
+"""The Norm cost page: the time that norms take on this machine."""

@@ -1,4 +1,4 @@
-"""Norm cost: what a norm costs on this machine, measured while nothing else trains here."""
+"""The Norm cost page: times norms on this machine, while no training runs."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ TICK_SECONDS = 0.5
 WIDTHS = tuple(2**n for n in range(5, 11))
 TOKENS = tuple(2**n for n in range(6, 15))
 START_SECONDS = 8
-"""To load PyTorch, build the models and warm up; roughly."""
+"""About the time to load PyTorch, build the models and warm up."""
 SHARED = (
-    "This server is shared: a timing needs the whole machine and would keep everybody's training "
-    "waiting, so nothing is measured here. Below is the measurement that ships with NormViz; `normviz "
-    "bench norms` in a terminal measures your own machine."
+    "This server is shared. A timing needs the whole machine, and all training would have to wait, so "
+    "nothing is measured here. Below is the measurement that ships with NormViz. To measure your own "
+    "machine, run `normviz bench norms` in a terminal."
 )
 
 
@@ -37,7 +37,7 @@ def page() -> None:
     back = shared()
     with st.container(key="head"):
         st.markdown(
-            "# What does a norm cost? :small[:gray[Time beside LayerNorm's, on this machine.]]"
+            "# What does a norm cost? :small[:gray[Time relative to LayerNorm, on this machine.]]"
         )
     link_notices.strange()
     if hosted.limits():
@@ -49,20 +49,20 @@ def page() -> None:
 
 
 def _controls(back: Shared) -> None:
-    """What to measure with, and the buttons."""
+    """The settings of a measurement, and the buttons."""
     with st.container(key="cost_controls"):
         width, tokens, threads, device = st.columns([3, 3, 2, 2], vertical_alignment="bottom")
         with width:
-            _ladder("Width (numbers a token)", "width", WIDTHS, Setting().width)
+            _ladder("Width (numbers per token)", "width", WIDTHS, Setting().width)
         with tokens:
-            _ladder("Tokens a batch", "tokens", TOKENS, Setting().tokens)
+            _ladder("Tokens per batch", "tokens", TOKENS, Setting().tokens)
         with threads:
             st.number_input("CPU threads", 1, limits.cores(), 1, key="cost_threads")
         with device:
             st.selectbox(
                 "Device", limits.DEVICES, key="cost_device", format_func=DEVICES.label,
-                help="A GPU must be in the machine that runs this page's server. Timing on one, by events "
-                "on its stream, is written and has not been run yet.",
+                help="The GPU must be in the machine that runs this page's server. Timing on a GPU, by "
+                "events on its stream, has not been tried yet.",
             )  # fmt: skip
     setting = _setting()
     busy = bool(back.lab.state.doing)
@@ -76,9 +76,7 @@ def _controls(back: Shared) -> None:
             st.error(literal(sentence(setting)))
         else:
             seconds = START_SECONDS + max(setting.seconds, setting.needed_seconds)
-            st.caption(
-                f"About {seconds:.0f} s. Meanwhile nothing trains here: runs wait and then go on."
-            )
+            st.caption(f"About {seconds:.0f} s. Training on this server waits until then.")
 
 
 def _ladder(words: str, name: str, values: tuple[int, ...], default: int) -> None:
@@ -86,7 +84,7 @@ def _ladder(words: str, name: str, values: tuple[int, ...], default: int) -> Non
 
 
 def _setting() -> Setting | str:
-    """What the controls ask for, or why it is not allowed."""
+    """The setting in the widgets, or why it is not allowed."""
     values = {n: st.session_state[f"cost_{n}"] for n in ("width", "tokens", "threads", "device")}
     try:
         return Setting(**values)
@@ -101,7 +99,7 @@ def _start(back: Shared) -> None:
 
 
 def _status() -> None:
-    """How far the measurement is, or what became of it; ticks while there is one."""
+    """The progress of the measurement, or why it failed. Polls while a measurement runs."""
     lab = shared().lab
     state = lab.state
     with st.container(key="cost_status"):
@@ -113,8 +111,10 @@ def _status() -> None:
 
 
 def _shown(back: Shared) -> Measurement:
-    """The measurement that the visitor chose: at first the newest one of this server, or the shipped
-    one; after a new one, that."""
+    """The measurement that the visitor chose; by default, and after a new one, the newest.
+
+    A server without a measurement of its own shows the shipped one.
+    """
     found = {m.when: m for m in (*stored_results.kept(back.store.folder), stored_results.shipped())}
     newest = next(iter(found))
     finished = back.lab.state.finished

@@ -1,4 +1,4 @@
-"""A measurement of what norms cost: what it says, its charts, and its numbers."""
+"""A measurement of norms' cost: its findings in words, its charts, and its numbers."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from normviz.norm_cost.variants import BOTH, CONTEXTS, FORWARD, PASSES, VARIANTS
 from ...widgets.markdown import literal, source
 
 HOW = (
-    "In every round all variants take three turns, in an order of chance; the fastest of each counts, "
-    "divided by LayerNorm's in the same round. Marks are medians of {rounds} rounds, bars 95 % "
-    "intervals for the median. Grey bands are the same LayerNorm, timed twice: an interval that "
-    "overlaps its band is drawn pale and not distinguishable. Dashed lines: what is claimed for "
-    "RMSNorm. PyTorch {torch}, float32, not compiled; one thread is timed by its processor time."
+    "Every round times each variant three times, in random order. The fastest time counts, divided by "
+    "LayerNorm's in the same round. Marks are medians of {rounds} rounds, bars 95 % intervals for the "
+    "median. Grey bands are the same LayerNorm, timed twice. An interval that overlaps its band is drawn "
+    "pale: not distinguishable. Dashed lines: what is claimed for RMSNorm. PyTorch {torch}, float32, not "
+    "compiled. One thread is timed by its CPU time."
 )
 
 
 def show(it: Measurement) -> None:
-    """From the sentence down to the last number."""
+    """The findings, the charts, and all numbers."""
     dark = st.context.theme.type == "dark"
     st.markdown(f"{literal(findings.verdict(it))}  \n{literal(findings.counted(it))}")
     with st.container(key="cost_charts"):
@@ -49,12 +49,12 @@ def show(it: Measurement) -> None:
 
 
 def _operations(it: Measurement) -> None:
-    """Counts beside times, of the norms alone."""
+    """Operations, kernels, bytes and time of the norms alone."""
     st.markdown(
-        "**Operations beside time** :gray[alone; forward / forward and backward]",
-        help="Operations a number of the formula, written out one elementary operation at a time. "
-        "Kernels that PyTorch starts, and megabytes that they read and write if nothing stays in a "
-        "cache, are counted by its dispatcher.",
+        "**Operations and time** :gray[norm alone; forward / forward and backward]",
+        help="Operations: elementary operations of the formula for each number. Kernels: started by "
+        "PyTorch, counted by its dispatcher. Read and written: bytes of these kernels if nothing stays in "
+        "a cache.",
     )
     rows = []
     for variant in VARIANTS:
@@ -62,7 +62,7 @@ def _operations(it: Measurement) -> None:
         rows.append(
             {
                 "Norm": variant.label,
-                "Operations a number": " / ".join(f"{row.operations:.0f}" for row in both),
+                "Operations per number": " / ".join(f"{row.operations:.0f}" for row in both),
                 "Kernels": " / ".join(f"{row.kernels}" for row in both),
                 "Read and written": " / ".join(findings.megabytes(row.bytes) for row in both),
                 "Time": " / ".join(findings.duration(row.seconds) for row in both),
@@ -75,13 +75,13 @@ def _operations(it: Measurement) -> None:
 def _claims() -> None:
     said = [f"{claim.label.removesuffix(' less')} ({source(claim.source)})" for claim in CLAIMS]
     st.markdown(
-        f"**Claimed** for RMSNorm, as time saved: {'; '.join(said)}. The dashed lines stand where "
-        "each claim begins. What holds on one machine need not hold on another: measure yours."
+        f"**Claimed** for RMSNorm, as time saved: {'; '.join(said)}. A dashed line marks where each "
+        "claim begins. What holds on one machine need not hold on another: measure yours."
     )
 
 
 def _numbers(it: Measurement) -> pd.DataFrame:
-    """One row a variant, context and pass."""
+    """One row for each variant, context and pass."""
     return pd.DataFrame(
         {
             "Norm": VARIANTS.label(row.variant),
@@ -91,7 +91,7 @@ def _numbers(it: Measurement) -> pd.DataFrame:
             "× LayerNorm": round(row.ratio.median, 4),
             "from": round(row.ratio.low, 4),
             "to": round(row.ratio.high, 4),
-            "Told apart": "yes" if it.differs(row) else "no",
+            "Distinguishable": "yes" if it.differs(row) else "no",
             "Kernels": row.kernels,
             "Megabytes": round(row.bytes / 1e6, 3),
         }

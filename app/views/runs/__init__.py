@@ -1,1 +1,1 @@
-"""All stored runs."""
+"""The Runs page: all stored runs."""

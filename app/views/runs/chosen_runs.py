@@ -1,4 +1,4 @@
-"""The runs chosen on the shelf: how they differ, and what can be done with them."""
+"""The panel of the chosen runs: how they differ, and buttons to open, stop or delete them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from . import picks
 
 
 def show(back: Shared, mine: frozenset[int]) -> None:
-    """The panel at the foot of the window, while any run is chosen."""
+    """The panel at the bottom of the window, if a run is chosen."""
     it = picks.picks()
     found = [run for number in it.runs if (run := back.store.run(number))]
-    if len(found) < len(it.runs):  # somebody deleted the others
+    if len(found) < len(it.runs):  # the others were deleted
         picks.only(run.id for run in found)
     if it.said:
         st.toast(it.said)
@@ -43,7 +43,7 @@ def _name(run: Run) -> str:
 
 
 def _about(rows: list[Row]) -> None:
-    """What came of one run, or how several differ."""
+    """The verdict of one run, or a table of how several differ."""
     if len(rows) == 1:
         (row,) = rows
         words = f"**{literal(_name(row.run))}** {literal(row.outcome.verdict.sentence)}"
@@ -94,7 +94,7 @@ def _stays(run: Run, mine: frozenset[int]) -> str | None:
     """Why this visitor can't delete a run, or None."""
     if run.stays or (run.id in mine and visitor.steers(run)):
         return run.stays
-    return f"run {run.id} was not trained in this visit: only who trained a run can delete it"
+    return f"run {run.id} was not trained in this visit, so it can't be deleted here"
 
 
 def _ask() -> None:

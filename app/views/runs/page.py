@@ -1,4 +1,4 @@
-"""Runs: everything that was trained here and is still stored, newest first, sweeps and shipped ones last."""
+"""The Runs page: all stored runs, newest first, those of sweeps and shipped ones last."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from . import chosen_runs, picks
 ROWS = 25
 TICK_SECONDS = 1.0
 WHOSE = ("All", "Mine", "Shipped")
-MINE = " Mine is what this visit trained: a reload of the page begins another visit."
+MINE = " Mine: the runs trained in this visit. A reload of the page starts a new visit."
 
 TEXTS = (
-    "A run on a text of your own is listed here for your browser alone. Its curves are not secret: "
-    "anybody with its link or its number can see them."
+    "A run on your own text is listed here only in your browser. Its curves are not secret: anybody with "
+    "its link or its number can see them."
 )
 
 
@@ -39,13 +39,13 @@ def page() -> None:
     back = shared()
     mine = duel.duel().mine
     with st.container(key="head"):
-        st.markdown("# Runs that are stored on this server")
+        st.markdown("# Runs stored on this server")
     link_notices.strange()
     wanted, asked = _wanted(mine)
     pager = _pager(wanted)
     number = st.session_state.get(pager, 1)
     found = back.shelf.page(wanted, ROWS, ROWS * (number - 1))
-    if number > _pages(found):  # there are fewer than before
+    if number > _pages(found):  # runs were deleted
         number = st.session_state[pager] = _pages(found)
         found = back.shelf.page(wanted, ROWS, ROWS * (number - 1))
     st.caption(_counted(found, number))
@@ -66,13 +66,13 @@ def _pages(found: Page) -> int:
 
 
 def _pager(wanted: Wanted) -> str:
-    """The key of the list's pages: other filters begin at their first one."""
+    """The pagination's key. It depends on the filters, so that other filters start at page 1."""
     asked = (wanted.clauses, wanted.only is None, wanted.trained)
     return f"runs_page_{sha256(repr(asked).encode()).hexdigest()[:12]}"
 
 
 def _wanted(mine: frozenset[int]) -> tuple[Wanted, Search]:
-    """The filters; and the search, with what is wrong with it."""
+    """Show the filters. Returns the query, and the parsed search with its problems."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="filters"):
         words = st.text_input(
             "Search", key="runs_search", label_visibility="collapsed", width=330,
@@ -87,7 +87,7 @@ def _wanted(mine: frozenset[int]) -> tuple[Wanted, Search]:
         )  # fmt: skip
         measured = st.toggle(
             "Also runs of 0 steps", key="runs_measured",
-            help="Measurements at initialisation, as the Anatomy page makes them",
+            help="Measurements at initialisation, from the Anatomy page",
             persist_state="session",
         )  # fmt: skip
     asked = search(words)
@@ -118,12 +118,12 @@ def _counted(found: Page, number: int) -> str:
     if st.session_state["runs_whose"] == "Mine":
         words += MINE
     if n := len(found.foreign):
-        words += f" {n} of these come from another release of NormViz, or are damaged, and can't be shown."
+        words += f" {n} of these can't be shown: they come from another release of NormViz, or are damaged."
     return words
 
 
 def _nothing(asked: Search, mine: frozenset[int]) -> str:
-    """Why the list is empty."""
+    """A sentence on why the list is empty."""
     if words := asked.too_long:
         return sentence(words)
     if asked.unknown:
@@ -136,7 +136,7 @@ def _nothing(asked: Search, mine: frozenset[int]) -> str:
         return "You have not trained anything in this visit: press Train on the Duel page."
     filters = ("runs_search", "runs_scheme", "runs_task")
     if any(st.session_state[key] for key in filters) or st.session_state["runs_whose"] != "All":
-        return "No stored run fits all of this. Clear the search or a filter to see more."
+        return "No stored run matches the search and the filters. Clear one of them to see more."
     return "No run is stored here yet: press Train on the Duel page, and it stays here."
 
 
@@ -162,7 +162,7 @@ def _row(row: Row, mine: bool) -> None:
 
 
 def _settings(run: Run, mine: bool) -> str:
-    """What differs from the defaults, and what every run has."""
+    """The settings that differ from the defaults, then task and seed."""
     marks = [":violet-badge[shipped]"] if run.is_shipped else []
     marks += [":blue-badge[mine]"] if mine else []
     other = changed(run.config)
@@ -177,7 +177,7 @@ def _outcome(outcome: Outcome) -> None:
 
 
 def _live(number: int) -> None:
-    """How far an open run is; when it ends, the page is drawn anew."""
+    """The progress of an open run. Reruns the page when the run ends."""
     back: Shared = shared()
     run = back.store.run(number)
     if run is None or not run.is_open:
@@ -194,7 +194,7 @@ def _live(number: int) -> None:
 
 
 def _when(run: Run) -> str:
-    """When and where a run was trained, and for how long."""
+    """When, for how long and on which device a run was trained."""
     if run.is_shipped:
         return f"Ships with NormViz  \ntrained on {_device(run)}"
     then = datetime.fromtimestamp(run.created, _zone())
@@ -212,7 +212,7 @@ def _device(run: Run) -> str:
 
 
 def _zone() -> ZoneInfo | None:
-    """The visitor's time zone, or the server's where the browser does not say."""
+    """The visitor's time zone; None (the server's) if the browser sends none."""
     try:
         return ZoneInfo(st.context.timezone or "")
     except (ZoneInfoNotFoundError, ValueError, OSError):

@@ -1,4 +1,4 @@
-"""Which runs of the shelf a visitor has chosen; they stay chosen on its other pages."""
+"""The runs chosen on the Runs page, in the session state. They stay chosen on other pages of the list."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ import streamlit as st
 
 @dataclass
 class Picks:
-    """`runs` in the order chosen; `asking` whether they are about to be deleted; `said` what became
-    of a deletion, until the page has shown it."""
+    """The chosen runs, in the order chosen.
+
+    asking  whether the page asks to confirm their deletion
+    said    the result of a deletion, until the page has shown it
+    """
 
     runs: tuple[int, ...] = ()
     asking: bool = False
@@ -19,7 +22,7 @@ class Picks:
 
 
 def picks() -> Picks:
-    """This session's."""
+    """The session's picks."""
     return st.session_state.setdefault("picks", Picks())
 
 
@@ -31,7 +34,7 @@ def key(run: int) -> str:
 
 
 def toggle(run: int) -> None:
-    """What a click on a run's checkbox does."""
+    """The callback of a run's checkbox."""
     it = picks()
     others = tuple(one for one in it.runs if one != run)
     it.runs = (*others, run) if st.session_state[f"pick_{run}"] else others
@@ -39,6 +42,6 @@ def toggle(run: int) -> None:
 
 
 def only(runs: Iterable[int]) -> None:
-    """These are chosen now."""
+    """Replace the choice."""
     it = picks()
     it.runs, it.asking = tuple(runs), False
