@@ -78,7 +78,7 @@ def states() -> None:
 
 
 def judged(name: str, it: Any, params: dict[str, list[str]]) -> str:
-    """ "taken" or "told"; any other word says what is wrong."""
+    """ "taken" if the link was read, "told" if a sentence says what was not; else what is wrong."""
     problems = [p.sentence for p in it.link.problems] if it.link else []
     sentences = [*problems, *it.notices, *filter(None, [it.complaint])]
     for sentence in sentences:
@@ -90,7 +90,7 @@ def judged(name: str, it: Any, params: dict[str, list[str]]) -> str:
 
 
 def _changed(name: str, it: Any, params: dict[str, list[str]], said: list[str]) -> str | None:
-    """What is another than the link says, or is not there at all, and no sentence says so."""
+    """A setting that differs from the link although no sentence on the page says so; else None."""
     known = {
         "duel": (*FIELDS, *VIEW, "lanes", "story"), "anatomy": (*FIELDS, "lanes"), "hand": HAND, "maps": MAPS
     }  # fmt: skip
@@ -123,7 +123,7 @@ def at_page(url_path: str) -> AppTest:
 
 
 def opened(view: str, params: dict[str, list[str]]) -> AppTest:
-    """A whole page, opened by a link."""
+    """Render a whole page with the link's query parameters."""
     at = at_page(ADDRESSES.get(view, view))
     for name, values in params.items():
         at.query_params[name] = values
@@ -150,7 +150,7 @@ def _note(event: str, args: tuple[Any, ...]) -> None:
 
 
 def main(every: int) -> None:
-    """Read links until standard input ends; print what came of them as JSON."""
+    """Read links until standard input ends, then print the results as JSON."""
     Backend.ensure = lambda self: None
     folder = str(home())
     links = [json.loads(line) for line in sys.stdin]

@@ -57,8 +57,7 @@ def params() -> dict[str, list[str]]:
 
 
 def write(wanted: Mapping[str, str]) -> None:
-    """Let the address say this, where it does not: a message that says again what it said could arrive
-    after Back, and undo it."""
+    """Set the query parameters, if they differ. A repeated message could arrive after Back and undo it."""
     if params() != {name: [value] for name, value in wanted.items()}:
         st.query_params.from_dict(wanted)
 
@@ -75,7 +74,7 @@ def is_old_entry() -> bool:
 
 
 def tell() -> None:
-    """Tell the browser; at the end of every page."""
+    """Send the query and the entry number to the browser. Every page calls it at its end."""
     query = urlencode(params(), doseq=True)
     with st.container(key="history"):
         HISTORY(

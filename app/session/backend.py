@@ -99,7 +99,7 @@ def watchers() -> Watchers:
 
 @st.cache_resource(show_spinner="Unpacking the runs that ship")
 def adopt_maps() -> None:
-    """Put the runs of maps and claims into the store, once: a thousand that few visitors look at."""
+    """Add the shipped runs of maps and claims to the store, once and only when a page needs them."""
     shipped.adopt_cells(_open().store)
 
 

@@ -74,7 +74,7 @@ class Duel(PageState):
 
 
 def label(index: int, config: RunConfig, repeated: bool = False) -> str:
-    """ "A  Pre-LN": a lane's letter and what it trained; its seed too where it is one of several."""
+    """ "A  Pre-LN": a lane's letter and placement, with the seed if several are shown."""
     seed = f", {named(config)}" if repeated else ""
     return f"{NAMES[index]}  {SCHEMES.label(config.scheme)}{seed}"
 
@@ -251,7 +251,7 @@ def set_lane_count(n: int) -> None:
 
 
 def ask(shared: Shared, action: Action, runs: tuple[int | None, ...] | None = None) -> None:
-    """Send a request to every open run of this duel, or to those given."""
+    """Send an action to every open run of this duel that the visitor may steer, or to those given."""
     it = duel()
     for run in (*it.runs, *it.extra) if runs is None else runs:
         if run is None or not (record := shared.store.run(run)) or not record.is_open:
@@ -261,15 +261,17 @@ def ask(shared: Shared, action: Action, runs: tuple[int | None, ...] | None = No
 
 
 def leave(shared: Shared, runs: tuple[int | None, ...]) -> None:
-    """Stop those runs that this visitor started; others may have come by a link, and go on. In hosted
-    mode so do those that another page has open: its visitor joined them."""
+    """Stop the given runs that this visitor started. Others' runs, opened by a link, go on.
+
+    On a shared server a run also goes on while another page shows it.
+    """
     here, mine = visitor.session(), duel().mine
     gone = (run for run in runs if run in mine and not shared.watchers.others(here, run))
     ask(shared, "stop", tuple(gone))
 
 
 def leave_duel(shared: Shared) -> None:
-    """Stop all that this visitor started here, before another duel is shown."""
+    """Stop all runs that this visitor started in this duel, before another duel is shown."""
     it = duel()
     leave(shared, (*it.runs, *it.extra))
     it.extra = frozenset()

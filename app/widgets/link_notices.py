@@ -20,8 +20,8 @@ from .markdown import literal
 
 
 def show(it: PageState, holder: str, instead: str) -> None:
-    """The sentences. `holder` is the session's key of what a mended link replaces; `instead` says
-    what is on the page while the link can't be opened."""
+    """Show the messages. `holder` is the session-state key that a corrected link resets; `instead`
+    says what the page shows while the link can't be opened."""
     for notice in it.notices:
         st.info(literal(notice))
     if it.link is None or not it.link.problems:
@@ -40,7 +40,7 @@ def show(it: PageState, holder: str, instead: str) -> None:
 
 
 def strange(*known: str) -> None:
-    """A sentence while the address names what the page does not read; `known` is what it does."""
+    """A notice for each query parameter that the page does not read; `known` are those that it reads."""
     params = address.params()
     for notice in strangers(params, known):
         st.info(literal(notice))

@@ -58,7 +58,7 @@ def peer(it: Anatomy) -> str:
 
 
 def anatomy() -> Anatomy:
-    """This session's anatomy. Who arrives with a link gets what it says."""
+    """The session's state. On arrival with a link, the link's."""
     params = address.params()
     if "anatomy" not in st.session_state or (
         st.session_state["arrived"] and names_a_setting(params)

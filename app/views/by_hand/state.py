@@ -45,7 +45,7 @@ class Hand(PageState):
 
 
 def hand() -> Hand:
-    """This session's example. Who arrives with a link gets what it says."""
+    """The session's example. On arrival with a link, the link's."""
     params = address.params()
     it: Hand | None = st.session_state.get("hand")
     arrived = st.session_state["arrived"]

@@ -92,7 +92,7 @@ def _say(text: str, seq_len: int) -> None:
         return
     try:
         found = texts.about(text)
-    except TextError:  # deleted in this moment, or damaged
+    except TextError:  # just deleted, or damaged
         st.warning(sentence(texts.missing("this setting", text, "paste it")))
         return
     st.caption(f"Text {text[:8]}…: {found.sentence()}")

@@ -61,8 +61,10 @@ def page() -> None:
 
 
 def _embedded(it: state.Duel, lanes: list[page_lanes.Lane], back: Shared) -> None:
-    """In a frame of another page (`?embed=true`): what came out, the charts, and the way here. A
-    link that can't be opened shows no other duel, which a reader would take for the one meant."""
+    """The page in another site's frame (`?embed=true`): verdicts, charts and a link to NormViz.
+
+    A link that can't be opened shows no charts: a reader would take the default duel for the linked one.
+    """
     link_notices.show(it, "duel", "No charts are shown: they would be of another duel.")
     if it.link and it.link.problems:
         return

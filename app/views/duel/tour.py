@@ -115,7 +115,7 @@ def _told(lanes: list[Lane], shared: Shared) -> Runs | None:
 
 
 def go(number: int, shared: Shared) -> None:
-    """Open a step; runs that this visitor left training are stopped."""
+    """Open a step. Stops the runs that this visitor started in the present duel."""
     state.leave_duel(shared)
     state.open_step(number)
 

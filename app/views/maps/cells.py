@@ -65,7 +65,7 @@ def open_run(it: Maps, key: str, back: Shared) -> None:
     cell = next((cell for cell in it.asked.grid.cells if cell.key == key), None)
     it.nonce += 1
     if cell is None:
-        return  # the settings changed meanwhile
+        return  # the map's settings have changed since the click
     page_links.open_duel((cell.config,), back)
 
 

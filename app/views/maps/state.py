@@ -34,7 +34,7 @@ class Maps(PageState):
 
 
 def maps() -> Maps:
-    """This session's maps. Who arrives with a link gets what it says."""
+    """The session's maps. On arrival with a link, the link's."""
     params = address.params()
     if "maps" not in st.session_state:
         st.session_state["maps"] = Maps(standard(MAPS.keys()[0]))

@@ -114,7 +114,7 @@ def _confirm(runs: list[Run], back: Shared) -> None:
 
 
 def _delete(back: Shared) -> None:
-    """Delete what is chosen, as far as it is this visitor's and has ended."""
+    """Delete the chosen runs that have ended and are this visitor's."""
     it, mine = picks.picks(), duel.duel().mine
     kept, gone = [], 0
     for number in it.runs:
