@@ -1,7 +1,7 @@
-"""Follow the code of a layer on symbols: statements, and which way a condition goes.
+"""Execute the code of a layer on symbols: statements, and which branch of a condition is taken.
 
-A condition goes the way that the defaults of the configuration and of the arguments say; one of which
-nothing is known can be `turned` round. What can't be followed becomes `Made` of the tensors that went in.
+The defaults of the configuration and of the arguments decide a condition. An unknown condition can be
+`turned` (inverted). The result of code that can't be followed is `Made` of the tensors it takes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .symbols import Config, Many, Module, Unknown
 
 
 class Run(Calls):
-    """One way through the code of a file."""
+    """One execution path through the code of a file."""
 
     def statements(self, body: Iterable[ast.stmt], env: dict[str, object]) -> None:
         for statement in body:
@@ -37,7 +37,7 @@ class Run(Calls):
             case ast.Raise():
                 raise Stopped
             case ast.If(test=test, body=body, orelse=orelse):
-                # Of a chain of cases of which none is known to hold, the first one does.
+                # In a chain of cases of which none is known to hold, take the first.
                 is_chain = len(orelse) == 1 and isinstance(orelse[0], ast.If)
                 self.chained = is_chain or self.chained
                 goes, self.chained = self.goes(test, env, self.chained), is_chain
@@ -51,7 +51,7 @@ class Run(Calls):
                 self.value(value, env)
 
     def goes(self, test: ast.expr, env: dict[str, object], unknown: bool = False) -> bool:
-        """Which way a condition goes; `unknown` where that is not known."""
+        """Whether a condition holds; `unknown` if that can't be decided."""
         text = ast.unparse(test)
         found = self.value(test, env)
         known = not isinstance(found, Unknown)
@@ -61,8 +61,8 @@ class Run(Calls):
         return not way if text == self.turned else way
 
     def is_switched_on(self, test: ast.expr, env: dict[str, object]) -> bool:
-        """Whether a condition that is not known has a part that is: a switch of the configuration that
-        is on, as in `config.use_qk_norm and self.use_rope`, whose other part differs between layers."""
+        """Whether an undecided condition has a part that is true: a switch of the configuration, as in
+        `config.use_qk_norm and self.use_rope`, where the other part differs between layers."""
         return (
             isinstance(test, ast.BoolOp)
             and isinstance(test.op, ast.And)
@@ -98,13 +98,13 @@ class Run(Calls):
             values: list[object] = [value.each] * len(parts)
         elif isinstance(value, list | tuple) and len(value) == len(parts):
             values = list(value)
-        else:  # a tensor in the first place is what a module returns beside its weights
+        else:  # a module that returns a tuple puts its tensor first and its weights second
             values = [value, *[Unknown(ast.unparse(p)) for p in parts[1:]]]
         for part, each in zip(parts, values, strict=True):
             self.bind(part, each, env)
 
     def name_module(self, value: object, path: str) -> None:
-        """A module has the name of the attribute that it is first put in."""
+        """Name a module after the attribute that it is first assigned to."""
         if hasattr(value, "path") and not value.path:  # pyright: ignore
             value.path = path  # pyright: ignore
             for name, inner in getattr(value, "attributes", {}).items():
@@ -119,5 +119,5 @@ class Run(Calls):
 
 
 def _load(target: ast.expr) -> ast.expr:
-    """A target as a value."""
+    """An assignment target as an expression."""
     return ast.parse(ast.unparse(target), mode="eval").body

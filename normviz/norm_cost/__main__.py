@@ -1,7 +1,7 @@
-"""`python -m normviz.norm_cost`: one measurement for the page, told line by line on standard output.
+"""`python -m normviz.norm_cost`: one measurement for the page, reported as lines of JSON on stdout.
 
-A setting comes in as a line of JSON. It leaves when its standard input closes: who asked is gone, or
-wants it to stop.
+It reads a setting as one line of JSON and exits when its standard input closes, because then the
+client is gone or stopped it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from .setting import Setting
 
 
 def main() -> None:
-    """Read, measure, tell."""
+    """Read the setting, measure, report."""
     out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # nothing else that prints may come between
+    os.dup2(2, 1)  # other prints must not mix with the JSON lines
 
     def say(**words: object) -> None:
         out.write(json.dumps(words) + "\n")
