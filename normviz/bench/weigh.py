@@ -1,4 +1,4 @@
-"""What processes weigh and use: memory, CPU seconds, and what else the machine did (Linux)."""
+"""Memory and CPU time of processes, and of the rest of the machine (Linux)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 class Weight:
     """Memory in MiB at one moment.
 
-    server    of the page's process, resident
-    training  of all that it started: supervisor, workers, what they were forked from. What several
-              share counts once
-    torch     the page's process has loaded PyTorch
+    server    resident, of the page's process
+    training  of the processes that it started: supervisor, workers and the one they were forked from;
+              shared memory counts once
+    torch     whether the page's process has loaded PyTorch
     """
 
     server: float
@@ -32,18 +32,18 @@ class Weight:
 
 
 def weigh(server: int) -> Weight:
-    """The page's process and those that it started, now."""
+    """Measure the page's process and those that it started."""
     pids = tuple(below(server))
     return Weight(rss(server), sum(share(pid) for pid in pids), loaded(server, "libtorch"), pids)
 
 
 def below(pid: int) -> list[int]:
-    """All processes that a process started, and those that they started."""
+    """All descendants of a process."""
     parents: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             parent = int(path.read_text().rpartition(")")[2].split()[1])
-        except OSError:  # ended meanwhile
+        except OSError:  # the process has ended
             continue
         parents.setdefault(parent, []).append(int(path.parent.name))
     found, open_ = [], [pid]
@@ -55,7 +55,7 @@ def below(pid: int) -> list[int]:
 
 
 def cpu(pid: int) -> float:
-    """CPU seconds of a process so far; 0 once it is gone."""
+    """CPU seconds of a process so far; 0 if it has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -64,12 +64,12 @@ def cpu(pid: int) -> float:
 
 
 def rss(pid: int) -> float:
-    """Resident memory in MiB: what a process alone would need."""
+    """Resident memory in MiB, with shared pages in full."""
     return _memory(pid, "Rss")
 
 
 def share(pid: int) -> float:
-    """Resident memory in MiB where a page that n processes share counts 1/n: these add up."""
+    """Proportional resident memory in MiB: a page shared by n processes counts 1/n, so values add up."""
     return _memory(pid, "Pss")
 
 
@@ -82,7 +82,7 @@ def loaded(pid: int, library: str) -> bool:
 
 
 def busy() -> float:
-    """CPU seconds that all processes of the machine used so far."""
+    """CPU seconds of all processes of the machine so far."""
     fields = [int(word) for word in Path("/proc/stat").read_text().split("\n")[0].split()[1:]]
     return (sum(fields[:3]) + sum(fields[5:8])) / TICKS
 
