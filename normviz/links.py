@@ -1,9 +1,9 @@
-"""A duel as a link: every setting that decides the result, in the open, plus a version.
+"""A duel as a link: every setting that decides the result, in plain text, plus a version.
 
     v=1&lanes=2&scheme=pre,post&depth=12&lr=0.003&...
 
-A setting that all lanes share is written once; one that differs is written once a lane, with
-commas. The link names every field, so its meaning does not change when a default does.
+A setting that all lanes share is written once. One that differs is written once per lane, separated
+by commas. The link names every field, so its meaning does not change when a default does.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from .limits import MAX_LANES, RANGES, SEEDS
 VERSION = 1
 FIELDS = tuple(RunConfig.model_fields)
 UNSAID = ("text",)
-"""Left out where no lane has one: such a link means the same in every release."""
+"""Left out if no lane has one: such a link means the same in every release."""
 Params = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong with a link: a sentence, and the query that mends it if one is well defined."""
+    """A problem of a link: a sentence, and the query that mends it if one is well defined."""
 
     sentence: str
     mended: str | None = None
@@ -36,7 +36,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Link:
-    """What a link says. `lanes` is empty when there are problems. `missing` fields took defaults."""
+    """A parsed link. `lanes` is empty if there are problems. `missing` fields took defaults."""
 
     lanes: tuple[RunConfig, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -90,7 +90,7 @@ def problems_of_form(params: Params, names: Iterable[str]) -> list[str]:
 def decode(link: str | Params, offers: bool = True) -> Link:
     """Read a link, a query string, or the parameters of one. Never raises for what they hold.
 
-    Without `offers` problems come without the links that mend them.
+    Without `offers`, problems have no links that mend them.
     """
     try:
         params = link if isinstance(link, Mapping) else _params(link)
@@ -173,7 +173,7 @@ def _problems_of_form(params: Params) -> list[Problem]:
 
 
 def _problem(error: ConfigError, params: Params, lane: int) -> Problem:
-    """The sentence of a bad value, with the link that holds the nearest legal one instead."""
+    """The sentence for a bad value, and the link with the nearest allowed value."""
     name = error.field
     if name is None or name not in RANGES or not isinstance(error.given, str):
         return Problem(str(error))
@@ -191,21 +191,21 @@ def _problem(error: ConfigError, params: Params, lane: int) -> Problem:
 
 
 def _honest(problem: Problem, n_problems: int) -> Problem:
-    """The problem without its offer, if taking it would only bring another problem."""
+    """The problem, without its offer if that would only lead to another problem."""
     if problem.mended is None or len(decode(problem.mended, False).problems) < n_problems:
         return problem
     return Problem(problem.sentence)
 
 
 VIEWS = ("heat", "ratio", "lines", "walk")
-"""What may stand below the loss and the bars; the first one is usual."""
+"""Charts below the loss and the bars; the first one is the default."""
 SEEDS_SHOWN = ("1", str(SEEDS))
 VIEW = ("probe", "view", "seeds")
-"""What a link may say about how a duel is looked at; it decides no result."""
+"""Parameters of a link that set the view of a duel and not its result."""
 
 
 def _notices(params: Params, missing: tuple[str, ...]) -> list[str]:
-    """What a visitor should know about a link that was read without a problem."""
+    """Notices about a link that was read without a problem."""
     notices = []
     if missing:
         named = ", ".join(missing[:5]) + (" and others" if len(missing) > 5 else "")
@@ -217,8 +217,7 @@ def _notices(params: Params, missing: tuple[str, ...]) -> list[str]:
 
 
 def view_notices(params: Params) -> list[str]:
-    """A sentence for each word about how a duel is looked at that is not known here, and for names
-    that are no settings of it."""
+    """A sentence for each unknown value of a view parameter, and for names that are not settings."""
     found = [
         f"The link gives {name} {len(params[name])} times, allowed is once: the first one is used."
         for name in (*VIEW, "story")
@@ -226,27 +225,28 @@ def view_notices(params: Params) -> list[str]:
     ]
     probe, view, seeds = (params.get(name, [""])[0] for name in VIEW)
     if probe and probe not in PROBES:
-        found.append(f"The link shows {PROBES.unknown(probe[:40])} Shown is grad_block.")
+        found.append(f"The link names {PROBES.unknown(probe[:40])} The page shows grad_block.")
     if view and view not in VIEWS:
         found.append(
-            f"The link shows the view {cut(view)}, there are {', '.join(VIEWS)}. Shown is {VIEWS[0]}."
+            f"The link names the view {cut(view)}, allowed are {', '.join(VIEWS)}. The page shows "
+            f"{VIEWS[0]}."
         )
     if seeds and seeds not in SEEDS_SHOWN:
         found.append(
-            f"The link shows {cut(seeds)} seeds, allowed is {' or '.join(SEEDS_SHOWN)}. Shown is "
-            f"{SEEDS_SHOWN[0]}."
+            f"The link asks for {cut(seeds)} seeds, allowed is {' or '.join(SEEDS_SHOWN)}. The page "
+            f"shows {SEEDS_SHOWN[0]}."
         )
     return found + strangers(params, {"v", "lanes", "story", *VIEW, *FIELDS})
 
 
 PAGE = ("embed", "embed_options")
-"""What Streamlit reads from an address."""
+"""Parameters that Streamlit reads."""
 APPENDED = re.compile(r"utm_\w+|fbclid|gclid|msclkid|igshid|mc_[ce]id|si|ref")
-"""What messengers and mails append to any address, to know where a visitor comes from."""
+"""Tracking parameters that messengers and mails append to any address."""
 
 
 def strangers(params: Params, known: Collection[str]) -> list[str]:
-    """A sentence where a link names what is no setting; none where it does not."""
+    """A sentence about names in a link that are not settings, if there are any."""
     named = set(params) - {*known, *PAGE}
     others = sorted(name for name in named if not APPENDED.fullmatch(name))
     if not others:
@@ -258,7 +258,7 @@ def strangers(params: Params, known: Collection[str]) -> list[str]:
 
 
 def cut(word: str) -> str:
-    """What a link gave, quoted, at most 40 characters of it."""
+    """A link's value, quoted, cut to 40 characters."""
     return repr(word if len(word) <= 40 else f"{word[:40]}…")
 
 
@@ -276,7 +276,7 @@ def settings(words: Sequence[str]) -> dict[str, Any]:
 
 
 def differences(lane: RunConfig, other: RunConfig) -> dict[str, tuple[str, str]]:
-    """What differs between two lanes: field to (value there, value here), as people read them."""
+    """Fields that differ between two lanes: field -> (first value, second value), as people read them."""
     return {
         name: (shown(name, getattr(other, name)), shown(name, getattr(lane, name)))
         for name in FIELDS

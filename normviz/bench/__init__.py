@@ -1,1 +1,1 @@
-"""Benchmarks behind `normviz bench`: ratios measured in one run, interleaved, against a named peer."""
+"""Benchmarks of `normviz bench`: ratios to a named peer, measured in interleaved rounds."""

@@ -1,4 +1,4 @@
-"""From letting go of the Anatomy page's depth slider to the new curves, seen from a real browser."""
+"""Time from releasing the Anatomy page's depth slider to the new curves, in a real browser."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ DEPTHS = (6, 24, 48, 96)
 SCHEMES = (("pre",), ("pre", "post"))
 BEGIN = 12
 RANGE = 95
-"""Of the slider: from 1 to 96 blocks."""
+"""Positions of the slider, from 1 to 96 blocks."""
 STILL_MS = 500
-"""The curves are there once nothing has changed in any chart for so long; the time is the last change."""
+"""The charts are done once none has changed for this long; the time counts to the last change."""
 
-# From the release of the slider on, every frame: which depth is said to be measured, and what the
-# charts look like. Their pixels decide: a canvas may be there and still show the old curves.
+# After the release of the slider, every frame reads the depth in the text and the charts' pixels.
+# The pixels decide, because a canvas may still show the old curves.
 WATCH = """
 (depth) => {
   const seen = window.seen = { depth, at: null, done: false };
@@ -53,14 +53,14 @@ WATCH = """
 
 
 def measure(rounds: int) -> str:
-    """Move the slider to each depth `rounds` times, in turns; a table of medians and worst."""
+    """Move the slider to each depth `rounds` times, interleaved; a table of median and worst."""
     busy = os.getloadavg()[0]
     seconds = {(schemes, depth): [] for schemes in SCHEMES for depth in DEPTHS}
     with served() as (address, _), visited() as page:
         page.set_default_timeout(60_000)
         for turn in range(rounds):
             for schemes in SCHEMES:
-                # Nothing was measured with this seed before.
+                # Nothing is cached for this seed.
                 settings = f"scheme={','.join(schemes)}&init_seed={turn}&depth={BEGIN}"
                 page.goto(f"{address}/anatomy?v=1&lanes={len(schemes)}&{settings}")
                 page.get_by_text(f"{BEGIN} blocks of width 32, first batch").wait_for()
@@ -69,7 +69,7 @@ def measure(rounds: int) -> str:
                     page.wait_for_timeout(700)  # a visitor's pace
                     seconds[schemes, depth].append(_move(page, depth))
     lines = [
-        f"slider let go to new curves, {rounds} rounds that take turns, {SIZE}, "
+        f"slider release to new curves, {rounds} interleaved rounds, {SIZE}, "
         f"{os.cpu_count()} cores for server, measuring and browser; load before {busy:.1f}"
     ]
     for (schemes, depth), found in seconds.items():
@@ -81,7 +81,7 @@ def measure(rounds: int) -> str:
 
 
 def _move(page: Page, depth: int) -> float:
-    """Drag the slider to a depth and let go; milliseconds until its curves are drawn."""
+    """Drag the slider to a depth and release it; milliseconds until its curves are drawn."""
     slider = page.locator(".st-key-anatomy_depth input[type=range]")
     thumb = slider.locator("xpath=../..").bounding_box()
     track = slider.locator("xpath=../../..").bounding_box()
@@ -92,7 +92,7 @@ def _move(page: Page, depth: int) -> float:
     page.mouse.down()
     page.mouse.move(track["x"] + track["width"] * (depth - 1) / RANGE, height, steps=4)
     reached = slider.input_value()
-    assert reached == str(depth), f"the slider stands at {reached}"
+    assert reached == str(depth), f"the slider is at {reached}"
     page.wait_for_timeout(200)
     page.evaluate(WATCH, depth)
     page.mouse.up()

@@ -1,4 +1,4 @@
-"""Servers to measure, and a headless Chromium that looks at them. Needs playwright and chromium."""
+"""Servers to measure, and a headless Chromium that opens them. Needs playwright and chromium."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SIZE = "headless Chromium at 1280 x 900"
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """A free TCP port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return free.getsockname()[1]
@@ -39,7 +39,7 @@ def free_port() -> int:
 
 @contextmanager
 def served() -> Iterator[tuple[str, int]]:
-    """`normviz app` on a free port and an empty store; yields its address and process number."""
+    """`normviz app` on a free port with an empty store; yields its address and process ID."""
     command = [sys.executable, "-m", "normviz", "app", "--no-browser", "--host", "127.0.0.1"]
     with (
         tempfile.TemporaryDirectory() as home,
@@ -52,8 +52,8 @@ def served() -> Iterator[tuple[str, int]]:
 def serving(
     command: list[str], port_flag: str, env: Mapping[str, str] | None = None
 ) -> Iterator[tuple[str, int]]:
-    """The server that `command` starts on a free port: its address and process number. `env` is
-    added to its environment."""
+    """Start `command`, a server, on a free port; yields its address and process ID. `env` extends its
+    environment."""
     port = free_port()
     with subprocess.Popen(
         [*command, port_flag, str(port)],
@@ -69,7 +69,7 @@ def serving(
 
 @contextmanager
 def visited() -> Iterator[Page]:
-    """A blank page of a browser of its own."""
+    """A blank page in a new browser."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:

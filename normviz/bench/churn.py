@@ -1,7 +1,7 @@
-"""What becomes of a shared server while visitors come and go for long: one duel after another.
+"""A shared server over a long time, while visitors come and go and one duel follows another.
 
-Hosted mode is on, so each duel is as long as its limits allow and of another visitor; who comes opens
-the link of the one that trains. Memory is what is looked at: it has to end its way up.
+Hosted mode is on: each duel is as long as its limits allow and belongs to another visitor. New visitors
+open the link of the duel that trains. The table shows whether memory still grows at the end.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from .weigh import MIB, Weight, weigh
 
 SAMPLE_SECONDS = 5.0
 PARTS = 6
-"""Of the time: enough to see whether memory still grows at its end."""
+"""Parts of the time, to see whether memory still grows at the end."""
 SHARE = 0.95
-"""Of the seconds that a shared server gives a run by estimate."""
+"""Share of the estimated seconds that a shared server allows for a run."""
 
 
 @dataclass
 class Churned:
-    """What was seen: `stored` is what the runs take at the end, in MiB."""
+    """The measurement; `stored` is the size of the runs at the end, in MiB."""
 
     minutes: float
     duels: int
@@ -45,9 +45,9 @@ class Churned:
 
 
 def measure(watchers: int, per_second: float, minutes: float) -> str:
-    """`watchers` at once, of whom so many a second leave for others; a table.
+    """Hold `watchers` visitors, of whom `per_second` are replaced per second; returns a table.
 
-    Raises TimeoutError where the server does not hold so many visitors.
+    Raises TimeoutError if the server does not serve so many visitors.
     """
     command = [sys.executable, "-m", "normviz", "app", "--no-browser", "--host", "127.0.0.1"]
     with (
@@ -57,7 +57,7 @@ def measure(watchers: int, per_second: float, minutes: float) -> str:
     ):
         crowd.say(per_second=max(4.0, 2 * per_second))
         duels = Duels(Store(Path(home)), crowd)
-        crowd.reach(1)  # who starts the supervisor
+        crowd.reach(1)  # the first visitor starts the supervisor
         wait_for(duels.has_begun, READY_SECONDS)
         crowd.reach(watchers)
         crowd.say(churn=per_second)
@@ -74,7 +74,7 @@ def measure(watchers: int, per_second: float, minutes: float) -> str:
 
 
 def duel(number: int) -> tuple[RunConfig, ...]:
-    """The hero from another seed, with as many steps as a shared server gives time for."""
+    """The hero preset with another seed, and as many steps as a shared server's time limit allows."""
     lanes = [lane.replace(steps=LIMITS.steps, init_seed=number) for lane in PRESETS["hero"].lanes()]
     share = SHARE * LIMITS.seconds / max(estimated_seconds(lane) for lane in lanes)
     steps = int(LIMITS.steps * min(1.0, share))
@@ -82,7 +82,7 @@ def duel(number: int) -> tuple[RunConfig, ...]:
 
 
 class Duels:
-    """One duel after another, each of another visitor; `number` counts them."""
+    """One duel after another, each of a new visitor; `number` counts them."""
 
     def __init__(self, store: Store, crowd: Crowd) -> None:
         self.store, self.crowd = store, crowd
@@ -96,18 +96,18 @@ class Duels:
         self.crowd.say(query=encode(lanes))
 
     def has_begun(self) -> bool:
-        """Whether all lanes have steps."""
+        """Whether all lanes have recorded steps."""
         return all(len(self.store.losses(run)) for run in self.runs)
 
     def go_on(self) -> None:
-        """Where all lanes have ended, begin the next duel."""
+        """Queue the next duel if all lanes have ended."""
         found = [self.store.run(run) for run in self.runs]
         if not any(run is not None and run.is_open for run in found):
             self._begin()
 
 
 def table(it: Churned, watchers: int, per_second: float) -> str:
-    """The table, one line a figure."""
+    """The table, one figure per line."""
     part = max(1, len(it.weights) // PARTS)
     parts = [it.weights[at : at + part] for at in range(0, part * PARTS, part)]
     memory = ", ".join(f"{median(w.server for w in one):.0f}" for one in parts if one)

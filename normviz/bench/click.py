@@ -1,4 +1,4 @@
-"""From a click to the first recorded step, and from Stop to the end: through store and supervisor."""
+"""Time from a click to the first recorded step, and from Stop to the end, through store and supervisor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ READY_SECONDS = 120.0
 
 
 def measure(clicks: int) -> str:
-    """Start a supervisor on an empty store, click Train and Stop `clicks` times, print the spread."""
+    """Start a supervisor on an empty store and click Train and Stop `clicks` times; a table."""
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder))
         backend = Backend(store)
@@ -42,7 +42,7 @@ def measure(clicks: int) -> str:
 def _one(store: Store) -> tuple[float, float]:
     """Seconds to the first step, and seconds to the stop."""
     wait_for(lambda: store.supervisor()[1], READY_SECONDS)
-    time.sleep(0.5)  # a visitor's pace: fresh spares are warm again
+    time.sleep(0.5)  # the pause of a visitor, in which new spare workers warm up
     began = time.perf_counter()
     runs = [store.enqueue(config) for config in PRESETS["hero"].lanes()]
     wait_for(lambda: all(_has_steps(store, run) for run in runs), 30)

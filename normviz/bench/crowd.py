@@ -1,4 +1,4 @@
-"""The process that holds the visitors, from the side of who measures."""
+"""The client side of the process that simulates the visitors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..home import shipped
 from .weigh import cpu
 
 NICE = 10
-"""As the workers: a core that trains and one that holds visitors share alike."""
+"""The same priority as the workers', so training and visitors share a core equally."""
 
 PATIENCE_SECONDS = 300.0
 POLL_SECONDS = 0.25
@@ -25,11 +25,11 @@ POLL_SECONDS = 0.25
 class Seen:
     """What the visitors saw since the last mark.
 
-    watching     how many have a usable page, coming how many have none yet
-    rates, gaps  of each: updates a second, and the longest pause between two in seconds
-    interactive  seconds until the page of each who came could be used
-    failures     visits that ended by themselves, as sentences
-    late         seconds by which the visitors' own process came to its turn late, at most
+    watching     visitors with a usable page; coming: visitors that still wait for it
+    rates, gaps  of each visitor: updates per second, and the longest pause between two in seconds
+    interactive  seconds until the page was usable, of each new visitor
+    failures     visits that ended unexpectedly, as sentences
+    late         longest scheduling delay of the visitors' own process, in seconds
     """
 
     watching: int
@@ -42,7 +42,7 @@ class Seen:
 
 
 class Crowd:
-    """Visitors of one server, all at the same query string."""
+    """Visitors of one server that all open the same query string."""
 
     def __init__(self, url: str, query: str) -> None:
         script = shipped("app") / "bench" / "load_visitors.py"
@@ -66,13 +66,13 @@ class Crowd:
         self.process.wait(30)
 
     def say(self, **words: Any) -> None:
-        """Tell the visitors' process."""
+        """Send a command to the visitors' process."""
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(words) + "\n")
         self.process.stdin.flush()
 
     def mark(self) -> Seen:
-        """What was seen since the last mark. Raises RuntimeError where the process has ended."""
+        """Everything seen since the last mark. Raises RuntimeError if the process has ended."""
         assert self.process.stdout is not None
         self.say(mark=True)
         line = self.process.stdout.readline()
@@ -81,9 +81,9 @@ class Crowd:
         return Seen(**json.loads(line))
 
     def reach(self, watchers: int) -> list[float]:
-        """Wait until exactly so many watch; returns how long each who came waited for the page.
+        """Wait until exactly `watchers` watch; returns each new visitor's seconds until a usable page.
 
-        Raises TimeoutError where the server does not hold them.
+        Raises TimeoutError if the server does not serve so many.
         """
         self.say(watchers=watchers)
         until, opened = time.monotonic() + PATIENCE_SECONDS, []

@@ -1,4 +1,4 @@
-"""How often the early stop is wrong: runs that it stops and that would have trained."""
+"""Error rate of the early stop: runs that it stops although they would have trained."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TRAINED = ("learned", "solved")
 
 
 def grids() -> list[Grid]:
-    """Where Post-LN is about to fail, where it leaves chance late, and where other placements fail."""
+    """Grids where Post-LN nearly fails, where it leaves chance late, and where other schemes fail."""
     post = RunConfig(scheme="post", steps=150)
     return [
         make(post, {"depth": (6, 8, 10, 12), "lr": (1e-3, 3e-3)}, seeds=2),
@@ -29,7 +29,7 @@ def grids() -> list[Grid]:
 
 
 def measure() -> str:
-    """Replay the shipped runs, run the grids with early stop, then to their ends what it stopped."""
+    """Replay the shipped runs, run the grids with early stop, then finish the stopped runs."""
     configs: list[RunConfig] = []
     ended = []
     for path in sorted((shipped("assets") / "runs").glob("*.npz")):
@@ -62,11 +62,11 @@ def stops(it: Recording) -> int | None:
 
 
 def _stopped(store: Store, grid: Grid) -> list[tuple[str, int, str, str]]:
-    """The cells that the rule stops: name, steps, and what came of them without it."""
+    """The cells that the rule stops: name, steps, and kind and sentence of the verdict without it."""
     for _ in sweep(store, grid, early=True):
         pass
     early = {cell: stored(store, cell.key, early=True) for cell in grid.cells}
-    for _ in sweep(store, grid, early=False):  # those that were stopped
+    for _ in sweep(store, grid, early=False):  # finish the stopped runs
         pass
     found = []
     for cell, run in early.items():

@@ -1,4 +1,4 @@
-"""Ten seconds of the page while two lanes train, as an animated picture, and the page as a still."""
+"""Ten seconds of the page while two lanes train, as an animated GIF, and stills of the page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COLORS = 160
 
 
 def film(folder: Path, seconds: float = 10.0) -> str:
-    """Write `duel.gif`, `page.png`, `dark.png` and `phone.png` into a folder; says what came out.
+    """Write `duel.gif`, `page.png`, `dark.png` and `phone.png` into a folder; returns a summary.
 
     Needs playwright, chromium and pillow.
     """
@@ -38,7 +38,7 @@ def film(folder: Path, seconds: float = 10.0) -> str:
             page.goto(url)
             page.wait_for_function("document.querySelectorAll('.nv canvas').length >= 4")
             page.wait_for_timeout(2000)
-            # Step 48: the gradient has its slope, the losses have parted.
+            # At step 48 the gradient has its slope and the losses have separated.
             page.locator(".nv-step input").fill("48")
             page.locator(".nv-step input").blur()
             page.wait_for_timeout(1000)
@@ -56,7 +56,7 @@ def film(folder: Path, seconds: float = 10.0) -> str:
         browser.close()
     pictures = [Image.open(io.BytesIO(shot)).convert("RGB") for _, shot in shots]
     size = (SIZE["width"] * 5 // 8, SIZE["height"] * 5 // 8)
-    # One palette for all, or colours would flicker.
+    # One palette for all frames, or colours would flicker.
     palette = pictures[-1].resize(size).quantize(COLORS, method=Image.Quantize.MEDIANCUT)
     small = [
         one.resize(size, Image.Resampling.LANCZOS).quantize(

@@ -1,4 +1,4 @@
-"""What a stranger with a script writes into a link: hostile words, and links made of them."""
+"""Hostile input for links: values of parameters, and whole links made of them."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ NAMES = (
     *FIELDS, *VIEW, *HAND, *MAPS, "v", "lanes", "story", "embed", "embed_options", "claim", "run",
     "__proto__", "constructor", "v[]", "", "\0", "depth ", "DEPTH", "utm_source",
 )  # fmt: skip
-"""Every parameter of every page, and some of none."""
+"""The parameters of all pages, and names that no page has."""
 
 
 def word(random: Random, name: str) -> str:
-    """A value for a parameter: often nearly right, else hostile; some are lists."""
+    """A value for a parameter: often nearly valid, else hostile. Some are lists."""
     if random.random() < 0.15:
         return ",".join(_one(random, name)[:40] for _ in range(random.randint(2, 4)))
     return _one(random, name)
@@ -62,7 +62,7 @@ def _near(random: Random, name: str) -> str:
 
 
 def link(random: Random) -> dict[str, list[str]]:
-    """The parameters of a hostile link: one to eight, some of them twice. One in four is nearly right."""
+    """The parameters of a hostile link: one to eight, some repeated. One link in four is nearly valid."""
     if random.random() < 0.25:
         names = random.sample((*RANGES, *CHOICES), random.randint(1, 5))
         return {"v": ["1"], **{name: [_near(random, name)] for name in names}}
@@ -79,7 +79,7 @@ def link(random: Random) -> dict[str, list[str]]:
 
 
 def query(params: dict[str, list[str]]) -> str:
-    """A link's parameters as an address writes them."""
+    """A link's parameters as a query string."""
     return "&".join(
         f"{quote_plus(name, errors='replace')}={quote_plus(value, errors='replace')}"
         for name, values in params.items()

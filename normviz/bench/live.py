@@ -1,4 +1,4 @@
-"""How the page moves while it trains, seen from a real browser, beside a plain Streamlit page."""
+"""Frame rate of the page while it trains, in a real browser, compared with a plain Streamlit page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..home import shipped
 from . import weigh
 from .browser import SIZE, served, serving, visited
 
-# Counts animation frames, and updates as changes of what `at()` returns.
+# Counts animation frames, and updates: changes of the value of `at()`.
 WATCH = """
 (at) => {
   const look = new Function(`return ${at}`);
@@ -41,7 +41,7 @@ PLAIN_STEP = "document.querySelector('.st-key-step')?.textContent"
 
 
 def measure(seconds: float, rounds: int = 2) -> str:
-    """Four lanes training on our page, and the same numbers on a plain one, taking turns.
+    """Four lanes that train on our page, and the same numbers on a plain page, interleaved.
 
     Needs playwright and chromium.
     """
@@ -80,7 +80,7 @@ def _ours(seconds: float) -> dict[str, float]:
             page.locator(".st-key-train button:visible").first.click()
             page.get_by_text("steps/s").wait_for(timeout=60_000)
             page.wait_for_function("document.querySelectorAll('.nv canvas').length >= 6")
-            page.wait_for_timeout(4000)  # the axes have found their range
+            page.wait_for_timeout(4000)  # until the axes have found their range
 
         query = "?v=1&lanes=4&scheme=pre,post,peri,deepnorm&steps=4000"
         return _watch(f"{url}/{query}", server, seconds, train, PLAYER_STEP)

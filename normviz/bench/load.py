@@ -1,8 +1,8 @@
-"""How many visitors a server holds: a class that watches one duel train, with a queue behind it.
+"""The number of visitors that a server holds: a class watches one duel while other runs are queued.
 
-The server is the real one. Visitors are WebSocket clients in a process of their own
-(`app/bench/load_visitors.py`), at the workers' priority: they need cores that visitors from elsewhere
-would bring along, so what they use is said beside what they cost.
+The server is the real one. Visitors are WebSocket clients in one process
+(`app/bench/load_visitors.py`) at the workers' priority. Real visitors would bring their own cores, so
+the table lists the clients' CPU time as well.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from .weigh import Weight, below, busy, cpu, weigh
 
 SAMPLE_SECONDS = 5.0
 FEW = 20
-"""Sessions at which memory is stated."""
+"""Numbers of sessions at which memory is reported."""
 
 SETTLE_SECONDS = 1.0
 COME_SECONDS = 0.25
-"""Between two arrivals: a class that opens a link."""
+"""Seconds between two arrivals, as when a class opens a link."""
 
 
 def duel(seconds: float) -> tuple[RunConfig, ...]:
-    """The hero with as many steps, and if need be blocks, as last that long by estimate."""
+    """The hero preset with enough steps, and if needed blocks, to last that long by estimate."""
     lanes = [lane.replace(steps=20_000) for lane in PRESETS["hero"].lanes()]
     while estimated_seconds(lanes[0]) < seconds and lanes[0].depth < 96:
         lanes = [lane.replace(depth=lane.depth + 6) for lane in lanes]
@@ -42,12 +42,13 @@ def duel(seconds: float) -> tuple[RunConfig, ...]:
 
 
 def measure(watchers: int, queue: int, seconds: float, rounds: int, churn: float) -> str:
-    """Phases of `seconds` each without and with watchers in turns; `churn` of them change a second.
+    """Phases of `seconds` each, without and with watchers in alternation; `churn` visitors per second
+    are replaced.
 
-    Raises RuntimeError where the duel ends before the last phase, TimeoutError where the server
-    does not hold so many visitors.
+    Raises RuntimeError if the duel ends before the last phase, TimeoutError if the server does not serve
+    so many visitors.
     """
-    os.environ.pop("NORMVIZ_HOSTED", None)  # its limits would end what is measured
+    os.environ.pop("NORMVIZ_HOSTED", None)  # hosted mode's limits would end the duel
     lanes = duel(2 * ((seconds + SETTLE_SECONDS) * (2 * rounds + 1) + COME_SECONDS * watchers + 60))
     command = [sys.executable, "-m", "normviz", "app", "--no-browser", "--host", "127.0.0.1"]
     with (
@@ -67,7 +68,7 @@ def measure(watchers: int, queue: int, seconds: float, rounds: int, churn: float
 
 
 def _start(store: Store, lanes: tuple[RunConfig, ...], queue: int, crowd: Crowd) -> list[int]:
-    """Begin the duel, and let other runs wait behind it. The first visitor starts the supervisor."""
+    """Start the duel and queue other runs after it. The first visitor starts the supervisor."""
     runs = [store.enqueue(lane) for lane in lanes]
     for seed in range(1, queue + 1):
         store.enqueue(PRESETS["hero"].lanes()[seed % 2].replace(init_seed=seed))
@@ -87,7 +88,7 @@ class Probe:
         self.store, self.runs, self.server, self.crowd = store, runs, server, crowd
 
     def phase(self, watched: bool, seconds: float, churn: float = 0.0) -> Phase:
-        """Let everybody who is there look or not, and measure for so long."""
+        """Show or hide the charts at all visitors, and measure for `seconds`."""
         self.crowd.say(looking=watched)
         time.sleep(SETTLE_SECONDS)
         self.crowd.say(churn=churn if watched else 0.0)

@@ -1,4 +1,4 @@
-"""What came of a load: the phases that were measured, and the table that is printed."""
+"""The results of a load test: its phases, and the table that is printed."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .weigh import Weight
 
 @dataclass
 class Phase:
-    """A stretch of time in which everybody looked, or nobody did.
+    """A time span in which either all visitors watch the charts or none does.
 
-    rate      training steps a second of both lanes together
-    server, clients, others   cores used by the page's server, by the visitors, and by what is not ours
+    rate      training steps per second of both lanes together
+    server, clients, others   cores used by the page's server, by the visitors, and by other processes
     """
 
     seconds: float
@@ -30,10 +30,10 @@ class Phase:
 
 @dataclass
 class Load:
-    """All that was measured.
+    """The whole load test.
 
-    opened   seconds until the page of each could be used, while everybody came
-    few      a phase with few watchers; `phases` with all of them, unwatched and watched in turns
+    opened   seconds until a usable page, for each visitor while all arrive
+    few      a phase with few watchers; `phases`: with all of them, alternately unwatched and watched
     """
 
     watchers: int
@@ -48,13 +48,13 @@ class Load:
         return self.phases[1::2]
 
     def kept(self) -> list[float]:
-        """Of each watched phase the training rate as a share of that just before and after."""
+        """For each watched phase, its training rate as a share of the mean of the phases before and after."""
         rates = [phase.rate for phase in self.phases]
         return [2 * b / (a + c) for a, b, c in zip(rates, rates[1:], rates[2:], strict=False)][::2]
 
 
 def table(load: Load) -> str:
-    """The table, one line a figure, with what it was measured beside."""
+    """The table, one figure per line, with the setting of the test."""
     watched, few = load.watched, load.few
     seen = [phase.seen for phase in watched]
     rates = [rate for one in seen for rate in one.rates]
@@ -74,9 +74,9 @@ def table(load: Load) -> str:
         ("visits that failed", str(len(failures))),
     ]
     head = (
-        f"{load.watchers} watchers of one duel of two lanes, {load.queue} runs queued behind it, "
+        f"{load.watchers} watchers of one duel of two lanes, {load.queue} runs queued after it, "
         f"{load.churn:g} visitors a second replaced; {len(watched)} phases of {watched[0].seconds:.0f} s "
-        "in turns with phases in which the pages are open and nobody looks at the charts; "
+        "alternating with phases in which the pages are open and the charts hidden; "
         f"{os.cpu_count()} cores for server, training and visitors"
     )
     return "\n".join([head, *(f"  {a:40}{b}" for a, b in rows), *sorted(set(failures))[:5]])
@@ -96,7 +96,7 @@ def _memory(load: Load) -> list[tuple[str, str]]:
 
 
 def most(values: Sequence[float]) -> str:
-    """The largest, whole."""
+    """The largest, rounded to a whole number."""
     return f"{max(values):.0f}"
 
 
@@ -107,6 +107,6 @@ def _kept(shares: Sequence[float]) -> str:
 def spread(values: Sequence[float], low: bool = False, digits: int = 2) -> str:
     """Median and worst."""
     if not values:
-        return "nothing was seen"
+        return "no data"
     worst = min(values) if low else max(values)
     return f"{median(values):.{digits}f} (worst of {len(values)}: {worst:.{digits}f})"

@@ -1,4 +1,4 @@
-"""What a map costs: a Post-LN map on all cores with and without early stop, beside one core."""
+"""The time of a map: a Post-LN map on all cores, with and without early stop, and on one core."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def grid() -> Grid:
 
 @dataclass(frozen=True)
 class Timed:
-    """One way to run it: seconds in all, until the first process was warm, and in cells."""
+    """One way to run it: seconds in all, until the first process was warm, and summed over cells."""
 
     seconds: float
     start: float
@@ -32,7 +32,7 @@ class Timed:
 
 
 def measure() -> str:
-    """Run the map three times, each into an empty store, and say what each took."""
+    """Run the map three times, each into an empty store; a table."""
     n, it = cores(), grid()
     one, many, early = timed(it, 1, False), timed(it, n, False), timed(it, n, True)
     warm = (one.seconds - one.start) / (many.seconds - many.start)

@@ -1,4 +1,4 @@
-"""What the probes cost: whole runs of one config, with and without probes, taking turns."""
+"""Cost of the probes: whole runs of one config with and without probes, interleaved."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TURN = 10
 
 
 def measure(config: RunConfig, rounds: int) -> str:
-    """A table of milliseconds a step and ratios: medians, and the range over the rounds."""
+    """A table of milliseconds per step and ratios: medians, and the range over the rounds."""
     torch.set_num_threads(1)
     steps = config.steps // TURN * TURN
     config = config.replace(steps=steps)
@@ -27,7 +27,7 @@ def measure(config: RunConfig, rounds: int) -> str:
     ratio = seconds / seconds[:, :1]
     lines = [
         f"probes: {steps} steps, depth {config.depth}, width {config.width}, one thread; "
-        f"{rounds} rounds of whole runs that take turns every {TURN} steps"
+        f"{rounds} rounds of whole runs, interleaved every {TURN} steps"
     ]
     for i, (kind, at) in enumerate(kinds.items()):
         low, middle, high = np.percentile(ratio[:, i], [0, 50, 100])
@@ -39,7 +39,7 @@ def measure(config: RunConfig, rounds: int) -> str:
 
 
 def _round(config: RunConfig, kinds: dict[str, tuple[int, ...] | range], turn: int) -> list[float]:
-    """Seconds of one whole run of each kind; who goes first changes from turn to turn."""
+    """Seconds of one whole run of each kind; the order changes from round to round."""
     runs = [_turns(train(config, record=at)) for at in kinds.values()]
     seconds = [0.0] * len(runs)
     order = list(range(len(runs)))

@@ -1,4 +1,4 @@
-"""The soak: hostile links through every page's state, and random kills while runs train."""
+"""The soak test: hostile links through every page's state, and random kills while runs train."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from .hostile import link, query
 from .soak_kills import TRUE_SECONDS, Fell, kills
 
 DRAWN = 100
-"""Of so many links one also draws a whole page; of few links eight do, one a page."""
+"""One link in so many also renders its whole page; at least eight links do, one per page."""
 
 
 @dataclass(frozen=True)
 class Soaked:
-    """`table` is for people; `wrong` holds a sentence for each thing that must not be."""
+    """`table` is the report; `wrong` has a sentence for each violation."""
 
     table: str
     wrong: list[str]
 
 
 def soak(n_links: int, n_kills: int, seconds: float, seed: int = 0) -> Soaked:
-    """Links first, then kills for as many of the seconds as are left."""
+    """Open the links first, then kill processes for the rest of the seconds."""
     until, random = time.monotonic() + seconds, Random(seed)
     lines: list[str] = []
     wrong: list[str] = []
@@ -53,7 +53,7 @@ def soak(n_links: int, n_kills: int, seconds: float, seed: int = 0) -> Soaked:
 
 
 def _links(folder: Path, links: list[dict[str, list[str]]]) -> dict[str, Any]:
-    """What the page's own code, in a process of its own, makes of the links."""
+    """Results of the page's own code on the links, in a process of its own."""
     (folder / "tmp").mkdir(parents=True)
     script = shipped("app") / "bench" / "fuzzed.py"
     every = max(1, len(links) // max(8, len(links) // DRAWN))
@@ -71,7 +71,7 @@ def _links(folder: Path, links: list[dict[str, list[str]]]) -> dict[str, Any]:
 
 
 def _arrived(params: dict[str, list[str]]) -> str:
-    """A link's parameters as they arrive by an address, as JSON."""
+    """A link's parameters as the server receives them, as JSON."""
     return json.dumps(parse_qs(query(params), keep_blank_values=True))
 
 
@@ -84,7 +84,9 @@ def _told(found: dict[str, Any], n: int, seconds: float) -> list[str]:
     for name in ("duel", "maps", "anatomy", "hand"):
         taken, told = (counts.get(f"{name} {what}", 0) for what in ("taken", "told"))
         lines.append(f"  {name:12}{taken:>10,}{told:>10,}")
-    lines.append(f"  whole pages drawn: {counts.get('pages drawn', 0):,} (eight views in turn)")
+    lines.append(
+        f"  whole pages drawn: {counts.get('pages drawn', 0):,} (the eight views alternate)"
+    )
     lines.append(f"  tracebacks, silent changes, writes outside the store: {len(found['wrong'])}")
     return lines
 
@@ -92,7 +94,7 @@ def _told(found: dict[str, Any], n: int, seconds: float) -> list[str]:
 def _felled(fell: dict[str, Fell], asked: int, seconds: float) -> list[str]:
     done = sum(one.kills for one in fell.values())
     lines = [
-        f"{done} of {asked} kills (SIGKILL) while two runs train, {seconds:.0f} s; the longest of each:",
+        f"{done} of {asked} kills (SIGKILL) while two runs train, {seconds:.0f} s; the longest of each kind:",
         f"  {'killed':12}{'times':>8}{'rows at risk':>15}{'status true':>14}{'next run ended':>17}"
         f"{'wrong':>8}",
     ]

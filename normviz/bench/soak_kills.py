@@ -1,7 +1,7 @@
-"""Random kills, for real: a server trains, and a worker, its supervisor or itself gets SIGKILL.
+"""Random kills with SIGKILL while a server trains: of a worker, the supervisor or the server.
 
-After each kill the store is looked at as the page looks at it. Nothing here trusts what the processes
-say of themselves: rows are counted, the file is checked, and a new run has to train to its end.
+After each kill the store is read as the page reads it. The test does not rely on the processes' own
+reports: it counts rows, checks the file, and trains a new run to its end.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LONG = SHORT.replace(steps=20_000)
 
 @dataclass
 class Fell:
-    """What came of the kills of one kind; seconds are the longest."""
+    """Results of the kills of one kind; seconds are the longest."""
 
     kills: int = 0
     rows: int = 0
@@ -44,7 +44,7 @@ class Fell:
 
 
 class Server:
-    """`normviz app` on a folder, and what keeps it going: somebody who looks."""
+    """`normviz app` on a folder, and the requests that keep it training."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -52,7 +52,7 @@ class Server:
         self.address = ""
 
     def up(self) -> None:
-        """Start it unless it runs, and look once: that starts a supervisor where none is."""
+        """Start it unless it runs, and send a request, which starts a supervisor if there is none."""
         if self.process is None or self.process.poll() is not None:
             port = free_port()
             self.address = f"http://127.0.0.1:{port}"
@@ -80,7 +80,7 @@ class Server:
 
 @contextmanager
 def serving(folder: Path) -> Iterator[Server]:
-    """A server for a while."""
+    """A server that is stopped on exit."""
     server = Server(folder)
     try:
         yield server
@@ -90,7 +90,7 @@ def serving(folder: Path) -> Iterator[Server]:
 
 
 def kills(folder: Path, n: int, random: Random, until: float) -> dict[str, Fell]:
-    """At most `n` kills before `until` (`time.monotonic()`); what came of each kind."""
+    """At most `n` kills before `until` (`time.monotonic()`); the results by kind."""
     found = {kind: Fell() for kind in KINDS}
     store = Store(folder)
     with serving(folder) as server:
@@ -149,7 +149,7 @@ def _one(
 
 
 def _trained(store: Store, server: Server) -> bytes:
-    """A new run, trained to its end: its losses."""
+    """Train a new run to its end; its losses as bytes."""
     run = store.enqueue(SHORT)
     _wait(lambda: _status(store, run) == "finished", "a new run to its end", server)
     losses = store.losses(run).tobytes()
@@ -158,7 +158,7 @@ def _trained(store: Store, server: Server) -> bytes:
 
 
 def _wait(done: Callable[[], bool], what: str, server: Server | None = None) -> float:
-    """Seconds until something holds; somebody looks at the server meanwhile. Raises TimeoutError."""
+    """Seconds until `done()`; the server gets requests meanwhile. Raises TimeoutError."""
     began, looked = time.monotonic(), float("-inf")
     while not done():
         now = time.monotonic()

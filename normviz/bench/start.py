@@ -1,4 +1,4 @@
-"""What commands take to start: new processes, beside one that only imports torch."""
+"""Start-up time of commands: new processes, compared with one that only imports torch."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def measure(rounds: int) -> str:
     outside = seconds - training
     ratio = outside / outside[:, :1]
     lines = [
-        f"start: {rounds} rounds of new processes that take turns; {os.cpu_count()} cores, load "
+        f"start: {rounds} rounds of interleaved new processes; {os.cpu_count()} cores, load "
         f"before {busy:.1f}"
     ]
     for i, name in enumerate(COMMANDS):
@@ -48,8 +48,8 @@ def measure(rounds: int) -> str:
 
 
 def _round(folder: str, turn: int) -> list[tuple[float, float]]:
-    """Of each command the seconds of its process, and those of them that it trained; who goes first
-    changes from turn to turn."""
+    """For each command the seconds of its process, and of its training; the order changes from round to
+    round."""
     found = {}
     order = list(COMMANDS)
     for name in order[turn % len(order) :] + order[: turn % len(order)]:

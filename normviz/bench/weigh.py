@@ -1,4 +1,4 @@
-"""What processes weigh and use: memory, CPU seconds, and what else the machine did (Linux)."""
+"""Memory and CPU time of processes, and of the rest of the machine (Linux)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ MIB = 2**20
 class Weight:
     """Memory in MiB at one moment.
 
-    server    of the page's process, resident
-    training  of all that it started: supervisor, workers, what they were forked from. What several
-              share counts once
-    torch     the page's process has loaded PyTorch
+    server    resident, of the page's process
+    training  of the processes that it started: supervisor, workers and the one they were forked from;
+              shared memory counts once
+    torch     whether the page's process has loaded PyTorch
     """
 
     server: float
@@ -31,7 +31,7 @@ class Weight:
 
 
 def weigh(server: int) -> Weight:
-    """The page's process and those that it started, now."""
+    """Measure the page's process and those that it started."""
     pids = tuple(below(server))
     return Weight(rss(server), sum(share(pid) for pid in pids), loaded(server, "libtorch"), pids)
 
@@ -45,7 +45,7 @@ def below(pid: int) -> list[int]:
 
 
 def cpu(pid: int) -> float:
-    """CPU seconds of a process so far; 0 once it is gone."""
+    """CPU seconds of a process so far; 0 if it has ended."""
     try:
         times = psutil.Process(pid).cpu_times()
     except psutil.NoSuchProcess:

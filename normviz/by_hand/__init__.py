@@ -1,7 +1,8 @@
-"""Norms by hand: a table small enough to check with pencil and paper, and every value in between.
+"""Norms by hand: a table small enough to check on paper, with every intermediate value.
 
-An `Example` is what somebody typed; `work` gives what LayerNorm, RMSNorm and BatchNorm make of it,
-`said` says so in sentences, `code` in PyTorch and Keras, `links` in an address. All without torch.
+An `Example` holds the visitor's settings. `work` computes LayerNorm, RMSNorm and BatchNorm on it,
+`said` describes the result in sentences, `code` writes it in PyTorch and Keras, and `links` encodes
+it as a link. Nothing here imports torch.
 """
 
 from . import code, conventions, links, said, steps

@@ -1,4 +1,4 @@
-"""The same in PyTorch and in Keras: a module that runs as it is and gives the page's numbers.
+"""The example as a runnable PyTorch or Keras module that gives the page's numbers.
 
 Both leave their outputs in `y_layer`, `y_rms` and `y_batch`.
 """
@@ -15,7 +15,7 @@ from .work import Batch, Work
 
 
 def torch(it: Work) -> str:
-    """A module for PyTorch 2.4 or newer."""
+    """Source of a module for PyTorch 2.4 or newer."""
     n, eps = it.example.features, it.example.eps
     return f"""\
 import torch
@@ -68,7 +68,7 @@ except ValueError as refusal:
 
 
 def keras(it: Work) -> str:
-    """A module for Keras 3, on any of its backends."""
+    """Source of a module for Keras 3, for any of its backends."""
     eps = it.example.eps
     return f"""\
 import os
@@ -117,8 +117,8 @@ def _keras_batch(it: Work) -> str:
         passes = f"""\
 {seen}for _ in range({it.running.passes}):
     batch_norm({given}, training=True{mask})
-# Keras takes in the biased variance, PyTorch and this page
-# the unbiased one. Without these lines you get Keras' own.
+# Keras updates with the biased variance, PyTorch and this page
+# with the unbiased one. Without these lines you get Keras' own.
 left, n = {decay}, {it.running.rows}
 variance = batch_norm.moving_variance
 variance.assign(left + (variance - left) * n / (n - 1))
@@ -131,7 +131,7 @@ def _masks(batch: Batch) -> bool:
 
 
 def _seen(it: Work, form: str, given: str) -> tuple[str, str]:
-    """What the training passes are given: a line that makes it, where x itself is another batch."""
+    """(a line that defines the batch of the training passes, its name); no line where it is x."""
     same = it.example.experiment == "padding" or np.array_equal(it.before.x, it.after.x)
     if same:
         return "", given
@@ -143,7 +143,7 @@ def _list(values: Sequence[float]) -> str:
 
 
 def _rows(x: Array) -> str:
-    """A matrix, a row a line."""
+    """A matrix, one row per line."""
     rows = [_list(row) for row in x.tolist()]
     return f"[{rows[0]}]" if len(rows) == 1 else "[\n    " + ",\n    ".join(rows) + ",\n]"
 

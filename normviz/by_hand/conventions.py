@@ -1,4 +1,4 @@
-"""Where PyTorch and Keras mean different things by the same words."""
+"""Where PyTorch and Keras use the same words with different meanings."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from .example import Example
 from .numbers import brief
 
 TORCH_EPS = {"layernorm": 1e-5, "rmsnorm": None, "batchnorm": 1e-5}
-"""Defaults of torch.nn; None is the smallest step above 1 of the tensor's own type."""
+"""Defaults of torch.nn; None is the machine epsilon of the tensor's dtype."""
 KERAS_EPS = {"layernorm": 1e-3, "rmsnorm": 1e-6, "batchnorm": 1e-3}
 """Defaults of keras.layers 3."""
 TORCH_MOMENTUM, KERAS_MOMENTUM = 0.1, 0.99
 
 
 def keras_momentum(momentum: float) -> float:
-    """Keras counts what stays of a running statistic, PyTorch what is new: 0.1 there is 0.9 here."""
+    """Keras' momentum is the share of the old value, PyTorch's that of the new: 0.1 becomes 0.9."""
     return round(1 - momentum, 15)
 
 
 def table(example: Example) -> tuple[tuple[str, str, str], ...]:
-    """(what, in PyTorch, in Keras)."""
+    """Rows of (property, in PyTorch, in Keras)."""
     of_torch = ", ".join("of the dtype" if v is None else brief(v) for v in TORCH_EPS.values())
     of_keras = ", ".join(brief(v) for v in KERAS_EPS.values())
     return (

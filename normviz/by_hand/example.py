@@ -1,4 +1,4 @@
-"""What somebody set on the page: a table, gamma and beta, and what is to be tried with them."""
+"""The settings of the page: a table, gamma and beta, and an experiment on them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ RANGES = {
     "passes": Range(0, 1000, whole=True),
     "momentum": Range(0, 1),
 }
-"""Of what has the same range in every example; `row` and `feature` end with the table."""
+"""Ranges that are the same in every example; those of `row` and `feature` depend on the table."""
 MODES = ("train", "eval")
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """Something to try: its words, and the number it takes, if any, with where that starts."""
+    """An experiment: its label, and the range and default of its number, if it takes one."""
 
     key: str
     label: str
@@ -45,15 +45,15 @@ EXPERIMENTS = Registry(
 
 @dataclass(frozen=True)
 class Example:
-    """A table of rows (tokens, or samples) by features, and what is done with it.
+    """A table of rows (tokens, or samples) by features, and an experiment on it.
 
-    gamma, beta   one number a feature; RMSNorm has no beta
-    row, feature  the cell that is looked at, counted from 1
-    experiment    key of EXPERIMENTS; `amount` is the number that it takes
-    padding       rows of zeros behind the sequence, where that is tried; `masked` leaves them out
-                  of BatchNorm's averages
-    mode          train or eval, of BatchNorm; in eval, `passes` training passes came before
-    momentum      of BatchNorm's running statistics, as PyTorch counts it
+    gamma, beta   one number per feature; RMSNorm has no beta
+    row, feature  the selected cell, counted from 1
+    experiment    key of EXPERIMENTS; `amount` is its number
+    padding       rows of zeros after the sequence, in that experiment; `masked` excludes them from
+                  BatchNorm's averages
+    mode          BatchNorm's mode, train or eval; in eval, `passes` training passes come first
+    momentum      of BatchNorm's running statistics, in PyTorch's convention
 
     Raises HandError with one sentence for the first value that is not allowed.
     """
@@ -118,7 +118,7 @@ class Example:
 
     @property
     def neighbour(self) -> int:
-        """The row that is changed where a neighbour is: the next, or the one before the last."""
+        """The row that the neighbour experiment changes: the next row, or the previous one at the end."""
         return self.row + 1 if self.row < self.rows else max(1, self.row - 1)
 
     def replace(self, **fields: Any) -> Example:
@@ -126,14 +126,13 @@ class Example:
         return replace(self, **fields)
 
     def trying(self, experiment: str) -> Example:
-        """The same table, with what is tried and the number that goes with it at its start. Raises
-        HandError."""
+        """The same table with another experiment, its number at the default. Raises HandError."""
         if experiment not in EXPERIMENTS:
             raise HandError(EXPERIMENTS.unknown(experiment), "experiment")
         return self.replace(experiment=experiment, amount=EXPERIMENTS[experiment].amount)
 
     def holding(self, x: Matrix) -> Example:
-        """Another table: gamma, beta and the cell looked at are fitted to it."""
+        """Another table; gamma, beta and the selected cell are fitted to its size."""
         features = len(x[0]) if x else 0
         return self.replace(
             x=x,
@@ -144,7 +143,7 @@ class Example:
         )
 
     def sized(self, rows: int, features: int) -> Example:
-        """The table cut to that size, or filled up with zeros."""
+        """The table cut to a size, or padded with zeros."""
         wide = [(*row, *[0.0] * features)[:features] for row in self.x]
         return self.holding(tuple([*wide, *[(0.0,) * features] * rows][:rows]))
 

@@ -1,8 +1,8 @@
-"""An example as a link: every setting that decides its numbers, in the open, plus a version.
+"""An example as a link: every setting in plain text, plus a version.
 
     v=1&x=1,2,3;4,5,6&gamma=1,1,1&beta=0,0,0&eps=1e-05&row=1&feature=2&try=none&...
 
-Semicolons part rows, commas part numbers.
+Semicolons separate rows, commas separate numbers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .numbers import HandError, Matrix, Row, number, written
 from .presets import PRESETS
 
 SPELT = {"try": "experiment"}
-"""Names in a link that differ from the example's, where they would be a word of Python."""
+"""Names in a link that differ from the example's fields, because those would be Python keywords."""
 NUMBERS = ("eps", "row", "feature", "amount", "padding", "passes", "momentum")
 WHOLE = ("row", "feature", "padding", "passes")
 NAMES = (
@@ -30,7 +30,7 @@ ANY = Range(-1e9, 1e9)
 
 @dataclass(frozen=True)
 class Opened:
-    """What a link says: an example, or what is wrong with it. `missing` names took defaults."""
+    """An example read from a link, or its problem. `missing` names took defaults."""
 
     example: Example | None = None
     problems: tuple[Problem, ...] = ()
@@ -39,7 +39,7 @@ class Opened:
 
 
 def as_params(example: Example) -> dict[str, str]:
-    """The parameters of an example."""
+    """The query parameters of an example."""
     words = {name: _word(getattr(example, SPELT.get(name, name))) for name in NAMES}
     return {"v": str(VERSION), **words}
 
@@ -55,9 +55,9 @@ def names_a_setting(params: Params) -> bool:
 
 
 def decode(params: Params, offers: bool = True) -> Opened:
-    """Read the parameters of an address. Never raises for what they hold.
+    """Read an example from query parameters. Never raises because of their content.
 
-    Without `offers` problems come without the links that mend them.
+    With `offers`, a problem has a link with a mended value where one exists.
     """
     given = {name: values for name, values in params.items() if values}
     if problems := problems_of_form(given, NAMES):
@@ -72,7 +72,7 @@ def decode(params: Params, offers: bool = True) -> Opened:
 
 
 def _example(words: dict[str, str]) -> Example:
-    """Raises HandError for the first word that does not fit."""
+    """Raises HandError for the first value that is not allowed."""
     start = PRESETS["usual"].example()
     x = _matrix(words["x"]) if "x" in words else start.x
     features = len(x[0])
@@ -115,7 +115,7 @@ def _flag(word: str) -> bool:
 
 
 def _problem(error: HandError, words: dict[str, str], offers: bool) -> Problem:
-    """The sentence, with the link that holds the nearest legal number if that one can be opened."""
+    """The sentence, with a link to the nearest allowed number if that link opens."""
     name = error.field
     if not offers or name not in NUMBERS or error.nearest is None:
         return Problem(str(error))
@@ -136,7 +136,7 @@ def _notices(given: Params, missing: Sequence[str]) -> list[str]:
 
 
 def others(given: Params) -> list[str]:
-    """A sentence where a link names what is no setting of an example."""
+    """A sentence for each parameter that is not a setting of an example."""
     return strangers(given, {"v", *NAMES})
 
 

@@ -1,4 +1,4 @@
-"""The three norms with every value on the way, in float64 and without torch."""
+"""The three norms with all intermediate values, in float64 and without torch."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Axis = Literal["row", "column", "running"]
 
 @dataclass(frozen=True)
 class Worked:
-    """What a norm makes of x, step by step; all arrays are [rows, features].
+    """A norm of x, step by step; all arrays are [rows, features].
 
-    axis     what is averaged: each row, each column, or nothing (running statistics are used)
+    axis     what is averaged: each row, each column, or nothing (running statistics)
     counted  the cells that enter an average
     mean     what is subtracted: 0 for RMSNorm, which does not centre
-    square   mean square of what is left: the biased variance, or for RMSNorm the mean of x²
+    square   mean square of x - mean: the biased variance, or for RMSNorm the mean of x²
     divisor  sqrt(square + eps)
     hat      (x - mean) / divisor
     y        gamma hat + beta; without beta for RMSNorm
@@ -41,7 +41,7 @@ class Worked:
         return self.x - self.mean
 
     def together(self, row: int, feature: int) -> Bools:
-        """[rows, features] the cells whose average the cell at (row, feature), from 0, is given."""
+        """[rows, features] the cells that are averaged for the cell at (row, feature), from 0."""
         line = np.zeros_like(self.counted)
         if self.axis == "row":
             line[row] = True
@@ -51,22 +51,22 @@ class Worked:
 
 
 def layer_norm(x: Array, gamma: Array, beta: Array, eps: float) -> Worked:
-    """LayerNorm of each row over its features; Ba et al. 2016, arXiv:1607.06450."""
+    """LayerNorm of each row over its features. Ba et al. 2016, arXiv:1607.06450."""
     mean = x.mean(axis=1, keepdims=True)
     square = ((x - mean) ** 2).mean(axis=1, keepdims=True)
     return _worked("row", np.ones(x.shape, bool), x, mean, square, gamma, beta, eps)
 
 
 def rms_norm(x: Array, gamma: Array, eps: float) -> Worked:
-    """RMSNorm of each row over its features; Zhang and Sennrich 2019, arXiv:1910.07467."""
+    """RMSNorm of each row over its features. Zhang and Sennrich 2019, arXiv:1910.07467."""
     square = (x**2).mean(axis=1, keepdims=True)
     nothing = np.zeros(1)
     return _worked("row", np.ones(x.shape, bool), x, nothing, square, gamma, nothing, eps)
 
 
 def batch_norm(x: Array, counted: Bools, gamma: Array, beta: Array, eps: float) -> Worked:
-    """BatchNorm in training: each feature over the rows that count [rows]; Ioffe and Szegedy 2015,
-    arXiv:1502.03167. Raises ValueError where no row counts."""
+    """BatchNorm in training: each feature over the counted rows [rows]. Ioffe and Szegedy 2015,
+    arXiv:1502.03167. Raises ValueError if no row is counted."""
     if not counted.any():
         raise ValueError("BatchNorm has no row to average over")
     mean, square = moments(x, counted)
@@ -77,12 +77,12 @@ def batch_norm(x: Array, counted: Bools, gamma: Array, beta: Array, eps: float) 
 def batch_norm_eval(
     x: Array, mean: Array, variance: Array, gamma: Array, beta: Array, eps: float
 ) -> Worked:
-    """BatchNorm in evaluation: each feature by its running mean and variance [features]."""
+    """BatchNorm in evaluation, with the running mean and variance [features]."""
     return _worked("running", np.zeros(x.shape, bool), x, mean, variance, gamma, beta, eps)
 
 
 def moments(x: Array, counted: Bools) -> tuple[Array, Array]:
-    """Mean and biased variance [features] of each feature over the rows that count [rows]."""
+    """Mean and biased variance [features] of each feature over the counted rows [rows]."""
     mean = x[counted].mean(axis=0)
     return mean, ((x[counted] - mean) ** 2).mean(axis=0)
 

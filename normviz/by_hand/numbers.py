@@ -1,4 +1,4 @@
-"""Numbers as people write and read them."""
+"""Reading and writing numbers as people type them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Matrix = tuple[Row, ...]
 
 
 class HandError(ValueError):
-    """One sentence: what was given, what is allowed. `field` is the setting it is about, `nearest`
-    the closest number that is allowed there, if there is one."""
+    """One sentence: the value given and what is allowed. `field` is the setting it is about, `nearest`
+    the closest allowed number, if there is one."""
 
     def __init__(self, sentence: str, field: str = "", nearest: float | None = None) -> None:
         super().__init__(sentence)
@@ -28,15 +28,15 @@ THOUSANDS = re.compile(
 )
 """A number in which commas or points may separate thousands: 1,000 and 1,000.5, or 1.000,5."""
 GROUPED = re.compile(r"[-+]?\d[\d\s.,'’]*")
-"""Digits with what separates thousands or decimals somewhere."""
+"""Digits with separators of thousands or decimals somewhere."""
 AMBIGUOUS = "in which a comma or a point may separate thousands"
 PLAINLY = "write it with a decimal point and no separator between thousands, as in 1000.5"
 
 
 def number(text: str, where: str, allowed: Range = VALUES) -> float:
-    """A number as typed: 3, -1.5, 1e-3, also with a decimal comma or a real minus sign.
+    """Parse a typed number: 3, -1.5, 1e-3; a decimal comma and the Unicode minus are fine.
 
-    Raises HandError, which names `where` it stands, also where a comma may separate thousands: 1,000.
+    Raises HandError, which names the place `where`; also for 1,000, where the comma is ambiguous.
     """
     plain = text.strip().replace("−", "-")
     if not plain:
@@ -56,11 +56,11 @@ def number(text: str, where: str, allowed: Range = VALUES) -> float:
 
 
 def matrix(text: str) -> Matrix:
-    """Rows of numbers from pasted text; raises HandError with a sentence.
+    """Parse pasted rows of numbers. Raises HandError with a sentence.
 
-    A new line or a semicolon ends a row. Commas and spaces part its numbers; where there are tabs,
-    as a spreadsheet writes them, only tabs do, and a comma is a decimal comma. Brackets are ignored,
-    so what NumPy prints can be pasted. A row that can be read in two ways is refused.
+    A new line or a semicolon ends a row; commas and spaces separate numbers. If the text has tabs, as
+    from a spreadsheet, only tabs separate and a comma is a decimal comma. Brackets are ignored, so the
+    output of NumPy can be pasted. An ambiguous row is refused.
     """
     bare = re.sub(r"\]\s*,", "\n", text).replace("[", " ").replace("]", " ")
     lines = [line for line in re.split(r"[;\n]", bare) if line.strip(" ,\t")]
@@ -81,7 +81,7 @@ def _row(line: str, row: int) -> Row:
 
 
 def _check_commas(line: str, row: int) -> None:
-    """Raises HandError where a comma, or a space, may be within a number rather than between two."""
+    """Raise HandError if a comma, a point or a space may be inside a number."""
     words = re.split(r",?\s+", line, flags=re.ASCII)
     mixed = re.search(r"\d,[-+]?[\d.]", line) and re.search(r"[^\s,]\s+[^\s,]", line)
     if mixed or any(map(THOUSANDS.fullmatch, words)) or re.search(r"[\d][,\s][ ]*0\d", line):
@@ -93,27 +93,27 @@ def _check_commas(line: str, row: int) -> None:
 
 
 NOISE = 1e-13
-"""What is smaller is what rounding left of a zero."""
+"""Smaller values are rounding errors of zero."""
 
 
 def brief(value: float, digits: int = 4) -> str:
-    """So many significant digits with a real minus sign: 3, −0.7071, 1.2e6, 1e−5; noise is 0."""
+    """The number in `digits` significant digits: 3, −0.7071, 1.2e6, 1e−5. A rounding error gives 0."""
     return "0" if abs(value) < NOISE else shown(value, digits)
 
 
 def shown(value: float, digits: int = 4) -> str:
-    """The same for a number that was set, however small."""
+    """Like `brief`, for a number that was set: however small, it is not rounded to 0."""
     text = re.sub(r"e([+-])0*", r"e\1", f"{value:.{digits}g}").replace("e+", "e")
     return text.replace("-", "−")
 
 
 def written(value: float) -> str:
-    """The exact value, as short as it can be typed: 3, -0.1, 1e-05."""
+    """The exact value in its shortest form: 3, -0.1, 1e-05."""
     return repr(value).removesuffix(".0")
 
 
 def total(values: Sequence[float]) -> str:
-    """A sum: 1 − 2 + 3."""
+    """A sum as text: 1 − 2 + 3."""
     first, *rest = values
     return brief(first) + "".join(f" {'−' if v < 0 else '+'} {brief(abs(v))}" for v in rest)
 

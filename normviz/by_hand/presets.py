@@ -1,4 +1,4 @@
-"""Tables to begin with."""
+"""Example tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .numbers import Matrix
 
 @dataclass(frozen=True)
 class Preset:
-    """A table, and the cell that is looked at first."""
+    """A table and the cell that is selected at first."""
 
     key: str
     label: str
@@ -20,7 +20,7 @@ class Preset:
     feature: int = 1
 
     def example(self) -> Example:
-        """With gamma 1 and beta 0, as every norm starts, and nothing tried yet."""
+        """The table with gamma 1, beta 0 and no experiment."""
         features = len(self.x[0])
         return Example(
             self.x, (1.0,) * features, (0.0,) * features, row=self.row, feature=self.feature

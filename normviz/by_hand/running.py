@@ -1,4 +1,4 @@
-"""BatchNorm's running statistics after some training passes over the same batch."""
+"""BatchNorm's running statistics after training passes over one batch."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .norms import Array, Bools, moments
 class Running:
     """Running mean and variance [features].
 
-    variance  as PyTorch keeps it, from the batch's unbiased variance
-    biased    as Keras keeps it, from the biased one
-    start     share that the start (mean 0, variance 1) still has
-    seen      the batch's own mean and unbiased variance, which each pass takes in
-    passes    training passes that could be made; PyTorch refuses a batch of one row
+    variance  in PyTorch's convention, from the batch's unbiased variance
+    biased    in Keras' convention, from the biased variance
+    start     remaining share of the initial values (mean 0, variance 1)
+    seen      the batch's mean and unbiased variance, which each pass averages in
+    passes    training passes done; 0 for a batch of one row, which PyTorch refuses
     rows      rows that each pass averaged over
     """
 
@@ -29,8 +29,10 @@ class Running:
 
 
 def running(x: Array, counted: Bools, passes: int, momentum: float) -> Running:
-    """After `passes` times statistic = (1 - momentum) statistic + momentum the batch's; x is
-    [rows, features], `counted` [rows]."""
+    """Apply statistic = (1 - momentum) statistic + momentum batch statistic `passes` times.
+
+    x is [rows, features], `counted` [rows].
+    """
     rows = int(counted.sum())
     made = passes if rows > 1 else 0
     start = (1 - momentum) ** made

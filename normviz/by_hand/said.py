@@ -1,4 +1,4 @@
-"""What one sees, in sentences that are computed from the numbers and so hold for any of them."""
+"""Sentences about the outputs, computed from the numbers, so they hold for every example."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ REFUSED = "PyTorch refuses to train on it (it wants more than 1 value per channe
 
 
 def lead(it: Work) -> str:
-    """What is tried, and which norms it changes, in one or two sentences."""
+    """The experiment and the norms that it changes, in one or two sentences."""
     experiment = it.example.experiment
     if experiment == "none":
-        return "Outlined is what each norm averages for the cell that is looked at."
+        return "The outline marks what each norm averages for the selected cell."
     if experiment == "neighbour" and it.example.rows == 1:
         return "One row has no neighbour: add a row to the table."
     changed = [key for key in KEYS if it.moved(key)[_others(it)].any()]
@@ -28,7 +28,7 @@ def lead(it: Work) -> str:
 
 
 def _done(it: Work) -> str:
-    """What was done to the table."""
+    """The change that the experiment makes to the table."""
     example = it.example
     if example.experiment == "neighbour":
         at = (example.neighbour - 1, it.feature)
@@ -36,7 +36,7 @@ def _done(it: Work) -> str:
         return f"Row {example.neighbour}, feature {example.feature} goes from {old} to {new}."
     if example.experiment == "padding":
         zeros = f"{_count(example.padding, 'row')} of zeros {'comes' if example.padding == 1 else 'come'}"
-        return f"{zeros} behind the sequence, {'masked' if example.masked else 'and count'}."
+        return f"{zeros} after the sequence, {'masked' if example.masked else 'and count'}."
     if example.experiment == "alone":
         return f"Row {example.row} comes without the other rows."
     does = "grows by" if example.experiment == "shift" else "is multiplied by"
@@ -44,7 +44,7 @@ def _done(it: Work) -> str:
 
 
 def seen(it: Work, key: str) -> str:
-    """What a norm does here, in one or two sentences."""
+    """The effect of a norm here, in one or two sentences."""
     said = _level(it, key) if it.example.experiment == "none" else _moves(it, key)
     if key == "batchnorm":
         said += _about_batch(it)
@@ -52,7 +52,7 @@ def seen(it: Work, key: str) -> str:
 
 
 def mode(it: Work) -> str:
-    """What BatchNorm's running statistics are, where they are used; empty while training."""
+    """BatchNorm's running statistics in eval mode; empty in training mode."""
     if it.example.mode == "train":
         return ""
     kept, at = it.running, it.feature
@@ -75,7 +75,7 @@ def mode(it: Work) -> str:
 
 
 def _level(it: Work, key: str) -> str:
-    """Mean and RMS of what a norm makes equal."""
+    """Mean and RMS of the values that a norm standardizes."""
     done, row, feature = it.now[key], it.row, it.feature
     if done.axis == "row":
         what, values = f"row {it.example.row}", done.hat[row]
@@ -86,7 +86,7 @@ def _level(it: Work, key: str) -> str:
 
 
 def _moves(it: Work, key: str) -> str:
-    """Which outputs a norm moves: how many, where and how far."""
+    """How many outputs of a norm change, in which rows and by how much."""
     moved, change = it.moved(key), it.change(key)
     real = np.array([row > 0 for row in it.after.rows])
     total = int(real.sum()) * it.example.features
@@ -105,17 +105,17 @@ def _moves(it: Work, key: str) -> str:
     if not others:
         return f"{said}, all in row {touched[0]} itself."
     also = f"row {it.example.neighbour} itself and in " if touched else ""
-    return f"{said}, in {also}{_rows(others)}, which nobody touched."
+    return f"{said}, in {also}{_rows(others)}, whose inputs did not change."
 
 
 def _moved_rows(it: Work, key: str) -> list[int]:
-    """Rows of the table in which a norm's output moved."""
+    """Rows of the table in which a norm's output changes."""
     moved = it.moved(key)
     return [row for i, row in enumerate(it.after.rows) if moved[i].any()]
 
 
 def _about_batch(it: Work) -> str:
-    """What is to be said of BatchNorm alone."""
+    """A sentence that concerns BatchNorm alone; may be empty."""
     example, key = it.example, "batchnorm"
     if example.experiment == "alone" and it.refused:
         return f" One row has variance 0, so x̂ is 0 and y is β whatever x is. {REFUSED}"
@@ -134,7 +134,7 @@ def _about_batch(it: Work) -> str:
 
 
 def _padded(it: Work) -> str:
-    """What padding does to the statistics of the feature that is looked at."""
+    """The effect of padding on the statistics of the selected feature."""
     was, now = (
         (worked["batchnorm"].mean[0, it.feature], worked["batchnorm"].square[0, it.feature])
         for worked in (it.was, it.now)
@@ -150,7 +150,7 @@ def _padded(it: Work) -> str:
 
 
 def _others(it: Work) -> list[int]:
-    """Rows of the batch whose own numbers nobody changed, or all where all were changed."""
+    """Rows whose inputs the experiment left alone, or all if it changed all."""
     left = it.example.neighbour if it.example.experiment == "neighbour" else 0
     return [i for i, row in enumerate(it.after.rows) if row and row != left]
 
@@ -174,5 +174,5 @@ def _count(n: int, one: str, more: str = "") -> str:
 
 
 def _near(value: float) -> str:
-    """A number that rounding took from 0 or 1 by a millionth of a millionth is that."""
+    """A number, with rounding errors of about 1e-12 near 0 and 1 removed."""
     return brief(float(np.round(value, 12)))

@@ -1,4 +1,4 @@
-"""The sheet of paper: the numbers that are averaged together, and the steps to one output."""
+"""The calculation on paper: the numbers that are averaged, and the steps to one output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .work import Work
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the sheet: what it is of, its numbers, and whether it is the one looked at."""
+    """A line of the sheet: its label, its numbers, and whether it is the selected cell's."""
 
     name: str
     values: tuple[float, ...]
@@ -23,12 +23,12 @@ class Line:
 
 @dataclass(frozen=True)
 class Sheet:
-    """What is worked out for the cell that is looked at.
+    """The calculation for the selected cell.
 
-    heads  of the columns: x, x − μ, (x − μ)², x̂, y
-    lines  one for each cell of the same row (LayerNorm, RMSNorm) or column (BatchNorm) that counts
-    means  of the columns that are averaged, as (column, mean); empty where nothing is averaged
-    steps  (what, formula with its numbers)
+    heads  column titles: x, x − μ, (x − μ)², x̂, y
+    lines  one per counted cell of the same row (LayerNorm, RMSNorm) or column (BatchNorm)
+    means  column index -> mean, for averaged columns; empty with running statistics
+    steps  (quantity, formula with its numbers)
     """
 
     heads: tuple[str, ...]
@@ -38,7 +38,7 @@ class Sheet:
 
 
 def sheet(it: Work, key: str) -> Sheet:
-    """The sheet of a norm, by its key."""
+    """The sheet of a norm, given its key."""
     done = it.now[key]
     row, feature = it.row, it.feature
     cells = done.together(row, feature)
@@ -105,13 +105,13 @@ def _steps(it: Work, key: str, lines: Sequence[Line]) -> list[tuple[str, str]]:
 
 
 def _over(values: Sequence[float]) -> str:
-    """A sum over how many there are: (1 + 2) / 2."""
+    """A mean as text: (1 + 2) / 2."""
     said = total(values)
     return f"({said}) / {len(values)}" if len(values) > 1 else f"{said} / 1"
 
 
 def _kept(it: Work) -> list[tuple[str, str]]:
-    """How the running statistics came about: part of their start, part of the batches seen."""
+    """The running statistics as weighted sums of their initial value and the batch's."""
     kept, at = it.running, it.feature
     old, new = brief(kept.start), brief(1 - kept.start)
     mean, variance = (float(part[at]) for part in kept.seen)

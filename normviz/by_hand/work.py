@@ -1,4 +1,4 @@
-"""All three norms on an example, before and after what is tried."""
+"""All three norms on an example, before and after the experiment."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from .norms import Array, Bools, Worked, batch_norm, batch_norm_eval, layer_norm
 from .running import Running, running
 
 KEYS = ("layernorm", "rmsnorm", "batchnorm")
-"""The norms side by side, by their keys in the catalogue."""
+"""Keys of the norms in the catalogue, in the order of the page."""
 MOVED = 1e-3
-"""A smaller change, of a number or as a share of it, is not marked: eps makes some."""
+"""Smaller changes, absolute or relative, are not marked: eps alone causes some."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What a norm is given: x [n, features], and of which row of the table each row is.
+    """The input of a norm, x [n, features], and the table row of each of its rows.
 
-    rows     numbers from 1, and 0 for padding
+    rows     table rows from 1; 0 for padding
     counted  [n] the rows that BatchNorm averages over
     """
 
@@ -29,18 +29,18 @@ class Batch:
     counted: Bools
 
     def place(self, row: int) -> int:
-        """Where a row of the table (from 1) stands in x. Raises ValueError if it is not there."""
+        """Index in x of a table row (from 1). Raises ValueError if the batch lacks it."""
         return self.rows.index(row)
 
 
 @dataclass(frozen=True)
 class Work:
-    """An example worked through.
+    """All values of an example.
 
-    before, was  the batch as typed, and what the norms (by key) make of it
-    after, now   the same with what is tried
-    running      BatchNorm's statistics in eval, from training passes over the batch as typed, or
-                 over the padded one where that is tried: what is tried otherwise comes after training
+    before, was  the batch as typed, and the norms (by key) of it
+    after, now   the batch after the experiment, and the norms of it
+    running      BatchNorm's statistics in eval, from training passes over the batch as typed. The
+                 padding experiment trains on the padded batch; all others come after training.
     """
 
     example: Example
@@ -52,12 +52,12 @@ class Work:
 
     @property
     def row(self) -> int:
-        """Where the row that is looked at stands in the batch, from 0."""
+        """Index of the selected row in the batch."""
         return self.after.place(self.example.row)
 
     @property
     def feature(self) -> int:
-        """The feature that is looked at, from 0."""
+        """Index of the selected feature."""
         return self.example.feature - 1
 
     @property
@@ -67,15 +67,15 @@ class Work:
 
     @property
     def edited(self) -> Bools:
-        """[n, features] the numbers of x that what is tried changed."""
+        """[n, features] the inputs that the experiment changed."""
         return self._gone(self.after.x, self.before.x) > 0
 
     def change(self, key: str) -> Array:
-        """[n, features] how far each number of a norm's output went from where it was."""
+        """[n, features] absolute change of each output of a norm."""
         return self._gone(self.now[key].y, self.was[key].y)
 
     def _gone(self, now: Array, was: Array) -> Array:
-        """Distances between the same rows; 0 for padding, which was not there."""
+        """Absolute differences of the same rows; 0 for padding, which is only in one batch."""
         found = np.zeros_like(now)
         for i, row in enumerate(self.after.rows):
             if row:
@@ -83,12 +83,12 @@ class Work:
         return found
 
     def moved(self, key: str) -> Bools:
-        """[n, features] the outputs that went further than eps takes them."""
+        """[n, features] the outputs that change by more than eps can cause."""
         return self.change(key) > MOVED * np.maximum(1.0, np.abs(self.now[key].y))
 
 
 def work(example: Example) -> Work:
-    """Every value of the three norms."""
+    """Compute every value of the three norms."""
     before = _batch(np.array(example.x, dtype=np.float64), range(1, example.rows + 1))
     after = _tried(example, before)
     plain, padded = (

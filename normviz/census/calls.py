@@ -1,4 +1,4 @@
-"""Calls on symbols: modules, functions of the file, and those of PyTorch."""
+"""Calls on symbols: modules, functions of the file, and functions of PyTorch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .symbols import (
 )
 
 DEPTH = 12
-"""Calls inside calls that are followed."""
+"""Nesting depth up to which calls are followed."""
 SHAPES = {
     "flatten", "permute", "reshape", "squeeze", "transpose", "unflatten", "unsqueeze", "view",
     "view_as",
@@ -33,10 +33,10 @@ KEPT = {
     "clamp", "clamp_", "clone", "contiguous", "cpu", "detach", "dropout", "float", "half", "to",
     "type", "type_as", "alpha_dropout",
 }  # fmt: skip
-"""Names of functions and methods that leave a tensor's numbers as they are, for our purpose."""
+"""Functions and methods that count as keeping a tensor's values."""
 PARTS = {"chunk", "split", "unbind", "tensor_split"}
 PASSED = ("dropout", "droppath", "identity", "stochasticdepth", "drop_path")
-"""Modules that do."""
+"""Modules that count as the identity."""
 
 
 WIRE = re.compile(r"HyperConnection|Residual(?!.*(Attention|Block|Layer))|Laurel|AltUp")
@@ -44,7 +44,7 @@ WIRE = re.compile(r"HyperConnection|Residual(?!.*(Attention|Block|Layer))|Laurel
 
 
 class ReturnSignal(Exception):
-    """A function returned."""
+    """A function returned a value."""
 
     def __init__(self, value: object) -> None:
         super().__init__()
@@ -52,11 +52,11 @@ class ReturnSignal(Exception):
 
 
 class Stopped(Exception):
-    """The code raised an error, or went where it can't be followed."""
+    """The code raised an error or can't be followed further."""
 
 
 class Calls(Evaluate):
-    """What a call of a program comes to."""
+    """Evaluates the calls of a program."""
 
     def __init__(self, program: Program, turned: str) -> None:
         super().__init__(program, turned)
@@ -66,6 +66,7 @@ class Calls(Evaluate):
         raise NotImplementedError
 
     def norm_kind(self, kind: str, arguments: dict[str, str]) -> str | None:
+        """Key of the norm that a class is, or None."""
         raise NotImplementedError
 
     def _call(self, node: ast.Call, env: dict[str, object]) -> object:
@@ -96,7 +97,7 @@ class Calls(Evaluate):
     def computed(
         self, last: str, arguments: list[object], named: dict[str, object], name: str
     ) -> object:
-        """A function of PyTorch, or one that is not followed."""
+        """The result of a function of PyTorch, or of one that is not followed."""
         found = tensors([*arguments, *named.values()])
         if not found:
             return Unknown(name)
@@ -142,7 +143,7 @@ class Calls(Evaluate):
     def through(
         self, module: Module | Outside, arguments: list[object], named: dict[str, object]
     ) -> object:
-        """What a module makes of its arguments."""
+        """The output of a module."""
         found = tensors([*arguments, *named.values()])
         if not found:
             return Unknown(module.kind)
@@ -164,6 +165,7 @@ class Calls(Evaluate):
         return [Made((first,)), *result[1:]] if isinstance(result, list) else Made((first,))
 
     def kind_of_norm(self, module: Module | Outside) -> str | None:
+        """Key of the norm that a module is, or None."""
         arguments = module.arguments if isinstance(module, Outside) else {}
         if "norm" not in module.kind.lower():
             return None
@@ -181,7 +183,7 @@ class Calls(Evaluate):
         return module
 
     def outside(self, node: ast.Call, name: str, env: dict[str, object]) -> object:
-        """An instance of a class that the file does not have, or of one that a table names."""
+        """An instance of a class from outside the file, or one that a table of this module lists."""
         if isinstance(node.func, ast.Subscript) and isinstance(node.func.value, ast.Name):
             table = self.program.constants.get(node.func.value.id)
             if isinstance(table, ast.Dict) and table.values:
@@ -199,7 +201,7 @@ class Calls(Evaluate):
     def function(
         self, method: Function, arguments: list[object], named: dict[str, object]
     ) -> object:
-        """Call a function of the file; a tensor made of the given ones where it can't be followed."""
+        """Call a function of the file; if it can't be followed, a tensor made of the arguments."""
         if self.depth >= DEPTH:
             return self._given_up(arguments, named)
         self.depth += 1
@@ -219,14 +221,14 @@ class Calls(Evaluate):
 
 
 def _has(it: object, name: object) -> bool:
-    """Whether a module was given this attribute; one that it was not given may come from a base."""
+    """Whether a module's __init__ set this attribute; other attributes may come from a base class."""
     return isinstance(it, Module) and name in it.attributes
 
 
 def _bound(
     method: Function, arguments: list[object], named: dict[str, object]
 ) -> dict[str, object]:
-    """The names of a call, with defaults where nothing is given."""
+    """The arguments of a call by name, with defaults."""
     names = [a.arg for a in (*method.args.posonlyargs, *method.args.args)]
     env: dict[str, object] = {name: Unknown(name) for name in names}
     defaults = method.args.defaults
@@ -241,7 +243,7 @@ def _bound(
 
 
 def _adds_to(result: Tensor, given: tuple[Tensor, ...]) -> bool:
-    """Whether a module's result is one of its arguments plus something, or a norm of that."""
+    """Whether a module's result is one of its arguments plus something, or a norm of that sum."""
     result = bare(result)
     if isinstance(result, Norm):
         result = bare(result.of)

@@ -1,4 +1,4 @@
-"""Expressions on symbols; `calls` has what happens where something is called."""
+"""Expressions on symbols; `calls` evaluates calls."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ COMPARISONS: dict[type, Callable[[Any, Any], bool]] = {
 
 
 def is_true(value: object) -> bool:
-    """What `if value` does, for values that are no symbols."""
+    """Whether `if value` takes its branch, for values that are not symbols."""
     return True if isinstance(value, Tensor | Module | Outside | Many) else bool(value)
 
 
 class Evaluate:
-    """What an expression of a program comes to."""
+    """Evaluates the expressions of a program."""
 
     def __init__(self, program: Program, turned: str) -> None:
         self.program, self.turned = program, turned
@@ -47,10 +47,11 @@ class Evaluate:
         self.chained = False
 
     def goes(self, test: ast.expr, env: dict[str, object], unknown: bool = False) -> bool:
+        """Whether a condition holds; `unknown` if that can't be decided."""
         raise NotImplementedError
 
     def value(self, node: ast.expr, env: dict[str, object]) -> object:
-        """The value of an expression; Unknown where it has none that is followed."""
+        """The value of an expression; Unknown if it can't be followed."""
         name = f"_{type(node).__name__.lower()}"
         found = getattr(self, name, None)
         return found(node, env) if found else Unknown(ast.unparse(node))

@@ -1,4 +1,4 @@
-"""From what a layer's forward pass came to, to a placement: where its norms stand."""
+"""From the symbolic result of a layer's forward pass to a placement."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from .symbols import Made, Norm, Scaled, Stream, Sum, Tensor, Viewed, bare, same
 
 QK = re.compile(r"(q|k|qk|query|key)_?(layer_?norm|norm|ln)s?")
-"""Names of norms on queries and keys; q_a_norm and the like stand on what these are computed from."""
+"""Names of norms on queries and keys; q_a_norm and the like act before these are computed."""
 
 
 class Undecided(Exception):
-    """The rules do not decide; the sentence says where they end."""
+    """The rules do not decide; the message names the reason."""
 
 
 @dataclass
 class Branch:
-    """One branch: the norm it reads through, the norm behind it, norms inside, and its scale."""
+    """One branch: the norm before it, the norm after it, norms inside, and its scale."""
 
     norm_in: str | None = None
     norm_out: str | None = None
@@ -36,7 +36,7 @@ class Sublayer:
 
 @dataclass
 class Judged:
-    """A layer: its sublayers, first to last, and a norm that the stream itself enters through."""
+    """A layer: its sublayers, first to last, and the norm on the stream before them, if any."""
 
     sublayers: list[Sublayer]
     enters: str | None = None
@@ -44,7 +44,7 @@ class Judged:
 
 
 def judge(result: Tensor) -> Judged:
-    """Take a layer's result apart. Raises Undecided."""
+    """Decompose a layer's result. Raises Undecided."""
     found = Judged([])
     stream = bare(result)
     while not isinstance(stream, Stream):
@@ -57,7 +57,7 @@ def judge(result: Tensor) -> Judged:
 
 
 def _peel(stream: Tensor, found: Judged) -> tuple[Tensor, Sublayer | None]:
-    """What the last sublayer started from, and that sublayer."""
+    """The input of the last sublayer, and that sublayer."""
     main = None
     if isinstance(stream, Norm):
         main = stream.name
@@ -85,7 +85,7 @@ def _peel(stream: Tensor, found: Judged) -> tuple[Tensor, Sublayer | None]:
 
 
 def _turned(stream: Sum) -> Sum | None:
-    """(a + b) + c as a + (b + c): which one is the stream is not told by the brackets."""
+    """(a + b) + c as a + (b + c): the parentheses do not show which term is the stream."""
     for side, other in ((stream.first, stream.second), (stream.second, stream.first)):
         side = bare(side)
         if isinstance(side, Sum):
@@ -103,7 +103,7 @@ def _unscaled(skip: Tensor) -> tuple[str, Tensor]:
 
 
 def _branches(rest: Tensor, source: Tensor, found: Judged) -> list[Branch]:
-    """The branches that a sum adds to a stream, each of which starts from that stream."""
+    """The branches that a sum adds to a stream; each must start from that stream."""
     if not isinstance(source, Stream | Norm | Sum):
         raise Undecided("what is added to is not a stream")
     branch = Branch()
@@ -125,7 +125,7 @@ def _branches(rest: Tensor, source: Tensor, found: Judged) -> list[Branch]:
 
 
 def _unwrapped(rest: Tensor, source: Tensor, branch: Branch, found: Judged) -> Tensor:
-    """What a branch computes, without the norm behind it and what it is multiplied by."""
+    """A branch without the norm after it and without its scale."""
     rest = bare(rest)
     while isinstance(rest, Scaled) or (isinstance(rest, Norm) and not _is_from(rest, source)):
         if isinstance(rest, Norm):
@@ -140,12 +140,12 @@ def _unwrapped(rest: Tensor, source: Tensor, branch: Branch, found: Judged) -> T
 
 
 def _is_inner(it: Sum) -> bool:
-    """Whether one side was made from the other: an addition inside one branch, not two branches."""
+    """Whether one term depends on the other: an addition inside one branch, not two branches."""
     return _holds(it.first, it.second) or _holds(it.second, it.first)
 
 
 def _holds(tensor: Tensor, part: Tensor) -> bool:
-    """Whether a tensor was made from another."""
+    """Whether a tensor depends on another."""
     if same(tensor, part):
         return True
     match tensor:
@@ -170,7 +170,7 @@ def _walk(
     found: Judged,
     seen: set[int],
 ) -> None:
-    """Down a branch to where it starts from the stream, with the norms on the way."""
+    """Follow a branch back to the stream, collecting its norms."""
     if id(tensor) in seen:
         return
     seen.add(id(tensor))
@@ -195,7 +195,7 @@ def _walk(
 
 
 def placement(it: Judged) -> str:
-    """The catalogue's key. Raises Undecided where sublayers differ, or for what has no key."""
+    """The catalogue's key. Raises Undecided if sublayers differ or the placement has no key."""
     forms = {_form(s) for s in it.sublayers}
     if it.enters and len(it.sublayers) > 1:
         inner = {_form(s) for s in it.sublayers[:-1]}
@@ -216,7 +216,7 @@ def placement(it: Judged) -> str:
 
 
 def scales(it: Judged) -> list[str]:
-    """What branches and the skip path are multiplied by, as it stands in the code."""
+    """The factors of branches and of the skip path, as source code."""
     branches = {b.scaled for s in it.sublayers for b in s.branches if b.scaled}
     skips = {s.skip_scaled for s in it.sublayers if s.skip_scaled}
     return [f"branches are multiplied by {by}" for by in sorted(branches)] + [
@@ -225,7 +225,7 @@ def scales(it: Judged) -> list[str]:
 
 
 def _is_sub(branch: Branch) -> bool:
-    """Whether a norm stands before the branch's last map, as in Sub-LN."""
+    """Whether a norm precedes the branch's last linear map, as in Sub-LN."""
     return any("sub" in norm.name.rsplit(".", 1)[-1].lower() for norm in branch.inner)
 
 
@@ -234,7 +234,7 @@ FORMS = {
     (False, True, False): "resp", (True, False, True): "pre_post_main",
     (False, False, False): "none",
 }  # fmt: skip
-"""By norm before the branch, behind it, and on the sum."""
+"""By (norm before the branch, norm after it, norm on the sum)."""
 
 
 def _form(it: Sublayer) -> str:
@@ -256,12 +256,12 @@ def _form(it: Sublayer) -> str:
 
 
 def is_qk(norm: Norm) -> bool:
-    """Whether a norm inside a branch stands on queries or keys, by its name."""
+    """Whether a norm inside a branch acts on queries or keys, by its name."""
     return QK.fullmatch(norm.name.rsplit(".", 1)[-1].lower()) is not None
 
 
 def qk_norm(it: Judged) -> str:
-    """none, head (each head by itself) or full (all heads together), from norms on q and k."""
+    """none, head (each head separately) or full (all heads together), from norms on q and k."""
     found = [
         "head" if _is_viewed(norm.of) or "perhead" in norm.kind else "full"
         for sublayer in it.sublayers
@@ -273,7 +273,7 @@ def qk_norm(it: Judged) -> str:
 
 
 def _is_viewed(tensor: Tensor) -> bool:
-    """Whether a tensor was cut into heads on the way."""
+    """Whether a tensor was reshaped into heads."""
     match tensor:
         case Viewed():
             return True

@@ -1,4 +1,4 @@
-"""The installed `transformers`: its version, and which class stands for each language model."""
+"""The installed `transformers`: its version, and the class of each language model."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ TABLES = (
     "MODEL_FOR_CAUSAL_LM_MAPPING_NAMES", "MODEL_FOR_MASKED_LM_MAPPING_NAMES",
     "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES",
 )  # fmt: skip
-"""Where a model stands in several, the first counts."""
+"""If a model is in several of these lists, the first one counts."""
 
 
 class NotInstalledError(RuntimeError):
-    """There is no `transformers` here."""
+    """`transformers` is not installed."""
 
 
 @cache
 def folder() -> Path:
-    """Where the models' code lies. Raises NotInstalledError."""
+    """The folder of the models' code. Raises NotInstalledError."""
     spec = importlib.util.find_spec("transformers")
     if spec is None or not spec.submodule_search_locations:
         raise NotInstalledError(
@@ -31,13 +31,13 @@ def folder() -> Path:
 
 
 def version() -> str:
-    """Of the installed library. Raises NotInstalledError."""
+    """Version of the installed library. Raises NotInstalledError."""
     folder()
     return importlib.metadata.version("transformers")
 
 
 def models() -> dict[str, str]:
-    """Class of each language model, by its model type."""
+    """Class name of each language model, by model type."""
     path = folder() / "auto" / "modeling_auto.py"
     tree = ast.parse(path.read_text(encoding="utf-8"))
     found: dict[str, str] = {}
@@ -58,7 +58,7 @@ def models() -> dict[str, str]:
 
 @cache
 def where() -> dict[str, Path]:
-    """The file of each class of a model."""
+    """The file that defines each class of a model."""
     found: dict[str, Path] = {}
     for path in sorted(folder().glob("*/modeling_*.py")):
         if path.parent.name in ("auto", "deprecated"):

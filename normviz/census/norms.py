@@ -1,4 +1,4 @@
-"""Which norm a class is, from its code: what it subtracts, and what it learns."""
+"""Which norm a class is, from its code: what it subtracts and which parameters it learns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ZERO_CENTRED = re.compile(r"1(\.0)?\s*\+\s*self\.weight|self\.weight[\w.()]*\s*\
 
 
 def norm_kind(program: Program, kind: str, arguments: dict[str, str]) -> str | None:
-    """Key of the norm (those of `catalog.NORMS`, or layernorm_1p); None for what is no norm."""
+    """Key of the norm (one of `catalog.NORMS`, or layernorm_1p); None if the class is not a norm."""
     if kind in ("rms_norm", "layer_norm"):
         return {"rms_norm": "rmsnorm_noaffine", "layer_norm": "layernorm_nonparam"}[kind]
     if kind not in program.classes:
@@ -41,7 +41,7 @@ def norm_kind(program: Program, kind: str, arguments: dict[str, str]) -> str | N
 
 @lru_cache(maxsize=64)
 def _code(program: Program, kind: str) -> str:
-    """The class and its bases in the file, without comments and docstrings."""
+    """Source of the class and its bases in the file, without comments and docstrings."""
     parts = []
     for name in (kind, *program.bases(kind)):
         if node := program.classes.get(name):
@@ -55,7 +55,7 @@ def _code(program: Program, kind: str) -> str:
 
 
 def _outside(kind: str, arguments: dict[str, str]) -> str | None:
-    """A norm of PyTorch's."""
+    """Key of a norm of PyTorch."""
     if kind.endswith("RMSNorm"):
         bare = arguments.get("elementwise_affine") in NONE
         return "rmsnorm_noaffine" if bare else "rmsnorm"

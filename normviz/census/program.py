@@ -1,4 +1,4 @@
-"""One modelling file of the library, parsed: its classes, functions, and its configuration's defaults."""
+"""A parsed modelling file of the library: its classes, functions and configuration defaults."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Program:
         }
 
     def method(self, kind: str, name: str) -> Function | None:
-        """A method of a class of the file, or of the first base of the file that has it."""
+        """A method of a class of the file, or of the first base in the file that has it."""
         node = self.classes.get(kind)
         if node is None:
             return None
@@ -41,7 +41,7 @@ class Program:
         return None
 
     def bases(self, kind: str) -> set[str]:
-        """Names of all bases, as far as the file has them."""
+        """Names of all bases, as far as they are in the file."""
         node, found = self.classes.get(kind), set()
         for base in node.bases if node else ():
             name = ast.unparse(base)
@@ -49,7 +49,7 @@ class Program:
         return found
 
     def code(self, kind: str) -> str:
-        """A class as text, and those that its __init__ names in turn."""
+        """Source of a class and, recursively, of the classes that its __init__ names."""
         node = self.classes[kind]
         inner = [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in self.classes]
         texts = [ast.unparse(self.classes[name]) for name in {kind, *inner}]
@@ -57,7 +57,7 @@ class Program:
 
     @cached_property
     def configs(self) -> dict[str, dict[str, object]]:
-        """Defaults of every configuration class beside the model, by class name."""
+        """Defaults of the configuration classes in the model's folder, by class name."""
         name = self.path.name.replace("modeling_", "configuration_", 1)
         path = self.path.with_name(name)
         if not path.is_file():
@@ -73,7 +73,7 @@ class Program:
         return found
 
     def config_for(self, kind: str) -> dict[str, object]:
-        """Defaults of the configuration that a class of the file is made with."""
+        """Defaults of the configuration that a class of the file is constructed with."""
         method = self.method(kind, "__init__")
         for argument in method.args.args if method else ():
             if argument.annotation is not None:
@@ -85,7 +85,7 @@ class Program:
 
 
 def _defaults(node: ast.ClassDef) -> dict[str, object]:
-    """Class attributes with a plain value, or defaults of __init__."""
+    """Class attributes with a literal value, or defaults of __init__."""
     found: dict[str, object] = {}
     for each in node.body:
         if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name) and each.value:
@@ -103,5 +103,5 @@ def _defaults(node: ast.ClassDef) -> dict[str, object]:
 
 
 def _put(found: dict[str, object], name: str, value: ast.expr) -> None:
-    with suppress(ValueError):  # where it is computed, nothing is known of it
+    with suppress(ValueError):  # a computed value is unknown
         found[name] = ast.literal_eval(value)

@@ -1,7 +1,7 @@
-"""Follow the code of a layer on symbols: statements, and which way a condition goes.
+"""Execute the code of a layer on symbols: statements, and which branch of a condition is taken.
 
-A condition goes the way that the defaults of the configuration and of the arguments say; one of which
-nothing is known can be `turned` round. What can't be followed becomes `Made` of the tensors that went in.
+The defaults of the configuration and of the arguments decide a condition. An unknown condition can be
+`turned` (inverted). The result of code that can't be followed is `Made` of the tensors it takes.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from .symbols import Config, Many, Module, Unknown
 
 
 class Run(Calls):
-    """One way through the code of a file."""
+    """One execution path through the code of a file."""
 
     def statements(self, body: Iterable[ast.stmt], env: dict[str, object]) -> None:
+        """Execute statements, until one returns."""
         for statement in body:
             self.statement(statement, env)
 
     def statement(self, node: ast.stmt, env: dict[str, object]) -> None:
+        """Execute one statement. Raises ReturnSignal or Stopped."""
         match node:
             case ast.Assign(targets=targets, value=value):
                 result = self.value(value, env)
@@ -37,7 +39,7 @@ class Run(Calls):
             case ast.Raise():
                 raise Stopped
             case ast.If(test=test, body=body, orelse=orelse):
-                # Of a chain of cases of which none is known to hold, the first one does.
+                # In a chain of cases of which none is known to hold, take the first.
                 is_chain = len(orelse) == 1 and isinstance(orelse[0], ast.If)
                 self.chained = is_chain or self.chained
                 goes, self.chained = self.goes(test, env, self.chained), is_chain
@@ -51,7 +53,7 @@ class Run(Calls):
                 self.value(value, env)
 
     def goes(self, test: ast.expr, env: dict[str, object], unknown: bool = False) -> bool:
-        """Which way a condition goes; `unknown` where that is not known."""
+        """Whether a condition holds; `unknown` if that can't be decided."""
         text = ast.unparse(test)
         found = self.value(test, env)
         known = not isinstance(found, Unknown)
@@ -61,8 +63,8 @@ class Run(Calls):
         return not way if text == self.turned else way
 
     def is_switched_on(self, test: ast.expr, env: dict[str, object]) -> bool:
-        """Whether a condition that is not known has a part that is: a switch of the configuration that
-        is on, as in `config.use_qk_norm and self.use_rope`, whose other part differs between layers."""
+        """Whether an undecided condition has a part that is true: a switch of the configuration, as in
+        `config.use_qk_norm and self.use_rope`, where the other part differs between layers."""
         return (
             isinstance(test, ast.BoolOp)
             and isinstance(test.op, ast.And)
@@ -70,12 +72,14 @@ class Run(Calls):
         )
 
     def loop(self, node: ast.For, env: dict[str, object]) -> None:
+        """Execute a loop over a list; one pass if its length is unknown."""
         items = self.value(node.iter, env)
         for item in items if isinstance(items, list | tuple) else [Unknown(ast.unparse(node.iter))]:
             self.bind(node.target, item, env)
             self.statements(node.body, env)
 
     def bind(self, target: ast.expr, value: object, env: dict[str, object]) -> None:
+        """Assign a value to a target."""
         match target:
             case ast.Name(id=name):
                 env[name] = value
@@ -94,23 +98,25 @@ class Run(Calls):
                 self.bind(inner, value, env)
 
     def bind_parts(self, parts: list[ast.expr], value: object, env: dict[str, object]) -> None:
+        """Assign a value to a tuple of targets."""
         if isinstance(value, Many):
             values: list[object] = [value.each] * len(parts)
         elif isinstance(value, list | tuple) and len(value) == len(parts):
             values = list(value)
-        else:  # a tensor in the first place is what a module returns beside its weights
+        else:  # a module that returns a tuple puts its tensor first and its weights second
             values = [value, *[Unknown(ast.unparse(p)) for p in parts[1:]]]
         for part, each in zip(parts, values, strict=True):
             self.bind(part, each, env)
 
     def name_module(self, value: object, path: str) -> None:
-        """A module has the name of the attribute that it is first put in."""
+        """Name a module after the attribute that it is first assigned to."""
         if hasattr(value, "path") and not value.path:  # pyright: ignore
             value.path = path  # pyright: ignore
             for name, inner in getattr(value, "attributes", {}).items():
                 self.rename(inner, f"{path}.{name}")
 
     def rename(self, value: object, path: str) -> None:
+        """Set the path of a module and of the modules inside it."""
         with suppress(AttributeError):
             if value.path != path:  # pyright: ignore
                 value.path = path  # pyright: ignore
@@ -119,5 +125,5 @@ class Run(Calls):
 
 
 def _load(target: ast.expr) -> ast.expr:
-    """A target as a value."""
+    """An assignment target as an expression."""
     return ast.parse(ast.unparse(target), mode="eval").body

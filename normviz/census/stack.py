@@ -1,4 +1,4 @@
-"""From a model's class to its stack of layers: which class is repeated, and what follows the stack."""
+"""From a model's class to its stack of layers: the repeated class, and what follows the stack."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .symbols import Config, Module, Outside, Stream, Tensor, Unknown
 
 
 class Follow(Run):
-    """A run that knows norms."""
+    """A run that recognises norms."""
 
     def norm_kind(self, kind: str, arguments: dict[str, str]) -> str | None:
         return norm_kind(self.program, kind, arguments)
@@ -21,7 +21,7 @@ class Follow(Run):
 
 @dataclass(frozen=True)
 class Stack:
-    """Class of the layer, class that holds the stack, and how one came there from the model."""
+    """Class of the layer, class that holds the stack, and the path to it from the model."""
 
     layer: str
     holder: str
@@ -29,7 +29,7 @@ class Stack:
 
 
 def stacks(program: Program, kind: str) -> list[Stack]:
-    """Stacks below a class, nearest first; vision and audio towers are left out."""
+    """Stacks below a class, nearest first, without vision and audio towers."""
     found: list[Stack] = []
     seen: set[str] = {kind}
     todo: list[tuple[str, tuple[str, ...]]] = [(kind, (kind,))]
@@ -46,7 +46,7 @@ def stacks(program: Program, kind: str) -> list[Stack]:
 
 
 def repeated(program: Program, kind: str) -> list[str]:
-    """Classes of the file that a class repeats in a list, and that look like a whole layer."""
+    """Classes of the file that a class repeats in a list and that look like a whole layer."""
     method, found = program.method(kind, "__init__"), []
     for node in ast.walk(method) if method else ():
         if isinstance(node, ast.ListComp | ast.For | ast.GeneratorExp):
@@ -59,13 +59,13 @@ def repeated(program: Program, kind: str) -> list[str]:
 
 
 def is_layer(program: Program, kind: str) -> bool:
-    """Whether a class is a block of a stack by its name: not an expert, a head or a norm."""
+    """Whether a class is a block of a stack, by its name: not an expert, a head or a norm."""
     ends = ("Layer", "Block", "DecoderLayer", "EncoderLayer")
     return kind.endswith(ends) and program.method(kind, "forward") is not None
 
 
 def constructed(program: Program, kind: str) -> list[str]:
-    """Classes of the file that a class's __init__ makes."""
+    """Classes of the file that a class's __init__ constructs."""
     method, found = program.method(kind, "__init__"), []
     for node in ast.walk(method) if method else ():
         if isinstance(node, ast.Call):
@@ -77,8 +77,8 @@ def constructed(program: Program, kind: str) -> list[str]:
 
 @dataclass
 class Followed:
-    """A layer's result, the conditions on the way of which it is not known how they go, and the modules
-    that make up a residual path of their own."""
+    """A layer's result, its undecided conditions, and the modules that replace the residual
+    addition."""
 
     result: Tensor
     unknown: tuple[str, ...]
@@ -91,8 +91,8 @@ def follow(
     turned: str = "",
     changes: dict[str, object] | None = None,
 ) -> Followed:
-    """A layer's forward pass on symbols, with `changes` to the configuration's defaults and with one
-    condition that is not known `turned` round. Raises Stopped where it comes to nothing."""
+    """A layer's forward pass on symbols, with `changes` to the configuration's defaults and one
+    undecided condition `turned` (inverted). Raises Stopped if it has no result."""
     run = Follow(program, turned)
     config = Config({**program.config_for(kind), **(changes or {})})
     module = run.made(kind, "layer", [config], {})
@@ -111,8 +111,8 @@ def follow(
 def final_norm(
     program: Program, stack: Stack, changes: dict[str, object] | None = None
 ) -> str | None:
-    """yes or no: whether a norm follows the loop over the layers, in the class that has the loop or in
-    the one that holds it; None where neither has such a loop."""
+    """yes or no: whether a norm follows the loop over the layers, in the class with the loop or in
+    the class that holds it; None if neither has such a loop."""
     for place, kind in enumerate(reversed(stack.way[-2:])):
         method = program.method(kind, "forward")
         if method is None:
@@ -154,7 +154,7 @@ def _after_loop(method: ast.AST) -> list[str] | None:
 
 
 def _after_call(method: ast.AST, stack: Stack, program: Program, kind: str) -> list[str] | None:
-    """Attributes of self that are called after the stack is."""
+    """Attributes of self that are called after the stack."""
     holders = {
         name
         for name, value in _attributes(program, kind).items()

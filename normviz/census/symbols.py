@@ -1,4 +1,4 @@
-"""What a forward pass is followed on: symbols for the stream and for what was done to it."""
+"""Symbols for the residual stream and the operations on it, on which a forward pass is followed."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Stream(Tensor):
-    """What enters a layer."""
+    """The input of a layer."""
 
 
 @dataclass(frozen=True)
 class Norm(Tensor):
-    """A norm of something; `name` is the path of the module, `kind` says which norm it is."""
+    """The output of a norm; `name` is the path of the module, `kind` the key of the norm."""
 
     name: str
     kind: str
@@ -26,7 +26,7 @@ class Norm(Tensor):
 
 @dataclass(frozen=True)
 class Made(Tensor):
-    """Anything else that was computed from some tensors."""
+    """Any other result of some tensors."""
 
     of: tuple[Tensor, ...]
 
@@ -41,7 +41,7 @@ class Sum(Tensor):
 
 @dataclass(frozen=True)
 class Scaled(Tensor):
-    """A tensor times a number or a vector; `by` as it stands in the code."""
+    """A tensor times a number or a vector; `by` is its source code."""
 
     of: Tensor
     by: str
@@ -49,28 +49,28 @@ class Scaled(Tensor):
 
 @dataclass(frozen=True)
 class Viewed(Tensor):
-    """The same numbers in another shape, as heads are."""
+    """The same values in another shape, such as heads."""
 
     of: Tensor
 
 
 @dataclass(frozen=True)
 class Unknown:
-    """A value that is not a tensor and that nothing is known of."""
+    """A value that is not a tensor and is not known."""
 
     text: str = ""
 
 
 @dataclass
 class Config:
-    """A model's configuration: the defaults of its class."""
+    """A model's configuration, with the defaults of its class."""
 
     defaults: dict[str, object]
 
 
 @dataclass
 class Module:
-    """A module of the file, with the attributes that its __init__ gave it."""
+    """A module of the file, with the attributes that its __init__ sets."""
 
     kind: str
     path: str
@@ -79,7 +79,7 @@ class Module:
 
 @dataclass
 class Outside:
-    """A module of PyTorch or of the library's shared code: name, arguments as text."""
+    """A module of PyTorch or of the library's shared code: name, and arguments as source code."""
 
     kind: str
     path: str
@@ -88,20 +88,20 @@ class Outside:
 
 @dataclass(frozen=True)
 class Many:
-    """Several values of which each is this one: chunks of a tensor."""
+    """Several values that are each like this one, such as chunks of a tensor."""
 
     each: object
 
 
 def bare(tensor: Tensor) -> Tensor:
-    """Without changes of shape around it."""
+    """The tensor without changes of shape around it."""
     while isinstance(tensor, Viewed):
         tensor = tensor.of
     return tensor
 
 
 def same(a: Tensor, b: Tensor) -> bool:
-    """Whether two symbols are one but for shapes."""
+    """Whether two symbols are the same apart from shapes."""
     a, b = bare(a), bare(b)
     if a is b:
         return True
@@ -113,7 +113,7 @@ def same(a: Tensor, b: Tensor) -> bool:
 
 
 def tensors(values: Any) -> tuple[Tensor, ...]:
-    """All tensors among values, also inside lists."""
+    """All tensors among values, including those inside lists."""
     found: list[Tensor] = []
     for value in values:
         if isinstance(value, Tensor):

@@ -1,4 +1,4 @@
-"""The table: a row a language model, with what its code says and what it leaves open."""
+"""The table: one row per language model, with what its code decides and what it leaves open."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from .stack import Followed, Stack, final_norm, follow, stacks
 
 
 def census() -> Census:
-    """Every language model of the installed library, today. Raises NotInstalledError."""
+    """All language models of the installed library. Raises NotInstalledError."""
     programs: dict[str, Program] = {}
     found: list[Model] = []
     for model, kind in sorted(library.models().items()):
         path = library.where().get(kind)
         if path is None:
-            continue  # of a package beside the library
+            continue  # of an optional package that is not installed
         program = programs.setdefault(str(path), Program(path))
         found += rows(model, program, kind)
     return Census(library.version(), date.today().isoformat(), tuple(found))
 
 
 def rows(model: str, program: Program, kind: str) -> Iterator[Model]:
-    """A row a stack: an encoder and a decoder that differ are two, and a model without layers of its
-    own has none."""
+    """One row per stack: two for an encoder and a decoder that differ, none for a model without layers
+    of its own."""
     found = stacks(program, kind)
     if not found:
         if "AutoModel" not in program.code(kind):  # else it wraps a model that has its own row
@@ -77,7 +77,7 @@ def _row(model: str, program: Program, stack: Stack) -> Model:
 
 
 def _norm(judged: Judged) -> str | None:
-    """The norm of the stream's norms, where they are all one."""
+    """The kind of the norms on the stream, if they are all the same."""
     kinds = Counter(judged.kinds)
     return next(iter(kinds)) if len(kinds) == 1 else None
 
@@ -85,8 +85,8 @@ def _norm(judged: Judged) -> str | None:
 def _otherwise(
     program: Program, stack: Stack, followed: Followed, judged: Judged
 ) -> tuple[tuple[str, ...], str]:
-    """What each switch of the configuration would change; and a condition that is not known and that
-    would change the placement."""
+    """The effect of each switch of the configuration; and an undecided condition that would change the
+    placement, if there is one."""
     before, settings, doubt = _said(judged, final_norm(program, stack)), [], ""
     for name, value in program.config_for(stack.layer).items():
         if isinstance(value, bool) and f".{name}" in program.text:

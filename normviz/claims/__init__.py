@@ -1,10 +1,10 @@
-"""Claims about norm placement, each a record with its experiment and its rule. Torch-free.
+"""Claims about norm placement: each is a record with its experiment and its rule. Torch-free.
 
-record   what a claim is; `records/` has them, one module a family
-evidence what each run says; numbers  what each seed gives
-rule     numbers -> verdict
-drive    claim -> runs -> result; stored  results as files that ship
-figure   a result's figure, with closed forms as lines
+record    the type of a claim; `records/` has the claims, one module per family
+evidence  quantities of a run; numbers  one number per seed
+rule      numbers -> verdict
+drive     claim -> runs -> result; stored  results as files that ship
+figure    a result's figure, with closed forms as lines
 """
 
 from .record import Claim

@@ -1,4 +1,4 @@
-"""A claim's figure: what is kept of it with the result, and what the chart draws of that."""
+"""A claim's figure: the series that the result stores, and the chart's input."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FINE = 40
 def series(
     claim: Claim, samples: Sequence[Sample], numbers: Mapping[str, Sequence[float]]
 ) -> list[Series]:
-    """What the figure shows, arm by arm."""
+    """The figure's series, one per arm."""
     figure = claim.figure
     if isinstance(figure, Strip):
         names = figure.names or tuple(claim.numbers)
@@ -48,7 +48,7 @@ def _layer(one: Seen, figure: Layers, layer: int) -> float:
 
 
 def drawn(claim: Claim, result: Result) -> Figure:
-    """The figure as the chart draws it, with the theory's lines."""
+    """The chart's input: the stored series and the theory's lines."""
     figure = claim.figure
     points = tuple(
         Points(one.label, one.scheme, tuple(map(float, one.x)), tuple(map(tuple, one.y)))
@@ -68,7 +68,7 @@ def drawn(claim: Claim, result: Result) -> Figure:
 
 
 def _line(theory: Theory, figure: Sequence[Series], log_x: bool) -> Line:
-    """A closed form over the range of its arm, or of all arms."""
+    """A closed form over the x range of its arm, or of all arms."""
     own = [one for one in figure if theory.arm in ("", one.arm)]
     xs = [float(x) for one in own for x in one.x]
     low, high = min(xs), max(xs)

@@ -1,4 +1,4 @@
-"""Claims that a server runs for its visitors: one at a time, the others wait their turn."""
+"""Claims that a server runs for its visitors: one at a time, the others wait in the queue."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .stored import Result
 
 @dataclass(eq=False)
 class ClaimJob(Job):
-    """One run of a claim that was asked for, and how far it is; `result` is what came out."""
+    """One requested run of a claim: its progress, and `result` when it is done."""
 
     claim: Claim
     result: Result | None = None
@@ -37,11 +37,11 @@ class ClaimJob(Job):
 
     @property
     def total(self) -> int:
-        """Its runs."""
+        """Number of its runs."""
         return len(self.claim.cells())
 
     def take(self, news: News) -> None:
-        """Note what the claim's experiment says."""
+        """Update the progress from news of the claim's experiment."""
         match news:
             case Began():
                 self.began = self.began or time.monotonic()
@@ -53,7 +53,7 @@ class ClaimJob(Job):
 
 
 class Bench(Jobs[ClaimJob]):
-    """The claims that visitors asked for."""
+    """The queue of requested claims."""
 
     kind = "claim"
 
@@ -64,12 +64,12 @@ class Bench(Jobs[ClaimJob]):
         self._last: dict[str, ClaimJob] = {}
 
     def ask(self, claim: Claim, visitor: str | None = None) -> ClaimJob:
-        """Run a claim, now or when its turn comes. Raises Refused where that is too much here."""
+        """Run a claim, or queue it. Raises Refused if this server does not allow it."""
         job = self._last[claim.key] = self._join(ClaimJob(claim, visitor=visitor))
         return job
 
     def job(self, claim: Claim) -> ClaimJob | None:
-        """The last job of a claim, whoever asked for it."""
+        """The last job of a claim, whichever visitor requested it."""
         return self._last.get(claim.key)
 
     def _train(self, job: ClaimJob) -> None:

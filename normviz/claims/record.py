@@ -1,7 +1,7 @@
-"""A claim as a record: who says what, the experiment, the quantities, and the rule that decides.
+"""A claim as a record: its source, the experiment, the quantities, and the rule that decides.
 
-The rule is part of the record and stands before anything is run; what came out is not in here but
-in a file of its own (`stored`).
+The rule is part of the record and is fixed before the experiment. Results are in files of their own
+(`stored`).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from .evidence import Quantity, Sample
 from .rule import Part
 
 Arm = Mapping[str, str]
-"""Settings as `normviz sweep` takes them, so with several values it is a grid; `label` names it."""
+"""Settings in the syntax of `normviz sweep`: several values make a grid. `label` names the arm."""
 
 
 @dataclass(frozen=True)
 class Number:
-    """A number that each seed gives. `label` ends what its table says; `form` formats it."""
+    """A number that each seed gives. `label` is its row in tables; `form` formats it."""
 
     label: str
     of: Callable[[Sample], float]
@@ -34,7 +34,7 @@ class Number:
 class Theory:
     """A closed form that the figure shows as a line.
 
-    assumes  what it needs, in words, beside the line
+    assumes  its assumptions, written beside the line
     arm      the arm whose first point (x0, y0) it may start from; "" for none
     of       (x, x0, y0) -> y
     """
@@ -47,7 +47,7 @@ class Theory:
 
 @dataclass(frozen=True)
 class Curve:
-    """A figure: a quantity of every cell over a setting, a line an arm, a point a seed."""
+    """A figure: a quantity over a setting, one line per arm and one point per seed."""
 
     x: str
     y: Quantity
@@ -57,7 +57,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Layers:
-    """A figure: a probe over the layers of each arm's last cell, at a step."""
+    """A figure: a probe over the layers of each arm's last cell, at one step."""
 
     probe: str
     step: int
@@ -66,7 +66,7 @@ class Layers:
 
 @dataclass(frozen=True)
 class Strip:
-    """A figure: some of the claim's numbers side by side, a point a seed. All of them by default."""
+    """A figure: some of the claim's numbers (default: all), one point per seed."""
 
     title: str
     names: tuple[str, ...] = ()
@@ -77,18 +77,17 @@ class Strip:
 class Claim:
     """One claim.
 
-    label    what it is about, in a few words
-    sentence as the field states it
-    source   who says so
-    arms     the experiment: each arm is a grid of runs, all from the same seeds
-    numbers  what is read off, a number a seed; the rule and the words name them
+    label    its subject, in a few words
+    sentence the claim as the field states it
+    source   where it is stated
+    arms     the experiment: each arm is a grid of runs, and all arms use the same seeds
+    numbers  quantities with one number per seed; `rule` and `words` refer to them by name
     rule     fixed before running; see `rule`
-    words    what came out, honestly: {names} are numbers of the stored result
-    seeds    how many by default
-    lab      what measures instead of a training run, where the store has no such number
-             (a key of `normviz.labs`: a timing would be one)
-    open_    for each lane of the duel that shows it: an arm, and settings that pick its cell
-    everyday teaching material repeats it
+    words    the result in sentences; {names} are replaced by numbers of the stored result
+    seeds    the default number of seeds
+    lab      key of `normviz.labs`, for a quantity that training runs don't record (a timing)
+    open_    for each lane of the duel that shows the claim: an arm, and the settings of its cell
+    everyday whether teaching material repeats it
     """
 
     key: str
@@ -123,7 +122,7 @@ class Claim:
         return read({**self.settings()[arm], "seeds": str(seeds or self.seeds)}, RunConfig())
 
     def cells(self, seeds: int | None = None) -> tuple[Cell, ...]:
-        """The runs of all arms, each config once, in the order in which they are run."""
+        """The runs of all arms in the order of execution, each config once."""
         found: dict[str, Cell] = {}
         for arm in self.arms:
             for cell in self.grid(arm, seeds).cells:
@@ -131,22 +130,22 @@ class Claim:
         return tuple(found.values())
 
     def whole(self, seeds: int | None = None) -> Grid:
-        """All its runs as one grid without axes: what a sweep runs."""
+        """All its runs as one grid without axes, as a sweep takes it."""
         cells = self.cells(seeds)
         return Grid(cells[0].config, (), seeds or self.seeds, cells)
 
     def estimated_seconds(self, seeds: int | None = None) -> float:
-        """Rough seconds of one CPU core."""
+        """Rough estimate in seconds of one CPU core."""
         return sum(estimated_seconds(cell.config) for cell in self.cells(seeds))
 
     def arm_label(self, arm: str) -> str:
-        """What an arm is called."""
+        """An arm's label."""
         return self.arms[arm].get("label", arm)
 
     def lanes(self) -> tuple[RunConfig, ...]:
-        """The duel that shows it: of each arm the run that `open_` names, from the first seed.
+        """The duel that shows the claim: the runs that `open_` selects, of the first seed.
 
-        What a lab measures at initialisation has no runs: a duel of it trains, for the usual steps.
+        A lab that measures at initialisation has no runs; its duel trains for the default steps.
         """
         picks = self.open_ or tuple((arm, {}) for arm in self.arms)
         found = dict.fromkeys(self._pick(arm, where) for arm, where in picks)
@@ -159,7 +158,7 @@ class Claim:
         return max(cells, key=lambda cell: cell.at).config
 
     def rule_words(self) -> tuple[str, ...]:
-        """The rule, a sentence a part."""
+        """The rule, one sentence per part."""
         labels = {name: number.label for name, number in self.numbers.items()}
         return tuple(part.sentence(labels) for part in self.rule)
 

@@ -1,15 +1,15 @@
-"""Pass rules: what must be true of a claim's numbers, and the verdict that follows.
+"""Pass rules: the conditions on a claim's numbers, and the verdict that follows.
 
-A rule has parts, each with the scope that it decides ("with 24 blocks"). A part is true or false
-only where the seeds say so: a threshold must be kept by every seed, or missed on one side; two arms
-differ if `sweep.stats.compare` tells them apart, pair by pair. Otherwise it stays open. So
+A rule has parts, each with its scope ("with 24 blocks"). A part is true or false only if the seeds
+agree: every seed meets a threshold, or all miss it on the same side; two arms differ if
+`sweep.stats.compare` finds a paired difference. Otherwise the part is open. The verdict is
 
     holds                every part is true
-    holds only where     some are true, and others false or open
-    contradicted         none is true, at least one false
-    not distinguishable  all are open
+    holds only where     some parts are true, others false or open
+    contradicted         no part is true, at least one is false
+    not distinguishable  all parts are open
 
-A number that is not finite keeps no threshold.
+A number that is not finite meets no threshold.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ class Between:
     high: float = math.inf
 
     def outcome(self, numbers: Numbers) -> Outcome:
+        """true if every seed is inside, false if all miss on the same side, else open."""
         values = numbers[self.name]
         if all(self.low <= x <= self.high for x in values):
             return "true"
-        # Seeds that miss it on both sides say nothing; what is not finite misses it anyway.
+        # If seeds miss it on both sides, it is open. A number that is not finite always misses it.
         below, above = (
             all(beyond(x) or not math.isfinite(x) for x in values)
             for beyond in (lambda x: x < self.low, lambda x: x > self.high)
@@ -59,12 +60,13 @@ class Between:
 
 @dataclass(frozen=True)
 class Less:
-    """One number is less than another, seed by seed; false only where it is more."""
+    """One number is less than another in every pair of seeds; false only if it is greater."""
 
     name: str
     other: str
 
     def outcome(self, numbers: Numbers) -> Outcome:
+        """true or false by the sign of the paired difference, open without a difference."""
         pairs = list(zip(numbers[self.name], numbers[self.other], strict=True))
         finite = [(a, b) for a, b in pairs if math.isfinite(a) and math.isfinite(b)]
         if len(finite) < len(pairs):
@@ -83,13 +85,14 @@ class Less:
 
 @dataclass(frozen=True)
 class Same:
-    """Two numbers are equal up to `within`: the 95 % interval of their paired difference says so."""
+    """Two numbers are equal up to `within`, by the 95 % interval of their paired difference."""
 
     name: str
     other: str
     within: float
 
     def outcome(self, numbers: Numbers) -> Outcome:
+        """true or false if the interval is inside or outside of `within`, else open."""
         found = compare(numbers[self.name], numbers[self.other])
         if -self.within < found.low and found.high < self.within:
             return "true"
@@ -104,11 +107,12 @@ class Same:
 
 @dataclass(frozen=True)
 class All:
-    """All of these together."""
+    """All of these checks together."""
 
     checks: tuple[Between | Less | Same, ...]
 
     def outcome(self, numbers: Numbers) -> Outcome:
+        """true if all checks are, false if one is, else open."""
         found = [check.outcome(numbers) for check in self.checks]
         if "false" in found:
             return "false"
@@ -123,26 +127,26 @@ Check = Between | Less | Same | All
 
 @dataclass(frozen=True)
 class Part:
-    """A check, and where the claim holds if it is true: "with 24 blocks"."""
+    """A check, and the scope in which the claim holds if it is true: "with 24 blocks"."""
 
     where: str
     check: Check
 
     def sentence(self, labels: Labels) -> str:
-        """The part in words."""
+        """The part as a sentence."""
         return f"{self.where}: {self.check.sentence(labels)}"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came out: its kind, and of every part the scope and the outcome."""
+    """The verdict: its kind, and the scope and outcome of every part."""
 
     kind: Kind
     parts: tuple[tuple[str, Outcome], ...]
 
     @property
     def sentence(self) -> str:
-        """ "holds only for Pre-LN; not for Post-LN"."""
+        """The verdict as a sentence: "holds only for Pre-LN; not for Post-LN"."""
         true, false, open_ = (
             [where for where, it in self.parts if it == outcome]
             for outcome in ("true", "false", "open")
@@ -155,7 +159,7 @@ class Verdict:
 
 
 def judge(rule: Sequence[Part], numbers: Numbers) -> Verdict:
-    """The verdict of a rule over numbers, a list of seeds each."""
+    """The verdict of a rule; `numbers` holds one list of seeds per name."""
     parts: tuple[tuple[str, Outcome], ...] = tuple(
         (part.where, part.check.outcome(numbers)) for part in rule
     )
@@ -169,8 +173,8 @@ def judge(rule: Sequence[Part], numbers: Numbers) -> Verdict:
 
 
 def said(values: Sequence[float], form: str, seeds: bool = True) -> str:
-    """ "1.21 (1.20 to 1.23, 3 seeds)": median and range, with their seeds or without; no range where
-    all seeds agree in what is printed."""
+    """Median and range, optionally with the number of seeds: "1.21 (1.20 to 1.23, 3 seeds)". No range
+    if all seeds print the same."""
     n = f"{len(values)} seed{'s' * (len(values) != 1)}" if seeds else ""
     if any(not math.isfinite(x) for x in values):
         middle, ends = "not finite", ""

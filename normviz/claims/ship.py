@@ -1,4 +1,4 @@
-"""The runs behind claims as a file that ships, as far as they are cheap in bytes."""
+"""The runs of claims that ship as a file, limited to those that are small."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ..sweep.drive import stored
 from .records import CLAIMS
 
 DEEP = 200
-"""Deeper runs ship only where a link opens them: their layers take the most bytes."""
+"""Deeper runs ship only if a link opens them, because their layers take the most bytes."""
 STEPS = 20
-"""Recorded steps that keep their layers: all of a cell that a sweep trained."""
+"""Recorded steps that keep their layers, enough for all of a sweep's run."""
 
 
 def save_runs(store: Store, path: Path) -> str:
-    """Write the runs that links open, all seeds of them, and the shallow others; says how many."""
+    """Write the runs that links open, with all seeds, and the shallow others. Returns a summary."""
     opens = {lane.key for claim in CLAIMS for lane in claim.lanes()}
     there = cell_keys() - (keys_of(path) if path.exists() else frozenset())
     wanted = {

@@ -1,4 +1,4 @@
-"""What the terminal and the page say of claims in the same words."""
+"""Words about claims that the terminal and the page share."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from .record import Claim
 from .stored import Result
 
 ORDER = ("contradicted", "holds only where", "not distinguishable", "holds", "not run")
-"""Of verdicts, negative and surprising results first."""
+"""Verdicts in the order of a listing, negative and surprising results first."""
 
 NOT_RUN = ORDER[-1]
 
 
 def chip(claim: Claim, result: Result | None) -> str:
-    """The kind of its verdict."""
+    """The kind of the claim's verdict."""
     return NOT_RUN if result is None else result.verdict(claim).kind
 
 
 LOAD_SECONDS = 5.0
-"""Until a process has PyTorch."""
+"""Seconds until a process has imported PyTorch."""
 RUN_SECONDS = 0.1
-"""Of a run, besides its steps: its model is built."""
+"""Seconds per run in addition to its steps, to build its model."""
 
 
 def expected(claim: Claim, result: Result | None, seeds: int | None, processes: int) -> float:
-    """About how many seconds its experiment takes where nothing of it is stored."""
+    """Estimated seconds of its experiment if no run is stored yet."""
     n = len(claim.cells(seeds))
     if not claim.lab:
         return LOAD_SECONDS + (claim.estimated_seconds(seeds) + RUN_SECONDS * n) / processes
-    # A lab works alone, and how long it takes has nothing to do with training.
+    # A lab uses one process, and its time does not depend on training time.
     seed = result.seconds / result.seeds if result else 0.0
     return LOAD_SECONDS + max(
         seed * (seeds or claim.seeds), claim.estimated_seconds(seeds), RUN_SECONDS * n

@@ -1,4 +1,4 @@
-"""What a scheme learns beyond a model without norms, counted from its record. Torch-free."""
+"""Learned parameters that a scheme adds to a model without norms, from its record. Torch-free."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ..config import RunConfig
 
 NORM_SLOTS = {
     "norm_fork": "norms before the fork",
-    "norm_in": "norms in front of branches",
-    "norm_out": "norms behind branches",
+    "norm_in": "norms before branches",
+    "norm_out": "norms after branches",
     "norm_skip": "norms on skip paths",
     "norm_main": "norms after sums",
 }
@@ -30,7 +30,7 @@ GAINS = {
 
 @dataclass(frozen=True)
 class Added:
-    """`pieces` things of one name with `parameters` learned numbers in all."""
+    """`pieces` parts of one name with `parameters` learned numbers in all."""
 
     name: str
     pieces: int
@@ -38,7 +38,7 @@ class Added:
 
 
 def added(config: RunConfig, vocabulary: int) -> list[Added]:
-    """Everything with learned numbers that the scheme `none` does not have, in order of a pass."""
+    """All learned parameters that the scheme `none` does not have, in order of a forward pass."""
     pieces, numbers = Counter[str](), Counter[str]()
     for name, size in _pieces(config.placed(), vocabulary):
         if size:

@@ -1,7 +1,7 @@
-"""The norm cost lab: what a norm costs on this machine, as a share of LayerNorm's time.
+"""The norm cost lab: the time of a norm on this machine, as a share of LayerNorm's.
 
-    setting -> contexts (variants, modules) -> timing + counts -> result -> shelf -> told, charts
+    setting -> contexts (variants, modules) -> timing + counts -> result -> stored_results -> findings
 
-Variants take turns in every round, in an order that changes, and each is compared with LayerNorm in
-the same round: what slows the whole machine down slows both. LayerNorm runs twice, as a control.
+Every round times all variants in a new random order. Each is compared with LayerNorm in the same
+round, so a slower machine slows both. LayerNorm is measured twice, as a control.
 """

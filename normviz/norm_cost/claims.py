@@ -1,4 +1,4 @@
-"""What is said of RMSNorm's speed, drawn as lines beside what was measured."""
+"""Published claims about RMSNorm's speed, drawn as lines beside the measurement."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Claim:
-    """RMSNorm takes `low` to `high` percent less time than LayerNorm, says `source`."""
+    """`source` claims that RMSNorm takes `low` to `high` percent less time than LayerNorm."""
 
     low: float
     high: float
@@ -15,7 +15,7 @@ class Claim:
 
     @property
     def ratio(self) -> float:
-        """Time over LayerNorm's that the claim comes to at least."""
+        """Time over LayerNorm's that the claim implies at least."""
         return (100 - self.low) / 100
 
     @property
@@ -33,4 +33,4 @@ CLAIMS = (
     Claim(10, 15, "READMEs and tutorials, without a measurement"),
     Claim(15, 20, "READMEs and tutorials, without a measurement"),
 )
-"""All three are said of models on GPUs, or of nothing in particular."""
+"""All three are about models on GPUs, or do not say."""

@@ -1,4 +1,4 @@
-"""The calls that are timed: each variant alone, in a block, and in a whole training step."""
+"""The timed calls: each variant alone, in a block, and in a whole training step."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Call = Callable[[], object]
 
 @contextmanager
 def _in_place_of_layernorm(variant: str) -> Iterator[None]:
-    """Models built meanwhile get the variant wherever they would get LayerNorm."""
+    """In this context, models are built with the variant instead of LayerNorm."""
     kept = BUILDERS["layernorm"]
     BUILDERS["layernorm"] = lambda width, eps: modules.build(variant, width)
     try:
@@ -35,7 +35,7 @@ def _in_place_of_layernorm(variant: str) -> Iterator[None]:
 
 
 def calls(variant: str, setting: Setting, device: torch.device) -> dict[tuple[str, str], Call]:
-    """The calls of one variant by (context, passes), on modules of its own."""
+    """The calls of one variant by (context, passes), on its own modules."""
     model, step = _model(variant, setting, device)
     norm = modules.build(variant, setting.width).to(device)
     flat_shape = (setting.tokens, setting.width)
@@ -57,7 +57,7 @@ def _both(
     shape: tuple[int, ...],
     device: torch.device,
 ) -> dict[tuple[str, str], Call]:
-    """Forward, as in training with its graph kept; and forward and backward to the input and to all
+    """Two calls: forward, keeping the graph as in training; and forward plus backward to the input and all
     parameters. Input and output gradient are the same draws for every variant."""
     generator = torch.Generator().manual_seed(0)
     x, grad = (torch.randn(shape, generator=generator).to(device) for _ in range(2))
@@ -70,13 +70,13 @@ def _both(
 
 
 def _model(variant: str, setting: Setting, device: torch.device) -> tuple[Transformer, Call]:
-    """A model and one training step of it, as `training.train` makes one with no layers recorded."""
+    """A model and its training step, the same as in `training.train` without recorded layers."""
     config = setting.config()
     task = make_task(config)
     with _in_place_of_layernorm(variant):
         model = build(config, task.vocabulary)
     initialise(model, config)
-    model.to(device)  # buffers; the parameters move into the flat buffer next
+    model.to(device)  # moves the buffers; the flat buffer below takes the parameters
     flat = Flat(model, device)
     optimizer = Optimizer(config, flat)
     numbers = count()

@@ -1,9 +1,9 @@
-"""What a call makes PyTorch do: kernels, bytes and operations, counted as its dispatcher runs them.
+"""PyTorch's work in a call: kernels, bytes and operations, counted by a dispatch mode.
 
 kernels   operations that start a kernel; views and bare allocations start none
-bytes     of what each kernel reads and writes, as if nothing stayed in a cache
-operations  of the formula written out one elementary operation at a time, where each costs as many
-          as its largest tensor has numbers: x * y one a number, a sum one a number, also a tanh
+bytes     read and written by each kernel, assuming no cache
+operations  elementary operations of the written-out formula. Each counts as many as its largest
+          tensor has numbers: x * y one per number, a sum one per number, also a tanh
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NO_KERNEL = {
     "_reshape_alias", "_unsafe_view", "alias", "detach", "empty", "empty_like", "empty_strided",
     "lift_fresh", "new_empty", "new_empty_strided",
 }  # fmt: skip
-"""Beside views, which the schema of an operation tells."""
+"""In addition to views, which an operation's schema marks."""
 
 
 class _Counter(TorchDispatchMode):
@@ -50,7 +50,7 @@ def _starts_a_kernel(func: Any) -> bool:
 
 
 def count(call: Callable[[], object]) -> Counts:
-    """What one call does."""
+    """Count the kernels, bytes and operations of one call."""
     with _Counter() as counter:
         call()
     return Counts(counter.kernels, counter.bytes, counter.operations)
@@ -78,7 +78,7 @@ FORMULAS: dict[str, Callable[..., Tensor]] = {
     "rmsnorm_fused": rmsnorm, "dyt": dyt, "none": lambda x: x,
 }  # fmt: skip
 SHAPES = {layernorm: (-1, -1), rmsnorm: (-1,), dyt: (1, -1, -1)}
-"""Of what each formula learns; -1 is the width."""
+"""Shapes of each formula's parameters; -1 is the width."""
 
 
 def arithmetic(variant: str, tokens: int, width: int, backward: bool) -> int:
@@ -90,7 +90,7 @@ def arithmetic(variant: str, tokens: int, width: int, backward: bool) -> int:
 
     def call() -> None:
         y = formula(*inputs)
-        if backward and learned:  # nothing learned, nothing computed
+        if backward and learned:  # without parameters there is no backward pass
             torch.autograd.grad(y, inputs, grad)
 
     return count(call).operations

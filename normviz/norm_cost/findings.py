@@ -1,4 +1,4 @@
-"""What a measurement says, in sentences computed from its numbers."""
+"""The findings of a measurement, in sentences computed from its numbers."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from .variants import BOTH, CONTEXTS, CONTROL, REFERENCE, VARIANTS
 
 LIBRARY = "rmsnorm"
 BUSY = 0.7
-"""A load from which on the other work is worth a word."""
+"""A load average from which the sentence mentions other work."""
 WHERE = {"alone": "alone", "block": "in a block", "step": "in a whole training step"}
 
 
 def verdict(it: Measurement) -> str:
-    """What it comes to for whoever trains: RMSNorm in a whole step, beside the three claims."""
+    """The main finding: RMSNorm's time in a whole step, compared with the three claims."""
     row = it.row(LIBRARY, "step")
     said = [f"In a whole training step {_compared(it, row)}."]
     said.append(_claims(it, row))
@@ -26,7 +26,7 @@ def verdict(it: Measurement) -> str:
 
 
 def counted(it: Measurement) -> str:
-    """Why: operations of the formula beside kernels and bytes of the implementation."""
+    """The cause: operations of the formula, and kernels and bytes of the implementation."""
     ln, rms = it.row(REFERENCE, "alone"), it.row(LIBRARY, "alone")
     return (
         f"Forward and backward, RMSNorm's formula needs {rms.operations:.0f} operations a number and "
@@ -36,7 +36,7 @@ def counted(it: Measurement) -> str:
 
 
 def finding(it: Measurement, context: str) -> str:
-    """What a chart shows: every variant's ratio in one context."""
+    """The finding of a chart: every variant's ratio in one context."""
     said = [
         f"{VARIANTS.label(row.variant)}{_pass(row)} {interval(row.ratio)}"
         f"{'' if it.differs(row) else ', not distinguishable'}"
@@ -46,12 +46,12 @@ def finding(it: Measurement, context: str) -> str:
     noise = it.noise(context)
     return (
         f"{CONTEXTS.label(context)}, time as a multiple of LayerNorm's: {'; '.join(said)}. LayerNorm "
-        f"beside itself: {noise.low:.3f} to {noise.high:.3f}."
+        f"against itself: {noise.low:.3f} to {noise.high:.3f}."
     )
 
 
 def _compared(it: Measurement, row: Row) -> str:
-    """ "RMSNorm (library) takes 1.03 times LayerNorm's time (1.02 to 1.04)"."""
+    """Compare with LayerNorm: "RMSNorm (library) takes 1.03 times LayerNorm's time (1.02 to 1.04)"."""
     label, span = VARIANTS.label(row.variant), interval(row.ratio)
     if not it.differs(row):
         return f"{label} is not distinguishable from LayerNorm: {span} times its time"
@@ -59,7 +59,7 @@ def _compared(it: Measurement, row: Row) -> str:
 
 
 def _claims(it: Measurement, row: Row) -> str:
-    """Which of the claimed savings are there."""
+    """Which of the claimed savings this measurement reaches."""
     reached = [c.label for c in CLAIMS if it.differs(row) and row.ratio.median <= c.ratio]
     if reached:
         return f"Of the savings that are claimed for RMSNorm it reaches: {', '.join(reached)}."
@@ -79,18 +79,18 @@ def _kernels(row: Row) -> str:
 
 
 def interval(it: Ratio) -> str:
-    """ "1.03 (1.02 to 1.04)", with the digits that its size asks for."""
+    """Median and interval: "1.03 (1.02 to 1.04)", with digits by its size."""
     digits = 3 if 0.8 < it.median < 1.25 else 2
     return f"{it.median:.{digits}f} ({it.low:.{digits}f} to {it.high:.{digits}f})"
 
 
 def megabytes(count: int) -> str:
-    """ "1.3 MB"."""
+    """Bytes as "1.3 MB"."""
     return f"{count / 1e6:.3g} MB"
 
 
 def duration(seconds: float) -> str:
-    """ "31 µs", "4.2 ms", "1.3 s"."""
+    """Seconds as "31 µs", "4.2 ms" or "1.3 s"."""
     if seconds < 1e-3:
         return f"{1e6 * seconds:.3g} µs"
     return f"{1e3 * seconds:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"

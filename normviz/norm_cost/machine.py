@@ -1,4 +1,4 @@
-"""The machine in generic words: what a reader needs, and nothing that tells whose it is."""
+"""The machine in generic words that do not identify its owner."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ..cores import cores
 
 
 def describe(gpu: str = "") -> str:
-    """ "2 cores, x86_64, Linux", with the GPU's name where one was used."""
+    """For example "2 cores, x86_64, Linux", preceded by the GPU's name if one was used."""
     n = cores()
     parts = [f"{n} core{'s' * (n > 1)}", platform.machine() or "unknown", platform.system()]
     return ", ".join(filter(None, (gpu, *parts)))
 
 
 def load() -> float | None:
-    """Processes that wanted a core in the last minute, on average; None where the system can't say."""
+    """Average load of the last minute, in processes; None if the system does not report it."""
     return round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None

@@ -1,4 +1,4 @@
-"""measure(setting): rounds in which all variants take turns, and what they say in the end."""
+"""measure(setting): rounds that time all variants, and the resulting measurement."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .variants import BOTH, CASES, KEYS, REFERENCE
 def measure(setting: Setting) -> Iterator[Round | Measurement]:
     """Yields a Round before each round, and the Measurement at the end.
 
-    Raises ConfigError for a GPU that is not there.
+    Raises ConfigError if the GPU is missing.
     """
     device, before = find_device(setting.device), load()
     torch.set_num_threads(setting.threads)
@@ -38,7 +38,7 @@ def measure(setting: Setting) -> Iterator[Round | Measurement]:
     repeats = [[calibrate(call, device) for call in group] for group in table]
     rng = np.random.default_rng(0)
     began = time.perf_counter()
-    one_round(table, repeats, device, rng)  # warms up, and says how long a round takes
+    one_round(table, repeats, device, rng)  # warms up and gives the time of a round
     each = time.perf_counter() - began
     total = int(np.clip(setting.seconds / each, MIN_ROUNDS, MAX_ROUNDS))
     found = []
@@ -59,7 +59,7 @@ def measure(setting: Setting) -> Iterator[Round | Measurement]:
 
 
 def _counted(setting: Setting, key: str, case: tuple[str, str], call: Call) -> tuple[Counts, float]:
-    """Of one call; and, of a norm alone, the operations a number of its formula."""
+    """The counts of one call, and for a norm alone the formula's operations per number."""
     context, passes = case
     operations = 0.0
     if context == "alone":
@@ -71,7 +71,7 @@ def _counted(setting: Setting, key: str, case: tuple[str, str], call: Call) -> t
 def _rows(
     seconds: NDArray[np.float64], counted: dict[tuple[str, str, str], tuple[Counts, float]]
 ) -> Iterator[Row]:
-    """Of seconds [cases, variants, rounds]."""
+    """Rows from seconds [cases, variants, rounds]."""
     for (context, passes), group in zip(CASES, seconds, strict=True):
         reference = group[KEYS.index(REFERENCE)]
         for key, series in zip(KEYS, group, strict=True):

@@ -11,7 +11,7 @@ from ..nn.norms import BUILDERS
 from .variants import CONTROL, REFERENCE
 
 EPS = 1e-5
-"""One for all that have one: it is not what is compared."""
+"""The same eps for all variants that have one, because eps is not compared."""
 
 
 class HandWrittenRMSNorm(nn.Module):
@@ -62,7 +62,7 @@ class FusedRMSNorm(nn.Module):
         return _RMSNorm.apply(x, self.weight, self.eps)  # pyright: ignore (apply is untyped)
 
 
-# A copy: while models are timed, another norm stands in LayerNorm's place in the original.
+# A copy, because another norm replaces LayerNorm in the original while models are timed.
 WAYS = {
     **BUILDERS,
     CONTROL: BUILDERS[REFERENCE],
@@ -72,5 +72,5 @@ WAYS = {
 
 
 def build(variant: str, width: int) -> nn.Module:
-    """A fresh module of a variant. Raises KeyError for one that is not there."""
+    """A new module of a variant. Raises KeyError if it is unknown."""
     return WAYS[variant](width, EPS)

@@ -1,4 +1,4 @@
-"""What rounds say: the median of ratios that were taken pair by pair, and an interval for it."""
+"""The median of paired ratios, and its confidence interval."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Ratio:
-    """Median of paired ratios, and an interval that holds the true median with 95 % confidence."""
+    """Median of paired ratios, and an interval that contains the true median with 95 % confidence."""
 
     median: float
     low: float
     high: float
 
     def overlaps(self, other: Ratio) -> bool:
+        """Whether the two intervals have a common point."""
         return self.low <= other.high and other.low <= self.high
 
 
 def ratio(seconds: NDArray[np.float64], reference: NDArray[np.float64]) -> Ratio:
-    """Of two series of the same rounds, [n] each; n at least 6.
+    """Ratio of two series of the same rounds, [n] each, n at least 6.
 
-    The interval's ends are two of the ratios: how many of n draws lie below the median is binomial,
+    Both ends of the interval are sample ratios: the number of draws below the median is binomial,
     whatever the distribution. Raises ValueError for too few rounds.
     """
     values = np.sort(seconds / reference)

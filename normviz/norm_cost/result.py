@@ -1,4 +1,4 @@
-"""What was measured, as it is kept: a JSON object of ratios, seconds and counts, with how it was made."""
+"""A measurement as stored: a JSON object of ratios, seconds and counts, with its setting."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Counts:
 class Row:
     """One variant in one context.
 
-    seconds     of a call, median of the rounds
+    seconds     per call, median of the rounds
     ratio       to LayerNorm in the same round
-    kernels, bytes  that a call makes PyTorch start, and read and write (`counts` says how counted)
-    operations  a number of the norm's own formula, for the norm alone; else 0
+    kernels, bytes  that a call starts, and reads and writes; see `counts`
+    operations  per number of the norm's own formula, for the norm alone; else 0
     """
 
     variant: str
@@ -55,8 +55,8 @@ class Round:
 class Measurement:
     """All rows of one measurement.
 
-    when     it ended, ISO 8601, UTC
-    load     processes that wanted a core in the minute before, on average; None where nobody counts
+    when     its end, ISO 8601, UTC
+    load     average load of the minute before, in processes; None if the system does not report it
     """
 
     setting: Setting
@@ -68,34 +68,34 @@ class Measurement:
     rows: tuple[Row, ...]
 
     def rows_of(self, context: str, passes: str = "") -> Iterator[Row]:
-        """In the order of the variants; of all passes where none is named."""
+        """Rows of a context in the order of the variants; of all passes if none is named."""
         found = [r for r in self.rows if r.context == context and passes in ("", r.passes)]
         yield from sorted(found, key=lambda row: VARIANTS.keys().index(row.variant))
 
     def row(self, variant: str, context: str, passes: str = BOTH) -> Row:
-        """One row. Raises KeyError where it was not measured."""
+        """One row. Raises KeyError if it was not measured."""
         for row in self.rows:
             if (row.variant, row.context, row.passes) == (variant, context, passes):
                 return row
         raise KeyError((variant, context, passes))
 
     def noise(self, context: str, passes: str = BOTH) -> Ratio:
-        """By what LayerNorm differs from itself here; always holds 1."""
+        """LayerNorm's ratio to itself here, the measurement error; its interval always contains 1."""
         it = self.row(CONTROL, context, passes).ratio
         return Ratio(it.median, min(it.low, 1.0), max(it.high, 1.0))
 
     def differs(self, row: Row) -> bool:
-        """Whether a row is told apart from LayerNorm: its interval leaves out 1, and all of the
-        interval that LayerNorm has beside itself."""
+        """Whether a row differs from LayerNorm: its interval excludes 1 and does not overlap the
+        interval of LayerNorm against itself."""
         return not row.ratio.overlaps(self.noise(row.context, row.passes))
 
     @property
     def day(self) -> str:
-        """ "21 Nov 2026"."""
+        """The date, as in "21 Nov 2026"."""
         return f"{datetime.fromisoformat(self.when):%d %b %Y}".lstrip("0")
 
     def text(self) -> str:
-        """What it was measured with, in words."""
+        """The setting, machine and date in words."""
         return f"{self.setting.text()} ({self.machine}), {self.day}"
 
 

@@ -1,4 +1,4 @@
-"""What a measurement is made with, checked: width, tokens, threads, device, and how long it may take."""
+"""The setting of a measurement, validated: width, tokens, threads, device, and seconds to spend."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ SECONDS = Range(1, 300)
 DEVICES = ("cpu", "cuda")
 
 MIN_ROUNDS, MAX_ROUNDS = 8, 60
-"""Below eight rounds the whole range would say little; beyond sixty it is the machine that moves."""
+"""Fewer rounds give too wide an interval; in more rounds the machine itself drifts."""
 MAX_SECONDS = 180.0
-"""Estimated, for the fewest rounds on a CPU: a measurement keeps all training waiting."""
+"""Limit of the estimate for the fewest rounds on a CPU, because training waits for a measurement."""
 STEPS_A_ROUND = 3 * (1 + 1 / 2 + 1 / 6)
-"""Of a variant: a step, one of its two blocks both ways, and a third of that forward; three times."""
+"""Cost of a variant in steps: a step, one of its two blocks both ways, and a third of that forward;
+each three times."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Numbers a token (`width`), tokens a batch, CPU threads, device, and seconds to spend.
+    """Width (numbers per token), tokens per batch, CPU threads, device, and seconds to spend.
 
-    Raises ValueError with a sentence for what is not allowed.
+    Raises ValueError with a sentence for a value that is not allowed.
     """
 
     width: int = 128
@@ -67,10 +68,10 @@ class Setting:
             )
 
     def config(self) -> RunConfig:
-        """The model and the training step that the norms stand in.
+        """The model and training step that contain the norms.
 
-        With PyTorch's initialisation and next to no learning rate: the same arithmetic in every step,
-        and none that overflows without a norm.
+        It uses PyTorch's initialisation and a learning rate near zero: every step does the same
+        arithmetic, and none overflows without a norm.
         """
         return RunConfig(
             scheme="pre", norm="layernorm", init="torch", depth=DEPTH, width=self.width,
@@ -80,7 +81,7 @@ class Setting:
 
     @property
     def needed_seconds(self) -> float:
-        """Rough seconds of the fewest rounds on a CPU; 0 on a GPU."""
+        """Estimated seconds of the fewest rounds on a CPU; 0 on a GPU."""
         if self.device != "cpu":
             return 0.0
         step = estimated_seconds(self.config().replace(steps=0)) / self.threads
@@ -88,11 +89,11 @@ class Setting:
 
     @property
     def needed_gib(self) -> float:
-        """Rough memory in GiB: every variant has a model of its own."""
+        """Estimated memory in GiB; every variant has its own model."""
         return len(VARIANTS) * estimated_gib(self.config())
 
     def text(self) -> str:
-        """ "width 128, 512 tokens, 1 thread, CPU"."""
+        """In words: "width 128, 512 tokens, 1 thread, CPU"."""
         threads = f"{self.threads} thread{'s' * (self.threads > 1)}"
         return f"width {self.width}, {self.tokens:,} tokens, {threads}, {self.device.upper()}"
 

@@ -1,4 +1,4 @@
-"""Measurements that are kept: those made here, one a setting and machine, and the one that ships."""
+"""Stored measurements: those of this machine, one per setting, and the shipped one."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from .variants import CASES, KEYS
 
 SHIPPED = Path(__file__).with_name("shipped.json")
 MOST = 1e15
-"""No count or time of a measurement comes near; tables and charts can show what is below."""
+"""Larger than any real count or time; smaller numbers fit in tables and charts."""
 
 
 def write(measurement: Measurement, path: Path) -> None:
-    """As JSON, whole or not at all."""
+    """Write it as JSON, atomically."""
     part = path.with_suffix(".part")
     part.write_bytes(ADAPTER.dump_json(measurement, indent=1))
     os.replace(part, path)
 
 
 def keep(measurement: Measurement, folder: Path) -> Path:
-    """Into a data folder; an older one of the same machine and setting goes."""
+    """Store it in a data folder, replacing an older one of the same machine and setting."""
     path = folder / "cost" / f"{_name(measurement)}.json"
     path.parent.mkdir(exist_ok=True)
     write(measurement, path)
@@ -37,13 +37,13 @@ def _name(measurement: Measurement) -> str:
 
 
 def kept(folder: Path) -> list[Measurement]:
-    """Those of a data folder, the newest first; files that are not measurements are left out."""
+    """The measurements of a data folder, newest first. Skips files that are not measurements."""
     found = [_read(path) for path in (folder / "cost").glob("*.json")]
     return sorted((m for m in found if m is not None), key=lambda m: m.when, reverse=True)
 
 
 def shipped() -> Measurement:
-    """The one that ships with NormViz."""
+    """The measurement that ships with NormViz."""
     return ADAPTER.validate_json(SHIPPED.read_bytes())
 
 
@@ -51,14 +51,14 @@ def _read(path: Path) -> Measurement | None:
     try:
         found = ADAPTER.validate_json(path.read_bytes())
         return found if _is_whole(found) else None
-    except (OSError, ValueError, OverflowError):  # of another release, or damaged
+    except (OSError, ValueError, OverflowError):  # from another release, or damaged
         return None
 
 
 def _is_whole(it: Measurement) -> bool:
-    """Whether it has each row once, numbers that can be told, and the time in the one form that sorts.
+    """Whether it has each row once, numbers in range, and a time in sortable form.
 
-    Raises ValueError for what is no time.
+    Raises ValueError if the time can't be parsed.
     """
     rows = sorted((row.context, row.passes, row.variant) for row in it.rows)
     when = datetime.fromisoformat(it.when)

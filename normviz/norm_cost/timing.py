@@ -1,4 +1,4 @@
-"""Seconds of a call on a device, and rounds in which all calls take turns."""
+"""Seconds of a call on a device, and rounds that time all calls."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 
 Call = Callable[[], object]
 BATCH_SECONDS = 1e-3
-"""Of calls in a row, at least: below that the clock and the loop would be in it."""
+"""Least duration of a batch of calls; a shorter one would measure the clock and the loop."""
 BEST_OF = 3
-"""Of so many batches in a round the fastest counts: what else the machine does can only slow one down."""
+"""Batches per round and call. The fastest counts, because other work can only slow one down."""
 
 
 def batch(call: Call, repeats: int, device: torch.device) -> float:
-    """Seconds of one call, the mean of `repeats` in a row. A short one is called once before, untimed:
-    what ran meanwhile has taken its place in the caches.
+    """Mean seconds of one call over `repeats` in a row. A short call runs once before, untimed, to
+    load the caches.
 
-    On a GPU by events on its stream, which wait for what was queued: the host's clock would measure
-    how fast it queues.
+    On a GPU it uses events on the stream, which wait for the queued work. The host's clock would measure
+    only the queueing.
     """
     if repeats > 1:
         call()
@@ -30,7 +30,7 @@ def batch(call: Call, repeats: int, device: torch.device) -> float:
 
 
 def _on_cpu(call: Call, repeats: int) -> float:
-    """Of one thread its processor time, which leaves out the waiting for a core that others have."""
+    """With one thread, processor time, which excludes waiting for a busy core."""
     clock = time.thread_time if torch.get_num_threads() == 1 else time.perf_counter
     began = clock()
     for _ in range(repeats):
@@ -46,11 +46,11 @@ def _on_cuda(call: Call, repeats: int) -> float:
         call()
     end.record()
     end.synchronize()
-    return start.elapsed_time(end) / 1e3  # it says milliseconds
+    return start.elapsed_time(end) / 1e3  # from milliseconds
 
 
 def calibrate(call: Call, device: torch.device) -> int:
-    """How many calls a batch needs. Also warms the call up."""
+    """Number of calls per batch. Also warms the call up."""
     for _ in range(2):
         call()
     repeats = 1
@@ -65,8 +65,8 @@ def one_round(
     device: torch.device,
     rng: np.random.Generator,
 ) -> list[NDArray[np.float64]]:
-    """Of each group the seconds of its calls [calls]: the fastest of three turns, in each of which all
-    calls of the group have one batch, in an order of chance."""
+    """For each group the seconds of its calls [calls]: the fastest of three repeats, each of which
+    times one batch of every call in the group, in random order."""
     gc.collect()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""What is timed: LayerNorm, what stands in its place, and LayerNorm once more."""
+"""The timed variants: LayerNorm, its replacements, and LayerNorm again as a control."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..catalog.registry import Registry
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to fill a norm's place; `sentence` says how it is computed."""
+    """One module in the norm's place; `sentence` says how it is computed."""
 
     key: str
     label: str
@@ -31,7 +31,7 @@ VARIANTS: Registry[Variant] = Registry(
         Variant(
             CONTROL,
             "LayerNorm again",
-            "The same once more, as a control: what it differs by is the error of the measurement.",
+            "The same again, as a control: its difference is the error of the measurement.",
             "arXiv:1607.06450",
         ),
         Variant(
@@ -43,13 +43,13 @@ VARIANTS: Registry[Variant] = Registry(
         Variant(
             "rmsnorm_hand",
             "RMSNorm (hand-written)",
-            "x * rsqrt(mean(x^2) + eps) * weight in a line of PyTorch, as model code often has it.",
+            "x * rsqrt(mean(x^2) + eps) * weight in one line of PyTorch, as in much model code.",
             "arXiv:1910.07467",
         ),
         Variant(
             "rmsnorm_fused",
             "RMSNorm (fused backward)",
-            "The same with its gradient by formula in one function, not one step an operation.",
+            "The same, with its gradient by formula in one function instead of one step per operation.",
             "arXiv:1910.07467",
         ),
         Variant(
@@ -71,7 +71,7 @@ KEYS = VARIANTS.keys()
 
 @dataclass(frozen=True)
 class Context:
-    """Where a norm is timed, and in which passes."""
+    """A place where a norm is timed, and the timed passes."""
 
     key: str
     label: str

@@ -1,4 +1,4 @@
-"""A step of the tour as a record: the duel it opens, what to look at, and what came out."""
+"""A step of the tour as a record: its duel, what to watch for, and its result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Runs = tuple[Recording, ...]
 
 @dataclass(frozen=True)
 class Question:
-    """Asked before the charts play. `answer` finds the right choice in the runs."""
+    """A question before the charts play. `answer` computes the right choice from the runs."""
 
     text: str
     choices: tuple[str, ...]
@@ -24,9 +24,9 @@ class Question:
 class Step:
     """One step.
 
-    look     what is shown and where to look, without results; {1.depth} is a setting of lane B
-    found    what came out; its {names} are filled with `numbers`, found in the lanes' runs
-    holds    whether the runs came out as `found` says: other hardware may give another result
+    look     what the charts show and where to look, without results; {1.depth} is lane B's depth
+    found    the result; its {names} are filled with `numbers`, computed from the lanes' runs
+    holds    whether the runs agree with `found`, because other hardware may give another result
     """
 
     key: str
@@ -45,11 +45,11 @@ class Step:
         return self.title
 
     def where(self) -> str:
-        """What to look at, with the lanes' settings."""
+        """The instructions, with the lanes' settings."""
         return self.look.format(*self.lanes())
 
     def caption(self, told: Runs) -> str | None:
-        """What came out, with the runs' own numbers; None if they came out otherwise."""
+        """The result with the runs' own numbers; None if the runs disagree with it."""
         if not self.holds(told):
             return None
         numbers = {name: of(told) for name, of in self.numbers.items()}

@@ -1,4 +1,4 @@
-"""The tour's eight steps. Their sentences hold no result: every number comes from the runs."""
+"""The tour's eight steps. Their sentences contain no measured number: all come from the runs."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from .formats import loss, ratio, short
 from .step import Question, Runs, Step
 
 EVEN = 2.0
-"""Gradients whose ratio is below this count as even."""
+"""Gradients count as even if their ratio is below this."""
 
 EARLY = 30
-"""A step at which it is decided, and layers are still recorded at every step."""
+"""A step at which the outcome is decided and layers are still recorded at every step."""
 
 
 def why() -> Lanes:
@@ -50,7 +50,7 @@ def _logit(it: Recording) -> float:
 
 
 def _mended(told: Runs) -> float:
-    """The share of the way from A's loss to B's that C goes."""
+    """How far C's loss is on the way from A's to B's, as a share."""
     pre, peri, qk = (lane.final for lane in told)
     return (pre - qk) / (pre - peri)
 
@@ -73,7 +73,7 @@ STEPS = (
         "Each token carries one vector up through the model, the *residual stream*. Every block "
         "adds to it. A *norm* brings a vector back to a fixed size. The bars show how large the "
         "stream is after each block: look at step 0, before any training.",
-        "Without a norm a block adds in proportion to what it is given: at step 0 the stream is "
+        "Without a norm a block adds in proportion to its input: at step 0 the stream is "
         "{none} after the last block, against {pre} with Pre-LN. A {bad}. B learns: its loss "
         "falls to {loss}, where chance is {chance} and the lowest possible is {floor}.",
         {
@@ -96,11 +96,11 @@ STEPS = (
         "Two places for one norm",
         PRESETS["hero"].lanes,
         "stream_rms",
-        "**Pre-LN** puts the norm in front of each branch: x + F(N(x)). The stream itself passes "
-        "through no norm until its end. **Post-LN** puts the norm behind the sum: N(x + F(x)). "
-        "Every block sets the stream back. All else is equal: data, seed, weights.",
+        "**Pre-LN** puts the norm before each branch: x + F(N(x)). The stream itself passes "
+        "through no norm until its end. **Post-LN** puts the norm after the sum: N(x + F(x)). "
+        "Every block resets the stream's size. All else is equal: data, seed, weights.",
         "At step 0 the stream of Pre-LN grows from {first} to {last} over {0.depth} blocks. Post-LN "
-        "holds it at {post} in every block. And yet it is Post-LN that does not learn here.",
+        "holds it at {post} in every block. Yet Post-LN is the one that does not learn here.",
         {
             "first": lambda told: short(told[0].at("stream_rms", 0, 0)),
             "last": lambda told: short(told[0].at("stream_rms", 0, -1)),
@@ -125,7 +125,7 @@ STEPS = (
         "The scale is logarithmic. Watch the orange bars while the lanes train.",
         "At step 0 Post-LN's blocks are even: the last gets {start} the first one's gradient. "
         "After {early} steps it gets {cliff}. So training makes the cliff; it is not there "
-        "from the start. It goes with a loss that stays at chance, {stuck}. Pre-LN "
+        "from the start. Post-LN's loss stays at chance, {stuck}. Pre-LN "
         "reaches {loss}, and its first blocks get the larger gradients.",
         {
             "start": lambda told: ratio(told[1].last_over_first(0)),
@@ -156,7 +156,7 @@ STEPS = (
         "*Token cosine* says how alike a sequence's tokens have become: at 1 a block can't tell "
         "them apart. The bars show one minus it, so a short bar is bad news. Compare the last "
         "block at step 0, then at step 10.",
-        "At step 0 the gradients are even, but the tokens already alike: cosine {post} after "
+        "At step 0 the gradients are even, but the tokens are already alike: cosine {post} after "
         "Post-LN's last block, {pre} after Pre-LN's. Ten steps later Post-LN is within {gap} of 1. Pre-LN "
         "dips too, to {dip} at step {when}, and climbs out: {later} at step {early}.",
         {
@@ -229,12 +229,12 @@ STEPS = (
         "Turn up the learning rate",
         PRESETS["high_lr"].lanes,
         "attn_logit_max",
-        "Three lanes at a learning rate of {0.lr:g}, far above the usual. Peri-LN has a norm in front "
-        "of each branch and another behind it. QK-norm normalises queries and keys inside "
+        "Three lanes at a learning rate of {0.lr:g}, far above the usual. Peri-LN has a norm before "
+        "each branch and another after it. QK-norm normalises queries and keys inside "
         "attention. The bars are the largest attention logits.",
         "Peri-LN stays calm: loss {peri}. Pre-LN stalls at {pre}; with QK-norm it gets to {qk}, a "
         "good part of the way. Pre-LN's logits end at {high}, with QK-norm at {low}. But Peri-LN's "
-        "reach {calm} without harm: large logits go with the trouble, they are not all of it.",
+        "reach {calm} without harm: large logits accompany the failure but are not enough to cause it.",
         {
             "peri": lambda told: loss(told[1].final),
             "pre": lambda told: loss(told[0].final),
@@ -265,7 +265,7 @@ STEPS = (
         "smaller weights. B is A with {1.depth} blocks. C is B with Pre-LN.",
         "A learns without any norm: loss {loss}. With {1.depth} blocks it does not: B {bad}. "
         "Pre-LN at that depth reaches {deep}. So a transformer can train without a norm; here the "
-        "norm buys depth. Now close the tour and turn a knob yourself.",
+        "norm buys depth. Now close the tour and change a setting yourself.",
         {
             "loss": lambda told: loss(told[0].final),
             "bad": lambda told: told[1].verdict.sentence.partition(",")[0],

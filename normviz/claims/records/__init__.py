@@ -1,4 +1,4 @@
-"""The claims. Each module of this folder lists its own in CLAIMS; nothing else lists names."""
+"""The claims. Each module of this folder has a list CLAIMS; there is no other list of them."""
 
 from __future__ import annotations
 

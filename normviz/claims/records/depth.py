@@ -1,4 +1,4 @@
-"""How deep does it train, and what mends it."""
+"""How deep each placement trains, and remedies for Post-LN."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ THIN = {
     "warmup": "20",
 }
 LEARNS = 3.22
-"""Chance on the Markov task less 3 %, in nats: above it a run counts as stuck."""
+"""Chance on the Markov task minus 3 %, in nats. A run above it counts as stuck."""
 
 
 CLAIMS = (
@@ -55,8 +55,8 @@ CLAIMS = (
         ),
         "At step 0 B2T's first block gets {half} times the last one's gradient with 24 blocks and "
         "{whole} times with 48. With 18 blocks it ends at {b2t}, Post-LN at {post}. Gradients inside "
-        "a block, on either side of a norm, are not recorded here, so where they vanish is not "
-        "tested.",
+        "a block, on either side of a norm, are not recorded here. So the place where they vanish "
+        "is not tested.",
         Strip("final loss (nats)", ("b2t", "post")),
         open_=(("b2t_run", {}), ("post_run", {})),
     ),
@@ -90,9 +90,9 @@ CLAIMS = (
             Part("in that LayerNorm Scaling tames it", Less("lns_end", "pre_end")),
         ),
         "At step 0 the variance after the last block grows as L to the power of {start}: about a "
-        "straight line. After 150 steps it is {pre}, with LayerNorm Scaling {lns}. With 48 blocks "
-        "Pre-LN ends at {pre_end} and LayerNorm Scaling at {lns_end}. An exponential would show as an "
-        "exponent that rises with L without end.",
+        "straight line. After 150 steps the exponent is {pre}, with LayerNorm Scaling {lns}. With 48 blocks "
+        "Pre-LN ends at {pre_end} and LayerNorm Scaling at {lns_end}. If the growth were exponential, "
+        "the exponent would keep rising with L.",
         Curve("depth", END),
         (
             Theory("L", "from Pre-LN's first point: branches of constant variance",
@@ -134,12 +134,12 @@ CLAIMS = (
             Part("for Pre-LN, whose cost falls with the block", Between("pre", high=-0.3)),
             Part("for Post-LN, whose cost rises with the block", Between("post", low=0.3)),
         ),
-        "What leaving out one of 8 blocks costs, on batches that training did not draw. They come from "
+        "The cost of leaving out one of 8 blocks, on batches that training did not draw. They come from "
         "the text that it was trained on, so this is no held-out text. In Pre-LN the "
         "cost's rank correlation with the block is {pre}: {pre_first} for the first, {pre_last} for "
         "the last. In Post-LN it is {post}: {post_first} and {post_last}, so the last block stands out "
         "and the others hardly rank. With all blocks Pre-LN's loss "
-        "is {pre_loss} and Post-LN's {post_loss}. The settings are ones with which both train, found "
+        "is {pre_loss} and Post-LN's {post_loss}. Both train with these settings, which were found "
         "on another seed.",
         Strip("cost of leaving out a block (nats)",
               ("pre_first", "pre_last", "post_first", "post_last")),
@@ -181,7 +181,7 @@ CLAIMS = (
     ),
     Claim(
         "C27",
-        "KEEL stands high rates at depth",
+        "KEEL tolerates high rates at depth",
         "KEEL trains very deep stacks and stands at least the learning rates that Pre-LN does.",
         "Chen and Wei 2026, arXiv:2601.19895 (alpha = 2L is from re-implementations)",
         {
@@ -201,8 +201,8 @@ CLAIMS = (
             Part("in that 64 blocks train", Between("keel", low=0.001)),
             Part("in that it stands at least Pre-LN's rates", Between("behind", high=1.001)),
         ),
-        "With 64 blocks, of rates from 0.001 to 0.03 the largest that trains is {keel} for KEEL, {pre} "
-        "for Pre-LN and {post} for Post-LN (0: none).",
+        "With 64 blocks and rates from 0.001 to 0.03, the largest rate that trains is {keel} for KEEL, "
+        "{pre} for Pre-LN and {post} for Post-LN (0: none).",
         Curve("lr", FINAL, log_y=False),
         open_=(("keel", {"lr": 0.01}), ("pre", {"lr": 0.01}), ("post", {"lr": 0.01})),
     ),
@@ -235,7 +235,7 @@ CLAIMS = (
         ),
         "PyTorch's initialisation, rate 0.001, 200 steps. Without warm-up Post-LN ends at {p12} with 12 "
         "blocks and {p24} with 24; with 100 steps of warm-up at {p48} with 48 and {p96} with 96. "
-        "Pre-LN with 96 blocks ends at {pre}. The wall moves with rate and initialisation: see the "
+        "Pre-LN with 96 blocks ends at {pre}. The depth limit depends on rate and initialisation: see the "
         "maps.",
         Curve("depth", FINAL, log_y=False),
         everyday=True,
@@ -259,10 +259,10 @@ CLAIMS = (
             Part("in that DeepNorm learns", Between("deepnorm", high=LEARNS)),
             Part("in that Post-LN does not", Between("post", low=LEARNS)),
         ),
-        "Thin models (width 16), 150 steps at a rate of 0.003, of which 20 warm up, where chance is 3.32. "
-        "DeepNorm with 1000 blocks ends at {deepnorm}, Post-LN at {post}. Pre-LN, of which the claim "
-        "says nothing, ends at {pre}. The settings were chosen by trying DeepNorm on another seed, for "
-        "the second time: without warm-up, at a third of the rate and with fewer steps, one of three "
+        "Thin models (width 16), 150 steps at a rate of 0.003 with 20 steps of warm-up; chance is 3.32. "
+        "DeepNorm with 1000 blocks ends at {deepnorm}, Post-LN at {post}. Pre-LN, which the claim "
+        "does not mention, ends at {pre}. The settings were chosen with DeepNorm on another seed, and "
+        "chosen twice: without warm-up, at a third of the rate and with fewer steps, one of three "
         "seeds had stayed at chance.",
         Strip("final loss (nats)"),
         everyday=True,

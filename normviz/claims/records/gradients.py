@@ -1,4 +1,4 @@
-"""Gradients and the stream before the first step: what theory says of Pre-LN and Post-LN."""
+"""Gradients and the residual stream before the first step, in theory and as measured."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def variances(sample: Sample, depth: int) -> list[float]:
 
 
 def gains(sample: Sample) -> list[float]:
-    """What each block of 48 has added by then, per block."""
+    """For each of 48 blocks, the variance added up to it, divided by the number of blocks."""
     first, *later = variances(sample, 48)
     return [(v - first) / b for b, v in enumerate(later, start=1)]
 
 
 def growth(sample: Sample) -> float:
-    """Exponent of what all blocks add, over the number of blocks."""
+    """Exponent of the variance that all blocks add, as a function of the number of blocks."""
     depths = [6, 12, 24, 48, 96]
     ends = [variances(sample, depth) for depth in depths]
     return log_slope(depths, [v[-1] - v[0] for v in ends])
@@ -57,9 +57,9 @@ CLAIMS = (
             Part("for Pre-LN", Between("pre", -0.6, -0.35)),
             Part("for Post-LN", Between("post", -0.25, 0.25)),
         ),
-        "The gradient of W2 in the last block, over models of more and more blocks: in Pre-LN it goes "
-        "as L to the power of {pre}, where the theorem has -1/2; in Post-LN as L to the power of "
-        "{post}, where it has 0: a slight rise that the rule's limit cuts through. The theorem takes "
+        "The gradient of W2 in the last block scales as L to the power of {pre} in Pre-LN, where the "
+        "theorem has -1/2. In Post-LN it scales as L to the power of {post}, where the theorem has 0: "
+        "a slight rise, and the rule's limit lies within its range. The theorem assumes "
         "one head, uniform attention and a square FFN; the models here have four heads, an FFN of "
         "four times the width and learned queries.",
         Curve("depth", TOP),
@@ -95,11 +95,11 @@ CLAIMS = (
             ),
             Part("as a linear growth over 6 to 96 blocks", Between("power", 0.85, 1.15)),
         ),
-        "Up to every block of 48 the variance has grown by {least} to {most} a block, and over models "
-        "of 6 to 96 blocks it grows as L to the power of {power}. Some seeds leave the band at its "
-        "lower end by a little and some grow a little faster than a straight line, so the rule leaves "
-        "it open; an exponential it is in none. The lemma counts from an input of variance 1; ours "
-        "has 1.25, so what is held against the band is what the blocks add.",
+        "Up to each of 48 blocks the variance grows by {least} to {most} per block. Over models "
+        "of 6 to 96 blocks it grows as L to the power of {power}. Some seeds fall slightly below the "
+        "band and some grow slightly faster than a straight line, so the rule leaves it open. No seed "
+        "grows exponentially. The lemma assumes an input of variance 1; ours "
+        "has 1.25, so the band is compared with the variance that the blocks add.",
         Layers("stream_rms", 0, log_y=False),
         (
             Theory("sqrt(v + l/2)", "lower bound of lemma 2",
@@ -131,8 +131,8 @@ CLAIMS = (
         ),
         "The first block gets {six} times the last one's gradient with 6 blocks and {many} times with "
         "48; the quotient grows as L to the power of {power}. A law fits better than equality: a "
-        "block's gradient goes as the stream's RMS to the power of {law}, where an inverse law has "
-        "-1. It looks even in shallow models alone, and on a linear axis.",
+        "block's gradient scales as the stream's RMS to the power of {law}, where an inverse law has "
+        "-1. The gradient looks even only in shallow models and on a linear axis.",
         Curve("depth", W2_RATIO),
         (Theory("sqrt(L)", "from the first point; gradient proportional to 1 over the stream's RMS",
                 lambda x, x0, y0: y0 * (x / x0) ** 0.5, "pre"),),
@@ -164,8 +164,8 @@ CLAIMS = (
         ),
         "Before training, the first of 48 blocks gets {start} times the last one's gradient, with "
         "longer sequences {long}: a mild decline or none, far from 2^-48. But after 32 steps of "
-        "training 12 blocks it gets {trained}. The cliff that people know is made by the first steps "
-        "of training, while the tokens grow alike; it does not come with the initialisation.",
+        "training 12 blocks it gets {trained}. The first steps of training make the well-known cliff, "
+        "while the tokens grow alike; the initialisation does not have it.",
         Curve("depth", renamed(FIRST_LAST, "parameter gradient, first block over last, step 0")),
         (Theory("2^-L", "as claimed, from 1 without blocks", lambda x, _x0, _y0: 2.0**-x, "start"),),
         open_=(("trained", {}), ("start", {"depth": 48})),
@@ -194,10 +194,10 @@ CLAIMS = (
             Part("with 96 blocks at step 0", Between("most", low=0.5)),
             Part("with 12 blocks after 128 steps", Between("trained", low=0.5)),
         ),
-        "The gradient that arrives at the embedding is {twelve} times that at the last block with 12 "
+        "The gradient at the embedding is {twelve} times that at the last block with 12 "
         "blocks, {most} times with 96, and {trained} times after 128 steps of training. So it is not "
-        "weaker below; where it is above 1 it has grown on the way, which 'unattenuated' hides. In "
-        "Post-LN with 96 blocks it is {post} times.",
+        "weaker below. A quotient above 1 means that it has grown on the way, which 'unattenuated' "
+        "hides. In Post-LN with 96 blocks it is {post} times.",
         Curve("depth", HIDDEN),
         everyday=True,
         open_=(("pre", {"depth": 96}), ("post", {"depth": 96})),

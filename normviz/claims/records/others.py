@@ -1,4 +1,4 @@
-"""Admin, DyT and attention residuals: do they keep what their papers say?"""
+"""Claims about Admin, DyT and attention residuals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CALM = {"depth": "48", "lr": "0.001", "steps": "150"}
 
 
 def unevenness(arm: str, words: str, step: int) -> Number:
-    """Standard deviation over mean of the blocks' gradients."""
+    """Standard deviation of the blocks' gradients over their mean, at a step."""
 
     def of(sample: Sample) -> float:
         it = recording_of(sample.run(arm))
@@ -83,9 +83,9 @@ CLAIMS = (
         ),
         "Pre-LN with 12 blocks on the Markov task ends at {dyt} with DyT and {norm} with LayerNorm; with "
         "4 blocks on prose at {dyt_prose} and {norm_prose}; with 48 blocks at {dyt_deep} and "
-        "{norm_deep}. So DyT is ahead on the first, "
-        "behind with many blocks, and by amounts that vary too much for the rule's equality to be "
-        "shown or refuted. All at LayerNorm's rate, and with DyT's usual start of 0.5.",
+        "{norm_deep}. So DyT's loss is lower on the first and "
+        "higher with many blocks. The differences vary too much between seeds to show or refute the "
+        "rule's equality. All at LayerNorm's rate, and with DyT's usual start of 0.5.",
         Strip("final loss (nats)"),
         open_=(("dyt", {}), ("norm", {}), ("dyt_deep", {}), ("norm_deep", {})),
     ),

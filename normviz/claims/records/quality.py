@@ -1,4 +1,4 @@
-"""How good the trained model is: placements, norms and initialisations side by side."""
+"""Final losses of placements, norms and initialisations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..rule import Between, Less, Part, Same
 PROSE = {"task": "prose", "depth": "4", "width": "64", "steps": "600", "warmup": "60",
          "schedule": "linear"}  # fmt: skip
 GOAL = 1.6
-"""A loss on the way: the Markov task's floor is 1.11."""
+"""An intermediate loss in nats; the Markov task's floor is 1.11."""
 
 
 def _steps_to(one: Seen) -> float:
@@ -29,12 +29,12 @@ STEPS_TO = Quantity(f"steps until the mean of ten losses is {GOAL}", "steps", _s
 
 
 def fastest(arm: str):
-    """Of the arm's rates, the fewest steps."""
+    """The fewest steps over the arm's rates."""
     return lambda sample: min(_steps_to(one) for one in sample.runs(arm))
 
 
 def spread(arm: str, depth: int):
-    """The largest minus the smallest final loss over the initialisations."""
+    """The largest minus the smallest final loss over the initialisations, in nats."""
 
     def of(sample: Sample) -> float:
         finals = [FINAL.of(one) for one in sample.runs(arm, depth=depth)]
@@ -73,9 +73,9 @@ CLAIMS = (
             Part("in being 4 times as fast", Between("times", low=4)),
             Part("in being faster at all", Less("ngpt", "pre")),
         ),
-        "On the Markov task, each at the best of four rates, a loss of 1.6 takes nGPT {ngpt} steps and "
-        "Pre-LN {pre}: {times} times fewer. The authors expect less of short runs, and this one is "
-        "very short.",
+        "On the Markov task, each at the best of four rates, nGPT reaches a loss of 1.6 in {ngpt} steps "
+        "and Pre-LN in {pre}: {times} times fewer. The authors expect a smaller gain in short runs, "
+        "and this one is very short.",
         Curve("lr", STEPS_TO),
         open_=(("ngpt", {"lr": 0.03}), ("pre", {"lr": 0.01})),
     ),
@@ -144,8 +144,8 @@ CLAIMS = (
             Part("with 12 blocks at a rate of 0.1", Less("pre_high", "bare_high")),
             Part("with 4 blocks on prose", Less("pre_prose", "bare_prose")),
         ),
-        "The stream grows {growth} times over 16 blocks at step 0. Without the final norm the loss ends at "
-        "{bare} instead of {pre} there, and at a rate of 0.1 at {bare_high} (at most chance) instead of "
+        "The stream grows {growth} times over 16 blocks at step 0. Without the final norm their loss ends at "
+        "{bare} instead of {pre}, and at a rate of 0.1 at {bare_high} (at most chance) instead of "
         "{pre_high}. On prose with 4 blocks and a warmed-up, falling rate it ends at {bare_prose} "
         "instead of {pre_prose}.",
         Strip("final loss, at most chance (nats)",
@@ -179,8 +179,8 @@ CLAIMS = (
         ),
         "Prose, 4 blocks, 600 steps, warm-up and a falling rate, each at the best of three rates. With "
         "PyTorch's initialisation Post-LN ends at {post_torch} and Pre-LN at {pre_torch}; with Xavier "
-        "at {post_xavier} and {pre_xavier}. So the first two can't be told apart, and with Xavier it is "
-        "Pre-LN that ends better. A small model and three rates each: no more is said.",
+        "at {post_xavier} and {pre_xavier}. So the first two are not distinguishable, and with Xavier "
+        "Pre-LN ends better. This holds for a small model and three rates each.",
         Curve("lr", FINAL, log_y=False),
         seeds=5,
         everyday=True,
@@ -190,7 +190,7 @@ CLAIMS = (
     Claim(
         "E10",
         "No norm, no training",
-        "Without any norm training is unstable, wherever it would have stood.",
+        "Without any norm training is unstable, wherever the norm would have been.",
         "teaching material",
         {
             "xavier": {"label": "No norm, Xavier", "scheme": "none", "depth": "12"},
@@ -264,7 +264,7 @@ CLAIMS = (
             Part("in Pre-LN, up to 0.01 nats", Same("rmsnorm", "layernorm_nobias", 0.01)),
             Part("in Post-LN, up to 0.01 nats", Same("rmsnorm_post", "layernorm_nobias_post", 0.01)),
         ),
-        "Both norms without a shift, so that they differ in re-centring alone. Pre-LN with 12 blocks ends "
+        "Both norms lack a shift, so they differ in re-centring alone. Pre-LN with 12 blocks ends "
         "at {layernorm_nobias} with it and {rmsnorm} without; Post-LN with PyTorch's initialisation at "
         "{layernorm_nobias_post} and {rmsnorm_post}.",
         Strip("final loss (nats)"),

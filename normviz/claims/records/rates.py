@@ -1,4 +1,4 @@
-"""Learning rates and warm-up: who stands how much."""
+"""The learning rates that each placement tolerates, with and without QK-norm."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ CLAIMS = (
         ),
         "At a rate of 0.1 Pre-LN's largest logit ends at {off} and its loss at {loss_off}; with QK-norm "
         "at {on} and {loss_on}. The largest rate that trains is {rate_off} without and {rate_on} "
-        "with. But Peri-LN has logits of {peri} and a loss of {loss_peri}: large logits go with "
-        "the failure of Pre-LN, they are not enough to cause one.",
+        "with. But Peri-LN has logits of {peri} and a loss of {loss_peri}: large logits accompany "
+        "the failure of Pre-LN, but they are not enough to cause one.",
         Curve("lr", LOGIT),
         open_=(("off", {"lr": 0.1}), ("on", {"lr": 0.1}), ("peri", {"lr": 0.1})),
     ),
@@ -173,7 +173,7 @@ CLAIMS = (
         ),
         "PyTorch's initialisation, no warm-up, rates from 0.0001 to 0.03. The largest that trains, with "
         "2, 16 and 64 blocks: Post-LN {post2}, {post16} and {post64}; Pre-LN {pre2}, {pre16} and "
-        "{pre64}. Where both stand the largest rate tried, they can't be told apart.",
+        "{pre64}. If both train at the largest rate tried, they are not distinguishable.",
         Strip("largest learning rate that trains"),
         everyday=True,
         open_=(("post", {"depth": 16, "lr": 0.03}), ("pre", {"depth": 16, "lr": 0.03})),

@@ -53,10 +53,10 @@ CLAIMS = (
             Part("for 7 % and more of the norm's own time on this CPU", Between("alone", low=7)),
         ),
         "Percent saved, where a negative number means that RMSNorm takes longer. Widths of 64, 128 and "
-        "256, 512 tokens, one thread, PyTorch's own kernels. Of a whole training step from {least} to "
-        "{most}; LayerNorm beside itself, which is the error of the measurement, from {control} to "
-        "{control_most}. Of the norm's own time, forward and backward, from {alone} to {alone_most}. "
-        "The formula has fewer operations, but on this CPU it is several kernels where LayerNorm is one "
+        "256, 512 tokens, one thread, PyTorch's own kernels. A whole training step saves {least} to "
+        "{most}. LayerNorm against itself gives {control} to {control_most}, which is the error of the "
+        "measurement. The norm's own time, forward and backward, saves {alone} to {alone_most}. "
+        "The formula has fewer operations, but on this CPU it is several kernels, and LayerNorm is one "
         "each way. No GPU was measured; the Norm cost page measures your machine. A seed is a repeat.",
         Curve("width", lab("step", "saved of a training step", "%"), log_y=False),
         (

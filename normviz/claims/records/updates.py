@@ -1,4 +1,4 @@
-"""How far one step moves a model, and other numbers that a lab measures before training."""
+"""The change of the output by one update, and other numbers that a lab measures before training."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXCESS = lab("excess", "loss above ln V", "nats")
 
 
 def widest(arm: str, quantity) -> Number:
-    """The largest over the smallest of an arm's depths."""
+    """The largest value over the smallest, over an arm's depths."""
 
     def of(sample: Sample) -> float:
         values = [quantity.of(one) for one in sample.runs(arm)]
@@ -30,7 +30,7 @@ def widest(arm: str, quantity) -> Number:
 
 
 def growth(arm: str, quantity, low: int, high: int) -> Number:
-    """A quantity at one depth over that at another."""
+    """A quantity at depth `high` over that at depth `low`."""
     of = lambda s: value(arm, quantity, depth=high)(s) / value(arm, quantity, depth=low)(s)  # noqa: E731
     return Number(f"{quantity.label}, {high} blocks over {low}, {arm}", of)
 
@@ -62,9 +62,9 @@ CLAIMS = (
             Part("for Post-LN, which grows at least fivefold", Between("post_sgd", low=5.0)),
         ),
         "The theorem is about SGD on the matrices of attention and FFN. One such step changes DeepNorm's "
-        "output by an amount whose largest over smallest, from 6 to 96 blocks, is {deep_matrices}. Where "
-        "all parameters move, the norms' own scales and shifts among them, it is {deep_sgd}, and with "
-        "Adam, which everybody uses, {deep_adam}. From 6 to 48 blocks Post-LN's change grows {post_sgd} "
+        "output; from 6 to 96 blocks, the largest change over the smallest is {deep_matrices}. If "
+        "all parameters are updated, also the norms' own scales and shifts, it is {deep_sgd}, and with "
+        "Adam, the usual optimizer, {deep_adam}. From 6 to 48 blocks Post-LN's change grows {post_sgd} "
         "times and Pre-LN's {pre_sgd} times.",
         Curve("depth", MATRICES),
         (Theory("constant in L", "from DeepNorm's first point; one SGD step of the matrices",
@@ -121,10 +121,10 @@ CLAIMS = (
             Part("for Post-LN", Between("post", 0.8, 1.2)),
             Part("for Pre-LN", Between("pre", 1.1, 1.9)),
         ),
-        "In Post-LN the change grows as N to the power of {post}. From 24 to 96 blocks, where a "
-        "logarithm grows 1.4 times and a straight line 4 times, Pre-LN's grows {pre} times and "
-        "Post-LN's {post_growth} times. Models differ so much from seed to seed that neither law can "
-        "be told, although Pre-LN's numbers are the smaller ones at every depth.",
+        "In Post-LN the change grows as N to the power of {post}. From 24 to 96 blocks a "
+        "logarithm grows 1.4 times and a straight line 4 times; Pre-LN's change grows {pre} times and "
+        "Post-LN's {post_growth} times. Seeds differ too much to confirm either law, although "
+        "Pre-LN's numbers are the smaller ones at every depth.",
         Curve("depth", CHANGE),
         (
             Theory("N", "from Post-LN's first point; branches independent of each other",
@@ -211,10 +211,10 @@ CLAIMS = (
             Part("with GPT-2's small weights", Between("gpt2", -1.2, -0.8)),
             Part("with Xavier's weights", Between("xavier", -1.2, -0.8)),
         ),
-        "The first block's gradient goes as the embeddings' standard deviation to the power of {gpt2} "
-        "from 0.02 to 0.1 and of {gpt2_large} from 0.1 to 1 with GPT-2's small weights. With "
-        "Xavier's it is {xavier} and {xavier_large}: there the branches outweigh the embedding "
-        "within the first block, and its size no longer matters.",
+        "With GPT-2's small weights the first block's gradient scales as the embeddings' standard "
+        "deviation to the power of {gpt2} from 0.02 to 0.1, and of {gpt2_large} from 0.1 to 1. With "
+        "Xavier's the exponents are {xavier} and {xavier_large}: there the branches outweigh the "
+        "embedding within the first block, and its size no longer matters.",
         Strip("exponent of the first block's gradient over the embeddings' standard deviation"),
         seeds=5,
         lab="embedding",
@@ -239,9 +239,8 @@ CLAIMS = (
             Part("for Pre-LN", Between("pre", 192, 192)),
             Part("for Sandwich-LN", Between("sandwich", 192, 192)),
         ),
-        "Counted while a forward pass makes them: Post-LN {post}, Pre-LN {pre} (the final norm is the "
-        "one that people forget), Sandwich-LN {sandwich}. Norms of queries and keys, where a model "
-        "has them, come on top.",
+        "Counted during a forward pass: Post-LN {post}, Pre-LN {pre} (it has a final norm as well), "
+        "Sandwich-LN {sandwich}. Norms of queries and keys, if a model has them, come on top.",
         Strip("norm operations in one forward pass"),
         lab="norms",
         everyday=True,

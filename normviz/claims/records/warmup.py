@@ -1,4 +1,4 @@
-"""Warm-up: who needs it, and with what."""
+"""Which placements need warm-up, and with which initialisation and optimizer."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ CLAIMS = (
         "Ten blocks, Xavier, 400 steps. Post-LN without and with 200 steps of warm-up: at 0.001 "
         "{post0_1} and {post200_1}, at 0.003 {post0_3} and {post200_3}, at 0.01 {post0_10} and "
         "{post200_10}. Pre-LN: {pre0_1} and {pre200_1}, {pre0_3} and {pre200_3}, {pre0_10} and "
-        "{pre200_10}. So it decides at one rate of three: below it Post-LN trains without, above it not "
-        "even with. Pre-LN trains at all three without, and gains nothing by it.",
+        "{pre200_10}. So warm-up decides at one rate of three: below it Post-LN trains without warm-up, "
+        "above it not even with it. Pre-LN trains at all three without it, and gains nothing by it.",
         Curve("lr", FINAL, log_y=False),
         open_=(("post0", {"lr": 0.003}), ("post200", {"lr": 0.003}), ("pre0", {"lr": 0.003})),
     ),
