@@ -32,7 +32,7 @@ def test_texts_are_listed_and_deleted(tmp_path: Path, monkeypatch: pytest.Monkey
     listed = normviz("texts").stdout
     assert listed.startswith(f"{key}  {len(WORDS):,} characters, ")
     assert (
-        "1 of at most 200: of more, the one used longest ago is deleted that no open run" in listed
+        "1 of at most 200. One more deletes the least recently used text that no open run" in listed
     )
     assert normviz("texts", "--delete", key).stdout.startswith(f"deleted {key}")
     assert normviz("texts").stdout.startswith("0 of at most")

@@ -20,16 +20,19 @@ COMMANDS = {
         "run",
         "Train one lane of a link or preset (default: hero, Pre-LN) with settings changed.",
     ),
-    "sweep": ("sweep", "Run every combination of the settings' values and say where it trains."),
-    "claims": ("claims", "What the field says of norm placement, and what came of it here."),
-    "list": ("list_", "Print every choice, probe and preset with what it means."),
+    "sweep": (
+        "sweep",
+        "Run every combination of the settings' values and report which ones train.",
+    ),
+    "claims": ("claims", "Claims about norm placement, and their results here."),
+    "list": ("list_", "Print every choice, probe and preset with its meaning."),
     "runs": (
         "runs",
         "List the stored runs of the app, newest first, sweeps and shipped ones last, or delete one.",
     ),
     "export": (
         "export",
-        "Take away stored runs: tables, settings, a script that repeats them, or a replay in one file.",
+        "Export stored runs: tables, settings, a script that repeats them, or a replay in one file.",
     ),
     "export-site": (
         "export_site",
@@ -37,9 +40,9 @@ COMMANDS = {
     ),
     "texts": (
         "texts",
-        "List the texts that runs here may train on, the one used last first, or delete one.",
+        "List the texts that runs here may train on, most recently used first, or delete one.",
     ),
-    "status": ("status", "Say how supervisor, queue and store are."),
+    "status": ("status", "Print the state of supervisor, queue and store."),
     "gc": ("gc", "Delete the oldest runs until the store fits."),
     "census": (
         "census",
@@ -52,20 +55,20 @@ COMMANDS = {
     ),
     "ship-maps": (
         "ship_maps",
-        "Run every standard map, as far as it is not stored, and write them to assets/maps.",
+        "Run the missing cells of the standard maps and write the maps to assets/maps.",
     ),
     "ship-claims": (
         "claims",
         "Run claims and write their results to assets/claims, with the runs that their links open.",
     ),
 }
-"""Each command's module and the first sentence of its help: `normviz --help` imports none of them."""
+"""Each command's module and the first sentence of its help, so `normviz --help` imports no module."""
 
 
 class Commands(TyperGroup):
-    """The commands. The module of one is imported when it is called, and registers it on `main`.
+    """The commands. A command's module is imported when it is called, and registers it on `main`.
 
-    An error about a folder, the store or the environment is a sentence in every command.
+    In every command, an error about a folder, the store or the environment is printed as one sentence.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -107,5 +110,5 @@ def _options(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True)] = False,
 ) -> None:
     del version
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a path may hold bytes that are no text
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a path may hold bytes that are not UTF-8
         sys.stdout.reconfigure(errors="surrogateescape")

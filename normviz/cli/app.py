@@ -28,7 +28,7 @@ def app(
     data: Annotated[Path | None, typer.Option(help="Folder that keeps the runs")] = None,
     browser: Annotated[bool, typer.Option(help="Open a browser window")] = True,
 ) -> None:
-    """Start the page. Ends with Ctrl-C, and everything it started ends with it."""
+    """Start the page. Ends with Ctrl-C, together with all processes that it started."""
     try:
         verify()
     except Misconfigured as error:
@@ -37,33 +37,33 @@ def app(
     try:
         Store(folder)
     except StoreDamaged:
-        pass  # the server sets it aside, and says so here and on the page
+        pass  # the server moves it aside and reports it, also on the page
     except StoreError as error:
         complain(error)
     check_address(host, port)
     page = shipped("app") / "server.py"
     options = {"server.port": port, "server.address": host, "server.headless": not browser}
-    if host in EVERYWHERE:  # else Streamlit asks another host for the address of this one
+    if host in EVERYWHERE:  # else Streamlit asks another host for this machine's address
         options["browser.serverAddress"] = "localhost"
     flags = [f"--{name}={str(value).lower()}" for name, value in options.items()]
     command = [sys.executable, "-m", "streamlit", "run", str(page), *flags]
     environment = {**os.environ, VARIABLE: str(folder.resolve())}
-    os.chdir(page.parent)  # where Streamlit looks for its settings
+    os.chdir(page.parent)  # Streamlit reads its settings from here
     if os.name == "nt":
         raise typer.Exit(subprocess.run(command, env=environment).returncode)
-    os.execve(sys.executable, command, environment)  # one process: ending it ends everything
+    os.execve(sys.executable, command, environment)  # one process, so ending it ends everything
 
 
 def check_address(host: str, port: int) -> None:
-    """Complain where nobody could listen, before Streamlit does with a traceback."""
+    """Complain if the address can't be bound; Streamlit would print a traceback."""
     try:
         with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as trial:
-            if os.name != "nt":  # there it would let two servers have one port
+            if os.name != "nt":  # on Windows it would let two servers share a port
                 trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             trial.bind((host, port))
-    except (OSError, ValueError, TypeError) as error:  # it may be no name at all
+    except (OSError, ValueError, TypeError) as error:  # also if the host is not a valid name
         why = getattr(error, "strerror", None) or error
         complain(
             f"the page can't listen on {host[:80]!r}, port {port} ({why}): choose others with --host and "
-            "--port; localhost is for this machine alone, 0.0.0.0 for every network that it is in"
+            "--port; localhost is for this machine alone, 0.0.0.0 for all of its networks"
         )

@@ -1,4 +1,4 @@
-"""`normviz bench`: ratios and latencies, measured here and now."""
+"""`normviz bench`: ratios and latencies, measured on this machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def probes(
     words: Annotated[list[str] | None, typer.Argument(metavar="[preset] [key=value ...]")] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Whole runs of each kind")] = 5,
 ) -> None:
-    """Cost of the probes: training with all of them beside training with none, interleaved."""
+    """Cost of the probes: training with all of them and with none, interleaved."""
     from ..bench.probes import TURN, measure
     from .complain import complain
     from .run import read_config
@@ -34,7 +34,7 @@ def probes(
 
 @bench.command()
 def click(clicks: Annotated[int, typer.Option(min=1)] = 10) -> None:
-    """From a click on Train to the first recorded step, and from Stop to the end, warm."""
+    """Time from a click on Train to the first recorded step, and from Stop to the end, warm."""
     from ..bench.click import measure
 
     typer.echo(measure(clicks))
@@ -44,7 +44,7 @@ def click(clicks: Annotated[int, typer.Option(min=1)] = 10) -> None:
 def live(
     seconds: Annotated[float, typer.Option(min=1, max=86_400, help="How long to watch")] = 10.0,
 ) -> None:
-    """The page while four lanes train, in headless Chromium, beside a plain Streamlit page.
+    """Frame rate of the page while four lanes train, in headless Chromium, and of a plain Streamlit page.
 
     Needs the tests' packages.
     """
@@ -67,7 +67,7 @@ def film(
 def anatomy(
     rounds: Annotated[int, typer.Option(min=1, help="Measurements of each kind")] = 10,
 ) -> None:
-    """From the Anatomy page's depth slider to the new curves, in headless Chromium (likewise)."""
+    """Time from the Anatomy page's depth slider to the new curves (needs the tests' packages)."""
     from ..bench.anatomy import measure
 
     typer.echo(measure(rounds))
@@ -83,7 +83,7 @@ def map_() -> None:
 
 @bench.command()
 def early() -> None:
-    """The early stop of sweeps: how many runs it stops, and how many of them would have trained."""
+    """Early stop of sweeps: how many runs it stops, and how many of them would have trained."""
     from ..bench.early import measure
 
     typer.echo(measure())
@@ -92,15 +92,15 @@ def early() -> None:
 @bench.command()
 def load(
     watchers: Annotated[int, typer.Option(min=1, max=1000, help="Visitors at once")] = 100,
-    queue: Annotated[int, typer.Option(min=0, max=1000, help="Runs that wait behind it")] = 50,
+    queue: Annotated[int, typer.Option(min=0, max=1000, help="Runs queued after the duel")] = 50,
     seconds: Annotated[float, typer.Option(min=2, max=3600, help="Length of each phase")] = 10.0,
-    rounds: Annotated[int, typer.Option(min=1, help="Phases that are watched")] = 6,
+    rounds: Annotated[int, typer.Option(min=1, help="Phases with watchers")] = 6,
     churn: Annotated[
         float,
-        typer.Option(min=0, max=1000, help="Visitors a second who leave for others"),
+        typer.Option(min=0, max=1000, help="Visitors per second who are replaced"),
     ] = 0.5,
 ) -> None:
-    """A class that watches one duel train: what visitors get, and what they cost the training."""
+    """A class that watches one duel train: the visitors' update rate, and the cost to training."""
     from ..bench.load import measure
 
     typer.echo(measure(watchers, queue, seconds, rounds, churn))
@@ -110,11 +110,11 @@ def load(
 def churn(
     watchers: Annotated[int, typer.Option(min=1, max=1000, help="Visitors at once")] = 100,
     per_second: Annotated[
-        float, typer.Option(min=0, max=20, help="Visitors a second who leave for others")
+        float, typer.Option(min=0, max=20, help="Visitors per second who are replaced")
     ] = 1.0,
-    minutes: Annotated[float, typer.Option(min=0.1, max=1440, help="For so long")] = 30.0,
+    minutes: Annotated[float, typer.Option(min=0.1, max=1440, help="Duration")] = 30.0,
 ) -> None:
-    """A shared server whose visitors come and go for long: whether its memory ends its way up."""
+    """A shared server while visitors come and go: whether its memory stops growing."""
     from ..bench.churn import measure
 
     typer.echo(measure(watchers, per_second, minutes))
@@ -125,13 +125,13 @@ def soak(
     links: Annotated[int, typer.Option(min=0, help="Hostile links to open")] = 10_000,
     kills: Annotated[int, typer.Option(min=0, help="Processes to kill while runs train")] = 100,
     seconds: Annotated[
-        float, typer.Option(min=1, max=86_400, help="No kill begins after so long")
+        float, typer.Option(min=1, max=86_400, help="No kill starts after this time")
     ] = 3600.0,
-    seed: Annotated[int, typer.Option(min=0, help="Of the links and of the kills")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of links and kills")] = 0,
 ) -> None:
     """Hostile links through every page's state, and random kills: nothing may break or be lost.
 
-    Exit code 1 where something was.
+    Exit code 1 after a violation.
     """
     from ..bench.soak import soak as run
 
@@ -143,8 +143,8 @@ def soak(
 
 @bench.command()
 def norms(
-    width: Annotated[int, typer.Option(help="Numbers a token, a multiple of 32")] = 128,
-    tokens: Annotated[int, typer.Option(help="Tokens a batch, a multiple of 64")] = 512,
+    width: Annotated[int, typer.Option(help="Numbers per token, a multiple of 32")] = 128,
+    tokens: Annotated[int, typer.Option(help="Tokens per batch, a multiple of 64")] = 512,
     threads: Annotated[int, typer.Option(help="CPU threads")] = 1,
     device: Annotated[str, typer.Option(help="cpu or cuda")] = "cpu",
     seconds: Annotated[float, typer.Option(help="About how long to measure")] = 15.0,
@@ -152,7 +152,7 @@ def norms(
 ) -> None:
     """LayerNorm, RMSNorm three ways, DyT and none: alone, in a block, in a whole training step.
 
-    Nothing of the data folder trains meanwhile, and the Norm cost page shows the result as well.
+    No run of the data folder trains meanwhile. The Norm cost page shows the result as well.
     """
     from .norms import norms as measured
 
@@ -163,7 +163,7 @@ def norms(
 def start(
     rounds: Annotated[int, typer.Option(min=1, help="Processes of each kind")] = 5,
 ) -> None:
-    """Seconds before a command does its work, beside Python's import of torch, interleaved."""
+    """Start-up time of commands, compared with Python's import of torch, interleaved."""
     from ..bench.start import measure
 
     typer.echo(measure(rounds))

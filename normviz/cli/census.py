@@ -1,4 +1,4 @@
-"""`normviz census`: read from `transformers` who uses which norm and placement."""
+"""`normviz census`: read norms and placements of real models from `transformers`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def census(
 ) -> None:
     """Read norm, placement, final norm and QK-norm of every language model from its code.
 
-    Needs `transformers`, of which nothing is run: its code is followed on symbols.
+    Needs `transformers`, whose code is analysed on symbols and never run.
     """
     from ..census.library import NotInstalledError
     from ..census.table import census as read
@@ -32,13 +32,13 @@ def census(
         complain(f"--out {str(out)!r} can't be written: {error.strerror}")
     told = sum(model.placement is not None for model in found.models)
     typer.echo(
-        f"{out}: {len(found.models)} rows from transformers {found.transformers}, the placement told "
+        f"{out}: {len(found.models)} rows from transformers {found.transformers}, the placement decided "
         f"in {told}"
     )
 
 
 def table(it: Census) -> str:
-    """The census for people."""
+    """The census as text."""
     lines = [
         f"read from the code of transformers {it.transformers} on {it.day}, with the defaults of each "
         "configuration",

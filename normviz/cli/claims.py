@@ -1,4 +1,4 @@
-"""`normviz claims`: what the field says, measured; `claims show`, `claims run`, and `ship-claims`."""
+"""`normviz claims`: claims of the field, measured; `claims show`, `claims run`, and `ship-claims`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from . import main
 from .complain import complain
 from .places import data_folder, is_folder
 
-claims = typer.Typer(help="What the field says of norm placement, and what came of it here.")
+claims = typer.Typer(help="Claims about norm placement, and their results here.")
 main.add_typer(claims, name="claims")
 
 Keys = Annotated[
@@ -52,11 +52,11 @@ def list_(context: typer.Context) -> None:
 
 @claims.command()
 def show(keys: Keys) -> None:
-    """Print the whole record of claims and what ships of their results."""
+    """Print the whole record of claims and their shipped results."""
     for claim in read_keys(keys):
         typer.echo(record_words(claim))
         result = shipped_result(claim)
-        typer.echo("No result ships of it." if result is None else result_words(claim, result))
+        typer.echo("No result ships." if result is None else result_words(claim, result))
         if result is not None:
             typer.echo(explained(claim, result))
         typer.echo(f"run it   normviz claims run {claim.key}")
@@ -70,10 +70,10 @@ def run_(
         Path | None, typer.Option(help="Write each result as JSON into this folder")
     ] = None,
 ) -> None:  # fmt: skip
-    """Run claims' experiments, as far as they have not run in this data folder, and judge them by
-    their rules. What ships is not used: it is what the outcome is held against.
+    """Run claims' experiments, as far as this data folder lacks their runs, and judge them by their
+    rules. Shipped results are not reused; the outcome is compared with them.
 
-    After Ctrl-C the same command goes on where it stopped.
+    After Ctrl-C the same command continues.
     """
     wanted = read_keys(keys)
     if out is not None and not is_folder(out):
@@ -115,7 +115,7 @@ def ship_claims(
 
 
 def read_keys(keys: list[str]) -> list[Claim]:
-    """The claims of these keys; complains of an unknown one."""
+    """The claims of these keys. Complains of an unknown key."""
     try:
         return list(CLAIMS) if keys == ["all"] else [CLAIMS[key.upper()] for key in keys]
     except ValueError as error:
@@ -123,7 +123,7 @@ def read_keys(keys: list[str]) -> list[Claim]:
 
 
 def opened(data: Path | None) -> Store:
-    """The store with all that ships in it."""
+    """The store, with all shipped runs in it."""
     try:
         store = Store(data_folder(data))
         adopt(store)
@@ -134,7 +134,7 @@ def opened(data: Path | None) -> Store:
 
 
 def follow(store: Store, claim: Claim, seeds: int | None, processes: int | None) -> Result | None:
-    """Run a claim and say on standard error how far it is; None where it failed. Ctrl-C leaves."""
+    """Run a claim and report progress on standard error; None if it failed. Exits on Ctrl-C."""
     from ..claims.drive import ClaimError, run
     from ..sweep import Began
 
@@ -158,7 +158,7 @@ def follow(store: Store, claim: Claim, seeds: int | None, processes: int | None)
 
 
 def record_words(claim: Claim) -> str:
-    """The claim, its experiment and its rule."""
+    """The claim, its experiment and its rule as text."""
     lines = [f"{claim.key}  {claim.label}", claim.sentence, f"says     {claim.source}"]
     for arm, words in claim.settings().items():
         said = " ".join(f"{name}={word}" for name, word in words.items())
@@ -168,7 +168,7 @@ def record_words(claim: Claim) -> str:
 
 
 def result_words(claim: Claim, result: Result) -> str:
-    """Every number, the verdict, and what it rests on."""
+    """Every number, the verdict, and its basis as text."""
     words = told(claim, result)
     lines = [f"         {claim.numbers[name].label}: {word}" for name, word in words.items()]
     flat = f"; {result.flat} stopped early, flat at chance" if result.flat else ""
@@ -181,10 +181,10 @@ def result_words(claim: Claim, result: Result) -> str:
 
 
 def beside(claim: Claim, result: Result) -> str:
-    """Whether the shipped result says the same."""
+    """A line that compares the result with the shipped one."""
     ships = shipped_result(claim)
     if ships is None:
-        return "No result ships of it."
+        return "No result ships."
     there = ships.verdict(claim).sentence
     same = there == result.verdict(claim).sentence
     return f"shipped  {'the same verdict' if same else there} ({ships.seeds} seeds, {ships.date})"

@@ -1,4 +1,4 @@
-"""Bad input on a terminal: one sentence on standard error, and exit code 2."""
+"""Errors of input on a terminal: one sentence on standard error, and exit code 2."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ import typer
 
 
 def complain(sentence: object) -> NoReturn:
-    """Say what is wrong and leave with exit code 2."""
+    """Print what is wrong and exit with code 2."""
     typer.echo(f"normviz: {sentence}", err=True)
     raise typer.Exit(2)

@@ -43,13 +43,13 @@ def export(
     ] = None,
     lane: Annotated[int | None, typer.Option(help="Only this lane")] = None,
     seeds: Annotated[
-        int, typer.Option(min=1, max=MAX_SWEEP_SEEDS, help="Each lane from so many seeds")
+        int, typer.Option(min=1, max=MAX_SWEEP_SEEDS, help="Each lane with this many seeds")
     ] = 1,
     data: Annotated[Path | None, typer.Option(help="Folder that keeps the runs")] = None,
 ) -> None:
-    """Take away stored runs: tables, settings, a script that repeats them, or a replay in one file.
+    """Export stored runs: tables, settings, a script that repeats them, or a replay in one file.
 
-    What nobody has run yet and whose numbers are asked for is trained here first.
+    A run that is not stored is trained first if its numbers are needed.
     """
     try:
         chosen = read_form(form, out)
@@ -74,7 +74,7 @@ def export(
 
 
 def read_form(form: str | None, out: Path) -> Form:
-    """What to write: what --as says, else what the file's name says, else CSV."""
+    """The format: from --as, else from the file's suffix, else CSV."""
     if form is None:
         return {".json": "json", ".py": "py", ".html": "html"}.get(out.suffix, "csv")  # pyright: ignore
     if form not in FORMS:
@@ -83,7 +83,7 @@ def read_form(form: str | None, out: Path) -> Form:
 
 
 def read_duel(words: Sequence[str], store: Store) -> tuple[str, list[Named]]:
-    """The preset that is meant as it is, or "", and the lanes with their letters.
+    """The name of an unchanged preset, or "", and the lanes with their letters.
 
     Raises ValueError with a sentence.
     """
@@ -105,7 +105,7 @@ def read_duel(words: Sequence[str], store: Store) -> tuple[str, list[Named]]:
 
 
 def read_lane(duel: list[Named], lane: int | None) -> list[Named]:
-    """All lanes, or the one that --lane names."""
+    """All lanes, or the one of --lane."""
     if lane is None:
         return duel
     if not 1 <= lane <= len(duel):
@@ -114,8 +114,8 @@ def read_lane(duel: list[Named], lane: int | None) -> list[Named]:
 
 
 def stem(preset: str, duel: Sequence[Named], lane: int | None, seeds: int = 1) -> str:
-    """What the names of files say: the preset and the lane that was chosen, or the first run's key, and
-    how many seeds there are."""
+    """The stem of file names: the preset and the selected lane, or the first run's key, and the number
+    of seeds."""
     (letter, first), *_ = duel
     several = f"-{seeds}-seeds" if seeds > 1 else ""
     if not preset:
@@ -124,7 +124,7 @@ def stem(preset: str, duel: Sequence[Named], lane: int | None, seeds: int = 1) -
 
 
 def targets(out: Path, form: Form, start: str, duel: Sequence[Named]) -> list[Path]:
-    """The files to write: one, or for scripts one a lane. Raises ValueError with a sentence."""
+    """The files to write: one, or for scripts one per lane. Raises ValueError with a sentence."""
     suffix = SUFFIX[form]
     if is_folder(out):
         if form != "py":
@@ -147,13 +147,13 @@ def targets(out: Path, form: Form, start: str, duel: Sequence[Named]) -> list[Pa
 
 
 def of_seeds(name: str, config: RunConfig, seeds: int, store: Store, form: Form) -> ExportLane:
-    """A lane from its own seeds and the next ones. Raises ConfigError where there is no next seed."""
+    """A lane with its own seed and the next ones. Raises ConfigError if there is no next seed."""
     first, *others = [find(name, one, store, form) for one in seeded(config, seeds)]
     return replace(first, repeats=tuple(others))
 
 
 def find(name: str, config: RunConfig, store: Store, form: Form) -> ExportLane:
-    """A lane with what the store has of it; trained here where its numbers are asked for and missing."""
+    """A lane with its stored data; trained here if its numbers are needed and missing."""
     run = store.latest(config.key)
     found = None if run is None else stored_lane(name, run, Frames(store))
     if run is not None and found is not None and len(found.recorded.step):
@@ -170,12 +170,12 @@ def find(name: str, config: RunConfig, store: Store, form: Form) -> ExportLane:
 
 
 def said(run: Run, lane: ExportLane) -> str:
-    """How far an unfinished run is."""
+    """The progress of an unfinished run."""
     return f"{run.status}, {len(lane.recorded.step)} of {run.config.steps} steps"
 
 
 def contents(lanes: Sequence[ExportLane], form: Form) -> list[bytes]:
-    """The files' bytes."""
+    """The bytes of each file."""
     if form == "py":
         return [script(lane).encode() for lane in lanes]
     if form == "json":

@@ -33,7 +33,7 @@ def export_site(
 ) -> None:
     """Write the presets, the tour and chosen runs as pages that replay without this server.
 
-    Nothing in DIR is overwritten. The pages link to each other relatively and ask no other host.
+    No file in DIR is overwritten. The pages use relative links and load nothing from another host.
     """
     try:
         address = read_url(url)
@@ -66,14 +66,14 @@ def _is_address(url: str) -> bool:
     try:
         url.encode()
         parts = urlsplit(url)
-    except ValueError:  # bytes that are no text, or half of an IPv6 address
+    except ValueError:  # bytes that are not text, or an incomplete IPv6 address
         return False
     known = parts.scheme in ("http", "https") and bool(parts.netloc)
     return known and not parts.query and not parts.fragment
 
 
 def check_title(title: str) -> None:
-    """Raises ValueError with a sentence for what can't stand in a page."""
+    """Raises ValueError with a sentence for a title that a page can't contain."""
     try:
         title.encode()
     except UnicodeEncodeError:

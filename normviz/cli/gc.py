@@ -1,4 +1,4 @@
-"""`normviz gc`: make room in the store, the oldest runs first."""
+"""`normviz gc`: delete runs from the store, the oldest first."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from . import main
 from .complain import complain
 
 IN_USE = "a server uses it; `normviz gc` without a server makes it smaller"
-"""For as long as the file is written anew, no worker could commit."""
+"""No worker could commit while the file is rewritten."""
 
 
 @main.command()
@@ -25,12 +25,14 @@ def gc(
             min=1, max=10**7, help="Megabytes to keep (default: $NORMVIZ_STORE_MB or 500)"
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only print what would be deleted")
+    ] = False,
     linked: Annotated[
-        bool, typer.Option("--linked", help="Also runs whose link somebody may have")
+        bool, typer.Option("--linked", help="Also runs whose link was copied")
     ] = False,
 ) -> None:
-    """Delete the oldest runs until the store fits. Shipped and open runs stay, and linked ones."""
+    """Delete the oldest runs until the store fits. Shipped, open and linked runs stay."""
     try:
         store = Store()
         limit = mb * 10**6 if mb else hosted.store_bytes() or LIMITS.store_mb * 10**6
@@ -49,12 +51,14 @@ def gc(
         return
     typer.echo(f"{retention.size(store) / 1e6:,.1f} MB now")
     if retention.size(store) >= limit:
-        typer.echo("what is left ships, is open or is linked; --linked lets linked runs go too")
+        typer.echo("all other runs ship, are open or are linked; --linked deletes linked runs too")
 
 
 def _drop(store: Store, limit: int, linked: bool) -> list[int]:
     gone = list(retention.drop(store, limit, linked=linked))
     free = store.db.connection.execute("PRAGMA freelist_count").fetchone()[0]
     if free and (why := IN_USE if is_supervised(store) else retention.shrink(store)):
-        typer.echo(f"the file keeps its size for now, and fills anew: {why}", err=True)
+        typer.echo(
+            f"the file keeps its size for now, and new runs reuse its space: {why}", err=True
+        )
     return gone

@@ -1,4 +1,4 @@
-"""`normviz list`: what can be chosen, from the records."""
+"""`normviz list`: all choices, probes and presets, from the records."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from .parity import table
 @main.command("list")
 def list_(
     parity: Annotated[
-        bool, typer.Option("--parity", help="What each record was tested against instead")
+        bool,
+        typer.Option("--parity", help="Instead, the reference that each record was tested against"),
     ] = False,
     models: Annotated[
-        bool, typer.Option("--models", help="What real models use, read from their code, instead")
+        bool, typer.Option("--models", help="Instead, norms and placements of real models")
     ] = False,
 ) -> None:
-    """Print every choice, probe and preset with what it means."""
+    """Print every choice, probe and preset with its meaning."""
     if parity:
         typer.echo(table())
         return

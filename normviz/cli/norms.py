@@ -1,4 +1,4 @@
-"""`normviz bench norms`: what a norm costs on this machine, beside LayerNorm in the same rounds."""
+"""`normviz bench norms`: the time of norms on this machine, relative to LayerNorm."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .places import check_file
 def norms(
     width: int, tokens: int, threads: int, device: str, seconds: float, out: Path | None
 ) -> str:
-    """The table of a measurement, which `out` also keeps."""
+    """The table of a measurement; `out` stores it as JSON as well."""
     try:
         check_file(out, (".json",), "--out")
         setting = Setting(width, tokens, threads, device, seconds)
@@ -58,7 +58,7 @@ def _follow(setting: Setting) -> Measurement:
 
 
 def table(it: Measurement) -> str:
-    """The whole measurement for people."""
+    """The whole measurement as text."""
     lines = [f"{it.text()}; PyTorch {it.torch}; medians of {it.rounds} rounds, 95 % intervals"]
     for context in CONTEXTS:
         for passes in context.passes:

@@ -1,4 +1,4 @@
-"""Folders and files that a command line names: found to be of use before anything runs, or said not to be."""
+"""Folders and files of a command line, checked before anything runs."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from ..store import Store
 
 
 def data_folder(given: Path | None) -> Path | None:
-    """The folder of --data, made if missing; None for the usual one. Raises FolderError."""
+    """The folder of --data, created if missing; None for the default. Raises FolderError."""
     return None if given is None else made(given, "choose another with --data")
 
 
 def stored(given: Path | None) -> Store:
-    """The store of --data, whose folder has to be there. Raises FolderError or StoreError."""
+    """The store of --data, whose folder must exist. Raises FolderError or StoreError."""
     return Store(None if given is None else expanded(given))
 
 
 def is_folder(path: Path) -> bool:
-    """Whether it is one. `Path.is_dir` raises for names that are too long or that nobody may look at."""
+    """Whether the path is a folder; False where `Path.is_dir` raises (a long name, no permission)."""
     return os.path.isdir(path)
 
 
 def check_file(path: Path | None, suffixes: Sequence[str], option: str) -> None:
-    """Raises ValueError with a sentence where no such file could be written."""
+    """Raises ValueError with a sentence if the file can't be written."""
     if path is None:
         return
     if path.suffix not in suffixes:

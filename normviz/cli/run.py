@@ -1,4 +1,4 @@
-"""`normviz run [LINK or preset] [key=value ...]`: train one lane here and say what came out."""
+"""`normviz run [LINK or preset] [key=value ...]`: train one lane here and print its result."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def run(
         typer.Argument(metavar="[LINK or preset] [key=value ...]", show_default=False),
     ] = None,
     at: Annotated[str, typer.Option(help="Steps whose layers --json prints: 0,10,199")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a seed")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per seed")] = False,
     out: Annotated[
         Path | None, typer.Option(help="Write all data to FILE.csv, .parquet or .json")
     ] = None,
@@ -52,7 +52,7 @@ def run(
     seeds: Annotated[
         int,
         typer.Option(
-            min=1, max=MAX_SWEEP_SEEDS, help="From so many seeds, and the range of the losses"
+            min=1, max=MAX_SWEEP_SEEDS, help="Number of seeds; prints the range of the losses"
         ),
     ] = 1,
 ) -> None:
@@ -89,7 +89,7 @@ def run(
 def read_config(
     words: Sequence[str], lane: int = 1, text: Path | None = None, configs: Path | None = None
 ) -> RunConfig:
-    """The config that a command line names; a text's file is kept. Raises ValueError with a sentence."""
+    """The config of a command line; the text of --text is stored. Raises ValueError with a sentence."""
     names, changes = read_words(words)
     if names and configs is not None:
         raise ValueError(f"{names[0]!r} is one name too many: the settings come from --config")
@@ -108,19 +108,19 @@ def read_config(
 
 
 def read_words(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
-    """The one name of a command line, if any, and its settings. Raises ValueError with a sentence."""
+    """The name in a command line, if any, and its settings. Raises ValueError with a sentence."""
     names = [word for word in words if "?" in word.partition("=")[0] or "=" not in word]
     if len(names) > 1:
         raise ValueError(f"{names[1]!r} is one name too many: give one link or preset")
     changes = settings([word for word in words if word not in names])
     if changes.get("task", "text") != "text":
-        changes = {"text": "none", **changes}  # another task than that of the link
+        changes = {"text": "none", **changes}  # the link's text does not fit another task
     return names, changes
 
 
 def read_file(path: Path) -> tuple[RunConfig, ...]:
     """The lanes of a file of configs."""
-    from ..export import read_configs  # with all that writes files, pandas and Altair among it
+    from ..export import read_configs  # slow: imports pandas and Altair
 
     found = read_configs(_text(path))
     for notice in found.notices:
@@ -130,7 +130,7 @@ def read_file(path: Path) -> tuple[RunConfig, ...]:
 
 def _text(path: Path) -> str:
     try:
-        with path.open("rb") as file:  # no more of it than needed: it may have no end
+        with path.open("rb") as file:  # read a limited number of bytes: the file may be endless
             content = file.read(LONGEST + 1)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
@@ -162,7 +162,7 @@ def read_lanes(name: str) -> tuple[RunConfig, ...]:
 
 
 def read_at(text: str, config: RunConfig) -> tuple[int, ...]:
-    """The steps of --at; a run of no steps has step 0."""
+    """The steps of --at; a run of 0 steps has step 0."""
     last = max(config.steps, 1) - 1
     if not text:
         return () if config.steps else (0,)
@@ -177,7 +177,7 @@ def read_at(text: str, config: RunConfig) -> tuple[int, ...]:
 
 
 def follow(config: RunConfig, at: Sequence[int], threads: int) -> Result:
-    """Train with a progress bar on a terminal; Ctrl-C stops and keeps what is there."""
+    """Train with a progress bar on a terminal; Ctrl-C stops and keeps the steps so far."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -229,7 +229,7 @@ def write(result: Result, out: Path, at: Sequence[int]) -> None:
 
 
 def report(result: Result) -> str:
-    """What came out, for people."""
+    """The result as text."""
     started, config = result.started, result.config
     assert started is not None
     assert config is not None

@@ -1,4 +1,4 @@
-"""`normviz runs`: the runs that are stored here, and how one is deleted."""
+"""`normviz runs`: list the stored runs, or delete one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from . import main
 from .complain import complain
 
 WIDE = 200
-"""Columns of the table where it does not go to a terminal."""
+"""Width of the table in characters if the output is not a terminal."""
 
 
 @main.command()
@@ -25,7 +25,7 @@ def runs(
     words: Annotated[
         list[str] | None, typer.Argument(metavar="[WORD ...]", help="As in the page's search")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most so many")] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most this many")] = 20,
     delete: Annotated[
         int | None,
         typer.Option(min=1, max=2**63 - 1, metavar="ID", help="Delete this run with all its steps"),
@@ -78,7 +78,7 @@ def _print(rows: tuple[Row, ...]) -> None:
 
 
 def _cells(row: Row, now: float) -> tuple[str, ...]:
-    """A row of the table."""
+    """The cells of a row."""
     run, config, outcome = row.run, row.run.config, row.outcome
     took = seconds(run)
     return (

@@ -17,7 +17,7 @@ from .run import follow
 
 
 def shipped_lanes() -> dict[str, RunConfig]:
-    """Every lane of the presets and of the tour by the name of its file, each config once."""
+    """Every lane of the presets and the tour by its file name, each config once."""
     duels = [(preset.key, preset.lanes()) for preset in PRESETS]
     duels += [(f"tour-{step.key}", step.lanes()) for step in STEPS]
     named: dict[str, RunConfig] = {}
@@ -31,7 +31,7 @@ def shipped_lanes() -> dict[str, RunConfig]:
 @main.command()
 def ship(
     folder: Annotated[Path | None, typer.Argument(help="Where to write")] = None,
-    again: Annotated[bool, typer.Option(help="Also train what is there already")] = False,
+    again: Annotated[bool, typer.Option(help="Also train runs that exist already")] = False,
 ) -> None:
     """Train every lane of the presets and the tour on one thread and write them to assets/runs."""
     folder = made(folder or shipped("assets") / "runs", "name another one")

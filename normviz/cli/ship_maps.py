@@ -23,7 +23,7 @@ def ship_maps(
     data: Annotated[Path | None, typer.Option(help="Folder that keeps the runs")] = None,
     folder: Annotated[Path | None, typer.Option(help="Where to write (default: assets)")] = None,
 ) -> None:
-    """Run every standard map, as far as it is not stored, and write them to assets/maps.
+    """Run the missing cells of the standard maps and write the maps to assets/maps.
 
     A cell that several maps share is written with the first of them.
     """

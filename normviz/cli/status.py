@@ -1,4 +1,4 @@
-"""`normviz status`: how the server of this data folder is; exit code 1 where it is not well."""
+"""`normviz status`: the state of this data folder's server; exit code 1 if it is not well."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ WORDS = {
 def status(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object")] = False,
 ) -> None:
-    """Say how supervisor, queue and store are. Exit code 1 without a supervisor that works, a readable
-    store, or room on the disk."""
+    """Print the state of supervisor, queue and store. Exit code 1 without a working supervisor, a readable
+    store, or free space on the disk."""
     try:
         health = look_twice(Store())
     except (FolderError, StoreError, OSError) as error:
@@ -44,7 +44,7 @@ def status(
 
 
 def report(health: Health, now: float) -> list[str]:
-    """The lines that people read; `now` in seconds since 1970."""
+    """The report's lines; `now` in seconds since 1970."""
     if health.census is None:
         return [f"store       {health.store}"]
     words = WORDS.get(health.supervisor, health.supervisor)

@@ -1,4 +1,4 @@
-"""`normviz sweep key=a,b,c ...`: every combination, in as many processes as there are cores."""
+"""`normviz sweep key=a,b,c ...`: every combination, in one process per core."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def sweep(
         typer.Argument(metavar="[LINK or preset] [key=a,b,c ...] [seeds=N]", show_default=False),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Write one row a cell to FILE.parquet or .csv")
+        Path | None, typer.Option(help="Write one row per cell to FILE.parquet or .csv")
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the map to FILE.svg or .png")] = None,
     early_stop: Annotated[
@@ -43,9 +43,9 @@ def sweep(
     ] = "local",
     data: Annotated[Path | None, typer.Option(help="Folder that keeps the runs")] = None,
 ) -> None:
-    """Run every combination of the settings' values and say where it trains.
+    """Run every combination of the settings' values and report which ones train.
 
-    What was run before is not run again: after Ctrl-C the same command goes on where it stopped.
+    Stored cells are not run again: after Ctrl-C the same command continues.
     """
     from .sweep_progress import follow
     from .sweep_report import draw, report, write
@@ -93,7 +93,7 @@ def sweep(
 
 
 def announce(grid: Grid, missing: int, processes: int) -> str:
-    """What is going to be run, and about how long it takes."""
+    """The number of runs, their axes, and the estimated time."""
     axes = " x ".join(f"{len(axis.values)} {axis.field}" for axis in grid.axes) or "1 setting"
     if grid.seeds > 1:
         axes += f" x {grid.seeds} seeds"

@@ -1,4 +1,4 @@
-"""A sweep as it goes on: a bar and the last cells on a terminal, one line a cell elsewhere."""
+"""The progress of a sweep: a bar and the last cells on a terminal, else one line per cell."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ..sweep.points import Point, point, read
 from .complain import complain
 
 LINES = 10
-"""Cells that the live table shows: those that train, and of those that ended the last ones."""
+"""Cells in the live table: those that train, and the last that ended."""
 
 
 @dataclass
 class Ended:
-    """What is there at the end, or at Ctrl-C."""
+    """The results at the end, or at Ctrl-C."""
 
     failures: dict[Cell, str] = field(default_factory=dict)
     was_stopped: bool = False
@@ -36,10 +36,10 @@ class Ended:
 def follow(
     store: Store, grid: Grid, processes: int, early: bool, cluster: Cluster | None = None
 ) -> Ended:
-    """Run the grid and show it. Ctrl-C stops, and a lost cluster is complained of; every cell that
-    has ended is kept.
+    """Run the grid and show its progress. Ctrl-C stops it, and a lost cluster is an error; all ended
+    cells are kept.
 
-    Standard output stays free for the report, whatever Ray says of its nodes.
+    Standard output has only the report, not Ray's messages.
     """
     ended = Ended()
     board = _Board(grid, ended)
@@ -67,7 +67,7 @@ def follow(
 
 
 class _Board:
-    """What is known of the cells so far."""
+    """The state of the cells so far."""
 
     def __init__(self, grid: Grid, ended: Ended) -> None:
         self.grid, self.ended = grid, ended
@@ -80,7 +80,7 @@ class _Board:
         self.n = 0
 
     def take(self, store: Store, news: News) -> str | None:
-        """Note it; a line where a cell was trained."""
+        """Record the news; returns a line if a cell was trained."""
         if isinstance(news, Began):
             self.running.append(news.cell)
             return None
@@ -97,7 +97,7 @@ class _Board:
     def _said(self, store: Store, done: Done) -> str:
         run = None if done.run is None else store.run(done.run)
         if run is None:
-            self.ended.failures[done.cell] = done.measured.message or "it ended without a word"
+            self.ended.failures[done.cell] = done.measured.message or "it ended without a message"
             return "failed"
         return point(done.cell, run, store.losses(run.id)).sentence
 
@@ -112,7 +112,7 @@ class _Board:
         )
 
     def drawn(self) -> Group:
-        """The table of the last cells over the bar."""
+        """The table of the last cells, above the bar."""
         table = Table(box=None, pad_edge=False)
         for axis in self.grid.axes:
             table.add_column(axis.field)

@@ -1,4 +1,4 @@
-"""What came out of a sweep, for people, as a table to take away, and as a map."""
+"""The result of a sweep as text, as a table file, and as a map."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..sweep.words import comparisons, edge_words, said, sensitivity_words
 
 
 def report(grid: Grid, points: Sequence[Point]) -> str:
-    """The final losses, and with a learning-rate axis the frontier and the sensitivity."""
+    """The final losses; with a learning-rate axis also the frontier and the sensitivity."""
     if not points:
         return "no cell has ended"
     lines = [*_losses(grid, points), *_marks(points)]
@@ -25,8 +25,8 @@ def report(grid: Grid, points: Sequence[Point]) -> str:
 
 
 def _losses(grid: Grid, points: Sequence[Point]) -> Iterator[str]:
-    """A table for each combination of the other axes: the last axis to the right, the one before it
-    downwards. Medians over seeds."""
+    """A table for each combination of the other axes: the last axis in columns, the one before it in
+    rows. Medians over seeds."""
     seeds = f"median of {grid.seeds} seeds" if grid.seeds > 1 else "1 seed"
     yield f"loss of the last tenth of the steps, nats per token, capped at chance ({seeds})"
     across = grid.axes[-1] if grid.axes else None
@@ -68,7 +68,7 @@ def _cell(seeds: Sequence[Point]) -> str:
 
 
 def _marks(points: Sequence[Point]) -> Iterator[str]:
-    """What the marks mean, where there are any."""
+    """The legend of the marks in use."""
     if any(p.is_lost for p in points):
         yield "x: diverged, shown as chance"
     if any(p.kind == "flat" for p in points):
@@ -78,7 +78,7 @@ def _marks(points: Sequence[Point]) -> Iterator[str]:
 
 
 def write(grid: Grid, points: Sequence[Point], path: Path) -> None:
-    """One row a cell, as Parquet or CSV."""
+    """One row per cell, as Parquet or CSV."""
     from ..sweep.table import table
 
     rows = table(grid, points)
@@ -89,7 +89,7 @@ def write(grid: Grid, points: Sequence[Point], path: Path) -> None:
 
 
 def draw(grid: Grid, points: Sequence[Point], path: Path) -> None:
-    """The maps side by side. Raises ValueError where no cell has ended."""
+    """The maps side by side. Raises ValueError if no cell has ended."""
     from ..charts import look
     from ..charts.map import chart
     from ..export.pictures import picture

@@ -1,4 +1,4 @@
-"""`normviz texts`: the texts that are kept here, and how one is deleted."""
+"""`normviz texts`: list the stored texts, or delete one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .complain import complain
 def texts(
     delete: Annotated[str, typer.Option(metavar="HASH", help="Delete this text")] = "",
 ) -> None:
-    """List the texts that runs here may train on, the one used last first, or delete one."""
+    """List the texts that runs here may train on, most recently used first, or delete one."""
     if delete:
         _delete(delete)
         return
@@ -25,8 +25,8 @@ def texts(
     for key in kept:
         typer.echo(f"{key}  {_about(key)}")
     typer.echo(
-        f"{len(kept)} of at most {MAX_TEXTS}: of more, the one used longest ago is deleted that no open "
-        "run reads, and no run whose link was copied"
+        f"{len(kept)} of at most {MAX_TEXTS}. One more deletes the least recently used text that no open "
+        "run reads and no run whose link was copied"
     )
 
 

@@ -1,4 +1,4 @@
-"""A turn to train for commands that train in their own process."""
+"""The training lock for commands that train in their own process."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ..store.machine_lock import Turn
 
 @contextmanager
 def to_train(waiting: Callable[[], object]) -> Iterator[None]:
-    """Holds a turn to train; calls `waiting` where somebody times, and then waits."""
+    """Hold the training lock; calls `waiting` if the norm cost lab holds it, then waits."""
     turn: Turn | None = None
-    # Where the data folder can't hold a lock, nobody can time either.
+    # A data folder that can't hold a lock can't be used for timing either.
     with suppress(StoreError, FolderError, OSError):
         turn = Turn(home())
         if not turn.take():
