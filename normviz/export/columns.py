@@ -11,7 +11,7 @@ Table = Literal["runs", "steps", "layers", "probes", "columns"]
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its table, name, type, unit (or "-"), what it means, and where it comes from."""
+    """A column: its table, name, type, unit (or "-"), meaning, and source."""
 
     table: Table
     column: str
@@ -33,7 +33,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("runs", "run", "text", "-", *RUN),
     Column("runs", "status", "text", "-", "queued, running, paused, finished, diverged, stopped "
            "or failed", "the store"),
-    Column("runs", "verdict", "text", "-", "what came of the run, in words", "normviz.verdict"),
+    Column("runs", "verdict", "text", "-", "result of the run, in words", "normviz.verdict"),
     Column("runs", "bad_step", "integer", "steps", "where the run diverged; empty if it did not",
            TRAINED),
     Column("runs", "bad_layer", "integer", "blocks", "first block that went wrong, 0 the embedding; "
@@ -89,7 +89,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("columns", "column", "text", "-", "name of a column in it", "this list"),
     Column("columns", "type", "text", "-", "text, integer, number, or yes or no", "this list"),
     Column("columns", "unit", "text", "-", "its unit, or - for none", "this list"),
-    Column("columns", "meaning", "text", "-", "what it says", "this list"),
+    Column("columns", "meaning", "text", "-", "its meaning", "this list"),
     Column("columns", "source", "text", "-", "where it comes from", "this list"),
 )  # fmt: skip
 

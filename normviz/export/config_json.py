@@ -1,4 +1,4 @@
-"""Configs as JSON: every setting of every lane and the engine's version; read back by `run`."""
+"""Configs as JSON: every setting of every lane and the engine's version; `run` reads them."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ FORMS = (
 
 @dataclass(frozen=True)
 class Configs:
-    """Lanes that were read, and what their reader should know."""
+    """Lanes that were read, and notices for the reader."""
 
     lanes: tuple[RunConfig, ...]
     notices: tuple[str, ...] = ()
 
 
 def write_configs(lanes: Sequence[ExportLane]) -> str:
-    """JSON of {normviz, engine, lanes: [{name, run, config}]}, keys sorted: equal lanes, equal text.
+    """JSON of {normviz, engine, lanes: [{name, run, config}]} with sorted keys, so equal lanes give
+    equal text.
 
-    A lane of several seeds also has `repeats`: [{run, init_seed, data_seed}], of the same settings.
+    A lane of several seeds also has `repeats`: [{run, init_seed, data_seed}], with the same settings.
     """
     listed = [
         {
@@ -54,14 +55,14 @@ def _seeds(config: RunConfig) -> dict[str, str | int]:
 
 
 def read_configs(text: str) -> Configs:
-    """The lanes of a file of configs. Raises ValueError with a sentence for anything else."""
+    """The lanes of a file of configs. Raises ValueError with a sentence for any other content."""
     try:
         read = json.loads(text, object_pairs_hook=_once)
     except ConfigError:
         raise
     except RecursionError:
         raise ValueError(
-            "the configs can't be read as JSON: brackets stand too deep in it"
+            "the configs can't be read as JSON: its brackets are nested too deeply"
         ) from None
     except ValueError as error:
         raise ValueError(f"the configs can't be read as JSON: {error}") from None
@@ -85,7 +86,7 @@ def _configs(read: Any) -> list[Any]:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON, which Python would read even where it says two things of one name."""
+    """An object of JSON without duplicate names, of which Python would keep the last."""
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
@@ -95,19 +96,19 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _frozen(value: Any) -> Any:
-    """Lists as tuples: learning-rate changes are pairs. What is nested deeper is no setting."""
+    """Lists as tuples, because learning-rate changes are pairs. No setting is nested deeper."""
     if not isinstance(value, list):
         return value
     return tuple(tuple(x) if isinstance(x, list) else x for x in value)
 
 
 def _outer(read: dict[str, Any]) -> set[str]:
-    """Names that stand beside configs, and not in one."""
+    """Names outside of the configs."""
     if "lanes" in read:
         return {*read}.union(*read["lanes"]) - {"config"} | ({"config"} & {*read})
     if "config" not in read:
         return set()
-    own = {"steps"} if "verdict" in read else set()  # a result says how many it took
+    own = {"steps"} if "verdict" in read else set()  # the number of steps in a result
     return {*read} - {"config"} - own
 
 
@@ -125,8 +126,8 @@ def _notices(read: dict[str, Any], found: list[dict[str, Any]]) -> list[str]:
         )
     if unread := [name for name in ("config", *FIELDS) if name in _outer(read)]:
         notices.append(
-            f"the JSON names {', '.join(unread[:5])} outside of the configs: not used, only what stands "
-            "in a config is"
+            f"the JSON names {', '.join(unread[:5])} outside of the configs: not used, only settings "
+            "inside a config are"
         )
     said = [name for name in FIELDS if name not in UNSAID]
     missing = [name for name in said if any(name not in config for config in found)]

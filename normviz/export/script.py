@@ -1,8 +1,8 @@
-"""A lane as one short script: plain PyTorch, nothing of ours, and the same losses.
+"""A lane as one short script in plain PyTorch that gives the same losses.
 
-It draws the same initial values, makes the same batches and takes the same steps in the same
-operations, so on one machine with one number of threads its losses are the run's to the last bit.
-The model is the pasteable one of `normviz.explain`.
+It draws the same initial values, makes the same batches and takes the same steps with the same
+operations. On one machine with one number of threads its losses equal the run's bit for bit. The
+model is the pasteable one of `normviz.explain`.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from .script_init import initial_values, profile
 from .script_train import learning_rate, loop
 
 SEEDS = """INIT_SEED, DATA_SEED, BATCH = {init_seed}, {data_seed}, {batch}  # sequences a step
-torch.set_num_threads({threads})  # more threads add in another order, and round otherwise"""
+torch.set_num_threads({threads})  # another number of threads rounds differently"""
 
 
 def script(lane: ExportLane) -> str:
-    """Source of the script of a lane, run or not.
+    """Source of the script of a lane, whether it has run or not.
 
-    Raises ValueError with a sentence for a scheme whose start can't be written out.
+    Raises ValueError with a sentence for a scheme whose initial values can't be written out.
     """
     c, cuda = lane.config.placed(), lane.facts.device == "cuda"
     standard = {"import hashlib", *IMPORTS[c.task]}
@@ -32,7 +32,7 @@ def script(lane: ExportLane) -> str:
     model = classes(c, exact=True)
     on = ', device="cuda"' if cuda else ""
     read = text(c, lane.facts.text, on, lane.hides_text)
-    first = vocabulary(c) is None  # the model needs to know how many kinds of tokens there are
+    first = vocabulary(c) is None  # the model needs the number of symbols
     seeds = SEEDS.format(**c.model_dump(), threads=lane.facts.threads or 1)
     numbers = sizes(c, vocabulary(c)) + "\n" + seeds
     start, drawn = initial_values(c)
@@ -65,7 +65,7 @@ def _docstring(lane: ExportLane) -> str:
 
 
 def _ours(lane: ExportLane) -> str:
-    """What the run itself came to."""
+    """The result of the run itself."""
     loss, facts = lane.final_loss, lane.facts
     if loss is None:
         return ""

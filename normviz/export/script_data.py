@@ -1,4 +1,4 @@
-"""The lines of a script that make the batches: what `normviz.data` gets from numpy, written out."""
+"""The script's lines that make the batches: numpy's generators of `normviz.data`, written out."""
 
 from __future__ import annotations
 
@@ -104,15 +104,15 @@ IMPORTS = {
 
 
 def vocabulary(config: RunConfig) -> int | None:
-    """Kinds of tokens of the config's task; None where only its text says so."""
+    """Number of symbols of the config's task; None if it depends on a text."""
     if config.task == "prose":
         return len(prose()[1])
     return {"markov": STATES, "copy": COPY_KINDS}.get(config.task)
 
 
 def text(config: RunConfig, sha: str | None, device: str, hides: bool = False) -> list[str]:
-    """Source of what reads the text of a task; `sha` is the SHA-256 of what a run read. With `hides`
-    it does not name a text that somebody gave, so it can't check that it reads the same one."""
+    """Source that reads the text of a task; `sha` is the SHA-256 of the run's text. With `hides` it
+    does not contain the hash of a visitor's text, so it can't check that it reads the same one."""
     if config.task == "prose":
         return [PROSE.format(sha=sha or prose()[2], device=device)]
     if config.task == "text":
@@ -123,7 +123,7 @@ def text(config: RunConfig, sha: str | None, device: str, hides: bool = False) -
 
 
 def batches(config: RunConfig, device: str) -> list[str]:
-    """Sources of what makes the batches; `device` is how a tensor is put where the model is."""
+    """Sources that make the batches; `device` is the argument that places a tensor on the device."""
     if config.task == "markov":
         p, rows = SUCCESSOR_P.tolist(), chain()[0].tolist()
         four = [", ".join(map(str, rows[i : i + 4])) for i in range(0, STATES, 4)]

@@ -1,4 +1,4 @@
-"""The lines of a script that draw the initial values: the rule of `normviz.nn.init`, written out."""
+"""The script's lines that draw the initial values: the rule of `normviz.nn.init`, written out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def draw(name, values, size{normal}):
 {body}'''
 NORMAL = "    values.normal_(0.0, size, generator=generator)"
 WIDTH = 84
-"""Characters of a row of numbers."""
+"""Characters in a row of numbers."""
 UNIFORM = "    values.uniform_(-1.0, 1.0, generator=generator).mul_(size)"
 EITHER = f"""    if normal:
     {NORMAL}
@@ -36,7 +36,7 @@ NAMES = ("qkv", "out", "up", "down")
 
 
 def initial_values(config: RunConfig) -> list[str]:
-    """Sources of the function that draws and of the lines that use it on `model`."""
+    """Sources of the function that draws, and of the lines that apply it to `model`."""
     c, gpt2 = config, config.init in SMALL
     own = SCHEMES[c.scheme].embedding_std
     tokens = repr(own(c.width, c.depth)) if own else "SMALL" if gpt2 else "1.0"
@@ -79,7 +79,7 @@ def _drawn(name: str, part: str, size: str) -> str:
 
 
 def _gains(c: RunConfig) -> list[str]:
-    """The scheme's own rule, on top of the chosen one."""
+    """The scheme's own factors, applied after the chosen initialisation."""
     gain, lines = SCHEMES[c.scheme].weight_gain, list[str]()
     label = SCHEMES.label(c.scheme)
     slices: tuple[tuple[str, Matrix], ...] = (
@@ -104,7 +104,7 @@ def _gains(c: RunConfig) -> list[str]:
 
 
 def _listed(factors: list[float]) -> list[str]:
-    """Lines that pick a block's factor."""
+    """Lines that select a block's factor."""
     rows = wrap(", ".join(map(repr, factors)), WIDTH)
     return ["        factor = [", *(f"            {row}" for row in rows), "        ][i]"]
 
@@ -113,9 +113,9 @@ PROFILED = Slots(norm_main=True, skip_gain=Gain(1.0, "channel"))
 
 
 def profile(config: RunConfig) -> list[str]:
-    """Lines of Admin's pass over the first batch, for the schemes that ask for it.
+    """Lines of Admin's pass over the first batch, for schemes that need it.
 
-    Raises ValueError for one whose wiring is not Admin's.
+    Raises ValueError for a scheme whose wiring is not Admin's.
     """
     c, scheme = config, SCHEMES[config.scheme]
     if not scheme.profiled:

@@ -1,4 +1,4 @@
-"""The lines of a script that train: learning rate, optimizer, and the loop that prints losses."""
+"""The script's lines that train: learning rate, optimizer, and the loop that prints losses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .lane import ExportLane
 
 
 def learning_rate(c: RunConfig) -> list[str]:
-    """Source of the rate of a step; nothing where it never changes."""
+    """Source of the learning rate at a step; empty if it is constant."""
     if not changes(c):
         return []
     lines = ["", "def learning_rate(step):", f"    peak = {c.lr!r}"]
@@ -29,12 +29,12 @@ def learning_rate(c: RunConfig) -> list[str]:
 
 
 def changes(c: RunConfig) -> bool:
-    """Whether the learning rate does."""
+    """Whether the learning rate changes."""
     return bool(c.lr_edits or c.warmup or c.schedule != "constant")
 
 
 def optimizer(c: RunConfig) -> str:
-    """The expression that makes the optimizer."""
+    """The expression that constructs the optimizer."""
     if c.optimizer == "sgd":
         more = f"momentum={c.momentum!r}, weight_decay={c.weight_decay!r}"
         return f"torch.optim.SGD(model.parameters(), {c.lr!r}, {more})"
@@ -43,7 +43,7 @@ def optimizer(c: RunConfig) -> str:
 
 
 def loop(lane: ExportLane, progress: bool) -> str:
-    """Source of the training loop; `progress`: the model wants to know how much of it is over."""
+    """Source of the training loop; with `progress` the model takes the share of steps done."""
     c, facts = lane.config, lane.facts
     if c.steps == 0:
         told = 'print(f"final loss {loss.item():.6f} (at initialisation)")'

@@ -1,7 +1,7 @@
-"""A folder of replays that any static host serves: a page a duel, its picture, and an index.
+"""A folder of replays for any static host: one page per duel, its picture, and an index.
 
-All links are relative and no page asks another host for anything, so the folder also works from a
-disk, and lives on when the server that made it is gone.
+All links are relative and no page loads anything from another host. So the folder also works from a
+disk, and after the server that made it is gone.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ WORDS = (
 
 
 def site(duels: Sequence[SiteDuel], title: str, url: str = "") -> Iterator[tuple[str, bytes]]:
-    """Names and contents of the files. `url` is where the folder will be served, if that is known:
-    who previews a link wants the whole address of its picture."""
+    """Names and contents of the files. `url` is the folder's final address, if known: previews of
+    links need the absolute address of their picture."""
     scripts = {f"{name}-{version(text)}.js": text for name, text in SCRIPTS.items()}
     yield from ((name, text.encode()) for name, text in scripts.items())
     cards: dict[str, list[str]] = {}
@@ -81,7 +81,7 @@ def site(duels: Sequence[SiteDuel], title: str, url: str = "") -> Iterator[tuple
 def preview(
     title: str, words: str, file: str, url: str = "", alt: str = "", picture_of: str = ""
 ) -> str:
-    """What a chat or a feed shows of a link to the page `file`: open-graph tags."""
+    """Open-graph tags: the preview of a link to the page `file` in a chat or a feed."""
     image = f"{picture_of or file.removesuffix('.html')}.png"
     tags = [
         ("og:type", "website"),
@@ -101,9 +101,9 @@ def preview(
 
 
 def write(folder: Path, files: Iterator[tuple[str, bytes]]) -> Iterator[str]:
-    """Put the files into a new or empty folder; yields their names as they are written.
+    """Write the files into a new or empty folder; yields their names as they are written.
 
-    Raises ValueError where the folder holds something: nothing of it is overwritten.
+    Raises ValueError if the folder is not empty: no file is overwritten.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""The duels of a site: those that ship, and stored runs that somebody chose."""
+"""The duels of a site: all shipped ones, and the stored runs named on the command line."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ NUMBER = re.compile(r"\d{1,18}")
 class SiteDuel:
     """One page of a site.
 
-    name   its file, without an ending
-    group  the heading it stands under
-    words  what to look at and what came out, as plain text
+    name   its file name without suffix
+    group  the heading above it on the index
+    words  instructions and result, as plain text
     probe  the quantity that is shown first, or None
     """
 
@@ -38,7 +38,7 @@ class SiteDuel:
 
 
 def shipped_duels(store: Store) -> list[SiteDuel]:
-    """All presets, and the tour step by step. Raises ValueError where a run of them is not stored."""
+    """All presets, and the steps of the tour. Raises ValueError if one of their runs is not stored."""
     frames = Frames(store)
     found = [
         SiteDuel(
@@ -61,7 +61,7 @@ def shipped_duels(store: Store) -> list[SiteDuel]:
 
 
 def chosen_duels(store: Store, words: Sequence[str]) -> list[SiteDuel]:
-    """A duel a word: the number or the key of a run, or up to four of them with commas between.
+    """One duel per word: the number or key of a run, or up to four of them separated by commas.
 
     Raises ValueError with a sentence.
     """
@@ -91,7 +91,7 @@ def _known(store: Store, config: RunConfig) -> Run:
 
 
 def _named(store: Store, word: str) -> Run:
-    """The run that a word names, with at least one step."""
+    """The run that a word names. It has at least one step."""
     run = None
     if KEY.fullmatch(word):
         run = store.latest(word)
