@@ -1,6 +1,6 @@
-"""A scheme's record, said in other ways: formula, gradient path, diagram, code. Torch-free.
+"""A scheme's record as formula, gradient path, diagram and code. Torch-free.
 
-Everything here is derived from the record that the model is built from, so it can't drift from it.
+All of it is derived from the record that the model is built from, so it can't drift from the model.
 """
 
 from .code import classes, code, our_name

@@ -1,7 +1,7 @@
-"""A whole model of a scheme as plain PyTorch that a reader can paste; a test executes it.
+"""A whole model of a scheme as plain PyTorch to paste; a test executes it.
 
-It has no wires, slots or records: what the scheme does not use is not there. Its parameters are
-ours under shorter names (`our_name` translates), so it computes what the product's model computes.
+It has no wires, slots or records, only the parts that the scheme uses. Its parameters are ours under
+shorter names (`our_name` translates), so it computes the same as the product's model.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .code_streams import block_and_model
 from .patterns import patterns
 
 INSIDE = ("head_gain", "qk_gain", "hidden_gain")
-"""Gains of a branch itself, not of the path around it."""
+"""Gains on a branch itself, not on the path around it."""
 
 
 def code(config: RunConfig, vocabulary: int) -> str:
@@ -42,7 +42,7 @@ def code(config: RunConfig, vocabulary: int) -> str:
 def classes(config: RunConfig, exact: bool = False) -> list[str]:
     """Sources of the model's classes, `Model` last.
 
-    `exact` writes attention out as the product computes it: the same numbers to the last bit.
+    With `exact`, attention uses the product's own operations: the same numbers bit for bit.
     """
     c, scheme = config.placed(), SCHEMES[config.scheme]
     groups = patterns(c.scheme, c.depth)
@@ -108,7 +108,7 @@ def _model(c: RunConfig, blocks: list[tuple[int, str]], slots: list[Slots]) -> s
 
 
 def _logit_gain(scheme: Scheme, logits: str) -> tuple[list[str], str]:
-    """The line that makes the gain of the logits, if there is one, and the logits with it."""
+    """The line that creates the gain of the logits, if there is one, and the scaled logits."""
     gain = scheme.logit_gain
     if gain.is_one:
         return [], logits
@@ -117,7 +117,7 @@ def _logit_gain(scheme: Scheme, logits: str) -> tuple[list[str], str]:
 
 
 def our_name(name: str) -> str:
-    """The name in the pasted model of a parameter of the product's model."""
+    """Name in the pasted model of a parameter of the product's model."""
     name = re.sub(r"\.(attention|ffn)\.branch\.", r".\1.", name)
     name = re.sub(r"\.(attention|ffn)\.((?:norm_(?:fork|in|out|skip|main|x|y)|\w+_gain|gain_\w+))\b",
                   _flat, name)  # fmt: skip

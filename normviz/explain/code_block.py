@@ -1,4 +1,4 @@
-"""The block of a pasted model: two sublayers, written out as the scheme wires them."""
+"""The block of a pasted model: two sublayers with the scheme's wiring, written out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def has_progress(slots: Iterable[Slots]) -> bool:
 
 @dataclass
 class Lines:
-    """Of a block's two methods, in the making."""
+    """The lines of a block's two methods, as they are collected."""
 
     config: RunConfig
     scheme: Scheme
@@ -32,7 +32,7 @@ class Lines:
     body: list[str] = field(default_factory=list)
 
     def norm(self, there: bool, branch: Branch, slot: str, x: str, start: float = 1.0) -> str:
-        """`x` through the norm of a slot, if there is one."""
+        """`x` after the norm of a slot, if there is one."""
         if not there:
             return x
         if self.config.norm == "none":
@@ -43,7 +43,7 @@ class Lines:
         return (self.start(name, slot, start, branch) if start != 1.0 else "") + f"self.{name}({x})"
 
     def start(self, name: str, slot: str, value: float, branch: Branch) -> str:
-        """Let the learned scale of a norm start elsewhere; the factor of one that learns none."""
+        """Set the initial scale of a norm; for a norm without a learned scale, returns a factor."""
         learned = {p.name for p in NORMS[self.config.norm].learns}
         factor = self.number(f"gamma_{slot}", value, branch)
         if not learned & {"weight", "scale", "offset"}:
@@ -55,7 +55,7 @@ class Lines:
         return ""
 
     def number(self, slot: str, value: float, branch: Branch) -> str:
-        """A constant as its formula in Python, else as a number."""
+        """A constant as its formula in Python if it has one, else as a number."""
         found = next((c.code for c in self.scheme.constants if c.gain == slot), "")
         k = "2 * b - 1" if branch == "attention" else "2 * b"
         found = found.replace("k", f"({k})") if found else repr(value)
@@ -79,7 +79,7 @@ class Lines:
         return f"{self.constant(slot, gain.value, branch)} * "
 
     def constant(self, slot: str, value: float, branch: Branch) -> str:
-        """A constant that depends on the block is stored, another is written where it is used."""
+        """A constant: stored as an attribute if it depends on the block, else written in place."""
         found = self.number(slot, value, branch)
         if "b" not in found:
             return found
@@ -88,7 +88,7 @@ class Lines:
 
 
 def block_class(config: RunConfig, scheme: Scheme, group: Blocks, name: str) -> str:
-    """Source of the block of a group of blocks that are wired alike."""
+    """Source of the block class for a group of blocks with the same wiring."""
     lines = Lines(config, scheme, last=group.last)
     lines.init += ["self.attention = Attention()", "self.ffn = FeedForward()"]
     both = (group.attention, group.ffn)

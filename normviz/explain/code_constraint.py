@@ -1,4 +1,4 @@
-"""What a pasted model does to its weights at the start, and offers to do after every step."""
+"""Weight constraints of a pasted model, at initialisation and after every optimizer step."""
 
 from __future__ import annotations
 
@@ -18,4 +18,4 @@ CONSTRAINTS: dict[str, tuple[list[str], list[str]]] = {
         ],
     ),
 }
-"""Of each constraint (`catalog.constraints`): lines of the model's __init__, and its method."""
+"""For each constraint (`catalog.constraints`): lines of the model's __init__, and its method."""

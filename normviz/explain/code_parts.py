@@ -32,7 +32,7 @@ WRITTEN_OUT = [
     "logits = torch.baddbmm(mask, q, k.transpose(1, 2), alpha={alpha})  # mask + alpha qk",
     "x = torch.bmm(torch.softmax(logits, -1), v).view(B, H, T, D // H)",
 ]
-"""Attention by PyTorch's kernel, and in the product's own operations, equal to the last bit."""
+"""Attention by PyTorch's kernel, and in the product's own operations, equal bit for bit."""
 
 QK: dict[str, tuple[list[str], list[str]]] = {
     "off": ([], []),
@@ -57,11 +57,11 @@ QK: dict[str, tuple[list[str], list[str]]] = {
         ],
     ),
 }
-"""Of each QK-norm: what attention holds, and what it does to queries and keys."""
+"""For each QK-norm: attributes of attention, and its operations on queries and keys."""
 
 
 def _uniform(slots: list[Slots]) -> Slots:
-    """The insides of a branch are the same in all blocks."""
+    """The slots inside a branch, which are the same in all blocks."""
     first = slots[0]
     assert all(
         (s.norm_inner, s.norm_qkv, s.unit_qk, s.qk_gain, s.hidden_gain, s.head_gain)
@@ -79,7 +79,7 @@ def _uniform(slots: list[Slots]) -> Slots:
 
 
 def sizes(c: RunConfig, vocabulary: int | None) -> str:
-    """The numbers that the classes read; without V where it is defined elsewhere."""
+    """The constants that the classes read; without V if it is defined elsewhere."""
     numbers = {"T": c.seq_len, "D": c.width, "H": c.heads, "L": c.depth}
     words = "positions, width, heads, blocks"
     if vocabulary is not None:
@@ -89,7 +89,7 @@ def sizes(c: RunConfig, vocabulary: int | None) -> str:
 
 
 def dropout(c: RunConfig) -> list[str]:
-    """Source of dropout, where there is any: it stands right behind every branch."""
+    """Source of dropout, if there is any; it follows every branch."""
     return [DROPOUT.format(seed=c.init_seed, p=c.dropout)] if c.dropout else []
 
 
@@ -99,9 +99,9 @@ def dropped(c: RunConfig, x: str) -> str:
 
 
 def attention_class(c: RunConfig, slots: list[Slots], exact: bool = False) -> str:
-    """Causal self-attention with the norms that the scheme puts inside.
+    """Causal self-attention with the scheme's norms inside.
 
-    `exact` writes it out in the operations of the product's model, in their order.
+    With `exact` it uses the operations of the product's model, in their order.
     """
     s, norms = _uniform(slots), c.norm != "none"
     init = ["self.qkv = nn.Linear(D, 3 * D)", "self.out = nn.Linear(D, D)"]
@@ -150,7 +150,7 @@ def attention_class(c: RunConfig, slots: list[Slots], exact: bool = False) -> st
 
 
 def feed_forward_class(c: RunConfig, slots: list[Slots]) -> str:
-    """The FFN with the norm that the scheme may put inside."""
+    """The FFN with the scheme's norm inside, if it has one."""
     s = _uniform(slots)
     init = ["self.up = nn.Linear(D, HIDDEN)", "self.down = nn.Linear(HIDDEN, D)"]
     up = "self.up(x)"
@@ -166,7 +166,7 @@ def feed_forward_class(c: RunConfig, slots: list[Slots]) -> str:
 
 
 def learned(gain: Gain, name: str, channels: str, start: object) -> tuple[str, str]:
-    """The line that makes a learned gain, and the factor where it is used (`nn.gains.scaled`)."""
+    """The line that creates a learned gain, and the factor that uses it (`nn.gains.scaled`)."""
     shape = f"({channels},)" if gain.learned == "channel" else "()"
     factors = [f"self.{name}"]
     if gain.stored == "1/sqrt(d)":

@@ -1,4 +1,4 @@
-"""A block of a scheme as a small SVG, drawn from its record. Reads from the bottom up."""
+"""A block of a scheme as a small SVG, drawn from its record. It reads from the bottom up."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .patterns import patterns
 
 WIDTH, ROW = 244, 34
 ENTERED, STREAM, BRANCH = 16, 66, 178
-INK = "#868e96"  # an image does not see the page's theme: a mid tone reads on light and dark
+INK = "#868e96"  # an image does not inherit the page's theme; a mid tone is legible on both
 PLAIN = {
     r"\alpha": "α", r"\beta": "β", r"\gamma": "γ", r"\lambda": "λ", r"\omega": "ω",
     r"\gamma_{\mathrm{out}}": "γ",
 }  # fmt: skip
 
 
-# What travels beside the one line: how many more lines, and what they are. The formula has the rest.
+# Lines drawn beside the stream: their number and label. The formula has the details.
 BESIDE = {
     "dual": (1, "two streams: see the formula"),
     "siamese": (1, "two streams: see the formula"),
@@ -31,7 +31,7 @@ BESIDE = {
 
 @dataclass
 class Drawing:
-    """Rows from the bottom up; `y` is where the next one goes, counted upwards from 0."""
+    """Rows from the bottom up; `y` is the height of the next one, counted upwards from 0."""
 
     norm: str
     color: str
@@ -63,21 +63,21 @@ class Drawing:
         )
 
     def plus(self, y: int) -> None:
-        """A sum: a filled circle over the stream's line, so that its plus is not crossed by it."""
+        """A sum: a filled circle over the stream's line, so that the line does not cross its plus."""
         self.parts.append(
             f'<circle cx="{STREAM}" cy="{-y}" r="11" fill="{INK}"/>'
             f'<path d="M{STREAM - 6} {-y}h12M{STREAM} {-y - 6}v12" stroke="#fff" stroke-width="2"/>'
         )
 
     def times(self, slot: str, gain: Gain) -> str:
-        """ "× name" of a gain that is not 1."""
+        """The label "× name" for a gain that is not 1."""
         named = next((c.symbol for c in self.constants if c.gain == slot), "")
         return "" if gain.is_one else f"× {PLAIN.get(named, named) or f'{gain.value:.3g}'}"
 
 
 def diagram(key: str, depth: int, norm: str, color: str) -> str:
-    """SVG of the stream (left) and the branches (right) of the topmost kind of block, with the norms
-    where the scheme puts them; of one sublayer where attention and FFN are wired alike."""
+    """SVG of the stream (left) and the branches (right) of the topmost kind of block, with the scheme's
+    norms. It has one sublayer if attention and FFN are wired alike."""
     scheme, group = SCHEMES[key], patterns(key, depth)[-1]
     d = Drawing(norm, color, scheme.constants)
     sublayers = [("attention / FFN", group.ffn)]

@@ -1,4 +1,4 @@
-"""LaTeX of the sublayers of a scheme, of their gradient paths, and the values of its constants."""
+"""LaTeX of a scheme's sublayers and their gradient paths, and the values of its constants."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def formula(key: str, depth: int) -> SubLines:
 
 
 def gradient_path(key: str, depth: int) -> SubLines:
-    """(where, LaTeX of the derivative of x+ by x): what a gradient is multiplied with on its way
-    down. Empty where more than one stream carries gradients."""
+    """(where, LaTeX of the derivative of x+ by x), the factor of a gradient on its way down. Empty if
+    several streams carry gradients."""
     if SCHEMES[key].equations:
         return []
     return each(key, depth, _gradient)
@@ -37,7 +37,7 @@ def _norm(there: bool, inner: str, mark: str = "") -> str:
 
 
 def _gamma(scheme: Scheme, slot: str, start: float) -> str:
-    """The mark of a norm whose scale starts elsewhere than at 1."""
+    """The mark of a norm whose initial scale is not 1."""
     named = next((c.symbol for c in scheme.constants if c.gain == slot), "")
     return f"_{{{named}}}" if named and start != 1.0 else ""
 
@@ -49,7 +49,7 @@ def _letter(slots: Slots) -> str:
 
 
 def _fork(scheme: Scheme, s: Slots) -> str:
-    """What skip path and branch start from: x itself, unless something stands before the fork."""
+    """The input of skip path and branch: x itself, unless something acts on it before the fork."""
     u = _symbol(scheme, "stream_gain", s.stream_gain) + "x"
     if not s.embed_gain.is_zero:
         u += f" + {_symbol(scheme, 'embed_gain', s.embed_gain)}x_0"
@@ -57,14 +57,14 @@ def _fork(scheme: Scheme, s: Slots) -> str:
 
 
 def _read(scheme: Scheme, s: Slots, u: str) -> str:
-    """What the branch sees."""
+    """The input of the branch."""
     source = "x_b" if s.branch_reads == "block" else u
     mark = "_{\\mathrm{att}}" if s.shares_norm else _gamma(scheme, "gamma_in", s.gamma_in)
     return _symbol(scheme, "input_gain", s.input_gain) + _norm(s.norm_in, source, mark)
 
 
 def _weights(scheme: Scheme, s: Slots) -> tuple[str, str]:
-    """What skip path and branch are multiplied with."""
+    """The factors of skip path and branch."""
     if s.mix == "lerp":
         return r"(1 - |\alpha|)\,", r"|\alpha|\,"
     if s.mix == "variance":
@@ -130,7 +130,7 @@ def _constant(scheme: Scheme, c: Constant, depth: int) -> str:
 
 
 def _values(scheme: Scheme, c: Constant, group: Blocks, depth: int) -> list[Any]:
-    """A constant in all blocks of a group, in the branches that use it; a word if it is no constant."""
+    """A constant in all blocks of a group, in the branches that use it; a string if it is learned."""
     found = []
     if c.gain == "logit_gain":
         return ["learned"] if scheme.logit_gain.learned else [scheme.logit_gain.value]

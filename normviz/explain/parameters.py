@@ -1,4 +1,4 @@
-"""What a scheme learns beyond a model without norms, counted from its record. Torch-free."""
+"""Learned parameters that a scheme adds to a model without norms, from its record. Torch-free."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ..config import RunConfig
 
 NORM_SLOTS = {
     "norm_fork": "norms before the fork",
-    "norm_in": "norms in front of branches",
-    "norm_out": "norms behind branches",
+    "norm_in": "norms before branches",
+    "norm_out": "norms after branches",
     "norm_skip": "norms on skip paths",
     "norm_main": "norms after sums",
 }
@@ -26,12 +26,12 @@ GAINS = {
     "branch_gain": "gains of branches",
 }
 Piece = tuple[str, int]
-"""A name, and the learned numbers of one thing of that name."""
+"""A name, and the number of learned parameters of one piece of that name."""
 
 
 @dataclass(frozen=True)
 class Added:
-    """`pieces` things of one name with `parameters` learned numbers in all."""
+    """`pieces` parts of one name with `parameters` learned numbers in all."""
 
     name: str
     pieces: int
@@ -39,7 +39,7 @@ class Added:
 
 
 def added(config: RunConfig, vocabulary: int) -> list[Added]:
-    """Everything with learned numbers that the scheme `none` does not have, in order of a pass."""
+    """All learned parameters that the scheme `none` does not have, in order of a forward pass."""
     pieces, numbers = Counter[str](), Counter[str]()
     for name, size in _pieces(config.placed(), vocabulary):
         if size:
@@ -70,7 +70,7 @@ def _pieces(config: RunConfig, vocabulary: int) -> Iterator[Piece]:
 
 
 def _streams(config: RunConfig, kind: str) -> Iterator[Piece]:
-    """What several streams learn, in all sublayers and at the end (`nn.streams`)."""
+    """Parameters of several streams, in all sublayers and at the end (`nn.streams`)."""
     d, n, sublayers, norm = config.width, 4, 2 * config.depth, _norm(config, config.width)
     each = {
         "siamese": ("norms of the two streams", 2 * norm),

@@ -1,4 +1,4 @@
-"""Which sublayers of a stack are wired alike: what there is to draw, to write as a formula, as code."""
+"""Groups of blocks with the same wiring, each drawn and written once as formula and code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GAINS = tuple(f.name for f in fields(Slots) if f.type == "Gain")
 
 @dataclass(frozen=True)
 class Blocks:
-    """Blocks `first` to `last` of a stack, which differ in numbers alone."""
+    """Blocks `first` to `last` of a stack, which differ only in the values of numbers."""
 
     first: int
     last: int
@@ -27,7 +27,7 @@ class Blocks:
         return shape(self.attention) == shape(self.ffn)
 
     def words(self, depth: int) -> str:
-        """ "every block", "block 1" or "blocks 2 to 12"."""
+        """The group in words: "every block", "block 1" or "blocks 2 to 12"."""
         if (self.first, self.last) == (1, depth):
             return "every block" if depth > 1 else "the block"
         if self.first == self.last:
@@ -38,7 +38,7 @@ class Blocks:
 def shape(slots: Slots, named: frozenset[str] = frozenset()) -> Slots:
     """A sublayer without the values of its numbers: equal for sublayers that are wired alike.
 
-    A gain in `named` is a number even where it happens to be 1, as 1/sqrt(b) is in block 1.
+    A gain in `named` counts as a number even if its value is 1, as 1/sqrt(b) is in block 1.
     """
     gains = {name: _unnumbered(getattr(slots, name), name in named) for name in GAINS}
     gammas = {
@@ -54,12 +54,12 @@ def _unnumbered(gain: Gain, named: bool) -> Gain:
 
 
 def patterns(key: str, depth: int) -> tuple[Blocks, ...]:
-    """The groups of neighbouring blocks of a scheme that are wired alike, from the bottom up; the
-    last block of a group stands for it."""
+    """Groups of consecutive blocks of a scheme that are wired alike, from the bottom up. The last
+    block represents its group."""
     return _patterns(SCHEMES[key], depth)
 
 
-@lru_cache(maxsize=32)  # a page asks five times for each lane, and with every run of its script
+@lru_cache(maxsize=32)  # a page calls it five times per lane and script run
 def _patterns(scheme: Scheme, depth: int) -> tuple[Blocks, ...]:
     found = list[Blocks]()
     named = frozenset(c.gain for c in scheme.constants)
@@ -79,7 +79,7 @@ SubLines = list[tuple[str, str]]
 
 
 def each(key: str, depth: int, write: Callable[[Scheme, Slots, Branch | None], str]) -> SubLines:
-    """(where, what `write` makes of it) of every sublayer that is wired differently."""
+    """(where, the result of `write`) for every sublayer that is wired differently."""
     scheme, lines = SCHEMES[key], list[tuple[str, str]]()
     groups = patterns(key, depth)
     for group in groups:

@@ -1,4 +1,4 @@
-"""A record's LaTeX as one line of plain text: for tables and terminals, which draw no formulas."""
+"""A record's LaTeX as one line of plain text, for tables and terminals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GROUP = r"\{([^{}]*)\}"
 
 
 def plain(latex: str) -> str:
-    """The same formula without LaTeX: "γ ⊙ (x - μ) / √(σ² + ε) + β"."""
+    """The formula without LaTeX: "γ ⊙ (x - μ) / √(σ² + ε) + β"."""
     text = re.sub(r"\\left|\\right", "", latex)
     text = re.sub(r"\\[,; ]", " ", text)
     text = re.sub(r"\\hat\{x\}", "x̂", text)
@@ -37,7 +37,7 @@ def plain(latex: str) -> str:
 
 
 def _whole(part: str) -> str:
-    """In brackets, unless it is one thing already: a letter, or one call or root."""
+    """In parentheses, unless it is a single letter, call or root."""
     inner = part
     while (shorter := re.sub(r"\([^()]*\)", "", inner)) != inner:
         inner = shorter

@@ -1,8 +1,8 @@
 """The plan of the signal walk: the whole stack of a lane, edge by edge, drawn from its record.
 
-Up the left goes the residual stream, down the right its gradient, and each block stands in a row
-between them. The plan says where everything stands and which probe gives an edge its width; the
-numbers come later (`assets/player/walk.js`), so one plan serves all steps of a run.
+The residual stream goes up the left side and its gradient down the right side; each block is a row
+between them. The plan has the positions, and the probe that gives each edge its width. The numbers
+come later (`assets/player/walk.js`), so one plan serves all steps of a run.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from .walk_block import (
 CARRIED = ("stream_rms", "branch_ratio", "grad_hidden", "grad_block")
 """The probes that the walk draws."""
 
-DETAILED = 24  # more blocks than these are drawn without their inside
+DETAILED = 24  # the inside of a block is not drawn in deeper stacks
 MOST_ROWS = 128
 TALLEST, STACK, COMPACT = 64.0, 576.0, 640.0
 SMALLEST, WIDEST = 30.0, 16.0
 HEAD, FOOT, CAP = 62.0, 42.0, 22.0  # above the first row, below the last, height of the end boxes
-EXAMPLE = 52.0  # height of the block that is drawn once beside a compact stack
+EXAMPLE = 52.0  # height of the one block that is drawn in detail beside a compact stack
 
 SAID = {
     "stream_gain": "stream", "embed_gain": "embedding added", "input_gain": "branch input",
     "skip_gain": "skip", "branch_gain": "branch", "gamma_in": "scale of the norm before the branch",
-    "gamma_out": "scale of the norm behind the branch",
+    "gamma_out": "scale of the norm after the branch",
 }  # fmt: skip
 HISTORY = ("dense", "attention")
 TOLD = {
@@ -66,7 +66,7 @@ REMARKS: tuple[tuple[Callable[[Slots], bool], str], ...] = (
     (lambda s: not s.hidden_gain.is_one, "The FFN's hidden layer × a learned gain."),
     (lambda s: s.head_gain, "Each head × a learned gain."),
     (lambda s: s.first_value > 0, "Attention mixes in the values of block 1."),
-    (lambda s: not s.block_gain.is_zero, "The line around the stream: what entered the block."),
+    (lambda s: not s.block_gain.is_zero, "The line around the stream: the block's input."),
 )
 
 
@@ -89,7 +89,7 @@ class Rows:
 
 
 def rows(depth: int) -> Rows:
-    """One row a block; above 24 blocks low ones, and above 128 several blocks share a row."""
+    """One row per block; low rows above 24 blocks, and several blocks per row above 128."""
     if depth <= DETAILED:
         return Rows(depth, 1, min(TALLEST, max(SMALLEST, round(STACK / depth))), True)
     group = ceil(depth / MOST_ROWS)
@@ -105,7 +105,7 @@ def _plan(scheme: Scheme, depth: int, norm: str, extra: tuple[str, ...]) -> dict
     words = [f"Each row is {shape.group} blocks."] if shape.group > 1 else []
     words += [*_gain_words(scheme, depth), *filter(None, [TOLD.get(scheme.streams)])]
     if norm == "none":
-        words.append("The norm is switched off: faint bars say where it would stand.")
+        words.append("The norm is switched off: faint bars mark its place.")
     return {
         "scheme": scheme.key,
         "label": scheme.label,
@@ -132,15 +132,15 @@ def _plan(scheme: Scheme, depth: int, norm: str, extra: tuple[str, ...]) -> dict
 
 
 def walk(config: RunConfig) -> dict[str, Any]:
-    """The plan of a config's stack, JSON-safe; of the config only scheme, norms and depth matter.
+    """The plan of a config's stack, JSON-safe; it depends only on scheme, norms and depth.
 
-    words    what the picture can't say: blocks a row, gains with their values, several streams
-    kinds    the inside of a block, once for each way blocks are wired (`walk_block`)
+    words    facts that the picture can't show: blocks per row, values of gains, several streams
+    kinds    the inside of a block, once for each wiring (`walk_block`)
     nodes    embed, embed_norm, block (with its kind and its gains), final_norm, head; pixels
-    edges    kind stream | gradient | branch; layer 0..L, with first..layer where a row has several;
-             from and to are ids of nodes; probe says what carries its width, y where it is measured.
+    edges    kind stream | gradient | branch; layer 0..L, with first..layer if a row has several;
+             from and to are ids of nodes; probe gives its width, y is where it is measured.
              A branch's RMS is branch_ratio (its probe) x stream_rms of the layer `below` x `factor`;
-             `below` is None where a norm on the skip path makes that RMS 1.
+             `below` is None if a norm on the skip path makes that RMS 1.
     """
     c = config
     extra = tuple(name for name in ("qk_norm", "v_norm") if getattr(c, name) != "off")
@@ -213,7 +213,7 @@ def _edges(scheme: Scheme, depth: int, shape: Rows) -> Iterator[dict[str, Any]]:
 
 
 def _gains_of(scheme: Scheme, block: int, depth: int) -> dict[str, list[float | None]]:
-    """slot -> its value in attention and in the FFN of a block; None where it does nothing."""
+    """slot -> its value in attention and in the FFN of a block; None where it has no effect."""
     both = [gain_values(scheme.slots(Place(block, depth, b))) for b in ("attention", "ffn")]
     return {
         slot: [_short(values[slot].value) if slot in values else None for values in both]
@@ -222,8 +222,8 @@ def _gains_of(scheme: Scheme, block: int, depth: int) -> dict[str, list[float | 
 
 
 def _gain_words(scheme: Scheme, depth: int) -> list[str]:
-    """ "Skip × α = 2.21." of each kind of gain in a stack, with its range over the blocks, and what
-    else the picture leaves out."""
+    """A sentence like "Skip × α = 2.21." for each kind of gain in a stack, with its range over the
+    blocks, and for other facts that the picture omits."""
     found: dict[str, list[tuple[str, Gain]]] = {}
     remarks: dict[str, None] = {}
     for block in range(1, depth + 1):

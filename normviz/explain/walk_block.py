@@ -1,9 +1,9 @@
-"""The inside of one block of the signal walk: where its norms, gains and wires stand, from the record.
+"""The inside of one block of the signal walk: positions of its norms, gains and wires, by the record.
 
-A block is a row between two rivers: the residual stream on its way up at the left, its gradient on
-its way down at the right, and the block's box with attention and FFN in between. A norm of the
-stream stands across both rivers, because the gradient passes it too; a norm of a branch stands on
-the branch's wire. Coordinates are pixels; y counts from the row's bottom and is negative above it.
+A block is a row between the residual stream, which goes up on the left, and its gradient, which goes
+down on the right. The block's box with attention and FFN is in between. A norm of the stream crosses
+both, because the gradient passes it too; a norm of a branch is on the branch's wire. Coordinates are
+pixels; y counts from the row's bottom and is negative above it.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from ..catalog.scheme import Branch, Gain, Slots
 from .patterns import Blocks
 
 WIDTH = 352
-UP, DOWN = 88, 272  # the middle of each river
+UP, DOWN = 88, 272  # x of the middle of the stream and of the gradient
 BOX_LEFT, BOX_RIGHT = 152, 234
 IN_NORM, OUT_NORM, BRANCH_GAIN = 136, 128, 115
-ASIDE = 66  # what goes around the stream
+ASIDE = 66  # x of lines around the stream
 INSET = 2
 # Heights within a sublayer, as shares of it, from its bottom.
 FIRST, FORK_NORM, FORK, SKIP, JOIN, MAIN, GATE = 0.04, 0.13, 0.27, 0.37, 0.69, 0.91, 0.98
@@ -27,7 +27,7 @@ WORDS: dict[Branch, str] = {"attention": "attention", "ffn": "FFN"}
 
 
 class _Row:
-    """A block's nodes and wires while they are collected."""
+    """Collects a block's nodes and wires."""
 
     def __init__(self, height: float) -> None:
         self.half = height / 2
@@ -69,7 +69,7 @@ def inner(
 
 
 def _stream(row: _Row, i: int, branch: Branch, s: Slots, sum_: str) -> None:
-    """What stands on the stream itself, from the bottom up."""
+    """Norms and gains on the stream itself, from the bottom up."""
 
     def gain(slot: str, share: float, there: bool) -> None:
         if there:
@@ -95,7 +95,7 @@ def _stream(row: _Row, i: int, branch: Branch, s: Slots, sum_: str) -> None:
 
 
 def _branch(row: _Row, i: int, branch: Branch, s: Slots) -> None:
-    """The wires to and from the box, and what stands on them."""
+    """The wires to and from the box, and the norms and gains on them."""
     fork, join = row.y(i, FORK), row.y(i, JOIN)
     if s.branch_reads == "block":
         before = IN_NORM + 9 if s.shares_norm else IN_NORM - 24
@@ -114,7 +114,7 @@ def _branch(row: _Row, i: int, branch: Branch, s: Slots) -> None:
 
 
 def _inside(row: _Row, i: int, branch: Branch, s: Slots, extra: tuple[str, ...]) -> None:
-    """Norms within the branch: at the box's left edge, where the signal enters or leaves."""
+    """Norms within the branch, at the box's left edge, where the signal enters or leaves."""
     own = tuple(slot for slot in ("norm_qkv", "unit_qk") if getattr(s, slot))
     inside = own or (extra if branch == "attention" else ())
     for k, slot in enumerate(inside):
@@ -126,8 +126,8 @@ def _inside(row: _Row, i: int, branch: Branch, s: Slots, extra: tuple[str, ...])
 
 
 def skip_factor(s: Slots) -> tuple[bool, float]:
-    """What the skip path makes of the stream before the sum: whether it still has the stream's
-    RMS (no norm came between), and the constant it is multiplied by."""
+    """The effect of the skip path on the stream before the sum: whether it keeps the stream's RMS (no
+    norm in between), and its constant factor."""
     keeps = not (s.norm_fork or s.norm_skip)
     share = s.skip_gain.value
     if s.mix == "lerp":
@@ -136,7 +136,7 @@ def skip_factor(s: Slots) -> tuple[bool, float]:
 
 
 def gain_values(s: Slots) -> dict[str, Gain]:
-    """The gains of a sublayer that do something, by slot; a norm's starting scale counts."""
+    """The gains of a sublayer other than 1, by slot, including a norm's initial scale."""
     found = {
         slot: getattr(s, slot)
         for slot in ("stream_gain", "embed_gain", "input_gain", "skip_gain", "branch_gain")
