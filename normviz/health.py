@@ -1,4 +1,4 @@
-"""Whether a server's supervisor and store are well: what `/healthz` and `normviz status` say."""
+"""Health of a server's supervisor and store, as `/healthz` and `normviz status` report it."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from .store.disk_reserve import scarce
 
 @dataclass(frozen=True)
 class Health:
-    """How a server is.
+    """The state of a server.
 
     supervisor  "alive", "starting" (no worker is warm yet), "silent" (it hangs) or "dead"
-    workers     processes that the supervisor had when it last spoke
+    workers     processes of the supervisor at its last heartbeat
     store       "ok", or why it can't be read
-    census      what the store holds; None where it can't be read
-    limit       bytes that the store may take, None for any number
-    disk        that the disk is full, as a sentence; None where there is room
-    refuses     why no new runs are taken though all else is well; None where they are
+    census      counts of the store; None if it can't be read
+    limit       maximal bytes of the store, None for no limit
+    disk        a sentence if the disk is full, else None
+    refuses     why no new runs are accepted although all else is well, else None
     """
 
     supervisor: str
@@ -37,12 +37,12 @@ class Health:
 
     @property
     def is_well(self) -> bool:
-        """A store that has reached its limit is well: what it has is served."""
+        """A store at its limit is well, because its runs are still served."""
         works = self.supervisor in ("alive", "starting")
         return works and self.census is not None and self.disk is None
 
     def as_json(self) -> dict[str, Any]:
-        """All of it as plain values."""
+        """All fields as plain values."""
         return {"healthy": self.is_well, **asdict(self)}
 
 
@@ -52,9 +52,9 @@ def unreadable(why: object) -> Health:
 
 
 def look(store: Store, silent: float = 0.0) -> Health:
-    """How the server of a store is now, whose supervisor has not answered for `silent` seconds.
+    """The health of a store's server, whose supervisor has not answered for `silent` seconds.
 
-    Raises Misconfigured for a limit that is none.
+    Raises Misconfigured for an invalid limit.
     """
     limit = hosted.store_bytes()
     try:
@@ -72,15 +72,15 @@ def look(store: Store, silent: float = 0.0) -> Health:
 
 
 def look_twice(store: Store) -> Health:
-    """`look`, for who has not looked before: one look can't tell whether the supervisor hangs.
+    """`look` for a first check: a single look can't tell whether the supervisor hangs.
 
-    Takes half a second where it beats. Raises Misconfigured and OSError.
+    Takes half a second if the supervisor is alive. Raises Misconfigured and OSError.
     """
     return look(store, listen(store.folder) if is_supervised(store) else 0.0)
 
 
 def _refuses(store: Store, limit: int | None) -> str | None:
-    """Why a shared server takes no new runs."""
+    """Why a shared server accepts no new runs, or None."""
     if hosted.limits() is None or limit is None:
         return None
     return FULL if retention.is_full(store.db.connection, limit) else None

@@ -1,4 +1,4 @@
-"""Where things lie: the user's data folder, and the folders that ship with the product."""
+"""Locations of folders: the user's data folder, and folders that ship with the product."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ VARIABLE = "NORMVIZ_HOME"
 
 
 class Unusable(Exception):
-    """A folder, the store or the environment can't be used as it is; the sentence says why."""
+    """A folder, the store or the environment can't be used; the sentence says why."""
 
 
 class FolderError(Unusable, ValueError):
-    """A folder that was named can't be used; the sentence says which, why, and how to mend it."""
+    """A given folder can't be used; the sentence says which, why, and how to mend it."""
 
 
 def home() -> Path:
-    """The data folder: $NORMVIZ_HOME, else the platform's place for user data. Made if missing.
+    """The data folder: $NORMVIZ_HOME, else the platform's folder for user data. Created if missing.
 
     Raises FolderError.
     """
@@ -29,7 +29,7 @@ def home() -> Path:
 
 
 def made(folder: Path, mend: str) -> Path:
-    """A folder that somebody named, made if missing. `mend` says how another one is chosen.
+    """A given folder, created if missing. `mend` says how to choose another one.
 
     Raises FolderError.
     """
@@ -43,7 +43,7 @@ def made(folder: Path, mend: str) -> Path:
 
 
 def expanded(path: Path) -> Path:
-    """The path, with ~ and ~name as somebody's home folder. Raises FolderError for nobody's."""
+    """The path, with ~ and ~name expanded. Raises FolderError for an unknown user."""
     try:
         return path.expanduser()
     except RuntimeError:

@@ -1,7 +1,7 @@
-"""Hosted mode: what a server that anybody may use allows each visitor, in one place.
+"""Hosted mode: the limits for each visitor of a public server.
 
-NORMVIZ_HOSTED=1 turns it on. The limits hold where something is asked for: a link to a bigger
-stored result still opens and replays. What goes beyond them is refused in a sentence, never changed.
+NORMVIZ_HOSTED=1 turns it on. The limits apply to requests: a link to a bigger stored result still
+opens and replays. A request beyond them is refused with a sentence, never changed.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ ON, OFF = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 
 
 class Misconfigured(Unusable, RuntimeError):
-    """A variable of the environment has a value that is not allowed; the sentence says which is."""
+    """An environment variable has a value that is not allowed; the sentence says what is."""
 
 
 class Refused(ValueError):
-    """What was asked for is not given; the sentence says why and what is."""
+    """A request is refused; the sentence says why, and what is allowed."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one visitor may ask of a hosted server.
+    """Limits of a hosted server, most of them per visitor.
 
-    seconds       estimated seconds of one CPU core that a run may take
+    seconds       estimated seconds of one CPU core for a run
     gib           estimated memory of a run in GiB
-    slots         runs that train at once, fewer where there are fewer cores
+    slots         runs that train at once, fewer on a machine with fewer cores
     paused        paused runs that keep their processes
     all_gib       estimated memory of all runs that have a process, paused ones too, in GiB
-    open_runs     runs of one visitor that wait, train or are paused
-    queue         runs of all visitors that wait
-    fill_minutes  estimated minutes that filling a page of maps, or running a claim, may take
-    fills         maps of one visitor that wait or are filled, and claims likewise
-    fill_queue    maps of all visitors that wait or are filled, and claims likewise
+    open_runs     queued, running and paused runs of one visitor
+    queue         queued runs of all visitors
+    fill_minutes  estimated minutes to fill a page of maps, or to run a claim
+    fills         queued and running maps of one visitor, and claims likewise
+    fill_queue    queued and running maps of all visitors, and claims likewise
     processes     processes that fill maps and run claims
-    texts         texts of one visitor that are kept at once
-    text_bytes    bytes of each
-    grace         seconds after which a run that nobody has open is stopped
+    texts         stored texts of one visitor
+    text_bytes    bytes of each text
+    grace         seconds after which a run without an open page is stopped
     store_mb      megabytes (10**6 bytes) of stored runs
     """
 
@@ -73,13 +73,13 @@ class Limits:
 
 
 LIMITS = Limits()
-"""Of a gigabyte (1024 MiB) with 100 visitors the server takes up to 240 MiB and the supervisor with its
-warm workers 400 (`normviz bench load`); a run that has a process takes some 20 beside its estimate, and
-six of them may. 264 are left, so `all_gib` is what one run may have at most."""
+"""On a machine with one gigabyte (1024 MiB) and 100 visitors, the server takes up to 240 MiB and the
+supervisor with its warm workers 400 (`normviz bench load`). A run with a process takes about 20 in
+addition to its estimate, and six may have one. That leaves 264, so `all_gib` is the limit of one run."""
 
 
 def limits() -> Limits | None:
-    """The limits of hosted mode, None outside of it. Raises Misconfigured."""
+    """The limits in hosted mode, else None. Raises Misconfigured."""
     said = os.environ.get(SWITCH, "").strip().lower()
     if said not in ON + OFF:
         raise Misconfigured(f"{SWITCH} is {said[:40]!r}, allowed is 1 (hosted) or 0 (not)")
@@ -87,11 +87,11 @@ def limits() -> Limits | None:
 
 
 def store_bytes() -> int | None:
-    """How large the store may become, None where nothing limits it. Raises Misconfigured."""
+    """Maximal size of the store in bytes; None for no limit. Raises Misconfigured."""
     said, here = os.environ.get(STORE, "").strip(), limits()
     if not said:
         return here.store_mb * 10**6 if here else None
-    is_whole = said.isascii() and said.isdecimal() and len(said) < 20  # int() has a limit too
+    is_whole = said.isascii() and said.isdecimal() and len(said) < 20  # int() has a digit limit
     if not is_whole or not 1 <= int(said) <= 10**7:
         raise Misconfigured(
             f"{STORE} is {said[:40]!r}, allowed is a whole number of megabytes from 1 to 10000000"
@@ -100,19 +100,19 @@ def store_bytes() -> int | None:
 
 
 def verify() -> None:
-    """Raises Misconfigured where a variable of the environment has a value that is not allowed."""
+    """Raises Misconfigured if an environment variable has a value that is not allowed."""
     limits()
     store_bytes()
 
 
 def processes(otherwise: int | None = None) -> int | None:
-    """Processes that fill maps: so many in hosted mode, else what was given."""
+    """Processes that fill maps: the limit in hosted mode, else the argument."""
     here = limits()
     return here.processes if here else otherwise
 
 
 def check(configs: Sequence[RunConfig]) -> None:
-    """Raises Refused for runs that are too large here."""
+    """Raises Refused for runs that exceed this server's limits."""
     here = limits()
     if here is None:
         return
@@ -134,14 +134,14 @@ def check(configs: Sequence[RunConfig]) -> None:
 
 
 def check_lanes(n: int) -> None:
-    """Raises Refused for a duel of too many lanes."""
+    """Raises Refused for a duel with too many lanes."""
     here = limits()
     if here and n > here.lanes:
         raise Refused(f"these are {n} lanes, and this shared server trains up to {here.lanes}")
 
 
 def check_text(given: int, size: int) -> None:
-    """Raises Refused where so many texts of a visitor are kept already, or for one of so many bytes."""
+    """Raises Refused if the visitor has `given` texts already and may have no more, or for its size."""
     here = limits()
     if here is None:
         return
@@ -157,7 +157,7 @@ def check_text(given: int, size: int) -> None:
 
 
 def check_fill(what: str, own: int, every: int) -> None:
-    """Raises Refused where a visitor has `own` maps (or claims: `what`) of `every` open ones."""
+    """Raises Refused if a visitor has `own` open maps (or claims: `what`), of `every` in all, already."""
     here = limits()
     if here is None:
         return
@@ -174,7 +174,7 @@ def check_fill(what: str, own: int, every: int) -> None:
 
 
 def check_minutes(seconds: float) -> None:
-    """Raises Refused for a map or a claim that takes so many estimated seconds."""
+    """Raises Refused for a map or claim that takes too many estimated seconds."""
     most = fill_minutes()
     if limits() and seconds > 60 * most:
         raise Refused(
@@ -190,7 +190,7 @@ def fill_minutes() -> float:
 
 
 def allowed(name: str) -> str:
-    """What this server adds to a setting's own range, as its help ends; empty where nothing."""
+    """The end of a setting's help: this server's limit, or empty without one."""
     here = limits()
     if here is None or name not in ("depth", "width", "steps"):
         return ""
@@ -205,8 +205,9 @@ def summary() -> str:
     return (
         f"This server is shared. Up to depth {here.depth}, width {here.width}, {here.steps:,} steps "
         f"and {here.lanes} lanes; a run may take about {here.seconds:g} s of one CPU core and "
-        f"{here.gib:g} GiB (estimated). Of each visitor {here.open_runs} runs may be open, "
-        f"{here.queue} of all may wait, in turns. A run that nobody has open for "
-        f"{here.grace:g} s is stopped, and so is a paused one whose memory another waits for as long. "
+        f"{here.gib:g} GiB (estimated). Each visitor may have {here.open_runs} open runs, and "
+        f"{here.queue} runs of all visitors may wait. The queue alternates between visitors. A run without "
+        f"an open page is stopped after {here.grace:g} s, and so is a paused one if another run waits that "
+        "long for its memory. "
         "Links to bigger stored results open all the same."
     )

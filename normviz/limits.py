@@ -1,7 +1,7 @@
-"""Every limit of a run, in one place: the range of each number, and the budget of the whole.
+"""All limits of a run: the range of each number, and the budget of the whole.
 
-The page prints these ranges, links and the terminal are checked against them, and the error
-sentences quote them. Nothing is clamped anywhere.
+The page shows these ranges, links and the terminal are checked against them, and error sentences
+quote them. No value is clamped.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Range:
-    """Allowed values of one number. `above` and `below` leave out the end itself."""
+    """Allowed values of one number. `above` and `below` exclude the end itself."""
 
     low: float
     high: float
@@ -31,7 +31,7 @@ class Range:
         return over and under
 
     def text(self) -> str:
-        """The range as an error sentence ends: "a whole number from 1 to 1000"."""
+        """The range as the end of an error sentence: "a whole number from 1 to 1000"."""
         kind = "a whole number" if self.whole else "a number"
         low, high = (str(int(v)) if self.whole else f"{v:g}" for v in (self.low, self.high))
         if self.above:
@@ -41,7 +41,7 @@ class Range:
         return f"{kind} from {low} to {high}"
 
     def nearest(self, value: float) -> float | None:
-        """The closest legal value, offered (never applied) where one is well defined."""
+        """The closest allowed value, if it is well defined. It is offered, never applied."""
         if value != value or (self.above and value <= self.low):
             return None
         if self.below and value >= self.high:
@@ -78,7 +78,7 @@ MAX_GIB = 4.0
 MAX_LANES = 4
 
 SEEDS = 5
-"""Runs of a lane that repeating brings it to: itself and four from the next seeds."""
+"""Runs of a lane after Repeat: itself and four with the next seeds."""
 
 MAX_CELLS = 1000
 """Runs of one sweep: cells of its grid times seeds."""
@@ -86,53 +86,53 @@ MAX_CELLS = 1000
 MAX_SWEEP_SEEDS = 20
 
 MAX_FILL_MINUTES = 30.0
-"""Estimated minutes of all cores that filling the maps of a page may take."""
+"""Estimated minutes of all cores to fill the maps of a page."""
 
 MAX_MAPS = 8
-"""Maps that one page shows side by side."""
+"""Maps side by side on one page."""
 
 MAX_SWEEP_HOURS = 12.0
-"""Estimated hours of one CPU core that all runs of a sweep may take together."""
+"""Estimated hours of one CPU core for all runs of a sweep together."""
 
 MAX_TEXT_BYTES = 1_000_000
 """Bytes of a visitor's own text, in UTF-8 with one-character line ends."""
 
 MAX_SYMBOLS = 512
-"""Symbols that a text is written in. With more distinct characters the rarest share the last one."""
+"""Symbols that encode a text. With more distinct characters the rarest share the last symbol."""
 
 HELD_OUT = 10
-"""One in so many characters, at the end of a text, is never trained on."""
+"""One character in so many, at the end of a text, is held out from training."""
 
 MAX_TEXTS = 200
-"""Texts that a data folder keeps. For one more, the one used longest ago is deleted that no open run
-reads, and no run whose link was copied."""
+"""Texts that a data folder keeps. One more deletes the least recently used text that no open run
+reads and no run whose link was copied."""
 
 MAX_TEXT_GIVERS = 200
-"""Visitors that a text remembers as its givers; of more, the one who gave it longest ago is forgotten."""
+"""Visitors recorded as a text's uploaders; one more removes the least recent one."""
 
 TEXT_DIGITS = 32
-"""Hexadecimal digits of a text's SHA-256 that name it in configs and links."""
+"""Hexadecimal digits of a text's SHA-256 that identify it in configs and links."""
 
 QUICK_SECONDS, QUICK_GIB = 0.4, 0.5
-"""Up to these estimates a measurement at initialisation does not cost a process of its own."""
+"""Up to these estimates, a measurement at initialisation needs no process of its own."""
 
-# Fitted to `normviz run` on one thread of the CPUs this was developed on (2026-11), widths 32 to
-# 512, sequences of 32 and 128, batches of 8 and 64: a block costs calls, arithmetic, and passes over
-# its attention matrices.
+# Fitted to `normviz run` on one thread of the development CPUs (2026-11), with widths 32 to 512,
+# sequences of 32 and 128, batches of 8 and 64. A block's time has terms for calls, arithmetic, and
+# passes over its attention matrices.
 SECONDS_PER_BLOCK_STEP = 0.75e-3
 FLOPS_PER_SECOND = 6.5e10
 SECONDS_PER_SCORE = 1.1e-8
 SECONDS_PER_LOGIT = 6e-9
-"""Of the output head. Other tasks have some thirty to a hundred symbols: not worth a term."""
+"""Term of the output head. Other tasks have thirty to a hundred symbols: too few for a term."""
 
 
 def parameters_per_block(config: RunConfig) -> int:
-    """Weights of one block, norms and biases left out."""
+    """Weights of one block, without norms and biases."""
     return (4 + 2 * config.ffn_ratio) * config.width**2
 
 
 def estimated_seconds(config: RunConfig) -> float:
-    """Rough seconds on one CPU thread: calls plus arithmetic, forward and backward."""
+    """Estimated seconds on one CPU thread: calls plus arithmetic, forward and backward."""
     tokens = config.batch * config.seq_len
     arithmetic = 6 * parameters_per_block(config) * tokens / FLOPS_PER_SECOND
     passes = tokens * config.seq_len * config.heads * SECONDS_PER_SCORE
@@ -143,13 +143,12 @@ def estimated_seconds(config: RunConfig) -> float:
 
 
 def logits(config: RunConfig) -> int:
-    """Numbers that leave the model in one step, at most, where the task is a visitor's text; else
-    0."""
+    """Upper bound on the logits of one step if the task is a visitor's text; else 0."""
     return config.batch * config.seq_len * MAX_SYMBOLS if config.task == "text" else 0
 
 
 def estimated_gib(config: RunConfig) -> float:
-    """Rough memory in GiB: weights with gradients and optimizer state, and what backward needs."""
+    """Estimated memory in GiB: weights, gradients, optimizer state, and activations for backward."""
     tokens = config.batch * config.seq_len
     weights = 5 * parameters_per_block(config)
     activations = tokens * config.width * (16 + 3 * config.ffn_ratio)
@@ -160,12 +159,12 @@ def estimated_gib(config: RunConfig) -> float:
 
 
 def characters_needed(seq_len: int) -> int:
-    """Characters of a text from which sequences are cut: as many are held out as one needs."""
+    """Least number of characters to cut sequences from; as many as one sequence needs are held out."""
     return HELD_OUT * (seq_len + 1)
 
 
 def is_quick(config: RunConfig) -> bool:
-    """Whether it only measures at initialisation, with little memory and within about a second."""
+    """Whether it only measures at initialisation, with little memory and in about a second."""
     return (
         config.steps == 0
         and estimated_seconds(config) <= QUICK_SECONDS
@@ -174,7 +173,7 @@ def is_quick(config: RunConfig) -> bool:
 
 
 def over_budget(config: RunConfig) -> str | None:
-    """One sentence if the run would cost more than a run may, else None."""
+    """A sentence if the run exceeds the budget, else None."""
     minutes = estimated_seconds(config) / 60
     if minutes > MAX_MINUTES:
         return (

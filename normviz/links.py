@@ -1,9 +1,9 @@
-"""A duel as a link: every setting that decides the result, in the open, plus a version.
+"""A duel as a link: every setting that decides the result, in plain text, plus a version.
 
     v=1&lanes=2&scheme=pre,post&depth=12&lr=0.003&...
 
-A setting that all lanes share is written once; one that differs is written once a lane, with
-commas. The link names every field, so its meaning does not change when a default does.
+A setting that all lanes share is written once. One that differs is written once per lane, separated
+by commas. The link names every field, so its meaning does not change when a default does.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from .limits import MAX_LANES, RANGES, SEEDS
 VERSION = 1
 FIELDS = tuple(RunConfig.model_fields)
 UNSAID = ("text",)
-"""Left out where no lane has one: such a link means the same in every release."""
+"""Left out if no lane has one: such a link means the same in every release."""
 Params = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong with a link: a sentence, and the query that mends it if one is well defined."""
+    """A problem of a link: a sentence, and the query that mends it if one is well defined."""
 
     sentence: str
     mended: str | None = None
@@ -36,7 +36,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Link:
-    """What a link says. `lanes` is empty when there are problems. `missing` fields took defaults."""
+    """A parsed link. `lanes` is empty if there are problems. `missing` fields took defaults."""
 
     lanes: tuple[RunConfig, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -61,9 +61,9 @@ def encode(lanes: Sequence[RunConfig]) -> str:
 
 
 def decode(query: str | Params, offers: bool = True) -> Link:
-    """Read a link, a query string, or the parameters of one. Never raises for what they hold.
+    """Parse a link, a query string, or its parameters. Never raises because of their content.
 
-    Without `offers` problems come without the links that mend them.
+    Without `offers`, problems have no links that mend them.
     """
     try:
         params = query if isinstance(query, Mapping) else _params(query)
@@ -94,7 +94,7 @@ def decode(query: str | Params, offers: bool = True) -> Link:
 
 
 def names_a_setting(params: Params) -> bool:
-    """Whether parameters of an address are a link at all: messengers append their own."""
+    """Whether the parameters contain any setting; messengers append parameters of their own."""
     return any(name in params for name in ("v", "lanes", *FIELDS))
 
 
@@ -127,7 +127,7 @@ def _widest(params: Params) -> int:
 
 
 def _problems_of_form(params: Params) -> list[Problem]:
-    """Repeats, a bad version or lane count, and settings with another number of values."""
+    """Repeats, a bad version or lane count, and settings with a wrong number of values."""
     found = [
         Problem(f"the link gives {name} {len(params[name])} times, allowed is once")
         for name in ("v", "lanes", *FIELDS)
@@ -156,7 +156,7 @@ def _problems_of_form(params: Params) -> list[Problem]:
 
 
 def _problem(error: ConfigError, params: Params, lane: int) -> Problem:
-    """The sentence of a bad value, with the link that holds the nearest legal one instead."""
+    """The sentence for a bad value, and the link with the nearest allowed value."""
     name = error.field
     if name is None or name not in RANGES or not isinstance(error.given, str):
         return Problem(str(error))
@@ -170,27 +170,27 @@ def _problem(error: ConfigError, params: Params, lane: int) -> Problem:
     words = params[name][0].split(",")
     words[lane if len(words) > 1 else 0] = word
     mended = {key: values[0] for key, values in params.items()} | {name: ",".join(words)}
-    # A word of a terminal may hold bytes that are no text, and a link can't.
+    # A command-line word may hold bytes that are not text, and a link can't contain them.
     query = urlencode(mended, quote_via=quote, safe=",:;", errors="replace")
     return Problem(str(error), query, f"{name} = {word}")
 
 
 def _honest(problem: Problem, n_problems: int) -> Problem:
-    """The problem without its offer, if taking it would only bring another problem."""
+    """The problem, without its offer if that would only lead to another problem."""
     if problem.mended is None or len(decode(problem.mended, False).problems) < n_problems:
         return problem
     return Problem(problem.sentence)
 
 
 VIEWS = ("heat", "ratio", "lines", "walk")
-"""What may stand below the loss and the bars; the first one is usual."""
+"""Charts below the loss and the bars; the first one is the default."""
 SEEDS_SHOWN = ("1", str(SEEDS))
 VIEW = ("probe", "view", "seeds")
-"""What a link may say about how a duel is looked at; it decides no result."""
+"""Parameters of a link that set the view of a duel and not its result."""
 
 
 def _notices(params: Params, missing: tuple[str, ...]) -> list[str]:
-    """What a visitor should know about a link that was read without a problem."""
+    """Notices about a link that was read without a problem."""
     notices = []
     if missing:
         named = ", ".join(missing[:5]) + (" and others" if len(missing) > 5 else "")
@@ -202,8 +202,7 @@ def _notices(params: Params, missing: tuple[str, ...]) -> list[str]:
 
 
 def view_notices(params: Params) -> list[str]:
-    """A sentence for each word about how a duel is looked at that is not known here, and for names
-    that are no settings of it."""
+    """A sentence for each unknown value of a view parameter, and for names that are not settings."""
     found = [
         f"The link gives {name} {len(params[name])} times, allowed is once: the first one is used."
         for name in (*VIEW, "story")
@@ -225,13 +224,13 @@ def view_notices(params: Params) -> list[str]:
 
 
 PAGE = ("embed", "embed_options")
-"""What Streamlit reads from an address."""
+"""Parameters that Streamlit reads."""
 APPENDED = re.compile(r"utm_\w+|fbclid|gclid|msclkid|igshid|mc_[ce]id|si|ref")
-"""What messengers and mails append to any address, to know where a visitor comes from."""
+"""Tracking parameters that messengers and mails append to any address."""
 
 
 def strangers(params: Params, known: Collection[str]) -> list[str]:
-    """A sentence where a link names what is no setting; none where it does not."""
+    """A sentence about names in a link that are not settings, if there are any."""
     named = set(params) - {*known, *PAGE}
     others = sorted(name for name in named if not APPENDED.fullmatch(name))
     if not others:
@@ -243,7 +242,7 @@ def strangers(params: Params, known: Collection[str]) -> list[str]:
 
 
 def cut(word: str) -> str:
-    """What a link gave, quoted, at most 40 characters of it."""
+    """A link's value, quoted, cut to 40 characters."""
     return repr(word if len(word) <= 40 else f"{word[:40]}…")
 
 
@@ -261,7 +260,7 @@ def settings(words: Sequence[str]) -> dict[str, Any]:
 
 
 def differences(lane: RunConfig, other: RunConfig) -> dict[str, tuple[str, str]]:
-    """What differs between two lanes: field to (value there, value here), as people read them."""
+    """Fields that differ between two lanes: field -> (first value, second value), as people read them."""
     return {
         name: (shown(name, getattr(other, name)), shown(name, getattr(lane, name)))
         for name in FIELDS

@@ -1,7 +1,7 @@
-"""Who watches: the open pages of a server, and which runs and jobs each of them has open.
+"""The open pages of a server, and the runs and jobs that each of them shows.
 
-One thread tells the store for all pages, a write every few seconds, so that a hundred watchers cost
-no more than one. Jobs (maps that fill, claims that run) are this server's own: it ends them itself.
+One thread reports them to the store with one write every few seconds, so a hundred watchers cost no
+more than one. Jobs (maps that fill, claims that run) belong to this server, which ends them itself.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ UNWATCHED = "nobody had its page open any more"
 
 @dataclass
 class Page:
-    """What one open page has open."""
+    """The runs and the job that one page shows."""
 
     runs: set[int] = field(default_factory=set)
     jobs: set[Job] = field(default_factory=set)
 
 
 class Watchers:
-    """The open pages of this server. Safe among threads.
+    """The open pages of this server. Thread-safe.
 
-    `is_open` says whether a page is still connected; `lines` hold the jobs that end when nobody
-    watches them.
+    `is_open` says whether a page is still connected; `lines` are the job queues whose jobs end when no
+    page shows them.
     """
 
     def __init__(
@@ -47,8 +47,8 @@ class Watchers:
         self._unseen: dict[Job, float] = {}
 
     def begin(self, page: str, runs: Iterable[int] = ()) -> None:
-        """A page is drawn anew, with these runs; what else it has open is told again."""
-        if hosted.limits() is None:  # nobody acts on it
+        """A page starts a new script run with these runs; later calls add what else it shows."""
+        if hosted.limits() is None:  # outside hosted mode nothing uses it
             return
         with self._lock:
             self._pages[page] = Page(set(runs))
@@ -57,22 +57,22 @@ class Watchers:
                 self._thread.start()
 
     def has_open(self, page: str, runs: Iterable[int] = (), job: Job | None = None) -> None:
-        """A page has these runs, or this job, open."""
+        """A page shows these runs, or this job."""
         with self._lock:
             if (known := self._pages.get(page)) is not None:
                 known.runs.update(runs)
                 known.jobs.update([job] if job else [])
 
     def others(self, page: str, run: int) -> bool:
-        """Whether another open page has this run open."""
+        """Whether another open page shows this run."""
         with self._lock:
             pages = [name for name, it in self._pages.items() if run in it.runs and name != page]
         return any(map(self.is_open, pages))
 
     def look(self, seconds: float) -> None:
-        """Tell the store what is watched, and end jobs that nobody watched for the grace period.
+        """Report the runs that pages show to the store, and end jobs unwatched for the grace period.
 
-        `seconds` have passed since the last look.
+        `seconds` have passed since the last call.
         """
         with self._lock:
             self._pages = {name: it for name, it in self._pages.items() if self.is_open(name)}
@@ -97,5 +97,5 @@ class Watchers:
             time.sleep(BEAT_SECONDS)
             try:
                 self.look(BEAT_SECONDS)
-            except Exception:  # a full disk: the next beat may do
-                LOG.exception("what is watched could not be told to the store")
+            except Exception:  # such as a full disk: the next beat may succeed
+                LOG.exception("the open pages could not be written to the store")

@@ -1,4 +1,4 @@
-"""Named duels: functions that return the lanes. The page, the terminal and the tests use the same."""
+"""Named duels: functions that return the lanes, shared by the page, the terminal and the tests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Lanes = tuple[RunConfig, ...]
 
 @dataclass(frozen=True)
 class Preset:
-    """A duel worth opening: the question it asks, what it sets side by side, and its lanes."""
+    """A duel with its question, a description, and its lanes."""
 
     key: str
     label: str
@@ -82,7 +82,7 @@ PRESETS: Registry[Preset] = Registry(
             "Post-LN twice, 10 blocks: at the full rate from the start, and raised to it.", warmup,
         ),
         Preset(
-            "high_lr", "Learning rate 0.1", "Who stays calm at a high rate?",
+            "high_lr", "Learning rate 0.1", "Which lane stays stable at a high rate?",
             "Pre-LN, Peri-LN and Pre-LN with QK-norm, all at a rate of 0.1.", high_lr,
         ),
         Preset(

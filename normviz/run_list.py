@@ -1,4 +1,4 @@
-"""Stored runs as a list shows them: what came of each, without its layers being read."""
+"""Stored runs as rows of a list, with their outcome, without reading their layers."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .verdict import Verdict, final_loss
 
 USUAL = RunConfig()
 OWN_COLUMNS = ("scheme", "norm", "task", "text", "init_seed", "data_seed")
-"""Settings that a list names by themselves."""
+"""Settings that have their own columns in a list."""
 SMALL, LARGE = 0.01, 1000.0
-"""Between them a loss has two digits behind its point."""
+"""Losses between these bounds have two decimals."""
 KEPT = 50_000
 """Outcomes in memory, a few hundred bytes each."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a run: `final` is its mean loss of the last tenth of its `steps`; may be NaN."""
+    """The outcome of a run: `final` is its mean loss over the last tenth of its `steps`; may be NaN."""
 
     verdict: Verdict
     final: float
@@ -31,7 +31,7 @@ class Outcome:
 
     @property
     def words(self) -> str:
-        """The verdict without its loss and its reasons, for which a list has no room."""
+        """The verdict without its loss and its reasons, which do not fit in a list."""
         return self.verdict.sentence.partition(": ")[0].partition(" (")[0]
 
     @property
@@ -44,7 +44,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Row:
-    """A run and what came of it."""
+    """A run and its outcome."""
 
     run: Run
     outcome: Outcome
@@ -52,8 +52,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Page:
-    """Some runs of many; `foreign` of them were written by a release with other settings, or are
-    damaged."""
+    """One page of runs. `foreign` counts those from a release with other settings and damaged ones."""
 
     rows: tuple[Row, ...]
     total: int
@@ -61,15 +60,15 @@ class Page:
 
 
 class Shelf:
-    """Lists runs. What came of a closed one is worked out once: it never changes."""
+    """Lists runs. It caches the outcomes of closed runs, which never change."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self._kept: dict[int, Outcome] = {}
 
     def page(self, wanted: Wanted, limit: int, offset: int = 0) -> Page:
-        """At most `limit` wanted runs after `offset` others: newest first, cells of
-        sweeps after all others, shipped ones last."""
+        """At most `limit` wanted runs after the first `offset`. Newest first; cells of sweeps come after
+        all others, shipped runs last."""
         found = self.store.listed(wanted, limit, offset)
         rows, unread = [], list(found.foreign)
         for run in found.runs:
@@ -103,7 +102,7 @@ def misfit(run: Run) -> str | None:
 
 
 def changed(config: RunConfig) -> str:
-    """What is not at its default, in words, but for what a list names by itself."""
+    """The settings that are not at their defaults, in words, except those with their own column."""
     found = differences(config, USUAL)
     return ", ".join(
         f"{_title(name)} {value}" for name, (_, value) in found.items() if name not in OWN_COLUMNS
@@ -111,21 +110,21 @@ def changed(config: RunConfig) -> str:
 
 
 def seconds(run: Run) -> float | None:
-    """How long a run trained here, None where it did not begin, go on to an end, or was shipped."""
+    """Seconds that a run trained here; None if it did not start, did not end, or was shipped."""
     if run.started is None or run.ended is None or run.is_shipped:
         return None
     return max(0.0, run.ended - run.started)
 
 
 def diff(configs: list[RunConfig]) -> dict[str, list[str]]:
-    """The settings in which configs differ: title to each one's value, as people read them."""
+    """The settings in which configs differ: title -> each config's value, as people read them."""
     found = [differences(one, other) for one in configs for other in configs]
     names = [name for name in RunConfig.model_fields if any(name in one for one in found)]
     return {_title(name): [shown(name, getattr(one, name)) for one in configs] for name in names}
 
 
 def ago(then: float, now: float) -> str:
-    """How long ago, in one unit."""
+    """The time since `then`, in one unit."""
     past = max(0.0, now - then)
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
         if past >= size:

@@ -1,10 +1,10 @@
-"""What a visitor types to find runs, as clauses for the store.
+"""A visitor's search text as clauses for the store.
 
     post-ln depth 24 lr=0.01 diverged
 
-A word is part of the name of a placement, norm, initialisation, task or optimizer, or a state, or
-the number of a run. A setting's name with a value behind it, as in a link or as people say it, asks
-for that value; alone it asks for runs in which the setting is not at its default.
+A word matches part of the name of a placement, norm, initialisation, task or optimizer, a state, or
+the number of a run. A setting's name followed by a value, as in a link or as people write it, matches
+that value. A setting's name alone matches runs in which it is not at its default.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ STATES = {
 }  # fmt: skip
 MAX_WORDS = 20
 MIN_PART = 3
-"""Letters of a state that stand for it; fewer would name several."""
+"""Least number of letters that abbreviate a state; fewer would be ambiguous."""
 
 
 @dataclass(frozen=True)
 class Search:
-    """`clauses` have to hold together; `unknown` are the words that name nothing; `too_long` says
-    what is wrong with more words than a search may have, where nothing fits."""
+    """`clauses` are joined by AND; `unknown` are the words that match nothing; `too_long` is a sentence
+    if there are too many words, and then no run matches."""
 
     clauses: tuple[Clause, ...]
     unknown: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class Search:
 
 
 def _titles() -> dict[tuple[str, ...], str]:
-    """How each setting is called, in words, to its field."""
+    """The title of each setting, as words, to its field."""
     fields = RunConfig.model_fields
     called = {tuple((one.title or name).casefold().split()): name for name, one in fields.items()}
     return called | {(name,): name for name in fields}
@@ -49,8 +49,8 @@ LONGEST = max(map(len, TITLES))
 
 
 def search(text: str) -> Search:
-    """Read what was typed. Never fails: what names nothing is a clause that nothing fits, and so
-    is more than MAX_WORDS."""
+    """Parse a search text. Never raises: an unknown word is a clause that no run matches, and so are
+    more than MAX_WORDS words."""
     words = text.casefold().replace("=", " ").split()
     if len(words) > MAX_WORDS:
         said = f"the search has {len(words):,} words, allowed are up to {MAX_WORDS}: leave some out"
@@ -68,7 +68,7 @@ def search(text: str) -> Search:
 
 
 def _setting(words: list[str], at: int) -> tuple[int, Clause] | None:
-    """The setting that is named here, if one is: how many words that takes, and what they ask."""
+    """The setting at this position, if there is one: the number of words it takes, and its clause."""
     for n in range(LONGEST, 0, -1):
         name = TITLES.get(tuple(words[at : at + n]))
         if name is None:
@@ -82,7 +82,7 @@ def _setting(words: list[str], at: int) -> tuple[int, Clause] | None:
 
 
 def _value(name: str, word: str) -> Clause:
-    """What a value asks of a setting; nothing if it can't be one."""
+    """The clause of a setting's value; empty if it can't be one."""
     if name in CHOICES:
         keys = _keys(name, word)
         return (Has(name, keys),) if keys else ()
@@ -99,7 +99,7 @@ def _value(name: str, word: str) -> Clause:
 
 
 def _keys(name: str, word: str) -> tuple[str, ...]:
-    """The choices whose key is the word, or whose key or label holds it."""
+    """The choices whose key equals the word, or whose key or label contains it."""
     records = CHOICES[name]
     if word in records:
         return (word,)
@@ -107,13 +107,13 @@ def _keys(name: str, word: str) -> tuple[str, ...]:
 
 
 def _text(word: str) -> Clause:
-    """The beginning of a text's hash."""
+    """The clause of the beginning of a text's hash."""
     word = word.rstrip("….")
     return (Has("text", (word,), "starts"),) if re.fullmatch("[0-9a-f]{8,}", word) else ()
 
 
 def _word(word: str) -> Clause:
-    """Everything that one word may name."""
+    """All clauses that one word may mean."""
     named = [Has(name, keys) for name in NAMED if (keys := _parts(name, word))]
     if len(word) >= MIN_PART:
         states = {status for state, status in STATES.items() if state.startswith(word)}

@@ -1,4 +1,4 @@
-""" "You could try ...": what is worth changing in a duel, as sentences that carry the lanes."""
+"""Suggestions of changes to a duel: sentences after "You could ...", with their lanes."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ HIGH, DEEP = 0.1, 24
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A sentence, as it ends after "You could ...", and the lanes that it opens."""
+    """The end of a sentence that starts with "You could ...", and the lanes that it opens."""
 
     text: str
     lanes: Lanes
 
 
 def suggestions(lanes: Lanes) -> tuple[Suggestion, ...]:
-    """Up to three changes that suit these lanes, the most telling first."""
-    unlike = len(set(lanes))  # no suggestion makes two lanes the same
+    """Up to three changes that suit these lanes, the most informative first."""
+    unlike = len(set(lanes))  # no suggestion makes two lanes equal
     found = (s for s in _all(lanes) if s.lanes != lanes and len(set(s.lanes)) >= unlike)
     return tuple(islice(found, MOST))
 
 
 def _all(lanes: Lanes) -> Iterator[Suggestion]:
     first = lanes[0]
-    # One lane at a time: what might save the one that fails.
+    # Changes to one lane that may help it to train.
     for i, lane in enumerate(lanes):
         name = f"{NAMES[i]} {SCHEMES.label(lane.scheme)}"
         if lane.scheme in ("post", "none") and lane.init == "xavier":
@@ -42,7 +42,7 @@ def _all(lanes: Lanes) -> Iterator[Suggestion]:
             yield from _one(lanes, i, f"give {name} QK-norm", qk_norm="on")
         if lane.scheme == "pre" and lane.lr >= HIGH:
             yield from _one(lanes, i, f"turn {name} into Peri-LN", scheme="peri")
-    # All lanes: does the difference last?
+    # Changes to all lanes that test whether the difference remains.
     if first.lr < HIGH:
         yield from _every(lanes, f"turn the learning rate up to {HIGH:g}", lr=HIGH, lr_edits=())
     if first.depth < DEEP:
