@@ -210,15 +210,16 @@ def view_notices(params: Params) -> list[str]:
     ]
     probe, view, seeds = (params.get(name, [""])[0] for name in VIEW)
     if probe and probe not in PROBES:
-        found.append(f"The link shows {PROBES.unknown(probe[:40])} Shown is grad_block.")
+        found.append(f"The link names {PROBES.unknown(probe[:40])} The page shows grad_block.")
     if view and view not in VIEWS:
         found.append(
-            f"The link shows the view {cut(view)}, there are {', '.join(VIEWS)}. Shown is {VIEWS[0]}."
+            f"The link names the view {cut(view)}, allowed are {', '.join(VIEWS)}. The page shows "
+            f"{VIEWS[0]}."
         )
     if seeds and seeds not in SEEDS_SHOWN:
         found.append(
-            f"The link shows {cut(seeds)} seeds, allowed is {' or '.join(SEEDS_SHOWN)}. Shown is "
-            f"{SEEDS_SHOWN[0]}."
+            f"The link asks for {cut(seeds)} seeds, allowed is {' or '.join(SEEDS_SHOWN)}. The page "
+            f"shows {SEEDS_SHOWN[0]}."
         )
     return found + strangers(params, {"v", "lanes", "story", *VIEW, *FIELDS})
 

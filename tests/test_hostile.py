@@ -220,15 +220,15 @@ def test_a_word_of_a_setting_that_is_no_text_is_told() -> None:
     [
         (
             "view=pie",
-            "The link shows the view 'pie', there are heat, ratio, lines, walk. Shown is heat.",
+            "The link names the view 'pie', allowed are heat, ratio, lines, walk. The page shows heat.",
         ),
-        ("seeds=7", f"The link shows '7' seeds, allowed is 1 or {SEEDS}. Shown is 1."),
-        ("seeds=1e400", "The link shows '1e400' seeds, allowed is"),
+        ("seeds=7", f"The link asks for '7' seeds, allowed is 1 or {SEEDS}. The page shows 1."),
+        ("seeds=1e400", "The link asks for '1e400' seeds, allowed is"),
         (
             "view=heat&view=walk",
             "The link gives view 2 times, allowed is once: the first one is used.",
         ),
-        ("probe=stream_rm", "The link shows "),
+        ("probe=stream_rm", "The link names "),
         (
             "colour=red&smell=rose",
             "The link also names 'colour', 'smell', which are not settings here",

@@ -38,11 +38,11 @@ def test_the_soak_sees_rows_that_are_gone(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("query", "sentence"),
     [
-        ("view=pie", "The link shows the view 'pie', there are"),
-        ("seeds=4", "The link shows '4' seeds, allowed is 1 or 5."),
+        ("view=pie", "The link names the view 'pie', allowed are"),
+        ("seeds=4", "The link asks for '4' seeds, allowed is 1 or 5."),
         (
             "probe=[x](javascript:alert(1))",
-            "The link shows unknown probe '[x](javascript:alert(1))'",
+            "The link names unknown probe '[x](javascript:alert(1))'",
         ),
     ],
 )

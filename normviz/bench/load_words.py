@@ -74,7 +74,7 @@ def table(load: Load) -> str:
         ("visits that failed", str(len(failures))),
     ]
     head = (
-        f"{load.watchers} watchers of one duel of two lanes, {load.queue} runs queued behind it, "
+        f"{load.watchers} watchers of one duel of two lanes, {load.queue} runs queued after it, "
         f"{load.churn:g} visitors a second replaced; {len(watched)} phases of {watched[0].seconds:.0f} s "
         "alternating with phases in which the pages are open and the charts hidden; "
         f"{os.cpu_count()} cores for server, training and visitors"

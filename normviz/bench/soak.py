@@ -84,7 +84,9 @@ def _told(found: dict[str, Any], n: int, seconds: float) -> list[str]:
     for name in ("duel", "maps", "anatomy", "hand"):
         taken, told = (counts.get(f"{name} {what}", 0) for what in ("taken", "told"))
         lines.append(f"  {name:12}{taken:>10,}{told:>10,}")
-    lines.append(f"  whole pages drawn: {counts.get('pages drawn', 0):,} (eight views in turn)")
+    lines.append(
+        f"  whole pages drawn: {counts.get('pages drawn', 0):,} (the eight views alternate)"
+    )
     lines.append(f"  tracebacks, silent changes, writes outside the store: {len(found['wrong'])}")
     return lines
 

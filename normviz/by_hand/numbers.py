@@ -97,7 +97,7 @@ NOISE = 1e-13
 
 
 def brief(value: float, digits: int = 4) -> str:
-    """The number in so many significant digits: 3, −0.7071, 1.2e6, 1e−5. A rounding error gives 0."""
+    """The number in `digits` significant digits: 3, −0.7071, 1.2e6, 1e−5. A rounding error gives 0."""
     return "0" if abs(value) < NOISE else shown(value, digits)
 
 

@@ -105,7 +105,7 @@ def _moves(it: Work, key: str) -> str:
     if not others:
         return f"{said}, all in row {touched[0]} itself."
     also = f"row {it.example.neighbour} itself and in " if touched else ""
-    return f"{said}, in {also}{_rows(others)}, which nobody touched."
+    return f"{said}, in {also}{_rows(others)}, whose inputs did not change."
 
 
 def _moved_rows(it: Work, key: str) -> list[int]:

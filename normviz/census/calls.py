@@ -66,6 +66,7 @@ class Calls(Evaluate):
         raise NotImplementedError
 
     def norm_kind(self, kind: str, arguments: dict[str, str]) -> str | None:
+        """Key of the norm that a class is, or None."""
         raise NotImplementedError
 
     def _call(self, node: ast.Call, env: dict[str, object]) -> object:
@@ -164,6 +165,7 @@ class Calls(Evaluate):
         return [Made((first,)), *result[1:]] if isinstance(result, list) else Made((first,))
 
     def kind_of_norm(self, module: Module | Outside) -> str | None:
+        """Key of the norm that a module is, or None."""
         arguments = module.arguments if isinstance(module, Outside) else {}
         if "norm" not in module.kind.lower():
             return None

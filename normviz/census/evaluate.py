@@ -47,6 +47,7 @@ class Evaluate:
         self.chained = False
 
     def goes(self, test: ast.expr, env: dict[str, object], unknown: bool = False) -> bool:
+        """Whether a condition holds; `unknown` if that can't be decided."""
         raise NotImplementedError
 
     def value(self, node: ast.expr, env: dict[str, object]) -> object:

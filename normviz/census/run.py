@@ -19,10 +19,12 @@ class Run(Calls):
     """One execution path through the code of a file."""
 
     def statements(self, body: Iterable[ast.stmt], env: dict[str, object]) -> None:
+        """Execute statements, until one returns."""
         for statement in body:
             self.statement(statement, env)
 
     def statement(self, node: ast.stmt, env: dict[str, object]) -> None:
+        """Execute one statement. Raises ReturnSignal or Stopped."""
         match node:
             case ast.Assign(targets=targets, value=value):
                 result = self.value(value, env)
@@ -70,12 +72,14 @@ class Run(Calls):
         )
 
     def loop(self, node: ast.For, env: dict[str, object]) -> None:
+        """Execute a loop over a list; one pass if its length is unknown."""
         items = self.value(node.iter, env)
         for item in items if isinstance(items, list | tuple) else [Unknown(ast.unparse(node.iter))]:
             self.bind(node.target, item, env)
             self.statements(node.body, env)
 
     def bind(self, target: ast.expr, value: object, env: dict[str, object]) -> None:
+        """Assign a value to a target."""
         match target:
             case ast.Name(id=name):
                 env[name] = value
@@ -94,6 +98,7 @@ class Run(Calls):
                 self.bind(inner, value, env)
 
     def bind_parts(self, parts: list[ast.expr], value: object, env: dict[str, object]) -> None:
+        """Assign a value to a tuple of targets."""
         if isinstance(value, Many):
             values: list[object] = [value.each] * len(parts)
         elif isinstance(value, list | tuple) and len(value) == len(parts):
@@ -111,6 +116,7 @@ class Run(Calls):
                 self.rename(inner, f"{path}.{name}")
 
     def rename(self, value: object, path: str) -> None:
+        """Set the path of a module and of the modules inside it."""
         with suppress(AttributeError):
             if value.path != path:  # pyright: ignore
                 value.path = path  # pyright: ignore

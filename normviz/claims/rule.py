@@ -37,6 +37,7 @@ class Between:
     high: float = math.inf
 
     def outcome(self, numbers: Numbers) -> Outcome:
+        """true if every seed is inside, false if all miss on the same side, else open."""
         values = numbers[self.name]
         if all(self.low <= x <= self.high for x in values):
             return "true"
@@ -65,6 +66,7 @@ class Less:
     other: str
 
     def outcome(self, numbers: Numbers) -> Outcome:
+        """true or false by the sign of the paired difference, open without a difference."""
         pairs = list(zip(numbers[self.name], numbers[self.other], strict=True))
         finite = [(a, b) for a, b in pairs if math.isfinite(a) and math.isfinite(b)]
         if len(finite) < len(pairs):
@@ -90,6 +92,7 @@ class Same:
     within: float
 
     def outcome(self, numbers: Numbers) -> Outcome:
+        """true or false if the interval is inside or outside of `within`, else open."""
         found = compare(numbers[self.name], numbers[self.other])
         if -self.within < found.low and found.high < self.within:
             return "true"
@@ -109,6 +112,7 @@ class All:
     checks: tuple[Between | Less | Same, ...]
 
     def outcome(self, numbers: Numbers) -> Outcome:
+        """true if all checks are, false if one is, else open."""
         found = [check.outcome(numbers) for check in self.checks]
         if "false" in found:
             return "false"

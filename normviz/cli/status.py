@@ -19,7 +19,7 @@ from .complain import complain
 
 WORDS = {
     "dead": "none: start one with `normviz app`",
-    "silent": "hangs: it does not answer; a server replaces it when somebody opens a page",
+    "silent": "hangs: it does not answer; a server replaces it when a page is opened",
 }
 
 

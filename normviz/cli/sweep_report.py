@@ -72,7 +72,7 @@ def _marks(points: Sequence[Point]) -> Iterator[str]:
     if any(p.is_lost for p in points):
         yield "x: diverged, shown as chance"
     if any(p.kind == "flat" for p in points):
-        yield "f: stopped early, flat at chance: no final loss, shown is the loss at the stop"
+        yield "f: stopped early, flat at chance: the number is the loss at the stop"
     if any(p.falling for p in points):
         yield "v: the loss was still falling: undertrained, not unstable"
 

@@ -14,10 +14,12 @@ from .patterns import Blocks
 
 
 def reads_embedding(slots: Iterable[Slots]) -> bool:
+    """Whether a sublayer adds the embedding to its input."""
     return any(not s.embed_gain.is_zero for s in slots)
 
 
 def has_progress(slots: Iterable[Slots]) -> bool:
+    """Whether a gain depends on the progress of training."""
     return any(s.branch_gain.ramp > 0 for s in slots)
 
 

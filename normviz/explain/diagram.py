@@ -40,6 +40,7 @@ class Drawing:
     parts: list[str] = field(default_factory=list)
 
     def up(self, rows: float = 1.0) -> int:
+        """Move up by so many rows; the new height."""
         self.y += round(ROW * rows)
         return self.y
 

@@ -23,7 +23,7 @@ class Column:
 
 CONFIG, STORE, TRAINED = "the config", "written down when the run started", "measured in the step"
 RECORD = "the list of probes (normviz list)"
-LANE = ("name of the lane in the duel", "chosen by whoever made the file")
+LANE = ("name of the lane in the duel", "chosen when the file was exported")
 RUN = ("key of the result: engine version and hash of the config", CONFIG)
 INIT_SEED = ("seed of the initial weights", CONFIG)
 DATA_SEED = ("seed of the batches", CONFIG)

@@ -46,7 +46,7 @@ def finding(it: Measurement, context: str) -> str:
     noise = it.noise(context)
     return (
         f"{CONTEXTS.label(context)}, time as a multiple of LayerNorm's: {'; '.join(said)}. LayerNorm "
-        f"beside itself: {noise.low:.3f} to {noise.high:.3f}."
+        f"against itself: {noise.low:.3f} to {noise.high:.3f}."
     )
 
 

@@ -20,6 +20,7 @@ class Ratio:
     high: float
 
     def overlaps(self, other: Ratio) -> bool:
+        """Whether the two intervals have a common point."""
         return self.low <= other.high and other.low <= self.high
 
 
