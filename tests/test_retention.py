@@ -147,7 +147,7 @@ def test_gc_says_what_would_go_and_then_deletes_it(
     retention.link(store, left(store))
     fill(store, 6)
     retention.link(store, left(store))
-    assert "--linked lets linked runs go" in normviz("gc", "--mb", "1").stdout
+    assert "--linked deletes linked runs" in normviz("gc", "--mb", "1").stdout
     assert "deleted" in normviz("gc", "--mb", "1", "--linked").stdout
     assert retention.size(store) < 1_000_000
 
