@@ -1,9 +1,22 @@
-"""Tasks in other processes: what runs them, and what is heard of them. Without PyTorch.
+"""Everything that runs in another process: tasks, and the runs that train for the pages. Without PyTorch.
 
-executor  the protocol: events of tasks, their ends, stop; `sweep.tasks` implements it with Ray
-local     child processes of this one: maps, labs and cost measurements
-parent    a child's end of the pipe, also of a worker of the supervisor
-process   how a process of ours is started, and how its end is described
+Tasks (cells of a map, labs of a claim, cost measurements) run in child processes, or on a Ray cluster:
+
+executor    the protocol: events of tasks, their ends, stop; `maps.ray` implements it with Ray
+local       child processes of this one
+process     how a process is started, and how its end is described
+parent      a child's end of the pipe, also of a worker of the supervisor
+
+Runs wait in the store's queue. A supervisor trains them, each in a process of its own:
+
+    Streamlit server (no torch)  --starts-->  supervisor  --forks-->  worker, worker, ...
+            |                                     |                      |
+            +--------------- SQLite store --------+----------------------+
+
+A run gets a warm process to itself, and the process ends with the run. So a stop frees everything, and
+a crash ends nothing else. Only a quick measurement at initialisation returns its process, which then
+takes the next one. The server holds the supervisor's standard input, and the supervisor holds a pipe to
+each worker. When either closes, even by SIGKILL, the other end exits at once.
 """
 
 from .executor import Began, Ended, Event, Executor, Progress, TaskError, no_result
