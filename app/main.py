@@ -8,7 +8,7 @@ import streamlit as st
 from normviz.app import visit
 from normviz.app.views.anatomy import page as anatomy
 from normviz.app.views.by_hand import page as by_hand
-from normviz.app.views.catalogue import page as catalogue
+from normviz.app.views.catalog import page as catalogue
 from normviz.app.views.claims import page as claims
 from normviz.app.views.duel import page as duel
 from normviz.app.views.maps import page as maps

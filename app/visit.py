@@ -7,7 +7,7 @@ from streamlit.navigation.page import StreamlitPage
 
 from normviz.home import FolderError
 from normviz.hosted import Misconfigured
-from normviz.store import StoreError
+from normviz.runs.store import StoreError
 
 from .session import address, presence, render_lock
 from .widgets import store_errors

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .config import ConfigError, RunConfig
 
 if TYPE_CHECKING:
-    from .training import train
+    from .training.loop import train
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
 if (_CHECKOUT / "app" / "main.py").is_file():
@@ -28,7 +28,7 @@ __version__ = "0.1.0"
 def __getattr__(name: str) -> Any:
     """`train` is imported on first use: it needs torch, and the page must not load torch."""
     if name == "train":
-        from .training import train
+        from .training.loop import train
 
         return train
     raise AttributeError(f"module 'normviz' has no attribute {name!r}")

@@ -144,7 +144,7 @@ class RunConfig(BaseModel):
         if self.task == "text" and not self.text:
             raise ConfigErrorTogether(
                 "task is text, but no text is named: paste one on the page, or give --text FILE, or "
-                "add one with normviz.texts.add and name its hash as text"
+                "add one with normviz.model.texts.add and name its hash as text"
             )
         if self.task != "text" and self.text:
             raise ConfigErrorTogether(

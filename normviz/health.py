@@ -6,12 +6,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from . import hosted
-from .runner.client import is_supervised
-from .runner.heartbeat import SILENT_SECONDS, listen
-from .store import Store, StoreError, retention
-from .store.admission import FULL
-from .store.census import Census, count
-from .store.disk_reserve import scarce
+from .execution.client import is_supervised
+from .execution.heartbeat import SILENT_SECONDS, listen
+from .runs.store import Store, StoreError, retention
+from .runs.store.admission import FULL
+from .runs.store.counts import StoreCounts, count
+from .runs.store.disk_reserve import scarce
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Health:
     supervisor: str
     workers: int
     store: str
-    census: Census | None
+    census: StoreCounts | None
     limit: int | None
     disk: str | None = None
     refuses: str | None = None

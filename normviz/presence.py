@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import hosted
-from .store import Store
-from .sweep.jobs import Job, Jobs
+from .maps.jobs import Job, Jobs
+from .runs.store import Store
 
 BEAT_SECONDS = 5.0
 LOG = logging.getLogger(__name__)
@@ -23,14 +23,14 @@ UNWATCHED = "nobody had its page open any more"
 
 
 @dataclass
-class Page:
+class OpenPage:
     """The runs and the job that one page shows."""
 
     runs: set[int] = field(default_factory=set)
     jobs: set[Job] = field(default_factory=set)
 
 
-class Watchers:
+class OpenPages:
     """The open pages of this server. Thread-safe.
 
     `is_open` says whether a page is still connected; `lines` are the job queues whose jobs end when no
@@ -41,7 +41,7 @@ class Watchers:
         self, store: Store, is_open: Callable[[str], bool], lines: Sequence[Jobs[Any]] = ()
     ) -> None:
         self.store, self.is_open, self.lines = store, is_open, lines
-        self._pages: dict[str, Page] = {}
+        self._pages: dict[str, OpenPage] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._unseen: dict[Job, float] = {}
@@ -51,7 +51,7 @@ class Watchers:
         if hosted.limits() is None:  # outside hosted mode nothing uses it
             return
         with self._lock:
-            self._pages[page] = Page(set(runs))
+            self._pages[page] = OpenPage(set(runs))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._beat, daemon=True)
                 self._thread.start()

@@ -19,15 +19,15 @@ import numpy as np
 
 from . import runs
 from .catalog import PROBES
-from .events import Event
 from .runs import Recording
+from .training.events import Event
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
     from .export import ExportLane
-    from .export.columns import Table
+    from .export.tables import Table
 
 
 class Result(Recording):

@@ -14,7 +14,7 @@ from page_kit import folder, page
 
 from normviz import RunConfig
 from normviz.home import VARIABLE
-from normviz.store import Store
+from normviz.runs.store import Store
 
 __all__ = ["address", "anatomy", "browser", "folder", "page"]
 

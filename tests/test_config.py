@@ -10,8 +10,8 @@ import pytest
 
 from normviz import ConfigError, RunConfig
 from normviz.config import CHOICES, allowed
+from normviz.duel.presets import PRESETS
 from normviz.limits import MAX_GIB, MAX_MINUTES, RANGES, estimated_gib, estimated_seconds, summary
-from normviz.presets import PRESETS
 
 FIELDS = tuple(RunConfig.model_fields)
 CHEAP = {"depth": 1, "width": 64, "heads": 1, "ffn_ratio": 1, "seq_len": 2, "batch": 1, "steps": 1}

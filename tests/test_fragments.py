@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from normviz.app.session import fragments
-from normviz.app.widgets.markdown import capital, sentence
+from normviz.app.session.markdown import capital, sentence
 
 
 @pytest.mark.parametrize(

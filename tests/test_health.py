@@ -21,8 +21,8 @@ from test_retention import fill
 
 from normviz.home import VARIABLE
 from normviz.hosted import STORE
-from normviz.store import Store, disk_reserve, retention
-from normviz.store.admission import FULL
+from normviz.runs.store import Store, disk_reserve, retention
+from normviz.runs.store.admission import FULL
 
 
 @pytest.fixture

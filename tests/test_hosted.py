@@ -12,19 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from task_kit import WORDS
 
-from normviz import RunConfig, hosted, texts
+from normviz import RunConfig, hosted
 from normviz.claims import CLAIMS
-from normviz.claims.live import Bench
+from normviz.claims.server_jobs import ClaimJobs
+from normviz.duel.presets import PRESETS
 from normviz.home import VARIABLE
 from normviz.hosted import Misconfigured, Refused
 from normviz.limits import RANGES
 from normviz.links import decode, encode
-from normviz.presets import PRESETS
-from normviz.store import Store, retention
-from normviz.store.admission import ask, may_steer
-from normviz.sweep import make
-from normviz.sweep.fill import Filler
-from normviz.sweep.jobs import Jobs
+from normviz.maps import make
+from normviz.maps.fill import Filler
+from normviz.maps.jobs import Jobs
+from normviz.model import texts
+from normviz.runs.store import Store, retention
+from normviz.runs.store.admission import ask, may_steer
 from normviz.tour import STEPS
 
 CONFIG = RunConfig(depth=3)
@@ -253,7 +254,7 @@ def test_maps_and_claims_take_a_text_from_its_giver_alone(
     monkeypatch.setitem(claim.__dict__, "cells", lambda: list(grid.cells))
     asks = (
         lambda who: Filler(store).ask(grid, True, who),
-        lambda who: Bench(store).ask(claim, who),
+        lambda who: ClaimJobs(store).ask(claim, who),
     )
     for asked in asks:
         assert asked("a").configs == [cell.config for cell in grid.cells]

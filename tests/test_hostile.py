@@ -15,23 +15,23 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from normviz import maps
-from normviz import texts as kept
 from normviz.bench.hostile import NAMES, SCRIPTS, STRANGE, link, query, word
 from normviz.by_hand import HandError, matrix, number
 from normviz.by_hand import links as hand
-from normviz.characters import TextError
 from normviz.cli import main
 from normviz.config import ConfigError, RunConfig
 from normviz.export import read_configs
 from normviz.limits import RANGES, SEEDS
 from normviz.links import FIELDS, SEEDS_SHOWN, VIEWS, decode
 from normviz.links import settings as words_of
-from normviz.norm_cost.setting import Setting
+from normviz.maps import link as maps
+from normviz.maps.grid import SweepError
+from normviz.model import texts as kept
+from normviz.model.characters import TextError
+from normviz.norm_cost.result import Setting
 from normviz.player import VIEWS as PLAYER_VIEWS
-from normviz.search import search
-from normviz.store import Store, Wanted
-from normviz.sweep.grid import SweepError
+from normviz.runs.search import search
+from normviz.runs.store import Query, Store
 
 LONGEST = 1500
 ANY = st.sampled_from(STRANGE + SCRIPTS) | st.text(max_size=40)
@@ -134,7 +134,7 @@ def test_a_cell_is_a_number_or_a_sentence(text: str, where: str) -> None:
 def test_any_search_finds_runs_or_says_what_is_unknown(text: str) -> None:
     found = search(text)
     store = _store()
-    assert store.listed(Wanted(found.clauses), 5).total <= (not found.unknown)
+    assert store.listed(Query(found.clauses), 5).total <= (not found.unknown)
     assert store.db.connection.execute("SELECT COUNT(*) FROM runs").fetchone()[0] == 1
 
 

@@ -21,7 +21,7 @@ from normviz.export import read_configs
 from normviz.home import VARIABLE, FolderError, home
 from normviz.norm_cost import findings, stored_results
 from normviz.norm_cost.variants import CONTEXTS
-from normviz.store import Store
+from normviz.runs.store import Store
 
 SHIPPED = json.loads(stored_results.SHIPPED.read_text())
 WORDS = st.text(max_size=30).map(lambda s: s.replace("\0", "").encode("utf-8", "ignore").decode())

@@ -16,9 +16,9 @@ SOURCES = sorted(
     path for folder in ("normviz", "app", "tests") for path in (ROOT / folder).rglob("*.py")
 )
 TORCH_FREE = [
-    "normviz", "normviz.store", "normviz.charts", "normviz.runner.client", "normviz.links",
-    "normviz.presets", "normviz.verdict", "normviz.shipped", "normviz.frames", "normviz.cli",
-    "normviz.export", "normviz.result", "normviz.sweep", "normviz.sweep.drive", "normviz.by_hand",
+    "normviz", "normviz.runs.store", "normviz.charts", "normviz.execution.client", "normviz.links",
+    "normviz.duel.presets", "normviz.runs.verdict", "normviz.runs.shipped", "normviz.runs.frames", "normviz.cli",
+    "normviz.export", "normviz.result", "normviz.maps", "normviz.maps.drive", "normviz.by_hand",
     "normviz.execution",
     "normviz.norm_cost.client", "normviz.norm_cost.stored_results", "normviz.norm_cost.findings",
     "normviz.claims", "normviz.claims.drive", "normviz.health", "normviz.presence",
@@ -27,17 +27,17 @@ TORCH_FREE = [
 
 INSIDE = {
     "normviz/__init__.py": "PyTorch, for who trains",
-    "normviz/sweep/cell.py": "PyTorch, for the process that trains",
-    "normviz/runner/worker.py": "PyTorch, for the process that trains",
+    "normviz/maps/cell.py": "PyTorch, for the process that trains",
+    "normviz/execution/worker.py": "PyTorch, for the process that trains",
     "normviz/norm_cost/lab.py": "PyTorch, once the machine is had",
     "normviz/result.py": "pandas, PyArrow and Altair, for who takes a file away",
     "normviz/export/engine.py": "vl-convert, for the process that draws a picture",
     "normviz/player/bundle.py": "vl-convert, for who makes the player's script anew",
-    "normviz/corpora.py": "0.7 MB of text, for who trains on it",
+    "normviz/model/corpora.py": "0.7 MB of text, for who trains on it",
     "normviz/bench/browser.py": "playwright is not installed with the package",
     "normviz/bench/film.py": "playwright and Pillow are not installed with the package",
-    "normviz/sweep/cluster.py": "Ray is an extra",
-    "normviz/store/machine_lock.py": "fcntl is not there on Windows",
+    "normviz/maps/ray.py": "Ray is an extra",
+    "normviz/runs/store/machine_lock.py": "fcntl is not there on Windows",
     "app/bench/fuzzed.py": "AppTest runs the source of a function without its module",
 }
 """Files that import inside functions, and why; commands import what they run when they run."""
@@ -151,7 +151,7 @@ def test_torch_stays_where_numbers_are_made() -> None:
     assert users("torch") <= {
         "normviz/nn", "normviz/probes", "normviz/labs", "normviz/bench", "normviz/runner", "normviz/cli",
         "normviz/norm_cost",
-        "normviz/data.py", "normviz/training.py", "normviz/divergence.py",
+        "normviz/model/data.py", "normviz/training/loop.py", "normviz/training/divergence.py",
     }  # fmt: skip
 
 

@@ -12,8 +12,8 @@ import pytest
 from backend_kit import SHORT
 
 from normviz import RunConfig, train
-from normviz.events import Started, Step
-from normviz.store import Store
+from normviz.runs.store import Store
+from normviz.training.events import Started, Step
 
 Counts = dict[str, int]
 

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 from normviz.health import Health, look, unreadable
 from normviz.home import FolderError
 from normviz.hosted import Misconfigured
-from normviz.store import StoreError
+from normviz.runs.store import StoreError
 
 from ..session.backend import shared
 

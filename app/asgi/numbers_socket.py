@@ -18,7 +18,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from normviz.catalog import PROBES
 from normviz.limits import MAX_LANES, SEEDS
 from normviz.player import Have, View
-from normviz.store import StoreError
+from normviz.runs.store import StoreError
 
 from ..session import visitor
 from ..session.duel import EARLIER

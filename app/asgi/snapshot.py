@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, TypeVar
 
-from normviz.frames import LaneFrame
-from normviz.player import CARRIED, Have, Look, Sent, View, Walk, message
-from normviz.store import Run
+from normviz.player import CARRIED, ChartOptions, Have, Sent, View, Walk, message
+from normviz.runs.frames import LaneFrame
+from normviz.runs.store import Run
 
-from ..session.backend import Shared, shared
+from ..session.backend import SharedBackend, shared
 from ..session.duel import label
 from ..session.progress import status
 
@@ -121,7 +121,7 @@ class Snapshot:
         out: dict[str, Any] = {"status": self.status | ({"spread": spread} if spread else {})}
         if self.lanes is not None:
             it, asked = self.lanes, self.topic
-            look = Look(asked.dark, asked.linear, asked.view)
+            look = ChartOptions(asked.dark, asked.linear, asked.view)
             out |= message(
                 it.frames, sent, live=it.live, look=look, repeats=it.repeats, walks=it.walks
             )
@@ -156,5 +156,5 @@ def look(topic: Topic) -> Snapshot:
     return Snapshot(topic, said, Lanes(frames, repeats, walks, live))
 
 
-def _stored(back: Shared, numbers: tuple[int | None, ...]) -> list[Run | None]:
+def _stored(back: SharedBackend, numbers: tuple[int | None, ...]) -> list[Run | None]:
     return [None if number is None else back.store.run(number) for number in numbers]

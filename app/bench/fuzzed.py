@@ -20,11 +20,11 @@ from streamlit.util import calc_hash
 
 from normviz.by_hand.links import NAMES as HAND
 from normviz.config import CHOICES
+from normviz.execution.client import Backend
 from normviz.home import home
 from normviz.limits import RANGES
 from normviz.links import FIELDS, VIEW, strangers
-from normviz.maps import NAMES as MAPS
-from normviz.runner.client import Backend
+from normviz.maps.link import NAMES as MAPS
 
 APP = Path(__file__).parent.parent
 VIEWS = ("duel", "maps", "claims", "anatomy", "catalogue", "hand", "cost", "runs")

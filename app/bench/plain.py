@@ -9,10 +9,10 @@ from pathlib import Path
 import streamlit as st
 
 from normviz.charts import plain
-from normviz.frames import Frames, LaneFrame
-from normviz.presets import PRESETS
-from normviz.shipped import adopt
-from normviz.store import Store
+from normviz.duel.presets import PRESETS
+from normviz.runs.frames import Frames, LaneFrame
+from normviz.runs.shipped import adopt
+from normviz.runs.store import Store
 
 TICK_SECONDS = 0.1
 

@@ -11,31 +11,32 @@ from pathlib import Path
 import streamlit as st
 from streamlit import runtime
 
-from normviz import hosted, shipped
-from normviz.claims.live import Bench
-from normviz.frames import Frames
+from normviz import hosted
+from normviz.claims.server_jobs import ClaimJobs
+from normviz.execution.client import Backend
+from normviz.maps.fill import Filler
 from normviz.norm_cost.client import Lab
-from normviz.presence import Watchers
-from normviz.run_list import Shelf
-from normviz.runner.client import Backend
-from normviz.shipped import adopt
-from normviz.store import Store, StoreFull
-from normviz.store.repair import damage, opened
-from normviz.sweep.fill import Filler
+from normviz.presence import OpenPages
+from normviz.runs import shipped
+from normviz.runs.frames import Frames
+from normviz.runs.listing import RunList
+from normviz.runs.shipped import adopt
+from normviz.runs.store import Store, StoreFull
+from normviz.runs.store.repair import damage, opened
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharedBackend:
     """The server's store, its readers, and the clients of everything that runs in other processes."""
 
     store: Store
     frames: Frames
-    shelf: Shelf
+    shelf: RunList
     backend: Backend
     filler: Filler
-    bench: Bench
+    bench: ClaimJobs
     lab: Lab
-    watchers: Watchers
+    watchers: OpenPages
 
 
 _renewing = threading.Lock()
@@ -59,7 +60,7 @@ def folder() -> Path | None:
 
 
 @st.cache_resource(show_spinner=False)
-def _open() -> Shared:
+def _open() -> SharedBackend:
     store, said = opened()
     _state()["folder"] = store.folder
     if said is not None:
@@ -74,16 +75,16 @@ def _open() -> Shared:
     # Maps and claims both start processes with PyTorch: a shared server runs one at a time.
     alone = threading.Lock() if hosted.limits() else None
     filler = Filler(store, hosted.processes(), alone)
-    bench = Bench(store, hosted.processes(), alone)
-    return Shared(
+    bench = ClaimJobs(store, hosted.processes(), alone)
+    return SharedBackend(
         store,
         Frames(store),
-        Shelf(store),
+        RunList(store),
         Backend(store),
         filler,
         bench,
         Lab(store.folder),
-        Watchers(store, _is_open, (filler, bench)),
+        OpenPages(store, _is_open, (filler, bench)),
     )
 
 
@@ -92,7 +93,7 @@ def _is_open(session: str) -> bool:
     return runtime.exists() and runtime.get_instance().is_active_session(session)
 
 
-def watchers() -> Watchers:
+def watchers() -> OpenPages:
     """The server's record of which pages show which runs."""
     return _open().watchers
 
@@ -103,7 +104,7 @@ def adopt_maps() -> None:
     shipped.adopt_cells(_open().store)
 
 
-def shared() -> Shared:
+def shared() -> SharedBackend:
     """The shared back end. Starts the supervisor if none is alive."""
     it = _open()
     if it.backend.is_damaged and renew():

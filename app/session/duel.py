@@ -14,16 +14,16 @@ import streamlit as st
 
 from normviz.catalog import PROBES, SCHEMES
 from normviz.config import ConfigError, RunConfig
+from normviz.duel.presets import PRESETS
+from normviz.duel.seeds import named
 from normviz.limits import MAX_LANES, SEEDS
 from normviz.links import VIEW, cut, decode, names_a_setting, view_notices
 from normviz.player import VIEWS, View
-from normviz.presets import PRESETS
-from normviz.seeds import named
-from normviz.store import Action, Run
+from normviz.runs.store import Action, Run
 from normviz.tour import STEPS, numbered
 
 from . import address, visitor
-from .backend import Shared
+from .backend import SharedBackend
 from .page_state import PageState
 
 NAMES = "ABCD"
@@ -250,7 +250,7 @@ def set_lane_count(n: int) -> None:
     _touch(it)
 
 
-def ask(shared: Shared, action: Action, runs: tuple[int | None, ...] | None = None) -> None:
+def ask(shared: SharedBackend, action: Action, runs: tuple[int | None, ...] | None = None) -> None:
     """Send an action to every open run of this duel that the visitor may steer, or to those given."""
     it = duel()
     for run in (*it.runs, *it.extra) if runs is None else runs:
@@ -260,7 +260,7 @@ def ask(shared: Shared, action: Action, runs: tuple[int | None, ...] | None = No
             shared.store.control(run, action)
 
 
-def leave(shared: Shared, runs: tuple[int | None, ...]) -> None:
+def leave(shared: SharedBackend, runs: tuple[int | None, ...]) -> None:
     """Stop the given runs that this visitor started. Others' runs, opened by a link, go on.
 
     On a shared server a run also goes on while another page shows it.
@@ -270,7 +270,7 @@ def leave(shared: Shared, runs: tuple[int | None, ...]) -> None:
     ask(shared, "stop", tuple(gone))
 
 
-def leave_duel(shared: Shared) -> None:
+def leave_duel(shared: SharedBackend) -> None:
     """Stop all runs that this visitor started in this duel, before another duel is shown."""
     it = duel()
     leave(shared, (*it.runs, *it.extra))
@@ -278,7 +278,9 @@ def leave_duel(shared: Shared) -> None:
 
 
 def open_lanes(
-    lanes: tuple[RunConfig, ...], shared: Shared, start: Literal["follow", "replay"] = "replay"
+    lanes: tuple[RunConfig, ...],
+    shared: SharedBackend,
+    start: Literal["follow", "replay"] = "replay",
 ) -> None:
     """Leave this duel for another one, as if its link had been opened; nothing is trained."""
     leave_duel(shared)

@@ -8,7 +8,7 @@ import streamlit as st
 
 from normviz import hosted
 from normviz.presence import Job
-from normviz.store import Run
+from normviz.runs.store import Run
 
 from . import visitor
 from .backend import watchers

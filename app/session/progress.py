@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from normviz.frames import Frames, queued
+from normviz.execution.heartbeat import HANGS_SECONDS, SILENT_SECONDS
 from normviz.links import as_word
-from normviz.runner.heartbeat import HANGS_SECONDS, SILENT_SECONDS
-from normviz.store import Run, Store
+from normviz.runs.frames import Frames, queued
+from normviz.runs.store import Run, Store
 
-from ..widgets.markdown import capital
+from .markdown import capital
 
 
 def signature(runs: list[Run]) -> str:

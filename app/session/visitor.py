@@ -21,10 +21,10 @@ from filelock import FileLock
 from itsdangerous import BadSignature, Signer
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from normviz import texts
 from normviz.home import VARIABLE, FolderError, home
-from normviz.store import Run
-from normviz.store.admission import OTHERS, may_steer
+from normviz.model import texts
+from normviz.runs.store import Run
+from normviz.runs.store.admission import OTHERS, may_steer
 
 FORMER_COOKIE = "_streamlit_xsrf"
 """Streamlit's own, which named a browser in earlier releases."""

@@ -6,7 +6,7 @@ from typing import Literal
 
 import streamlit as st
 
-from .markdown import literal
+from ..session.markdown import literal
 
 COLORS = {
     "learned": "green", "solved": "green", "stuck": "orange", "above": "orange", "unsettled": "orange",

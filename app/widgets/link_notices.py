@@ -10,13 +10,13 @@ import streamlit as st
 
 from normviz.config import RunConfig
 from normviz.links import strangers
-from normviz.store import Run, retention
+from normviz.runs.store import Run, retention
 
 from ..session import address, visitor
-from ..session.backend import Shared
+from ..session.backend import SharedBackend
+from ..session.markdown import literal
 from ..session.page_state import PageState
 from .buttons import button
-from .markdown import literal
 
 
 def show(it: PageState, holder: str, instead: str) -> None:
@@ -46,7 +46,7 @@ def strange(*known: str) -> None:
         st.info(literal(notice))
 
 
-def keep(runs: Sequence[Run], back: Shared) -> None:
+def keep(runs: Sequence[Run], back: SharedBackend) -> None:
     """Mark the runs that a link opened, so that retention keeps them: others may have the link too.
 
     The visitor's own runs are not marked: a mere reload opens their link too.
@@ -54,7 +54,7 @@ def keep(runs: Sequence[Run], back: Shared) -> None:
     retention.link(back.store, [run.id for run in runs if run.visitor != visitor.me()])
 
 
-def gone(configs: Sequence[RunConfig], back: Shared) -> tuple[str, ...]:
+def gone(configs: Sequence[RunConfig], back: SharedBackend) -> tuple[str, ...]:
     """A sentence if retention has deleted a run of the link from the store."""
     if not configs:
         return ()

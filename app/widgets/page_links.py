@@ -8,13 +8,13 @@ from typing import Literal, NoReturn
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
-from normviz.anatomy import untrained
+from normviz.anatomy.untrained import untrained
 from normviz.config import RunConfig
 from normviz.links import as_params
 
 from ..session import duel
-from ..session.backend import Shared
-from .markdown import literal
+from ..session.backend import SharedBackend
+from ..session.markdown import literal
 
 
 def register(pages: Iterable[StreamlitPage]) -> None:
@@ -28,7 +28,7 @@ def named(title: str) -> StreamlitPage:
 
 
 def open_duel(
-    lanes: tuple[RunConfig, ...], back: Shared, start: Literal["follow", "replay"] = "replay"
+    lanes: tuple[RunConfig, ...], back: SharedBackend, start: Literal["follow", "replay"] = "replay"
 ) -> NoReturn:
     """Leave the duel of this session and open the Duel page with these lanes."""
     duel.open_lanes(lanes, back, start)

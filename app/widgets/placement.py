@@ -6,7 +6,7 @@ from html import escape
 
 import streamlit as st
 
-from normviz import explain
+from normviz import anatomy
 from normviz.catalog import CONSTRAINTS, NORMS, SCHEMES
 from normviz.charts import scheme_style
 from normviz.config import RunConfig
@@ -27,25 +27,25 @@ def heading(name: str, scheme: str, color: str | None = None) -> None:
 
 def diagram(config: RunConfig, color: str | None = None) -> None:
     norm, color = NORMS.label(config.placed().norm), color or scheme_style(config.scheme).color
-    st.image(explain.diagram(config.scheme, config.depth, norm, color), width=244)
+    st.image(anatomy.diagram(config.scheme, config.depth, norm, color), width=244)
 
 
 def formulas(config: RunConfig, before: str = "") -> None:
     """The formula of each sublayer, with its position after `before` as a caption."""
-    for where, latex in explain.formula(config.scheme, config.depth):
+    for where, latex in anatomy.formula(config.scheme, config.depth):
         if where:
             st.caption(before + where)
         st.latex(latex)
 
 
 def gradients(config: RunConfig) -> None:
-    for _, latex in explain.gradient_path(config.scheme, config.depth):
+    for _, latex in anatomy.gradient_path(config.scheme, config.depth):
         st.latex(latex)
 
 
 def constants(config: RunConfig) -> None:
     """The named gains with their values at the config's depth."""
-    for line in explain.constants(config.scheme, config.depth):
+    for line in anatomy.constants(config.scheme, config.depth):
         st.latex(line)
 
 

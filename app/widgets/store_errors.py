@@ -10,11 +10,11 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from normviz.home import FolderError
-from normviz.store import StoreDamaged, StoreError
-from normviz.store.disk_reserve import scarce
+from normviz.runs.store import StoreDamaged, StoreError
+from normviz.runs.store.disk_reserve import scarce
 
 from ..session import backend
-from .markdown import literal, sentence
+from ..session.markdown import literal, sentence
 
 CLICK = "store_trouble"
 

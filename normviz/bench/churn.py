@@ -15,15 +15,14 @@ from pathlib import Path
 from statistics import median
 
 from ..config import RunConfig
+from ..duel.presets import PRESETS
 from ..hosted import LIMITS, SWITCH
 from ..limits import estimated_seconds
 from ..links import encode
-from ..presets import PRESETS
-from ..store import Store, retention
+from ..runs.store import Store, retention
 from .browser import serving
 from .click import READY_SECONDS, wait_for
-from .crowd import Crowd, Seen
-from .load_words import most, spread
+from .load import Crowd, Observed, most, spread
 from .weigh import MIB, Weight, weigh
 
 SAMPLE_SECONDS = 5.0
@@ -39,7 +38,7 @@ class Churned:
 
     minutes: float
     duels: int
-    seen: Seen
+    seen: Observed
     stored: float = 0.0
     weights: list[Weight] = field(default_factory=list)
 

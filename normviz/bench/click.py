@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ..presets import PRESETS
-from ..runner.client import Backend
-from ..store import Store
+from ..duel.presets import PRESETS
+from ..execution.client import Backend
+from ..runs.store import Store
 
 READY_SECONDS = 120.0
 

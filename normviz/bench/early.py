@@ -7,12 +7,12 @@ from pathlib import Path
 
 from ..config import RunConfig
 from ..home import shipped
+from ..maps import Grid, make, stored, sweep
+from ..maps.early import FlatDetector, applies
+from ..maps.points import point
 from ..runs import Recording
 from ..runs.archive import load
-from ..store import Store
-from ..sweep import Grid, make, stored, sweep
-from ..sweep.early import Flat, applies
-from ..sweep.points import point
+from ..runs.store import Store
 
 TRAINED = ("learned", "solved")
 
@@ -57,7 +57,7 @@ def measure() -> str:
 
 def stops(it: Recording) -> int | None:
     """How many steps a recorded run would have made."""
-    flat = Flat(it.config, it.chance)
+    flat = FlatDetector(it.config, it.chance)
     return next((step.step + 1 for step in it.steps if flat.look(step)), None)
 
 

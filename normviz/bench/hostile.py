@@ -9,7 +9,7 @@ from ..by_hand.links import NAMES as HAND
 from ..config import CHOICES
 from ..limits import RANGES
 from ..links import FIELDS, VIEW
-from ..maps import NAMES as MAPS
+from ..maps.link import NAMES as MAPS
 
 SCRIPTS = (
     "<img src=x onerror=window.pwned=1>", "<script>window.pwned=1</script>", "javascript:window.pwned=1",

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..config import RunConfig
-from ..store import Store
-from ..sweep import Done, Grid, cores, make, sweep
+from ..maps import Done, Grid, cores, make, sweep
+from ..runs.store import Store
 
 RATES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
 DEPTHS = (2, 4, 8, 16, 32)

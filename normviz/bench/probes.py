@@ -9,9 +9,9 @@ import numpy as np
 import torch
 
 from ..config import RunConfig
-from ..events import Event, Step
-from ..schedule import recorded
-from ..training import train
+from ..training.events import Event, Step
+from ..training.loop import train
+from ..training.schedule import recorded
 
 TURN = 10
 

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from .. import shipped
 from ..claims import CLAIMS
 from ..claims.drive import read as from_runs
 from ..claims.stored import folder, read
-from ..maps import standard
-from ..standard import MAPS
-from ..store import Store
-from ..sweep.points import read as points
+from ..maps.link import standard
+from ..maps.points import read_points as points
+from ..maps.standard import MAPS
+from ..runs import shipped
+from ..runs.store import Store
 
 RUN = (
     "key, config, status, origin, probes, device, threads, parameters, chance, floor, text, "

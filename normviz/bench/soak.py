@@ -1,22 +1,202 @@
-"""The soak test: hostile links through every page's state, and random kills while runs train."""
+"""Random kills with SIGKILL while a server trains: of a worker, the supervisor or the server.
+
+After each kill the store is read as the page reads it. The test does not rely on the processes' own
+reports: it counts rows, checks the file, and trains a new run to its end.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
 from urllib.parse import parse_qs
 
+from ..config import RunConfig
 from ..home import VARIABLE, shipped
+from ..runs.store import Run, Store
+from ..runs.store.repair import damage
+from .browser import free_port
 from .hostile import link, query
-from .soak_kills import TRUE_SECONDS, Fell, kills
+
+KINDS = {"worker": 5, "supervisor": 3, "server": 2}
+"""What is killed, and how often in ten."""
+TRUE_SECONDS = 5.0
+PATIENCE_SECONDS = 120.0
+SHORT = RunConfig(depth=2, width=16, heads=2, seq_len=8, batch=4, steps=20)
+LONG = SHORT.replace(steps=20_000)
+
+
+@dataclass
+class Fell:
+    """Results of the kills of one kind; seconds are the longest."""
+
+    kills: int = 0
+    rows: int = 0
+    truth: float = 0.0
+    again: float = 0.0
+    wrong: list[str] = field(default_factory=list)
+
+
+class Server:
+    """`normviz app` on a folder, and the requests that keep it training."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.process: subprocess.Popen[bytes] | None = None
+        self.address = ""
+
+    def up(self) -> None:
+        """Start it unless it runs, and send a request, which starts a supervisor if there is none."""
+        if self.process is None or self.process.poll() is not None:
+            port = free_port()
+            self.address = f"http://127.0.0.1:{port}"
+            command = [
+                sys.executable,
+                "-m",
+                "normviz",
+                "app",
+                "--no-browser",
+                "--host",
+                "127.0.0.1",
+            ]
+            self.process = subprocess.Popen(
+                [*command, "--port", str(port)], env={**os.environ, VARIABLE: str(self.folder)},
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+            )  # fmt: skip
+        with suppress(OSError):  # it is not up yet, or not well yet, and it has looked
+            urllib.request.urlopen(f"{self.address}/healthz", timeout=5).close()
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[Server]:
+    """A server that is stopped on exit."""
+    server = Server(folder)
+    try:
+        yield server
+    finally:
+        if server.process is not None:
+            server.kill()
+
+
+def kills(folder: Path, n: int, random: Random, until: float) -> dict[str, Fell]:
+    """At most `n` kills before `until` (`time.monotonic()`); the results by kind."""
+    found = {kind: Fell() for kind in KINDS}
+    store = Store(folder)
+    with serving(folder) as server:
+        expected = _trained(store, server)
+        for _ in range(n):
+            if time.monotonic() > until:
+                break
+            kind = random.choices(tuple(KINDS), tuple(KINDS.values()))[0]
+            fell = found[kind]
+            try:
+                _one(store, server, kind, random, fell, expected)
+            except TimeoutError as error:
+                fell.wrong.append(str(error))
+            fell.kills += 1
+    return found
+
+
+def _one(
+    store: Store, server: Server, kind: str, random: Random, fell: Fell, expected: bytes
+) -> None:
+    lanes = [store.enqueue(LONG.replace(init_seed=random.randrange(10**6))) for _ in range(2)]
+    _wait(lambda: all(_rows(store, run) > 3 for run in lanes), "steps of two runs", server)
+    time.sleep(random.uniform(0, 0.3))
+    before = _all_rows(store)
+    victims = [_pid(store, "SELECT pid FROM runs WHERE id = ?", lanes[0])]
+    if kind == "supervisor":
+        victims = [_pid(store, "SELECT pid FROM supervisor WHERE ? >= 0", 0)]
+    began = time.monotonic()
+    if kind == "server":
+        server.kill()
+    else:
+        os.kill(victims[0], signal.SIGKILL)
+    gone = lanes if kind != "worker" else lanes[:1]
+    fell.truth = max(fell.truth, _wait(lambda: all(_status(store, r) == "failed" for r in gone),
+                                       f"the truth about the runs of a killed {kind}"))  # fmt: skip
+    if (took := time.monotonic() - began) > TRUE_SECONDS:
+        fell.wrong.append(f"the status was true after {took:.1f} s")
+    if kind == "worker":
+        n = _rows(store, lanes[1])
+        _wait(lambda: _rows(store, lanes[1]) > n, "the other run to go on", server)
+        store.control(lanes[1], "stop")
+        _wait(lambda: _status(store, lanes[1]) == "stopped", "the other run's stop", server)
+    began = time.monotonic()
+    if _trained(store, server) != expected:
+        fell.wrong.append("a run after the kill has other numbers")
+    fell.again = max(fell.again, time.monotonic() - began)
+    after = _all_rows(store)
+    lost = [run for run, rows in before.items() if after.get(run, 0) < rows]
+    if lost:
+        fell.wrong.append(f"rows of runs {lost} are gone")
+    if why := damage(store.db.path, thorough=True):
+        fell.wrong.append(f"the file is damaged: {why}")
+    fell.rows += sum(before[run] for run in lanes)
+    for run in lanes:
+        store.delete(run)
+
+
+def _trained(store: Store, server: Server) -> bytes:
+    """Train a new run to its end; its losses as bytes."""
+    run = store.enqueue(SHORT)
+    _wait(lambda: _status(store, run) == "finished", "a new run to its end", server)
+    losses = store.losses(run).tobytes()
+    store.delete(run)
+    return losses
+
+
+def _wait(done: Callable[[], bool], what: str, server: Server | None = None) -> float:
+    """Seconds until `done()`; the server gets requests meanwhile. Raises TimeoutError."""
+    began, looked = time.monotonic(), float("-inf")
+    while not done():
+        now = time.monotonic()
+        if now - began > PATIENCE_SECONDS:
+            raise TimeoutError(f"waited {PATIENCE_SECONDS:.0f} s in vain for {what}")
+        if server is not None and now - looked > 0.3:
+            looked = now
+            server.up()
+        time.sleep(0.01)
+    return time.monotonic() - began
+
+
+def _status(store: Store, run: int) -> str:
+    found: Run | None = store.run(run)
+    return found.status if found else "gone"
+
+
+def _rows(store: Store, run: int) -> int:
+    return store.db.connection.execute(
+        "SELECT COUNT(*) FROM steps WHERE run = ?", (run,)
+    ).fetchone()[0]
+
+
+def _all_rows(store: Store) -> dict[int, int]:
+    rows = store.db.connection.execute("SELECT run, COUNT(*) FROM steps GROUP BY run")
+    return dict(rows.fetchall())
+
+
+def _pid(store: Store, query: str, value: int) -> int:
+    return store.db.connection.execute(query, (value,)).fetchone()["pid"]
+
+
+# The soak test: hostile links through every page's state, and random kills while runs train.
 
 DRAWN = 100
 """One link in so many also renders its whole page; at least eight links do, one per page."""

@@ -5,11 +5,24 @@ An `Example` holds the visitor's settings. `work` computes LayerNorm, RMSNorm an
 it as a link. Nothing here imports torch.
 """
 
-from . import code, conventions, links, said, steps
-from .example import EXPERIMENTS, FEATURES, RANGES, ROWS, Example, HandError
-from .norms import Worked
-from .numbers import brief, matrix, number, shown, written
-from .presets import PRESETS
+from . import code, formulas, links
+from . import sentences as said
+from . import work as steps
+from .example import (
+    EXPERIMENTS,
+    FEATURES,
+    PRESETS,
+    RANGES,
+    ROWS,
+    Example,
+    HandError,
+    brief,
+    matrix,
+    number,
+    shown,
+    written,
+)
+from .formulas import NormSteps
 from .work import KEYS, Work, work
 
 __all__ = [
@@ -21,8 +34,8 @@ __all__ = [
     "ROWS",
     "Example",
     "HandError",
+    "NormSteps",
     "Work",
-    "Worked",
     "brief",
     "code",
     "conventions",

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .conventions import keras_momentum
-from .norms import Array, Bools
+from .formulas import Array, Bools, keras_momentum
 from .work import Batch, Work
 
 

@@ -13,9 +13,18 @@ from typing import Any
 
 from ..limits import Range
 from ..links import VERSION, Params, Problem, is_named, problems_of_form, query, strangers
-from .example import FEATURES, RANGES, ROWS, Example
-from .numbers import HandError, Matrix, Row, number, written
-from .presets import PRESETS
+from .example import (
+    FEATURES,
+    PRESETS,
+    RANGES,
+    ROWS,
+    Example,
+    HandError,
+    Matrix,
+    Row,
+    number,
+    written,
+)
 
 SPELT = {"try": "experiment"}
 """Names in a link that differ from the example's fields, because those would be Python keywords."""
@@ -29,7 +38,7 @@ ANY = Range(-1e9, 1e9)
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedExample:
     """An example read from a link, or its problem. `missing` names took defaults."""
 
     example: Example | None = None
@@ -54,21 +63,21 @@ def names_a_setting(params: Params) -> bool:
     return is_named(params, NAMES)
 
 
-def decode(params: Params, offers: bool = True) -> Opened:
+def decode(params: Params, offers: bool = True) -> OpenedExample:
     """Read an example from query parameters. Never raises because of their content.
 
     With `offers`, a problem has a link with a mended value where one exists.
     """
     given = {name: values for name, values in params.items() if values}
     if problems := problems_of_form(given, NAMES):
-        return Opened(problems=tuple(map(Problem, problems)))
+        return OpenedExample(problems=tuple(map(Problem, problems)))
     words = {name: given[name][0] for name in NAMES if name in given}
     try:
         example = _example(words)
     except HandError as error:
-        return Opened(problems=(_problem(error, words, offers),))
+        return OpenedExample(problems=(_problem(error, words, offers),))
     missing = tuple(name for name in NAMES if name not in given)
-    return Opened(example, missing=missing, notices=tuple(_notices(given, missing)))
+    return OpenedExample(example, missing=missing, notices=tuple(_notices(given, missing)))
 
 
 def _example(words: dict[str, str]) -> Example:

@@ -1,4 +1,4 @@
-"""What a scheme keeps true of its weights, as torch-free records. `normviz.nn.constraint` does it."""
+"""What a scheme keeps true of its weights, as torch-free records. `normviz.model.constraint` does it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The initialisations, as torch-free records. `normviz.nn.init` holds the rule of each key."""
+"""The initialisations, as torch-free records. `normviz.model.init` holds the rule of each key."""
 
 from __future__ import annotations
 

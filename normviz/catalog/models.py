@@ -1,5 +1,6 @@
-"""Which norm, placement, final norm and QK-norm real models have, as `normviz census` read it from their
-code in `transformers`."""
+"""What was measured against implementations by others: the largest relative difference of streams,
+logits and gradients between a scheme and each of its oracles, in float64.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +13,19 @@ from pathlib import Path
 
 from .norms import NORMS
 from .schemes import SCHEMES
+
+PARITY_TABLE = Path(__file__).with_name("parity.json")
+TOLERANCE = 1e-10
+"""Of every comparison, and of every scheme with its independent twin in the tests."""
+
+
+def differences() -> dict[str, dict[str, float]]:
+    """By scheme and oracle."""
+    return json.loads(PARITY_TABLE.read_text(encoding="utf-8"))
+
+
+# Which norm, placement, final norm and QK-norm real models have, as `normviz census` read it from their
+# code in `transformers`.
 
 TABLE = Path(__file__).with_name("models.json")
 OWN_LABELS = {"layernorm_1p": "LayerNorm, 1 + scale"}

@@ -32,7 +32,7 @@ class NormRecord:
     out a second time. `warning` is a sentence for whoever chooses the norm, or empty.
 
     `code` is the expression that makes the module, of {width} and {eps}. The model is built by it,
-    and pasted code shows it. It names a class of `nn`, or a class of a module in `normviz/nn/norms/`
+    and pasted code shows it. It names a class of `nn`, or a class of a module in `normviz/model/norms/`
     that is called with width and eps and maps [..., width] to [..., width]. `order` sorts the switch.
     """
 

@@ -11,8 +11,8 @@ Every sublayer (attention or FFN, written F) of every single-stream scheme is
                                    +--- N_in --- s --- F --- N_out --- g
 
 and every letter is 1, or 0 for e and c, or no norm, unless the record says otherwise. From the
-record come the forward pass (`normviz.nn.wire`), the initialisation, the formula, the diagram and
-the readable code (`normviz.explain`), and the tests. Nothing is written twice.
+record come the forward pass (`normviz.model.wire`), the initialisation, the formula, the diagram and
+the readable code (`normviz.anatomy`), and the tests. Nothing is written twice.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tasks that models learn, as torch-free records. `normviz.data` makes their batches."""
+"""The tasks that models learn, as torch-free records. `normviz.model.data` makes their batches."""
 
 from __future__ import annotations
 

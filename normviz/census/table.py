@@ -1,32 +1,109 @@
-"""The table: one row per language model, with what its code decides and what it leaves open."""
+"""The installed `transformers`: its version, and the class of each language model."""
 
 from __future__ import annotations
 
+import ast
+import importlib.metadata
+import importlib.util
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
+from functools import cache
+from pathlib import Path
 
 from ..catalog import SCHEMES
 from ..catalog.models import QK_LABELS, Census, Model
-from . import library
-from .calls import Stopped
-from .judge import Judged, Undecided, judge, placement, qk_norm, scales
-from .program import Program
-from .stack import Followed, Stack, final_norm, follow, stacks
+from .interpreter import Program, Stopped
+from .layers import (
+    Followed,
+    Judged,
+    Stack,
+    Undecided,
+    final_norm,
+    follow,
+    judge,
+    placement,
+    qk_norm,
+    scales,
+    stacks,
+)
+
+TABLES = (
+    "MODEL_FOR_CAUSAL_LM_MAPPING_NAMES", "MODEL_FOR_MASKED_LM_MAPPING_NAMES",
+    "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES",
+)  # fmt: skip
+"""If a model is in several of these lists, the first one counts."""
+
+
+class NotInstalledError(RuntimeError):
+    """`transformers` is not installed."""
+
+
+@cache
+def folder() -> Path:
+    """The folder of the models' code. Raises NotInstalledError."""
+    spec = importlib.util.find_spec("transformers")
+    if spec is None or not spec.submodule_search_locations:
+        raise NotInstalledError(
+            "transformers is not installed here: `pip install -r tests/requirements.txt`"
+        )
+    return Path(next(iter(spec.submodule_search_locations))) / "models"
+
+
+def version() -> str:
+    """Version of the installed library. Raises NotInstalledError."""
+    folder()
+    return importlib.metadata.version("transformers")
+
+
+def models() -> dict[str, str]:
+    """Class name of each language model, by model type."""
+    path = folder() / "auto" / "modeling_auto.py"
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found: dict[str, str] = {}
+    tables = {
+        target.id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for name in TABLES:
+        call = tables[name]
+        assert isinstance(call, ast.Call)
+        for key, kind in ast.literal_eval(call.args[0]):
+            found.setdefault(key, kind if isinstance(kind, str) else kind[0])
+    return found
+
+
+@cache
+def where() -> dict[str, Path]:
+    """The file that defines each class of a model."""
+    found: dict[str, Path] = {}
+    for path in sorted(folder().glob("*/modeling_*.py")):
+        if path.parent.name in ("auto", "deprecated"):
+            continue
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if line.startswith("class "):
+                found.setdefault(line[6:].split("(")[0].split(":")[0], path)
+    return found
+
+
+# The table: one row per language model, with what its code decides and what it leaves open.
 
 
 def census() -> Census:
     """All language models of the installed library. Raises NotInstalledError."""
     programs: dict[str, Program] = {}
     found: list[Model] = []
-    for model, kind in sorted(library.models().items()):
-        path = library.where().get(kind)
+    for model, kind in sorted(models().items()):
+        path = where().get(kind)
         if path is None:
             continue  # of an optional package that is not installed
         program = programs.setdefault(str(path), Program(path))
         found += rows(model, program, kind)
-    return Census(library.version(), date.today().isoformat(), tuple(found))
+    return Census(version(), date.today().isoformat(), tuple(found))
 
 
 def rows(model: str, program: Program, kind: str) -> Iterator[Model]:

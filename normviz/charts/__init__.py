@@ -4,7 +4,7 @@
 then only numbers (`normviz.player`). No Streamlit and no torch in here.
 """
 
-from . import bars, cost, heatmap, layers, lines, loss, ratio, thumb, words
+from . import bars, cost, heatmap, layers, lines, loss, ratio, sentences, thumb
 from .base import look
 from .lanes import styles_of
 from .loss import ZOOM
@@ -26,7 +26,7 @@ __all__ = [
     "quantised_domain",
     "ratio",
     "scheme_style",
+    "sentences",
     "styles_of",
     "thumb",
-    "words",
 ]

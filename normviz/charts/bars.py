@@ -15,13 +15,13 @@ import altair as alt
 import numpy as np
 
 from normviz.catalog.probes import PROBES
-from normviz.frames import LaneFrame
+from normviz.runs.frames import LaneFrame
 
 from .base import FINITE, TEXT_SIZE, Spec, compiled, js, named, on_axis, tick_label, value_scale
 from .lanes import lane_color
 from .palette import RED, LaneStyle, ink
 from .scale import Domain, probe_of, shown
-from .words import SOLVED, divergences, name, number
+from .sentences import SOLVED, divergences, name, number
 
 HEIGHT = 200
 NOTE_BELOW = 50  # pixels under the axis: the row of the axis title

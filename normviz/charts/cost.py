@@ -10,8 +10,7 @@ from typing import Any
 
 import altair as alt
 
-from ..norm_cost.claims import CLAIMS, Claim
-from ..norm_cost.findings import duration, interval, megabytes
+from ..norm_cost.findings import CLAIMS, PublishedSpeed, duration, interval, megabytes
 from ..norm_cost.result import Measurement, Row
 from ..norm_cost.variants import BOTH, CONTEXTS, FORWARD, PASSES, REFERENCE, VARIANTS
 from .base import CANVAS, CONFIG, FIT, TEXT_SIZE, Spec, js, named
@@ -70,7 +69,7 @@ def _row(it: Measurement, row: Row) -> dict[str, Any]:
     }
 
 
-def _claimed(claim: Claim) -> str:
+def _claimed(claim: PublishedSpeed) -> str:
     return f"claimed for RMSNorm: {claim.label} ({claim.source})"
 
 

@@ -12,7 +12,7 @@ import altair as alt
 import numpy as np
 
 from normviz.catalog.probes import PROBES, ProbeRecord
-from normviz.frames import LaneFrame
+from normviz.runs.frames import LaneFrame
 
 from .base import (
     TEXT_SIZE,
@@ -27,7 +27,7 @@ from .base import (
 )
 from .palette import DIVERGING, RAMP_SCHEME, RED, LaneStyle, ink, paper
 from .scale import Domain, probe_of, shown
-from .words import diverged, first_bad, name, number
+from .sentences import diverged, first_bad, name, number
 
 MOST_COLUMNS = MOST_ROWS = 256
 

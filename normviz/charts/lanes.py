@@ -7,7 +7,7 @@ from typing import Literal
 
 import altair as alt
 
-from normviz.frames import LaneFrame
+from normviz.runs.frames import LaneFrame
 
 from .base import js
 from .palette import LaneStyle, faded, lane_styles

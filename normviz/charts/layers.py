@@ -10,7 +10,7 @@ import altair as alt
 import numpy as np
 
 from normviz.catalog.probes import PROBES
-from normviz.frames import LaneFrame
+from normviz.runs.frames import LaneFrame
 
 from .arrow import Columns, ipc
 from .bars import finding, inside, outside, row_at
@@ -18,7 +18,7 @@ from .base import Spec, compiled
 from .lanes import lane_color, lane_dash
 from .palette import LaneStyle, lane_styles
 from .scale import Domain, probe_of, quantised_domain, shown
-from .words import name
+from .sentences import name
 
 __all__ = ["chart", "finding"]
 

@@ -11,13 +11,13 @@ from functools import lru_cache
 import altair as alt
 
 from normviz.catalog.probes import PROBES
-from normviz.frames import LaneFrame
+from normviz.runs.frames import LaneFrame
 
 from .base import TEXT_SIZE, Spec, compiled, js, named, on_axis, step_axis, tick_label, value_scale
 from .lanes import lane_color
 from .palette import LaneStyle
 from .scale import Domain, probe_of, shown
-from .words import name, number
+from .sentences import name, number
 
 HEIGHT = 240
 DASHES = ([1, 0], [6, 3], [2, 2])

@@ -11,7 +11,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from normviz.frames import LaneFrame
+from normviz.runs.frames import LaneFrame
 
 from .scale import probe_of, shown
 

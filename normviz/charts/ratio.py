@@ -10,11 +10,11 @@ from math import ceil
 
 import numpy as np
 
-from normviz.frames import LaneFrame
+from normviz.runs.frames import LaneFrame
 
 from .palette import LaneStyle, ink
 from .scale import Domain, probe_of, shown
-from .words import name, number
+from .sentences import name, number
 
 MOST_DECADES = 6
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normviz.catalog.probes import PROBES, ProbeRecord
-from normviz.frames import Floats, LaneFrame
+from normviz.runs.frames import Floats, LaneFrame
 
 # How many decades beyond the record's own domain an axis may reach. The last step before a
 # divergence can be 1e30: shown at the axis' end, it does not flatten everything else.

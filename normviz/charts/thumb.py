@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from normviz.frames import LaneFrame
+from normviz.runs.frames import LaneFrame
 
-from . import words
+from . import sentences
 from .curve import thinned
 from .palette import GREY, RED, lane_styles
 
@@ -38,7 +38,7 @@ def svg(lanes: Sequence[LaneFrame]) -> str:
         dash = " ".join(map(str, style.dash))
         curve = [(x(s), y(v)) for s, v in zip(at, loss, strict=True)]
         parts.append(_line(curve, style.color, dash, 2))
-        if bad := words.first_bad(lane):
+        if bad := sentences.first_bad(lane):
             parts.append(_cross(x(bad[0]), EDGE + 4))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
@@ -48,7 +48,7 @@ def svg(lanes: Sequence[LaneFrame]) -> str:
 
 def finding(lanes: Sequence[LaneFrame]) -> str:
     """The same in words."""
-    return " ".join(f"{words.name(lane)}: {_said(lane)}." for lane in lanes)
+    return " ".join(f"{sentences.name(lane)}: {_said(lane)}." for lane in lanes)
 
 
 def _lowest(lane: LaneFrame) -> float:
@@ -60,7 +60,7 @@ def _lowest(lane: LaneFrame) -> float:
 
 
 def _said(lane: LaneFrame) -> str:
-    return words.diverged(lane) or f"loss {words.number(float(lane.loss[-1]))} at the end"
+    return sentences.diverged(lane) or f"loss {sentences.number(float(lane.loss[-1]))} at the end"
 
 
 def _line(points: Sequence[tuple[float, float]], color: str, dash: str, width: float) -> str:

@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterator
 from datetime import date
 
 from ..config import ENGINE
-from ..store import Store
-from ..sweep import Began, Cell, Done, Reused, sweep
-from ..sweep.drive import stored
-from ..sweep.points import point
-from .evidence import Sample, Seen
+from ..maps import Began, Cell, Done, Reused, sweep
+from ..maps.drive import stored
+from ..maps.points import point
+from ..runs.store import Store
+from .evidence import CellResult, Sample
 from .figure import series
 from .lab_process import Reading, measure_all
 from .record import Claim
-from .stored import Result
+from .stored import ClaimResult
 
-News = Reused | Began | Done | Reading | Result
+News = Reused | Began | Done | Reading | ClaimResult
 
 
 class ClaimError(RuntimeError):
@@ -59,7 +59,9 @@ def run(
     yield result(claim, seen, seeds or claim.seeds, seconds)
 
 
-def result(claim: Claim, seen: dict[str, Seen], seeds: int, lab_seconds: float) -> Result:
+def result(
+    claim: Claim, seen: dict[str, CellResult], seeds: int, lab_seconds: float
+) -> ClaimResult:
     """The claim's numbers and figure from its cells by key."""
     samples = [
         Sample(
@@ -79,7 +81,7 @@ def result(claim: Claim, seen: dict[str, Seen], seeds: int, lab_seconds: float) 
         for name, number in claim.numbers.items()
     }
     points = [one.point for one in seen.values() if one.point is not None]
-    return Result(
+    return ClaimResult(
         claim=claim.key,
         engine=ENGINE,
         date=date.today().isoformat(),
@@ -94,7 +96,7 @@ def result(claim: Claim, seen: dict[str, Seen], seeds: int, lab_seconds: float) 
     )
 
 
-def read(store: Store, claim: Claim, seeds: int | None = None) -> Result | None:
+def read(store: Store, claim: Claim, seeds: int | None = None) -> ClaimResult | None:
     """The result from runs that the store has, shipped ones too; None where one is missing or where a
     lab measures it."""
     cells = claim.cells(seeds)
@@ -106,11 +108,11 @@ def read(store: Store, claim: Claim, seeds: int | None = None) -> Result | None:
 
 def _seen(
     store: Store, claim: Claim, cell: Cell, readings: dict[str, dict[str, float]], shipped: bool
-) -> Seen:
+) -> CellResult:
     if claim.lab:
-        return Seen(cell.config, lab=readings[cell.key])
+        return CellResult(cell.config, lab=readings[cell.key])
     run = stored(store, cell.key, True, shipped)
     if run is None:
         raise ClaimError(f"{claim.key} has no result: run {cell.key} is not in the store")
     it = store.recording(run)
-    return Seen(cell.config, it, point(cell, run, it))
+    return CellResult(cell.config, it, point(cell, run, it))

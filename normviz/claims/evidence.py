@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..config import RunConfig
+from ..maps.points import Point
 from ..runs import Recording
-from ..sweep.points import Point
 
 
 @dataclass(frozen=True)
-class Seen:
+class CellResult:
     """One cell: what the store has of its run, or what a lab measured of it instead."""
 
     config: RunConfig
@@ -27,7 +27,7 @@ class Quantity:
 
     label: str
     unit: str
-    of: Callable[[Seen], float]
+    of: Callable[[CellResult], float]
 
     @property
     def title(self) -> str:
@@ -38,9 +38,9 @@ class Quantity:
 class Sample:
     """The cells of one seed by arm, each arm's in the order of its axes."""
 
-    arms: Mapping[str, Sequence[Seen]]
+    arms: Mapping[str, Sequence[CellResult]]
 
-    def runs(self, arm: str, **where: object) -> list[Seen]:
+    def runs(self, arm: str, **where: object) -> list[CellResult]:
         """The cells of an arm that have these settings."""
         return [
             one
@@ -48,7 +48,7 @@ class Sample:
             if all(getattr(one.config, name) == value for name, value in where.items())
         ]
 
-    def run(self, arm: str, **where: object) -> Seen:
+    def run(self, arm: str, **where: object) -> CellResult:
         """The one cell of an arm that has these settings. Raises ValueError for none or several."""
         found = self.runs(arm, **where)
         if len(found) != 1:
@@ -56,13 +56,13 @@ class Sample:
         return found[0]
 
 
-def recording_of(seen: Seen) -> Recording:
+def recording_of(seen: CellResult) -> Recording:
     """The run of a cell that was trained."""
     assert seen.recording is not None
     return seen.recording
 
 
-def point_of(seen: Seen) -> Point:
+def point_of(seen: CellResult) -> Point:
     """What came of a cell that was trained."""
     assert seen.point is not None
     return seen.point
@@ -80,7 +80,7 @@ def at(probe: str, step: int, layer: int) -> Quantity:
     first 32 and every third after: of the later steps 32 and 128 are in both.
     """
 
-    def of(one: Seen) -> float:
+    def of(one: CellResult) -> float:
         it = recording_of(one)
         return it.at(probe, it.last if step < 0 else step, layer)
 
@@ -91,7 +91,7 @@ def quotient(probe: str, step: int, above: int, below: int) -> Quantity:
     """A probe of layer `above` over that of layer `below`."""
     over, under = at(probe, step, above), at(probe, step, below)
 
-    def of(one: Seen) -> float:
+    def of(one: CellResult) -> float:
         bottom = under.of(one)
         return over.of(one) / bottom if bottom else math.inf
 
@@ -101,7 +101,7 @@ def quotient(probe: str, step: int, above: int, below: int) -> Quantity:
 def greatest(probe: str) -> Quantity:
     """The largest value of a probe in any block at the last recorded step."""
 
-    def of(one: Seen) -> float:
+    def of(one: CellResult) -> float:
         it = recording_of(one)
         return max(it.at(probe, it.last, layer) for layer in range(1, it.depth + 1))
 

@@ -9,9 +9,9 @@ from statistics import median
 from ..catalog import PROBES
 from ..charts.claim import Figure, Line, Points
 from ..config import RunConfig
-from .evidence import Sample, Seen, recording_of
+from .evidence import CellResult, Sample, recording_of
 from .record import Claim, Curve, Layers, Strip, Theory
-from .stored import Result, Series
+from .stored import ClaimResult, Series
 
 FINE = 40
 """Points of a theory's line."""
@@ -42,12 +42,12 @@ def series(
     return found
 
 
-def _layer(one: Seen, figure: Layers, layer: int) -> float:
+def _layer(one: CellResult, figure: Layers, layer: int) -> float:
     it = recording_of(one)
     return it.at(figure.probe, it.last if figure.step < 0 else figure.step, layer)
 
 
-def drawn(claim: Claim, result: Result) -> Figure:
+def drawn(claim: Claim, result: ClaimResult) -> Figure:
     """The chart's input: the stored series and the theory's lines."""
     figure = claim.figure
     points = tuple(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..execution import Ended, Local
 from ..labs.reading import read
-from ..sweep import Cell
+from ..maps import Cell
 
 
 @dataclass(frozen=True)

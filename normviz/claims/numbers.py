@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from statistics import fmean
 
-from ..sweep.summary import wortsman
+from ..maps.summary import wortsman
 from .evidence import FINAL, Quantity, Sample, point_of, recording_of
 from .record import Number
 

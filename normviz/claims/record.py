@@ -12,7 +12,7 @@ from functools import cached_property
 
 from ..config import RunConfig
 from ..limits import estimated_seconds
-from ..sweep.grid import Cell, Grid, read
+from ..maps.grid import Cell, Grid, read
 from .evidence import Quantity, Sample
 from .rule import Part
 

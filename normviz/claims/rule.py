@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
-from ..sweep.stats import compare
+from ..maps.summary import compare
 
 Outcome = Literal["true", "false", "open"]
 Kind = Literal["holds", "holds only where", "contradicted", "not distinguishable"]
@@ -138,7 +138,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ClaimVerdict:
     """The verdict: its kind, and the scope and outcome of every part."""
 
     kind: Kind
@@ -158,7 +158,7 @@ class Verdict:
         return said + (f"; not distinguishable {_listed(open_)}" if open_ else "")
 
 
-def judge(rule: Sequence[Part], numbers: Numbers) -> Verdict:
+def judge(rule: Sequence[Part], numbers: Numbers) -> ClaimVerdict:
     """The verdict of a rule; `numbers` holds one list of seeds per name."""
     parts: tuple[tuple[str, Outcome], ...] = tuple(
         (part.where, part.check.outcome(numbers)) for part in rule
@@ -169,10 +169,10 @@ def judge(rule: Sequence[Part], numbers: Numbers) -> Verdict:
         kind = "holds"
     elif "true" not in found:
         kind = "contradicted" if "false" in found else "not distinguishable"
-    return Verdict(kind, parts)
+    return ClaimVerdict(kind, parts)
 
 
-def said(values: Sequence[float], form: str, seeds: bool = True) -> str:
+def value_sentence(values: Sequence[float], form: str, seeds: bool = True) -> str:
     """Median and range, optionally with the number of seeds: "1.21 (1.20 to 1.23, 3 seeds)". No range
     if all seeds print the same."""
     n = f"{len(values)} seed{'s' * (len(values) != 1)}" if seeds else ""

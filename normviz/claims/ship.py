@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..maps.drive import stored
 from ..runs.archive import keys_of, save_cells
-from ..shipped import cell_keys
-from ..store import Store
-from ..sweep.drive import stored
+from ..runs.shipped import cell_keys
+from ..runs.store import Store
 from .records import CLAIMS
 
 DEEP = 200

@@ -13,7 +13,7 @@ from typing import Any
 from ..config import ENGINE
 from ..home import shipped
 from .record import Claim
-from .rule import Verdict, judge, said
+from .rule import ClaimVerdict, judge, value_sentence
 
 Numbers = Mapping[str, Sequence[float]]
 
@@ -30,7 +30,7 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Result:
+class ClaimResult:
     """What came out of a claim's experiment.
 
     rule     the rule's sentences when it was run, and `arms` the settings of its arms: where either
@@ -55,7 +55,7 @@ class Result:
     runs: Sequence[str]
     flat: int = 0
 
-    def verdict(self, claim: Claim) -> Verdict:
+    def verdict(self, claim: Claim) -> ClaimVerdict:
         """The rule's verdict over the numbers."""
         return judge(claim.rule, self.numbers)
 
@@ -69,34 +69,34 @@ class Result:
         )
 
 
-def told(claim: Claim, result: Result, seeds: bool = True) -> dict[str, str]:
+def number_sentences(claim: Claim, result: ClaimResult, seeds: bool = True) -> dict[str, str]:
     """Each number in words: "1.21 (1.20 to 1.23, 3 seeds)", with the seeds or without."""
     found = {}
     for name, number in claim.numbers.items():
         unit = f" {number.unit}" if number.unit else ""
-        found[name] = said(result.numbers[name], number.form, seeds) + unit
+        found[name] = value_sentence(result.numbers[name], number.form, seeds) + unit
     return found
 
 
-def explained(claim: Claim, result: Result) -> str:
+def explained(claim: Claim, result: ClaimResult) -> str:
     """The claim's paragraph with the result's numbers, and what they are."""
-    words = claim.words.format(**told(claim, result, seeds=False))
+    words = claim.words.format(**number_sentences(claim, result, seeds=False))
     return f"{words} Numbers are medians over {result.seeds} seeds, with their range."
 
 
-def write(result: Result, path: Path) -> None:
+def write(result: ClaimResult, path: Path) -> None:
     """Write a result; numbers that are not finite become null."""
     path.write_text(json.dumps(_plain(asdict(result)), indent=1) + "\n")
 
 
-def read(path: Path) -> Result:
+def read(path: Path) -> ClaimResult:
     """Read a result."""
     it = json.loads(path.read_text())
     it["numbers"] = {name: _numbers(values) for name, values in it["numbers"].items()}
     it["figure"] = [
         Series(**{**one, "y": [_numbers(values) for values in one["y"]]}) for one in it["figure"]
     ]
-    return Result(**it)
+    return ClaimResult(**it)
 
 
 def folder() -> Path:
@@ -104,14 +104,14 @@ def folder() -> Path:
     return shipped("assets") / "claims"
 
 
-def shipped_result(claim: Claim) -> Result | None:
+def shipped_result(claim: Claim) -> ClaimResult | None:
     """What ships of a claim; None where nothing does, or where it was another rule or engine."""
     path = folder() / f"{claim.key}.json"
     return _read(path, path.stat().st_mtime_ns, claim) if path.exists() else None
 
 
 @cache
-def _read(path: Path, _changed: int, claim: Claim) -> Result | None:
+def _read(path: Path, _changed: int, claim: Claim) -> ClaimResult | None:
     result = read(path)
     return result if result.fits(claim) else None
 

@@ -12,7 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from .. import __version__
 from ..home import Unusable
-from .complain import complain
+from .errors import complain
 
 COMMANDS = {
     "app": ("app", "Start the page."),

@@ -13,9 +13,9 @@ import typer
 
 from ..home import VARIABLE, home, shipped
 from ..hosted import Misconfigured, verify
-from ..store import Store, StoreDamaged, StoreError
+from ..runs.store import Store, StoreDamaged, StoreError
 from . import main
-from .complain import complain
+from .errors import complain
 from .places import data_folder
 
 EVERYWHERE = ("0.0.0.0", "::")

@@ -20,7 +20,7 @@ def probes(
 ) -> None:
     """Cost of the probes: training with all of them and with none, interleaved."""
     from ..bench.probes import TURN, measure
-    from .complain import complain
+    from .errors import complain
     from .run import read_config
 
     try:
@@ -154,7 +154,7 @@ def norms(
 
     No run of the data folder trains meanwhile. The Norm cost page shows the result as well.
     """
-    from .norms import norms as measured
+    from .norm_cost import norms as measured
 
     typer.echo(measured(width, tokens, threads, device, seconds, out))
 

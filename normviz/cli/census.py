@@ -9,7 +9,7 @@ import typer
 
 from ..catalog.models import TABLE, Census
 from . import main
-from .complain import complain
+from .errors import complain
 
 
 @main.command()
@@ -20,7 +20,7 @@ def census(
 
     Needs `transformers`, whose code is analysed on symbols and never run.
     """
-    from ..census.library import NotInstalledError
+    from ..census.table import NotInstalledError
     from ..census.table import census as read
 
     try:

@@ -8,19 +8,19 @@ from typing import Annotated
 
 import typer
 
-from .. import shipped
 from ..claims import CLAIMS, Claim
-from ..claims.stored import Result, explained, folder, shipped_result, told, write
-from ..claims.words import ORDER, chip, expected
+from ..claims.sentences import ORDER, chip, expected
+from ..claims.stored import ClaimResult, explained, folder, number_sentences, shipped_result, write
 from ..home import FolderError, made
 from ..limits import MAX_SWEEP_SEEDS
 from ..links import encode
-from ..shipped import adopt
-from ..store import Store, StoreError
-from ..sweep import cores
-from ..sweep.words import duration
+from ..maps import cores
+from ..maps.summary import duration
+from ..runs import shipped
+from ..runs.shipped import adopt
+from ..runs.store import Store, StoreError
 from . import main
-from .complain import complain
+from .errors import complain
 from .places import data_folder, is_folder
 
 claims = typer.Typer(help="Claims about norm placement, and their results here.")
@@ -134,10 +134,12 @@ def opened(data: Path | None) -> Store:
     return store
 
 
-def follow(store: Store, claim: Claim, seeds: int | None, processes: int | None) -> Result | None:
+def follow(
+    store: Store, claim: Claim, seeds: int | None, processes: int | None
+) -> ClaimResult | None:
     """Run a claim and report progress on standard error; None if it failed. Exits on Ctrl-C."""
     from ..claims.drive import ClaimError, run
-    from ..sweep import Began
+    from ..maps import Began
 
     total = len(claim.cells(seeds))
     takes = expected(claim, shipped_result(claim), seeds, processes or cores())
@@ -145,7 +147,7 @@ def follow(store: Store, claim: Claim, seeds: int | None, processes: int | None)
     done = 0
     try:
         for news in run(store, claim, seeds, processes):
-            if isinstance(news, Result):
+            if isinstance(news, ClaimResult):
                 return news
             done += not isinstance(news, Began)
             if sys.stderr.isatty():
@@ -168,9 +170,9 @@ def record_words(claim: Claim) -> str:
     return "\n".join(lines)
 
 
-def result_words(claim: Claim, result: Result) -> str:
+def result_words(claim: Claim, result: ClaimResult) -> str:
     """Every number, the verdict, and its basis as text."""
-    words = told(claim, result)
+    words = number_sentences(claim, result)
     lines = [f"         {claim.numbers[name].label}: {word}" for name, word in words.items()]
     flat = f"; {result.flat} stopped early, flat at chance" if result.flat else ""
     verdict = result.verdict(claim)
@@ -181,7 +183,7 @@ def result_words(claim: Claim, result: Result) -> str:
     return "\n".join(lines)
 
 
-def beside(claim: Claim, result: Result) -> str:
+def beside(claim: Claim, result: ClaimResult) -> str:
     """A line that compares the result with the shipped one."""
     ships = shipped_result(claim)
     if ships is None:

@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from .. import hosted
+from ..execution.client import is_supervised
 from ..hosted import LIMITS, Misconfigured
-from ..runner.client import is_supervised
-from ..store import Store, StoreError, retention
+from ..runs.store import Store, StoreError, retention
 from . import main
-from .complain import complain
+from .errors import complain
 
 IN_USE = "a server uses it; `normviz gc` without a server makes it smaller"
 """No worker could commit while the file is rewritten."""

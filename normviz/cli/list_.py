@@ -9,8 +9,8 @@ import typer
 from ..catalog import PROBES
 from ..catalog.models import census
 from ..config import CHOICES
+from ..duel.presets import PRESETS
 from ..limits import summary
-from ..presets import PRESETS
 from . import main
 from .census import table as model_table
 from .parity import table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..catalog import NORMS, SCHEMES
-from ..catalog.parity import TOLERANCE, differences
+from ..catalog.models import TOLERANCE, differences
 from ..catalog.scheme import Scheme
 
 NO_ORACLE = "no public oracle: checked against its formula by an independent twin"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..home import expanded, made
-from ..store import Store
+from ..runs.store import Store
 
 
 def data_folder(given: Path | None) -> Path | None:

@@ -10,21 +10,20 @@ from typing import Annotated, Any
 
 import typer
 
-from .. import texts
 from ..config import ConfigError, RunConfig
-from ..events import Step
+from ..duel.presets import PRESETS
+from ..duel.seeds import named, seeded
 from ..limits import MAX_SWEEP_SEEDS
 from ..links import decode, encode, settings, shown
-from ..presets import PRESETS
+from ..model import texts
 from ..result import Result, result_of
 from ..runs import Recorder
-from ..seeds import named, seeded
-from ..store import Store
-from ..verdict import final_loss, of_seeds
+from ..runs.store import Store
+from ..runs.verdict import final_loss, of_seeds
+from ..training.events import Step
 from . import main
-from .complain import complain
+from .errors import complain, to_train
 from .places import check_file
-from .turn import to_train
 
 SUFFIXES = (".csv", ".parquet", ".json")
 LONGEST = 1_000_000
@@ -199,7 +198,7 @@ def follow(config: RunConfig, at: Sequence[int], threads: int) -> Result:
         task = bar.add_task("loading", total=max(config.steps, 1))
         import torch
 
-        from ..training import train
+        from ..training.loop import train
 
         torch.set_num_threads(threads)
         try:

@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 from ..catalog import NORMS, SCHEMES, TASKS
-from ..run_list import Row, Shelf, ago, changed, seconds
-from ..search import search
-from ..seeds import named
-from ..store import Store, StoreError, Wanted
+from ..duel.seeds import named
+from ..runs.listing import ListRow, RunList, ago, changed, seconds
+from ..runs.search import search
+from ..runs.store import Query, Store, StoreError
 from . import main
-from .complain import complain
+from .errors import complain
 
 WIDE = 200
 """Width of the table in characters if the output is not a terminal."""
@@ -42,7 +42,7 @@ def runs(
             complain(asked.too_long)
         if asked.unknown:
             complain(f"nothing is called {', '.join(asked.unknown)}: `normviz list` has all names")
-        found = Shelf(store).page(Wanted(asked.clauses), limit)
+        found = RunList(store).page(Query(asked.clauses), limit)
     except StoreError as error:
         complain(error)
     if found.rows:
@@ -60,7 +60,7 @@ def _delete(store: Store, run: int) -> None:
     typer.echo(f"deleted run {run}")
 
 
-def _print(rows: tuple[Row, ...]) -> None:
+def _print(rows: tuple[ListRow, ...]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -77,7 +77,7 @@ def _print(rows: tuple[Row, ...]) -> None:
     Console(width=None if sys.stdout.isatty() else WIDE).print(table)
 
 
-def _cells(row: Row, now: float) -> tuple[str, ...]:
+def _cells(row: ListRow, now: float) -> tuple[str, ...]:
     """The cells of a row."""
     run, config, outcome = row.run, row.run.config, row.outcome
     took = seconds(run)

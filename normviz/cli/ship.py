@@ -8,11 +8,16 @@ from typing import Annotated
 import typer
 
 from ..config import RunConfig
+from ..duel.presets import PRESETS
 from ..home import made, shipped
-from ..presets import PRESETS
-from ..runs.archive import load, save
+from ..maps import cores, read
+from ..maps.drive import stored
+from ..maps.standard import MAPS
+from ..runs.archive import load, save, save_cells
+from ..runs.store import Store
 from ..tour import STEPS
 from . import main
+from .places import data_folder
 from .run import follow
 
 
@@ -44,3 +49,33 @@ def ship(
             raise typer.Exit(130)
         save(result, path)
         typer.echo(f"{path.name}: {result.verdict.sentence}")
+
+
+# `normviz ship-maps`: run the standard maps that ship with the product.
+
+
+@main.command()
+def ship_maps(
+    data: Annotated[Path | None, typer.Option(help="Folder that keeps the runs")] = None,
+    folder: Annotated[Path | None, typer.Option(help="Where to write (default: assets)")] = None,
+) -> None:
+    """Run the missing cells of the standard maps and write the maps to assets/maps.
+
+    A cell that several maps share is written with the first of them.
+    """
+    from .sweep_output import follow
+
+    folder = made(folder or shipped("assets") / "maps", "choose another with --folder")
+    store = Store(data_folder(data))
+    written: set[str] = set()
+    for one in MAPS:
+        grid = read(one.words, RunConfig())
+        ended = follow(store, grid, cores(), early=True)
+        if ended.was_stopped:
+            raise typer.Exit(130)
+        found = {cell.key: stored(store, cell.key, early=True) for cell in grid.cells}
+        runs = [run for key, run in found.items() if run is not None and key not in written]
+        written |= found.keys()
+        path = folder / f"{one.key}.npz"
+        save_cells(map(store.recording, runs), path)
+        typer.echo(f"{path.name}: {len(runs)} runs, {path.stat().st_size / 1e6:.1f} MB")

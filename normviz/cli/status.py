@@ -11,11 +11,11 @@ import typer
 from ..health import Health, look_twice, unreadable
 from ..home import FolderError
 from ..hosted import Misconfigured
-from ..run_list import ago
-from ..store import Store, StoreError
-from ..store.census import Census
+from ..runs.listing import ago
+from ..runs.store import Store, StoreError
+from ..runs.store.counts import StoreCounts
 from . import main
-from .complain import complain
+from .errors import complain
 
 WORDS = {
     "dead": "none: start one with `normviz app`",
@@ -65,6 +65,6 @@ def report(health: Health, now: float) -> list[str]:
     return lines
 
 
-def _size(it: Census, limit: int | None) -> str:
+def _size(it: StoreCounts, limit: int | None) -> str:
     of = "" if limit is None else f" of at most {limit / 1e6:,.0f} MB"
     return f"{it.bytes / 1e6:,.1f} MB{of}"

@@ -7,15 +7,15 @@ from typing import Annotated
 
 import typer
 
-from .. import shipped
 from ..links import cut, shown
-from ..shipped import adopt
-from ..store import Store, StoreError
-from ..sweep import Cluster, Grid, cores, missing, read, read_address
-from ..sweep.maps import spanned
-from ..sweep.words import duration
+from ..maps import Cluster, Grid, cores, missing, read, read_address
+from ..maps.layout import spanned
+from ..maps.summary import duration
+from ..runs import shipped
+from ..runs.shipped import adopt
+from ..runs.store import Store, StoreError
 from . import main
-from .complain import complain
+from .errors import complain
 from .places import check_file, data_folder
 from .run import read_lanes, read_words
 
@@ -47,8 +47,7 @@ def sweep(
 
     Stored cells are not run again: after Ctrl-C the same command continues.
     """
-    from .sweep_progress import follow
-    from .sweep_report import draw, report, write
+    from .sweep_output import draw, follow, report, write
 
     try:
         check_file(out, TABLES, "--out")

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from .. import texts as kept_texts
-from ..characters import TextError
 from ..limits import MAX_TEXTS
+from ..model import texts as kept_texts
+from ..model.characters import TextError
 from . import main
-from .complain import complain
+from .errors import complain
 
 
 @main.command()

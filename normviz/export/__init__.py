@@ -1,13 +1,12 @@
 """A finished duel to take away: tables, configs, a script in plain PyTorch, pictures. Torch-free."""
 
 from .archive import KINDS, Kind, archive
-from .columns import COLUMNS, Column
 from .config_json import Configs, read_configs, write_configs
 from .lane import ExportLane, stored_lane
 from .pictures import picture
 from .replay import replay
 from .script import script
-from .tables import tables
+from .tables import COLUMNS, Column, tables
 
 __all__ = [
     "COLUMNS",

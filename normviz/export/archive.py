@@ -11,10 +11,9 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 from .. import __version__
-from .columns import COLUMNS
 from .config_json import write_configs
 from .lane import ExportLane
-from .tables import tables
+from .tables import COLUMNS, tables
 
 Kind = Literal["csv", "parquet"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

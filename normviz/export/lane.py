@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..config import RunConfig
-from ..frames import Frames
 from ..runs import Recording
-from ..store import Run
-from ..verdict import of_seeds
+from ..runs.frames import Frames
+from ..runs.store import Run
+from ..runs.verdict import of_seeds
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from ..catalog import PROBES, SCHEMES
-from ..frames import LaneFrame, lane_frame
-from ..player import Outside, page
-from ..seeds import named as seed_of
+from ..duel.seeds import named as seed_of
+from ..player import SharedFiles, page
+from ..runs.frames import LaneFrame, lane_frame
 from .lane import ExportLane
 
 
@@ -17,7 +17,7 @@ def replay(
     probe: str | None = None,
     title: str = "",
     words: str = "",
-    **outside: Unpack[Outside],
+    **outside: Unpack[SharedFiles],
 ) -> str:
     """The file's text; `probe` is shown first. Raises ValueError for a lane that was never run.
 

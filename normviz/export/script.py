@@ -1,21 +1,374 @@
-"""A lane as one short script in plain PyTorch that gives the same losses.
-
-It draws the same initial values, makes the same batches and takes the same steps with the same
-operations. On one machine with one number of threads its losses equal the run's bit for bit. The
-model is the pasteable one of `normviz.explain`.
-"""
+"""The script's lines that make the batches: numpy's generators of `normviz.model.data`, written out."""
 
 from __future__ import annotations
 
 import math
-from textwrap import fill
+from textwrap import fill, wrap
 
+from ..anatomy import classes, head_imports, sizes
 from ..catalog import SCHEMES, TASKS
-from ..explain import classes, head_imports, sizes
+from ..catalog.scheme import Gain, Matrix, Place, Slots
+from ..config import RunConfig
+from ..limits import HELD_OUT, MAX_SYMBOLS
+from ..model.corpora import STATES, SUCCESSOR_P, chain, prose
 from .lane import ExportLane
-from .script_data import IMPORTS, batches, text, vocabulary
-from .script_init import initial_values, profile
-from .script_train import learning_rate, loop
+
+COPY_KINDS = 32
+
+WORDS = '''
+def random_words(step):
+    """64-bit random words that depend on DATA_SEED and the step alone: numpy's Philox generator."""
+    top = 2**64 - 1
+    for counter in itertools.count(1):
+        a, b, c, d, key, other = counter, 0, 0, 0, DATA_SEED, step
+        for _ in range(10):
+            x, y = a * 0xD2E7470EE14C6C93, c * 0xCA5A826395121157
+            a, b, c, d = (y >> 64) ^ b ^ key, y & top, (x >> 64) ^ d ^ other, x & top
+            key, other = (key + 0x9E3779B97F4A7C15) & top, (other + 0xBB67AE8584CAA73B) & top
+        yield from (a, b, c, d)'''
+
+BELOW = '''
+def random_below(n, step):
+    """Random whole numbers below n, by Lemire's method on the halves of words, as in numpy."""
+    for word in random_words(step):
+        for half in (word & 0xFFFFFFFF, word >> 32):
+            if (half * n) & 0xFFFFFFFF >= (2**32 - n) % n:
+                yield (half * n) >> 32'''
+
+MARKOV = '''
+# Each of {n} states has four successors, of these probabilities; sequences start stationary.
+P = {p}
+SUCCESSORS = [
+{rows}
+]
+transition = torch.zeros(V, V, dtype=torch.float64)
+for state, successors in enumerate(SUCCESSORS):
+    transition[state, successors] = torch.tensor(P, dtype=torch.float64)
+START = torch.linalg.matrix_power(transition, 4096)[0].cumsum(0).tolist()
+NEXT = list(itertools.accumulate(P[:-1]))
+
+
+def batch(step):
+    """Inputs and targets [BATCH, T] of a step."""
+    uniform = ((word >> 11) / 2**53 for word in random_words(step))
+    states = [[bisect.bisect(START, next(uniform)) for _ in range(BATCH)]]
+    for _ in range(T):
+        states.append([SUCCESSORS[s][bisect.bisect(NEXT, next(uniform))] for s in states[-1]])
+    rows = torch.tensor(states{device}).T
+    return rows[:, :-1], rows[:, 1:]'''
+
+COPY = '''
+def batch(step):
+    """Inputs and targets [BATCH, T] of a step: random tokens, then the same tokens once more."""
+    tokens = random_below(V, step)
+    first = torch.tensor([[next(tokens) for _ in range(T // 2)] for _ in range(BATCH)]{device})
+    rows = torch.cat([first, first], 1)
+    targets = rows.roll(-1, 1)
+    targets[:, : T // 2 - 1] = targets[:, -1] = -100  # the loss counts the second half alone
+    return rows, targets'''
+
+PROSE = """
+# The language reference that comes with every Python, as characters.
+TEXT = "\\n".join(topics[name] for name in sorted(topics))
+READ = "{sha}"
+if hashlib.sha256(TEXT.encode()).hexdigest() != READ:
+    raise SystemExit("this Python has another text than the run read: use the Python of the run")
+ALPHABET = sorted(set(TEXT))
+CODES = torch.tensor([ALPHABET.index(character) for character in TEXT]{device})"""
+
+OWN = """
+# The text that the run read is not in here: give its file, as in `python script.py book.txt`.
+if len(sys.argv) != 2:
+    raise SystemExit("give the file of the text that the run read")
+TEXT = pathlib.Path(sys.argv[1]).read_bytes().decode().removeprefix("\\ufeff")
+TEXT = TEXT.replace("\\r\\n", "\\n").replace("\\r", "\\n")
+{check}COUNTS = collections.Counter(TEXT)
+ALPHABET = sorted(COUNTS)
+if len(ALPHABET) > {symbols}:  # the rarest characters share the last symbol
+    ALPHABET = sorted(sorted(COUNTS, key=lambda x: (-COUNTS[x], x))[: {symbols} - 1])
+V = min(len(COUNTS), {symbols})
+CODE = {{character: i for i, character in enumerate(ALPHABET)}}
+CODES = torch.tensor([CODE.get(character, V - 1) for character in TEXT]{device})
+CODES = CODES[: len(CODES) - len(CODES) // {held_out}]  # the rest is held out"""
+
+CHECK = """if not hashlib.sha256(TEXT.encode()).hexdigest().startswith("{sha}"):
+    raise SystemExit("this is not the text that the run read")
+"""
+
+CHARACTERS = '''
+def batch(step):
+    """Inputs and targets [BATCH, T] of a step, from random offsets."""
+    starts = random_below(len(CODES) - T, step)
+    rows = torch.stack([CODES[i : i + T + 1] for i in itertools.islice(starts, BATCH)])
+    return rows[:, :-1], rows[:, 1:]'''
+
+IMPORTS = {
+    "markov": ("import bisect", "import itertools"),
+    "copy": ("import itertools",),
+    "prose": ("import itertools", "from pydoc_data.topics import topics"),
+    "text": ("import collections", "import itertools", "import pathlib", "import sys"),
+}
+
+
+def vocabulary(config: RunConfig) -> int | None:
+    """Number of symbols of the config's task; None if it depends on a text."""
+    if config.task == "prose":
+        return len(prose()[1])
+    return {"markov": STATES, "copy": COPY_KINDS}.get(config.task)
+
+
+def text(config: RunConfig, sha: str | None, device: str, hides: bool = False) -> list[str]:
+    """Source that reads the text of a task; `sha` is the SHA-256 of the run's text. With `hides` it
+    does not contain the hash of a visitor's text, so it can't check that it reads the same one."""
+    if config.task == "prose":
+        return [PROSE.format(sha=sha or prose()[2], device=device)]
+    if config.task == "text":
+        limits = {"symbols": MAX_SYMBOLS, "held_out": HELD_OUT}
+        check = "" if hides else CHECK.format(sha=config.text)
+        return [OWN.format(check=check, device=device, **limits)]
+    return []
+
+
+def batches(config: RunConfig, device: str) -> list[str]:
+    """Sources that make the batches; `device` is the argument that places a tensor on the device."""
+    if config.task == "markov":
+        p, rows = SUCCESSOR_P.tolist(), chain()[0].tolist()
+        four = [", ".join(map(str, rows[i : i + 4])) for i in range(0, STATES, 4)]
+        listed = "\n".join(f"    {row}," for row in four)
+        return [WORDS, MARKOV.format(n=STATES, p=p, rows=listed, device=device)]
+    return [WORDS, BELOW, COPY.format(device=device) if config.task == "copy" else CHARACTERS]
+
+
+# The script's lines that draw the initial values: the rule of `normviz.model.init`, written out.
+
+DRAW = '''
+def draw(name, values, size{normal}):
+    """Every parameter draws from a generator of its own, seeded by INIT_SEED and its name."""
+    digest = hashlib.sha256(f"{{INIT_SEED}}:{{name}}".encode()).digest()
+    generator = torch.Generator().manual_seed(int.from_bytes(digest[:7], "big"))
+{body}'''
+NORMAL = "    values.normal_(0.0, size, generator=generator)"
+WIDTH = 84
+"""Characters in a row of numbers."""
+UNIFORM = "    values.uniform_(-1.0, 1.0, generator=generator).mul_(size)"
+EITHER = f"""    if normal:
+    {NORMAL}
+    else:
+    {UNIFORM}"""
+
+MATRICES: dict[str, tuple[str, ...]] = {
+    "xavier": ("(6 / (D + D)) ** 0.5", "(6 / (D + D)) ** 0.5", *("(6 / (D + HIDDEN)) ** 0.5",) * 2),
+    "torch": ("(6 / (D + 3 * D)) ** 0.5", "D**-0.5", "D**-0.5", "HIDDEN**-0.5"),
+    "gpt2": ("SMALL", "SMALL / (2 * L) ** 0.5") * 2,
+    "gpt2_width": ("SMALL", "SMALL / (2 * L) ** 0.5") * 2,
+}
+"""Sizes of qkv, out, up and down: half-widths of uniform distributions, or standard deviations."""
+
+SMALL = {"gpt2": "SMALL = 0.02", "gpt2_width": "SMALL = 0.02 * (768 / D) ** 0.5"}
+NAMES = ("qkv", "out", "up", "down")
+
+
+def initial_values(config: RunConfig) -> list[str]:
+    """Sources of the function that draws, and of the lines that apply it to `model`."""
+    c, gpt2 = config, config.init in SMALL
+    own = SCHEMES[c.scheme].embedding_std
+    tokens = repr(own(c.width, c.depth)) if own else "SMALL" if gpt2 else "1.0"
+    positions, head = ("SMALL", "SMALL") if gpt2 else ("0.5", "(6 / (D + V)) ** 0.5")
+    normal = "" if gpt2 else ", normal=True"
+    lines = [
+        *([SMALL[c.init]] if gpt2 else []),
+        "model = Model()",
+        "with torch.no_grad():  # norms, gains and gates start as the classes above make them",
+        f'    draw("tokens.weight", model.tokens.weight, {tokens}{normal})',
+        f'    draw("positions.weight", model.positions.weight, {positions}{normal})',
+        f'    draw("head.weight", model.head.weight, {head})',
+        "    for i, block in enumerate(model.blocks):",
+        '        at, ff = f"blocks.{i}.attention.branch", f"blocks.{i}.ffn.branch"',
+    ]
+    for name, size in zip(NAMES, MATRICES[c.init], strict=True):
+        lines.append(_drawn(name, "weight", size))
+    if c.init == "torch":
+        lines += [_drawn("up", "bias", "D**-0.5"), _drawn("down", "bias", "HIDDEN**-0.5")]
+        lines += [f"        {_path(name)}.bias.zero_()" for name in ("qkv", "out")]
+    else:
+        lines += [
+            f"        for linear in ({', '.join(map(_path, NAMES))}):",
+            "            linear.bias.zero_()",
+        ]
+    lines += _gains(c)
+    if SCHEMES[c.scheme].constraint != "none":
+        lines.append("model.constrain()")
+    function = DRAW.format(normal="" if gpt2 else ", normal=False", body=NORMAL if gpt2 else EITHER)
+    return [function, "\n" + "\n".join(lines)]
+
+
+def _path(name: str) -> str:
+    return f"block.{'attention' if name in ('qkv', 'out') else 'ffn'}.{name}"
+
+
+def _drawn(name: str, part: str, size: str) -> str:
+    prefix = "at" if name in ("qkv", "out") else "ff"
+    return f'        draw(f"{{{prefix}}}.{name}.{part}", {_path(name)}.{part}, {size})'
+
+
+def _gains(c: RunConfig) -> list[str]:
+    """The scheme's own factors, applied after the chosen initialisation."""
+    gain, lines = SCHEMES[c.scheme].weight_gain, list[str]()
+    label = SCHEMES.label(c.scheme)
+    slices: tuple[tuple[str, Matrix], ...] = (
+        ("block.attention.qkv.weight[: 2 * D]", "query_key"),
+        ("block.attention.qkv.weight[2 * D :]", "value"),
+        ("block.attention.out.weight", "out"),
+        ("block.ffn.up.weight", "up"),
+        ("block.ffn.down.weight", "down"),
+    )
+    table: list[float] = []
+    for target, matrix in slices:
+        branch = "ffn" if matrix in ("up", "down") else "attention"
+        by = [gain(Place(b, c.depth, branch), matrix) for b in range(1, c.depth + 1)]
+        if set(by) == {1.0}:
+            continue
+        alike = len(set(by)) == 1
+        if not alike and by != table:
+            table = by
+            lines += _listed(by)
+        lines.append(f"        {target}.mul_({repr(by[0]) if alike else 'factor'})")
+    return [f"        # {label} scales them:", *lines] if lines else []
+
+
+def _listed(factors: list[float]) -> list[str]:
+    """Lines that select a block's factor."""
+    rows = wrap(", ".join(map(repr, factors)), WIDTH)
+    return ["        factor = [", *(f"            {row}" for row in rows), "        ][i]"]
+
+
+PROFILED = Slots(norm_main=True, skip_gain=Gain(1.0, "channel"))
+
+
+def profile(config: RunConfig) -> list[str]:
+    """Lines of Admin's pass over the first batch, for schemes that need it.
+
+    Raises ValueError for a scheme whose wiring is not Admin's.
+    """
+    c, scheme = config, SCHEMES[config.scheme]
+    if not scheme.profiled:
+        return []
+    places = (Place(b, c.depth, f) for b in range(1, c.depth + 1) for f in ("attention", "ffn"))
+    alike = all(scheme.slots(place) == PROFILED for place in places)
+    if not alike or scheme.streams != "one" or scheme.embed_norm:
+        raise ValueError(
+            f"{scheme.label} starts from a forward pass that a script of its own does not know how "
+            "to write: only Admin's wiring is known"
+        )
+    norm = "" if c.norm == "none" else "getattr(block, branch + '_norm_main')"
+    total = f"{norm}(skip + f)".replace("'", '"') if norm else "skip + f"
+    x = "model.tokens(inputs) + model.positions.weight"
+    return [
+        "",
+        f"# {scheme.label}: one pass over the first batch sets the gains of the skip paths, so that no",
+        "# sublayer outweighs what came before.",
+        "with torch.no_grad():",
+        "    inputs, _ = batch(0)",
+        f"    omega, x = 1.0, {f'dropout({x}, True)' if c.dropout else x}",
+        "    for block in model.blocks:",
+        '        for branch in ("attention", "ffn"):',
+        '            gain = getattr(block, branch + "_skip_gain").fill_(omega)',
+        "            f, skip = getattr(block, branch)(x), x * gain",
+        "            omega = (skip.var().item() + f.var().item()) ** 0.5",
+        f"            x = {total}",
+    ]
+
+
+# The script's lines that train: learning rate, optimizer, and the loop that prints losses.
+
+
+def learning_rate(c: RunConfig) -> list[str]:
+    """Source of the learning rate at a step; empty if it is constant."""
+    if not changes(c):
+        return []
+    lines = ["", "def learning_rate(step):", f"    peak = {c.lr!r}"]
+    for step, lr in c.lr_edits:
+        lines += [f"    if step >= {step}:  # changed while it ran", f"        peak = {lr!r}"]
+    if c.warmup:
+        lines += [
+            f"    if step < {c.warmup}:  # warm-up",
+            f"        return peak * (step + 1) / {c.warmup}",
+        ]
+    if c.schedule == "constant":
+        return ["\n".join([*lines, "    return peak"])]
+    start = f"(step - {c.warmup})" if c.warmup else "step"
+    lines.append(f"    done = {start} / {max(1, c.steps - c.warmup)}")
+    if c.schedule == "linear":
+        return ["\n".join([*lines, "    return peak * (1.0 - done)"])]
+    return ["\n".join([*lines, "    return peak * 0.5 * (1.0 + math.cos(math.pi * done))"])]
+
+
+def changes(c: RunConfig) -> bool:
+    """Whether the learning rate changes."""
+    return bool(c.lr_edits or c.warmup or c.schedule != "constant")
+
+
+def optimizer(c: RunConfig) -> str:
+    """The expression that constructs the optimizer."""
+    if c.optimizer == "sgd":
+        more = f"momentum={c.momentum!r}, weight_decay={c.weight_decay!r}"
+        return f"torch.optim.SGD(model.parameters(), {c.lr!r}, {more})"
+    more = f"({c.beta1!r}, {c.beta2!r}), weight_decay={c.weight_decay!r}"
+    return f"torch.optim.AdamW(model.parameters(), {c.lr!r}, {more}, fused=True)"
+
+
+def loop(lane: ExportLane, progress: bool) -> str:
+    """Source of the training loop; `progress`: the model wants to know how much of it is over."""
+    c, it = lane.config, lane.recording
+    if c.steps == 0:
+        told = 'print(f"final loss {loss.item():.6f} (at initialisation)")'
+        return "\n".join(["", *_forward("0", "0.0" if progress else ""), told])
+    steps, note = c.steps, ""
+    if it is not None and it.status == "diverged":
+        steps = len(it.steps)
+        note = f"  # of {c.steps}: then the run counted as diverged"
+    share = f"step / {c.steps}" if progress else ""
+    stop = ["if not math.isfinite(losses[-1]):", "    break"] if not lane.is_done else []
+    printed = ["if step % 20 == 0:", '    print(f"step {step:5}   loss {losses[-1]:.6f}")']
+    inside = [*_forward("step", share), "losses.append(loss.item())", *printed, *stop, *_update(c)]
+    return "\n".join(
+        [
+            "",
+            f"optimizer = {optimizer(c)}",
+            "losses = []",
+            f"for step in range({steps}):{note}",
+            *(f"    {line}" for line in inside),
+            "tail = losses[-max(1, len(losses) // 10) :]  # the last tenth",
+            'print(f"final loss {sum(tail) / len(tail):.6f} (mean of the last {len(tail)})")',
+        ]
+    )
+
+
+def _forward(step: str, share: str) -> list[str]:
+    more = f", {share}" if share else ""
+    return [
+        f"inputs, targets = batch({step})",
+        f"loss = F.cross_entropy(model(inputs{more}).flatten(0, 1), targets.flatten())",
+    ]
+
+
+def _update(c: RunConfig) -> list[str]:
+    lines = ["optimizer.zero_grad()", "loss.backward()"]
+    if c.clip is not None:
+        lines += [
+            "gradients = [p.grad for p in model.parameters()]",
+            "norm = torch.cat([g.flatten() for g in gradients]).norm().item()",
+            f"if norm > {c.clip!r}:",
+            "    for g in gradients:",
+            f"        g.mul_({c.clip!r} / norm)",
+        ]
+    if changes(c):
+        lines.append('optimizer.param_groups[0]["lr"] = learning_rate(step)')
+    constrain = ["model.constrain()"] if SCHEMES[c.scheme].constraint != "none" else []
+    return [*lines, "optimizer.step()", *constrain]
+
+
+# A lane as one short script in plain PyTorch that gives the same losses.
 
 SEEDS = """INIT_SEED, DATA_SEED, BATCH = {init_seed}, {data_seed}, {batch}  # sequences a step
 torch.set_num_threads({threads})  # another number of threads rounds differently"""

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from ..config import RunConfig
-from ..data import Task
-from ..nn.transformer import Transformer
-from ..training import begin, train
+from ..model.data import Task
+from ..model.transformer import Transformer
+from ..training.loop import begin, train
 from .model import batch
 
 BATCHES = 20

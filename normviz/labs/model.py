@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from ..config import RunConfig
-from ..data import Task
-from ..nn.transformer import Transformer
-from ..training import begin
+from ..model.data import Task
+from ..model.transformer import Transformer
+from ..training.loop import begin
 
 
 def begun(config: RunConfig) -> tuple[Transformer, Task]:

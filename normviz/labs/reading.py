@@ -10,8 +10,8 @@ from importlib import import_module
 from ..config import ConfigError, RunConfig
 from ..execution import TaskError
 from ..home import home
-from ..store import StoreError
-from ..store.machine_lock import beside_others
+from ..runs.store import StoreError
+from ..runs.store.machine_lock import beside_others
 
 
 def read(name: str, canonical: str) -> tuple[dict[str, float], float]:

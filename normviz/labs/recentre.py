@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..config import RunConfig
-from ..nn.transformer import Transformer
+from ..model.transformer import Transformer
 from .model import batch, begun
 
 EPS = 1e-5

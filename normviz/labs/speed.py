@@ -7,8 +7,7 @@ from functools import cache
 from ..config import RunConfig
 from ..home import home
 from ..norm_cost.lab import run
-from ..norm_cost.result import Measurement
-from ..norm_cost.setting import Setting
+from ..norm_cost.result import Measurement, Setting
 from ..norm_cost.variants import CONTROL, REFERENCE
 
 ALONE = True

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..execution import Ended, Event, Local, Progress
-from .lab import Doing, run_task
-from .result import Round
-from .setting import Setting
+from .lab import Preparing, run_task
+from .result import Round, Setting
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ class Lab:
 def _after(state: State, event: Event[Setting]) -> State:
     """The state once something has happened."""
     match event:
-        case Progress(_, Doing(words)):
+        case Progress(_, Preparing(words)):
             return replace(state, doing=words)
         case Progress(_, Round(done, total, left)):
             words = f"Round {done + 1} of {total}, about {left:.0f} s left"

@@ -14,11 +14,10 @@ from pathlib import Path
 from ..config import ConfigError
 from ..execution import TaskError
 from ..home import home
-from ..store import Store, StoreError
-from ..store.machine_lock import Turn
+from ..runs.store import Store, StoreError
+from ..runs.store.machine_lock import MachineLock
 from . import stored_results
-from .result import Measurement, Round
-from .setting import Setting
+from .result import Measurement, Round, Setting
 
 PATIENCE_SECONDS = 60.0
 """For runs that train. Others wait meanwhile, so it is not longer."""
@@ -29,24 +28,24 @@ class BusyError(TaskError):
 
 
 @dataclass(frozen=True)
-class Doing:
+class Preparing:
     """What is done before the first round, in words."""
 
     words: str
 
 
-def run(setting: Setting, folder: Path) -> Iterator[Doing | Round | Measurement]:
+def run(setting: Setting, folder: Path) -> Iterator[Preparing | Round | Measurement]:
     """Measure with a data folder's machine and keep the result in it.
 
     Raises BusyError, ConfigError for a GPU that is not there, StoreError and OSError.
     """
-    turn = Turn(folder, alone=True)
+    turn = MachineLock(folder, alone=True)
     try:
         yield from _take(turn, Store(folder))
-        yield Doing("Loading PyTorch")
+        yield Preparing("Loading PyTorch")
         from .measure import measure
 
-        yield Doing("Warming up")
+        yield Preparing("Warming up")
         for news in measure(setting):
             if isinstance(news, Measurement):
                 stored_results.keep(news, folder)
@@ -55,7 +54,7 @@ def run(setting: Setting, folder: Path) -> Iterator[Doing | Round | Measurement]
         turn.leave()
 
 
-def run_task(setting: Setting) -> Iterator[Doing | Round | Measurement]:
+def run_task(setting: Setting) -> Iterator[Preparing | Round | Measurement]:
     """`run`, in a process of its own. Raises TaskError for all that may be expected."""
     try:
         yield from run(setting, home())
@@ -68,16 +67,16 @@ def run_task(setting: Setting) -> Iterator[Doing | Round | Measurement]:
         raise TaskError(needs) from None
 
 
-def _take(turn: Turn, store: Store) -> Iterator[Doing]:
+def _take(turn: MachineLock, store: Store) -> Iterator[Preparing]:
     there, warm = store.supervisor()
     if there and not warm and not store.is_timing():  # its processes are being started
-        yield Doing("Waiting for the workers to be ready")
+        yield Preparing("Waiting for the workers to be ready")
         _await_warm(store)
     if turn.take():
         return
     if not turn.claim.is_locked:
         raise BusyError("somebody else measures with this data folder: try again when that is done")
-    yield Doing(f"Waiting for runs that train here to end, at most {PATIENCE_SECONDS:g} s")
+    yield Preparing(f"Waiting for runs that train here to end, at most {PATIENCE_SECONDS:g} s")
     if not turn.wait(PATIENCE_SECONDS):
         raise BusyError(
             f"a run has been training here for the last {PATIENCE_SECONDS:g} s, and a measurement "

@@ -1,24 +1,188 @@
-"""measure(setting): rounds that time all variants, and the resulting measurement."""
+"""Seconds of a call on a device, and rounds that time all calls."""
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
-from ..training import find_device
-from .contexts import calls
-from .counts import arithmetic, count
-from .machine import describe, load
-from .paired import ratio
-from .result import Counts, Measurement, Round, Row
-from .setting import MAX_ROUNDS, MIN_ROUNDS, Setting
-from .timing import Call, calibrate, one_round
+from ..training.loop import find_device
+from .contexts import EPS, calls
+from .result import (
+    MAX_ROUNDS,
+    MIN_ROUNDS,
+    Counts,
+    Measurement,
+    Round,
+    Row,
+    Setting,
+    describe,
+    load,
+    ratio,
+)
 from .variants import BOTH, CASES, KEYS, REFERENCE
+
+Call = Callable[[], object]
+BATCH_SECONDS = 1e-3
+"""Least duration of a batch of calls; a shorter one would measure the clock and the loop."""
+BEST_OF = 3
+"""Batches per round and call. The fastest counts, because other work can only slow one down."""
+
+
+def batch(call: Call, repeats: int, device: torch.device) -> float:
+    """Mean seconds of one call over `repeats` in a row. A short call runs once before, untimed, to
+    load the caches.
+
+    On a GPU it uses events on the stream, which wait for the queued work. The host's clock would measure
+    only the queueing.
+    """
+    if repeats > 1:
+        call()
+    return (_on_cuda if device.type == "cuda" else _on_cpu)(call, repeats) / repeats
+
+
+def _on_cpu(call: Call, repeats: int) -> float:
+    """With one thread, processor time, which excludes waiting for a busy core."""
+    clock = time.thread_time if torch.get_num_threads() == 1 else time.perf_counter
+    began = clock()
+    for _ in range(repeats):
+        call()
+    return clock() - began
+
+
+def _on_cuda(call: Call, repeats: int) -> float:
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    torch.cuda.synchronize()
+    start.record()
+    for _ in range(repeats):
+        call()
+    end.record()
+    end.synchronize()
+    return start.elapsed_time(end) / 1e3  # from milliseconds
+
+
+def calibrate(call: Call, device: torch.device) -> int:
+    """Number of calls per batch. Also warms the call up."""
+    for _ in range(2):
+        call()
+    repeats = 1
+    while (seconds := batch(call, repeats, device)) * repeats < BATCH_SECONDS:
+        repeats = max(repeats + 1, int(1.2 * BATCH_SECONDS / max(seconds, 1e-9)))
+    return repeats
+
+
+def one_round(
+    calls: Sequence[Sequence[Call]],
+    repeats: Sequence[Sequence[int]],
+    device: torch.device,
+    rng: np.random.Generator,
+) -> list[NDArray[np.float64]]:
+    """For each group the seconds of its calls [calls]: the fastest of three repeats, each of which
+    times one batch of every call in the group, in random order."""
+    gc.collect()
+    gc.disable()
+    try:
+        found = []
+        for group, times in zip(calls, repeats, strict=True):
+            seconds = np.full(len(group), np.inf)
+            for _ in range(BEST_OF):
+                for i in rng.permutation(len(group)):
+                    seconds[i] = min(seconds[i], batch(group[i], times[i], device))
+            found.append(seconds)
+        return found
+    finally:
+        gc.enable()
+
+
+# PyTorch's work in a call: kernels, bytes and operations, counted by a dispatch mode.
+
+NO_KERNEL = {
+    "_reshape_alias", "_unsafe_view", "alias", "detach", "empty", "empty_like", "empty_strided",
+    "lift_fresh", "new_empty", "new_empty_strided",
+}  # fmt: skip
+"""In addition to views, which an operation's schema marks."""
+
+
+class _Counter(TorchDispatchMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.kernels = self.bytes = self.operations = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:  # the signature is PyTorch's
+        out = func(*args, **(kwargs or {}))
+        if _starts_a_kernel(func):
+            tensors = [x for x in tree_leaves((args, kwargs, out)) if isinstance(x, Tensor)]
+            self.kernels += 1
+            self.bytes += sum(x.numel() * x.element_size() for x in tensors)
+            self.operations += max((x.numel() for x in tensors), default=0)
+        return out
+
+
+def _starts_a_kernel(func: Any) -> bool:
+    infos = [returned.alias_info for returned in func._schema.returns]
+    is_view = any(info is not None and not info.is_write for info in infos)
+    return not is_view and func._schema.name.removeprefix("aten::") not in NO_KERNEL
+
+
+def count(call: Callable[[], object]) -> Counts:
+    """Count the kernels, bytes and operations of one call."""
+    with _Counter() as counter:
+        call()
+    return Counts(counter.kernels, counter.bytes, counter.operations)
+
+
+def layernorm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """LayerNorm written out; arXiv:1607.06450."""
+    centred = x - x.mean(-1, keepdim=True)
+    r = torch.rsqrt(centred.square().mean(-1, keepdim=True) + EPS)
+    return centred * r * weight + bias
+
+
+def rmsnorm(x: Tensor, weight: Tensor) -> Tensor:
+    """RMSNorm written out; arXiv:1910.07467."""
+    return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + EPS) * weight
+
+
+def dyt(x: Tensor, alpha: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """DyT written out; arXiv:2503.10622."""
+    return torch.tanh(alpha * x) * weight + bias
+
+
+FORMULAS: dict[str, Callable[..., Tensor]] = {
+    "layernorm": layernorm, "again": layernorm, "rmsnorm": rmsnorm, "rmsnorm_hand": rmsnorm,
+    "rmsnorm_fused": rmsnorm, "dyt": dyt, "none": lambda x: x,
+}  # fmt: skip
+SHAPES = {layernorm: (-1, -1), rmsnorm: (-1,), dyt: (1, -1, -1)}
+"""Shapes of each formula's parameters; -1 is the width."""
+
+
+def arithmetic(variant: str, tokens: int, width: int, backward: bool) -> int:
+    """Operations of a variant's formula on [tokens, width], forward or forward and backward."""
+    formula = FORMULAS[variant]
+    learned = [torch.ones(n if n > 0 else width) for n in SHAPES.get(formula, ())]
+    inputs = [each.requires_grad_() for each in (torch.randn(tokens, width), *learned)]
+    grad = torch.ones(tokens, width)
+
+    def call() -> None:
+        y = formula(*inputs)
+        if backward and learned:  # without parameters there is no backward pass
+            torch.autograd.grad(y, inputs, grad)
+
+    return count(call).operations
+
+
+# measure(setting): rounds that time all variants, and the resulting measurement.
 
 
 def measure(setting: Setting) -> Iterator[Round | Measurement]:

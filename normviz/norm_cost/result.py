@@ -1,16 +1,175 @@
-"""A measurement as stored: a JSON object of ratios, seconds and counts, with its setting."""
+"""The median of paired ratios, and its confidence interval."""
 
 from __future__ import annotations
 
+import os
+import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from math import comb
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
-from .paired import Ratio
-from .setting import Setting
+from ..config import ConfigError, RunConfig
+from ..cores import cores
+from ..limits import MAX_GIB, Range, estimated_gib, estimated_seconds
 from .variants import BOTH, CONTROL, VARIANTS
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Median of paired ratios, and an interval that contains the true median with 95 % confidence."""
+
+    median: float
+    low: float
+    high: float
+
+    def overlaps(self, other: Ratio) -> bool:
+        """Whether the two intervals have a common point."""
+        return self.low <= other.high and other.low <= self.high
+
+
+def ratio(seconds: NDArray[np.float64], reference: NDArray[np.float64]) -> Ratio:
+    """Ratio of two series of the same rounds, [n] each, n at least 6.
+
+    Both ends of the interval are sample ratios: the number of draws below the median is binomial,
+    whatever the distribution. Raises ValueError for too few rounds.
+    """
+    values = np.sort(seconds / reference)
+    rank = outer_rank(len(values))
+    return Ratio(float(np.median(values)), float(values[rank - 1]), float(values[-rank]))
+
+
+def outer_rank(n: int) -> int:
+    """Rank, from 1 and from either end, of the ends of the 95 % interval for a median of n numbers."""
+    tail, rank = 0.0, 0
+    while (tail := tail + comb(n, rank) / 2**n) <= (1 - CONFIDENCE) / 2:
+        rank += 1
+    if rank == 0:
+        raise ValueError(f"{n} rounds give no 95 % interval, at least 6 are needed")
+    return rank
+
+
+# The machine in generic words that do not identify its owner.
+
+
+def describe(gpu: str = "") -> str:
+    """For example "2 cores, x86_64, Linux", preceded by the GPU's name if one was used."""
+    n = cores()
+    parts = [f"{n} core{'s' * (n > 1)}", platform.machine() or "unknown", platform.system()]
+    return ", ".join(filter(None, (gpu, *parts)))
+
+
+def load() -> float | None:
+    """Average load of the last minute, in processes; None if the system does not report it."""
+    return round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None
+
+
+# The setting of a measurement, validated: width, tokens, threads, device, and seconds to spend.
+
+HEAD = 32
+"""Channels of an attention head."""
+SEQ_LEN = 64
+DEPTH = 2
+WIDTHS = Range(32, 1024, whole=True)
+TOKENS = Range(64, 16_384, whole=True)
+SECONDS = Range(1, 300)
+DEVICES = ("cpu", "cuda")
+
+MIN_ROUNDS, MAX_ROUNDS = 8, 60
+"""Fewer rounds give too wide an interval; in more rounds the machine itself drifts."""
+MAX_SECONDS = 180.0
+"""Limit of the estimate for the fewest rounds on a CPU, because training waits for a measurement."""
+STEPS_A_ROUND = 3 * (1 + 1 / 2 + 1 / 6)
+"""Cost of a variant in steps: a step, one of its two blocks both ways, and a third of that forward;
+each three times."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Width (numbers per token), tokens per batch, CPU threads, device, and seconds to spend.
+
+    Raises ValueError with a sentence for a value that is not allowed.
+    """
+
+    width: int = 128
+    tokens: int = 512
+    threads: int = 1
+    device: str = "cpu"
+    seconds: float = 15.0
+
+    def __post_init__(self) -> None:
+        _check("width", self.width, WIDTHS, HEAD)
+        _check("tokens", self.tokens, TOKENS, SEQ_LEN)
+        _check("threads", self.threads, Range(1, cores(), whole=True))
+        _check("seconds", self.seconds, SECONDS)
+        if self.device not in DEVICES:
+            raise ValueError(f"device is {self.device[:40]!r}, allowed are {' and '.join(DEVICES)}")
+        try:
+            self.config()
+        except ConfigError:
+            raise ValueError(
+                f"width {self.width} with {self.tokens:,} tokens is more than a run may take here: lower "
+                "width or tokens"
+            ) from None
+        if self.needed_seconds > MAX_SECONDS:
+            raise ValueError(
+                f"width {self.width} with {self.tokens:,} tokens would take about "
+                f"{self.needed_seconds:,.0f} s and at most {MAX_SECONDS:g} are allowed, since no run "
+                "trains meanwhile: lower width or tokens"
+            )
+        if self.needed_gib > MAX_GIB:
+            raise ValueError(
+                f"width {self.width} with {self.tokens:,} tokens would need about "
+                f"{self.needed_gib:.1f} GiB of memory and at most {MAX_GIB:g} are allowed: lower "
+                "width or tokens"
+            )
+
+    def config(self) -> RunConfig:
+        """The model and training step that contain the norms.
+
+        It uses PyTorch's initialisation and a learning rate near zero: every step does the same
+        arithmetic, and none overflows without a norm.
+        """
+        return RunConfig(
+            scheme="pre", norm="layernorm", init="torch", depth=DEPTH, width=self.width,
+            heads=self.width // HEAD, seq_len=SEQ_LEN, batch=self.tokens // SEQ_LEN, lr=1e-6, steps=1,
+            device=self.device,
+        )  # fmt: skip
+
+    @property
+    def needed_seconds(self) -> float:
+        """Estimated seconds of the fewest rounds on a CPU; 0 on a GPU."""
+        if self.device != "cpu":
+            return 0.0
+        step = estimated_seconds(self.config().replace(steps=0)) / self.threads
+        return MIN_ROUNDS * len(VARIANTS) * STEPS_A_ROUND * step
+
+    @property
+    def needed_gib(self) -> float:
+        """Estimated memory in GiB; every variant has its own model."""
+        return len(VARIANTS) * estimated_gib(self.config())
+
+    def text(self) -> str:
+        """In words: "width 128, 512 tokens, 1 thread, CPU"."""
+        threads = f"{self.threads} thread{'s' * (self.threads > 1)}"
+        return f"width {self.width}, {self.tokens:,} tokens, {threads}, {self.device.upper()}"
+
+
+def _check(name: str, value: float, allowed: Range, multiple: int = 1) -> None:
+    if isinstance(value, bool) or value not in allowed or (allowed.whole and value % multiple):
+        text = allowed.text()
+        if multiple > 1:
+            text = f"a multiple of {multiple} from {allowed.low:g} to {allowed.high:g}"
+        raise ValueError(f"{name} is {value!r}, allowed is {text}")
+
+
+# A measurement as stored: a JSON object of ratios, seconds and counts, with its setting.
 
 
 @dataclass(frozen=True)

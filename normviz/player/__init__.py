@@ -6,18 +6,18 @@ script runs in all of them, so a replay moves exactly as the live page did.
 
 from .bundle import SCRIPTS, css, script, vega, version
 from .message import Have, Sent, message
-from .page import Outside, page
-from .specs import VIEWS, Look, View
+from .page import SharedFiles, page
+from .specs import VIEWS, ChartOptions, View
 from .walks import CARRIED, Walk
 
 __all__ = [
     "CARRIED",
     "SCRIPTS",
     "VIEWS",
+    "ChartOptions",
     "Have",
-    "Look",
-    "Outside",
     "Sent",
+    "SharedFiles",
     "View",
     "Walk",
     "css",

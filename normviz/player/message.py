@@ -15,9 +15,9 @@ from .. import charts
 from ..catalog import PROBES
 from ..charts.palette import COMPARING, PALETTE, paper
 from ..charts.scale import shown
-from ..frames import LaneFrame
+from ..runs.frames import LaneFrame
 from .packing import coded, packed
-from .specs import Axes, Look, axes, specs
+from .specs import Axes, ChartOptions, axes, specs
 from .walks import Walk, numbers, plans
 
 Have = tuple[int, int]
@@ -40,7 +40,7 @@ def message(
     sent: Sent,
     *,
     live: bool,
-    look: Look,
+    look: ChartOptions,
     repeats: Sequence[Sequence[LaneFrame]] = (),
     walks: Sequence[Walk] = (),
 ) -> dict[str, Any]:
@@ -96,7 +96,9 @@ def _walks(walks: Sequence[Walk], sent: Sent, live: bool) -> dict[str, Any]:
     return out
 
 
-def _charts(lanes: Sequence[LaneFrame], drawn: Axes, look: Look, sent: Sent) -> dict[str, Any]:
+def _charts(
+    lanes: Sequence[LaneFrame], drawn: Axes, look: ChartOptions, sent: Sent
+) -> dict[str, Any]:
     """The rows that no cursor changes; and the charts, where they changed."""
     sets = {f"heat{i}": charts.heatmap.fixed(lane) for i, lane in enumerate(lanes)}
     out: dict[str, Any] = {"sets": {"loss": charts.loss.fixed(lanes, drawn.loss), **sets}}
@@ -133,11 +135,11 @@ def _fresh(lane: LaneFrame, have: Have) -> dict[str, Any]:
         "loss": packed(lane.loss[losses:]),
         "records": lane.probe_steps[records:].tolist(),
         "values": packed(shown(lane)[records:]),
-        "bad": charts.words.first_bad(lane),
+        "bad": charts.sentences.first_bad(lane),
     }
 
 
-def _about(lanes: Sequence[LaneFrame], drawn: Axes, look: Look) -> dict[str, Any]:
+def _about(lanes: Sequence[LaneFrame], drawn: Axes, look: ChartOptions) -> dict[str, Any]:
     """What is constant about the lanes, and the axes."""
     styles = charts.styles_of(lanes, look.dark)
     probe = PROBES[lanes[0].probe]
@@ -148,8 +150,8 @@ def _about(lanes: Sequence[LaneFrame], drawn: Axes, look: Look) -> dict[str, Any
         "paper": paper(look.dark),
         "about": [
             {
-                "name": charts.words.name(lane),
-                "short": charts.words.short(lane),
+                "name": charts.sentences.name(lane),
+                "short": charts.sentences.short(lane),
                 "color": style.color,
                 "earlier": bool(lane.earlier),
                 "depth": lane.depth,

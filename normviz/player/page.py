@@ -8,10 +8,10 @@ from html import escape
 from typing import Any, TypedDict, Unpack
 
 from ..config import RunConfig
-from ..frames import LaneFrame
+from ..runs.frames import LaneFrame
 from .bundle import SCRIPTS, css
 from .message import Sent, choices, message
-from .specs import VIEWS, Look
+from .specs import VIEWS, ChartOptions
 from .walks import CARRIED, Walk, numbers, plans
 
 PAGE = """<!doctype html>
@@ -37,7 +37,7 @@ player.update({{ runs: [0], probe: {probe}, dark: false, start: "replay", nonce:
 """
 
 
-class Outside(TypedDict, total=False):
+class SharedFiles(TypedDict, total=False):
     """What a replay among others shares with them, where it need not be one file.
 
     scripts  names of the files beside it that hold SCRIPTS, in their order
@@ -57,7 +57,7 @@ def page(
     configs: Sequence[RunConfig],
     probe: str | None = None,
     repeats: Sequence[Sequence[LaneFrame]] = (),
-    **outside: Unpack[Outside],
+    **outside: Unpack[SharedFiles],
 ) -> str:
     """The file's text: `frames` are the duel's lanes by probe; `probe` is shown first; `repeats` holds
     the runs of each lane from all seeds, its own among them."""
@@ -103,14 +103,14 @@ def _probe(
 ) -> dict[str, Any]:
     """Numbers of one probe, and every way to look at them; charts by their place in `pool`."""
     sent = Sent()
-    numbers = message(lanes, sent, live=False, look=Look(), repeats=repeats)
+    numbers = message(lanes, sent, live=False, look=ChartOptions(), repeats=repeats)
     numbers |= {"probes": offered}
     del numbers["charts"]
     looks = {}
     for view in VIEWS:
         for linear in (False, True):
             sent.charts = None
-            look = Look(linear=linear, view=view)
+            look = ChartOptions(linear=linear, view=view)
             out = message(lanes, sent, live=False, look=look, repeats=repeats)
             charts = {
                 name: pool.setdefault(json.dumps(spec), len(pool))

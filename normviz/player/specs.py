@@ -10,7 +10,7 @@ from .. import charts
 from ..catalog import PROBES
 from ..charts.base import Spec
 from ..charts.scale import Domain
-from ..frames import LaneFrame
+from ..runs.frames import LaneFrame
 
 View = Literal["heat", "ratio", "lines", "walk"]
 """What stands below loss and bars: a heatmap a lane, the first lane's values divided by the
@@ -19,7 +19,7 @@ VIEWS: tuple[View, ...] = get_args(View)
 
 
 @dataclass(frozen=True)
-class Look:
+class ChartOptions:
     """How a visitor looks at a duel: dark page, linear axes, and what stands below."""
 
     dark: bool = False
@@ -46,7 +46,10 @@ class Axes:
 
 
 def axes(
-    lanes: Sequence[LaneFrame], repeats: Sequence[Sequence[LaneFrame]], look: Look, live: bool
+    lanes: Sequence[LaneFrame],
+    repeats: Sequence[Sequence[LaneFrame]],
+    look: ChartOptions,
+    live: bool,
 ) -> Axes:
     """The axes for everything so far; `live` keeps room for steps that will follow."""
     values = charts.quantised_domain(PROBES[lanes[0].probe], lanes, live=live, linear=look.linear)
@@ -57,7 +60,7 @@ def axes(
     return Axes(values, (0.0 if look.linear else low, high), between)
 
 
-def specs(lanes: Sequence[LaneFrame], axes: Axes, look: Look) -> dict[str, Spec]:
+def specs(lanes: Sequence[LaneFrame], axes: Axes, look: ChartOptions) -> dict[str, Spec]:
     """Every chart by the name that the player knows it by."""
     styles = charts.styles_of(lanes, look.dark)
     labels = tuple(lane.label for lane in lanes)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import charts
+from ..anatomy.walk import CARRIED, walk
 from ..catalog import PROBES
 from ..config import RunConfig
-from ..explain.walk import CARRIED, walk
-from ..frames import LaneFrame
+from ..runs.frames import LaneFrame
 from .packing import packed
 
 __all__ = ["CARRIED", "Walk", "numbers", "plans"]

@@ -12,48 +12,48 @@ from torch import Tensor
 
 from ..catalog import PROBES
 from ..config import RunConfig
-from ..nn.flat import Flat
-from .watch import Reduction, Stacks, Watch
+from ..model.flat import Flat
+from .recorder import Recorder, Reduction, Stacks
 
 SITES = ("stream", "skip", "branch_out")
 
 
 @dataclass
-class Seen:
+class StepTensors:
     """What one step's forward and backward pass left behind, before clipping and the update."""
 
     config: RunConfig
     flat: Flat
-    watch: Watch
+    watch: Recorder
     stacks: Stacks = field(default_factory=Stacks)
 
 
-def grad_block(seen: Seen) -> Tensor:
+def grad_block(seen: StepTensors) -> Tensor:
     return torch.linalg.vector_norm(seen.flat.block_grads, dim=1)
 
 
-def grad_w2(seen: Seen) -> Tensor:
+def grad_w2(seen: StepTensors) -> Tensor:
     columns = seen.flat.columns["ffn.branch.down.weight"]
     return torch.linalg.vector_norm(seen.flat.block_grads[:, columns], dim=1)
 
 
-def grad_qk(seen: Seen) -> Tensor:
+def grad_qk(seen: StepTensors) -> Tensor:
     start = seen.flat.columns["attention.branch.qkv.weight"].start
     query_and_key = slice(start, start + 2 * seen.config.width**2)
     return torch.linalg.vector_norm(seen.flat.block_grads[:, query_and_key], dim=1)
 
 
-def grad_hidden(seen: Seen) -> Tensor:
+def grad_hidden(seen: StepTensors) -> Tensor:
     return seen.stacks.gradient_norms(seen.watch, "stream")
 
 
-def branch_ratio(seen: Seen) -> Tensor:
+def branch_ratio(seen: StepTensors) -> Tensor:
     # RMS over RMS is norm over norm: both have equally many numbers.
     ratio = seen.stacks.norms(seen.watch, "branch_out") / seen.stacks.norms(seen.watch, "skip")
     return ratio.view(-1, 2).mean(1)  # attention and FFN of each block
 
 
-def stream(seen: Seen) -> tuple[Tensor, Tensor]:
+def stream(seen: StepTensors) -> tuple[Tensor, Tensor]:
     """RMS of the stream, and mean pairwise cosine of its positions.
 
     The cosine comes from the spread of the unit vectors u: 1 - cos = sum |u - mean u|^2 / (T - 1),
@@ -87,7 +87,7 @@ def attention_reductions() -> dict[str, Reduction]:
     return {"attn_logits": of_logits, "attn_weights": of_weights}
 
 
-def attention(seen: Seen) -> tuple[Tensor, Tensor]:
+def attention(seen: StepTensors) -> tuple[Tensor, Tensor]:
     """Largest absolute logit, and entropy as a fraction of its maximum, of each block.
 
     Entropy = sum p (max z - z) - ln max p: one logarithm a row instead of one an entry, and no
@@ -102,7 +102,7 @@ def attention(seen: Seen) -> tuple[Tensor, Tensor]:
     return largest, (entropy[:, 1:] / most).mean(1)
 
 
-INSTRUMENTS: dict[tuple[str, ...], Callable[[Seen], Tensor | tuple[Tensor, ...]]] = {
+INSTRUMENTS: dict[tuple[str, ...], Callable[[StepTensors], Tensor | tuple[Tensor, ...]]] = {
     ("grad_block",): grad_block,
     ("grad_w2",): grad_w2,
     ("grad_qk",): grad_qk,
@@ -114,13 +114,13 @@ INSTRUMENTS: dict[tuple[str, ...], Callable[[Seen], Tensor | tuple[Tensor, ...]]
 ROWS = {key: i for i, key in enumerate(PROBES.keys())}
 
 
-def fresh_watch() -> Watch:
+def fresh_watch() -> Recorder:
     """A fresh tap for one step, on the sites that the instruments read."""
-    return Watch(SITES, ("stream",), attention_reductions())
+    return Recorder(SITES, ("stream",), attention_reductions())
 
 
 @torch.no_grad()
-def read(seen: Seen) -> NDArray[np.float64]:
+def read(seen: StepTensors) -> NDArray[np.float64]:
     """All probes of one step but the update ratio as [probes, L+1]; layers that a probe does not have
     stay NaN. To be called before clipping changes the gradients."""
     out = torch.full((len(ROWS), seen.config.depth + 1), torch.nan, dtype=torch.float64)

@@ -16,8 +16,8 @@ import numpy as np
 
 from ..catalog import PROBES
 from ..config import ENGINE, RunConfig
-from ..events import Diverged, Started
-from ..schedule import lr_at
+from ..training.events import Diverged, Started
+from ..training.schedule import lr_at
 from .recording import Recording, Steps
 
 LAYERS = 4

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from ..catalog import PROBES
 from ..config import RunConfig
-from ..events import Diverged, Edited, Event, Finished, Started, Step
-from ..verdict import Verdict, diverged, final_loss, judge
+from ..training.events import Diverged, Edited, Event, Finished, Started, Step
+from .verdict import Verdict, diverged, final_loss, judge
 
 Status = Literal["queued", "running", "paused", "finished", "diverged", "stopped", "failed"]
 STATUSES: tuple[Status, ...] = get_args(Status)

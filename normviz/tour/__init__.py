@@ -1,9 +1,8 @@
 """The tour: eight duels in order, each with instructions and its result. Torch-free."""
 
-from .step import Question, Runs, Step
-from .steps import STEPS
+from .steps import STEPS, Question, Runs, TourStep
 
-__all__ = ["STEPS", "Question", "Runs", "Step", "numbered"]
+__all__ = ["STEPS", "Question", "Runs", "TourStep", "numbered"]
 
 
 def numbered(word: str) -> int | None:

@@ -1,13 +1,64 @@
-"""The tour's eight steps. Their sentences contain no measured number: all come from the runs."""
+"""A step of the tour as a record: its duel, what to watch for, and its result."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
-from ..presets import PRESETS, Lanes
+from ..duel.presets import PRESETS, Lanes
 from ..runs import Recording
 from .formats import loss, ratio, short
-from .step import Question, Runs, Step
+
+Runs = tuple[Recording, ...]
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question before the charts play. `answer` computes the right choice from the runs."""
+
+    text: str
+    choices: tuple[str, ...]
+    answer: Callable[[Runs], int]
+
+
+@dataclass(frozen=True)
+class TourStep:
+    """One step.
+
+    look     what the charts show and where to look, without results; {1.depth} is lane B's depth
+    found    the result; its {names} are filled with `numbers`, computed from the lanes' runs
+    holds    whether the runs agree with `found`, because other hardware may give another result
+    """
+
+    key: str
+    title: str
+    lanes: Callable[[], Lanes]
+    probe: str
+    look: str
+    found: str
+    numbers: Mapping[str, Callable[[Runs], str]]
+    holds: Callable[[Runs], bool]
+    question: Question | None = None
+    sources: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        return self.title
+
+    def where(self) -> str:
+        """The instructions, with the lanes' settings."""
+        return self.look.format(*self.lanes())
+
+    def caption(self, told: Runs) -> str | None:
+        """The result with the runs' own numbers; None if the runs disagree with it."""
+        if not self.holds(told):
+            return None
+        numbers = {name: of(told) for name, of in self.numbers.items()}
+        return self.found.format(*(lane.config for lane in told), **numbers)
+
+
+# The tour's eight steps. Their sentences contain no measured number: all come from the runs.
 
 EVEN = 2.0
 """Gradients count as even if their ratio is below this."""
@@ -65,7 +116,7 @@ def _cosine(told: Runs, lane: int, step: int) -> str:
 
 
 STEPS = (
-    Step(
+    TourStep(
         "why",
         "Why normalise at all?",
         why,
@@ -91,7 +142,7 @@ STEPS = (
         ),
         sources=("Ba et al. 2016, arXiv:1607.06450",),
     ),
-    Step(
+    TourStep(
         "places",
         "Two places for one norm",
         PRESETS["hero"].lanes,
@@ -116,7 +167,7 @@ STEPS = (
         ),
         sources=("Vaswani et al. 2017, arXiv:1706.03762", "Xiong et al. 2020, arXiv:2002.04745"),
     ),
-    Step(
+    TourStep(
         "cliff",
         "Guess the gradients",
         PRESETS["hero"].lanes,
@@ -148,7 +199,7 @@ STEPS = (
         ),
         ("Xiong et al. 2020, arXiv:2002.04745", "Liu et al. 2020, arXiv:2004.08249"),
     ),
-    Step(
+    TourStep(
         "tokens",
         "What is broken before the first step",
         PRESETS["hero"].lanes,
@@ -176,7 +227,7 @@ STEPS = (
         ),
         sources=("Dong et al. 2021, arXiv:2103.03404", "Noci et al. 2022, arXiv:2206.03126"),
     ),
-    Step(
+    TourStep(
         "init",
         "Same placement, another start",
         PRESETS["init"].lanes,
@@ -204,7 +255,7 @@ STEPS = (
         ),
         ("Xiong et al. 2020, arXiv:2002.04745",),
     ),
-    Step(
+    TourStep(
         "warmup",
         "Warm-up rescues a band",
         band,
@@ -224,7 +275,7 @@ STEPS = (
         lambda told: told[0].is_stuck and told[1].has_learned and told[2].is_stuck,
         sources=("Xiong et al. 2020, arXiv:2002.04745",),
     ),
-    Step(
+    TourStep(
         "rate",
         "Turn up the learning rate",
         PRESETS["high_lr"].lanes,
@@ -256,7 +307,7 @@ STEPS = (
         ),
         ("Kim et al. 2025, arXiv:2502.02732", "Wortsman et al. 2023, arXiv:2309.14322"),
     ),
-    Step(
+    TourStep(
         "room",
         "No norm, second look",
         room,

@@ -8,16 +8,16 @@ import time
 import streamlit as st
 
 from normviz import charts
-from normviz.anatomy import NAMES
+from normviz.anatomy.untrained import NAMES
 from normviz.catalog import PROBES, SCHEMES
 from normviz.hosted import Refused
 from normviz.limits import is_quick
-from normviz.store import Run
-from normviz.store.admission import ask as queue
+from normviz.runs.store import Run
+from normviz.runs.store.admission import ask as queue
 
 from ...session import fragments, presence, visitor
-from ...session.backend import Shared, shared
-from ...widgets.markdown import literal
+from ...session.backend import SharedBackend, shared
+from ...session.markdown import literal
 from ...widgets.store_errors import guarded
 from .state import Anatomy
 
@@ -26,7 +26,7 @@ MOMENT_SECONDS, LOOK_SECONDS = 1.0, 0.01
 QUANTITIES = ("stream_rms", "grad_block", "token_cosine")
 
 
-def ask(it: Anatomy, back: Shared) -> list[Run]:
+def ask(it: Anatomy, back: SharedBackend) -> list[Run]:
     """The runs of the configs on the page. A run that is neither done nor open is queued once."""
     runs, it.refused = [], None
     for config in it.lanes:
@@ -48,7 +48,7 @@ def ask(it: Anatomy, back: Shared) -> list[Run]:
     return runs
 
 
-def leave(it: Anatomy, back: Shared, wanted: list[Run]) -> None:
+def leave(it: Anatomy, back: SharedBackend, wanted: list[Run]) -> None:
     """Stop runs that this visitor queued and that the page no longer shows, to free the queue.
 
     A quick measurement that has started may finish: to stop it takes as long, and costs a warm worker.
@@ -75,7 +75,7 @@ def show(it: Anatomy, runs: list[Run]) -> None:
         st.fragment(guarded(_tick), run_every=TICK_SECONDS if _open(runs) else None)(it)
 
 
-def _after_a_moment(it: Anatomy, back: Shared, runs: list[Run]) -> list[Run]:
+def _after_a_moment(it: Anatomy, back: SharedBackend, runs: list[Run]) -> list[Run]:
     """Wait up to `MOMENT_SECONDS` for the runs to end, so that this script run can draw the curves and
     neither the fragment nor another script run is needed."""
     until, seen = time.monotonic() + MOMENT_SECONDS, back.store.version()
@@ -90,7 +90,7 @@ def _after_a_moment(it: Anatomy, back: Shared, runs: list[Run]) -> list[Run]:
     return _latest(it, back)
 
 
-def _latest(it: Anatomy, back: Shared) -> list[Run]:
+def _latest(it: Anatomy, back: SharedBackend) -> list[Run]:
     return [run for config in it.lanes if (run := back.store.latest(config.key))]
 
 
@@ -108,7 +108,7 @@ def _tick(it: Anatomy) -> None:
     fragments.end_timer("measuring", _open(runs))
 
 
-def _status(it: Anatomy, runs: list[Run], back: Shared) -> None:
+def _status(it: Anatomy, runs: list[Run], back: SharedBackend) -> None:
     """One line: what is being measured, the losses, or why there are none."""
     failed = [(i, run) for i, run in enumerate(runs) if not run.is_done and not run.is_open]
     for i, run in failed:
@@ -141,12 +141,12 @@ def _blocks(runs: list[Run]) -> str:
     return " and ".join(dict.fromkeys(sizes))
 
 
-def _loss(run: Run, back: Shared) -> str:
+def _loss(run: Run, back: SharedBackend) -> str:
     losses = back.frames.steps(run).loss
     return f"{losses[0]:.3g}" if len(losses) and math.isfinite(losses[0]) else "not finite"
 
 
-def _charts(it: Anatomy, back: Shared) -> None:
+def _charts(it: Anatomy, back: SharedBackend) -> None:
     found = [run for number in it.drawn if (run := back.store.run(number))]
     if not found:
         return

@@ -5,10 +5,10 @@ from __future__ import annotations
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from normviz import explain
-from normviz.anatomy import DEPTHS, NAMES
+from normviz import anatomy
+from normviz.anatomy.untrained import DEPTHS, NAMES
 from normviz.catalog import INITS, NORMS, QK_NORMS, SCHEMES
-from normviz.catalog.parity import differences
+from normviz.catalog.models import differences
 from normviz.catalog.registry import Registry
 from normviz.catalog.scheme import Scheme
 from normviz.charts import lane_styles
@@ -17,8 +17,8 @@ from normviz.links import as_params
 
 from ...session import address
 from ...session.backend import shared
+from ...session.markdown import capital, literal, source
 from ...widgets import link_notices, page_links, placement
-from ...widgets.markdown import capital, literal, source
 from . import measured, state
 from .state import Anatomy
 
@@ -135,7 +135,7 @@ def _second(lanes: tuple[RunConfig, ...]) -> None:
 
 def _formulas(name: str, config: RunConfig) -> None:
     placement.formulas(config, f"{name}: ")
-    if explain.gradient_path(config.scheme, config.depth):
+    if anatomy.gradient_path(config.scheme, config.depth):
         st.caption(f"{name}: what the gradient is multiplied by in the backward pass")
         placement.gradients(config)
     if SCHEMES[config.scheme].constants:
@@ -162,7 +162,7 @@ def _facts(name: str, config: RunConfig) -> None:
 
 def _adds(config: RunConfig) -> str:
     """The parameters beyond those of a model without norms."""
-    found = explain.added(config, placement.VOCABULARY)
+    found = anatomy.added(config, placement.VOCABULARY)
     if not found:
         return "no parameters to a model without norms."
     total = sum(one.parameters for one in found)
@@ -179,7 +179,7 @@ def _held_against(scheme: Scheme) -> str:
 
 def _code(name: str, config: RunConfig) -> None:
     """The whole model in PyTorch, to copy or download."""
-    text = explain.code(config, placement.VOCABULARY)
+    text = anatomy.code(config, placement.VOCABULARY)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(
             f"**{name} {literal(SCHEMES.label(config.scheme))} in PyTorch**", width="content"

@@ -11,7 +11,7 @@ from typing import Any
 
 import streamlit as st
 
-from normviz.anatomy import DEPTHS, NAMES, TRAINING, untrained
+from normviz.anatomy.untrained import DEPTHS, NAMES, TRAINING, untrained
 from normviz.config import ConfigError, RunConfig
 from normviz.links import FIELDS, Link, Problem, decode, encode, names_a_setting, strangers
 

@@ -7,8 +7,8 @@ import streamlit as st
 
 from normviz.by_hand import EXPERIMENTS, FEATURES, PRESETS, RANGES, ROWS, Example, shown, written
 
+from ...session.markdown import literal
 from ...widgets.buttons import button, submit
-from ...widgets.markdown import literal
 from . import state
 from .state import GREEK, Hand
 

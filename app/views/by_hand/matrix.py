@@ -14,7 +14,7 @@ import streamlit as st
 from streamlit.components.v2 import component
 
 from normviz.by_hand import Work, brief
-from normviz.by_hand.norms import Array, Bools
+from normviz.by_hand.formulas import Array, Bools
 
 from . import state
 

@@ -1,19 +1,56 @@
-"""The By hand page: three norms worked out on a table small enough to check with pencil and paper."""
+"""The worked solution of a norm: the numbers averaged together, their means, and each step."""
 
 from __future__ import annotations
 
+from html import escape
+
 import streamlit as st
 
-from normviz.by_hand import KEYS, Work, code, conventions, links, said, work
+from normviz.by_hand import KEYS, Work, brief, code, formulas, links, sentences, work
 from normviz.catalog import NORMS
 
 from ...session import address
+from ...session.markdown import literal, source
 from ...widgets import link_notices
 from ...widgets.copy_button import COPY
-from ...widgets.markdown import literal, source
 from . import controls, state
 from . import matrix as hand_matrix
-from . import sheet as hand_sheet
+
+
+def show(it: Work, key: str) -> None:
+    """Show the solution as HTML, which wraps on a phone and works with a screen reader."""
+    st.html(html(work.sheet(it, key)))
+
+
+def html(sheet: work.Sheet) -> str:
+    """The solution as an HTML table and list."""
+    heads = "".join(f'<th scope="col">{escape(head)}</th>' for head in sheet.heads)
+    lines = "".join(
+        f"<tr{' class=hand-picked' if line.picked else ''}>"
+        f'<th scope="row">{escape(line.name)}</th>{_cells(line.values)}</tr>'
+        for line in sheet.lines
+    )
+    foot = ""
+    if sheet.means:
+        cells = "".join(
+            f"<td>{brief(sheet.means[i]) if i in sheet.means else ''}</td>"
+            for i in range(len(sheet.heads))
+        )
+        foot = f'<tfoot><tr><th scope="row">mean</th>{cells}</tr></tfoot>'
+    worked = "".join(
+        f"<li><span>{escape(name)}</span> = {escape(formula)}</li>" for name, formula in sheet.steps
+    )
+    return (
+        f'<div class="hand-sheet"><table><thead><tr><td></td>{heads}</tr></thead><tbody>{lines}'
+        f"</tbody>{foot}</table><ol>{worked}</ol></div>"
+    )
+
+
+def _cells(values: tuple[float, ...]) -> str:
+    return "".join(f"<td>{brief(value)}</td>" for value in values)
+
+
+# The By hand page: three norms worked out on a table small enough to check with pencil and paper.
 
 AXES = {
     "row": "averages **each row** over its features",
@@ -39,7 +76,9 @@ def page() -> None:
         controls.tried(it)
     done = work(it.example)
     with st.container(key="hand_lead"):
-        st.markdown(literal("\n\n".join(filter(None, (said.lead(done), said.mode(done))))))
+        st.markdown(
+            literal("\n\n".join(filter(None, (sentences.lead(done), sentences.mode(done)))))
+        )
     for show in (_norm, _sheet):  # row by row, so that the three columns align
         for column, key in zip(st.columns(len(KEYS), gap="medium"), KEYS, strict=True):
             with column, st.container(key=f"hand_{show.__name__.strip('_')}_{key}"):
@@ -61,7 +100,7 @@ def _copy(it: state.Hand) -> None:
 def _norm(it: Work, key: str) -> None:
     st.markdown(f"**{literal(NORMS.label(key))}** {AXES[it.now[key].axis]}.")
     hand_matrix.show(it, key)
-    st.markdown(literal(said.seen(it, key)))
+    st.markdown(literal(sentences.seen(it, key)))
     if warning := NORMS[key].warning:
         st.caption(f":material/warning: {literal(warning)}")
 
@@ -71,7 +110,7 @@ def _sheet(it: Work, key: str) -> None:
     what = f"row {example.row}" if axis == "row" else f"feature {example.feature}"
     st.markdown(f"**{literal(NORMS.label(key))}, {what}, step by step**")
     st.latex(NORMS[key].formula)
-    hand_sheet.show(it, key)
+    show(it, key)
     st.caption(source(NORMS[key].source))
 
 
@@ -89,8 +128,7 @@ def _code(it: Work) -> None:
 def _conventions(it: Work) -> None:
     lines = ["| | PyTorch | Keras |", "|---|---|---|"]
     lines += [
-        f"| {literal(a)} | {literal(b)} | {literal(c)} |"
-        for a, b, c in conventions.table(it.example)
+        f"| {literal(a)} | {literal(b)} | {literal(c)} |" for a, b, c in formulas.table(it.example)
     ]
     st.markdown("**Same words, different meanings**")
     st.markdown("\n".join(lines))

@@ -13,8 +13,8 @@ from normviz.by_hand import PRESETS, Example, HandError, links, matrix, number, 
 from normviz.links import Link
 
 from ...session import address
+from ...session.markdown import sentence
 from ...session.page_state import PageState
-from ...widgets.markdown import sentence
 
 GREEK = ("γ", "β")
 STILL = "The page below still shows what was there before."

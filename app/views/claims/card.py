@@ -1,22 +1,46 @@
-"""An open claim: verdict, figure, numbers, explanation, rule, and the buttons to run it and to see it."""
+"""A claim's result, shipped or measured here, as figure and table."""
 
 from __future__ import annotations
 
+import pandas as pd
 import streamlit as st
 
+from normviz.charts import look
+from normviz.charts.claim import chart, finding
 from normviz.claims import Claim
-from normviz.claims.stored import Result, explained, shipped_result
-from normviz.sweep.words import duration
+from normviz.claims.figure import drawn
+from normviz.claims.stored import ClaimResult, explained, number_sentences, shipped_result
+from normviz.maps.summary import duration
 
-from ...session.backend import Shared, adopt_maps
+from ...session.backend import SharedBackend, adopt_maps
+from ...session.markdown import literal, sentence, source
 from ...widgets import page_links
 from ...widgets.copy_button import COPY
-from ...widgets.markdown import literal, sentence, source
-from . import result as claim_result
 from . import run as claim_run
 
 
-def show(claim: Claim, back: Shared) -> None:
+def figure(claim: Claim, result: ClaimResult) -> None:
+    """The figure, with theory as dashed lines."""
+    it = drawn(claim, result)
+    dark = st.context.theme.type == "dark"
+    spec = chart(it, dark)
+    spec = {**spec, "config": {**look(dark), **spec["config"]}}
+    st.vega_lite_chart(spec, width="stretch", alt=finding(it), theme=None,
+                       key=f"figure_{claim.key}_{result.date}_{result.seeds}")  # fmt: skip
+
+
+def numbers(claim: Claim, result: ClaimResult) -> None:
+    """A table of all numbers, with their seeds."""
+    words = number_sentences(claim, result)
+    rows = [{"number": claim.numbers[name].label, "measured": word} for name, word in words.items()]
+    with st.expander("All numbers"):
+        st.table(pd.DataFrame(rows).set_index("number"))
+
+
+# An open claim: verdict, figure, numbers, explanation, rule, and the buttons to run it and to see it.
+
+
+def show(claim: Claim, back: SharedBackend) -> None:
     """The card of a claim, with its shipped result."""
     result = shipped_result(claim)
     with st.container(border=True, key=f"claim_{claim.key}"):
@@ -27,16 +51,16 @@ def show(claim: Claim, back: Shared) -> None:
             _verdict(claim, result)
             left, right = st.columns([3, 2], gap="medium")
             with left:
-                claim_result.figure(claim, result)
+                figure(claim, result)
             with right:
                 st.markdown(literal(explained(claim, result)))
-                claim_result.numbers(claim, result)
+                numbers(claim, result)
         _rule(claim)
         _ways(claim, back)
         claim_run.show(claim, back)
 
 
-def _verdict(claim: Claim, result: Result) -> None:
+def _verdict(claim: Claim, result: ClaimResult) -> None:
     said = result.verdict(claim).sentence
     st.markdown(f"**{literal(sentence(said))}**")
     flat = f"; {result.flat} of its runs were stopped early, flat at chance" if result.flat else ""
@@ -61,7 +85,7 @@ def _rule(claim: Claim) -> None:
         st.code(f"normviz claims run {claim.key}", language="bash")
 
 
-def _ways(claim: Claim, back: Shared) -> None:
+def _ways(claim: Claim, back: SharedBackend) -> None:
     """Buttons to open the claim's runs in the duel, and to copy its link."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         words = "Train its models in the duel" if claim.lab else "See its runs in the duel"

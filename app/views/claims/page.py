@@ -1,18 +1,83 @@
-"""The Claims page: what the field says about norm placement, tested here."""
+"""The list of claims: filters, and a row for each claim with its verdict."""
 
 from __future__ import annotations
 
+from collections import Counter
+
 import streamlit as st
 
-from normviz.claims import CLAIMS
+from normviz.claims import CLAIMS, Claim
+from normviz.claims.sentences import ORDER, chip
+from normviz.claims.stored import shipped_result
 from normviz.links import cut
 
 from ...session import address
 from ...session.backend import shared
+from ...session.markdown import literal
 from ...widgets import link_notices
-from ...widgets.markdown import literal
+from ...widgets.buttons import button
 from . import card as claim_card
-from . import claim_list
+
+COLORS = {
+    "contradicted": "orange", "holds only where": "violet", "not distinguishable": "gray",
+    "holds": "green", "not run": "blue",
+}  # fmt: skip
+WHOSE = ("Papers", "Teaching material")
+
+
+def filtered() -> list[Claim]:
+    """Show the filters. Returns the claims that pass, negative and surprising results first."""
+    kinds = {claim.key: chip(claim, shipped_result(claim)) for claim in CLAIMS}
+    counts = Counter(kinds.values())
+    with st.container(
+        horizontal=True, vertical_alignment="center", gap="small", key="claim_filters"
+    ):
+        verdicts = st.segmented_control(
+            "Verdicts", [kind for kind in ORDER if counts[kind]], selection_mode="multi",
+            key="claim_verdicts", format_func=lambda kind: f"{kind} {counts[kind]}",
+            label_visibility="collapsed",
+        )  # fmt: skip
+        whose = st.segmented_control(
+            "Source", WHOSE, key="claim_whose", label_visibility="collapsed"
+        )
+        words = st.text_input(
+            "Search", key="claim_search", label_visibility="collapsed", width=260,
+            placeholder="warm-up, DeepNorm, arXiv:2002.04745 ...",
+        )  # fmt: skip
+    found = [
+        claim
+        for claim in CLAIMS
+        if (not verdicts or kinds[claim.key] in verdicts)
+        and (not whose or claim.everyday == (whose == WHOSE[1]))
+        and _holds(claim, words)
+    ]
+    if not found:
+        st.info("No claim passes these filters.")
+    return sorted(found, key=lambda claim: ORDER.index(kinds[claim.key]))
+
+
+def _holds(claim: Claim, words: str) -> bool:
+    text = " ".join((claim.key, claim.label, claim.sentence, claim.source)).casefold()
+    return all(word in text for word in words.casefold().split())
+
+
+def row(claim: Claim, is_open: bool) -> None:
+    """A claim's verdict, its name as the button that opens it, and its sentence."""
+    kind = chip(claim, shipped_result(claim))
+    with st.container(key=f"claim_row_{claim.key}"):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.badge(kind, color=COLORS[kind], width=160)  # pyright: ignore
+            icon = ":material/expand_less:" if is_open else ":material/expand_more:"
+            button(f"{claim.key} · {literal(claim.label)}", _toggle, claim.key, type="tertiary",
+                   key=f"open_{claim.key}", icon=icon)  # fmt: skip
+        st.caption(literal(claim.sentence))
+
+
+def _toggle(key: str) -> None:
+    st.session_state["claim"] = None if st.session_state.get("claim") == key else key
+
+
+# The Claims page: what the field says about norm placement, tested here.
 
 INTRO = (
     "Each claim is tested by an experiment on small models with several seeds. The rule for its verdict "
@@ -30,12 +95,12 @@ def page() -> None:
     st.caption(INTRO)
     link_notices.strange("claim")
     first = st.session_state.get("claim_linked")
-    found = claim_list.filtered()
+    found = filtered()
     if first is not None:  # a linked claim comes first, and ignores the filters
         found = [CLAIMS[first], *(claim for claim in found if claim.key != first)]
     with st.container(key="claims", gap=None):
         for claim in found:
-            claim_list.row(claim, claim.key == opened)
+            row(claim, claim.key == opened)
             if claim.key == opened:
                 claim_card.show(claim, back)
 

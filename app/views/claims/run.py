@@ -6,24 +6,24 @@ import streamlit as st
 
 from normviz import hosted
 from normviz.claims import Claim
-from normviz.claims.live import ClaimJob
-from normviz.claims.stored import Result, shipped_result
-from normviz.claims.words import expected
+from normviz.claims.sentences import expected
+from normviz.claims.server_jobs import ClaimJob
+from normviz.claims.stored import ClaimResult, shipped_result
 from normviz.hosted import Refused
-from normviz.sweep import cores
-from normviz.sweep.words import duration
+from normviz.maps import cores
+from normviz.maps.summary import duration
 
 from ...session import fragments, presence, visitor
-from ...session.backend import Shared, adopt_maps
+from ...session.backend import SharedBackend, adopt_maps
+from ...session.markdown import literal, sentence
 from ...widgets.buttons import button
-from ...widgets.markdown import literal, sentence
 from ...widgets.store_errors import guarded
-from . import result as claim_result
+from . import card as claim_result
 
 TICK_SECONDS = 0.5
 
 
-def show(claim: Claim, back: Shared) -> None:
+def show(claim: Claim, back: SharedBackend) -> None:
     """The button to run or stop the claim, then its progress, in a fragment that polls while it runs."""
     job = back.bench.job(claim)
     is_open = job is not None and job.is_open
@@ -38,7 +38,7 @@ def show(claim: Claim, back: Shared) -> None:
     st.fragment(guarded(_tick), run_every=TICK_SECONDS if is_open else None)(claim, back)
 
 
-def _offer(claim: Claim, back: Shared) -> None:
+def _offer(claim: Claim, back: SharedBackend) -> None:
     """The button to run the claim, with an estimate of the time, or why it can't run here."""
     processes = hosted.processes() or cores()
     seconds = expected(claim, shipped_result(claim), None, processes)
@@ -56,7 +56,7 @@ def _offer(claim: Claim, back: Shared) -> None:
     )
 
 
-def _run(claim: Claim, back: Shared) -> None:
+def _run(claim: Claim, back: SharedBackend) -> None:
     adopt_maps()
     try:
         back.bench.ask(claim, visitor.me())
@@ -64,7 +64,7 @@ def _run(claim: Claim, back: Shared) -> None:
         st.session_state["claim_refused"] = str(why)
 
 
-def _tick(claim: Claim, back: Shared) -> None:
+def _tick(claim: Claim, back: SharedBackend) -> None:
     job = back.bench.job(claim)
     if job is None:
         return
@@ -80,7 +80,7 @@ def _tick(claim: Claim, back: Shared) -> None:
     fragments.end_timer(f"running_{claim.key}", job.is_open)
 
 
-def _progress(job: ClaimJob, back: Shared) -> None:
+def _progress(job: ClaimJob, back: SharedBackend) -> None:
     if n := back.bench.before(job):
         st.caption(f"Waits for {n} other claim{'s' * (n > 1)}.")
         return
@@ -93,7 +93,7 @@ def _progress(job: ClaimJob, back: Shared) -> None:
     st.progress(job.share, words)
 
 
-def _came_out(claim: Claim, result: Result) -> None:
+def _came_out(claim: Claim, result: ClaimResult) -> None:
     """The verdict of this server's run, and whether the shipped verdict is the same."""
     said = result.verdict(claim).sentence
     ships = shipped_result(claim)

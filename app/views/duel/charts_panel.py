@@ -1,21 +1,66 @@
-"""The charts of the lanes' runs, or a sentence if no lane has a run yet."""
+"""The expander "Why": diagram, formula, gradient path and code of each lane's sublayers."""
 
 from __future__ import annotations
 
 import streamlit as st
 
-from normviz import hosted, texts
+from normviz import anatomy as explain
+from normviz import hosted
+from normviz.anatomy.untrained import DEPTHS, NAMES
+from normviz.catalog import SCHEMES
+from normviz.charts import lane_styles
 from normviz.limits import estimated_seconds
+from normviz.model import texts
 
 from ...session import visitor
-from ...session.backend import Shared
+from ...session.backend import SharedBackend
+from ...session.markdown import capital, literal, source
+from ...widgets import page_links, placement
 from ...widgets.buttons import button
-from ...widgets.markdown import capital, literal
 from . import player, transport
 from .lanes import Lane
 
 
-def show(lanes: list[Lane], shared: Shared) -> None:
+def show_explanation(lanes: list[Lane]) -> None:
+    """One column for each lane, and a link to the Anatomy page."""
+    with st.expander("Why: where the norm sits, and what a gradient passes on its way down"):
+        styles = lane_styles(tuple(lane.config.scheme for lane in lanes))
+        for column, lane, style in zip(st.columns(len(lanes)), lanes, styles, strict=True):
+            with column:
+                _lane(lane, style.color)
+        _more([lane for lane in lanes if lane.config.depth in DEPTHS][: len(NAMES)])
+
+
+def _lane(lane: Lane, color: str) -> None:
+    config = lane.config
+    scheme = SCHEMES[config.scheme]
+    st.markdown(f"**{lane.name} {literal(scheme.label)}**")
+    placement.diagram(config, color)
+    placement.formulas(config)
+    placement.gradients(config)
+    placement.constants(config)
+    with st.popover("PyTorch code"):
+        st.code(explain.code(config, placement.VOCABULARY), language="python")
+    ends = placement.ends(config)
+    also = f"Also {ends}. " if ends else ""
+    kept = placement.constraint(config)
+    st.caption(" ".join(filter(None, (scheme.sentence, also.strip(), kept, scheme.trouble))))
+    st.caption(f"{placement.letters(config)} {source(scheme.source)}.")
+
+
+def _more(lanes: list[Lane]) -> None:
+    """A link to the anatomy of the first lanes whose depth the Anatomy page can show."""
+    if lanes:
+        named = " and ".join(f"{lane.name} {SCHEMES.label(lane.config.scheme)}" for lane in lanes)
+        page_links.anatomy(
+            [lane.config for lane in lanes], f"{named}, measured before the first step"
+        )
+
+
+# The charts of the lanes' runs, or a sentence if no lane has a run yet.
+
+
+def show(lanes: list[Lane], shared: SharedBackend) -> None:
     """The charts. Their numbers come through a WebSocket (see `numbers_socket`), without a script run."""
     with st.container(key="before"):
         if earlier := [lane for lane in lanes if lane.earlier]:
@@ -27,7 +72,7 @@ def show(lanes: list[Lane], shared: Shared) -> None:
             st.info(f"Nobody has run this yet on this server. {_what_now(lanes)}.")
 
 
-def _before(lanes: list[Lane], shared: Shared) -> None:
+def _before(lanes: list[Lane], shared: SharedBackend) -> None:
     """A warning that curves show earlier settings, and a Train button."""
     named = "; ".join(f"{lane.name}: {lane.earlier}" for lane in lanes)
     with st.container(border=True, horizontal=True, vertical_alignment="center"):

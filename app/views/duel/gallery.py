@@ -8,16 +8,16 @@ from html import escape
 
 import streamlit as st
 
-from normviz import maps
 from normviz.charts import thumb
 from normviz.config import ConfigError
+from normviz.duel.presets import PRESETS, Lanes, Preset
+from normviz.duel.suggest import suggestions
 from normviz.limits import estimated_seconds
-from normviz.presets import PRESETS, Lanes, Preset
-from normviz.suggest import suggestions
-from normviz.sweep import SweepError
+from normviz.maps import SweepError
+from normviz.maps import link as maps
 
 from ...session import duel as state
-from ...session.backend import Shared
+from ...session.backend import SharedBackend
 from ...widgets import page_links
 from ...widgets.buttons import button
 from .lanes import label
@@ -26,7 +26,7 @@ OPEN = "presets_open"
 """The key of the presets' popover."""
 
 
-def presets(shared: Shared) -> None:
+def presets(shared: SharedBackend) -> None:
     """A popover with all presets. They are rendered once it is open; a choice closes it."""
     popover = st.popover("Presets", key=OPEN, on_change="rerun", help="Finished duels to open")
     if popover.open:
@@ -36,7 +36,7 @@ def presets(shared: Shared) -> None:
                     _card(preset, shared)
 
 
-def _card(preset: Preset, shared: Shared) -> None:
+def _card(preset: Preset, shared: SharedBackend) -> None:
     lanes = preset.lanes()
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         if picture := _picture(lanes, shared):
@@ -52,12 +52,12 @@ def _card(preset: Preset, shared: Shared) -> None:
             )
 
 
-def _choose(lanes: Lanes, shared: Shared) -> None:
+def _choose(lanes: Lanes, shared: SharedBackend) -> None:
     st.session_state[OPEN] = False
     state.open_lanes(lanes, shared)
 
 
-def _picture(lanes: Lanes, shared: Shared) -> str | None:
+def _picture(lanes: Lanes, shared: SharedBackend) -> str | None:
     """The loss curves of the lanes' stored runs; None if one is missing."""
     found = [run for lane in lanes if (run := shared.store.latest(lane.key)) and run.is_done]
     if len(found) < len(lanes):
@@ -67,7 +67,7 @@ def _picture(lanes: Lanes, shared: Shared) -> str | None:
 
 
 @st.cache_data(show_spinner=False, max_entries=200)
-def _drawn(numbers: tuple[int, ...], _shared: Shared) -> str:
+def _drawn(numbers: tuple[int, ...], _shared: SharedBackend) -> str:
     runs = [run for number in numbers if (run := _shared.store.run(number))]
     frames = [
         _shared.frames.lane(run, label(i, run.config), "grad_block") for i, run in enumerate(runs)
@@ -76,7 +76,7 @@ def _drawn(numbers: tuple[int, ...], _shared: Shared) -> str:
     return f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(thumb.finding(frames))}">'
 
 
-def tries(shared: Shared) -> None:
+def tries(shared: SharedBackend) -> None:
     """Suggestions of what to try next, as buttons and a link to the maps."""
     lanes = state.duel().lanes
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="tries"):

@@ -10,13 +10,13 @@ import streamlit as st
 from normviz import hosted
 from normviz.config import CHOICES, RunConfig
 from normviz.limits import RANGES, estimated_seconds
-from normviz.schedule import peak_at
-from normviz.store import Run
+from normviz.runs.store import Run
+from normviz.training.schedule import peak_at
 
 from ...session import duel as state
 from ...session import visitor
-from ...session.backend import Shared
-from ...widgets.markdown import capital, literal
+from ...session.backend import SharedBackend
+from ...session.markdown import capital, literal
 from ...widgets.store_errors import kept
 from . import own_text
 from .lanes import Lane
@@ -32,7 +32,7 @@ MORE = (
 MORE_CHOICES = ("v_norm", "activation", "optimizer", "schedule", "device")
 
 
-def show(lanes: list[Lane], shared: Shared) -> None:
+def show(lanes: list[Lane], shared: SharedBackend) -> None:
     """The usual settings, then all others in the expander "More settings"."""
     it = state.duel()
     configs = [lane.config for lane in lanes]
@@ -82,7 +82,7 @@ def _slide(name: str, title: str, configs: Sequence[RunConfig], stops: Sequence[
     )  # fmt: skip
 
 
-def _rate(lanes: list[Lane], shared: Shared) -> None:
+def _rate(lanes: list[Lane], shared: SharedBackend) -> None:
     """The learning rate, in steps of 1, 3, 10. The only setting that can change during training.
 
     Shows the rate set last, of the first lane that trains if there is one.
@@ -133,7 +133,7 @@ def _take(name: str, key: str) -> None:
     state.change(name, value.strip() if isinstance(value, str) else value)
 
 
-def _turn(key: str, shared: Shared) -> None:
+def _turn(key: str, shared: SharedBackend) -> None:
     """Set a new rate in all runs that train, at the same step.
 
     A lane without such a run, or with a run of earlier settings, gets it as an ordinary setting.

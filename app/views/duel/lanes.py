@@ -6,20 +6,20 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from normviz import shipped
 from normviz.catalog import INITS, NORMS, QK_NORMS, SCHEMES
 from normviz.charts import lane_styles
 from normviz.config import ConfigError, RunConfig
+from normviz.duel.seeds import named, seeded
 from normviz.links import FIELDS, differences, shown
-from normviz.seeds import named, seeded
-from normviz.store import Run
-from normviz.verdict import Verdict, of_seeds
+from normviz.runs import shipped
+from normviz.runs.store import Run
+from normviz.runs.verdict import Verdict, of_seeds
 
 from ...session import duel as state
-from ...session.backend import Shared, adopt_maps
+from ...session.backend import SharedBackend, adopt_maps
 from ...session.duel import EARLIER, label
+from ...session.markdown import literal
 from ...widgets import badge, placement
-from ...widgets.markdown import literal
 
 SAID = 2
 """Settings that differ and are named; more are counted."""
@@ -63,7 +63,7 @@ class Lane:
         return f"{', '.join(words[:SAID])}{more}"[:EARLIER]
 
 
-def current(it: state.Duel, shared: Shared) -> list[Lane]:
+def current(it: state.Duel, shared: SharedBackend) -> list[Lane]:
     """The lanes with their runs. Settings with a stored result show it at once."""
     lanes = []
     for i, config in enumerate(it.lanes):
@@ -88,7 +88,7 @@ def runs(lanes: list[Lane]) -> list[Run]:
     return [run for lane in lanes if lane.run for run in (lane.run, *lane.repeats)]
 
 
-def _known(config: RunConfig, shared: Shared) -> Run | None:
+def _known(config: RunConfig, shared: SharedBackend) -> Run | None:
     """The stored run of a config, which may be a cell of a shipped map."""
     run = shared.store.latest(config.key)
     if run is None and config.key in shipped.cell_keys():
@@ -97,7 +97,7 @@ def _known(config: RunConfig, shared: Shared) -> Run | None:
     return run
 
 
-def _repeats(run: Run | None, seeds: int, shared: Shared) -> tuple[Run, ...]:
+def _repeats(run: Run | None, seeds: int, shared: SharedBackend) -> tuple[Run, ...]:
     if run is None or seeds == 1:
         return ()
     try:
@@ -109,7 +109,9 @@ def _repeats(run: Run | None, seeds: int, shared: Shared) -> tuple[Run, ...]:
     return (run, *known) if known else ()
 
 
-def show(lanes: list[Lane], shared: Shared, brief: bool = False, secret: bool = False) -> None:
+def show(
+    lanes: list[Lane], shared: SharedBackend, brief: bool = False, secret: bool = False
+) -> None:
     """One card for each lane: `brief` without widgets, `secret` without verdicts."""
     columns = st.columns(len(lanes)) if len(lanes) < 4 else [*st.columns(2), *st.columns(2)]
     styles = lane_styles(tuple(lane.config.scheme for lane in lanes))
@@ -118,7 +120,7 @@ def show(lanes: list[Lane], shared: Shared, brief: bool = False, secret: bool = 
             _card(lane, lanes[0], shared, style.color, brief, secret)
 
 
-def verdicts(lanes: list[Lane], shared: Shared) -> None:
+def verdicts(lanes: list[Lane], shared: SharedBackend) -> None:
     """Name and verdict of each lane, in a row."""
     styles = lane_styles(tuple(lane.config.scheme for lane in lanes))
     with st.container(horizontal=True):
@@ -127,7 +129,7 @@ def verdicts(lanes: list[Lane], shared: Shared) -> None:
                 _head(lane, shared, style.color)
 
 
-def _head(lane: Lane, shared: Shared, color: str, secret: bool = False) -> None:
+def _head(lane: Lane, shared: SharedBackend, color: str, secret: bool = False) -> None:
     placement.heading(lane.name, lane.config.scheme, color)
     verdict = Verdict("secret", "waits for your guess") if secret else chip(lane, shared)
     several = lane.repeats and lane.is_current and not secret
@@ -137,7 +139,7 @@ def _head(lane: Lane, shared: Shared, color: str, secret: bool = False) -> None:
         st.badge(literal(_all_seeds(lane, shared)), color="gray")
 
 
-def _all_seeds(lane: Lane, shared: Shared) -> str:
+def _all_seeds(lane: Lane, shared: SharedBackend) -> str:
     """The verdicts of all seeds shown, in words."""
     frames = shared.frames
     ended = [
@@ -148,7 +150,9 @@ def _all_seeds(lane: Lane, shared: Shared) -> str:
     return of_seeds(ended, state.duel().seeds)
 
 
-def _card(lane: Lane, first: Lane, shared: Shared, color: str, brief: bool, secret: bool) -> None:
+def _card(
+    lane: Lane, first: Lane, shared: SharedBackend, color: str, brief: bool, secret: bool
+) -> None:
     config = lane.config
     with st.container(horizontal=True, vertical_alignment="center"):
         _head(lane, shared, color, secret)
@@ -188,7 +192,7 @@ def _switches(lane: Lane) -> None:
         _own(lane)
 
 
-def chip(lane: Lane, shared: Shared) -> Verdict:
+def chip(lane: Lane, shared: SharedBackend) -> Verdict:
     """A lane's verdict, or why it has none."""
     if lane.run is None:
         return Verdict("none", "not trained yet: press Train")

@@ -9,20 +9,21 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from normviz import hosted, texts
+from normviz import hosted
 from normviz.catalog import TASKS
-from normviz.characters import TextError
 from normviz.config import RunConfig
 from normviz.hosted import Refused
 from normviz.limits import MAX_SYMBOLS, MAX_TEXT_BYTES, MAX_TEXTS, characters_needed
-from normviz.store import StoreError
+from normviz.model import texts
+from normviz.model.characters import TextError
+from normviz.runs.store import StoreError
 
 from ...asgi import uploads
 from ...session import duel as state
 from ...session import visitor
 from ...session.backend import shared
+from ...session.markdown import literal, sentence
 from ...widgets.buttons import button, submit
-from ...widgets.markdown import literal, sentence
 
 BOX = 1_250_000
 """Characters that the text area takes. Fewer than the largest message to the server, at any number of

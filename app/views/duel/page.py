@@ -9,9 +9,10 @@ from normviz.links import as_params, differences
 
 from ...session import address, presence
 from ...session import duel as state
-from ...session.backend import Shared, shared
+from ...session.backend import SharedBackend, shared
 from ...widgets import link_notices
-from . import charts_panel, explanation, gallery, knobs, share, tour, transport
+from . import charts_panel, gallery, knobs, share, tour, transport
+from . import charts_panel as explanation
 from . import lanes as page_lanes
 
 QUESTION = "What does it do to a transformer where you put the norm?"
@@ -57,10 +58,10 @@ def page() -> None:
             if not it.story:
                 gallery.tries(back)
             share.show(lanes, back)
-            explanation.show(lanes)
+            explanation.show_explanation(lanes)
 
 
-def _embedded(it: state.Duel, lanes: list[page_lanes.Lane], back: Shared) -> None:
+def _embedded(it: state.Duel, lanes: list[page_lanes.Lane], back: SharedBackend) -> None:
     """The page in another site's frame (`?embed=true`): verdicts, charts and a link to NormViz.
 
     A link that can't be opened shows no charts: a reader would take the default duel for the linked one.

@@ -9,16 +9,16 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from normviz import texts
 from normviz.catalog import SCHEMES
+from normviz.duel.seeds import named
 from normviz.export import ExportLane, archive, replay, script, stored_lane, write_configs
 from normviz.links import encode
-from normviz.seeds import named
-from normviz.store import retention
+from normviz.model import texts
+from normviz.runs.store import retention
 
 from ...session import duel as state
 from ...session import visitor
-from ...session.backend import Shared
+from ...session.backend import SharedBackend
 from ...widgets.copy_button import COPY
 from .lanes import Lane, runs
 
@@ -38,7 +38,7 @@ def title(lanes: list[Lane]) -> str:
     return " against ".join(SCHEMES.label(lane.config.scheme) for lane in lanes)
 
 
-def show(lanes: list[Lane], shared: Shared) -> None:
+def show(lanes: list[Lane], shared: SharedBackend) -> None:
     """Buttons to copy link and embed code, the files, and the link as text."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         asked = {"query": query(lanes), "title": f"NormViz: {escape(title(lanes))}"}
@@ -58,12 +58,12 @@ def show(lanes: list[Lane], shared: Shared) -> None:
             st.code(f"normviz run '?{encode([lane.config])}'", language="bash", wrap_lines=True)
 
 
-def _keep(lanes: list[Lane], shared: Shared) -> None:
+def _keep(lanes: list[Lane], shared: SharedBackend) -> None:
     """Mark the runs of a copied link, so that retention keeps them."""
     retention.link(shared.store, [run.id for run in runs(lanes)])
 
 
-def _files(lanes: list[Lane], shared: Shared) -> None:
+def _files(lanes: list[Lane], shared: SharedBackend) -> None:
     """One download button for each file. Files with numbers need a finished run in every lane."""
     done = all(lane.run is not None and lane.is_current for lane in lanes)
     done = done and not any(lane.run.is_open for lane in lanes if lane.run)
@@ -128,7 +128,7 @@ def _file(label, content, name, kind, ready, words) -> None:
     )  # fmt: skip
 
 
-def _taken(lane: Lane, shared: Shared, me: str) -> ExportLane:
+def _taken(lane: Lane, shared: SharedBackend, me: str) -> ExportLane:
     if lane.run is None or not lane.is_current:
         found = ExportLane(lane.name, lane.config)
     else:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import streamlit as st
 
-from normviz.tour import STEPS, Question, Runs, Step
+from normviz.tour import STEPS, Question, Runs, TourStep
 
 from ...session import duel as state
-from ...session.backend import Shared
+from ...session.backend import SharedBackend
+from ...session.markdown import source
 from ...widgets.buttons import button
-from ...widgets.markdown import source
 from .lanes import Lane
 
 GREY_NOTE = ":small[:gray[{}]]"
 
 
-def invite(shared: Shared) -> None:
+def invite(shared: SharedBackend) -> None:
     """The button beside the title that starts the tour."""
     if not state.duel().story:
         button(
@@ -30,7 +30,7 @@ def waits(it: state.Duel) -> bool:
     return step is not None and step.question is not None and it.guess is None
 
 
-def show(lanes: list[Lane], shared: Shared) -> None:
+def show(lanes: list[Lane], shared: SharedBackend) -> None:
     """The panel of the open step."""
     it = state.duel()
     if not it.story:
@@ -56,13 +56,13 @@ def show(lanes: list[Lane], shared: Shared) -> None:
                 _out(step, _told(lanes, shared), it.guess)
 
 
-def _step(it: state.Duel) -> Step | None:
+def _step(it: state.Duel) -> TourStep | None:
     """The step that the page shows; None outside of the tour, or if the settings were changed."""
     step = STEPS[it.story - 1] if it.story else None
     return step if step is not None and it.lanes == step.lanes() else None
 
 
-def _ways(number: int, shared: Shared) -> None:
+def _ways(number: int, shared: SharedBackend) -> None:
     """The buttons Back, Next and Close."""
     button(
         "Back", go, number - 1, shared, key="story_back", disabled=number == 1, shortcut="B",
@@ -85,7 +85,7 @@ def _ask(question: Question) -> None:
         button("Show me", guess, -1, key="guess_none", type="tertiary")
 
 
-def _out(step: Step, told: Runs | None, taken: int | None) -> None:
+def _out(step: TourStep, told: Runs | None, taken: int | None) -> None:
     """Whether the guess was right, the result, and the sources."""
     if told is None:
         st.caption("The result appears here once all lanes have a finished run.")
@@ -104,7 +104,7 @@ def _out(step: Step, told: Runs | None, taken: int | None) -> None:
     st.markdown(f"{caption} {GREY_NOTE.format(f'1 seed each. {sources}')}")
 
 
-def _told(lanes: list[Lane], shared: Shared) -> Runs | None:
+def _told(lanes: list[Lane], shared: SharedBackend) -> Runs | None:
     """The lanes' finished runs; None while one is missing."""
     told = tuple(
         shared.frames.recording(lane.run)
@@ -114,7 +114,7 @@ def _told(lanes: list[Lane], shared: Shared) -> Runs | None:
     return told if len(told) == len(lanes) else None
 
 
-def go(number: int, shared: Shared) -> None:
+def go(number: int, shared: SharedBackend) -> None:
     """Open a step. Stops the runs that this visitor started in the present duel."""
     state.leave_duel(shared)
     state.open_step(number)

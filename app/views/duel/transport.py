@@ -9,23 +9,23 @@ import streamlit as st
 
 from normviz import hosted
 from normviz.config import ConfigError, RunConfig
+from normviz.duel.seeds import seeded
 from normviz.hosted import Refused
 from normviz.limits import MAX_LANES, SEEDS
-from normviz.seeds import seeded
-from normviz.store.admission import ask as queue
+from normviz.runs.store.admission import ask as queue
 
 from ...session import duel as state
 from ...session import visitor
-from ...session.backend import Shared
+from ...session.backend import SharedBackend
 from ...session.duel import ask, leave, leave_duel
+from ...session.markdown import capital, literal
 from ...widgets import page_links
 from ...widgets.buttons import button
-from ...widgets.markdown import capital, literal
 from ...widgets.store_errors import kept
 from .lanes import Lane
 
 
-def show(lanes: list[Lane], shared: Shared) -> None:
+def show(lanes: list[Lane], shared: SharedBackend) -> None:
     """The row of buttons."""
     runs = [run for lane in lanes for run in (lane.run, *lane.repeats) if run is not None]
     opened = [run for run in runs if run.is_open]
@@ -72,7 +72,7 @@ def show(lanes: list[Lane], shared: Shared) -> None:
         st.error(literal(capital(refused)))
 
 
-def count(shared: Shared) -> None:
+def count(shared: SharedBackend) -> None:
     """Change the number of lanes. Stops the visitor's runs in lanes that are removed."""
     n = st.session_state["n_lanes"]
     leave(shared, state.duel().runs[n:])
@@ -80,7 +80,7 @@ def count(shared: Shared) -> None:
     _prune(shared)
 
 
-def train(shared: Shared, paused: bool = False) -> None:
+def train(shared: SharedBackend, paused: bool = False) -> None:
     """Queue a run for every lane. Stops the runs that this visitor started before."""
     it = state.duel()
     gone = tuple(run for run in (*it.runs, *_stale(shared)) if run in it.mine)
@@ -95,7 +95,10 @@ def train(shared: Shared, paused: bool = False) -> None:
 
 
 def _queue(
-    configs: Sequence[RunConfig], shared: Shared, paused: bool = False, instead: Sequence[int] = ()
+    configs: Sequence[RunConfig],
+    shared: SharedBackend,
+    paused: bool = False,
+    instead: Sequence[int] = (),
 ) -> list[int] | None:
     """Queue configs for this visitor and return the runs; None, and a message on the page, if refused."""
     it = state.duel()
@@ -112,7 +115,7 @@ def _queue(
     return runs
 
 
-def repeat(shared: Shared) -> None:
+def repeat(shared: SharedBackend) -> None:
     """Queue the missing runs of every lane's next seeds. If none is missing, return to one seed."""
     it = state.duel()
     try:
@@ -132,7 +135,7 @@ def repeat(shared: Shared) -> None:
     it.extra |= it.mine.intersection(queued)
 
 
-def _prune(shared: Shared) -> None:
+def _prune(shared: SharedBackend) -> None:
     """Stop this visitor's repeats of configs that no lane has any more."""
     stale, it = _stale(shared), state.duel()
     leave(shared, stale)
@@ -143,7 +146,7 @@ def _prune(shared: Shared) -> None:
     )
 
 
-def _stale(shared: Shared) -> tuple[int, ...]:
+def _stale(shared: SharedBackend) -> tuple[int, ...]:
     """The open repeats of configs that no lane has any more."""
     it = state.duel()
     records = [run for number in it.extra if (run := shared.store.run(number)) and run.is_open]
@@ -154,13 +157,13 @@ def _stale(shared: Shared) -> tuple[int, ...]:
     return tuple(run.id for run in records if run.key not in wanted)
 
 
-def stop(shared: Shared) -> None:
+def stop(shared: SharedBackend) -> None:
     """Stop the lanes' runs, and the repeats that this visitor started."""
     ask(shared, "stop")
     state.duel().extra = frozenset()
 
 
-def come_back(shared: Shared) -> None:
+def come_back(shared: SharedBackend) -> None:
     """Show the URL's duel after Back or Forward. Stops this visitor's runs of other settings."""
     gone = state.reopen()
     wanted = state.duel().lanes
@@ -168,7 +171,7 @@ def come_back(shared: Shared) -> None:
     leave(shared, tuple(run.id for run in records if run.config not in wanted))
 
 
-def step(shared: Shared) -> None:
+def step(shared: SharedBackend) -> None:
     """Train one step of the open runs, or of new runs that then pause."""
     it = state.duel()
     records = [shared.store.run(run) for run in it.runs if run is not None]
@@ -178,7 +181,7 @@ def step(shared: Shared) -> None:
     ask(shared, "step")
 
 
-def back(shared: Shared) -> None:
+def back(shared: SharedBackend) -> None:
     """Stop, and return to the hero preset."""
     leave_duel(shared)
     state.reset()

@@ -7,19 +7,19 @@ import streamlit as st
 from normviz import hosted
 from normviz.hosted import Refused
 from normviz.limits import estimated_seconds
-from normviz.sweep import Cell, cores
-from normviz.sweep.board import Board
-from normviz.sweep.fill import MapJob
-from normviz.sweep.maps import maps
-from normviz.sweep.words import duration
+from normviz.maps import Cell, cores
+from normviz.maps.fill import MapJob
+from normviz.maps.layout import maps
+from normviz.maps.results import GridResults
+from normviz.maps.summary import duration
 
 from ...session import fragments, presence, visitor
-from ...session.backend import Shared, adopt_maps, shared
+from ...session.backend import SharedBackend, adopt_maps, shared
+from ...session.markdown import literal, sentence
 from ...widgets.buttons import button
-from ...widgets.markdown import literal, sentence
 from ...widgets.store_errors import guarded
-from . import cells as map_cells
-from . import summary as map_summary
+from . import page as map_cells
+from . import page as map_summary
 from .state import Maps
 
 TICK_SECONDS = 0.5
@@ -31,7 +31,7 @@ MARKS = (
 )
 
 
-def show(it: Maps, back: Shared) -> None:
+def show(it: Maps, back: SharedBackend) -> None:
     """The button to fill the maps, then the maps, in a fragment that polls while they fill."""
     adopt_maps()
     board = looked(it, back)
@@ -41,15 +41,15 @@ def show(it: Maps, back: Shared) -> None:
         st.fragment(guarded(_tick), run_every=TICK_SECONDS if job else None)(it)
 
 
-def looked(it: Maps, back: Shared) -> Board:
+def looked(it: Maps, back: SharedBackend) -> GridResults:
     """The maps' cells that the store has now."""
     if it.board is None:
-        it.board = Board(back.store, it.asked.grid, it.early)
+        it.board = GridResults(back.store, it.asked.grid, it.early)
     it.board.look()
     return it.board
 
 
-def _actions(it: Maps, board: Board, job: MapJob | None, back: Shared) -> None:
+def _actions(it: Maps, board: GridResults, job: MapJob | None, back: SharedBackend) -> None:
     missing = board.missing
     if job is None and not missing:
         return
@@ -63,7 +63,7 @@ def _actions(it: Maps, board: Board, job: MapJob | None, back: Shared) -> None:
                    help="Finished runs are kept. Fill again to continue.")  # fmt: skip
 
 
-def _offer(it: Maps, missing: list[Cell], back: Shared) -> None:
+def _offer(it: Maps, missing: list[Cell], back: SharedBackend) -> None:
     """The button to fill the missing cells, with an estimate of the time, or why it is disabled."""
     processes, seconds = _takes(missing)
     is_long = seconds > 60 * hosted.fill_minutes()
@@ -107,7 +107,7 @@ def _axis(it: Maps, field: str) -> tuple:
     return axis.values if axis else ()
 
 
-def _fill(it: Maps, back: Shared) -> None:
+def _fill(it: Maps, back: SharedBackend) -> None:
     it.refused = None
     if _takes(looked(it, back).missing)[1] > 60 * hosted.fill_minutes():
         # The settings changed at the moment of the click, after the button was rendered.
@@ -137,14 +137,14 @@ def _tick(it: Maps) -> None:
     )
     picked = map_cells.charts(it, drawn, is_filling=job is not None)
     st.caption(MARKS)
-    map_summary.show(it, board)
+    map_summary.show_summary(it, board)
     map_cells.reach(it, drawn)
     if picked:
         map_cells.open_run(it, picked, back)
     fragments.end_timer("filling", bool(job))
 
 
-def _progress(job: MapJob, back: Shared) -> None:
+def _progress(job: MapJob, back: SharedBackend) -> None:
     if n := back.filler.before(job):
         st.caption(
             f"Waits for {n} other map{'s' * (n > 1)} that {'are' if n > 1 else 'is'} being filled."

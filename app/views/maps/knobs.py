@@ -7,10 +7,10 @@ import streamlit as st
 from normviz.catalog import INITS, SCHEMES, TASKS
 from normviz.config import CHOICES, RunConfig
 from normviz.limits import MAX_MAPS, MAX_SWEEP_SEEDS, RANGES
-from normviz.maps import spanning, standard
-from normviz.standard import MAPS
+from normviz.maps.link import spanning, standard
+from normviz.maps.standard import MAPS
 
-from ...widgets.markdown import capital, literal
+from ...session.markdown import capital, literal
 from . import state as map_state
 from .state import Maps
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 
 import streamlit as st
 
-from normviz.maps import Asked, decode, names_a_map, notices, standard
-from normviz.standard import MAPS
-from normviz.sweep.board import Board
-from normviz.sweep.fill import MapJob
+from normviz.maps.fill import MapJob
+from normviz.maps.link import MapRequest, decode, names_a_map, notices, standard
+from normviz.maps.results import GridResults
+from normviz.maps.standard import MAPS
 
 from ...session import address, visitor
+from ...session.markdown import sentence
 from ...session.page_state import PageState
-from ...widgets.markdown import sentence
 
 
 @dataclass
@@ -26,9 +26,9 @@ class Maps(PageState):
     nonce      counts visits of the duel from a cell: the charts begin anew, with nothing picked
     """
 
-    asked: Asked
+    asked: MapRequest
     early: bool = True
-    board: Board | None = None
+    board: GridResults | None = None
     jobs: list[MapJob] = field(default_factory=list)
     nonce: int = 0
 
@@ -51,7 +51,7 @@ def maps() -> Maps:
     return it
 
 
-def show(asked: Asked) -> None:
+def show(asked: MapRequest) -> None:
     """Show other maps."""
     it: Maps = st.session_state["maps"]
     it.asked, it.board = asked, None

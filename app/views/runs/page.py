@@ -11,17 +11,18 @@ import streamlit as st
 
 from normviz import hosted
 from normviz.catalog import NORMS, SCHEMES, TASKS
-from normviz.run_list import Outcome, Page, Row, ago, changed, seconds
-from normviz.search import Search, search
-from normviz.seeds import named
-from normviz.store import SHIPPED, Clause, Has, Run, Wanted
+from normviz.duel.seeds import named
+from normviz.runs.listing import ListPage, ListRow, Outcome, ago, changed, seconds
+from normviz.runs.search import Search, search
+from normviz.runs.store import SHIPPED, Clause, Condition, Query, Run
 
 from ...session import duel, presence, visitor
-from ...session.backend import Shared, shared
+from ...session.backend import SharedBackend, shared
+from ...session.markdown import literal, sentence
 from ...widgets import badge, link_notices
-from ...widgets.markdown import literal, sentence
 from ...widgets.store_errors import guarded
-from . import chosen_runs, picks
+from . import selected_runs
+from . import selected_runs as selection
 
 ROWS = 25
 TICK_SECONDS = 1.0
@@ -58,20 +59,20 @@ def page() -> None:
             _row(row, row.run.id in mine)
     if _pages(found) > 1:
         st.pagination(_pages(found), key=pager, max_visible_pages=5, persist_state="session")
-    chosen_runs.show(back, mine)
+    selected_runs.show(back, mine)
 
 
-def _pages(found: Page) -> int:
+def _pages(found: ListPage) -> int:
     return max(1, -(-found.total // ROWS))
 
 
-def _pager(wanted: Wanted) -> str:
+def _pager(wanted: Query) -> str:
     """The pagination's key. It depends on the filters, so that other filters start at page 1."""
     asked = (wanted.clauses, wanted.only is None, wanted.trained)
     return f"runs_page_{sha256(repr(asked).encode()).hexdigest()[:12]}"
 
 
-def _wanted(mine: frozenset[int]) -> tuple[Wanted, Search]:
+def _wanted(mine: frozenset[int]) -> tuple[Query, Search]:
     """Show the filters. Returns the query, and the parsed search with its problems."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="filters"):
         words = st.text_input(
@@ -92,12 +93,12 @@ def _wanted(mine: frozenset[int]) -> tuple[Wanted, Search]:
         )  # fmt: skip
     asked = search(words)
     clauses: list[Clause] = [*asked.clauses]
-    clauses += [(Has("scheme", (scheme,)),)] if scheme else []
-    clauses += [(Has("task", (task,)),)] if task else []
-    clauses += [(Has("origin", SHIPPED),)] if whose == "Shipped" else []
+    clauses += [(Condition("scheme", (scheme,)),)] if scheme else []
+    clauses += [(Condition("task", (task,)),)] if task else []
+    clauses += [(Condition("origin", SHIPPED),)] if whose == "Shipped" else []
     only = mine if whose == "Mine" else None
     reader = None if hosted.limits() is None else visitor.me()
-    return Wanted(tuple(clauses), only, trained=not measured, reader=reader), asked
+    return Query(tuple(clauses), only, trained=not measured, reader=reader), asked
 
 
 def _choose(key: str, label: str, registry) -> str | None:
@@ -108,7 +109,7 @@ def _choose(key: str, label: str, registry) -> str | None:
     )  # fmt: skip
 
 
-def _counted(found: Page, number: int) -> str:
+def _counted(found: ListPage, number: int) -> str:
     if not found.total:
         return "0 runs"
     first = ROWS * (number - 1) + 1
@@ -140,7 +141,7 @@ def _nothing(asked: Search, mine: frozenset[int]) -> str:
     return "No run is stored here yet: press Train on the Duel page, and it stays here."
 
 
-def _row(row: Row, mine: bool) -> None:
+def _row(row: ListRow, mine: bool) -> None:
     run = row.run
     with st.container(
         horizontal=True, vertical_alignment="center", gap="small", key=f"shelf_{run.id}"
@@ -148,7 +149,7 @@ def _row(row: Row, mine: bool) -> None:
         norm = NORMS.label(run.config.placed().norm)
         st.checkbox(
             f"**{literal(SCHEMES.label(run.config.scheme))}** {literal(norm)} :gray[\\#{run.id}]",
-            key=picks.key(run.id), on_change=picks.toggle, args=(run.id,), width=250,
+            key=selection.key(run.id), on_change=selection.toggle, args=(run.id,), width=250,
             wrap=True,
         )  # fmt: skip
         st.markdown(_settings(run, mine), width="stretch")
@@ -178,12 +179,14 @@ def _outcome(outcome: Outcome) -> None:
 
 def _live(number: int) -> None:
     """The progress of an open run. Reruns the page when the run ends."""
-    back: Shared = shared()
+    back: SharedBackend = shared()
     run = back.store.run(number)
     if run is None or not run.is_open:
         st.rerun()
         return
-    if number in picks.picks().runs or number in duel.duel().mine:  # not all that are listed
+    if (
+        number in selection.selection().runs or number in duel.duel().mine
+    ):  # not all that are listed
         presence.runs([run])
     outcome = back.shelf.row(run).outcome
     total = max(run.config.steps, 1)

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from ...verdict import WINDOW, running_mean
-from ..evidence import FINAL, Quantity, Sample, Seen, at, recording_of
+from ...runs.verdict import WINDOW, running_mean
+from ..evidence import FINAL, CellResult, Quantity, Sample, at, recording_of
 from ..numbers import HALF, best, final, over, value
 from ..record import Claim, Curve, Number, Strip
 from ..rule import Between, Less, Part, Same
@@ -18,7 +18,7 @@ GOAL = 1.6
 """An intermediate loss in nats; the Markov task's floor is 1.11."""
 
 
-def _steps_to(one: Seen) -> float:
+def _steps_to(one: CellResult) -> float:
     """The first step at which the mean of ten losses is at most GOAL; infinite where none is."""
     losses = recording_of(one).losses
     below = np.flatnonzero(running_mean(losses)[WINDOW - 1 :] <= GOAL)

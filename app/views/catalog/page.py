@@ -1,0 +1,164 @@
+"""The Catalogue page: tables of all placements, norms and models, with links to the Anatomy page."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pandas as pd
+import streamlit as st
+
+from normviz.anatomy import formula, plain
+from normviz.catalog import NORMS, SCHEMES
+from normviz.catalog.models import Model, census
+from normviz.catalog.norm import NormRecord
+from normviz.catalog.scheme import Scheme
+from normviz.config import ConfigError, RunConfig
+
+from ...session.markdown import literal, source
+from ...widgets import link_notices, page_links, placement
+
+DEPTH = RunConfig().depth
+WIDE = 330
+COLUMNS = {name: st.column_config.Column(width=WIDE) for name in ("Formula", "Remarks")}
+TWIN = "its formula, written a second time"
+
+
+def page() -> None:
+    """The page, from top to bottom."""
+    with st.container(key="head"):
+        models = len({model.model for model in census().models})
+        st.markdown(f"# Catalogue: {len(SCHEMES)} placements, {len(NORMS)} norms, {models} models")
+    link_notices.strange()
+    words = st.text_input(
+        "Search", key="search", placeholder="sandwich, Gemma, arXiv:2002.04745, tanh ...",
+        label_visibility="collapsed",
+    )  # fmt: skip
+    placements, norms, used = st.tabs(["Placements", "Norms", "Models"])
+    with placements:
+        if (key := _chosen([_scheme(scheme) for scheme in SCHEMES], words, "schemes")) is not None:
+            _about_scheme(SCHEMES[key])
+    with norms:
+        if (key := _chosen([_norm(norm) for norm in NORMS], words, "norms")) is not None:
+            _about_norm(NORMS[key])
+    with used:
+        it = census()
+        st.caption(
+            f"Read from the code of transformers {it.transformers} on {it.day} by `normviz census`, with "
+            "the defaults of each configuration. Where the code does not tell, the table says so."
+        )
+        st.markdown(literal(it.summary))
+        named = {_name(model): model for model in it.models}
+        rows = [_model(name, model) for name, model in named.items()]
+        if (key := _chosen(rows, words, "models", "its placement's anatomy")) is not None:
+            _about_model(named[key])
+
+
+def _chosen(
+    rows: list[dict[str, str]], words: str, key: str, gives: str = "its formula and its anatomy"
+) -> str | None:
+    """A table of the rows that contain the words. Returns the chosen row's key; None without rows."""
+    wanted = words.casefold().split()
+    found = [r for r in rows if all(word in " ".join(r.values()).casefold() for word in wanted)]
+    st.caption(f"{len(found)} of {len(rows)}. Choose a row for {gives}.")
+    if not found:
+        return None
+    table = pd.DataFrame(found)
+    seen = st.dataframe(
+        table, key=f"{key} {words}", hide_index=True, height=min(36 * len(found) + 38, 430),
+        on_select="rerun", selection_mode="single-row-required",
+        column_config=COLUMNS | ({"Key": None} if key == "models" else {}),
+    )  # fmt: skip
+    row = next(iter(seen.selection.rows), 0)
+    return found[min(row, len(found) - 1)]["Key"]
+
+
+def _scheme(scheme: Scheme) -> dict[str, str]:
+    lines = formula(scheme.key, DEPTH)
+    parts = [
+        f"{where}: {plain(latex)}" if where and len(lines) > 1 else plain(latex)
+        for where, latex in lines
+    ]
+    return {
+        "Placement": scheme.label,
+        "Formula": "; ".join(parts),
+        "Family": scheme.family,
+        "Final norm": "yes" if scheme.final_norm else "no",
+        "Used by": scheme.used_by,
+        "Checked against": scheme.oracle or TWIN,
+        "Source": scheme.source,
+        "Key": scheme.key,
+    }
+
+
+def _norm(norm: NormRecord) -> dict[str, str]:
+    return {
+        "Norm": norm.label,
+        "Formula": plain(norm.formula),
+        "Learns": ", ".join(f"{plain(p.symbol)} from {p.start}" for p in norm.learns) or "nothing",
+        "Warning": norm.warning,
+        "Source": norm.source,
+        "Checked against": norm.oracle or TWIN,
+        "Key": norm.key,
+    }
+
+
+def _name(model: Model) -> str:
+    """A unique name: a model whose encoder and decoder differ has two rows."""
+    return f"{model.model} {model.layer}"
+
+
+def _model(name: str, model: Model) -> dict[str, str]:
+    placement, norm, final, qk = model.words
+    return {
+        "Model": model.model,
+        "Placement": placement,
+        "Norm": norm,
+        "Final norm": final,
+        "QK-norm": qk,
+        "Remarks": model.remarks,
+        "Read from": model.layer,
+        "Key": name,
+    }
+
+
+def _about_model(model: Model) -> None:
+    placement, norm, final, qk = map(literal, model.words)
+    with st.container(border=True):
+        st.markdown(
+            f"**{literal(model.model)}**: placement {placement}, norm {norm}, final norm {final}, "
+            f"QK-norm {qk}."
+        )
+        if model.remarks:
+            st.caption(literal(model.remarks))
+        if model.placement:
+            page_links.anatomy([_config(model)], SCHEMES.label(model.placement))
+
+
+def _config(model: Model) -> RunConfig:
+    """The nearest config that the Anatomy page can show: a norm that does not fit is left out."""
+    assert model.placement is not None
+    config = RunConfig(scheme=model.placement)
+    for name, value in (("norm", model.norm), ("qk_norm", model.qk_norm)):
+        with suppress(ConfigError):
+            config = config.replace(**{name: value})
+    return config
+
+
+def _about_scheme(scheme: Scheme) -> None:
+    config = RunConfig(scheme=scheme.key)
+    with st.container(border=True):
+        placement.heading("", scheme.key)
+        kept = placement.constraint(config)
+        st.markdown(literal(" ".join(filter(None, (scheme.sentence, kept, scheme.trouble)))))
+        placement.formulas(config)
+        st.markdown(source(scheme.source))
+        page_links.anatomy([config], scheme.label)
+
+
+def _about_norm(norm: NormRecord) -> None:
+    with st.container(border=True):
+        st.markdown(f"**{literal(norm.label)}**")
+        st.markdown(literal(" ".join(filter(None, (norm.sentence, norm.warning)))))
+        st.latex(norm.formula)
+        st.markdown(source(norm.source))
+        page_links.anatomy([RunConfig(norm=norm.key)], f"Pre-LN with {norm.label}")

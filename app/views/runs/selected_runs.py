@@ -1,0 +1,170 @@
+"""The runs chosen on the Runs page, in the session state. They stay chosen on other pages of the list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pandas as pd
+import streamlit as st
+
+from normviz.catalog import SCHEMES
+from normviz.limits import MAX_LANES
+from normviz.runs.listing import ListRow, diff, misfit
+from normviz.runs.store import Run
+
+from ...session import duel, visitor
+from ...session.backend import SharedBackend
+from ...session.markdown import literal, sentence
+from ...widgets import page_links
+from ...widgets.buttons import button
+
+
+@dataclass
+class Selection:
+    """The chosen runs, in the order chosen.
+
+    asking  whether the page asks to confirm their deletion
+    said    the result of a deletion, until the page has shown it
+    """
+
+    runs: tuple[int, ...] = ()
+    asking: bool = False
+    said: str = ""
+
+
+def selection() -> Selection:
+    """The session's picks."""
+    return st.session_state.setdefault("picks", Selection())
+
+
+def key(run: int) -> str:
+    """The key of a run's checkbox, which shows whether the run is chosen."""
+    name = f"pick_{run}"
+    st.session_state[name] = run in selection().runs
+    return name
+
+
+def toggle(run: int) -> None:
+    """The callback of a run's checkbox."""
+    it = selection()
+    others = tuple(one for one in it.runs if one != run)
+    it.runs = (*others, run) if st.session_state[f"pick_{run}"] else others
+    it.asking = False
+
+
+def only(runs: Iterable[int]) -> None:
+    """Replace the choice."""
+    it = selection()
+    it.runs, it.asking = tuple(runs), False
+
+
+# The panel of the chosen runs: how they differ, and buttons to open, stop or delete them.
+
+
+def show(back: SharedBackend, mine: frozenset[int]) -> None:
+    """The panel at the bottom of the window, if a run is chosen."""
+    it = selection()
+    found = [run for number in it.runs if (run := back.store.run(number))]
+    if len(found) < len(it.runs):  # the others were deleted
+        only(run.id for run in found)
+    if it.said:
+        st.toast(it.said)
+        it.said = ""
+    if not found:
+        return
+    rows = [back.shelf.row(run) for run in found]
+    with st.container(key="chosen", border=True):
+        if it.asking:
+            _confirm(found, back)
+        else:
+            _actions(found, back, mine)
+        _about(rows)
+
+
+def _name(run: Run) -> str:
+    return f"{SCHEMES.label(run.config.scheme)} ({run.id})"
+
+
+def _about(rows: list[ListRow]) -> None:
+    """The verdict of one run, or a table of how several differ."""
+    if len(rows) == 1:
+        (row,) = rows
+        words = f"**{literal(_name(row.run))}** {literal(row.outcome.verdict.sentence)}"
+        st.markdown(words)
+        return
+    if len(rows) > MAX_LANES:
+        st.markdown(f"**{len(rows)} runs chosen.** At most {MAX_LANES} fit side by side.")
+        return
+    found = diff([row.run.config for row in rows])
+    if not found:
+        st.markdown("The chosen runs have the same settings.")
+    table = found | {
+        "came out": [row.outcome.words for row in rows],
+        "final loss": [row.outcome.loss or "none" for row in rows],
+    }
+    cells = {name: [literal(value) for value in values] for name, values in table.items()}
+    names = [literal(_name(row.run)) for row in rows]
+    st.table(pd.DataFrame.from_dict(cells, orient="index", columns=names).rename_axis("setting"))
+
+
+def _actions(runs: list[Run], back: SharedBackend, mine: frozenset[int]) -> None:
+    misfits = [why for run in runs if (why := misfit(run))]
+    stays = [why for run in runs if (why := _stays(run, mine))]
+    own_open = tuple(run.id for run in runs if run.is_open and run.id in mine)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        if st.button(
+            _opens(runs), key="reopen", type="primary", icon=":material/open_in_new:", shortcut="O",
+            disabled=bool(misfits) or len(runs) > MAX_LANES,
+        ):  # fmt: skip
+            duel.show_runs(runs)
+            st.switch_page(page_links.named("Duel"))
+        if own_open:
+            button("Stop", duel.leave, back, own_open, key="stop_chosen",
+                   icon=":material/stop:")  # fmt: skip
+        button("Delete", _ask, key="delete_chosen", icon=":material/delete:", disabled=bool(stays))
+        button("Clear", only, (), key="choose_none", type="tertiary")
+    for why in (*misfits[:1], *stays[:1]):
+        st.caption(sentence(why))
+
+
+def _opens(runs: list[Run]) -> str:
+    if len(runs) > 1:
+        return "Compare these"
+    return "Watch it in the duel" if runs[0].is_open else "Reopen in the duel"
+
+
+def _stays(run: Run, mine: frozenset[int]) -> str | None:
+    """Why this visitor can't delete a run, or None."""
+    if run.stays or (run.id in mine and visitor.steers(run)):
+        return run.stays
+    return f"run {run.id} was not trained in this visit, so it can't be deleted here"
+
+
+def _ask() -> None:
+    selection().asking = True
+
+
+def _confirm(runs: list[Run], back: SharedBackend) -> None:
+    which = f"run {runs[0].id}" if len(runs) == 1 else f"these {len(runs)} runs"
+    st.markdown(
+        f"Delete {which} for good? A link to {'it' if len(runs) == 1 else 'one of them'} will then "
+        "say that nobody has run this yet, unless the same settings are stored once more."
+    )
+    with st.container(horizontal=True, gap="small"):
+        button(f"Delete {which}", _delete, back, key="delete_sure", type="primary",
+               icon=":material/delete:")  # fmt: skip
+        button("Keep", only, [run.id for run in runs], key="keep_chosen")
+
+
+def _delete(back: SharedBackend) -> None:
+    """Delete the chosen runs that have ended and are this visitor's."""
+    it, mine = selection(), duel.duel().mine
+    kept, gone = [], 0
+    for number in it.runs:
+        run = back.store.run(number)
+        why = (_stays(run, mine) if run else "gone") or back.store.delete(number)
+        kept += [number] if why else []
+        gone += not why
+    only(kept)
+    it.said = f"Deleted {gone} run{'s' * (gone != 1)}." if gone else "Nothing was deleted."

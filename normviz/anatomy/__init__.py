@@ -1,0 +1,25 @@
+"""A scheme's record as formula, gradient path, diagram and code. Torch-free.
+
+All of it is derived from the record that the model is built from, so it can't drift from the model.
+"""
+
+from .code import classes, code, our_name, sizes
+from .code import imports as head_imports
+from .diagram import diagram
+from .formula import constants, formula, gradient_path, plain
+from .parameters import Added, added
+
+__all__ = [
+    "Added",
+    "added",
+    "classes",
+    "code",
+    "constants",
+    "diagram",
+    "formula",
+    "gradient_path",
+    "head_imports",
+    "our_name",
+    "plain",
+    "sizes",
+]

@@ -1,0 +1,568 @@
+"""The norms of a pasted model: PyTorch's where it has one, else the product's own module, as it is."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from ..catalog import NORMS, SCHEMES, STREAMS
+from ..catalog.scheme import Branch, Gain, Scheme, Slots
+from ..catalog.streams import Code
+from ..config import RunConfig
+from .patterns import Blocks, patterns
+
+FOLDER = Path(__file__).parents[1] / "nn" / "norms"
+IMPORTS = {
+    "Any": "from typing import Any",
+    "Tensor": "from torch import Tensor",
+    "once_differentiable": "from torch.autograd.function import once_differentiable",
+}
+
+
+def norm_call(key: str, width: str) -> str:
+    """The expression that makes a norm over `width` channels."""
+    return NORMS[key].call(width)
+
+
+def imports(key: str, standard: tuple[str, ...] = ()) -> str:
+    """The import lines of a module that holds `norm_source`; `standard` are its own, of Python."""
+    text = norm_source(key)
+    used = [line for word, line in IMPORTS.items() if word in text]
+    python = sorted([*standard, *(line for line in used if "torch" not in line)])
+    torch = ["import torch", "import torch.nn.functional as F", "from torch import nn"]
+    torch += [line for line in used if "torch" in line]
+    return "\n".join([*python, *([""] if python else []), *torch])
+
+
+@lru_cache
+def norm_source(key: str) -> str:
+    """Source of the classes that `norm_call` needs; empty for PyTorch's own."""
+    name = NORMS[key].code.split("(")[0]
+    if name.startswith("nn."):
+        return ""
+    path = next(p for p in FOLDER.glob("*.py") if f"class {name}(" in p.read_text())
+    text = path.read_text()
+    if "from .group import" in text:
+        return _body((FOLDER / "group.py").read_text(), "") + "\n\n\n" + _body(text, name)
+    return _body(text, name)
+
+
+def _body(text: str, name: str) -> str:
+    """A module without its docstring and imports, and of its public classes only `name`."""
+    kept = []
+    for node in ast.parse(text).body[1:]:
+        other = isinstance(node, ast.ClassDef) and node.name not in (name,) and node.name[0] != "_"
+        if isinstance(node, ast.Import | ast.ImportFrom) or other:
+            continue
+        kept.append(
+            (isinstance(node, ast.ClassDef | ast.FunctionDef), ast.get_source_segment(text, node))
+        )
+    return "".join(
+        ("\n\n\n" if big else "\n") * bool(i) + str(part) for i, (big, part) in enumerate(kept)
+    )
+
+
+# Weight constraints of a pasted model, at initialisation and after every optimizer step.
+
+CONSTRAINTS: dict[str, tuple[list[str], list[str]]] = {
+    "none": ([], []),
+    "unit_vectors": (
+        ["        self.constrain()"],
+        [
+            "    @torch.no_grad()",
+            "    def constrain(self):",
+            '        """Call this after every step of the optimizer."""',
+            "        for name, p in self.named_parameters():",
+            "            if p.ndim == 2:  # vectors in the stream's space get the length 1",
+            '                axis = 0 if name.endswith(("out.weight", "down.weight")) else 1',
+            "                p.div_(p.norm(dim=axis, keepdim=True))",
+            "",
+        ],
+    ),
+}
+"""For each constraint (`catalog.constraints`): lines of the model's __init__, and its method."""
+
+
+# Blocks and models of the schemes with several streams, as plain PyTorch for readers to paste.
+
+BRANCHES = ("attention", "ffn")
+
+
+def block_and_model(config: RunConfig, streams: Code, final_norm: bool) -> str:
+    """Source of Block and Model for a kind of state; attention and FFN come before it."""
+    t, norm = streams, norm_call(config.norm, "D")
+    lines = ["", "class Block(nn.Module):", "    def __init__(self, b):"]
+    lines += ["        super().__init__()"]
+    lines += ["        self.attention, self.ffn = Attention(), FeedForward()"]
+    lines += [f"        self.{F}_norm_{n} = {norm}" for F in BRANCHES for n in t.norms]
+    lines += _indented(t.init)
+    lines += ["", f"    def forward(self, {t.state}):"]
+    for branch in BRANCHES:
+        lines += _indented(t.sublayer.replace("{F}", branch))
+    lines += [f"        return {t.state}", "", "", "class Model(nn.Module):"]
+    lines += ["    def __init__(self):", "        super().__init__()"]
+    lines += [
+        "        self.tokens = nn.Embedding(V, D)",
+        "        self.positions = nn.Embedding(T, D)",
+    ]
+    lines += ["        self.blocks = nn.ModuleList(Block(b) for b in range(1, L + 1))"]
+    lines += [f"        self.{name} = {norm}" for name in t.model_norms]
+    lines += _indented(t.model_init)
+    lines += [f"        self.final_norm = {norm}"] if final_norm else []
+    lines += [
+        "        self.head = nn.Linear(D, V, bias=False)",
+        "",
+        "    def forward(self, tokens):",
+    ]
+    lines += ["        x = self.tokens(tokens) + self.positions.weight[: tokens.shape[1]]"]
+    lines += [f"        x = {dropped(config, 'x')}"] if config.dropout else []
+    lines += _indented(t.enter)
+    lines += ["        for block in self.blocks:", f"            {t.state} = block({t.state})"]
+    lines += _indented(t.after_block, 12)
+    lines += _indented(t.leave)
+    lines += [f"        return self.head({'self.final_norm(x)' if final_norm else 'x'})"]
+    return "\n".join(lines)
+
+
+def _indented(text: str, by: int = 8) -> list[str]:
+    return [" " * by + line for line in text.splitlines()]
+
+
+# The block of a pasted model: two sublayers with the scheme's wiring, written out.
+
+
+def reads_embedding(slots: Iterable[Slots]) -> bool:
+    """Whether a sublayer adds the embedding to its input."""
+    return any(not s.embed_gain.is_zero for s in slots)
+
+
+def has_progress(slots: Iterable[Slots]) -> bool:
+    """Whether a gain depends on the progress of training."""
+    return any(s.branch_gain.ramp > 0 for s in slots)
+
+
+@dataclass
+class Lines:
+    """The lines of a block's two methods, as they are collected."""
+
+    config: RunConfig
+    scheme: Scheme
+    last: int
+    init: list[str] = field(default_factory=list)
+    body: list[str] = field(default_factory=list)
+
+    def norm(self, there: bool, branch: Branch, slot: str, x: str, start: float = 1.0) -> str:
+        """`x` after the norm of a slot, if there is one."""
+        if not there:
+            return x
+        if self.config.norm == "none":
+            gamma = self.constant(f"gamma_{slot}", start, branch) if start != 1.0 else ""
+            return f"{gamma} * {x}" if gamma else x
+        name = f"{branch}_norm_{slot}"
+        self.init.append(f"self.{name} = {norm_call(self.config.norm, 'D')}")
+        return (self.start(name, slot, start, branch) if start != 1.0 else "") + f"self.{name}({x})"
+
+    def start(self, name: str, slot: str, value: float, branch: Branch) -> str:
+        """Set the initial scale of a norm; for a norm without a learned scale, returns a factor."""
+        learned = {p.name for p in NORMS[self.config.norm].learns}
+        factor = self.number(f"gamma_{slot}", value, branch)
+        if not learned & {"weight", "scale", "offset"}:
+            return f"{self.constant(f'gamma_{slot}', value, branch)} * "
+        for p in sorted(learned & {"weight", "scale", "bias"}, reverse=True):
+            self.init.append(f"self.{name}.{p}.data.mul_({factor})")
+        if "offset" in learned:
+            self.init.append(f"self.{name}.offset.data.add_({factor} - 1)")
+        return ""
+
+    def number(self, slot: str, value: float, branch: Branch) -> str:
+        """A constant as its formula in Python if it has one, else as a number."""
+        found = next((c.code for c in self.scheme.constants if c.gain == slot), "")
+        k = "2 * b - 1" if branch == "attention" else "2 * b"
+        found = found.replace("k", f"({k})") if found else repr(value)
+        return f"({found})" if " " in found or "**" in found else found
+
+    def gain(self, gain: Gain, branch: Branch, slot: str) -> str:
+        """The factor of a gain, as `... * `; empty for 1."""
+        if gain.is_one:
+            return ""
+        if gain.learned:
+            name = f"{branch}_{slot}" if gain.learned != "block" else slot
+            line, factor = learned(gain, name, "D", self.number(slot, gain.value, branch))
+            if line not in self.init:
+                self.init.append(line)
+            return f"{factor} * "
+        if gain.ramp:
+            self.init.append(
+                f"self.{branch}_ramp = {gain.ramp * self.config.depth / self.last:g} * b / L"
+            )
+            return f"min(1, progress / self.{branch}_ramp) * "
+        return f"{self.constant(slot, gain.value, branch)} * "
+
+    def constant(self, slot: str, value: float, branch: Branch) -> str:
+        """A constant: stored as an attribute if it depends on the block, else written in place."""
+        found = self.number(slot, value, branch)
+        if "b" not in found:
+            return found
+        self.init.append(f"self.{branch}_{slot} = {found.removeprefix('(').removesuffix(')')}")
+        return f"self.{branch}_{slot}"
+
+
+def block_class(config: RunConfig, scheme: Scheme, group: Blocks, name: str) -> str:
+    """Source of the block class for a group of blocks with the same wiring."""
+    lines = Lines(config, scheme, last=group.last)
+    lines.init += ["self.attention = Attention()", "self.ffn = FeedForward()"]
+    both = (group.attention, group.ffn)
+    uses_block = any(s.branch_reads == "block" or not s.block_gain.is_zero for s in both)
+    if uses_block:
+        lines.body.append("entered = x")
+    _sublayer(lines, group.attention, "attention")
+    _sublayer(lines, group.ffn, "ffn")
+    lines.body.append("return x")
+    more = ["x0"] * reads_embedding(both) + ["progress"] * has_progress(both)
+    return module(name, "b", lines.init, ", ".join(["x", *more]), lines.body)
+
+
+def _sublayer(lines: Lines, s: Slots, branch: Branch) -> None:
+    stream = lines.gain(s.stream_gain, branch, "stream_gain") + "x"
+    if not s.embed_gain.is_zero:
+        stream += f" + {lines.gain(s.embed_gain, branch, 'embed_gain')}x0"
+    fork = lines.norm(s.norm_fork, branch, "fork", stream)
+    if fork != "x":
+        lines.body.append(f"x = {fork}")
+    source = "entered" if s.branch_reads == "block" else "x"
+    if s.shares_norm:
+        read = source if lines.config.norm == "none" else f"self.attention_norm_in({source})"
+    else:
+        read = lines.norm(s.norm_in, branch, "in", source, s.gamma_in)
+    read = lines.gain(s.input_gain, branch, "input_gain") + read
+    f = lines.norm(s.norm_out, branch, "out", f"self.{branch}({read})", s.gamma_out)
+    skip, f = _weighted(lines, s, branch, f)
+    terms = ([] if s.skip_gain.is_zero else [skip]) + (
+        [] if s.block_gain.is_zero else [lines.gain(s.block_gain, branch, "block_gain") + "entered"]
+    )
+    total = lines.norm(s.norm_main, branch, "main", " + ".join([*terms, f]))
+    lines.body.append(f"x = {total}")
+    if s.gate:
+        line = "self.gate = nn.Parameter(torch.zeros(()))"
+        if line not in lines.init:
+            lines.init.append(line)
+        lines.body.append("x = x - F.silu(self.gate) * x.detach()")
+
+
+def _weighted(lines: Lines, s: Slots, branch: Branch, f: str) -> tuple[str, str]:
+    """Skip path and branch with their gains."""
+    skip = lines.norm(s.norm_skip, branch, "skip", "x")
+    if s.mix == "sum":
+        a = lines.gain(s.skip_gain, branch, "skip_gain") if not s.skip_gain.is_zero else ""
+        return a + skip, lines.gain(s.branch_gain, branch, "branch_gain") + f
+    weight = lines.gain(s.branch_gain, branch, "branch_gain").removesuffix(" * ")
+    if s.mix == "lerp":
+        lines.body.append(f"s = ({weight}).abs()" if " " in weight else f"s = {weight}.abs()")
+        return f"(1 - s) * {skip}", f"s * {f}"
+    lines.body.append(f"s = torch.sigmoid({weight} / 0.3)")
+    return f"(1 - s**2).sqrt() * {skip}", f"s * {f}"
+
+
+# The classes of a pasted model that do not depend on the wiring: attention and FFN.
+
+HEAD = '''"""{label}: a small decoder-only transformer in plain PyTorch."""
+
+{imports}
+
+{sizes}'''
+
+SIZES = """{names}  # {words}
+HIDDEN = {hidden}"""
+
+DROPOUT = """
+CHANCE = torch.Generator().manual_seed({seed})  # dropout draws from a generator of its own
+
+
+def dropout(x, training):
+    if not training:
+        return x
+    kept = torch.rand(x.shape, generator=CHANCE) >= {p}
+    return x * kept.to(x.device) / (1 - {p})"""
+
+FUSED = ["x = F.scaled_dot_product_attention(q, k, v, is_causal=True{scale})"]
+WRITTEN_OUT = [
+    "mask = torch.full((T, T), -1e30, device=x.device).triu(1)  # no position sees a later one",
+    "q, k, v = (x.reshape(B * H, T, D // H) for x in (q, k, v))",
+    "logits = torch.baddbmm(mask, q, k.transpose(1, 2), alpha={alpha})  # mask + alpha qk",
+    "x = torch.bmm(torch.softmax(logits, -1), v).view(B, H, T, D // H)",
+]
+"""Attention by PyTorch's kernel, and in the product's own operations, equal bit for bit."""
+
+QK: dict[str, tuple[list[str], list[str]]] = {
+    "off": ([], []),
+    "on": ([], ["q, k = (F.rms_norm(x, (D // H,), eps=1e-6) for x in (q, k))"]),
+    "head": (
+        [f"self.norm_{x} = nn.RMSNorm(D // H, 1e-6)" for x in ("query", "key")],
+        ["q, k = self.norm_query(q), self.norm_key(k)"],
+    ),
+    "full": (
+        [f"self.norm_{x} = nn.RMSNorm(D, 1e-5)" for x in ("query", "key")],
+        [
+            "def joined(x): return x.transpose(1, 2).flatten(2)",
+            "def split(x): return x.view(B, -1, H, D // H).transpose(1, 2)",
+            "q, k = split(self.norm_query(joined(q))), split(self.norm_key(joined(k)))",
+        ],
+    ),
+    "cosine": (
+        ["self.log_scale = nn.Parameter(torch.full((H, 1, 1), 10.0).log())"],
+        [
+            "q, k = F.normalize(q, dim=-1), F.normalize(k, dim=-1)",
+            "q = self.log_scale.exp().clamp(max=100.0) * q",
+        ],
+    ),
+}
+"""For each QK-norm: attributes of attention, and its operations on queries and keys."""
+
+
+def _uniform(slots: list[Slots]) -> Slots:
+    """The slots inside a branch, which are the same in all blocks."""
+    first = slots[0]
+    assert all(
+        (s.norm_inner, s.norm_qkv, s.unit_qk, s.qk_gain, s.hidden_gain, s.head_gain)
+        == (
+            first.norm_inner,
+            first.norm_qkv,
+            first.unit_qk,
+            first.qk_gain,
+            first.hidden_gain,
+            first.head_gain,
+        )
+        for s in slots
+    )
+    return first
+
+
+def sizes(c: RunConfig, vocabulary: int | None) -> str:
+    """The constants that the classes read; without V if it is defined elsewhere."""
+    numbers = {"T": c.seq_len, "D": c.width, "H": c.heads, "L": c.depth}
+    words = "positions, width, heads, blocks"
+    if vocabulary is not None:
+        numbers, words = {"V": vocabulary, **numbers}, f"vocabulary, {words}"
+    names = f"{', '.join(numbers)} = {', '.join(map(str, numbers.values()))}"
+    return SIZES.format(names=names, words=words, hidden=c.ffn_ratio * c.width)
+
+
+def dropout(c: RunConfig) -> list[str]:
+    """Source of dropout, if there is any; it follows every branch."""
+    return [DROPOUT.format(seed=c.init_seed, p=c.dropout)] if c.dropout else []
+
+
+def dropped(c: RunConfig, x: str) -> str:
+    """`x` after dropout."""
+    return f"dropout({x}, self.training)" if c.dropout else x
+
+
+def attention_class(c: RunConfig, slots: list[Slots], exact: bool = False) -> str:
+    """Causal self-attention with the scheme's norms inside.
+
+    With `exact` it uses the operations of the product's model, in their order.
+    """
+    s, norms = _uniform(slots), c.norm != "none"
+    init = ["self.qkv = nn.Linear(D, 3 * D)", "self.out = nn.Linear(D, D)"]
+    before, after = [], []
+    if s.norm_qkv and norms:
+        init += [f"self.norm_{x} = {norm_call(c.norm, 'D // H')}" for x in "qkv"]
+        before.append("q, k, v = self.norm_q(q), self.norm_k(k), self.norm_v(v)")
+    if s.unit_qk:
+        before += [
+            "# With the softmax's 1 / sqrt(D / H): sqrt(D / H) times their cosine.",
+            "q, k = ((D // H) ** 0.5 * F.normalize(x, dim=-1) for x in (q, k))",
+        ]
+    if not s.qk_gain.is_one:
+        line, factor = learned(s.qk_gain, "qk_gain", "D", s.qk_gain.value)
+        init.append(line)
+        before += [f"s = ({factor}).view(H, 1, D // H)", "q, k = s * q, s * k"]
+    more, norm_q_k = QK[c.qk_norm]
+    init += more
+    before += norm_q_k
+    if c.v_norm == "on":
+        before.append("v = F.rms_norm(v, (D // H,), eps=1e-6)")
+    if s.head_gain:
+        init.append("self.head_gain = nn.Parameter(torch.ones(H))")
+        after.append("x = self.head_gain[:, None, None] * x")
+    out = "x.transpose(1, 2).reshape(B, -1, D)"
+    if s.norm_inner and norms:
+        init.append(f"self.norm_inner = {norm_call(c.norm, 'D')}")
+        out = f"self.norm_inner({out})"
+    if s.first_value:
+        init.append("self.first = None  # the values of the first block, or None in it")
+        before.append(
+            f"v = v if self.first is None else {1 - s.first_value} * v + {s.first_value} * self.first"
+        )
+        before.append("self.values = v")
+    cosine = c.qk_norm == "cosine"
+    words = {"scale": ", scale=1.0" * cosine, "alpha": "1.0" if cosine else "(D // H) ** -0.5"}
+    body = [
+        "B = x.shape[0]",
+        "q, k, v = self.qkv(x).view(B, -1, 3, H, D // H).permute(2, 0, 3, 1, 4)",
+        *before,
+        *(line.format(**words) for line in (WRITTEN_OUT if exact else FUSED)),
+        *after,
+        f"return {dropped(c, f'self.out({out})')}",
+    ]
+    return module("Attention", "", init, "x", body)
+
+
+def feed_forward_class(c: RunConfig, slots: list[Slots]) -> str:
+    """The FFN with the scheme's norm inside, if it has one."""
+    s = _uniform(slots)
+    init = ["self.up = nn.Linear(D, HIDDEN)", "self.down = nn.Linear(HIDDEN, D)"]
+    up = "self.up(x)"
+    if not s.hidden_gain.is_one:
+        line, factor = learned(s.hidden_gain, "hidden_gain", "HIDDEN", s.hidden_gain.value)
+        init.append(line)
+        up = f"{factor} * {up}"
+    inner = f"F.{c.activation}({up})"
+    if s.norm_inner and c.norm != "none":
+        init.append(f"self.norm_inner = {norm_call(c.norm, 'HIDDEN')}")
+        inner = f"self.norm_inner({inner})"
+    return module("FeedForward", "", init, "x", [f"return {dropped(c, f'self.down({inner})')}"])
+
+
+def learned(gain: Gain, name: str, channels: str, start: object) -> tuple[str, str]:
+    """The line that creates a learned gain, and the factor that uses it (`nn.gains.scaled`)."""
+    shape = f"({channels},)" if gain.learned == "channel" else "()"
+    factors = [f"self.{name}"]
+    if gain.stored == "1/sqrt(d)":
+        factors = [*([] if gain.value == 1.0 else [str(start)]), "D**0.5", *factors]
+        start = "D**-0.5"
+    if gain.unit == "sqrt(d)":
+        factors.insert(0, "D**0.5")
+    return f"self.{name} = nn.Parameter(torch.full({shape}, {start}))", " * ".join(factors)
+
+
+def module(name: str, arguments: str, init: list[str], inputs: str, body: list[str]) -> str:
+    """Source of an nn.Module from the lines of its two methods."""
+    head = f"self, {arguments}" if arguments else "self"
+    return "\n".join(
+        (
+            "",
+            f"class {name}(nn.Module):",
+            f"    def __init__({head}):",
+            "        super().__init__()",
+            *(f"        {line}" for line in init),
+            "",
+            f"    def forward(self, {inputs}):",
+            *(f"        {line}" for line in body),
+        )
+    )
+
+
+# A whole model of a scheme as plain PyTorch to paste; a test executes it.
+
+INSIDE = ("head_gain", "qk_gain", "hidden_gain")
+"""Gains on a branch itself, not on the path around it."""
+
+
+def code(config: RunConfig, vocabulary: int) -> str:
+    """Source of a module whose `Model()` maps tokens [B, T] to logits [B, T, V]."""
+    c = config.placed()
+    head = HEAD.format(
+        label=SCHEMES[c.scheme].label, imports=imports(c.norm), sizes=sizes(c, vocabulary)
+    )
+    return "\n\n".join([head, *classes(c)]) + "\n"
+
+
+def classes(config: RunConfig, exact: bool = False) -> list[str]:
+    """Sources of the model's classes, `Model` last.
+
+    With `exact`, attention uses the product's own operations: the same numbers bit for bit.
+    """
+    c, scheme = config.placed(), SCHEMES[config.scheme]
+    groups = patterns(c.scheme, c.depth)
+    slots = [s for group in groups for s in (group.attention, group.ffn)]
+    names = ["Block"] if len(groups) == 1 else [f"Block{i + 1}" for i in range(len(groups))]
+    parts = [
+        *([f"\n{source}"] if (source := norm_source(c.norm)) else []),
+        *dropout(c),
+        attention_class(c, [group.attention for group in groups], exact),
+        feed_forward_class(c, [group.ffn for group in groups]),
+    ]
+    if streams := STREAMS[scheme.streams].code:
+        assert scheme.logit_gain.is_one, "a gain of the logits is written for one stream alone"
+        assert scheme.constraint == "none", "a constraint is written for one stream alone"
+        return [*parts, block_and_model(c, streams, scheme.final_norm)]
+    parts += (
+        block_class(c, scheme, group, name) for group, name in zip(groups, names, strict=True)
+    )
+    ends = [(group.last, name) for group, name in zip(groups, names, strict=True)]
+    return [*parts, _model(c, ends, slots)]
+
+
+def _model(c: RunConfig, blocks: list[tuple[int, str]], slots: list[Slots]) -> str:
+    scheme, progress, embedding = SCHEMES[c.scheme], has_progress(slots), reads_embedding(slots)
+    values = any(s.first_value for s in slots)
+    choice = blocks[-1][1]
+    for last, name in reversed(blocks[:-1]):
+        choice = f"({name} if b <= {last} else {choice})"
+    more = (["x0"] if embedding else []) + (["progress"] if progress else [])
+    embed = norm_call(c.norm, "D") if scheme.embed_norm and c.norm != "none" else ""
+    final = norm_call(c.norm, "D") if scheme.final_norm and c.norm != "none" else ""
+    logits = f"self.head({'self.final_norm(x)' if final else 'x'})"
+    init, logits = _logit_gain(scheme, logits)
+    keep, method = CONSTRAINTS[scheme.constraint]
+    lines = [
+        "",
+        "class Model(nn.Module):",
+        "    def __init__(self):",
+        "        super().__init__()",
+        "        self.tokens = nn.Embedding(V, D)",
+        "        self.positions = nn.Embedding(T, D)",
+        *([f"        self.embed_norm = {embed}"] if embed else []),
+        f"        self.blocks = nn.ModuleList({choice}(b) for b in range(1, L + 1))",
+        *([f"        self.final_norm = {final}"] if final else []),
+        "        self.head = nn.Linear(D, V, bias=False)",
+        *init,
+        *keep,
+        "",
+        *method,
+        f"    def forward(self, tokens{', progress=1.0' if progress else ''}):",
+        "        x = self.tokens(tokens) + self.positions.weight[: tokens.shape[1]]",
+        *(["        x = self.embed_norm(x)"] if embed else []),
+        *([f"        x = {dropped(c, 'x')}"] if c.dropout else []),
+        *(["        x0 = x"] if embedding else []),
+        *(["        first = None"] if values else []),
+        "        for block in self.blocks:",
+        *(["            block.attention.first = first"] if values else []),
+        f"            x = block({', '.join(['x', *more])})",
+        *(["            first = block.attention.values if first is None else first"] * values),
+        f"        return {logits}",
+    ]
+    return "\n".join(lines)
+
+
+def _logit_gain(scheme: Scheme, logits: str) -> tuple[list[str], str]:
+    """The line that creates the gain of the logits, if there is one, and the scaled logits."""
+    gain = scheme.logit_gain
+    if gain.is_one:
+        return [], logits
+    line, factor = learned(gain, "logit_gain", "V", gain.value)
+    return [f"        {line}"], f"{factor} * {logits}"
+
+
+def our_name(name: str) -> str:
+    """Name in the pasted model of a parameter of the product's model."""
+    name = re.sub(r"\.(attention|ffn)\.branch\.", r".\1.", name)
+    name = re.sub(r"\.(attention|ffn)\.((?:norm_(?:fork|in|out|skip|main|x|y)|\w+_gain|gain_\w+))\b",
+                  _flat, name)  # fmt: skip
+    name = re.sub(
+        r"\.qk_norm\.(q|k)\.", lambda m: f".norm_{'query' if m[1] == 'q' else 'key'}.", name
+    )
+    name = re.sub(r"^streams\.", "", name)
+    name = name.replace(".qk_norm.log_scale", ".log_scale")
+    name = re.sub(r"\.shared\.(branch_gain|gate)\.weight$", r".\1", name)
+    return re.sub(r"(_gain)\.weight$", r"\1", name)
+
+
+def _flat(match: re.Match[str]) -> str:
+    branch, part = match.groups()
+    return f".{branch}.{part}" if part in INSIDE else f".{branch}_{part}"

@@ -1,0 +1,58 @@
+"""Numbers and events in words: the same on every chart and in its finding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+
+import numpy as np
+
+from normviz.runs.frames import LaneFrame
+
+SOLVED = 1e-3  # below this loss small gradients go with success, not with vanishing
+
+
+def number(value: float) -> str:
+    """Three significant digits: 1.22, 904, 0.0031, 2.5e-07."""
+    if not isfinite(value):
+        return "not finite"
+    text = f"{value:.3g}"
+    return f"{value:.0f}" if "e+" in text and abs(value) < 1e6 else text
+
+
+def name(lane: LaneFrame) -> str:
+    """The lane's label with single spaces."""
+    return " ".join(lane.label.split())
+
+
+def short(lane: LaneFrame) -> str:
+    """What precedes the label's double space ("A" of "A  Post-LN"), else the whole label."""
+    return lane.label.split("  ")[0]
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Joined by commas."""
+    return ", ".join(parts)
+
+
+def first_bad(lane: LaneFrame) -> tuple[int, int | None] | None:
+    """(step, layer or None) where the lane diverged: as recorded, else its first bad loss."""
+    if lane.first_bad is not None:
+        return lane.first_bad
+    bad = np.flatnonzero(~np.isfinite(lane.loss))
+    return (int(bad[0]), None) if len(bad) else None
+
+
+def diverged(lane: LaneFrame) -> str | None:
+    """ "diverged at step 47, layer 12", or None for a lane that stayed finite."""
+    bad = first_bad(lane)
+    if bad is None:
+        return None
+    step, layer = bad
+    return f"diverged at step {step}" + ("" if layer is None else f", layer {layer}")
+
+
+def divergences(lanes: Sequence[LaneFrame]) -> list[str]:
+    """One sentence for each lane that diverged."""
+    said = ((name(lane), diverged(lane)) for lane in lanes)
+    return [f"{who} {what}." for who, what in said if what]

@@ -1,0 +1,97 @@
+"""Named duels: functions that return the lanes, shared by the page, the terminal and the tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..catalog.registry import Registry
+from ..config import RunConfig
+
+Lanes = tuple[RunConfig, ...]
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A duel with its question, a description, and its lanes."""
+
+    key: str
+    label: str
+    question: str
+    sentence: str
+    lanes: Callable[[], Lanes]
+
+
+def hero() -> Lanes:
+    """Pre-LN against Post-LN, 12 blocks, Xavier, learning rate 0.003, 200 steps."""
+    return RunConfig(), RunConfig(scheme="post")
+
+
+def prose() -> Lanes:
+    """The hero on real text, 16 blocks."""
+    return tuple(lane.replace(task="prose", depth=16) for lane in hero())
+
+
+def init() -> Lanes:
+    """Post-LN with Xavier and with PyTorch's default initialisation."""
+    post = RunConfig(scheme="post")
+    return post, post.replace(init="torch")
+
+
+def warmup() -> Lanes:
+    """Post-LN with 10 blocks, without warm-up and with 200 steps of it."""
+    post = RunConfig(scheme="post", depth=10, steps=400)
+    return post, post.replace(warmup=200)
+
+
+def high_lr() -> Lanes:
+    """Pre-LN, Peri-LN and Pre-LN with QK-norm at learning rate 0.1."""
+    pre = RunConfig(lr=0.1, steps=150)
+    return pre, pre.replace(scheme="peri"), pre.replace(qk_norm="on")
+
+
+def depth() -> Lanes:
+    """Pre-LN, Post-LN and DeepNorm with 24 blocks at learning rate 0.001."""
+    pre = RunConfig(depth=24, lr=1e-3, steps=150)
+    return pre, pre.replace(scheme="post"), pre.replace(scheme="deepnorm")
+
+
+def no_norm() -> Lanes:
+    """No norm at all, with Xavier and with PyTorch's default initialisation."""
+    none = RunConfig(scheme="none")
+    return none, none.replace(init="torch")
+
+
+PRESETS: Registry[Preset] = Registry(
+    "preset",
+    (
+        Preset(
+            "hero", "Pre-LN and Post-LN", "What does moving the norm do?",
+            "The duel that this page opens with: 12 blocks, one norm, two places.", hero,
+        ),
+        Preset(
+            "prose", "On real text", "Does the same happen on English prose?",
+            "The first duel with 16 blocks, predicting prose character by character.", prose,
+        ),
+        Preset(
+            "init", "Another initialisation", "Is it the placement alone?",
+            "Post-LN twice: Xavier weights, and those of PyTorch's own layer.", init,
+        ),
+        Preset(
+            "warmup", "Warm-up", "Does warm-up rescue Post-LN?",
+            "Post-LN twice, 10 blocks: at the full rate from the start, and raised to it.", warmup,
+        ),
+        Preset(
+            "high_lr", "Learning rate 0.1", "Which lane stays stable at a high rate?",
+            "Pre-LN, Peri-LN and Pre-LN with QK-norm, all at a rate of 0.1.", high_lr,
+        ),
+        Preset(
+            "depth", "24 blocks", "What happens when it gets deeper?",
+            "Pre-LN, Post-LN and DeepNorm, twice as deep, at a third of the rate.", depth,
+        ),
+        Preset(
+            "no_norm", "No norm", "Does it train without any norm?",
+            "No norm twice: Xavier weights, and those of PyTorch's own layer.", no_norm,
+        ),
+    ),
+)  # fmt: skip

@@ -1,0 +1,106 @@
+"""The server's end of the supervisor: start it, and start it again if it died."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+
+from ..runs.store import Store
+from ..runs.store.machine_lock import is_held
+from .heartbeat import HANGS_SECONDS, HeartbeatReader
+from .identity import UNKNOWN, kill
+from .process import start
+
+DAMAGED, UNUSABLE = 3, 4
+"""Exit codes of a supervisor, and of a worker, whose store is damaged, or can't be used."""
+CLOSE_SECONDS = 10.0
+
+
+def is_supervised(store: Store) -> bool:
+    """Whether a supervisor holds the store's lock. Its number would not tell: after a restart of a
+    container another process may have it."""
+    return is_held(store.folder / "supervisor.lock")
+
+
+class Backend:
+    """A supervisor for a store: this process's own, or one that another server already runs.
+
+    The supervisor leaves when its standard input closes, so it never outlives this process.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.process: subprocess.Popen[bytes] | None = None
+        self.lock = threading.Lock()
+        self.tried = 0.0
+        self.pulse = HeartbeatReader(store.folder)
+        self.stuck: str | None = None
+        """Why a supervisor that hangs can't be replaced from here, as a sentence."""
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether the supervisor left because the store is damaged."""
+        return self.process is not None and self.process.poll() == DAMAGED
+
+    def silent(self) -> float:
+        """Seconds for which the supervisor has not answered, whoever started it."""
+        with self.lock:
+            return self.pulse.silent()
+
+    def ensure(self) -> None:
+        """Start a supervisor unless one is alive; at most one try a second. One that hangs is
+        replaced, whichever server started it; its runs end, with everything that they committed."""
+        with self.lock:
+            hangs = self.pulse.silent() >= HANGS_SECONDS
+            if not hangs:
+                self.stuck = None
+            if self.process is not None and self.process.poll() is None:
+                if not hangs:
+                    return
+                self._kill(self.process)
+            if time.monotonic() - self.tried < 1.0:
+                return
+            self.tried = time.monotonic()
+            if is_supervised(self.store) and not (hangs and self._end_other()):
+                return
+            if self.process is not None and self.process.stdin is not None:
+                self.process.stdin.close()
+            self.process = start(
+                "normviz.execution.supervise", self.store.folder, stdin=subprocess.PIPE
+            )
+            self.pulse.begin()
+
+    def close(self) -> None:
+        """End the supervisor that this process started, and with it all its workers."""
+        if self.process is not None and self.process.stdin is not None:
+            self.process.stdin.close()
+            try:
+                self.process.wait(CLOSE_SECONDS)
+            except subprocess.TimeoutExpired:  # it hangs
+                self._kill(self.process)
+
+    def _kill(self, process: subprocess.Popen[bytes]) -> None:
+        """Kill the supervisor that this process started, and all its workers."""
+        with suppress(ProcessLookupError, PermissionError):  # it has just ended
+            kill(process.pid)
+        process.wait(CLOSE_SECONDS)
+
+    def _end_other(self) -> bool:
+        """Kill a hanging supervisor that another server started; whether that was done. Prints why not."""
+        owner = self.pulse.owner()
+        if self.pulse.silent() < HANGS_SECONDS:  # another server was first: this is its new one
+            return False
+        why = UNKNOWN if owner is None else owner.end()
+        if why is None:
+            return True
+        said = (
+            f"the supervisor of {self.store.folder} holds its lock and does not answer, and can't be "
+            f"replaced from here, since {why}: end it where it runs (python -m normviz.execution.supervise)"
+        )
+        if said != self.stuck:
+            print(f"normviz: {said}", file=sys.stderr, flush=True)
+        self.stuck = said
+        return False

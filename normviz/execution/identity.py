@@ -1,0 +1,96 @@
+"""Which process the supervisor of a store is, so that any server can end one that hangs, and no other.
+
+A process id alone does not identify it: another container or machine has ids of its own, and an id
+is used again after its process has ended.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import signal
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import psutil
+
+COMMAND = "normviz.execution.supervise"
+"""What the command line of every supervisor contains."""
+ELSEWHERE = "it runs on another machine or in another container"
+UNKNOWN = "no process of this machine is known to be it"
+FORBIDDEN = "it belongs to another user"
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A process: where its id holds, the id, and when it started, as the system says it."""
+
+    machine: str
+    pid: int
+    started: str
+
+    def end(self) -> str | None:
+        """Kill the supervisor and all its workers; returns why it was not killed, if it was not."""
+        if self.machine != machine():
+            return ELSEWHERE
+        now = started(self.pid)
+        if now is None or now != self.started:
+            return UNKNOWN
+        try:
+            kill(self.pid)
+        except ProcessLookupError:
+            pass  # it ended meanwhile
+        except PermissionError:
+            return FORBIDDEN
+        return None
+
+
+def write(file: Path) -> None:
+    """Write this process's identity into a file. Raises OSError."""
+    own = Identity(machine(), os.getpid(), started(os.getpid()) or "unknown")
+    file.write_text(json.dumps(asdict(own)))
+
+
+def read(file: Path) -> Identity | None:
+    """The identity in a file; None where it holds none, as one of an older release."""
+    try:
+        it = Identity(**json.loads(file.read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+    return it if isinstance(it.pid, int) and it.pid > 0 else None
+
+
+def machine() -> str:
+    """Where process ids mean the same as here: this boot of this machine, and this container."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return platform.node()
+
+
+def started(pid: int) -> str | None:
+    """When the supervisor with this id started; None where no supervisor has it."""
+    try:
+        process = psutil.Process(pid)
+        if COMMAND not in " ".join(process.cmdline()):
+            return None
+        if not psutil.LINUX:
+            return str(process.create_time())
+        # In ticks since the boot. `create_time` adds the time of the boot, which moves when the clock
+        # is set. Field 22; the name in brackets before it may contain any character.
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (psutil.Error, OSError):
+        return None
+
+
+def kill(pid: int) -> None:
+    """Kill a process, and its process group where it leads one: a supervisor's workers are in its group.
+
+    Raises ProcessLookupError and PermissionError.
+    """
+    if hasattr(os, "killpg") and os.getpgid(pid) == pid:
+        os.killpg(pid, signal.SIGKILL)
+    else:
+        os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))

@@ -1,0 +1,13 @@
+"""What every worker needs loaded before it is forked: torch and the trainer."""
+
+from __future__ import annotations
+
+import gc
+
+import torch
+
+from ..training import loop  # noqa: F401 (loaded for the workers)
+
+torch.set_num_threads(1)
+gc.collect()
+gc.freeze()  # what is loaded stays: collections in the workers look at what came later

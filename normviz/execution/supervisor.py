@@ -1,0 +1,300 @@
+"""The supervisor: hands queued runs to warm workers, notices deaths, and makes stops certain."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing as mp
+import os
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+
+from filelock import FileLock, Timeout
+
+from ..limits import estimated_gib, is_quick
+from ..runs import UNWATCHED
+from ..runs.store import Store, StoreDamaged, StoreError
+from ..runs.store.run import FOREIGN
+from . import log, worker
+from .budget import Budget, default_slots
+from .client import DAMAGED
+from .heartbeat import Heartbeat
+from .housekeeping import Housekeeper, PendingEnds, too_many
+from .process import describe_end
+
+TICK_SECONDS = 0.015
+STOP_GRACE_SECONDS = 0.12
+"""A worker that has not obeyed a stop by then (it may be inside one long step) is killed."""
+
+SPARES = 2
+CALM_SECONDS = 0.15
+"""After a hand-out no process is forked for so long: it would take the core of the run's beginning."""
+
+FULL_SECONDS = 1.0
+"""So long nothing is tried again after the store could not be written."""
+
+
+@dataclass
+class Worker:
+    """A process and our end of its pipe.
+
+    warm     it waits for a run
+    took     it said that it has the run it was handed; one that dies before has not touched it
+    returns  it measures quickly, and will be warm again in a moment
+    deaf     its end of the pipe is closed, which is seen sooner than that the process has ended
+    gib      estimated memory of its run in GiB
+    ended    it was killed since its run is over
+    why      what went wrong, where it could not write that down itself
+    """
+
+    process: BaseProcess
+    pipe: Connection
+    warm: bool = False
+    took: bool = False
+    returns: bool = False
+    deaf: bool = False
+    gib: float = 0.0
+    ended: bool = False
+    why: str = ""
+
+    def end(self) -> None:
+        """Kill it: its run is over."""
+        self.ended = True
+        self.process.kill()
+
+    def listen(self) -> None:
+        """Take in what it said."""
+        try:
+            while not self.deaf and self.pipe.poll():
+                said = self.pipe.recv()
+                if said not in ("warm", "took"):
+                    self.why = said
+                    continue
+                self.warm, self.took = said == "warm", said == "took"
+        except (EOFError, OSError):
+            self.deaf, self.warm = True, False
+
+
+class Supervisor:
+    """One per store. `slots` runs train at once; paused ones do not count."""
+
+    def __init__(self, store: Store, slots: int) -> None:
+        self.store, self.slots = store, slots
+        self.care, self.budget = Housekeeper(store), Budget()
+        # Forking from a preloaded process shares torch's memory and takes milliseconds. Elsewhere
+        # than on Linux a fork of a process that has loaded system frameworks is not safe.
+        if sys.platform == "linux":
+            self.context = mp.get_context("forkserver")
+            self.context.set_forkserver_preload(["normviz.execution.preload"])
+        else:
+            self.context = mp.get_context("spawn")
+        self.spares: list[Worker] = []
+        self.busy: dict[int, Worker] = {}
+        self.ready = False
+        self.owed = PendingEnds(store)
+        self.stopping: dict[int, float] = {}
+        self.handed_out = 0.0
+        self.waiting = 0
+        """Runs that wait for a worker although there is a slot for them; no spare is warm then."""
+
+    def tick(self) -> None:
+        """One round: who is warm or dead, stops, hand-outs, fresh spares."""
+        self.listen()
+        self.notice_deaths()
+        self.owed.settle()
+        self.make_stops_certain()
+        self.limit_paused()
+        self.stop_unwatched()
+        if not self.store.is_timing():  # else what begins here would be in the timing
+            self.hand_out()
+            self.refill()
+
+    def new_worker(self) -> Worker:
+        ours, theirs = self.context.Pipe()
+        process = self.context.Process(
+            target=worker.main, args=(theirs, self.store.folder), daemon=True
+        )
+        process.start()
+        theirs.close()
+        return Worker(process, ours)
+
+    def listen(self) -> None:
+        """Workers that are warm, for the first time or again."""
+        for each in (*self.spares, *self.busy.values()):
+            each.listen()
+        for run, busy in list(self.busy.items()):
+            if busy.warm:
+                del self.busy[run]
+                self.spares.append(busy)
+        for surplus in self.spares[SPARES:]:
+            surplus.process.kill()
+        del self.spares[SPARES:]
+
+    def notice_deaths(self) -> None:
+        self.spares = [s for s in self.spares if not s.deaf and s.process.is_alive()]
+        for run, busy in list(self.busy.items()):
+            if busy.process.is_alive():
+                continue
+            del self.busy[run]
+            busy.listen()  # its last words
+            if busy.took:  # else the run still waits, and goes to another
+                message = busy.why or _obituary(busy.process.exitcode)
+                # Else it trained its run to the end and left, or was told to go.
+                if busy.process.exitcode and not busy.ended:
+                    log.say("died", run, why=message)
+                if busy.process.exitcode == DAMAGED:
+                    raise StoreDamaged(busy.why)
+                self.owed.end(run, message)  # nothing if it ended properly
+        ready = any(spare.warm for spare in self.spares) or self.returning() > 0
+        if ready != self.ready:
+            self.ready = ready
+            self.store.announce(os.getpid(), ready, self.slots, len(self.spares) + len(self.busy))
+
+    def returning(self) -> int:
+        """Workers that will be warm in a moment."""
+        return sum(busy.returns for busy in self.busy.values())
+
+    def refill(self) -> None:
+        """Fork what is missing: at once for runs that wait beside a free slot, else not while a run
+        begins, and not for workers that will be back in a moment."""
+        missing = self.waiting - len(self.spares)
+        if time.monotonic() - self.handed_out > CALM_SECONDS:
+            missing = max(missing, SPARES - len(self.spares) - self.returning())
+        for _ in range(missing):
+            self.spares.append(self.new_worker())
+
+    def make_stops_certain(self) -> None:
+        # Counted here from when it is seen: the clock that wrote when it was asked may jump.
+        now = time.monotonic()
+        self.stopping = {run: self.stopping.get(run, now) for run in self.store.stops()}
+        for run, asked in self.stopping.items():
+            busy = self.busy.get(run)
+            if busy is None:
+                self.owed.end(run, None, "stopped")
+            elif now - asked > STOP_GRACE_SECONDS:
+                log.say("killed", run, why="it did not obey a stop")
+                busy.end()
+                self.owed.end(run, None, "stopped")
+
+    def hand_out(self) -> None:
+        self.waiting = 0
+        taken = self.busy.keys() | self.owed.runs
+        queued = [run for run in self.store.queued() if run not in taken]
+        active = sum(not self._is_paused(run) for run in self.busy) if queued else 0
+        short = False
+        for run in queued[: max(0, self.slots - active)]:
+            record = self.store.run(run)
+            if record is None:
+                self.owed.end(run, FOREIGN)
+                continue
+            gib = estimated_gib(record.config)
+            if short := not self.budget.fits(gib, (busy.gib for busy in self.busy.values())):
+                break  # so do those behind it: each in its turn
+            spare = self.take_spare(run)
+            if spare is None:
+                self.waiting += 1
+                continue
+            spare.warm, spare.returns, spare.gib = False, is_quick(record.config), gib
+            self.busy[run] = spare
+            self.store.handed(run)
+            log.say("handed out", run, visitor=record.visitor)
+            self.handed_out = time.monotonic()
+        self.budget.note(short)
+
+    def take_spare(self, run: int) -> Worker | None:
+        """A warm spare that was told to take the run, if there is one; a dead one cannot be told."""
+        for spare in [spare for spare in self.spares if spare.warm]:
+            self.spares.remove(spare)
+            with contextlib.suppress(OSError):
+                spare.pipe.send(run)
+                return spare
+        return None
+
+    def limit_paused(self) -> None:
+        records = [record for run in self.busy if (record := self.store.run(run))]
+        paused = {run.id: run.visitor for run in records if run.status == "paused"}
+        for run in too_many(paused, self.budget.stay(len(paused))):
+            self.owed.end(run, "paused while many others waited", "stopped")
+            self.busy[run].end()
+
+    def stop_unwatched(self) -> None:
+        """In hosted mode, what no open page has shown for a while; and the store stays in its limit."""
+        for run in self.care.round():
+            if run in self.busy:
+                self.busy[run].end()
+            self.owed.end(run, UNWATCHED, "stopped")
+
+    def _is_paused(self, run: int) -> bool:
+        record = self.store.run(run)
+        return record is not None and record.status == "paused"
+
+    def sleep(self) -> None:
+        """Until something changed in the store, or a worker spoke or died."""
+        seen, until = self.store.version(), time.monotonic() + 0.25
+        workers = (*self.spares, *self.busy.values())
+        watched: list[Connection | int] = [w.pipe for w in workers if not w.warm and not w.deaf]
+        watched += [w.process.sentinel for w in workers]
+        while self.store.version() == seen and time.monotonic() < until:
+            if wait(watched, TICK_SECONDS):
+                return
+
+    def close(self) -> None:
+        for each in (*self.spares, *self.busy.values()):
+            each.process.kill()
+
+
+def _obituary(code: int | None) -> str:
+    return f"the training process {describe_end(code)}; everything committed up to there is kept"
+
+
+def _ended(stream: threading.Event) -> None:
+    """Set the flag when standard input closes: the server that started us is gone."""
+    while sys.stdin.buffer.read(4096):
+        pass
+    stream.set()
+
+
+def serve(slots: int | None = None) -> int:
+    """Supervise until standard input ends. Returns 0, also when another supervisor has the store.
+
+    A full disk is waited for. Raises StoreError for a store that can't be used.
+    """
+    store = Store()
+    lock = FileLock(store.folder / "supervisor.lock")
+    try:
+        lock.acquire(timeout=0.5)  # servers hold it for a moment, to see whether we live
+    except Timeout:
+        return 0
+    log.begin()
+    heart = Heartbeat(store.folder)
+    gone = threading.Event()
+    threading.Thread(target=_ended, args=(gone,), daemon=True).start()
+    slots = slots or default_slots()
+    supervisor = Supervisor(store, slots)
+    began = False
+    try:
+        while not gone.is_set():
+            try:
+                if not began:
+                    store.announce(os.getpid(), ready=False, slots=slots)
+                    store.close_open()
+                    began = True
+                supervisor.tick()
+                supervisor.sleep()
+            except StoreDamaged:
+                raise
+            except StoreError as error:
+                print(f"normviz: {error}", file=sys.stderr, flush=True)
+                gone.wait(FULL_SECONDS)
+            heart.done()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        supervisor.close()
+        with contextlib.suppress(StoreError):
+            store.close_open()
+            store.retire()
+    return 0

@@ -1,0 +1,239 @@
+"""A worker: waits warm, trains one run into the store, and ends.
+
+After a quick measurement at initialisation it is warm again instead: another process would cost
+more than the measurement.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from ..config import RunConfig
+from ..limits import is_quick
+from ..runs.store import Store, StoreDamaged, StoreError
+from ..runs.store.machine_lock import MachineLock
+from ..training.events import Diverged, Edited, Event, Finished, Started, Step
+from ..training.schedule import peak_at
+from . import log
+from .client import DAMAGED
+from .housekeeping import end
+from .parent import Parent
+
+FLUSH_SECONDS = 0.06
+POLL_SECONDS = 0.01
+OOM_SCORE = 500
+"""Of -1000 to 1000: as if it held half of the memory more than it does."""
+
+
+def main(pipe: Connection, folder: Path) -> None:
+    """Warm up, say so, wait for the number of a run, train it. Leaves when the supervisor does."""
+    from . import preload
+
+    log.begin()
+    _goes_first()
+    for _ in preload.loop.train(RunConfig(depth=1, steps=2)):
+        pass
+    supervisor = Parent(pipe)
+    store, warm = Store(folder), True
+    while warm:
+        supervisor.send("warm")
+        run: int = supervisor.receive()
+        supervisor.send("took")
+        # While a model is built a collection finds nothing, and takes longer than building it.
+        gc.disable()
+        try:
+            warm = StoredRun(store, run).go()
+            log.ended(store.run(run))
+        except StoreError as error:  # it can't be written down here: the supervisor will
+            supervisor.send(str(error))
+            sys.exit(DAMAGED if isinstance(error, StoreDamaged) else 1)
+        _tidy_up()
+
+
+def _goes_first() -> None:
+    """Where memory runs out the kernel ends a worker, whose run says so, rather than the server."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            Path("/proc/self/oom_score_adj").write_text(f"{OOM_SCORE}")
+
+
+def _tidy_up() -> None:
+    """Give the system back what a model took."""
+    gc.collect()
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):  # of the GNU C library alone
+            ctypes.CDLL("libc.so.6").malloc_trim(0)
+
+
+class StoredRun:
+    """One run on its way into the store, steered by the controls that the store holds for it."""
+
+    def __init__(self, store: Store, run: int) -> None:
+        from ..training.loop import Knobs
+
+        self.store, self.run = store, run
+        self.turn = MachineLock(store.folder)
+        self.knobs = Knobs()
+        self.waiting: list[Step] = []
+        self.flushed = 0.0
+        self.last_control = 0
+        self.paused = self.stopped = self.announced = self.told = False
+        self.credits = 0
+        self.device = ""
+        self.config = RunConfig()
+        self.next = self.reach = 0
+        """The step that comes next, and the first one that waits until the store knows of it."""
+
+    def go(self) -> bool:
+        """Train to the end, to a stop, or to an error that is written down as a sentence.
+
+        True where this process may take another run: it measured quickly and nothing went wrong.
+        """
+        try:
+            record = self.store.run(self.run)
+            if record is None or record.status != "queued":
+                return True
+            quick = is_quick(record.config)
+            if not quick:
+                os.nice(10)  # the page stays responsive; a measurement is what it waits for
+            self.config = record.config
+            self.read_controls()
+            self.turn.wait(float("inf"), otherwise=self.is_asked_to_stop)
+            self.follow(self.config)
+            return quick and self.device == "cpu"
+        except MemoryError:
+            self.fail(
+                "the run needs more memory than this machine has: lower width, depth or batch"
+            )
+        except StoreError as error:
+            self.waiting.clear()  # there is no room for these
+            self.fail(str(error))
+        except Exception as error:  # every error of a run ends as its message
+            log.broke(self.run)
+            self.fail(str(error).splitlines()[0] if str(error) else type(error).__name__)
+        finally:
+            self.turn.leave()
+        return False
+
+    def follow(self, config: RunConfig) -> None:
+        from ..training.loop import train
+
+        bad: Diverged | None = None
+        for event in self.steered(train(config, self.knobs)):
+            match event:
+                case Started():
+                    self.reach = 0 if self.paused else 1
+                    self.store.started(self.run, event, os.getpid(), self.paused, self.reach)
+                    self.flushed = time.monotonic()
+                    log.say("started", self.run, pid=os.getpid())
+                    self.announced, self.device = True, event.device
+                    self.told = self.paused
+                case Step():
+                    self.waiting.append(event)
+                    self.next = event.step + 1
+                    if event.step == 0 or time.monotonic() - self.flushed > FLUSH_SECONDS:
+                        self.flush(self.pace())
+                        gc.enable()
+                case Edited():
+                    pass  # the store said so first
+                case Diverged():
+                    bad = event
+                case Finished():
+                    self.flush()
+                    self.store.end(self.run, "diverged" if bad else "finished", bad)
+        if self.stopped:
+            self.flush()
+            self.store.end(self.run, "stopped")
+
+    def steered(self, events: Iterator[Event]) -> Iterator[Event]:
+        """Pass events on; between steps obey pause, step, resume, stop and a new learning rate."""
+        for event in events:
+            yield event
+            if isinstance(event, Step | Started):
+                self.credits -= isinstance(event, Step) and self.credits > 0
+                while not self.may_go_on():
+                    if self.stopped:
+                        return
+                self.knobs.lr = peak_at(self.config, self.next)
+
+    def may_go_on(self) -> bool:
+        """Whether the next step may be taken now; else waits for a moment where the run rests.
+
+        What is asked of a run is read after its reach is committed and before a step up to it is taken,
+        so `Store.set_rate` finds a step that no lane has taken.
+        """
+        self.read_controls()
+        if self.stopped:
+            return False
+        if self.rests():
+            self.flush()
+            time.sleep(POLL_SECONDS)
+            return False
+        if self.next < self.reach:
+            return True
+        self.flush(self.pace())
+        return False
+
+    def pace(self) -> int:
+        """Steps that take about as long as there is between two commits, at least one."""
+        seconds = time.monotonic() - self.flushed
+        return max(1, round(len(self.waiting) * FLUSH_SECONDS / seconds)) if seconds else 1
+
+    def rests(self) -> bool:
+        """Whether it takes no step now: it is paused, or somebody began to time meanwhile."""
+        if self.paused and self.credits == 0:
+            self.turn.leave()
+            waits = True
+        else:
+            waits = not self.turn.take()
+        self.tell(self.paused or waits)
+        return waits
+
+    def tell(self, paused: bool) -> None:
+        """The store says whether it is paused; what waits for its turn is."""
+        if self.announced and paused != self.told:
+            self.store.set_status(self.run, "paused" if paused else "running")
+            self.told = paused
+
+    def is_asked_to_stop(self) -> bool:
+        self.read_controls()
+        return self.stopped
+
+    def read_controls(self) -> None:
+        for number, action, _ in self.store.controls(self.run, self.last_control):
+            self.last_control = number
+            match action:
+                case "pause":
+                    self.paused = True
+                case "resume":
+                    self.paused, self.credits = False, 0
+                case "step":
+                    self.paused, self.credits = True, self.credits + 1
+                case "stop":
+                    self.stopped = True
+                case "lr":
+                    if (record := self.store.run(self.run)) is not None:
+                        self.config = record.config
+
+    def flush(self, ahead: int = 0) -> None:
+        """Commit what waits, and that so many steps may follow."""
+        reach = self.next + ahead
+        if self.waiting or reach != self.reach:
+            self.store.append(self.run, self.waiting, reach)
+            self.waiting.clear()
+            self.reach = reach
+        self.flushed = time.monotonic()
+
+    def fail(self, message: str) -> None:
+        """Raises StoreError where not even that can be written down."""
+        with suppress(StoreError):
+            self.flush()
+        end(self.store, self.run, message)

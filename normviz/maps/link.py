@@ -1,0 +1,186 @@
+"""A page of maps as settings and as a link: what is swept, and which two settings span each map.
+
+    v=1&across=depth&up=lr&seeds=3&scheme=post,pre&depth=2,4,8&lr=0.001,0.01&...
+
+A setting with several values, joined by commas, is an axis; the link names every other setting too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from math import prod
+from typing import Any
+
+from ..config import CHOICES, RunConfig
+from ..limits import MAX_MAPS, RANGES
+from ..links import (  # fmt: skip
+    FIELDS,
+    UNSAID,
+    VERSION,
+    Params,
+    as_word,
+    is_named,
+    problems_of_form,
+    query,
+    strangers,
+)
+from .grid import Grid, SweepError, read
+from .layout import spanned
+from .standard import MAPS
+
+SPAN = ("across", "up")
+NAMES = (*SPAN, "seeds", *(name for name in FIELDS if name != "lr_edits"))
+USUAL = {
+    "depth": "2,4,8,16,32", "lr": "0.0003,0.001,0.003,0.01,0.03", "warmup": "0,25,50,100",
+    "width": "16,32,64", "heads": "1,2,4,8", "steps": "100,200,400", "batch": "4,8,16,32",
+    "seq_len": "8,16,32", "beta1": "0,0.5,0.9", "beta2": "0.9,0.99,0.999", "clip": "0.1,1,10,off",
+    "dropout": "0,0.1,0.2", "weight_decay": "0,0.01,0.1", "ffn_ratio": "1,2,4", "momentum": "0,0.5,0.9",
+    "init_seed": "0,1,2,3", "data_seed": "0,1,2,3",
+}  # fmt: skip
+"""Values that a setting gets when it becomes an axis; of a choice, all there are."""
+
+MAP_STEPS = 150
+"""Steps of a map's cells that is made from a duel: enough to see who trains."""
+
+
+@dataclass(frozen=True)
+class MapRequest:
+    """Maps that somebody asked for. `words` are the settings as text, `seeds` among them."""
+
+    words: Mapping[str, str]
+    across: str
+    up: str
+    grid: Grid
+
+    @property
+    def fields(self) -> tuple[str, str]:
+        return self.across, self.up
+
+    @property
+    def standard(self) -> str | None:
+        """The standard map that this is, if it is one."""
+        return next((m.key for m in MAPS if standard(m.key).shows == self.shows), None)
+
+    @property
+    def shows(self) -> tuple[str, str, Grid]:
+        """What is on the page, however its settings were written."""
+        return self.across, self.up, self.grid
+
+    def values(self, field: str) -> str:
+        """The values of a setting, as text."""
+        axis = self.grid.axis(field)
+        values = axis.values if axis else (getattr(self.grid.base, field),)
+        return ",".join(map(as_word, values))
+
+    def params(self) -> dict[str, str]:
+        """The parameters of its link."""
+        said = {name: self.values(name) for name in NAMES if name in FIELDS}
+        kept = {name: text for name, text in said.items() if name not in UNSAID or text != "none"}
+        span = {"across": self.across, "up": self.up, "seeds": str(self.grid.seeds)}
+        return {"v": str(VERSION), **span, **kept}
+
+    def query(self) -> str:
+        """The query string of its link."""
+        return query(self.params())
+
+    def but(self, **words: str) -> MapRequest:
+        """The same with other settings. Raises ConfigError or SweepError."""
+        return ask({**self.words, **words}, self.across, self.up)
+
+    def turned(self, side: str, field: str) -> MapRequest:
+        """The same with another setting across or up; the one it replaces has its usual value."""
+        other = self.up if side == "across" else self.across
+        old = getattr(self, side)
+        if field == old:
+            return self
+        if field == other:  # they change places
+            return ask(self.words, self.up, self.across)
+        words = {**self.words, old: as_word(RunConfig.model_fields[old].default)}
+        if self.grid.axis(field) is None:
+            every = CHOICES[field].keys() if field in CHOICES else ()
+            words[field] = USUAL.get(field) or ",".join(key for key in every if key != "text")
+        span = {"across": self.across, "up": self.up, side: field}
+        return ask(words, **span)
+
+
+def ask(words: Mapping[str, str], across: str, up: str) -> MapRequest:
+    """Maps of these settings. Raises ConfigError or SweepError with one sentence."""
+    if across == up:
+        raise SweepError(f"{across} can't go both across and up: name two settings")
+    for side, field in zip(SPAN, (across, up), strict=True):
+        if field not in USUAL and field not in CHOICES:
+            raise SweepError(f"{side} is {field[:40]!r}, allowed is one of {', '.join(spanning())}")
+    order = {name: i for i, name in enumerate(NAMES)}
+    words = {name: words[name] for name in sorted(words, key=lambda name: order.get(name, -1))}
+    grid = read(words, RunConfig())
+    spanned(grid, (across, up))
+    count = prod(len(axis.values) for axis in grid.axes if axis.field not in (across, up))
+    if count > MAX_MAPS:
+        raise SweepError(f"these settings make {count} maps, at most {MAX_MAPS} fit on the page")
+    return MapRequest(words, across, up, grid)
+
+
+@lru_cache(maxsize=100)
+def of(lanes: tuple[RunConfig, ...]) -> MapRequest:
+    """Maps over depth and learning rate of what a duel compares, one seed, for a first look.
+
+    Where its lanes differ in too much for a page, their placements alone are compared.
+    """
+    base = RunConfig()
+    most = max(MAP_STEPS, 2 * max(_of(lanes, "warmup")))
+    steps = str(max(1, min(most, *_of(lanes, "steps"))))
+    words = {"depth": USUAL["depth"], "lr": USUAL["lr"], "steps": steps}
+    differ = {**words}
+    for name in FIELDS:
+        values = list(dict.fromkeys(_of(lanes, name)))
+        if name in words or name in ("lr_edits", "text", "init_seed", "data_seed"):
+            continue
+        if len(values) > 1 or values[0] != getattr(base, name):
+            differ[name] = ",".join(map(as_word, values))
+            words[name] = differ[name] if name == "scheme" else as_word(values[0])
+    try:
+        return ask(differ, "depth", "lr")
+    except SweepError:
+        return ask(words, "depth", "lr")
+
+
+def _of(lanes: Sequence[RunConfig], name: str) -> list[Any]:
+    return [getattr(lane, name) for lane in lanes]
+
+
+@cache
+def standard(key: str) -> MapRequest:
+    """A standard map."""
+    one = MAPS[key]
+    return ask(one.words, one.across, one.up)
+
+
+def spanning() -> tuple[str, ...]:
+    """Settings that may span a map."""
+    return tuple(name for name in FIELDS if name in RANGES or name in CHOICES)
+
+
+def decode(params: Params) -> MapRequest:
+    """What a link asks for. Raises ConfigError or SweepError with one sentence."""
+    params = {name: values for name, values in params.items() if values}
+    for problem in problems_of_form(params, NAMES):
+        raise SweepError(problem)
+    words = {name: params[name][0] for name in NAMES if name in params and name not in SPAN}
+    grid = read(words, RunConfig())
+    if all(name in params for name in SPAN):
+        across, up = (params[name][0] for name in SPAN)
+    else:
+        across, up = (axis.field for axis in spanned(grid))
+    return ask(words, across, up)
+
+
+def notices(params: Params) -> tuple[str, ...]:
+    """What a visitor should know about a link that could be read."""
+    return tuple(strangers(params, {"v", *NAMES}))
+
+
+def names_a_map(params: Params) -> bool:
+    """Whether parameters of an address are a link at all."""
+    return is_named(params, NAMES)

@@ -1,0 +1,143 @@
+"""Dropout that draws from its own generator, so that training never touches the global one."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ..catalog.scheme import Slots
+from ..config import RunConfig
+from .gains import Clock, Multiplier
+from .marks import drawn, kept
+from .norms import make_norm
+from .qk_norm import make_qk_norm, make_v_norm
+from .sites import Tap
+
+
+class Dropout(nn.Module):
+    """Zeroes each number with probability `p` and divides the rest by 1 - p."""
+
+    def __init__(self, p: float, seed: int) -> None:
+        super().__init__()
+        self.p = p
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.p == 0.0 or not self.training:
+            return x
+        kept = torch.rand(x.shape, generator=self.generator) >= self.p
+        return x * kept.to(x.device) / (1.0 - self.p)
+
+
+# What a sublayer wraps: causal self-attention and the feed-forward network.
+
+HIDDEN = -1e30
+"""Added to a logit that must not be seen: softmax makes it exactly 0, and 0 times it is still 0."""
+
+
+class Linear(nn.Linear):
+    """A linear map without values: `nn.init` fills them, and drawing them twice takes twice as long."""
+
+    def reset_parameters(self) -> None:
+        pass
+
+
+def causal_mask(seq_len: int) -> Tensor:
+    """[T, T]: 0 where position i may see position j <= i, else HIDDEN."""
+    return torch.full((seq_len, seq_len), HIDDEN).triu(1)
+
+
+class Attention(nn.Module):
+    """Multi-head causal self-attention, [B, T, D] to [B, T, D]; with norms on q, k and v."""
+
+    mask: Tensor
+
+    def __init__(self, config: RunConfig, slots: Slots, block: int, clock: Clock) -> None:
+        super().__init__()
+        width, head = config.width, config.width // config.heads
+        self.heads, self.block = config.heads, block
+        self.qk_norm = make_qk_norm(config.qk_norm, config.heads, head)
+        self.v_norm = make_v_norm(config.v_norm)
+        self.qkv = drawn(Linear(width, 3 * width), "qkv")
+        self.out = drawn(Linear(width, width), "out")
+        self.first_value = slots.first_value
+        self.first: tuple[Attention, ...] = ()
+        self.values: Tensor | None = None
+        self.register_buffer("mask", causal_mask(config.seq_len), persistent=False)
+        inner = config.norm if slots.norm_inner else "none"
+        self.norm_inner = make_norm(inner, width)
+        qkv = config.norm if slots.norm_qkv else "none"
+        self.has_qkv_norm = qkv != "none"
+        self.norm_q, self.norm_k, self.norm_v = (make_norm(qkv, head) for _ in range(3))
+        self.unit_qk = slots.unit_qk
+        self.qk_gain = Multiplier(slots.qk_gain, width, clock)
+        self.sizes_qk = slots.unit_qk or not slots.qk_gain.is_one
+        self.head_gain = kept(nn.Parameter(torch.ones(config.heads))) if slots.head_gain else None
+
+    def forward(self, x: Tensor, tap: Tap) -> Tensor:
+        B, T, D = x.shape
+        H, head = self.heads, D // self.heads
+        q, k, v = (
+            self.qkv(x)
+            .view(B, T, 3, H, head)
+            .permute(2, 0, 3, 1, 4)
+            .reshape(3, B * H, T, head)
+            .unbind(0)
+        )
+        if self.has_qkv_norm:
+            q, k, v = self.norm_q(q), self.norm_k(k), self.norm_v(v)
+        if self.sizes_qk:
+            q, k = self.sized(torch.stack((q, k)))
+        (q, k), v = self.qk_norm(q, k), self.v_norm(v)
+        v = self.mixed_values(v)
+        # Written out rather than through the fused kernel: probes read the logits and weights, and
+        # a forward pass that differed with probes on would not be inert. At hero size it costs 3 %.
+        logits = torch.baddbmm(
+            self.mask, q, k.transpose(1, 2), alpha=self.qk_norm.alpha
+        )  # [B*H, T, T]
+        logits = tap("attn_logits", self.block, logits)
+        weights = tap("attn_weights", self.block, torch.softmax(logits, -1))
+        mixed = torch.bmm(weights, v).view(B, H, T, head)
+        if self.head_gain is not None:
+            mixed = mixed * self.head_gain[:, None, None]
+        mixed = mixed.transpose(1, 2).reshape(B, T, D)
+        return self.out(self.norm_inner(mixed))
+
+    def sized(self, qk: Tensor) -> tuple[Tensor, ...]:
+        """Queries and keys [2, B*H, T, d_h] with the length and the gain that the scheme gives them."""
+        head, gain = qk.shape[-1], self.qk_gain.amount()
+        if isinstance(gain, Tensor) and gain.ndim:
+            gain = gain.view(self.heads, 1, head)
+        if self.unit_qk:
+            qk, gain = F.normalize(qk, dim=-1), gain * head**0.5
+        heads = qk.view(2, -1, self.heads, *qk.shape[2:])
+        return (heads * gain).view(qk.shape).unbind(0)
+
+    def mixed_values(self, v: Tensor) -> Tensor:
+        """Values, mixed with those of the first block where the scheme says so."""
+        if self.first_value == 0.0:
+            return v
+        if not self.first:
+            self.values = v
+            return v
+        (first,) = self.first
+        assert first.values is not None
+        return (1.0 - self.first_value) * v + self.first_value * first.values
+
+
+class FeedForward(nn.Module):
+    """Two linear maps with an activation between, [B, T, D] to [B, T, D]."""
+
+    def __init__(self, config: RunConfig, slots: Slots, clock: Clock) -> None:
+        super().__init__()
+        width, hidden = config.width, config.ffn_ratio * config.width
+        self.up = drawn(Linear(width, hidden), "up")
+        self.down = drawn(Linear(hidden, width), "down")
+        self.norm_inner = make_norm(config.norm if slots.norm_inner else "none", hidden)
+        self.hidden_gain = Multiplier(slots.hidden_gain, width, clock, hidden)
+        self.activation = {"relu": F.relu, "gelu": F.gelu}[config.activation]
+
+    def forward(self, x: Tensor, tap: Tap) -> Tensor:
+        del tap
+        return self.down(self.norm_inner(self.activation(self.hidden_gain(self.up(x)))))

@@ -1,0 +1,132 @@
+"""Tasks as deterministic batches: what a step sees depends on the data seed and the step alone.
+
+Chance is the loss of the best guess that ignores the context; the floor is the lowest reachable
+loss, where it is known. Both are computed here, in nats, never written down.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+import torch
+
+from ..config import RunConfig
+from . import texts
+from .characters import entropy
+from .corpora import STATES, SUCCESSOR_P, Tokens, chain, prose
+
+IGNORED = -100
+"""Target of a position that the loss does not count."""
+
+
+class Task(ABC):
+    """Batches of (inputs, targets), both [B, T] int64; a target of -100 is not counted.
+
+    `text` is the SHA-256 of the text a task reads, or None for a synthetic one.
+    """
+
+    vocabulary: int
+    chance: float
+    floor: float | None
+    text: str | None = None
+
+    def __init__(self, config: RunConfig) -> None:
+        self.batch_size, self.seq_len, self.seed = config.batch, config.seq_len, config.data_seed
+
+    def batch(self, step: int) -> tuple[Tokens, Tokens]:
+        """The batch of a step, a function of (data seed, step)."""
+        return self._make(np.random.Generator(np.random.Philox(key=[self.seed, step])))
+
+    def tensors(self, step: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+        """The batch of a step on a device."""
+        inputs, targets = (torch.from_numpy(x).to(device) for x in self.batch(step))
+        return inputs, targets
+
+    @abstractmethod
+    def _make(self, rng: np.random.Generator) -> tuple[Tokens, Tokens]: ...
+
+
+class Markov(Task):
+    """An order-1 chain: each of 32 states has four successors."""
+
+    vocabulary = STATES
+
+    def __init__(self, config: RunConfig) -> None:
+        super().__init__(config)
+        self.successors, self.stationary = chain()
+        self.chance, self.floor = entropy(self.stationary), entropy(SUCCESSOR_P)
+
+    def _make(self, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
+        states = np.empty((self.seq_len + 1, self.batch_size), np.int64)
+        states[0] = rng.choice(STATES, size=self.batch_size, p=self.stationary)
+        picks = np.searchsorted(
+            SUCCESSOR_P.cumsum()[:-1], rng.random((self.seq_len, self.batch_size)), side="right"
+        )
+        for t in range(self.seq_len):
+            states[t + 1] = self.successors[states[t], picks[t]]
+        rows = np.ascontiguousarray(states.T)
+        return rows[:, :-1], rows[:, 1:]
+
+
+class Copy(Task):
+    """Random tokens, then the same once more; only the second half is counted."""
+
+    vocabulary = 32
+    floor = 0.0
+
+    def __init__(self, config: RunConfig) -> None:
+        super().__init__(config)
+        self.chance = float(np.log(self.vocabulary))
+
+    def _make(self, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
+        half = self.seq_len // 2
+        first = rng.integers(self.vocabulary, size=(self.batch_size, half))
+        row = np.concatenate([first, first], axis=1)
+        targets = np.roll(row, -1, axis=1)
+        targets[:, : half - 1] = IGNORED
+        targets[:, -1] = IGNORED  # what follows the copy is not determined
+        return row, targets
+
+
+class Characters(Task):
+    """Sequences of characters, from random offsets in `codes` [n]."""
+
+    floor = None
+    codes: Tokens
+
+    def _make(self, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
+        starts = rng.integers(len(self.codes) - self.seq_len, size=self.batch_size)
+        rows = self.codes[starts[:, None] + np.arange(self.seq_len + 1)]
+        return rows[:, :-1], rows[:, 1:]
+
+
+class Prose(Characters):
+    """The language reference that ships with Python."""
+
+    def __init__(self, config: RunConfig) -> None:
+        super().__init__(config)
+        self.codes, self.alphabet, self.text = prose()
+        self.vocabulary = len(self.alphabet)
+        self.chance = entropy(np.bincount(self.codes) / len(self.codes))
+
+
+class OwnText(Characters):
+    """A text that a person gave, by its hash; batches never read its last tenth.
+
+    Raises TextError where that text is not kept here, or is too short for the sequences.
+    """
+
+    def __init__(self, config: RunConfig) -> None:
+        super().__init__(config)
+        written = texts.written(config)
+        self.codes, self.text = written.trained, written.sha256
+        self.vocabulary, self.chance = written.symbols, written.entropy
+
+
+TASKS: dict[str, type[Task]] = {"markov": Markov, "copy": Copy, "prose": Prose, "text": OwnText}
+
+
+def make_task(config: RunConfig) -> Task:
+    """The task of a config."""
+    return TASKS[config.task](config)

@@ -1,0 +1,167 @@
+"""Initial values. Each parameter draws from a generator seeded by its own name.
+
+So two lanes that share a parameter share its initial value bit for bit, whatever else they have.
+
+    parameter                xavier              torch               gpt2 (s = 0.02)
+    tokens.weight            N(0, 1)             N(0, 1)             N(0, s)
+    positions.weight         N(0, 0.5)           N(0, 0.5)           N(0, s)          (sd)
+    head.weight              Xavier              Xavier              N(0, s)
+    attention qkv.weight     Xavier, q k v apart Xavier of [3D, D]   N(0, s)
+    attention out.weight     Xavier              U(+-1/sqrt(n))      N(0, s / sqrt(2L))
+    ffn up.weight            Xavier              U(+-1/sqrt(n))      N(0, s)
+    ffn down.weight          Xavier              U(+-1/sqrt(n))      N(0, s / sqrt(2L))
+    ffn biases               0                   U(+-1/sqrt(n))      0
+    other biases             0                   0                   0
+
+Xavier is uniform with bound sqrt(6 / (inputs + outputs)); n is the number of inputs; gpt2_width has
+s = 0.02 sqrt(768 / D). A scheme's weight gain multiplies its matrices, and a scheme may have its own
+size of tokens.weight; its constraint, if any, is applied to what was drawn. Norms, gains and gates
+start as their modules make them. The mark on a parameter (`nn.marks`) says which of these it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..catalog import SCHEMES
+from ..catalog.scheme import Place
+from ..config import RunConfig
+from .branches import Attention, FeedForward
+from .constraint import constrain
+from .marks import EMBEDDINGS, KEPT, mark_of
+from .transformer import Block, Transformer
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Half-width of a uniform, or standard deviation of a normal, distribution around zero."""
+
+    size: float
+    normal: bool = False
+
+
+def seed_of(init_seed: int, name: str) -> int:
+    """Seed of a parameter's generator, from the run's seed and the parameter's name."""
+    return int.from_bytes(hashlib.sha256(f"{init_seed}:{name}".encode()).digest()[:7])
+
+
+def xavier(inputs: int, outputs: int) -> Draw:
+    return Draw((6.0 / (inputs + outputs)) ** 0.5)
+
+
+def _xavier_rule(config: RunConfig, name: str) -> Draw | None:
+    d, ffn = config.width, config.ffn_ratio * config.width
+    return {
+        "qkv.weight": xavier(d, d),
+        "out.weight": xavier(d, d),
+        "up.weight": xavier(d, ffn),
+        "down.weight": xavier(ffn, d),
+    }.get(name)
+
+
+def _torch_rule(config: RunConfig, name: str) -> Draw | None:
+    d, ffn = config.width, config.ffn_ratio * config.width
+    return {
+        "qkv.weight": xavier(d, 3 * d),
+        "out.weight": Draw(d**-0.5),
+        "up.weight": Draw(d**-0.5),
+        "up.bias": Draw(d**-0.5),
+        "down.weight": Draw(ffn**-0.5),
+        "down.bias": Draw(ffn**-0.5),
+    }.get(name)
+
+
+def _gpt2_rule(config: RunConfig, name: str) -> Draw | None:
+    s = _gpt2_size(config)
+    residual = s / (2 * config.depth) ** 0.5
+    return {
+        "qkv.weight": Draw(s, normal=True),
+        "out.weight": Draw(residual, normal=True),
+        "up.weight": Draw(s, normal=True),
+        "down.weight": Draw(residual, normal=True),
+    }.get(name)
+
+
+RULES = {
+    "xavier": _xavier_rule,
+    "torch": _torch_rule,
+    "gpt2": _gpt2_rule,
+    "gpt2_width": _gpt2_rule,
+}
+
+
+def _gpt2_size(config: RunConfig) -> float:
+    return 0.02 * (768 / config.width) ** 0.5 if config.init == "gpt2_width" else 0.02
+
+
+def _embedding(config: RunConfig, name: str, shape: torch.Size) -> Draw:
+    """The rule of embeddings and head."""
+    own = SCHEMES[config.scheme].embedding_std
+    if own is not None and name == "tokens.weight":
+        return Draw(own(config.width, config.depth), normal=True)
+    if config.init in ("gpt2", "gpt2_width"):
+        return Draw(_gpt2_size(config), normal=True)
+    if name == "head.weight":
+        return xavier(shape[1], shape[0])
+    return Draw(1.0 if name == "tokens.weight" else 0.5, normal=True)
+
+
+def rule_of(config: RunConfig, role: str, shape: torch.Size) -> Draw | None:
+    """What a parameter of this role is drawn from; None for one that starts at 0."""
+    if role in EMBEDDINGS:
+        return _embedding(config, role, shape)
+    return RULES[config.init](config, role)
+
+
+def draw_into(parameter: Tensor, draw: Draw, seed: int) -> None:
+    """Fill a parameter in place from the generator of `seed`."""
+    generator = torch.Generator().manual_seed(seed)
+    if draw.normal:
+        parameter.normal_(0.0, draw.size, generator=generator)
+    else:
+        # Uniform on [-1, 1] first, so that two initialisations differ by a factor, not by luck.
+        parameter.uniform_(-1.0, 1.0, generator=generator).mul_(draw.size)
+
+
+@torch.no_grad()
+def initialise(model: Transformer, config: RunConfig) -> None:
+    """Fill every parameter of a fresh model by the table above.
+
+    Raises ValueError for a parameter without a mark.
+    """
+    for name, parameter in model.named_parameters():
+        role = mark_of(parameter)
+        if role is None:
+            raise ValueError(
+                f"{name} has no initial value: mark it where it is made, with `kept` or `drawn` of "
+                "normviz.model.marks"
+            )
+        if role == KEPT:
+            continue
+        draw = rule_of(config, role, parameter.shape)
+        if draw is None:
+            parameter.zero_()
+        else:
+            draw_into(parameter, draw, seed_of(config.init_seed, name))
+    _apply_weight_gains(model, config)
+    constrain(config.scheme, model.named_parameters())
+
+
+def _apply_weight_gains(model: Transformer, config: RunConfig) -> None:
+    """The scheme's own initialisation rule, on top of the chosen one."""
+    gain, d = SCHEMES[config.scheme].weight_gain, config.width
+    for b, block in enumerate(model.blocks, start=1):
+        assert isinstance(block, Block)
+        attention, ffn = block.attention.branch, block.ffn.branch
+        assert isinstance(attention, Attention)
+        assert isinstance(ffn, FeedForward)
+        at, ff = Place(b, config.depth, "attention"), Place(b, config.depth, "ffn")
+        attention.qkv.weight[: 2 * d].mul_(gain(at, "query_key"))
+        attention.qkv.weight[2 * d :].mul_(gain(at, "value"))
+        attention.out.weight.mul_(gain(at, "out"))
+        ffn.up.weight.mul_(gain(ff, "up"))
+        ffn.down.weight.mul_(gain(ff, "down"))

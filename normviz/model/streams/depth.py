@@ -1,0 +1,95 @@
+"""States that keep what earlier blocks made: averages over depth, and attention over depth.
+
+The values live in the module while one forward pass lasts; block 0 begins a new list.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ...catalog.scheme import Place
+from ...config import RunConfig
+from ..branches import Dropout
+from ..marks import kept
+from ..norms import make_norm
+from ..sites import Tap
+from ..wire import SublayerContext
+from .one import OneStream
+
+EPS = 1e-6
+
+
+class AverageOverDepth(OneStream):
+    """DenseFormer: after each block a learned average of its output and of all earlier ones, which
+    starts as the output alone (2402.02622)."""
+
+    def __init__(self, config: RunConfig) -> None:
+        super().__init__(config)
+        starts = (F.one_hot(torch.tensor(b), b + 1).float() for b in range(1, config.depth + 1))
+        self.gains = kept(nn.ParameterList(starts))
+        self.values: list[Tensor] = []
+
+    def show(self, state: Tensor, block: int, tap: Tap) -> Tensor:
+        if block == 0:
+            state = tap("stream", 0, state)
+            self.values = [state]
+            return state
+        self.values.append(state)
+        state = torch.einsum("i,ibtd->btd", self.gains[block - 1], torch.stack(self.values))
+        return tap("stream", block, state)
+
+    def leave(self, state: Tensor) -> Tensor:
+        self.values = []
+        return state
+
+
+class AttentionOverDepth(OneStream):
+    """Attention residuals: what a sublayer reads is an attention-weighted average of the embedding
+    and of all earlier branch outputs, by a learned query that starts at 0 (2603.15031)."""
+
+    def __init__(self, config: RunConfig) -> None:
+        super().__init__(config)
+        self.values: list[Tensor] = []
+
+    def show(self, state: Tensor, block: int, tap: Tap) -> Tensor:
+        state = tap("stream", block, state)
+        if block == 0:
+            self.values = [state]
+        return state
+
+    def connect(self, blocks: nn.ModuleList) -> None:
+        wires = [wire for wire in blocks.modules() if isinstance(wire, DepthWire)]
+        for wire in wires:
+            wire.over = (self,)  # in a tuple: not a submodule
+
+    def leave(self, state: Tensor) -> Tensor:
+        self.values = []
+        return state
+
+
+class DepthWire(nn.Module):
+    """v = F(N(h)) joins the values; the new h is what the next sublayer, or the head, reads."""
+
+    def __init__(
+        self, config: RunConfig, place: Place, branch: nn.Module, dropout: Dropout
+    ) -> None:
+        super().__init__()
+        del place
+        self.branch, self.dropout = branch, dropout
+        self.norm_in = make_norm(config.norm, config.width)
+        self.over: tuple[AttentionOverDepth, ...] = ()
+        self.query_gain = kept(nn.Parameter(torch.zeros(config.width)))
+
+    def forward(self, h: Tensor, index: int, tap: Tap, around: SublayerContext) -> Tensor:
+        del around
+        (streams,) = self.over
+        h = tap("stream_in", index, h)
+        v = self.dropout(self.branch(tap("branch_in", index, self.norm_in(h)), tap))
+        tap("skip", index, h)
+        streams.values.append(tap("branch_out", index, v))
+        values = torch.stack(streams.values)  # [i, B, T, D]
+        keys = F.rms_norm(values, values.shape[-1:], eps=EPS)
+        weights = (keys @ self.query_gain).softmax(0)
+        return tap("stream_out", index, (weights.unsqueeze(-1) * values).sum(0))

@@ -1,0 +1,320 @@
+"""The texts that people gave: kept as files named by their hash, one each, and read by nobody but
+the trainer.
+
+    from normviz import RunConfig, texts, train
+
+    config = RunConfig(task="text", text=texts.add(Path("book.txt")))
+
+A text is never in a link, in a result, or on a page. Beside it lies the list of its givers: the
+visitors of a page who gave it. On a hosted server they alone can train on it, learn its counts, or
+learn whether it is here; a text without a giver is nobody's there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from .. import hosted
+from ..config import RunConfig
+from ..home import VARIABLE, FolderError, home
+from ..hosted import Refused
+from ..limits import MAX_TEXT_BYTES, MAX_TEXT_GIVERS, MAX_TEXTS, TEXT_DIGITS
+from .characters import SHORTEST, EncodedText, TextError, check_length, clean, too_long, write
+
+
+@dataclass(frozen=True)
+class TextInfo:
+    """What a page says of a text; the fields are those of `characters.Written`."""
+
+    characters: int
+    distinct: int
+    symbols: int
+    other: float
+    entropy: float
+
+    def sentence(self) -> str:
+        """The counts, and what became of rare characters if there are too many kinds."""
+        said = (
+            f"{self.characters:,} characters, {self.distinct:,} distinct, unigram entropy "
+            f"{self.entropy:.3f} nats (the chance line, over the nine tenths that are trained on)."
+        )
+        if self.distinct > self.symbols:
+            rare = self.distinct - self.symbols + 1
+            said += (
+                f" More than {self.symbols} distinct characters: the {rare:,} rarest became one "
+                f"“other” symbol, {self.other:.1%} of the text."
+            )
+        return said
+
+
+def add(
+    given: str | bytes | Path,
+    seq_len: int = SHORTEST,
+    giver: str = "",
+    needed: Callable[[], Collection[str]] | None = None,
+) -> str:
+    """Keep a text (itself, its UTF-8 bytes, or the file at a path); returns the hash that names it.
+
+    `giver` is the visitor of a page who gives it. Raises TextError, also for a text too short for
+    sequences of `seq_len`. The same text is kept once, with all its givers.
+
+    Where MAX_TEXTS are kept already, the one used longest ago is deleted that is not among those that
+    `needed` names (`Store.needed_texts`); without `needed` none is. Raises TextError where none may go.
+    """
+    text = clean(_bytes(given) if isinstance(given, Path) else given)
+    check_length(len(text), seq_len)
+    key = _hash(text.encode())
+    try:
+        if not is_here(key):
+            _make_room(needed)
+        _put(_path(key), text.encode())
+        if giver:
+            _add_giver(key, giver)
+    except OSError as error:
+        raise TextError(f"the text can't be kept here: {error.strerror}") from None
+    except FolderError as error:
+        raise TextError(f"the text can't be kept here: {error}") from None
+    return key
+
+
+def key_of(given: str | bytes) -> str:
+    """The hash that names a text, kept here or not. Raises TextError for what is no text."""
+    return _hash(clean(given).encode())
+
+
+def is_here(key: str) -> bool:
+    """Whether a text of this hash is kept here."""
+    return _path(key).is_file()
+
+
+def is_giver(key: str, visitor: str | None) -> bool:
+    """Whether a visitor gave a text."""
+    return bool(visitor) and (_givers(_path(key)) / str(visitor)).is_file()
+
+
+def given_by(visitor: str) -> list[str]:
+    """The hashes of the texts here that a visitor gave, the one used last first."""
+    return [key for key in kept() if is_giver(key, visitor)]
+
+
+def is_private(key: str, visitor: str | None) -> bool:
+    """Whether a text is none of a visitor's business: on a hosted server each that they did not give."""
+    return bool(key) and hosted.limits() is not None and not is_giver(key, visitor)
+
+
+def delete(key: str) -> bool:
+    """Delete a text, whoever gave it; whether there was one. Results of runs that read it stay."""
+    there = is_here(key)
+    _remove(_path(key))
+    return there
+
+
+def take_back(key: str, visitor: str) -> None:
+    """Delete a text for a visitor who gave it; on a hosted server it stays while others gave it too."""
+    if not is_giver(key, visitor):
+        return
+    givers = _givers(_path(key))
+    (givers / visitor).unlink(missing_ok=True)
+    if hosted.limits() is None or not any(givers.glob("*")):
+        delete(key)
+
+
+def kept() -> list[str]:
+    """The hashes of all texts here, the one used last first."""
+    return [path.stem for path in sorted(_folder().glob("*.txt"), key=_age)]
+
+
+def about(key: str) -> TextInfo:
+    """The counts of a text. Raises TextError if it is not here."""
+    if not is_here(key):
+        raise TextError(missing("this run", key))
+    return _about(key)
+
+
+def written(config: RunConfig) -> EncodedText:
+    """The text of a config in symbols. Raises TextError if it is not here or too short."""
+    found = write(read(config.text))
+    check_length(len(found.codes), config.seq_len)
+    return found
+
+
+def read(key: str, data: Path | None = None) -> str:
+    """A text, now the one used last, of the data folder or another one.
+
+    Raises TextError if it is not here; a file that is not what its name says counts as missing.
+    """
+    path = _path(key, data)
+    try:
+        content = path.read_bytes()
+    except OSError:
+        raise TextError(missing("this run", key)) from None
+    if _hash(content) != key:
+        raise TextError(missing("this run", key))
+    with contextlib.suppress(OSError):
+        os.utime(path)
+    return content.decode()
+
+
+def check(configs: Iterable[RunConfig], visitor: str | None) -> None:
+    """Raises Refused where a visitor can't train these configs for want of a text."""
+    for config in {(one.text, one.seq_len): one for one in configs}.values():
+        if why := obstacle(config, visitor):
+            raise Refused(why)
+
+
+def obstacle(config: RunConfig, visitor: str | None = None) -> str | None:
+    """Why a visitor can't train a config for want of its text, as a sentence; None where they can."""
+    if not config.text:
+        return None
+    if why := lacking("this run", config.text, visitor):
+        return why
+    try:
+        check_length(about(config.text).characters, config.seq_len)
+    except TextError as error:
+        return str(error)
+    return None
+
+
+FILE = "paste it, or give it with --text FILE,"
+PRIVATE = (
+    "trains on a text that this server does not keep for this browser: here a text is private to the "
+    "browser that gave it. Give the same text to train on it; stored results stay readable"
+)
+"""The same words whether the text is here or not: nobody learns that by asking."""
+
+
+def lacking(what: str, key: str, visitor: str | None, mend: str = FILE) -> str | None:
+    """Why a visitor lacks the text that `what` trains on, as a sentence; None where they do not."""
+    if is_private(key, visitor):
+        return f"{what} {PRIVATE}"
+    return None if is_here(key) else missing(what, key, mend)
+
+
+def missing(what: str, key: str, mend: str = FILE) -> str:
+    """The sentence of a text that is not here; `what` would train on it. On a hosted server anybody
+    may read it, so it does not hold the hash."""
+    named = f" (hash {key[:8]}…)" if hosted.limits() is None else ""
+    return (
+        f"{what} trains on a text{named} that this server does not have: {mend} to "
+        "run it again; stored results stay readable"
+    )
+
+
+def _folder(data: Path | None = None) -> Path:
+    folder = (data or home()) / "texts"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise FolderError(
+            f"the folder {str(folder)!r} can't be made ({error.strerror}): set {VARIABLE} to a folder "
+            "that can be written"
+        ) from None
+    return folder
+
+
+def _path(key: str, data: Path | None = None) -> Path:
+    if not re.fullmatch(f"[0-9a-f]{{{TEXT_DIGITS}}}", key):
+        raise TextError(
+            f"{key[:40]!r} is not the hash of a text: {TEXT_DIGITS} digits, 0-9 and a-f"
+        )
+    return _folder(data) / f"{key}.txt"
+
+
+def _givers(path: Path) -> Path:
+    """The folder beside a text that holds an empty file for each of its givers."""
+    return path.with_suffix(".givers")
+
+
+def _add_giver(key: str, visitor: str) -> None:
+    """Note who gave a text; of too many givers the one who gave it longest ago is forgotten."""
+    givers = _givers(_path(key))
+    givers.mkdir(mode=0o700, exist_ok=True)
+    (givers / visitor).touch(mode=0o600)
+    for old in sorted(givers.iterdir(), key=_age)[MAX_TEXT_GIVERS:]:
+        old.unlink(missing_ok=True)
+
+
+def _make_room(needed: Callable[[], Collection[str]] | None) -> None:
+    """Delete texts until one more may be kept. Raises TextError where too many of them have to stay."""
+    oldest_first = sorted(filter(Path.is_file, _folder().iterdir()), key=_age, reverse=True)
+    over = len(oldest_first) - MAX_TEXTS + 1
+    if over <= 0:
+        return
+    stay = needed() if needed else None
+    free = [path for path in oldest_first if stay is not None and path.stem not in stay]
+    if len(free) < over:
+        raise TextError(_full(stay is not None))
+    for path in free[:over]:
+        _remove(path)
+
+
+def _full(is_needed: bool) -> str:
+    """The sentence of a folder that keeps as many texts as it may, of which none may be deleted."""
+    kept_here = f"{MAX_TEXTS} texts are kept here, as many as there may be"
+    if hosted.limits() is not None:
+        return (
+            f"{kept_here}, and each is read by a run that waits, trains or is paused, or whose link was "
+            "copied: try again later"
+        )
+    if is_needed:
+        kept_here += (
+            ", and each is read by a run that waits, trains or is paused, or whose link was copied"
+        )
+    return f"{kept_here}: delete one with `normviz texts --delete HASH`, and give this one again"
+
+
+def _remove(path: Path) -> None:
+    """Delete the file of a text and the list of its givers."""
+    path.unlink(missing_ok=True)
+    shutil.rmtree(_givers(path), ignore_errors=True)
+
+
+def _hash(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()[:TEXT_DIGITS]
+
+
+def _age(path: Path) -> float:
+    """Sorts the one used last first, and what another process has just deleted last."""
+    try:
+        return -path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _bytes(path: Path) -> bytes:
+    """A file, or the error that it is too long before all of it is read."""
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > 2 * MAX_TEXT_BYTES + 3:
+                raise too_long(size)
+            return file.read(2 * MAX_TEXT_BYTES + 4)
+    except OSError as error:
+        raise TextError(f"the file {str(path)!r} can't be read: {error.strerror}") from None
+
+
+def _put(path: Path, content: bytes) -> None:
+    """Write a file that is there as a whole or not at all, and that its owner alone can read."""
+    handle, name = tempfile.mkstemp(dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+@lru_cache(maxsize=64)
+def _about(key: str) -> TextInfo:
+    found = write(read(key))
+    return TextInfo(len(found.codes), found.distinct, found.symbols, found.other, found.entropy)

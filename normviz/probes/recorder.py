@@ -1,0 +1,91 @@
+"""The tap that remembers what passes the sites that somebody asked for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Reduction = Callable[[Tensor], tuple[Tensor, ...]]
+
+
+class Recorder:
+    """Keeps the tensors of `sites` during one forward and backward pass.
+
+    Of the sites in `gradients` it hands on a view and keeps that view's gradient. A view, because in
+    Post-LN the same tensor is what enters the skip path and the branch: a hook on the tensor itself
+    would see both gradients added up there, and only there.
+
+    Of the sites in `reductions` it keeps not the tensor but what the reduction makes of it, at once,
+    while it is in the cache and so that its memory is free again as it is without a probe.
+    """
+
+    def __init__(
+        self,
+        sites: Collection[str],
+        gradients: Collection[str] = (),
+        reductions: Mapping[str, Reduction] | None = None,
+    ) -> None:
+        self.sites, self.gradients = frozenset(sites), frozenset(gradients)
+        self.reductions = reductions or {}
+        self.seen: dict[str, list[Any]] = defaultdict(list)
+
+    def __call__(self, site: str, index: int, x: Tensor, /) -> Tensor:
+        del index  # sites are passed in order
+        if site in self.gradients and x.requires_grad:
+            x = x.view_as(x)
+            x.retain_grad()
+        if site in self.reductions:
+            with torch.no_grad():
+                self.seen[site].append(self.reductions[site](x))
+        elif site in self.sites:
+            self.seen[site].append(x)
+        return x
+
+    def reduced(self, site: str) -> tuple[Tensor, ...]:
+        """What a site's reduction returned, each part stacked over the layers."""
+        return tuple(torch.stack(parts) for parts in zip(*self.seen[site], strict=True))
+
+
+class Stacks:
+    """Buffers that are kept from step to step.
+
+    Fresh megabytes every step would be given back to the system and faulted in again, which cost
+    more than the arithmetic of the probes (measured at hero size).
+    """
+
+    def __init__(self) -> None:
+        self.buffers: dict[str, Tensor] = {}
+
+    def buffer(self, name: str, like: Tensor, shape: tuple[int, ...]) -> Tensor:
+        """An uninitialised tensor of this shape, the same one every step."""
+        if name not in self.buffers or self.buffers[name].shape != shape:
+            self.buffers[name] = like.new_empty(shape)
+        return self.buffers[name]
+
+    def stack(self, watch: Recorder, site: str) -> Tensor:
+        """A copy of all tensors of a site, [n, ...]; the caller may write to it."""
+        return self._stack(site, [x.detach() for x in watch.seen[site]])
+
+    def norms(self, watch: Recorder, site: str) -> Tensor:
+        """[n] L2 norms of the tensors of a site."""
+        return _norms(self.stack(watch, site))
+
+    def gradient_norms(self, watch: Recorder, site: str) -> Tensor:
+        """[n] L2 norms of the loss gradients at a site."""
+        return _norms(self._stack(f"gradient of {site}", [x.grad for x in watch.seen[site]]))
+
+    def _stack(self, name: str, tensors: list[Tensor]) -> Tensor:
+        out = self.buffer(name, tensors[0], (len(tensors), *tensors[0].shape))
+        return torch.stack(tensors, out=out)
+
+    def copy(self, name: str, x: Tensor) -> Tensor:
+        """A copy of `x`."""
+        return self.buffer(name, x, tuple(x.shape)).copy_(x)
+
+
+def _norms(x: Tensor) -> Tensor:
+    return torch.linalg.vector_norm(x.flatten(1), dim=1)

@@ -1,0 +1,147 @@
+"""Stored runs as arrays: what charts draw."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import hosted
+from . import Recording, Steps
+from .store import Run, Store
+from .verdict import Verdict
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LaneFrame:
+    """One lane of a duel, as charts need it. Arrays only; no database, no torch.
+
+    label        what the lane is called on screen, e.g. "A  Post-LN"
+    scheme       key of its placement (decides its colour)
+    depth        number of blocks L
+    steps        steps the run was asked for (the x axis is fixed to it)
+    loss         [n] training loss in nats per token of steps 0..n-1; NaN or inf where not finite
+    probe        key of the probe whose values follow
+    probe_steps  [m] steps at which the probe was recorded, ascending
+    values       [m, L+1] value per layer; layers below the probe's first_layer are NaN and mean nothing
+    first_bad    (step, layer) where the run diverged, or None; layer None where unknown
+    chance       loss of the best guess that ignores the context, in nats (unigram entropy)
+    floor        lowest reachable loss in nats, or None where unknown
+    edits        (step, peak learning rate) of each change of the rate that the run has reached
+    earlier      words for settings that the page shows no more, e.g. "depth 12"; empty for a run of
+                 the page's own settings
+    """
+
+    label: str
+    scheme: str
+    depth: int
+    steps: int
+    loss: Floats
+    probe: str
+    probe_steps: NDArray[np.int64]
+    values: Floats
+    first_bad: tuple[int, int | None] | None
+    chance: float
+    floor: float | None
+    edits: tuple[tuple[int, float], ...] = ()
+    earlier: str = ""
+
+
+KEPT_BYTES, KEPT_HOSTED = 128 * 2**20, 16 * 2**20
+"""Of runs' steps in memory, the second where a gigabyte has to do for everything; a hero run is a
+tenth of a megabyte, one of depth 1000 ten of them."""
+
+
+class Frames:
+    """Reads runs step by step: each look fetches what the store got since the last one.
+
+    One object serves all visitors, so a run that many watch is read once.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._kept: OrderedDict[int, Steps] = OrderedDict()
+        self._size = 0
+        self._lock = threading.Lock()
+
+    def steps(self, run: Run) -> Steps:
+        """All steps of a run so far."""
+        with self._lock:
+            kept = self._kept.get(run.id)
+            last = int(kept.step[-1]) if kept is not None and len(kept.step) else -1
+            fresh = self.store.steps(run, after=last)
+            if kept is None or len(fresh.step):
+                self._size -= 0 if kept is None else kept.nbytes
+                kept = fresh if kept is None else fresh.after(kept)
+                self._kept[run.id] = kept
+                self._size += kept.nbytes
+            self._kept.move_to_end(run.id)
+            most = KEPT_HOSTED if hosted.limits() else KEPT_BYTES
+            while self._size > most and len(self._kept) > 1:
+                self._size -= self._kept.popitem(last=False)[1].nbytes
+            return kept
+
+    def recording(self, run: Run) -> Recording:
+        """What a run recorded so far."""
+        return run.recording(self.steps(run))
+
+    def lane(self, run: Run, label: str, probe: str, earlier: str = "") -> LaneFrame:
+        """A run as one lane of the charts. Raises ValueError for a probe the run did not record."""
+        return lane_frame(self.recording(run), label, probe, earlier)
+
+    def verdict(self, run: Run) -> Verdict:
+        """What came of a run, or what it is doing."""
+        return verdict(run, self.recording(run), self.store)
+
+
+def lane_frame(it: Recording, label: str, probe: str, earlier: str = "") -> LaneFrame:
+    """What a run recorded, as one lane. Raises ValueError for a probe that it did not record."""
+    steps, values, bad = it.steps, it.values(probe), it.first_bad
+    # Where nothing was updated there is no update to measure, which is not the same as a NaN.
+    there = np.full(len(values), True)
+    if probe == "update_ratio":
+        there = ~np.isnan(values).all(axis=1)
+    return LaneFrame(
+        label=f"{label} (before: {earlier})" if earlier else label,
+        scheme=it.config.scheme,
+        depth=it.depth,
+        steps=max(it.config.steps, 1),
+        loss=steps.loss,
+        probe=probe,
+        probe_steps=steps.layer_steps[there],
+        values=values[there],
+        first_bad=None if bad is None else (bad.step, bad.layer),
+        chance=it.chance,
+        floor=it.floor,
+        edits=tuple(edit for edit in it.config.lr_edits if edit[0] < len(steps)),
+        earlier=earlier,
+    )
+
+
+def verdict(run: Run, it: Recording, store: Store) -> Verdict:
+    """What came of a run, or what it is doing; of one that waits, its place in the queue."""
+    return Verdict("queued", queued([run], store)) if run.status == "queued" else it.verdict
+
+
+def queued(runs: Sequence[Run], store: Store) -> str:
+    """Where runs that wait stand, and about how long it takes until the first of them begins."""
+    places = [place for run in runs if (place := store.place(run.id)) is not None]
+    if not places:  # they begin just now
+        return "waiting for a worker"
+    *others, last = (str(place.number) for place in places)
+    numbers = f"places {', '.join(others)} and {last}" if others else f"place {last}"
+    if store.is_timing():
+        return f"waiting for the norm cost lab, {numbers} in the queue"
+    seconds = min(place.seconds for place in places)
+    soon = "" if seconds < 1 else f", about {_duration(seconds)}"
+    return f"waiting, {numbers} in the queue{soon}{' until the first begins' if others and soon else ''}"
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

@@ -1,0 +1,136 @@
+"""Stored runs as rows of a list, with their outcome, without reading their layers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ..catalog import PROBES
+from ..config import RunConfig
+from ..links import differences, shown
+from .frames import verdict
+from .store import Query, Run, Store, StoreUnreadable
+from .verdict import Verdict
+
+USUAL = RunConfig()
+OWN_COLUMNS = ("scheme", "norm", "task", "text", "init_seed", "data_seed")
+"""Settings that have their own columns in a list."""
+SMALL, LARGE = 0.01, 1000.0
+"""Losses between these bounds have two decimals."""
+KEPT = 50_000
+"""Outcomes in memory, a few hundred bytes each."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of a run: `final` is its mean loss over the last tenth of its `steps`; may be NaN."""
+
+    verdict: Verdict
+    final: float
+    steps: int
+
+    @property
+    def words(self) -> str:
+        """The verdict without its loss and its reasons, which do not fit in a list."""
+        return self.verdict.sentence.partition(": ")[0].partition(" (")[0]
+
+    @property
+    def loss(self) -> str:
+        """The final loss as a list shows it; empty without one."""
+        if not math.isfinite(self.final):
+            return ""
+        return f"{self.final:.2f}" if SMALL <= self.final < LARGE else f"{self.final:.3g}"
+
+
+@dataclass(frozen=True)
+class ListRow:
+    """A run and its outcome."""
+
+    run: Run
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
+class ListPage:
+    """One page of runs. `foreign` counts those from a release with other settings and damaged ones."""
+
+    rows: tuple[ListRow, ...]
+    total: int
+    foreign: tuple[int, ...]
+
+
+class RunList:
+    """Lists runs. It caches the outcomes of closed runs, which never change."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._kept: dict[int, Outcome] = {}
+
+    def page(self, wanted: Query, limit: int, offset: int = 0) -> ListPage:
+        """At most `limit` wanted runs after the first `offset`. Newest first; cells of sweeps come after
+        all others, shipped runs last."""
+        found = self.store.listed(wanted, limit, offset)
+        rows, unread = [], list(found.foreign)
+        for run in found.runs:
+            try:
+                rows.append(self.row(run))
+            except StoreUnreadable:
+                unread.append(run.id)
+        return ListPage(tuple(rows), found.total, tuple(unread))
+
+    def row(self, run: Run) -> ListRow:
+        """One run."""
+        kept = self._kept.get(run.id)
+        if kept is None or run.is_open:
+            it = self.store.recording(run, layers=False)
+            kept = Outcome(verdict(run, it, self.store), it.final, len(it.steps))
+            if run.ended is not None:
+                if len(self._kept) >= KEPT:
+                    self._kept.clear()
+                self._kept[run.id] = kept
+        return ListRow(run, kept)
+
+
+def misfit(run: Run) -> str | None:
+    """Why a run can't be drawn beside those of this release, or None if it can."""
+    if run.key != run.config.key or not set(PROBES.keys()) <= set(run.probes):
+        return (
+            f"run {run.id} was trained by another release of NormViz and can't be drawn beside "
+            "runs of this one: train its settings again"
+        )
+    return None
+
+
+def changed(config: RunConfig) -> str:
+    """The settings that are not at their defaults, in words, except those with their own column."""
+    found = differences(config, USUAL)
+    return ", ".join(
+        f"{_title(name)} {value}" for name, (_, value) in found.items() if name not in OWN_COLUMNS
+    )
+
+
+def seconds(run: Run) -> float | None:
+    """Seconds that a run trained here; None if it did not start, did not end, or was shipped."""
+    if run.started is None or run.ended is None or run.is_shipped:
+        return None
+    return max(0.0, run.ended - run.started)
+
+
+def diff(configs: list[RunConfig]) -> dict[str, list[str]]:
+    """The settings in which configs differ: title -> each config's value, as people read them."""
+    found = [differences(one, other) for one in configs for other in configs]
+    names = [name for name in RunConfig.model_fields if any(name in one for one in found)]
+    return {_title(name): [shown(name, getattr(one, name)) for one in configs] for name in names}
+
+
+def ago(then: float, now: float) -> str:
+    """The time since `then`, in one unit."""
+    past = max(0.0, now - then)
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if past >= size:
+            return f"{past // size:.0f} {unit} ago"
+    return "just now"
+
+
+def _title(name: str) -> str:
+    return RunConfig.model_fields[name].title or name

@@ -1,0 +1,333 @@
+"""Everything that is kept: runs, their steps, and what the page asks of them.
+
+The page says two things to the back end, both through the store: "queue this config" and "pause,
+resume, step, stop this run or set its learning rate". Everything else it reads from here; a live
+chart is the tail of the store. Readers and one writer a run, so nothing needs a lock of ours.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...config import RunConfig
+from ...home import home
+from ...training.events import Diverged, Started, Step
+from ...training.schedule import with_lr
+from .. import Recording, Steps
+from . import queue
+from .errors import StoreDamaged, StoreError, StoreFull, StoreUnreadable
+from .machine_lock import is_timing
+from .query import Clause, Condition, Query, QueryResult, listed
+from .run import (
+    LOST,
+    RANK,
+    RESULT,
+    SHIPPED,
+    Run,
+    alive,
+    known,
+    read_losses,
+    read_steps,
+    stays,
+    true_status,
+)
+from .schema import FILE, Database
+from .write import append as _append
+from .write import end as _end
+from .write import keep as _keep
+from .write import start as _start
+
+__all__ = [
+    "SHIPPED",
+    "Action",
+    "Clause",
+    "Condition",
+    "Query",
+    "QueryResult",
+    "Run",
+    "Store",
+    "StoreDamaged",
+    "StoreError",
+    "StoreFull",
+    "StoreUnreadable",
+]  # fmt: skip
+
+LOG = logging.getLogger(__name__)
+Action = Literal["pause", "resume", "step", "stop"]
+Origin = Literal["here", "shipped", "sweep", "shipped sweep"]
+
+
+def _ask(db: sqlite3.Connection, run: int, action: str, value: float | None = None) -> None:
+    """Ask something of a run, in a transaction."""
+    db.execute(
+        "INSERT INTO controls (run, action, value, created) VALUES (?, ?, ?, ?)",
+        (run, action, value, time.time()),
+    )
+
+
+class Store:
+    """The store in a folder, by default the user's data folder. Safe to share among threads."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder or home()
+        self.db = Database(self.folder / FILE)
+
+    # What the page says
+
+    def enqueue(self, config: RunConfig, paused: bool = False, visitor: str | None = None) -> int:
+        """Queue a config; `paused` lets it start before its first step and wait. Returns the run."""
+        with self.db.transaction() as db:
+            return queue.join(db, config, visitor, paused)
+
+    def control(self, run: int, action: Action) -> None:
+        """Ask something of a run; a run that is not open ignores it."""
+        with self.db.transaction() as db:
+            _ask(db, run, action)
+
+    def set_rate(self, runs: Iterable[int], lr: float) -> int | None:
+        """Give runs another peak learning rate, all from one step on: the first that none of them has
+        taken. Returns the step, or None where nothing changes.
+
+        Their configs say so from now on. Runs that are not open, that are at their last steps, that
+        end before that step, or that have this rate already stay as they are. Raises ConfigError for a
+        rate that is not allowed.
+        """
+        changed = False
+        with self.db.transaction() as db:
+            rows = [
+                db.execute("SELECT * FROM runs WHERE id = ?", (run,)).fetchone() for run in runs
+            ]
+            opened = [
+                (row["reach"], run)
+                for row in rows
+                if row is not None and (run := known(row)) is not None and run.is_open
+            ]
+            going = [(reach, run) for reach, run in opened if not reach or reach < run.config.steps]
+            step = max((reach for reach, _ in going), default=0)
+            for _, run in going:
+                if step and step >= run.config.steps:
+                    continue
+                if (config := with_lr(run.config, step, lr)) != run.config:
+                    db.execute(
+                        "UPDATE runs SET key = ?, config = ? WHERE id = ?",
+                        (config.key, config.canonical(), run.id),
+                    )
+                    _ask(db, run.id, "lr", lr)
+                    changed = True
+        return step if changed else None
+
+    def delete(self, run: int) -> str | None:
+        """Delete a run with its steps. Says why not, where one may not go or is not there."""
+        with self.db.transaction() as db:
+            row = db.execute("SELECT * FROM runs WHERE id = ?", (run,)).fetchone()
+            if row is None:
+                return f"there is no run {run}"
+            if (why := stays(run, true_status(row), row["origin"])) is None:
+                db.execute("DELETE FROM runs WHERE id = ?", (run,))  # its steps go with it
+        return why
+
+    def adopt(self, it: Recording) -> None:
+        """Take in a finished run that ships with the product, unless its result is here."""
+        known = self.latest(it.config.key)
+        if known is not None and known.is_done and not known.is_coarse:
+            return
+        self.keep_all([it], "shipped")
+
+    def keep_all(self, ended: Sequence[Recording], origin: Origin) -> list[int]:
+        """Take in runs that have ended: all of them, or on an error none. Returns their numbers."""
+        with self.db.transaction() as db:
+            return [_keep(db, one, origin) for one in ended]
+
+    def drop_copies(self) -> None:
+        """Of a shipped run that the store has more than once, delete all but the one it shows."""
+        twice = self.db.connection.execute(
+            "SELECT key, origin FROM runs WHERE origin LIKE 'shipped%' "
+            "GROUP BY key, origin HAVING COUNT(*) > 1"
+        ).fetchall()
+        for key, origin in twice:
+            with self.db.transaction() as db:
+                same = [run.id for run in self.results(key) if run.origin == origin]
+                db.executemany("DELETE FROM runs WHERE id = ?", [(run,) for run in same[1:]])
+
+    def done_keys(self) -> set[str]:
+        """Names of all results that are here."""
+        rows = self.db.connection.execute(f"SELECT DISTINCT key FROM runs WHERE {RESULT}")
+        return {row[0] for row in rows}
+
+    # What the page reads
+
+    def run(self, run: int) -> Run | None:
+        """One run, or None if there is none of this number."""
+        row = self.db.connection.execute("SELECT * FROM runs WHERE id = ?", (run,)).fetchone()
+        return known(row) if row else None
+
+    def latest(self, key: str) -> Run | None:
+        """The run that shows a config's result best: a finished one, else an open one, else any.
+
+        A cell of a sweep, which recorded few layers, never hides a run that recorded them: it comes
+        after finished and open ones.
+        """
+        return next(self._ranked(key), None)
+
+    def results(self, key: str) -> Iterator[Run]:
+        """The results of a config, in the order in which `latest` prefers them."""
+        return self._ranked(key, RESULT)
+
+    def _ranked(self, key: str, which: str = "1") -> Iterator[Run]:
+        """The runs of a config, the one that shows its result best first, of equals the newest.
+        They are ranked all at once, and each is read when it is asked for."""
+        rows = self.db.connection.execute(
+            f"SELECT id FROM runs WHERE key = ? AND {which} ORDER BY {RANK}, id DESC", (key,)
+        ).fetchall()
+        return filter(None, (self.run(row["id"]) for row in rows))
+
+    def needed_texts(self) -> set[str]:
+        """Hashes of the texts that have to stay: of open runs, and of runs whose link was copied."""
+        rows = self.db.connection.execute(
+            "SELECT DISTINCT json_extract(config, '$.text') FROM runs WHERE json_valid(config) "
+            "AND (linked OR status IN ('queued', 'running', 'paused'))"
+        )
+        return {row[0] for row in rows if row[0]}
+
+    def steps(self, run: Run, after: int = -1, layers: bool = True) -> Steps:
+        """The steps of a run beyond `after`, with their layers or without."""
+        rows = self.db.connection.execute(
+            f"SELECT step, loss, lr, grad_norm, {'layers' if layers else 'NULL'} FROM steps "
+            "WHERE run = ? AND step > ? ORDER BY step",
+            (run.id, after),
+        ).fetchall()
+        return read_steps(rows, run)
+
+    def recording(self, run: Run, layers: bool = True) -> Recording:
+        """What a run recorded; without `layers` as if it had recorded none, which is read faster."""
+        return run.recording(self.steps(run, layers=layers))
+
+    def listed(self, wanted: Query, limit: int, offset: int = 0) -> QueryResult:
+        """At most `limit` wanted runs after `offset` others: newest first, cells of
+        sweeps after all others, shipped ones last."""
+        return listed(self.db.connection, wanted, limit, offset)
+
+    def losses(self, run: int) -> NDArray[np.float64]:
+        """The losses of a run alone [n]; NaN and inf where they were."""
+        rows = self.db.connection.execute(
+            "SELECT loss FROM steps WHERE run = ? ORDER BY step", (run,)
+        ).fetchall()
+        return read_losses(rows, run)
+
+    def place(self, run: int) -> queue.QueuePlace | None:
+        """A queued run's place, and about when it begins; None where it does not wait."""
+        return queue.place(self.db.connection, run)
+
+    # What workers write
+
+    def started(self, run: int, event: Started, pid: int, paused: bool, reach: int = 0) -> None:
+        """A worker took the run; `reach` as in `append`."""
+        with self.db.transaction() as db:
+            _start(db, run, event, pid, "paused" if paused else "running", time.time())
+            db.execute("UPDATE runs SET reach = ? WHERE id = ?", (reach, run))
+
+    def append(self, run: int, steps: Iterable[Step], reach: int | None = None) -> None:
+        """Commit steps, and with them the first step that the run's process does not take before it has
+        read what was asked of the run again."""
+        with self.db.transaction() as db:
+            _append(db, run, steps)
+            if reach is not None:
+                db.execute("UPDATE runs SET reach = ? WHERE id = ?", (reach, run))
+
+    def set_status(self, run: int, status: Literal["running", "paused"]) -> None:
+        self.db.connection.execute("UPDATE runs SET status = ? WHERE id = ?", (status, run))
+
+    def end(
+        self, run: int, status: str, bad: Diverged | None = None, message: str | None = None
+    ) -> None:
+        """Close a run that is still open; a closed one stays as it is."""
+        _end(self.db.connection, run, status, bad, message)
+
+    def controls(self, run: int, after: int) -> Sequence[tuple[int, str, float | None]]:
+        """What was asked of a run beyond control number `after`: (number, action, value)."""
+        return self.db.connection.execute(
+            "SELECT id, action, value FROM controls WHERE run = ? AND id > ? ORDER BY id",
+            (run, after),
+        ).fetchall()
+
+    # What the supervisor reads and writes
+
+    def queued(self) -> list[int]:
+        """Runs that wait, in the order they are handed out in."""
+        return queue.queued(self.db.connection)
+
+    def handed(self, run: int) -> None:
+        """A worker was told to take this run. On a full disk the turn is not counted, only logged."""
+        try:
+            with self.db.transaction() as db:
+                queue.handed(db, run)
+        except StoreError as error:
+            LOG.warning("the turn of run %s could not be counted: %s", run, error)
+
+    def stops(self) -> dict[int, float]:
+        """Open runs that were asked to stop, and when."""
+        rows = self.db.connection.execute(
+            "SELECT run, MIN(controls.created) FROM controls JOIN runs ON runs.id = run "
+            "WHERE action = 'stop' AND status IN ('queued', 'running', 'paused') GROUP BY run"
+        )
+        return dict(rows.fetchall())
+
+    def looked_at(self) -> dict[int, int]:
+        """Open runs that somebody on a page asked for, and how often they were looked at."""
+        rows = self.db.connection.execute(
+            "SELECT id, watched FROM runs WHERE status IN ('queued', 'running', 'paused') "
+            "AND visitor IS NOT NULL AND origin = 'here'"
+        )
+        return dict(rows.fetchall())
+
+    def look_at(self, runs: Iterable[int]) -> None:
+        """Somebody looks at these runs, as far as they are open."""
+        rows = [(run,) for run in runs]
+        with self.db.transaction() as db:
+            db.executemany(
+                "UPDATE runs SET watched = watched + 1 WHERE id = ? "
+                "AND status IN ('queued', 'running', 'paused')",
+                rows,
+            )
+
+    def close_open(self) -> None:
+        """Write down that runs have no process: their supervisor is new, or leaving."""
+        self.db.connection.execute(
+            "UPDATE runs SET status = 'failed', ended = ?, message = ? "
+            "WHERE status IN ('running', 'paused') AND origin = 'here'",
+            (time.time(), LOST),
+        )
+
+    def announce(self, pid: int, ready: bool, slots: int = 1, workers: int = 0) -> None:
+        """The supervisor says who it is, whether a warm worker waits, and what it has."""
+        self.db.connection.execute(
+            "INSERT OR REPLACE INTO supervisor VALUES (1, ?, ?, ?, ?)",
+            (pid, int(ready), slots, workers),
+        )
+
+    def retire(self) -> None:
+        """The supervisor leaves."""
+        self.db.connection.execute("DELETE FROM supervisor")
+
+    def supervisor(self) -> tuple[bool, bool]:
+        """Whether a supervisor is alive, and whether a warm worker waits."""
+        row = self.db.connection.execute("SELECT pid, ready FROM supervisor").fetchone()
+        if row is None or not alive(row["pid"]):
+            return False, False
+        return True, bool(row["ready"])
+
+    def is_timing(self) -> bool:
+        """Whether somebody times on this machine, or waits to: no run begins meanwhile."""
+        return is_timing(self.folder)
+
+    def version(self) -> int:
+        """A number that changes when another connection has committed something."""
+        return self.db.connection.execute("PRAGMA data_version").fetchone()[0]

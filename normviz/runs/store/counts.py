@@ -1,0 +1,79 @@
+"""What a store holds and what goes on in it, as numbers for whoever runs a server."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+
+from . import retention
+from .run import true_status
+from .schema import Database, StoreError
+
+FAILURES = 3
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A run that failed: when (seconds since 1970) and why."""
+
+    run: int
+    at: float
+    message: str
+
+
+@dataclass(frozen=True)
+class StoreCounts:
+    """Counts of a store.
+
+    queued, running, paused  open runs
+    visitors  who have any of them
+    runs      all runs; shipped and linked ones are among them
+    bytes     what the runs take of the file
+    oldest    when the oldest run that did not ship was asked for, in seconds since 1970
+    failures  the last ones, newest first
+    ready     whether the supervisor, when it last spoke, had a warm worker; workers its processes
+    """
+
+    queued: int
+    running: int
+    paused: int
+    visitors: int
+    runs: int
+    shipped: int
+    linked: int
+    bytes: int
+    oldest: float | None
+    failures: tuple[Failure, ...]
+    ready: bool
+    workers: int
+
+
+def count(database: Database) -> StoreCounts:
+    """Count, by what is true now: a run whose process is gone has failed. Raises StoreError."""
+    try:
+        return _count(database.connection)
+    except sqlite3.Error as error:
+        raise StoreError(f"the store {database.path} can't be read ({error})") from None
+
+
+def _count(db: sqlite3.Connection) -> StoreCounts:
+    rows = db.execute(
+        "SELECT * FROM runs WHERE status IN ('queued', 'running', 'paused')"
+    ).fetchall()
+    true = [true_status(row) for row in rows]
+    runs, shipped, linked, oldest = db.execute(
+        "SELECT COUNT(*), COALESCE(SUM(origin LIKE 'shipped%'), 0), COALESCE(SUM(linked), 0), "
+        "MIN(CASE WHEN origin NOT LIKE 'shipped%' THEN created END) FROM runs"
+    ).fetchone()
+    failed = db.execute(
+        "SELECT id, ended, message FROM runs WHERE status = 'failed' ORDER BY ended DESC LIMIT ?",
+        (FAILURES,),
+    )
+    supervisor = db.execute("SELECT ready, workers FROM supervisor").fetchone() or (0, 0)
+    return StoreCounts(
+        *(true.count(status) for status in ("queued", "running", "paused")),
+        visitors=len({row["visitor"] for row in rows if row["visitor"]}),
+        runs=runs, shipped=shipped, linked=linked, bytes=retention.used(db), oldest=oldest,
+        failures=tuple(Failure(r["id"], r["ended"] or 0.0, r["message"] or "") for r in failed),
+        ready=bool(supervisor[0]), workers=supervisor[1],
+    )  # fmt: skip

@@ -1,0 +1,104 @@
+"""What can go wrong with the store's file while it is used, each as one sentence."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from ...home import Unusable
+
+
+class StoreError(Unusable, RuntimeError):
+    """The store can't be used; the sentence says why and how to mend it."""
+
+
+class StoreFull(StoreError):
+    """There is no room for what was to be written; what was committed before is kept."""
+
+
+class StoreUnreadable(StoreError):
+    """One run can't be read; all others can."""
+
+
+class StoreDamaged(StoreError):
+    """The file is not what was written: see `mend`."""
+
+
+DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Whether an error says that the file is damaged, and not only that it can't be had now."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in DAMAGED
+
+
+def told(error: sqlite3.Error, path: Path) -> Exception:
+    """The error as a StoreError, where it is about the file and not about what was asked of it."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in DAMAGED:
+        return StoreDamaged(
+            f"the store {path} is damaged and can't be opened or read ({error}): start `normviz app`, "
+            "which sets it aside and begins a fresh one, or move the file away"
+        )
+    if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+        return StoreFull(
+            f"the store {path} can't be written or read ({error}): the disk may be full, so make room "
+            "and try again; everything committed before is kept"
+        )
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StoreError(
+            f"the store {path} is in use by another process that has not let go of it ({error}): try "
+            "again in a moment"
+        )
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+        return StoreError(
+            f"the store {path} can't be opened ({error}): set NORMVIZ_HOME to a folder that can be "
+            "written, or move the file away"
+        )
+    return error
+
+
+class Connection(sqlite3.Connection):
+    """A connection whose errors about the file are sentences."""
+
+    def __init__(self, path: Path, *words: Any, **more: Any) -> None:
+        self.path = path
+        super().__init__(path, *words, **more)
+
+    def execute(self, sql: str, values: Any = ()) -> Cursor:
+        return self.cursor(Cursor).execute(sql, values)
+
+    def executemany(self, sql: str, values: Iterable[Any]) -> Cursor:
+        return self.cursor(Cursor).executemany(sql, values)
+
+
+class Cursor(sqlite3.Cursor):
+    """Damage is found while rows are read, as well as when they are asked for."""
+
+    connection: Connection
+
+    def execute(self, sql: str, values: Any = ()) -> Cursor:
+        try:
+            return super().execute(sql, values)
+        except sqlite3.Error as error:
+            raise told(error, self.connection.path) from None
+
+    def executemany(self, sql: str, values: Iterable[Any]) -> Cursor:
+        try:
+            return super().executemany(sql, values)
+        except sqlite3.Error as error:
+            raise told(error, self.connection.path) from None
+
+    def __next__(self) -> Any:
+        try:
+            return super().__next__()
+        except sqlite3.Error as error:
+            raise told(error, self.connection.path) from None
+
+    def fetchone(self) -> Any:
+        return next(self, None)
+
+    def fetchall(self) -> list[Any]:
+        return list(self)

@@ -1,0 +1,144 @@
+"""Whose turn the machine is: any number of processes train beside each other, or one times alone.
+
+A timing beside a training run would be wrong, so both take a turn first. The lock is SQLite's, on a
+file of its own, shared among those who train: a process that dies, even by SIGKILL, has let go of it.
+Who wants to time claims the machine before that, and from then on nothing new begins, so that many
+short runs in a row can't keep it waiting for ever.
+
+Reader and writer locks of libraries lack one of the two: that of fasteners is given to two threads of a
+process at once, and that of filelock lets new readers pass a writer that waits.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from .schema import StoreError
+
+POLL_SECONDS = 0.02
+CLAIM_SECONDS = 0.5
+"""Others hold the claim for a moment, to see whether it is held."""
+
+
+def is_held(path: Path) -> bool:
+    """Whether some process holds a lock file. Any number may look at once."""
+    try:
+        return _shuts_out(path)
+    except (ImportError, OSError):  # no locks to share here: who looks holds it for a moment
+        try:
+            with FileLock(path, timeout=CLAIM_SECONDS):
+                return False
+        except Timeout:
+            return True
+
+
+def _shuts_out(path: Path) -> bool:
+    """Whether the lock that `FileLock` takes can't be shared now, since somebody has it alone."""
+    import fcntl
+
+    try:
+        file = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:  # nobody ever had it
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return True
+    finally:
+        os.close(file)  # and with it goes the lock
+    return False
+
+
+def is_timing(folder: Path) -> bool:
+    """Whether somebody times on this machine for this data folder, or waits to."""
+    return is_held(_claim(folder))
+
+
+def _claim(folder: Path) -> Path:
+    return folder / "timing.lock"
+
+
+@contextmanager
+def beside_others(folder: Path) -> Iterator[None]:
+    """A turn to train, waited for as long as somebody times. Raises StoreError as `Turn.take`."""
+    turn = MachineLock(folder)
+    try:
+        turn.wait(math.inf)
+        yield
+    finally:
+        turn.leave()
+
+
+class MachineLock:
+    """One turn of this thread: to train beside others, or, `alone`, to time."""
+
+    def __init__(self, folder: Path, alone: bool = False) -> None:
+        self.folder, self.alone = folder, alone
+        self.claim = FileLock(_claim(folder), timeout=CLAIM_SECONDS)
+        self._held: sqlite3.Connection | None = None
+
+    def take(self) -> bool:
+        """Take the turn, at once or not at all; True where it is held already.
+
+        A turn alone stays claimed from the first try on. Raises StoreError where no lock can be had.
+        """
+        if self._held is not None:
+            return True
+        if not self._may():
+            return False
+        try:
+            held = sqlite3.connect(self.folder / "turns.sqlite", timeout=0, isolation_level=None)
+        except sqlite3.Error as error:
+            raise self._unusable(error) from None
+        try:
+            held.execute("BEGIN EXCLUSIVE" if self.alone else "BEGIN")
+            held.execute("SELECT COUNT(*) FROM sqlite_master")  # a shared lock comes with reading
+        except sqlite3.OperationalError as error:
+            held.close()
+            if "locked" in str(error):
+                return False
+            raise self._unusable(error) from None
+        self._held = held
+        return True
+
+    def wait(self, seconds: float, otherwise: Callable[[], bool] = lambda: False) -> bool:
+        """Take the turn within so many seconds, unless `otherwise` says to give up."""
+        until = time.monotonic() + seconds
+        while not self.take():
+            if otherwise() or time.monotonic() > until:
+                return False
+            time.sleep(POLL_SECONDS)
+        return True
+
+    def leave(self) -> None:
+        """Let others have the machine; nothing where the turn is not held."""
+        if self._held is not None:
+            self._held.close()
+            self._held = None
+        self.claim.release()
+
+    def _may(self) -> bool:
+        if not self.alone:
+            return not is_timing(self.folder)
+        try:
+            if not self.claim.is_locked:  # else from an earlier try
+                self.claim.acquire()
+        except Timeout:
+            return False
+        except OSError as error:
+            raise self._unusable(error) from None
+        return True
+
+    def _unusable(self, error: Exception) -> StoreError:
+        return StoreError(
+            f"no lock can be made in {self.folder} ({error}): set NORMVIZ_HOME to a folder that can "
+            "be written"
+        )

@@ -1,0 +1,203 @@
+"""A run as the store knows it, and its steps as arrays."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import dataclass
+
+import numpy as np
+import psutil
+from numpy.typing import NDArray
+
+from ...config import RunConfig
+from ...training.events import Diverged, Started
+from .. import DONE, OPEN, STATUSES, Recording, Status, Steps
+from .errors import StoreUnreadable
+
+SHIPPED = ("shipped", "shipped sweep")
+COARSE = ("sweep", "shipped sweep")
+"""Origins of the cells of a sweep: all losses, but layers at a few steps alone."""
+
+INNER = ("pid", "turn", "watched", "beside", "reach")
+"""Columns of `runs` that are for those who run it."""
+
+FOREIGN = (
+    "it was queued by another release of NormViz, whose settings this one can't read: choose the "
+    "settings again and train"
+)
+LOST = "the training process ended without a word; everything committed up to there is kept"
+
+
+def alive(pid: int | None) -> bool:
+    """Whether a process of this machine runs. One that ended but was not collected does not."""
+    try:
+        return pid is not None and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.AccessDenied:  # it is another user's
+        return True
+    except (psutil.NoSuchProcess, TypeError, ValueError):  # a damaged row may hold any value
+        return False
+
+
+@dataclass(frozen=True)
+class Run:
+    """One attempt at a config. `status` is true now: a run whose process is gone reads as failed."""
+
+    id: int
+    key: str
+    config: RunConfig
+    status: Status
+    origin: str
+    created: float
+    started: float | None
+    ended: float | None
+    probes: tuple[str, ...]
+    device: str | None
+    threads: int | None
+    parameters: int | None
+    chance: float | None
+    floor: float | None
+    text: str | None
+    bad_step: int | None
+    bad_layer: int | None
+    bad_where: str | None
+    message: str | None
+    visitor: str | None = None
+    linked: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        return self.status in OPEN
+
+    @property
+    def is_done(self) -> bool:
+        return self.status in DONE
+
+    @property
+    def is_coarse(self) -> bool:
+        """Whether its layers were recorded at a few steps alone."""
+        return self.origin in COARSE
+
+    @property
+    def is_shipped(self) -> bool:
+        """Whether it came with NormViz."""
+        return self.origin in SHIPPED
+
+    def recording(self, steps: Steps) -> Recording:
+        """What it recorded, with these steps of it."""
+        about = self.device, self.threads, self.parameters, self.chance
+        started = bad = None
+        if None not in about:
+            started = Started(self.config, *about, self.floor, self.text)  # pyright: ignore
+        if self.bad_step is not None:
+            bad = Diverged(self.bad_step, self.bad_layer, self.bad_where or "")
+        seconds = (self.ended or 0.0) - (self.started or 0.0) if self.ended else 0.0
+        return Recording(
+            self.config, started, steps, self.status, bad, self.message, seconds, self.probes
+        )
+
+    @property
+    def stays(self) -> str | None:
+        """Why this run may not be deleted, or None if it may."""
+        return stays(self.id, self.status, self.origin)
+
+
+def stays(run: int, status: str, origin: str) -> str | None:
+    """Why a run may not be deleted, or None if it may."""
+    if origin in SHIPPED:
+        return f"run {run} ships with NormViz and stays"
+    return f"run {run} is {status}: stop it first" if status in OPEN else None
+
+
+def true_status(row: sqlite3.Row) -> Status:
+    """The status of a row of `runs` as it is now: a process that is gone has failed."""
+    gone = row["status"] in ("running", "paused") and not alive(row["pid"])
+    return "failed" if gone else row["status"]
+
+
+RANK = """
+CASE
+    WHEN status IN ('finished', 'diverged') THEN 2 * (origin LIKE '%sweep')
+    WHEN status = 'queued' OR (status IN ('running', 'paused') AND alive(pid)) THEN 1
+    WHEN status = 'stopped' THEN 3
+    ELSE 4
+END"""
+"""How well a row of `runs` shows its config's result, by its status as it is now; the least is shown."""
+
+RESULT = "(status IN ('finished', 'diverged') OR (status = 'stopped' AND origin LIKE '%sweep'))"
+"""Whether a row of `runs` is a result; a cell that a sweep stopped early is one."""
+
+
+def read_run(row: sqlite3.Row) -> Run:
+    """A row of `runs`, with the status that is true now."""
+    values = {name: row[name] for name in row.keys() if name not in INNER}  # noqa: SIM118 (sqlite3.Row)
+    values["linked"] = bool(row["linked"])
+    values["config"] = RunConfig(**json.loads(row["config"]))
+    values["probes"] = tuple(row["probes"].split())
+    if (status := true_status(row)) != row["status"]:
+        values |= {"status": status, "message": LOST}
+    return Run(**values)
+
+
+WORDS = ("key", "origin")
+MAYBE_WORDS = ("device", "text", "bad_where", "message")
+NUMBERS = ("started", "ended", "chance", "floor", "threads", "parameters", "bad_step", "bad_layer")
+LATEST = 1e11
+"""Seconds since 1970 beyond which no calendar goes."""
+
+
+def known(row: sqlite3.Row) -> Run | None:
+    """A row as a run; None where it can't be one: of a release with other settings, or damaged."""
+    try:
+        run = read_run(row)
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return None
+    fits = (
+        run.status in STATUSES
+        and all(isinstance(getattr(run, name), str) for name in WORDS)
+        and all(isinstance(getattr(run, name), str | None) for name in MAYBE_WORDS)
+        and all(isinstance(getattr(run, name), int | float | None) for name in NUMBERS)
+        and all(_is_time(at) for at in (run.created, run.started or 0.0, run.ended or 0.0))
+    )
+    return run if fits else None
+
+
+def _is_time(at: object) -> bool:
+    return isinstance(at, int | float) and 0 <= at < LATEST
+
+
+def read_losses(rows: list[sqlite3.Row], run: int) -> NDArray[np.float64]:
+    """Rows that begin with a loss as an array; NULL is NaN again. Raises StoreUnreadable for a word."""
+    try:
+        return np.array([row[0] for row in rows], dtype=np.float64)
+    except (ValueError, TypeError):
+        raise _unreadable(run) from None
+
+
+def _unreadable(run: int) -> StoreUnreadable:
+    return StoreUnreadable(
+        f"the steps of run {run} can't be read, they are damaged: delete the run on the Runs page or "
+        f"with `normviz runs --delete {run}`, and train its settings again"
+    )
+
+
+def read_steps(rows: list[sqlite3.Row], run: Run) -> Steps:
+    """Rows of `steps` as arrays; NULL numbers are NaN again. Raises StoreUnreadable where they are none."""
+    try:
+        return _steps(rows, len(run.probes), run.config.depth)
+    except (ValueError, TypeError):
+        raise _unreadable(run.id) from None
+
+
+def _steps(rows: list[sqlite3.Row], n_probes: int, depth: int) -> Steps:
+    step, loss, lr, grad_norm, _ = zip(*rows, strict=True) if rows else ((),) * 5
+    with_layers = [row for row in rows if row[4] is not None]
+    blobs = b"".join(row[4] for row in with_layers)
+    return Steps(
+        step=np.array(step, dtype=np.int64),
+        loss=np.array(loss, dtype=np.float64),
+        lr=np.array(lr, dtype=np.float64),
+        grad_norm=np.array(grad_norm, dtype=np.float64),
+        layer_steps=np.array([row[0] for row in with_layers], dtype=np.int64),
+        layers=np.frombuffer(blobs, dtype="<f8").reshape(len(with_layers), n_probes, depth + 1),
+    )

@@ -1,0 +1,84 @@
+"""When a run counts as diverged, at which step, and in which layer it began.
+
+At once: the loss or a gradient is NaN or inf. Or by staying power: the loss has been above 100
+times chance for 20 steps in a row and has not fallen in them. (A run that starts that high and
+falls may yet come down.) The second rule is needed because a model can be lost without a NaN:
+without norms and with Xavier, 12 and 16 blocks sit at losses of hundreds to thousands with
+attention logits of 1e5 to 1e10, all finite. (The fused attention kernel of PyTorch turns the same
+runs into NaN within 60 steps, in its backward pass; the attention written out here does not.)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from ..model.data import Task
+from ..model.flat import Flat
+from ..model.transformer import Transformer
+from ..probes import Recorder
+from .events import Diverged
+
+TIMES_CHANCE = 100.0
+PATIENCE = 20
+TIMES_EMBEDDING = 100.0
+"""A blow-up begins in the first block whose stream has this many times the embedding's RMS."""
+
+
+class DivergenceGuard:
+    """Looks at every step after its backward pass and before its update."""
+
+    def __init__(self, model: Transformer, flat: Flat, task: Task) -> None:
+        self.model, self.flat, self.task = model, flat, task
+        self.began: Diverged | None = None
+        self.losses: list[float] = []
+
+    def look(self, step: int, loss: float, grad_norm: float) -> Diverged | None:
+        """How the run diverged, or None if it has not (yet)."""
+        if not (math.isfinite(loss) and math.isfinite(grad_norm)):
+            return self._non_finite(step)
+        if loss <= TIMES_CHANCE * self.task.chance:
+            self.began = None
+            return None
+        if self.began is None:
+            self.began, self.losses = Diverged(step, self._outgrown(step), "blow-up"), []
+        self.losses.append(loss)
+        if len(self.losses) < PATIENCE:
+            return None
+        half = PATIENCE // 2
+        if sum(self.losses[half:]) < sum(self.losses[:half]):
+            self.losses = self.losses[half:]
+            return None
+        layer = self.began.layer
+        return replace(self.began, layer=self._outgrown(step) if layer is None else layer)
+
+    @torch.no_grad()
+    def _forward(self, step: int) -> tuple[list[Tensor], Tensor]:
+        """The stream after the embedding and each block, and the loss, on a step's batch."""
+        inputs, targets = self.task.tensors(step, self.flat.values.device)
+        tap = Recorder(("stream",))
+        loss = self.model.loss(inputs, targets, tap)
+        return tap.seen["stream"], loss
+
+    def _outgrown(self, step: int) -> int | None:
+        stream, _ = self._forward(step)
+        size = [float(torch.linalg.vector_norm(x)) for x in stream]
+        return next((b for b, s in enumerate(size) if s > TIMES_EMBEDDING * size[0]), None)
+
+    def _non_finite(self, step: int) -> Diverged:
+        """Where a non-finite number came first: forwards through the stream, else back from the
+        loss. Layer 0 is the embedding, None the output head."""
+        stream, loss = self._forward(step)
+        bad = [b for b, x in enumerate(stream) if not bool(x.isfinite().all())]
+        if bad:
+            return Diverged(step, bad[0], "activation")
+        if not bool(loss.isfinite()):
+            return Diverged(step, None, "loss")
+        largest = self.flat.block_grads.abs().amax(1)
+        if bool(self.flat.grads.isfinite().all()):  # each number is, their norm is not
+            return Diverged(step, int(largest.argmax()) + 1, "gradient norm")
+        blocks = [b for b, top in enumerate(largest.tolist(), start=1) if not math.isfinite(top)]
+        return Diverged(step, max(blocks, default=0), "gradient")

@@ -1,0 +1,72 @@
+"""What a run says while it happens. `train` yields these and does nothing else with its results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..config import RunConfig
+
+
+@dataclass(frozen=True)
+class Started:
+    """First event. `chance` and `floor` in nats; `text` is the SHA-256 of the text a task reads."""
+
+    config: RunConfig
+    device: str
+    threads: int
+    parameters: int
+    chance: float
+    floor: float | None
+    text: str | None
+
+
+@dataclass(frozen=True)
+class Step:
+    """One training step, seen before its update.
+
+    loss         mean token loss in nats; may be NaN or inf, that is a result
+    lr           learning rate of this step
+    grad_norm    L2 norm of all gradients before clipping
+    layers       [probes, L+1] in the order of `catalog.PROBES`, or None where not recorded;
+                 entries below a probe's first layer are NaN and mean nothing
+    """
+
+    step: int
+    loss: float
+    lr: float
+    grad_norm: float
+    layers: NDArray[np.float64] | None
+
+
+@dataclass(frozen=True)
+class Edited:
+    """The learning rate was changed while the run went on; `config` says so from here on."""
+
+    config: RunConfig
+
+
+@dataclass(frozen=True)
+class Diverged:
+    """The run is lost: at its first non-finite number, or where its loss began to stay blown up.
+
+    `where` is what was not finite ("activation", "gradient", "gradient norm" or "loss") or
+    "blow-up". `layer` is the first bad block, 0 the embedding; None is the output head, and in a
+    blow-up that no block stands out.
+    """
+
+    step: int
+    layer: int | None
+    where: str
+
+
+@dataclass(frozen=True)
+class Finished:
+    """Last event of a run that reached its end, diverged or not. `steps` is how many it made."""
+
+    steps: int
+
+
+Event = Started | Step | Edited | Diverged | Finished

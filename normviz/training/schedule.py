@@ -1,0 +1,66 @@
+"""The learning rate of each step, and the steps at which layers are recorded. Torch-free."""
+
+from __future__ import annotations
+
+import math
+
+from ..config import RunConfig
+
+DENSE = 32
+"""The first steps decide, so each of them is recorded."""
+
+MOST_RECORDS = 400
+"""Of the later steps every third is recorded, or fewer, so that a run has at most this many."""
+
+
+def lr_at(config: RunConfig, step: int) -> float:
+    """Learning rate of a step: linear warm-up to the peak, then the schedule.
+
+    Step s of a warm-up of w steps has (s + 1) / w of the peak. The peak is the config's, or that of
+    the last edit at or before the step. Linear and cosine fall to zero after the last step.
+    """
+    peak = peak_at(config, step)
+    if step < config.warmup:
+        return peak * (step + 1) / config.warmup
+    if config.schedule == "constant":
+        return peak
+    done = (step - config.warmup) / max(1, config.steps - config.warmup)
+    if config.schedule == "linear":
+        return peak * (1.0 - done)
+    return peak * 0.5 * (1.0 + math.cos(math.pi * done))
+
+
+def peak_at(config: RunConfig, step: int) -> float:
+    """The peak learning rate that holds at a step: the config's, or that of the last edit up to it."""
+    return next((lr for at, lr in reversed(config.lr_edits) if at <= step), config.lr)
+
+
+def with_lr(config: RunConfig, step: int, lr: float) -> RunConfig:
+    """The config of a run whose peak rate becomes `lr` at `step`, in place of all edits from there on.
+
+    An edit that changes nothing is left out. Raises ConfigError for a rate that is not allowed.
+    """
+    if step == 0:
+        return config.replace(lr=lr, lr_edits=())
+    earlier = tuple(edit for edit in config.lr_edits if edit[0] < step)
+    before = config.replace(lr_edits=earlier)
+    if lr == peak_at(before, step):
+        return before
+    return config.replace(lr_edits=(*earlier, (step, lr)))
+
+
+def recorded(config: RunConfig) -> tuple[int, ...]:
+    """The steps at which layers are recorded by default, ascending; the last step is one of them."""
+    steps = max(config.steps, 1)
+    stride = max(3, math.ceil((steps - DENSE) / (MOST_RECORDS - DENSE - 1)))
+    return tuple(sorted({*range(min(DENSE, steps)), *range(DENSE, steps, stride), steps - 1}))
+
+
+def coarse(config: RunConfig) -> tuple[int, ...]:
+    """The steps at which a cell of a sweep records layers: 0, the powers of two, and the last step.
+
+    Enough for the duel page to open the cell, at about a hundredth of its time.
+    """
+    last = max(config.steps, 1) - 1
+    powers = {2**k for k in range(last.bit_length())}
+    return tuple(sorted({0, last, *(step for step in powers if step < last)}))

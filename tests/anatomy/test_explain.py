@@ -1,0 +1,155 @@
+"""What the page explains is what the model computes."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import pytest
+import torch
+from test_model import shaken
+from twin import SHARE
+
+from normviz import RunConfig, anatomy
+from normviz.anatomy.patterns import GAINS, patterns
+from normviz.catalog import NORMS, QK_NORMS, SCHEMES, V_NORMS
+from normviz.catalog.scheme import Gain, Slots
+
+ALL_SCHEMES = pytest.mark.parametrize("scheme", SCHEMES.keys())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"norm": "rmsnorm", "activation": "gelu"},
+        {"norm": "none", "qk_norm": "on"},
+        {"norm": "crmsnorm"},
+        {"norm": "rmsnorm_1p"},
+    ],
+    ids=str,
+)
+@ALL_SCHEMES
+def test_the_code_shown_computes_what_the_model_does(
+    tiny: RunConfig, scheme: str, change: dict[str, str]
+) -> None:
+    assert_the_same(tiny.replace(scheme=scheme, depth=5, **change))
+
+
+@pytest.mark.parametrize("norm", NORMS.keys())
+def test_so_does_the_code_of_every_norm(tiny: RunConfig, norm: str) -> None:
+    for scheme in ("peri", "subln", "hybridnorm"):
+        assert_the_same(tiny.replace(scheme=scheme, norm=norm))
+
+
+@pytest.mark.parametrize("v_norm", V_NORMS.keys())
+@pytest.mark.parametrize("qk_norm", QK_NORMS.keys())
+def test_so_does_the_code_of_every_attention(tiny: RunConfig, qk_norm: str, v_norm: str) -> None:
+    assert_the_same(tiny.replace(qk_norm=qk_norm, v_norm=v_norm))
+
+
+def assert_the_same(config: RunConfig) -> None:
+    model = shaken(config)
+    source = anatomy.code(config, 32)
+    pasted: dict = {}
+    exec(source, pasted)
+    theirs = pasted["Model"]().double()
+    ours = [*model.named_parameters(), *model.named_buffers()]
+    theirs.load_state_dict({anatomy.our_name(n): x for n, x in ours if not n.endswith(".mask")})
+    tokens = torch.randint(0, 32, (4, 8), generator=torch.Generator().manual_seed(0))
+    progress = (SHARE,) if "progress" in source else ()
+    expected = model(tokens)
+    tolerance = 1e-10 * max(1.0, float(expected.detach().abs().max()))
+    torch.testing.assert_close(theirs(tokens, *progress), expected, rtol=0.0, atol=tolerance)
+
+
+@ALL_SCHEMES
+def test_the_code_shown_starts_gains_and_norms_as_the_model_does(scheme: str) -> None:
+    config = RunConfig(scheme=scheme, depth=5)
+    from normviz.model.transformer import build
+
+    pasted: dict = {}
+    exec(anatomy.code(config, 32), pasted)
+    theirs = dict(pasted["Model"]().named_parameters())
+    for name, p in build(config, 32).named_parameters():
+        if any(kept in name for kept in ("norm", "gain", "gate")):
+            torch.testing.assert_close(theirs[anatomy.our_name(name)], p)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "expected"),
+    [
+        ("pre", r"x^{+} = x + F\left(\mathrm{N}\left(x\right)\right)"),
+        ("post", r"x^{+} = \mathrm{N}\left(x + F\left(x\right)\right)"),
+        ("peri", r"x^{+} = x + \mathrm{N}\left(F\left(\mathrm{N}\left(x\right)\right)\right)"),
+        ("deepnorm", r"x^{+} = \mathrm{N}\left(\alpha\,x + F\left(x\right)\right)"),
+        ("none", r"x^{+} = x + F\left(x\right)"),
+        ("lns", r"x^{+} = x + F\left(s\,\mathrm{N}\left(x\right)\right)"),
+        ("skip_norm", r"u = \mathrm{N}\left(x\right),\quad x^{+} = u + F\left(u\right)"),
+    ],
+)
+def test_formulas(scheme: str, expected: str) -> None:
+    assert anatomy.formula(scheme, 12) == [("attention and FFN", expected)]
+
+
+def test_a_formula_says_where_blocks_differ() -> None:
+    assert [where for where, _ in anatomy.formula("mixln", 12)] == [
+        "attention and FFN of blocks 1 to 3",
+        "attention and FFN of blocks 4 to 12",
+    ]
+    assert [where for where, _ in anatomy.formula("b2t", 12)] == ["attention", "FFN"]
+
+
+def test_a_gradient_passes_every_gain_on_its_way() -> None:
+    ((_, latex),) = anatomy.gradient_path("lns", 12)
+    assert latex.endswith(r"= I + J_{F}\,s\,J_{\mathrm{N}}")
+    ((_, latex),) = anatomy.gradient_path("skip_norm", 12)
+    assert latex.endswith(r"= \left(I + J_{F}\right)\,J_{\mathrm{N}}")
+
+
+def test_deepnorm_constants() -> None:
+    assert anatomy.constants("deepnorm", 12) == [
+        r"\alpha = (2L)^{1/4} = 2.213",
+        r"\beta = (8L)^{-1/4} = 0.3195",
+    ]
+
+
+@ALL_SCHEMES
+def test_every_gain_has_a_name(scheme: str) -> None:
+    """A number without a symbol could not be explained."""
+    named = {c.gain for c in SCHEMES[scheme].constants}
+    for group in patterns(scheme, 12):
+        for slots in (group.attention, group.ffn):
+            used = {name for name in GAINS if _is_number(getattr(slots, name))}
+            used -= {"branch_gain"} if slots.mix != "sum" else set()
+            used |= {name for name in ("gamma_in", "gamma_out") if getattr(slots, name) != 1.0}
+            assert used <= named
+
+
+def _is_number(gain: Gain) -> bool:
+    return not (gain.is_one or gain.is_zero)
+
+
+@ALL_SCHEMES
+def test_the_diagram_has_a_box_for_every_norm(scheme: str) -> None:
+    svg = anatomy.diagram(scheme, 12, "LayerNorm", "#3b7dd8")
+    ElementTree.fromstring(svg)
+    group = patterns(scheme, 12)[-1]
+    drawn = (group.ffn,) if group.is_one_wire else (group.attention, group.ffn)
+    assert svg.count(">LayerNorm<") == sum(boxes(slots) for slots in drawn)
+
+
+def test_a_plus_is_not_crossed_by_the_stream() -> None:
+    """Its circle is filled, lies over all lines, and is crossed by both strokes of the plus alone."""
+    drawn = list(ElementTree.fromstring(anatomy.diagram("pre", 12, "LayerNorm", "#3b7dd8")))
+    kinds = [element.tag.rpartition("}")[2] for element in drawn]
+    circle = kinds.index("circle")
+    assert drawn[circle].get("fill") not in (None, "none")
+    assert "polyline" not in kinds[circle:]
+    stroke = drawn[circle + 1]
+    assert {*"hv"} <= {*(stroke.get("d") or "")}
+    assert stroke.get("stroke") != drawn[circle].get("fill")
+
+
+def boxes(s: Slots) -> int:
+    """Norms in front of, behind and around a branch; those inside are written on it."""
+    return sum((s.norm_fork, s.norm_in and not s.shares_norm, s.norm_out, s.norm_skip, s.norm_main))

@@ -1,0 +1,249 @@
+"""The page's behaviour, without a browser: switches, knobs, transport, cursor."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from anatomy_kit import measure
+from normviz.app.asgi.snapshot import Topic, look
+from normviz.app.views.duel import share
+from normviz.app.views.duel.lanes import USUAL, current
+from page_kit import MAIN, Open, checked, chips, duel, runs, shown, words_of
+from shelf_kit import SMALL, kept
+
+from normviz import RunConfig
+from normviz.catalog import NORMS, SCHEMES
+from normviz.duel.seeds import seeded
+from normviz.home import shipped
+from normviz.links import encode
+from normviz.runs.shipped import adopt, load
+from normviz.runs.store import Store
+
+
+def test_opens_with_the_finished_hero_and_replays(page: Open) -> None:
+    at = page()
+    first, second = chips(at)
+    assert "learned: loss 1." in first
+    assert "stuck at chance" in second
+    assert len(runs(at)) == 2 and shown(at)["start"] == "replay"
+
+
+def test_the_page_never_loads_torch(folder: Path) -> None:
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[2]);"
+        "from streamlit.testing.v1 import AppTest;"
+        "from normviz.execution.client import Backend; Backend.ensure = lambda self: None;"
+        "at = AppTest.from_file(sys.argv[1], default_timeout=60).run();"
+        "assert not at.exception and at.get('bidi_component');"
+        "assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script, MAIN, str(Path(MAIN).parent)], check=True)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES.keys()[:USUAL])
+def test_a_switch_changes_its_lane_alone(page: Open, scheme: str) -> None:
+    at = page()
+    checked(at.button_group(key="lane1_scheme").set_value(scheme).run())
+    assert duel(at).lanes == (RunConfig(), RunConfig(scheme=scheme))
+
+
+@pytest.mark.parametrize("scheme", SCHEMES.keys())
+@pytest.mark.slow
+def test_the_list_has_every_placement_and_the_page_explains_it(page: Open, scheme: str) -> None:
+    at = page()
+    checked(at.selectbox(key="lane1_any_scheme").set_value(scheme).run())
+    assert duel(at).lanes == (RunConfig(), RunConfig(scheme=scheme))
+    assert at.button_group(key="lane1_scheme").value == scheme
+    assert any(SCHEMES[scheme].sentence in caption.value for caption in at.caption)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("lane0_norm", "rmsnorm", {"norm": "rmsnorm"}),
+        ("lane0_init", "torch", {"init": "torch"}),
+        ("lane0_qk_norm", "on", {"qk_norm": "on"}),
+    ],
+)
+def test_pickers_change_their_lane(page: Open, key: str, value: str, expected: dict) -> None:
+    at = page()
+    checked(at.selectbox(key=key).set_value(value).run())
+    assert duel(at).lanes == (RunConfig(**expected), RunConfig(scheme="post"))
+
+
+@pytest.mark.parametrize("norm", ["rmsnorm", "batchnorm", "powernorm"])
+def test_a_lane_warns_of_a_norm_that_leaks(page: Open, norm: str) -> None:
+    at = page()
+    checked(at.selectbox(key="lane1_norm").set_value(norm).run())
+    said = [caption.value for caption in at.caption if "sees the future" in caption.value]
+    assert len(said) == bool(NORMS[norm].warning)
+
+
+def test_a_placement_with_a_norm_of_its_own_says_so(page: Open) -> None:
+    at = page("lanes=2&scheme=ngpt,pre&norm=batchnorm")
+    said = [c.value for c in at.caption if ":material/warning:" in c.value]
+    assert ["brings its own norm" in caption for caption in said] == [True, False]
+
+
+def test_v_norm_is_among_the_settings_of_all_lanes(page: Open) -> None:
+    at = page()
+    checked(at.selectbox(key="knob_v_norm").set_value("on").run())
+    assert {lane.v_norm for lane in duel(at).lanes} == {"on"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("depth", 24), ("warmup", 100), ("steps", 50), ("lr", 0.3)]
+)
+def test_knobs_change_all_lanes(page: Open, name: str, value: float) -> None:
+    at = page()
+    checked(at.select_slider(key=f"knob_{name}").set_value(value).run())
+    assert [getattr(lane, name) for lane in duel(at).lanes] == [value, value]
+    assert "settings changed" in chips(at)[0]
+    assert at.button(key="train").label == "Train (settings changed)"
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "sentence"),
+    [
+        ("width", "2000", "Width is '2000', allowed is a whole number from 4 to 1024"),
+        ("width", "30", "Width is 30 and heads is 4, but the heads must divide the width"),
+        ("dropout", "x", "Dropout is 'x', allowed is a number from 0 to below 1"),
+        ("clip", "-1", "Clip is '-1', allowed is off, or a number above 0, up to 1e+06"),
+    ],
+)
+def test_a_bad_value_is_said_and_changes_nothing(
+    page: Open, name: str, typed: str, sentence: str
+) -> None:
+    at = page()
+    before = duel(at).lanes
+    checked(at.text_input(key=f"knob_{name}").set_value(typed).run())
+    assert [words_of(error) for error in at.error] == [sentence]
+    assert duel(at).lanes == before
+
+
+def test_one_lane_can_differ_in_any_setting(page: Open) -> None:
+    at = page()
+    checked(at.selectbox(key="lane1_own").set_value("init_seed").run())
+    checked(at.text_input(key="lane1_value").set_value("7").run())
+    assert [lane.init_seed for lane in duel(at).lanes] == [0, 7]
+    assert any("init seed: 0 → 7" in caption.value for caption in at.caption)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_one_to_four_lanes(page: Open, n: int) -> None:
+    at = page()
+    checked(at.button_group(key="n_lanes").set_value(n).run())
+    assert len(chips(at)) == n
+    assert len(runs(at)) == n
+
+
+def test_train_queues_every_lane_and_the_address_names_them(page: Open, folder: Path) -> None:
+    at = page()
+    checked(at.button_group(key="lane1_scheme").set_value("peri").run())
+    checked(at.button(key="train").click().run())
+    store = Store(folder)
+    runs = [store.run(run) for run in duel(at).runs]
+    assert [(run.config.scheme, run.status) for run in runs if run] == [
+        ("pre", "queued"), ("peri", "queued"),
+    ]  # fmt: skip
+    assert at.query_params["scheme"] in ("pre,peri", ["pre,peri"])
+    checked(at.button(key="stop").click().run())
+    assert {action for run in runs if run for _, action, _ in store.controls(run.id, 0)} == {"stop"}
+
+
+def test_a_new_rate_goes_to_the_open_runs(page: Open, folder: Path) -> None:
+    at = page()
+    checked(at.button(key="train").click().run())
+    checked(at.select_slider(key="knob_lr").set_value(0.01).run())
+    store = Store(folder)
+    for run in duel(at).runs:
+        assert [(a, v) for _, a, v in store.controls(run, 0)] == [("lr", 0.01)]
+        assert store.run(run).config.lr == 0.01
+    assert [lane.lr for lane in duel(at).lanes] == [0.01, 0.01]  # they wait: from their first step
+
+
+def test_reset_brings_the_hero_back(page: Open) -> None:
+    at = page()
+    checked(at.select_slider(key="knob_depth").set_value(24).run())
+    checked(at.button(key="reset").click().run())
+    assert duel(at).lanes == (RunConfig(), RunConfig(scheme="post"))
+    assert "learned" in chips(at)[0]
+
+
+def test_repeats_are_paused_stopped_and_left_like_the_lanes(page: Open, folder: Path) -> None:
+    at = page()
+    checked(at.button(key="repeat").click().run())
+    store = Store(folder)
+    extra = duel(at).extra
+    assert len(extra) == 8 and duel(at).seeds == 5
+    assert at.button(key="step").disabled
+    checked(at.button(key="pause").click().run())
+    assert all([a for _, a, _ in store.controls(run, 0)] == ["pause"] for run in extra)
+    checked(at.button_group(key="n_lanes").set_value(1).run())
+    left = duel(at).extra
+    assert len(left) == 4
+    assert all(store.controls(run, 0)[-1][1] == "stop" for run in extra - left)
+    checked(at.button(key="reset").click().run())
+    assert all(store.controls(run, 0)[-1][1] == "stop" for run in extra)
+    assert not duel(at).extra and duel(at).seeds == 1
+
+
+def test_where_several_seeds_are_shown_chips_and_charts_say_of_which_they_are(
+    page: Open, folder: Path
+) -> None:
+    """And what is taken away holds all of them."""
+    store = Store(folder)
+    lanes = (SMALL, SMALL.replace(scheme="post", init_seed=3))
+    for config in (*seeded(lanes[0], 5)[:4], lanes[1]):
+        kept(store, config)
+    at = page(f"{encode(lanes)}&seeds=5")
+    own, all_seeds, other, *_ = chips(at)
+    assert own.startswith(":green-badge[seed 0: learned")
+    assert "learned in 4 of 5: 1.50; 1 without a result" in all_seeds
+    assert "seed" not in other and len(chips(at)) == 3
+    what = shown(at)
+    topic = Topic(tuple(what["runs"]), "grad_block", repeats=tuple(map(tuple, what["repeats"])))
+    found = look(topic).lanes
+    assert found and [frame.label for frame in found.frames] == ["A  Pre-LN, seed 0", "B  Post-LN"]
+    from normviz.app.session.backend import shared  # the page's own
+
+    taken = share._taken(current(duel(at), shared())[0], shared(), "")
+    assert [one.config for one in taken.seeds] == seeded(SMALL, 5)[:4]
+
+
+def test_there_may_be_no_next_seed(page: Open, folder: Path) -> None:
+    config = RunConfig(depth=1, steps=0, init_seed=2**31 - 1)
+    measure(folder, config)
+    at = page(encode([config]))
+    checked(at.button(key="repeat").click().run())
+    assert "2147483647" in duel(at).refused and not duel(at).extra
+
+
+def test_there_may_be_no_next_seed_where_five_are_shown(page: Open, folder: Path) -> None:
+    config = RunConfig(depth=1, steps=0, init_seed=2**31 - 4)
+    measure(folder, config)
+    at = page(f"{encode([config])}&seeds=5")
+    checked(at.button(key="repeat").click().run())
+    (said,) = [words_of(error) for error in at.error]
+    assert said.startswith("There are no 5 seeds from here") and "2147483647" in said
+    assert not duel(at).extra
+
+
+def test_a_page_that_holds_a_copy_which_is_deleted_shows_the_one_that_is_kept(
+    page: Open, folder: Path
+) -> None:
+    """A command beside the server deletes the copies that an earlier release left."""
+    at = page()
+    held, *others = runs(at)
+    store, files = Store(folder), (shipped("assets") / "runs").glob("*.npz")
+    loaded = next(one for file in files for one in load(file) if one.config == RunConfig())
+    (kept,) = store.keep_all([loaded], "shipped")
+    checked(at.run())
+    assert runs(at) == [held, *others]
+    adopt(store)
+    checked(at.run())
+    assert runs(at) == [kept, *others]
+    assert "learned" in chips(at)[0]

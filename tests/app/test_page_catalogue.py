@@ -1,0 +1,74 @@
+"""The Catalogue page without a browser: complete, searchable, and a way to each anatomy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from page_kit import at_page, checked
+from streamlit.testing.v1 import AppTest
+
+from normviz.anatomy import formula, plain
+from normviz.catalog import NORMS, SCHEMES
+from normviz.catalog.models import census
+
+
+@pytest.fixture
+def catalogue(folder: Path) -> AppTest:
+    at = at_page("catalogue")
+    return checked(at.run())
+
+
+def test_every_placement_and_norm_is_there(catalogue: AppTest) -> None:
+    placements, norms, _ = (table.value for table in catalogue.dataframe)
+    assert tuple(placements["Key"]) == SCHEMES.keys()
+    assert tuple(norms["Key"]) == NORMS.keys()
+    for table, registry in ((placements, SCHEMES), (norms, NORMS)):
+        for row, record in zip(table.to_dict("records"), registry, strict=True):
+            assert row["Source"] == record.source
+            assert row["Formula"] and row["Checked against"]
+    assert list(norms["Warning"]) == [norm.warning for norm in NORMS]
+
+
+def test_the_search_finds_words_of_any_column(catalogue: AppTest) -> None:
+    checked(catalogue.text_input(key="search").set_value("gemma").run())
+    placements, norms, _ = (table.value for table in catalogue.dataframe)
+    assert "sandwich" in set(placements["Key"]) and "pre" not in set(placements["Key"])
+    assert "rmsnorm_1p" in set(norms["Key"])
+    checked(catalogue.text_input(key="search").set_value("no such thing").run())
+    assert not catalogue.dataframe
+    assert any(f"0 of {len(SCHEMES)}" in caption.value for caption in catalogue.caption)
+
+
+def test_the_row_that_is_chosen_leads_to_its_anatomy(catalogue: AppTest) -> None:
+    checked(catalogue.text_input(key="search").set_value("HybridNorm*").run())
+    assert any(formula("hybridnorm_star", 12)[0][1] in latex.value for latex in catalogue.latex)
+    link, *_ = catalogue.get("page_link")
+    assert link.proto.page == "anatomy"
+    assert "scheme=hybridnorm_star" in link.proto.query_string
+
+
+def test_every_model_is_there_and_leads_to_its_placement(catalogue: AppTest) -> None:
+    table = catalogue.dataframe[2].value
+    assert list(table["Model"]) == [model.model for model in census().models]
+    assert any(census().transformers in caption.value for caption in catalogue.caption)
+    checked(catalogue.text_input(key="search").set_value("Olmo3DecoderLayer").run())
+    (row,) = catalogue.dataframe[-1].value.to_dict("records")
+    assert (row["Placement"], row["QK-norm"]) == ("Res-post-norm", "full width")
+    query = catalogue.get("page_link")[-1].proto.query_string
+    assert all(part in query for part in ("scheme=resp", "norm=rmsnorm", "qk_norm=full"))
+
+
+def test_a_model_of_which_nothing_could_be_told_says_so(catalogue: AppTest) -> None:
+    checked(catalogue.text_input(key="search").set_value("ReformerLayer").run())
+    (row,) = catalogue.dataframe[-1].value.to_dict("records")
+    assert row["Placement"] == row["Norm"] == "could not be told"
+    assert "could not be followed" in row["Remarks"]
+    assert not catalogue.get("page_link")
+
+
+def test_formulas_read_without_latex() -> None:
+    texts = [plain(norm.formula) for norm in NORMS]
+    texts += [plain(latex) for s in SCHEMES for d in (1, 12) for _, latex in formula(s.key, d)]
+    assert not [text for text in texts if set(text) & set("\\{}")]
+    assert plain(NORMS["layernorm"].formula) == "γ ⊙ (x - μ) / √(σ² + ε) + β"

@@ -1,0 +1,241 @@
+"""What the page makes of an address, and of runs that are there already."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from anatomy_kit import measure
+from page_kit import Open, checked, chips, duel, runs, shown, words_of
+from shelf_kit import SMALL, kept
+from streamlit.testing.v1 import AppTest
+
+from normviz import RunConfig, train
+from normviz.duel.presets import PRESETS
+from normviz.links import encode
+from normviz.player import ChartOptions, Sent, message
+from normviz.runs.frames import Frames
+from normviz.runs.store import Store, retention
+from normviz.training.events import Started, Step
+
+
+def test_a_link_of_a_stored_run_opens_its_curves(page: Open) -> None:
+    at = page(encode([RunConfig(scheme="post")]))
+    assert "stuck at chance" in chips(at)[0]
+    assert len(runs(at)) == 1
+
+
+def test_a_link_that_nobody_ran_says_so(page: Open) -> None:
+    at = page(encode([RunConfig(depth=3), RunConfig(depth=3, scheme="post")]))
+    assert any("Nobody has run this yet" in info.value for info in at.info)
+    assert duel(at).lanes[1] == RunConfig(depth=3, scheme="post")
+    assert not runs(at)
+
+
+def test_a_link_whose_run_made_room_says_so(page: Open, folder: Path) -> None:
+    config, store = SMALL.replace(depth=5), Store(folder)
+    retention.link(store, [kept(store, config)])
+    assert list(retention.drop(store, 1, linked=True))
+    at = page(encode([config]))
+    (notice,) = [info for info in map(words_of, at.info) if "was stored here until" in info]
+    assert "Train repeats it" in notice
+    kept(store, config)  # somebody repeated it
+    assert not [i for i in page(encode([config])).info if "was stored here" in i.value]
+
+
+def test_a_link_of_an_attempt_that_was_stopped_shows_what_there_is(
+    page: Open, folder: Path
+) -> None:
+    config, store = RunConfig(depth=2, steps=40), Store(folder)
+    run = store.enqueue(config)
+    for event in train(config):
+        if isinstance(event, Started):
+            store.started(run, event, os.getpid(), paused=False)
+        if isinstance(event, Step) and event.step < 7:
+            store.append(run, [event])
+    store.end(run, "stopped")
+    at = page(encode([config]))
+    assert "stopped after 7 steps" in chips(at)[0]
+    assert len(runs(at)) == 1
+
+
+def test_the_address_names_what_was_chosen(page: Open) -> None:
+    at = page()
+    assert not dict(at.query_params)
+    checked(at.select_slider(key="knob_depth").set_value(24).run())
+    assert at.query_params["depth"] in ("24", ["24"])
+
+
+def test_a_run_whose_lane_goes_is_stopped(page: Open, folder: Path) -> None:
+    at = page()
+    checked(at.button(key="train").click().run())
+    kept, gone = duel(at).runs
+    checked(at.button_group(key="n_lanes").set_value(1).run())
+    store = Store(folder)
+    assert [action for _, action, _ in store.controls(gone, 0)] == ["stop"]
+    assert not store.controls(kept, 0)
+
+
+def test_a_rate_that_is_turned_is_the_lanes_and_their_runs_at_once(
+    page: Open, folder: Path
+) -> None:
+    """Both runs take it at one step; the page shows what was asked, and asks once."""
+    at, store = page(), Store(folder)
+    checked(at.button(key="train").click().run())
+    runs = duel(at).runs
+    for run, reach in zip(runs, (9, 12), strict=True):
+        config = RunConfig(scheme="post") if run == runs[1] else RunConfig()
+        store.started(run, Started(config, "cpu", 1, 1, 3.3, 1.1, None), os.getpid(), False)
+        store.append(run, [], reach)
+    for _ in range(3):  # an echo of the same rate changes nothing
+        checked(at.select_slider(key="knob_lr").set_value(0.01).run())
+        taken = [lane.replace(lr_edits=((12, 0.01),)) for lane in PRESETS["hero"].lanes()]
+        assert list(duel(at).lanes) == taken == [store.run(run).config for run in runs]
+        assert at.select_slider(key="knob_lr").value == 0.01
+    assert [action for run in runs for _, action, _ in store.controls(run, 0)] == ["lr", "lr"]
+    assert any("0.003 at first, 0.01 from step 12" in words_of(one) for one in at.caption)
+
+
+def training(at: AppTest, store: Store, reach: int) -> tuple[int, ...]:
+    """The runs of the lanes, as if their processes had come so far."""
+    for run in duel(at).runs:
+        store.started(
+            run, Started(store.run(run).config, "cpu", 1, 1, 3.3, 1.1, None), os.getpid(), False
+        )
+        store.append(run, [], reach)
+    checked(at.run())
+    return duel(at).runs
+
+
+def test_the_address_names_a_rate_at_once(page: Open, folder: Path) -> None:
+    """Who reloads the page then finds the runs that train."""
+    at, store = page(), Store(folder)
+    checked(at.button(key="train").click().run())
+    runs = training(at, store, 12)
+    checked(at.select_slider(key="knob_lr").set_value(0.01).run())
+    query = encode([lane.replace(lr_edits=((12, 0.01),)) for lane in PRESETS["hero"].lanes()])
+    assert at.query_params["lr_edits"] in ("12:0.01", ["12:0.01"])
+    assert duel(page(query)).runs == runs
+
+
+def test_a_rate_for_settings_that_do_not_train_leaves_what_trains_alone(
+    page: Open, folder: Path
+) -> None:
+    """A run of the settings before goes on as it was; a lane of its own settings takes the rate."""
+    at, store = page(), Store(folder)
+    checked(at.button(key="train").click().run())
+    runs = training(at, store, 12)
+    checked(at.select_slider(key="knob_depth").set_value(6).run())
+    checked(at.select_slider(key="knob_lr").set_value(0.03).run())
+    assert at.select_slider(key="knob_lr").value == 0.03
+    assert [(lane.depth, lane.lr) for lane in duel(at).lanes] == [(6, 0.03)] * 2
+    assert not any(store.controls(run, 0) for run in runs)
+    at = page()
+    checked(at.button(key="train").click().run())
+    runs = training(at, store, 12)
+    checked(at.button_group(key="lane1_scheme").set_value("peri").run())
+    checked(at.select_slider(key="knob_lr").set_value(0.03).run())
+    first, second = duel(at).lanes
+    assert (first.lr, first.lr_edits, second.lr) == (0.003, ((12, 0.03),), 0.03)
+    assert [bool(store.controls(run, 0)) for run in runs] == [True, False]
+
+
+def test_a_rate_that_no_run_takes_any_more_is_said(page: Open, folder: Path) -> None:
+    at, store = page(), Store(folder)
+    checked(at.button(key="train").click().run())
+    training(at, store, 200)
+    checked(at.select_slider(key="knob_lr").set_value(0.01).run())
+    assert any("at their last steps" in words_of(one) for one in at.error)
+
+
+def test_a_rate_that_another_page_turned_is_followed(page: Open, folder: Path) -> None:
+    """Also where the run has ended by the time that this page looks again."""
+    at, store = page(), Store(folder)
+    checked(at.button(key="train").click().run())
+    store.set_rate(duel(at).runs[:1], 0.01)
+    store.end(duel(at).runs[0], "stopped")
+    checked(at.run())
+    assert [lane.lr for lane in duel(at).lanes] == [0.01, 0.003]
+    assert "stopped" in chips(at)[0]
+
+
+def test_a_bad_link_gets_a_sentence_and_an_offer(page: Open) -> None:
+    at = page("v=1&depth=5000&scheme=pre,post")
+    assert "depth is '5000', allowed is a whole number from 1 to 1000" in words_of(at.error[0])
+    assert "learned" in chips(at)[0]  # the hero is there all the same
+    checked(at.button(key="mend_0").click().run())
+    assert [lane.depth for lane in duel(at).lanes] == [1000, 1000]
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["v=9", "lanes=0", "depth=1e400", "lr=inf", "scheme=<script>alert(1)</script>", "lanes=5",
+     "depth=1,2,3&lanes=2", "width=nan", "lr_edits=1:2:3", "batch=-1", "steps=1e9"],
+)  # fmt: skip
+def test_no_link_shows_a_traceback(page: Open, query: str) -> None:
+    at = page(query)
+    assert at.error
+    assert len(runs(at)) == 2
+
+
+def test_a_store_of_another_version_is_said(page: Open, folder: Path) -> None:
+    store = Store(folder)
+    store.db.connection.execute("PRAGMA user_version = 99")
+    at = page()
+    assert "version 99" in words_of(at.error[0])
+
+
+def test_who_came_by_a_link_stops_nobody_elses_run(page: Open, folder: Path) -> None:
+    """Reset, Train and fewer lanes stop the visitor's own runs; those of others go on."""
+    lanes = [RunConfig(scheme=scheme, depth=3) for scheme in ("pre", "post")]
+    store = Store(folder)
+    theirs = [store.enqueue(lane) for lane in lanes]
+    for act in ("reset", "train"):
+        at = page(encode(lanes))
+        assert list(duel(at).runs) == theirs
+        checked(at.button(key=act).click().run())
+        assert not any(store.controls(run, 0) for run in theirs)
+    mine = duel(at).runs
+    checked(at.button(key="reset").click().run())
+    assert all([action for _, action, _ in store.controls(run, 0)] == ["stop"] for run in mine)
+
+
+def test_the_hero_opens_whatever_a_messenger_appends(page: Open) -> None:
+    at = page("utm_source=x")
+    assert [lane.scheme for lane in duel(at).lanes] == ["pre", "post"]
+    assert not duel(at).notices
+
+
+def test_a_run_of_no_steps_has_no_update_and_shows_no_red(page: Open, folder: Path) -> None:
+    config = RunConfig(depth=3, steps=0)
+    store = Store(folder)
+    measure(folder, config)
+    at = page(f"{encode([config])}&probe=update_ratio")
+    assert shown(at)["probe"] == "update_ratio"
+    stored = store.latest(config.key)
+    assert stored is not None
+    lane = Frames(store).lane(stored, "A  Pre-LN", "update_ratio")
+    assert "not finite" not in json.dumps(message([lane], Sent(), live=False, look=ChartOptions()))
+
+
+def test_curves_of_earlier_settings_are_named_and_nothing_untrue_is_said_of_them(
+    page: Open,
+) -> None:
+    """At 16 blocks A has a stored run and B none: B's curves of 12 blocks are faded. At 20 both are."""
+    at = page()
+    assert any("Only the norm moved" in words_of(one) for one in at.markdown)
+    assert shown(at)["earlier"] == ["", ""]
+    assert not at.download_button(key="take_normviz-csv.zip").disabled
+    first, second = duel(at).runs
+    checked(at.select_slider(key="knob_depth").set_value(16).run())
+    assert duel(at).runs[0] != first and duel(at).runs[1] == second
+    for depth, earlier in ((16, ["", "depth 12"]), (20, ["depth 16", "depth 12"])):
+        checked(at.select_slider(key="knob_depth").set_value(depth).run())
+        assert shown(at)["earlier"] == earlier
+        said = " ".join(words_of(one) for one in at.markdown)
+        assert "Only the norm moved" not in said and "B: depth 12" in said
+        assert at.download_button(key="take_normviz-csv.zip").disabled
+    checked(at.button(key="train_before").click().run())
+    assert shown(at)["earlier"] == ["", ""] and "train_before" not in [b.key for b in at.button]

@@ -1,0 +1,132 @@
+"""The Maps page without a browser: settings, links, filling, and the way to a cell's run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from backend_kit import SHORT, wait_for
+from page_kit import at_page, checked, duel, words_of
+from shelf_kit import kept
+from streamlit.testing.v1 import AppTest
+
+from normviz.maps.link import MapRequest, ask
+from normviz.runs.store import Store
+
+pytestmark = pytest.mark.slow
+
+WORDS = {
+    "scheme": "pre,post", "depth": "1,2", "lr": "0.001,0.01", "width": "16", "heads": "2",
+    "seq_len": "8", "batch": "4", "steps": "20",
+}  # fmt: skip
+
+
+@pytest.fixture
+def maps(folder: Path):
+    def opened(asked: MapRequest | None = None) -> AppTest:
+        at = at_page("maps")
+        for name, value in (asked.params() if asked else {}).items():
+            at.query_params[name] = value
+        return checked(at.run())
+
+    return opened
+
+
+def small(**words: str) -> MapRequest:
+    return ask({**WORDS, **words}, "depth", "lr")
+
+
+def cells(at: AppTest) -> list[list[dict]]:
+    """The cells of each map."""
+    found = []
+    for i, chart in enumerate(at.get("vega_lite_chart")):
+        (table,) = [one for one in chart.proto.datasets if one.name == f"cells{i}"]
+        found.append(pa.ipc.open_stream(table.data.data).read_all().to_pylist())
+    return found
+
+
+def test_the_page_opens_with_a_standard_map_that_is_there(maps) -> None:
+    at = maps()
+    assert len(at.get("vega_lite_chart")) == 3
+    assert not [b for b in at.button if b.key == "fill"]  # nothing is missing
+    assert not at.error
+    assert [one["mark"] for rows in cells(at) for one in rows].count("flat") > 5
+    assert all(one["loss"] is not None for rows in cells(at) for one in rows)
+
+
+def test_a_link_opens_its_maps_and_a_bad_one_says_why(maps) -> None:
+    at = maps(small())
+    assert at.text_input(key="map_depth").value == "1,2"
+    assert "8 runs, about 1 s" in "".join(c.value for c in at.caption)
+    at = at_page("maps")
+    at.query_params["depth"] = "2,5000"
+    checked(at.run())
+    assert "depth is '5000'" in words_of(at.error[0])
+    assert len(at.get("vega_lite_chart")) == 3
+
+
+def test_a_setting_that_is_not_allowed_changes_nothing(maps) -> None:
+    at = maps(small())
+    checked(at.text_input(key="map_lr").set_value("0.1, none").run())
+    assert "Lr is 'none'" in words_of(at.error[0])
+    assert at.text_input(key="map_lr").value == "0.001,0.01"
+    checked(at.text_input(key="map_lr").set_value("0.1, 0.2").run())
+    assert not at.error
+    assert at.text_input(key="map_lr").value == "0.1,0.2"
+
+
+def test_a_map_is_filled_and_a_cell_opens_in_the_duel(maps, folder: Path) -> None:
+    at = maps(small())
+    checked(at.button(key="fill").click().run())
+    job = at.session_state["maps"].jobs[0]
+    wait_for(lambda: not job.is_open, "the end")
+    checked(at.run())
+    assert job.ended == 8
+    assert not [b for b in at.button if b.key in ("fill", "stop_fill")]
+    boxes = {box.label: box for box in at.selectbox}
+    boxes["Map"].select_index(1)
+    boxes["depth"].select_index(1)
+    checked(at.button(key="FormSubmitter:reach-Open in the duel").click().run())
+    (lane,) = duel(at).lanes
+    assert (lane.scheme, lane.depth, lane.lr) == ("post", 2, 0.001)
+    run = Store(folder).latest(lane.key)
+    assert run is not None and run.is_coarse and duel(at).runs == (run.id,)
+    assert any("A cell of a map" in caption.value for caption in at.caption)
+
+
+def test_what_takes_too_long_for_a_page_says_where_to_run_it(maps) -> None:
+    at = maps(small(steps="20000", depth="40,60", seeds="5"))
+    assert at.button(key="fill").disabled
+    assert "A page fills at most 30 min" in "".join(c.value for c in at.caption)
+
+
+def test_settings_that_change_as_the_button_is_clicked_are_judged_anew(maps, folder: Path) -> None:
+    """The button was there for other settings: a script, or a quick hand, sends both at once."""
+    at = maps(small(depth="40,60", seeds="5"))
+    at.text_input(key="map_steps").set_value("20000")
+    checked(at.button(key="fill").click().run())
+    assert at.session_state["maps"].asked.values("steps") == "20000"
+    assert not at.session_state["maps"].jobs
+    assert any("A page fills at most 30 min" in words_of(error) for error in at.error)
+
+
+def test_a_fill_can_be_stopped(maps) -> None:
+    at = maps(small(steps="5000"))
+    checked(at.button(key="fill").click().run())
+    job = at.session_state["maps"].jobs[0]
+    wait_for(lambda: job.running, "a cell in training")
+    checked(at.run())
+    checked(at.button(key="stop_fill").click().run())
+    wait_for(lambda: not job.is_open, "the stop", 20)
+    checked(at.run())
+    assert [b for b in at.button if b.key == "fill"]
+
+
+def test_what_is_stored_is_used_whoever_trained_it(maps, folder: Path) -> None:
+    asked, store = small(), Store(folder)
+    for cell in asked.grid.cells[:3]:
+        kept(store, cell.config)
+    at = maps(asked)
+    assert "5 runs, about 1 s" in "".join(c.value for c in at.caption)
+    assert SHORT.steps == 20

@@ -1,0 +1,177 @@
+"""The tour, the presets and the suggestions on the page, without a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from page_kit import Open, checked, chips, duel, runs, shown, words_of
+from streamlit.testing.v1 import AppTest
+
+from normviz.config import RunConfig
+from normviz.duel.presets import PRESETS
+from normviz.duel.suggest import suggestions
+from normviz.links import encode
+from normviz.runs.frames import Frames
+from normviz.runs.store import Store
+from normviz.tour import STEPS
+
+pytestmark = pytest.mark.slow
+
+NUMBERS = range(1, len(STEPS) + 1)
+ASKING = [n for n in NUMBERS if STEPS[n - 1].question]
+
+
+def texts(at: AppTest) -> str:
+    return " ".join(m.value for m in at.markdown)
+
+
+def caption(number: int, folder: Path) -> str:
+    """What a step says, from the store itself."""
+    step, store = STEPS[number - 1], Store(folder)
+    frames = Frames(store)
+    found = [run for lane in step.lanes() if (run := store.latest(lane.key))]
+    said = step.caption(tuple(map(frames.recording, found)))
+    assert said is not None
+    return said
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_link_opens_its_step_finished(page: Open, folder: Path, number: int) -> None:
+    step = STEPS[number - 1]
+    at = page(f"story={number}")
+    assert duel(at).lanes == step.lanes() and duel(at).probe == step.probe
+    assert f"**{step.title}**" in texts(at) and f"step {number} of {len(STEPS)}" in texts(at)
+    if step.question:
+        checked(at.button(key="guess_0").click().run())
+    assert len(runs(at)) == len(step.lanes())
+    assert (shown(at)["probe"], shown(at)["start"]) == (step.probe, "replay")
+    assert caption(number, folder) in texts(at)
+    assert not [c for c in chips(at) if "not trained" in c or "press Train" in c]
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_the_address_holds_the_step_and_every_setting(page: Open, number: int) -> None:
+    at = page(f"story={number}")
+    query = "&".join(
+        f"{k}={v[0] if isinstance(v, list) else v}" for k, v in at.query_params.items()
+    )
+    assert f"story={number}" in query and "depth=" in query and "v=1" in query
+    again = page(query)
+    assert (duel(again).lanes, duel(again).probe) == (duel(at).lanes, duel(at).probe)
+    assert f"**{STEPS[number - 1].title}**" in texts(again)
+    assert not again.info or [i.value for i in again.info] == ["The charts wait for your guess."]
+
+
+@pytest.mark.parametrize("word", ["99", "x", "0", "-1", "1e400", "<script>", "１", ""])
+def test_a_step_that_is_not_there_is_said(page: Open, word: str) -> None:
+    at = page(f"story={word}")
+    assert duel(at).lanes == PRESETS["hero"].lanes() and duel(at).story == 0
+    assert len(runs(at)) == 2
+    said = [words_of(info) for info in at.info]
+    assert said == ([f"The link names step {word!r} of the tour, which has steps 1 to 8."] if word
+                    else [])  # fmt: skip
+
+
+def test_a_settings_link_may_name_a_step_that_is_not_there(page: Open) -> None:
+    lane = RunConfig(scheme="post")
+    at = page(f"story=99&{encode([lane])}")
+    assert duel(at).lanes == (lane,)
+    assert "steps 1 to 8" in words_of(at.info[0])
+
+
+def test_the_tour_goes_on_and_back_and_ends(page: Open) -> None:
+    at = page()
+    checked(at.button(key="tour").click().run())
+    for number in NUMBERS:
+        assert duel(at).story == number and duel(at).lanes == STEPS[number - 1].lanes()
+        assert at.query_params["story"] in (str(number), [str(number)])
+        if number < len(STEPS):
+            checked(at.button(key="story_next").click().run())
+    assert not [b for b in at.button if b.key == "story_next"]
+    checked(at.button(key="story_back").click().run())
+    assert duel(at).story == len(STEPS) - 1
+    checked(at.button(key="story_close").click().run())
+    assert duel(at).story == 0 and duel(at).lanes == STEPS[-2].lanes()
+    assert "story" not in at.query_params
+    assert at.button(key="tour") and len(runs(at)) == 3
+
+
+@pytest.mark.parametrize("number", ASKING)
+@pytest.mark.parametrize("choice", ["0", "1", "none"])
+def test_guess_first_and_then_it_plays(page: Open, folder: Path, number: int, choice: str) -> None:
+    step = STEPS[number - 1]
+    at = page(f"story={number}")
+    assert step.question and step.question.text in texts(at)
+    assert not runs(at)  # neither charts
+    assert all("waits for your guess" in chip for chip in chips(at))  # nor verdicts
+    assert caption(number, folder) not in texts(at)
+    before = duel(at).nonce
+    checked(at.button(key=f"guess_{choice}").click().run())
+    assert len(runs(at)) == len(step.lanes()) and shown(at)["start"] == "replay"
+    assert duel(at).nonce > before
+    right = {3: "1", 5: "0", 7: "1"}[number]
+    said = next(m.value for m in at.markdown if caption(number, folder) in m.value)
+    opening = "**" if choice == "none" else "Right: **" if choice == right else "Not here: **"
+    assert said.startswith(opening + step.question.choices[int(right)])
+
+
+def test_changed_settings_are_not_explained(page: Open, folder: Path) -> None:
+    at = page("story=2")
+    checked(at.select_slider(key="knob_depth").set_value(24).run())
+    assert caption(2, folder) not in texts(at) and "You changed the settings" in texts(at)
+    checked(at.button(key="story_again").click().run())
+    assert duel(at).lanes == STEPS[1].lanes() and caption(2, folder) in texts(at)
+
+
+def test_leaving_a_step_stops_what_was_started_there(page: Open, folder: Path) -> None:
+    at = page("story=2")
+    checked(at.button(key="train").click().run())
+    mine = duel(at).runs
+    assert "The result appears here" in " ".join(c.value for c in at.caption)
+    checked(at.button(key="story_next").click().run())
+    store = Store(folder)
+    assert all([action for _, action, _ in store.controls(run, 0)] == ["stop"] for run in mine)
+
+
+def opened_presets(page: Open) -> AppTest:
+    at = page()
+    at.session_state["presets_open"] = True
+    return checked(at.run())
+
+
+@pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.key)
+def test_a_preset_opens_finished(page: Open, preset) -> None:
+    at = opened_presets(page)
+    checked(at.button(key=f"open_{preset.key}").click().run())
+    assert not [b for b in at.button if b.key and b.key.startswith("open_")]
+    assert duel(at).lanes == preset.lanes()
+    assert len(runs(at)) == len(preset.lanes()) and shown(at)["start"] == "replay"
+    assert not [c for c in chips(at) if "not trained" in c or "press Train" in c]
+    assert at.query_params["depth"]
+
+
+def test_every_preset_has_a_picture_of_its_result(page: Open) -> None:
+    found = [
+        html.proto.body for html in opened_presets(page).get("html") if "<img" in html.proto.body
+    ]
+    assert len(found) == len(PRESETS)
+    assert len(set(found)) == len(PRESETS)
+    assert all('alt="A ' in body and "data:image/svg+xml" in body for body in found)
+
+
+@pytest.mark.parametrize("at_", range(3))
+def test_a_suggestion_sets_the_state(page: Open, at_: int) -> None:
+    at = page()
+    wanted = suggestions(PRESETS["hero"].lanes())[at_]
+    assert at.button(key=f"try_{at_}").label == wanted.text
+    checked(at.button(key=f"try_{at_}").click().run())
+    assert duel(at).lanes == wanted.lanes
+    assert not duel(at).story
+
+
+def test_references_are_links(page: Open) -> None:
+    at = page()
+    sources = [c.value for c in at.caption if "J is a Jacobian" in c.value]
+    assert len(sources) == 2
+    assert all("](https://arxiv.org/abs/" in value for value in sources)

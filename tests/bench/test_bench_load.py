@@ -1,0 +1,56 @@
+"""`normviz bench load`: real visitors of a real server, and the table that says what they saw."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from normviz.bench.load import Load, Observed, Phase, duel, measure, table
+from normviz.bench.weigh import Weight
+from normviz.limits import estimated_seconds
+
+NOBODY = Observed(0, 0, [], [], [], [], 0.0)
+LIGHT = Weight(200.0, 300.0, False, ())
+
+
+def figures(text: str) -> dict[str, str]:
+    """The lines of the table: what, and how much."""
+    pairs = (re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in text.splitlines()[1:])
+    return {pair[0]: pair[1] for pair in pairs if len(pair) == 2}
+
+
+@pytest.mark.slow
+def test_visitors_come_watch_and_leave_for_others() -> None:
+    found = figures(measure(watchers=4, queue=3, seconds=3, rounds=1, churn=1.0))
+    assert found["visitors held"] == "4 of 4"
+    assert found["visits that failed"] == "0"
+    assert found["server has loaded PyTorch"] == "no"
+    assert "worst of" in found["new visitor, page usable after, s"]
+    assert float(found["updates a second at each"].split()[0]) > 0
+    assert int(found["supervisor and its workers, MiB"]) > 100
+
+
+def phase(rate: float, seen: Observed = NOBODY) -> Phase:
+    return Phase(10.0, rate, 0.1, 0.05, 0.0, seen, [LIGHT] * 3)
+
+
+def test_throughput_is_held_against_the_phases_around_it() -> None:
+    seen = Observed(2, 0, [3.0, 2.0], [0.5, 0.7], [0.25], ["OSError: gone"], 0.0)
+    phases = [phase(100), phase(90, seen), phase(200), phase(100, seen), phase(200)]
+    load = Load(2, 50, 0.5, [0.3, 0.4], phase(100, replace(seen, failures=[])), phases)
+    assert load.kept() == pytest.approx([0.6, 0.5])
+    found = figures(table(load))
+    assert found["training throughput kept"] == "55% (50% to 60%)"
+    assert found["updates a second at each"] == "2.5 (worst of 4: 2.0)"
+    assert found["longest pause between two, s"] == "0.7"
+    assert found["server, 2 sessions, MiB"] == "200"
+    assert found["visits that failed"] == "2" and "OSError: gone" in table(load)
+
+
+def test_the_duel_lasts_as_long_as_it_is_watched() -> None:
+    for seconds in (10, 1000):
+        lanes = duel(seconds)
+        assert estimated_seconds(lanes[0]) >= seconds
+        assert {lane.scheme for lane in lanes} == {"pre", "post"}

@@ -1,0 +1,55 @@
+"""The soak, a short one: `normviz bench soak` runs the long one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+from page_kit import Open, words_of
+
+from normviz.bench import soak as soak_kills
+from normviz.bench.soak import soak
+from normviz.runs.store import Store
+
+
+@pytest.mark.slow
+def test_a_short_soak_finds_nothing_wrong() -> None:
+    found = soak(n_links=110, n_kills=4, seconds=600)
+    assert not found.wrong, found.table
+    assert "110 hostile links" in found.table and "whole pages drawn: 9" in found.table
+    assert "4 of 4 kills" in found.table and "violations: 0" in found.table
+
+
+@pytest.mark.slow
+def test_the_soak_sees_rows_that_are_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A soak that finds nothing could be one that does not look."""
+    trained = soak_kills._trained
+
+    def loses(store: Store, server: soak_kills.Server) -> bytes:
+        losses = trained(store, server)
+        store.db.connection.execute("DELETE FROM steps WHERE step = 0")
+        return losses
+
+    monkeypatch.setattr(soak_kills, "_trained", loses)
+    monkeypatch.setattr(soak_kills, "KINDS", {"worker": 1})
+    fell = soak_kills.kills(tmp_path, 1, Random(0), float("inf"))
+    assert "are gone" in fell["worker"].wrong[0]
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        ("view=pie", "The link names the view 'pie', allowed are"),
+        ("seeds=4", "The link asks for '4' seeds, allowed is 1 or 5."),
+        (
+            "probe=[x](javascript:alert(1))",
+            "The link names unknown probe '[x](javascript:alert(1))'",
+        ),
+    ],
+)
+def test_the_page_says_what_of_a_link_it_does_not_know(
+    page: Open, query: str, sentence: str
+) -> None:
+    at = page(query)
+    assert [words_of(info)[: len(sentence)] for info in at.info] == [sentence]

@@ -1,0 +1,206 @@
+"""The page in a real browser: what a newcomer does, in order."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from browser_kit import chip, opened, server, text_now, wait_for
+from playwright.sync_api import Browser, Page
+
+from normviz.runs.store import Run, Store
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("store")
+
+
+@pytest.fixture(scope="module")
+def address(folder: Path) -> Iterator[str]:
+    with server(folder) as (url, _):
+        yield url
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A tab of a browser that knows nothing of earlier ones; the page must not print errors."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    tab = context.new_page()
+    errors: list[str] = []
+    tab.on("console", lambda message: message.type == "error" and errors.append(message.text))
+    yield tab
+    assert tab.locator(".stException").count() == 0
+    assert not errors
+    context.close()
+
+
+def press(page: Page, key: str) -> None:
+    page.locator(f".st-key-{key} button:visible").first.click()
+
+
+def progress(page: Page) -> str:
+    return text_now(page, ".nv-progress:not([hidden]) span")
+
+
+def train_to_the_end(page: Page) -> None:
+    press(page, "train")
+    wait_for(lambda: progress(page))
+    wait_for(lambda: not progress(page))
+
+
+def test_the_whole_story(page: Page, browser: Browser, address: str) -> None:
+    """Open, flip a lane, train, see points arrive live, stop, train, copy the link, open it."""
+    opened(page, address)
+    assert "learned" in chip(page, 0)
+    assert "stuck at chance" in chip(page, 1)
+
+    page.locator(".st-key-lane1_scheme").get_by_text("Peri-LN", exact=True).click()
+    page.get_by_text("settings changed: press Train").wait_for()
+    press(page, "train")
+    seen: set[str] = set()
+    wait_for(lambda: seen.add(progress(page)) or len({s for s in seen if "steps/s" in s}) >= 4)
+
+    press(page, "stop")
+    wait_for(lambda: chip(page, 1).startswith("stopped after"))
+
+    train_to_the_end(page)
+    wait_for(lambda: all("learned" in chip(page, lane) for lane in (0, 1)))
+    verdicts = chip(page, 0), chip(page, 1)
+
+    page.locator(".st-key-copy_link button").click()
+    page.get_by_text("Copied").wait_for()
+    link = page.evaluate("navigator.clipboard.readText()")
+    assert "scheme=pre,peri" in link
+
+    with browser.new_context() as fresh:
+        other = opened(fresh.new_page(), link)
+        assert (chip(other, 0), chip(other, 1)) == verdicts
+        assert not progress(other)
+
+
+def test_charts_move_in_place(page: Page, address: str) -> None:
+    """While training no chart is built anew, its canvas stays the same node, and zoom is kept."""
+    opened(page, f"{address}/?v=1&lanes=2&scheme=pre,post&steps=500", charts=0)
+    press(page, "train")
+    wait_for(lambda: "steps/s" in progress(page))
+    page.wait_for_timeout(500)
+    mark = "document.querySelectorAll('.st-key-live canvas').forEach(c => c.kept = true)"
+    count = "[...document.querySelectorAll('.nv-loss canvas')].filter(c => c.kept).length"
+    page.evaluate(mark)
+    before, seen = page.evaluate(count), set()
+    domain = "document.querySelector('.nv-root').player.charts.loss.view.scale('x').domain()"
+    page.locator(".nv-loss canvas").hover()
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -400)
+    page.keyboard.up("Control")
+    wait_for(lambda: page.evaluate(domain)[1] < 499)
+    zoomed = page.evaluate(domain)
+    wait_for(lambda: seen.add(progress(page)) or len(seen) >= 4)
+    assert before == page.evaluate(count) > 0
+    assert page.evaluate(domain) == zoomed
+    press(page, "stop")
+    wait_for(lambda: chip(page, 0).startswith("stopped after"))
+
+
+def test_pause_step_resume(page: Page, address: str) -> None:
+    opened(page, f"{address}/?v=1&lanes=2&scheme=pre,post&steps=400", charts=0)
+    press(page, "train")
+    wait_for(lambda: "steps/s" in progress(page))
+    press(page, "pause")
+    wait_for(lambda: progress(page).startswith("Paused at"))
+    page.wait_for_timeout(500)
+    done = int(progress(page).split()[2])
+    for _ in range(20):  # a fragment's tick may carry a press a second time
+        press(page, "step")
+        done += 2  # one in each lane
+        wait_for(lambda at=done: progress(page).split()[2] == str(at))
+    press(page, "pause")
+    wait_for(lambda: "steps/s" in progress(page))
+    press(page, "stop")
+    wait_for(lambda: chip(page, 0).startswith("stopped after"))
+
+
+def test_a_killed_worker_is_said_and_the_other_lane_goes_on(
+    page: Page, address: str, folder: Path
+) -> None:
+    opened(page, f"{address}/?v=1&lanes=2&scheme=pre,post&depth=8&steps=400", charts=0)
+    press(page, "train")
+    wait_for(lambda: "steps/s" in progress(page))
+    store = Store(folder)
+    row = store.db.connection.execute(
+        "SELECT pid FROM runs WHERE status = 'running' AND config LIKE '%post%'"
+    ).fetchone()
+    os.kill(row["pid"], signal.SIGKILL)
+    wait_for(lambda: "failed after" in chip(page, 1) and "kept" in chip(page, 1))
+    wait_for(lambda: chip(page, 0).startswith(("learned", "solved")))
+
+
+def test_a_link_to_a_run_in_progress_shows_it_live(
+    page: Page, browser: Browser, address: str
+) -> None:
+    opened(page, f"{address}/?v=1&lanes=1&scheme=deepnorm&steps=600", charts=0)
+    press(page, "train")
+    wait_for(lambda: "steps/s" in progress(page))
+    with browser.new_context() as fresh:
+        other = opened(fresh.new_page(), page.url)
+        seen: set[str] = set()
+        wait_for(lambda: seen.add(progress(other)) or len(seen) >= 3)
+    press(page, "stop")
+    wait_for(lambda: chip(page, 0).startswith("stopped after"))
+
+
+def test_no_other_host_is_asked(page: Page, address: str) -> None:
+    hosts: set[str | None] = set()
+    page.on("request", lambda request: hosts.add(urlsplit(request.url).hostname))
+    opened(page, address)
+    page.wait_for_timeout(1000)
+    assert hosts <= {"127.0.0.1", None}
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_a_phone_in_light_and_dark(browser: Browser, address: str, dark: bool) -> None:
+    """At 375 px nothing is cut off to the right, charts come before the knobs, colours follow."""
+    scheme = "dark" if dark else "light"
+    with browser.new_context(viewport={"width": 375, "height": 740}, color_scheme=scheme) as phone:
+        page = opened(phone.new_page(), address)
+        cut = (
+            "[...document.querySelectorAll('.stMain button, .stMain canvas')]"
+            ".filter(e => e.getBoundingClientRect().right > 375).length"
+        )
+        assert page.evaluate("document.querySelector('.stMain').scrollWidth") <= 375
+        assert page.evaluate(cut) == 0
+        top = "document.querySelector('.st-key-{}').getBoundingClientRect().top"
+        assert page.evaluate(top.format("charts")) < page.evaluate(top.format("knobs"))
+        color = page.evaluate("getComputedStyle(document.querySelector('.stApp')).backgroundColor")
+        red = int(color.split("(")[1].split(",")[0])
+        assert (red < 60) == dark
+
+
+def test_nothing_outlives_the_server(browser: Browser, tmp_path: Path) -> None:
+    """SIGKILL of the server: supervisor and workers leave by themselves, no row is lost."""
+    store = Store(tmp_path)
+
+    def runs() -> list[Run]:
+        found = "SELECT id FROM runs WHERE origin = 'here'"
+        rows = store.db.connection.execute(found).fetchall()
+        return [run for row in rows if (run := store.run(row["id"]))]
+
+    with server(tmp_path) as (address, process):
+        page = opened(browser.new_page(), address)
+        press(page, "train")
+        wait_for(lambda: [len(store.steps(run).step) > 0 for run in runs()] == [True, True])
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(20)
+    wait_for(lambda: not store.supervisor()[0])
+    wait_for(lambda: not any(run.is_open for run in runs()))
+    for run in runs():
+        assert run.status == "failed"
+        assert len(store.steps(run).step) > 0

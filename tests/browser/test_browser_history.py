@@ -1,0 +1,121 @@
+"""Back and Forward in a real browser: each duel that a visitor saw comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from browser_kit import PATIENCE_MS, chip, opened, wait_for
+from playwright.sync_api import Browser, Page
+
+from normviz.catalog import SCHEMES
+from normviz.duel.presets import PRESETS
+from normviz.links import decode
+from normviz.tour import STEPS
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def page(browser: Browser, address: str) -> Iterator[Page]:
+    tab = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
+    yield opened(tab, address)
+    assert tab.locator(".stException").count() == 0
+    tab.context.close()
+
+
+def press(page: Page, key: str) -> None:
+    page.locator(f".st-key-{key} button:visible").first.click()
+
+
+def names(page: Page) -> list[str]:
+    """What the lanes' cards are headed by: "A Pre-LN"."""
+    return page.locator(".stMain .lane-name").all_inner_texts()
+
+
+def shows(page: Page, lanes: Any) -> bool:
+    """Whether cards and address are of these lanes; the hero's address may say nothing."""
+    query = page.evaluate("location.search")
+    said = decode(query).lanes if query else PRESETS["hero"].lanes()
+    expected = [f"{'ABCD'[i]} {SCHEMES.label(lane.scheme)}" for i, lane in enumerate(lanes)]
+    return names(page)[: len(lanes)] == expected and list(said) == list(lanes)
+
+
+def back(page: Page) -> None:
+    page.evaluate("history.back()")
+
+
+def length(page: Page) -> int:
+    return page.evaluate("history.length")
+
+
+def test_every_duel_comes_back(page: Page) -> None:
+    """Hero, Peri-LN, a preset, two steps of the tour; Back four times, and Forward."""
+    hero = PRESETS["hero"].lanes()
+    peri = (hero[0], hero[1].replace(scheme="peri"))
+    warmup = PRESETS["warmup"].lanes()
+    begin = length(page)
+    page.locator(".st-key-lane1_scheme").get_by_text("Peri-LN", exact=True).click()
+    wait_for(lambda: shows(page, peri))
+    page.get_by_role("button", name="Presets").click()
+    press(page, "open_warmup")
+    wait_for(lambda: shows(page, warmup))
+    press(page, "tour")
+    wait_for(lambda: shows(page, STEPS[0].lanes()))
+    press(page, "story_next")
+    wait_for(lambda: shows(page, STEPS[1].lanes()))
+    page.locator(".st-key-story").get_by_text(STEPS[1].title, exact=True).wait_for()
+    wait_for(lambda: length(page) == begin + 4)
+    back(page)
+    page.locator(".st-key-story").get_by_text(STEPS[0].title, exact=True).wait_for()
+    wait_for(lambda: shows(page, STEPS[0].lanes()))
+    for lanes in (warmup, peri, hero):
+        back(page)
+        wait_for(lambda lanes=lanes: shows(page, lanes))
+        assert page.locator(".st-key-story").count() == 0
+    assert "learned" in chip(page, 0)
+    wait_for(lambda: length(page) == begin + 4)
+    page.evaluate("history.forward()")
+    wait_for(lambda: shows(page, peri))
+
+
+def test_a_slider_that_is_moved_on_replaces_its_entry_and_what_was_trained_is_kept(
+    page: Page,
+) -> None:
+    hero, begin = PRESETS["hero"].lanes(), length(page)
+    slider = page.locator(".st-key-knob_steps input[type=range]")
+
+    def steps(left: int, expected: int) -> tuple[Any, ...]:
+        for _ in range(left):
+            slider.focus()
+            page.keyboard.press("ArrowLeft")
+        lanes = tuple(lane.replace(steps=expected) for lane in hero)
+        wait_for(lambda: shows(page, lanes))
+        return lanes
+
+    short = steps(3, 50)
+    wait_for(lambda: length(page) == begin + 1)
+    press(page, "train")
+    wait_for(lambda: all("loss" in chip(page, lane) for lane in (0, 1)))
+    steps(1, 20)
+    wait_for(lambda: length(page) == begin + 2)
+    back(page)
+    wait_for(lambda: shows(page, short))
+    wait_for(lambda: all("loss" in chip(page, lane) for lane in (0, 1)))
+    back(page)
+    wait_for(lambda: shows(page, hero))
+
+
+def test_back_from_another_page_leads_to_the_duel_and_stops_nothing(page: Page) -> None:
+    slider = page.locator(".st-key-knob_steps input[type=range]")
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    hero = tuple(lane.replace(steps=300) for lane in PRESETS["hero"].lanes())
+    wait_for(lambda: shows(page, hero))
+    press(page, "train")
+    page.get_by_role("link", name="Claims").first.click()
+    page.get_by_role("heading", name="claims, measured").wait_for(timeout=PATIENCE_MS)
+    back(page)
+    wait_for(lambda: shows(page, hero))
+    wait_for(lambda: all("loss" in chip(page, lane) for lane in (0, 1)))

@@ -1,0 +1,134 @@
+"""The learning rate of a running duel, in a real browser: one press is one edit, in both lanes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from browser_kit import chip, opened, server, text_now, wait_for
+from playwright.sync_api import Browser, Page
+
+from normviz.config import RunConfig
+from normviz.links import encode
+from normviz.runs.store import Run, Store
+
+pytestmark = pytest.mark.browser
+
+TRIALS = 20
+HOWS = ("key", "click", "drag", "paused")
+SLIDER = ".st-key-knob_lr input[type=range]"
+TRACK = ".st-key-knob_lr [role=group] > div"
+RATE, FASTER = 0.003, 0.01
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("store")
+
+
+@pytest.fixture(scope="module")
+def page(folder: Path, browser: Browser) -> Iterator[Page]:
+    with server(folder) as (address, _):
+        lanes = [RunConfig(scheme=scheme, init_seed=999, steps=120) for scheme in ("pre", "post")]
+        tab = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
+        yield opened(tab, f"{address}/?{encode(lanes)}", charts=0)
+
+
+@contextmanager
+def busy(processes: int) -> Iterator[None]:
+    """So many processes that do nothing else than keep a core busy."""
+    others = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(processes)
+    ]
+    try:
+        yield
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+
+
+def press(page: Page, key: str) -> None:
+    page.locator(f".st-key-{key} button:visible").first.click()
+
+
+def another_seed(page: Page, seed: int) -> None:
+    field = page.locator(".st-key-knob_init_seed input")
+    field.fill(str(seed))
+    field.press("Enter")
+    wait_for(lambda: f"init_seed={seed}&" in page.evaluate("location.search"), 20)
+
+
+def progress(page: Page) -> str:
+    return text_now(page, ".nv-progress:not([hidden]) span")
+
+
+def shown_rate(page: Page) -> float:
+    return float(page.locator(SLIDER).get_attribute("aria-valuetext") or "nan")
+
+
+def turn(page: Page, how: str) -> None:
+    """One stop up the ladder of learning rates, as a visitor does it."""
+    thumb = page.locator(SLIDER)
+    if how in ("key", "paused"):
+        thumb.focus()
+        page.keyboard.press("ArrowRight")
+        return
+    place = page.locator(TRACK).bounding_box()
+    stops, at = int(thumb.get_attribute("max") or 0), int(thumb.input_value())
+    assert place is not None and at < stops
+    stop, y = place["width"] / stops, place["y"] + place["height"] / 2
+    x = place["x"] + at * stop
+    if how == "click":
+        page.mouse.click(x + stop, y)
+        return
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + stop / 3, y, steps=3)
+    page.mouse.move(x + stop, y, steps=5)
+    page.mouse.up()
+
+
+def ended(folder: Path, seed: int) -> list[Run]:
+    """The runs of a seed, once both have ended."""
+    store = Store(folder)
+    rows = store.db.connection.execute("SELECT id FROM runs ORDER BY id").fetchall()
+    runs = [
+        run for (number,) in rows if (run := store.run(number)) and run.config.init_seed == seed
+    ]
+    return runs if len(runs) == 2 and not any(run.is_open for run in runs) else []
+
+
+@pytest.mark.parametrize("trial", range(TRIALS))
+def test_one_press_is_one_edit(page: Page, folder: Path, trial: int) -> None:
+    """Both lanes take it, at one step; the rate stays where it was put; the run ends with a verdict."""
+    how = HOWS[trial % len(HOWS)]
+    another_seed(page, 1000 + trial)
+    while shown_rate(page) > RATE:  # the rate that the trial before ended with
+        page.locator(SLIDER).focus()
+        page.keyboard.press("ArrowLeft")
+        page.wait_for_timeout(500)
+    wait_for(lambda: shown_rate(page) == RATE)
+    with busy(2 if (trial + trial // len(HOWS)) % 2 else 0):  # each way with and without
+        press(page, "train")
+        wait_for(lambda: progress(page)[:1].isdigit() and int(progress(page).split()[0]) > 30)
+        if how == "paused":
+            press(page, "pause")
+            wait_for(lambda: "Paused" in progress(page))
+        turn(page, how)
+        page.wait_for_timeout(1000)  # whatever takes the rate back has this long to do so
+        assert shown_rate(page) == FASTER
+        if how == "paused":
+            press(page, "pause")
+        wait_for(lambda: ended(folder, 1000 + trial))
+    runs = ended(folder, 1000 + trial)
+    edits = [run.config.lr_edits for run in runs]
+    print(f"trial {trial} by {how}: {edits}")
+    assert [run.status for run in runs] == ["finished", "finished"]
+    assert edits[0] == edits[1] and len(edits[0]) == 1 and edits[0][0][1] == FASTER
+    wait_for(lambda: all("loss" in chip(page, lane) for lane in (0, 1)))
+    assert shown_rate(page) == FASTER

@@ -1,0 +1,368 @@
+"""Charts: constant specs, rows that hold the numbers given, nothing left out in silence.
+
+The rows of a duel's charts are made by the player, which runs in Node here."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from charts_kit import (
+    DEPTH,
+    STEPS,
+    broken,
+    cells,
+    drawn,
+    make,
+    marks,
+    render,
+    rows,
+    without_data,
+)
+
+from normviz import RunConfig
+from normviz.catalog.probes import PROBES
+from normviz.charts import (
+    Domain,
+    bars,
+    heatmap,
+    layers,
+    lines,
+    loss,
+    quantised_domain,
+    ratio,
+    styles_of,
+)
+from normviz.charts.arrow import ipc
+from normviz.charts.loss import y_domain
+from normviz.charts.palette import BACKGROUNDS, LOWEST, RED, contrast
+from normviz.player import ChartOptions, Sent, message
+from normviz.runs import Recording, Steps
+from normviz.runs.frames import LaneFrame, lane_frame
+
+# Every chart
+
+
+VIEWS = [
+    ChartOptions(),
+    ChartOptions(dark=True),
+    ChartOptions(linear=True),
+    ChartOptions(view="lines"),
+    ChartOptions(view="ratio"),
+]
+
+
+def all_charts(
+    lanes: list[LaneFrame], cursor: int, looks: Sequence[ChartOptions] = VIEWS
+) -> list[dict[str, Any]]:
+    every = [chart for look in looks for chart in drawn(lanes, cursor, look, live=True).values()]
+    return [*every, layers.chart(lanes)]
+
+
+def test_specs_stay_equal_while_a_run_goes_on() -> None:
+    specs = set()
+    for ran in range(1, STEPS):
+        lanes = [make("pre", ran), make("post", ran)]
+        told = message(lanes, Sent(), live=True, look=ChartOptions())
+        specs.add((json.dumps(told["charts"]), without_data(layers.chart(lanes))))
+    assert len(specs) == 1
+
+
+def test_specs_are_constant_canvas_and_without_aria() -> None:
+    for chart in all_charts([make(), broken()], 10):
+        assert chart["usermeta"]["embedOptions"]["renderer"] == "canvas"
+        assert chart["config"]["aria"] is False
+        named = set(re.findall(r'"data": \{"name": "(\w+)"\}', without_data(chart)))
+        assert named == set(chart["datasets"])
+
+
+def test_a_caller_cannot_corrupt_a_cached_spec() -> None:
+    before = without_data(loss.chart([make()]))
+    spoilt = loss.chart([make()])
+    spoilt.clear()
+    assert without_data(loss.chart([make()])) == before
+
+
+@pytest.mark.parametrize("probe", PROBES.keys())
+@pytest.mark.slow
+def test_every_probe_renders_empty_and_full(probe: str) -> None:
+    for ran in (0, 1, STEPS):
+        lanes = [make("pre", ran, probe), make("pre", ran, probe)]
+        for chart in all_charts(lanes, max(0, ran - 1), [ChartOptions()]):
+            assert "<svg" in render(chart)
+
+
+def test_deep_models_and_dark_pages_render() -> None:
+    lane = make(depth=100, values=np.full((STEPS, 101), 0.1))
+    charts = drawn([lane], 3, ChartOptions(dark=True))
+    assert "line" in without_data(charts["bars"])
+    for chart in charts.values():
+        assert "<svg" in render(chart)
+
+
+def test_arrow_keeps_numbers_and_avoids_64_bit_integers() -> None:
+    data = ipc({"i": np.array([1, 2]), "x": np.array([np.inf, 0.5]), "t": ["a", "b"]})
+    table = pa.ipc.open_stream(data).read_all()
+    assert table.schema.field("i").type == pa.int32()
+    assert table.to_pylist() == [{"i": 1, "x": np.inf, "t": "a"}, {"i": 2, "x": 0.5, "t": "b"}]
+
+
+# Loss
+
+
+def test_loss_rows_are_what_was_measured_up_to_the_cursor() -> None:
+    lanes = [make("pre"), make("post", loss=np.linspace(4, 3, STEPS))]
+    data = drawn(lanes, 30)["loss"]["datasets"]
+    for index, lane in enumerate(lanes):
+        curve = list(lane.loss.astype("f4"))
+        past, whole = ([r for r in data[name] if r["lane"] == index] for name in ("past", "ahead"))
+        assert [r["loss"] for r in past] == curve[:31]
+        assert [r["loss"] for r in whole] == curve
+    assert data["cursor"] == [{"step": 30}]
+
+
+def test_divergence_and_losses_above_the_axis_are_marked() -> None:
+    spike = make("post")
+    spike.loss[3] = 904.0
+    lanes = [broken(), spike]
+    domain = y_domain(lanes)
+    data = loss.fixed(lanes, domain)
+    assert domain[1] < 904  # one spike does not set the axis
+    assert [r["text"] for r in data["peaks"]] == ["peak 904"]
+    (bad,) = data["bad"]
+    assert (bad["step"], bad["text"]) == (20, "A diverged at step 20, layer 4")
+    for chart in (loss.chart(lanes), drawn(lanes, STEPS - 1)["loss"]):
+        items = list(marks(chart))
+        (above,) = (one for one in items if one.get("shape") == "triangle-up")
+        assert above["fill"] == styles_of(lanes)[1].color
+        ends = [one for one in items if one.get("shape") == "circle" and one["role"] == "mark"]
+        assert above["x"] < min(one["x"] for one in ends)
+        # The line of the lane that diverged ends at its last finite step.
+        assert len(ends) == 2 and ends[0]["x"] < ends[1]["x"]
+        assert "diverged at step 20, layer 4" in render(chart)
+
+
+def test_a_loss_of_zero_lies_on_the_lower_edge() -> None:
+    lane = make(loss=np.array([3.0, 2.0, 0.0]))
+    for chart in (loss.chart([lane]), drawn([lane], 2)["loss"]):
+        line = [one for one in marks(chart) if one["kind"] == "line"]
+        assert max(one["y"] for one in line) == loss.HEIGHT
+
+
+def test_a_change_of_the_rate_is_a_tick_once_for_all_that_took_it_together() -> None:
+    """With the rate in words; none for a change that a run has not reached."""
+    a, b = (make(scheme, edits=((12, 0.01),)) for scheme in ("pre", "post"))
+    b = replace(b, label="B  post", edits=((12, 0.01), (40, 0.003)))
+    rates = loss.fixed([a, b], y_domain([a, b]))["rates"]
+    assert [(r["step"], r["text"]) for r in rates] == [(12, "rate 0.01"), (40, "B: rate 0.003")]
+    assert len({r["row"] for r in rates}) == 2
+    assert "B post has learning rate 0.003 from step 40" in loss.finding([a, b])
+    config = RunConfig(depth=DEPTH, lr_edits=((12, 0.01), (40, 0.003)))
+    steps = Steps(*(np.zeros(20) for _ in range(5)), np.zeros((20, len(PROBES), DEPTH + 1)))
+    lane = lane_frame(Recording(config, None, steps, "running"), "A", "grad_block")
+    assert lane.edits == ((12, 0.01),)
+
+
+def test_a_lane_of_earlier_settings_is_paler_than_its_own_colour() -> None:
+    for dark in (False, True):
+        own, pale = (
+            styles_of([make("post", earlier=words)], dark)[0] for words in ("", "depth 12")
+        )
+        assert own.dash == pale.dash
+        assert contrast(pale.color, BACKGROUNDS[dark]) < contrast(own.color, BACKGROUNDS[dark])
+
+
+def test_y_domain_only_widens_and_changes_rarely() -> None:
+    rng = np.random.default_rng(0)
+    curve = np.exp(np.linspace(np.log(4), np.log(1e-4), 300)) * rng.lognormal(0, 0.2, 300)
+    curve[40:80] = 5e3
+    domains = [y_domain([make(steps=300, loss=curve[:n])]) for n in range(301)]
+    for (low, high), (lower, higher) in zip(domains, domains[1:], strict=False):
+        assert lower <= low and higher >= high
+    assert len(set(domains)) <= 12
+    assert domains[-1][0] <= curve.min()
+
+
+def test_different_chances_each_have_a_rule() -> None:
+    lanes = [make(), make("post", chance=2.2, floor=None)]
+    texts = {r["text"] for r in loss.fixed(lanes, y_domain(lanes))["levels"]}
+    assert texts == {"chance 3.3", "chance 2.2", "floor 1"}
+
+
+# Bars
+
+
+def test_bars_show_the_last_record_at_or_before_the_cursor() -> None:
+    lane = make(probe_steps=np.arange(0, 60, 10), values=make().values[::10])
+    data = drawn([lane], 39)["bars"]["datasets"]
+    assert [r["value"] for r in data["bars"]] == list(lane.values[3, 1:].astype("f4"))
+    assert [r["layer"] for r in data["bars"]] == list(range(1, DEPTH + 1))
+    assert data["note"] == [{"text": "step 30"}]
+
+
+def sorted_marks(chart: dict[str, Any]) -> dict[str, list[int]]:
+    """The layers at which each kind of mark is."""
+    items = list(marks(chart))
+    at = {one["x"]: int(one["text"]) for one in items if one["role"] == "axis-label"
+          and one["text"].isdigit()}  # fmt: skip
+    found: dict[str, list[int]] = {}
+    for one in items:
+        if one["role"] != "mark" or one["kind"] == "line" or one.get("text", "0") != "0":
+            continue
+        kind = one.get("shape") or one["kind"]
+        middle = one["x"] + one.get("width", 0) / 2
+        found.setdefault(kind, []).append(at[min(at, key=lambda x: abs(x - middle))])
+        assert (one["fill"] == RED) == (kind == "cross")
+    return found
+
+
+def test_what_bars_cannot_hold_has_a_mark_of_its_own() -> None:
+    lane = make()
+    lane.values[5, 1:] = [0.0, np.nan, np.inf, 1e-12, 1e6, 0.1]
+    chart = drawn([lane], 5)["bars"]
+    assert sorted_marks(chart) == {
+        "text": [1], "cross": [2, 3], "triangle-down": [4], "triangle-up": [5], "rect": [4, 5, 6],
+    }  # fmt: skip
+    heights = [one["height"] for one in marks(chart) if one["kind"] == "rect"]
+    assert (heights[0], heights[1]) == (0, bars.HEIGHT) and 0 < heights[2] < bars.HEIGHT
+
+
+def test_lines_over_the_layers_have_the_same_marks() -> None:
+    lane = make(probe="stream_rms", values=np.full((STEPS, DEPTH + 1), 1.0))
+    lane.values[0] = [1.0, 0.0, np.nan, np.inf, 1e-12, 1e310, 0.1]
+    found = sorted_marks(layers.chart([lane]))
+    assert (found["text"], found["cross"]) == ([1], [2, 3, 5])  # 1e310 is not finite
+    assert found["triangle-down"] == [4]
+
+
+def test_cosines_are_drawn_as_one_minus() -> None:
+    lane = make(probe="token_cosine", values=np.full((STEPS, DEPTH + 1), 1 - 1e-6))
+    lane.values[9, 2] = 1.0 + 1e-16 * 4  # rounding: one minus it is not positive
+    chart = drawn([lane], 9)["bars"]
+    assert chart["datasets"]["bars"][0]["value"] == pytest.approx(1e-6)
+    assert sorted_marks(chart)["text"] == [2]
+
+
+def test_lines_of_layers_leave_out_what_has_no_place_on_the_axis() -> None:
+    lane = make(depth=3, values=np.full((STEPS, 4), 0.1))
+    lane.values[4, 2], lane.values[5, 2] = 0.0, np.nan
+    chart = drawn([lane], 9, ChartOptions(view="lines"))["lines"]
+    line = [one for one in marks(chart) if one["kind"] == "line" and one["role"] == "mark"]
+    assert len(line) == 3 * STEPS - 2
+
+
+# Domains
+
+
+def test_domain_is_whole_decades_over_everything_and_shared() -> None:
+    record = PROBES["grad_block"]
+    assert quantised_domain(record, [make(ran=0)]) == Domain(*record.domain)
+    domain = quantised_domain(record, [make(), make("post", values=make().values * 1e-3)])
+    assert (domain.lo, domain.hi) == (1e-7, 1.0)
+    assert not (domain.below or domain.above or domain.zeros or domain.broken)
+    assert quantised_domain(record, [broken()]).broken
+    live = quantised_domain(record, [make()], live=True)
+    assert (live.lo, live.hi) == record.domain and quantised_domain(record, [make()]) != live
+
+
+@pytest.mark.parametrize("live", [False, True])
+@pytest.mark.parametrize("probe", PROBES.keys())
+def test_domain_only_grows(probe: str, live: bool) -> None:
+    rng = np.random.default_rng(2)
+    walk = 10.0 ** np.cumsum(rng.normal(0, 0.3, (STEPS, DEPTH + 1)), axis=0)
+    spans = []
+    for ran in range(1, STEPS + 1):
+        lane = make(ran=ran, probe=probe, probe_steps=np.arange(ran), values=walk[:ran])
+        domain = quantised_domain(PROBES[probe], [lane], live)
+        spans.append((domain.lo, domain.hi))
+    for (low, high), (lower, higher) in zip(spans, spans[1:], strict=False):
+        assert lower <= low and higher >= high
+
+
+def test_a_live_domain_grows_rarely() -> None:
+    """A gradient that falls by five decades rebuilds the charts once or twice."""
+    falls = np.logspace(0, -8, STEPS)[:, None] * np.ones(DEPTH + 1)
+    lanes = [make(probe_steps=np.arange(n), values=falls[:n]) for n in range(1, STEPS + 1)]
+    domains = {quantised_domain(PROBES["grad_block"], [lane], live=True).lo for lane in lanes}
+    assert len(domains) <= 3
+
+
+def test_values_beyond_reach_are_clamped_and_the_legend_says_so() -> None:
+    lane = make()
+    lane.values[4, 1], lane.values[4, 2] = 1e30, 1e-30
+    domain = quantised_domain(PROBES[lane.probe], [lane])
+    assert domain.above and domain.below and domain.hi < 1e30
+    codes = cells(lane, domain)
+    assert (codes[-1, 4], codes[-2, 4]) == (255, LOWEST)
+    svg = render(drawn([lane], 4)["heat0"])
+    assert "≥1e4" in svg and "≤1e-10" in svg
+
+
+# Findings
+
+
+def test_findings_state_numbers() -> None:
+    lanes = [make("pre"), broken()]
+    assert loss.finding(lanes) == (
+        "Loss at step 59 in nats per token: A pre 1.5, chance 3.3. "
+        "A none diverged at step 20, layer 4."
+    )
+    assert "A pre at step 59: 0.158 in layer 1, 0.0005 in layer 6" in bars.finding(lanes)
+    assert heatmap.finding(lanes[1]).endswith("The lane diverged at step 20, layer 4.")
+    two = [make("pre"), make("post", values=2 * make().values)]
+    assert "0.5 in layer 1 and 0.5 in layer 6" in ratio.finding(*two)
+    assert "A pre: layer 1 from 0.316 to 0.158, layer 6 from" in lines.finding(two)
+    solved = make(loss=np.full(STEPS, 1e-4))
+    assert "go with success" in bars.finding([solved])
+
+
+def test_a_chance_not_measured_yet_draws_no_rule() -> None:
+    lane = make(chance=float("nan"), floor=None)
+    assert loss.fixed([lane], y_domain([lane]))["levels"] == []
+    assert "chance" not in loss.finding([lane]) and "<svg" in render(loss.chart([lane]))
+
+
+def test_findings_of_a_run_that_has_not_begun() -> None:
+    empty = make(ran=0)
+    for text in (loss.finding([empty]), bars.finding([empty]), heatmap.finding(empty)):
+        assert "yet" in text
+    assert "yet" in lines.finding([empty]) and "No step" in ratio.finding(empty, make())
+
+
+def test_lines_over_the_layers_hold_every_decade_of_growth() -> None:
+    grown = make("none", probe="stream_rms", values=10.0 ** np.linspace(0, 18, DEPTH + 1)[None, :])
+    grown = replace(grown, probe_steps=np.array([0]))
+    chart = layers.chart([make("pre", probe="stream_rms"), grown])
+    values = [row["value"] for row in rows(chart["datasets"]["bars"]) if row["lane"] == 1]
+    assert values == pytest.approx(list(grown.values[0]))
+    assert not {"triangle-up", "triangle-down"} & set(sorted_marks(chart))
+    assert "1e" in render(chart)
+
+
+def test_an_axis_says_what_is_drawn() -> None:
+    """One minus the cosine, where charts draw that."""
+    assert "1 - mean pairwise cosine" in render(layers.chart([make(probe="token_cosine")]))
+    assert "1 - " not in render(layers.chart([make(probe="stream_rms")]))
+
+
+def test_another_depth_and_range_compile_nothing() -> None:
+    """Compiling takes longer than measuring; the renderer gets them as parameters."""
+    lanes = [make("pre", probe="stream_rms"), make("post", probe="stream_rms")]
+    first = layers.chart(lanes)
+    compiled = layers._spec.cache_info().misses  # pyright: ignore[reportPrivateUsage]
+    deep = [
+        replace(
+            lane, depth=77, values=10.0 ** np.linspace(-4, 9, 78)[None], probe_steps=np.zeros(1)
+        )
+        for lane in lanes
+    ]
+    second = layers.chart(deep)
+    assert layers._spec.cache_info().misses == compiled  # pyright: ignore[reportPrivateUsage]
+    assert ">77<" not in render(first) and "≥1e8" not in render(second)
+    assert first["params"] != second["params"]

@@ -1,0 +1,145 @@
+"""Labs of claims: their turns beside a timing, what can't be measured, and the one that times."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from backend_kit import wait_for
+from claims_kit import COUNTED
+
+from normviz.claims import CLAIMS, Claim
+from normviz.claims.drive import run
+from normviz.claims.lab_process import Reading, measure_all
+from normviz.claims.rule import Between, Part
+from normviz.claims.server_jobs import ClaimJobs
+from normviz.config import RunConfig
+from normviz.execution import local, process
+from normviz.labs import drop, speed
+from normviz.model.transformer import Transformer, build
+from normviz.norm_cost.result import Measurement
+from normviz.runs.store import Store
+from normviz.runs.store.machine_lock import MachineLock
+from normviz.training import loop
+
+WAIT_SECONDS = 60
+
+
+@pytest.mark.slow
+def test_a_lab_waits_while_somebody_times(tmp_path: Path) -> None:
+    timing, found = MachineLock(tmp_path, alone=True), list[Reading]()
+    assert timing.take()
+    cells = COUNTED.cells(1)
+    measuring = threading.Thread(
+        target=lambda: found.extend(measure_all("norms", cells, tmp_path)), daemon=True
+    )
+    measuring.start()
+    measuring.join(6)  # so long it takes to load PyTorch, and more
+    assert not found
+    timing.leave()
+    measuring.join(WAIT_SECONDS)
+    assert [one.values for one in found] == [{"norms": 4.0}]
+
+
+def test_stop_ends_a_lab_in_the_middle_of_a_reading(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here one that waits for its turn, which it never gets: without the stop it would not end."""
+    timing, begun = MachineLock(store.folder, alone=True), list[subprocess.Popen[bytes]]()
+
+    class Noted(subprocess.Popen[bytes]):
+        def __init__(self, *words, **named) -> None:
+            super().__init__(*words, **named)
+            begun.append(self)
+
+    monkeypatch.setattr(process.subprocess, "Popen", Noted)
+    assert timing.take()
+    try:
+        bench = ClaimJobs(store)
+        job = bench.ask(COUNTED)
+        wait_for(lambda: begun, "its process")
+        time.sleep(0.5)  # it was given its config: a reading goes on
+        bench.stop(job)
+        wait_for(lambda: not job.is_open, "its end")
+        assert begun[0].poll() is not None
+        assert not job.failures
+    finally:
+        timing.leave()
+
+
+def test_the_death_of_a_lab_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = local.start
+
+    def killed(*words, **named) -> subprocess.Popen[bytes]:
+        begun = start(*words, **named)
+        begun.kill()
+        return begun
+
+    monkeypatch.setattr(local, "start", killed)
+    with pytest.raises(RuntimeError, match=r"its process was killed by signal 9$"):
+        list(measure_all("norms", COUNTED.cells(1), tmp_path))
+
+
+def test_what_a_lab_cannot_measure_is_a_sentence(store: Store) -> None:
+    arm = {"scheme": "pre", "norm": "rmsnorm", "width": "48", "seq_len": "64", "batch": "8",
+           "steps": "0", "device": "cpu"}  # fmt: skip
+    broken = Claim("T4", "", "", "", {"a": arm}, COUNTED.numbers, (Part("", Between("norms")),), "",
+                   COUNTED.figure, lab="speed")  # fmt: skip
+    with pytest.raises(RuntimeError, match="width is 48, allowed is a multiple of 32"):
+        list(run(store, broken))
+
+
+@pytest.mark.slow
+def test_both_norms_of_a_repeat_come_from_one_measurement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(speed, "SECONDS", 1)
+    monkeypatch.setattr(speed, "home", lambda: tmp_path)
+    asked, made = [], list[Measurement]()
+
+    def counted(setting, folder: Path):
+        asked.append(setting)
+        for news in run_for_real(setting, folder):
+            made.extend([news] if isinstance(news, Measurement) else [])
+            yield news
+
+    run_for_real = speed.run
+    monkeypatch.setattr(speed, "run", counted)
+    small = {"width": 32, "heads": 1, "seq_len": 64, "batch": 1, "device": "cpu"}
+    rms = speed.measure(RunConfig(norm="rmsnorm", **small))
+    control = speed.measure(RunConfig(norm="layernorm", **small))
+    assert len(asked) == 1
+    for context in ("step", "alone"):
+        assert rms[context] == 100 * (1 - made[0].row("rmsnorm", context).ratio.median)
+        assert control[context] == 100 * (1 - made[0].row("again", context).ratio.median)
+    speed.measure(RunConfig(norm="rmsnorm", init_seed=1, **small))
+    assert len(asked) == 2, "a seed is a repeat"
+
+
+@pytest.mark.parametrize("scheme", ["pre", "prores"])
+def test_the_lab_that_leaves_out_blocks_trains_as_train_does(
+    scheme: str, tiny: RunConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also a scheme whose branches fade in over the run."""
+    config, built = tiny.replace(scheme=scheme), list[Transformer]()
+
+    def kept(*given: Any) -> Transformer:
+        built.append(build(*given))
+        return built[-1]
+
+    monkeypatch.setattr(loop, "build", kept)
+    for _ in loop.train(config):
+        pass
+    ended = dict(built[0].named_parameters())
+    model, _ = drop.trained(config)
+    assert all(torch.equal(p, ended[name]) for name, p in model.named_parameters())
+    assert model.clock.share == built[0].clock.share
+
+
+def test_the_speed_claim_names_a_device_that_can_be_measured() -> None:
+    assert {cell.config.device for cell in CLAIMS["C18"].cells()} == {"cpu"}

@@ -1,0 +1,296 @@
+"""The terminal: one JSON object, exit codes, and one sentence for bad input."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from normviz import RunConfig, train
+from normviz.catalog import PROBES, SCHEMES
+from normviz.cli import main
+from normviz.duel.presets import PRESETS
+from normviz.duel.seeds import seeded
+from normviz.links import encode
+from normviz.result import collect
+from normviz.training.events import Step
+
+TINY = ("depth=2", "width=16", "heads=2", "seq_len=8", "batch=4", "steps=20")
+KEYS = [
+    "id", "config", "status", "verdict", "first_bad", "chance", "floor", "first_loss", "final_loss",
+    "steps", "seconds", "steps_per_second", "losses", "layers",
+]  # fmt: skip
+
+
+def normviz(*words: str) -> Result:
+    return CliRunner().invoke(main, words)
+
+
+def run_json(*words: str) -> dict[str, Any]:
+    result = normviz("run", *words, "--json")
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr == ""
+    return json.loads(result.stdout, parse_constant=pytest.fail)
+
+
+# JSON
+
+
+def test_json_is_one_object_with_exactly_these_keys(tiny: RunConfig) -> None:
+    got = run_json(*TINY)
+    assert list(got) == KEYS
+    assert (got["id"], RunConfig(**got["config"])) == (tiny.key, tiny)
+    assert (got["status"], got["first_bad"], got["steps"]) == ("finished", None, 20)
+    losses = [event.loss for event in train(tiny) if isinstance(event, Step)]
+    assert got["losses"] == losses
+    assert got["first_loss"] == losses[0]
+    assert got["final_loss"] == pytest.approx(sum(losses[-2:]) / 2)
+    assert got["steps_per_second"] == pytest.approx(20 / got["seconds"])
+    assert 0 < got["floor"] < got["chance"]
+    assert got["layers"] == []
+
+
+def test_layers_at_the_asked_steps() -> None:
+    layers = run_json(*TINY, "--at", "0,7,19")["layers"]
+    assert {row["step"] for row in layers} == {0, 7, 19}
+    assert all(set(row) == {"step", "layer", "probe", "value"} for row in layers)
+    seen = {(row["probe"], row["layer"]) for row in layers if row["step"] == 7}
+    assert seen == {(p.key, b) for p in PROBES for b in range(p.first_layer, 3)}
+
+
+def test_steps_zero_measures_at_initialisation() -> None:
+    got = run_json(*TINY[:-1], "steps=0")
+    assert (got["status"], got["steps"], len(got["losses"])) == ("finished", 0, 1)
+    assert {row["step"] for row in got["layers"]} == {0}
+    unmeasured = {row["probe"] for row in got["layers"] if row["value"] is None}
+    assert unmeasured == {"update_ratio"}
+
+
+def test_a_diverged_run_is_a_result_with_nulls() -> None:
+    spoilt = ("scheme=none", "optimizer=sgd", "lr=10", "momentum=0.99")
+    got = run_json(*TINY, *spoilt, "--at", "0,1,2,3,4,5,6,7,8,9")
+    assert got["status"] == "diverged"
+    assert got["first_bad"]["step"] == got["steps"] - 1
+    assert got["verdict"].startswith(f"diverged at step {got['first_bad']['step']}")
+    assert got["losses"][-1] is None or got["final_loss"] is not None
+    assert None in [*got["losses"], *(row["value"] for row in got["layers"])]
+
+
+def test_python_m_normviz_prints_nothing_but_the_object() -> None:
+    command = [sys.executable, "-m", "normviz", "run", *TINY, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert list(json.loads(done.stdout)) == KEYS
+    assert done.stdout.count("\n") == 1
+    assert done.stderr == ""
+
+
+# What can be named
+
+
+@pytest.mark.parametrize("scheme", SCHEMES.keys())
+def test_any_scheme_can_be_run(scheme: str) -> None:
+    assert run_json(*TINY[:-1], "steps=1", f"scheme={scheme}")["config"]["scheme"] == scheme
+
+
+@pytest.mark.parametrize("preset", PRESETS.keys())
+def test_any_preset_can_be_named(preset: str) -> None:
+    config = run_json(preset, "depth=1", "steps=0", "warmup=0")["config"]
+    assert RunConfig(**config) == PRESETS[preset].lanes()[0].replace(depth=1, steps=0, warmup=0)
+
+
+def test_a_link_can_be_named(tiny: RunConfig) -> None:
+    duel = (tiny, tiny.replace(scheme="post", steps=3))
+    link = f"http://localhost:8501/?{encode(duel)}"
+    for lane, config in enumerate(duel, start=1):
+        assert run_json(link, "--lane", str(lane))["id"] == config.key
+    assert run_json(link, "scheme=none", "steps=1")["config"]["scheme"] == "none"
+
+
+def test_an_old_link_is_run_with_a_notice() -> None:
+    result = normviz("run", "http://x/?depth=1&steps=1", "--json")
+    assert json.loads(result.stdout)["config"]["depth"] == 1
+    assert "The link does not name scheme" in result.stderr
+
+
+def test_people_read_the_verdict_the_numbers_and_a_link(tiny: RunConfig) -> None:
+    result = normviz("run", *TINY)
+    assert result.exit_code == 0
+    for words in ("1 seed", "chance 3.319, floor 1.1", "20 steps in ", tiny.key, encode([tiny])):
+        assert words in result.stdout
+
+
+# Several seeds
+
+
+def test_several_seeds_move_both_seeds_and_end_with_their_range(tiny: RunConfig) -> None:
+    result = normviz("run", *TINY, "--seeds", "3")
+    assert result.exit_code == 0
+    *each, last = result.stdout.splitlines()
+    finals = [collect(train(config)).losses[-2:].mean() for config in seeded(tiny, 3)]
+    assert [line.split(":")[0] for line in each] == ["seed 0", "seed 1", "seed 2"]
+    assert all(f"loss {x:.2f}" in line for x, line in zip(finals, each, strict=True))
+    assert " of 3" in last and last.endswith(f": {min(finals):.2f} to {max(finals):.2f}")
+
+
+def test_json_of_several_seeds_is_an_object_a_seed() -> None:
+    result = normviz("run", *TINY, "--seeds", "2", "--json")
+    told = [json.loads(line)["config"] for line in result.stdout.splitlines()]
+    assert [(one["init_seed"], one["data_seed"]) for one in told] == [(0, 0), (1, 1)]
+
+
+# Files
+
+
+def test_csv_and_parquet_hold_the_tidy_table(tmp_path: Path, tiny: RunConfig) -> None:
+    csv, parquet = tmp_path / "a.csv", tmp_path / "a.parquet"
+    for out in (csv, parquet):
+        assert normviz("run", *TINY, "--out", str(out)).exit_code == 0
+    table, other = pd.read_csv(csv), pd.read_parquet(parquet)
+    assert list(table.columns) == list(other.columns) == ["step", "layer", "probe", "value"]
+    assert len(table) == len(other)
+    assert set(table.probe) == {"loss", "lr", "grad_norm", *PROBES.keys()}
+    losses = [event.loss for event in train(tiny) if isinstance(event, Step)]
+    assert table[table.probe == "loss"].value.tolist() == pytest.approx(losses, rel=1e-12)
+    assert other[other.probe == "loss"].value.tolist() == losses
+    assert other[other.probe == "loss"].layer.isna().all()
+    assert other[other.probe == "grad_block"].layer.unique().tolist() == [1, 2]
+
+
+def test_json_file_holds_the_object(tmp_path: Path) -> None:
+    out = tmp_path / "a.json"
+    printed = run_json(*TINY, "--out", str(out), "--at", "3")
+    written = json.loads(out.read_text())
+    assert written["losses"] == printed["losses"]
+    assert written["layers"] == printed["layers"]
+    assert list(written) == KEYS
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["depth=0"], "depth is '0', allowed is a whole number from 1 to 1000"),
+        (["depth=1001"], "depth is '1001', allowed"),
+        (["lr=nan"], "lr is 'nan', allowed"),
+        (["scheme=psot"], "scheme is 'psot', allowed is one of .* Did you mean 'post'?"),
+        (["depht=3"], "unknown setting 'depht': known settings are"),
+        (["depth=3", "depth=4"], "depth is given twice: give it once"),
+        (["=3"], "unknown setting ''"),
+        (["heads=5"], "width is 32 and heads is 5, but the heads must divide the width"),
+        (["steps=20000", "depth=1000"], "this run would take about"),
+        (["herro"], "unknown preset 'herro': allowed are .* Did you mean 'hero'?"),
+        (["hero", "prose"], "'prose' is one name too many: give one link or preset"),
+        (["hero", "--lane", "3"], "lane is 3, allowed is a whole number from 1 to 2"),
+        (["http://x/?depth=0"], "depth is '0', allowed"),
+        (["http://x/?v=7"], "the link has version '7', allowed is 1"),
+        (["http://[?v=1"], "the link"),
+        (["self=1"], "unknown setting 'self'"),
+        (["lr=?"], "lr is '?', allowed"),
+        (["steps=9", "lr_edits=9:0.1"], "lr_edits names step 9, but the last of 9 steps is 8"),
+        (
+            ["task=text"],
+            "task is text, but no text is named: paste one on the page, or give --text",
+        ),
+        (["--text", "/nowhere.txt"], "the file '/nowhere.txt' can't be read: No such file"),
+        (["--text", "/dev/null"], "the text is empty"),
+        (["task=text", f"text={'a' * 32}"], "this run trains on a text (hash aaaaaaaa…) that this"),
+        (["--at", "x"], "--at is 'x', allowed are steps such as 0,10,199"),
+        (["--at", "200"], "--at names step 200, this run has steps 0 to 199"),
+        (["--at", "-1"], "--at names step -1"),
+        (["--seeds", "2", "--out", "a.csv"], "--out writes one run and --seeds asks for several"),
+        (["--seeds", "2", "init_seed=2147483647"], "init_seed is 2147483648, allowed"),
+        (["--out", "a.xlsx"], "--out is 'a.xlsx', allowed is a name ending in .csv, .parquet"),
+        (["--out", "/nowhere/a.csv"], "--out names the folder '/nowhere', which does not exist"),
+        (["device=cuda"], "device is 'cuda', but this machine has no CUDA GPU"),
+    ],
+    ids=lambda x: " ".join(x) if isinstance(x, list) else "",
+)
+def test_bad_input_gets_one_sentence_and_exit_code_two(words: list[str], sentence: str) -> None:
+    if words == ["device=cuda"] and sys.modules["torch"].cuda.is_available():
+        pytest.skip("this machine has a CUDA GPU")
+    result = normviz("run", *words, "--json")
+    assert result.exit_code == 2, result.exception
+    assert result.stdout == ""
+    assert result.stderr.startswith("normviz: ")
+    assert result.stderr.count("\n") == 1
+    assert "Traceback" not in result.stderr
+    for part in sentence.split(" .* "):
+        assert part in result.stderr
+
+
+@pytest.mark.parametrize("word", ["depth=0", "steps=5"])
+def test_a_bench_of_a_bad_config_gets_a_sentence(word: str) -> None:
+    result = normviz("bench", "probes", word)
+    assert result.exit_code == 2, result.exception
+    assert result.stderr.startswith(f"normviz: {word.split('=')[0]} is ")
+
+
+def test_a_folder_that_cannot_be_written_gets_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").mkdir()
+    result = normviz("run", *TINY, "--out", str(tmp_path / "a.csv"))
+    assert result.exit_code == 2
+    assert "can't be written" in result.stderr
+
+
+# Ctrl-C
+
+
+TELLING = """
+import sys
+from normviz import training
+
+def train(*words, original=training.train, **more):
+    for event in original(*words, **more):
+        print(type(event).__name__, file=sys.stderr, flush=True)
+        yield event
+
+training.train = train
+from normviz.cli import main
+main()
+"""
+"""The command itself, but it says on standard error when it is training."""
+
+
+def test_ctrl_c_keeps_what_is_there() -> None:
+    command = [sys.executable, "-c", TELLING, "run", "steps=2000", "--json"]
+    # A shell starts background jobs with SIGINT ignored, and children inherit that.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    signal.signal(signal.SIGINT, handler)
+    with process:
+        assert process.stderr is not None
+        told = [process.stderr.readline().strip() for _ in range(4)]
+        assert told == ["Started", "Step", "Step", "Step"]  # so at least two are in the result
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    got = json.loads(out)
+    assert list(got) == KEYS
+    assert got["status"] == "stopped"
+    assert got["verdict"] == f"stopped after {got['steps']} steps"
+    assert 2 <= got["steps"] == len(got["losses"]) < 2000
+    assert set(err.split()) <= {"Step"}
+    assert process.returncode == 130
+
+
+# The rest
+
+
+def test_list_names_every_record() -> None:
+    told = normviz("list").stdout
+    for key in (*SCHEMES.keys(), *PROBES.keys(), *PRESETS.keys()):
+        assert f"  {key} " in told
+    assert "Limits: depth 1 to 1000" in told
+
+
+def test_version() -> None:
+    assert normviz("--version").stdout == "normviz 0.1.0\n"

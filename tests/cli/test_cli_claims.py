@@ -1,0 +1,69 @@
+"""`normviz claims`: the list, a record, a run held against what ships, and bad input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from normviz.claims import CLAIMS
+from normviz.claims.sentences import ORDER, chip
+from normviz.claims.stored import read, shipped_result
+from normviz.cli import main
+
+
+def normviz(*words: str) -> Result:
+    return CliRunner().invoke(main, list(words))
+
+
+def test_the_list_has_every_claim_negative_results_first() -> None:
+    said = normviz("claims")
+    assert said.exit_code == 0, said.stderr
+    heads = [line.split()[0] for line in said.stdout.splitlines() if not line.startswith(" ")]
+    assert sorted(heads) == sorted(CLAIMS.keys())
+    kinds = [ORDER.index(chip(CLAIMS[key], shipped_result(CLAIMS[key]))) for key in heads]
+    assert kinds == sorted(kinds)
+
+
+def test_a_record_is_shown_with_rule_command_and_duel() -> None:
+    said = normviz("claims", "show", "c6")
+    assert said.exit_code == 0, said.stderr
+    for words in ("arXiv:2203.00555", "arm      DeepNorm: scheme=deepnorm", "rule     for one SGD",
+                  "run it   normviz claims run C6", "its duel ?v=1&lanes=3"):  # fmt: skip
+        assert words in said.stdout
+
+
+@pytest.mark.slow
+def test_a_claim_is_run_and_held_against_what_ships(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    said = normviz("claims", "run", "E15", "--data", str(tmp_path / "data"), "--out", str(out))
+    assert said.exit_code == 0, said.stderr
+    assert "E15: 9 runs, at most about" in said.stderr
+    assert "verdict  holds only for Post-LN; not for Pre-LN and for Sandwich-LN" in said.stdout
+    assert "shipped  the same verdict" in said.stdout
+    assert read(out / "E15.json").numbers["pre"] == [193.0, 193.0, 193.0]
+
+
+@pytest.mark.slow
+def test_results_are_written_to_ship(tmp_path: Path) -> None:
+    said = normviz("ship-claims", "E15", "--data", str(tmp_path), "--folder", str(tmp_path / "to"))
+    assert said.exit_code == 0, said.stderr
+    assert "E15: holds only for Post-LN" in said.stdout
+    assert (tmp_path / "to" / "E15.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("show", "C99"), "unknown claim 'C99'"),
+        (("run", "E15", "--out", "/nowhere"), "--out names the folder '/nowhere', which does not"),
+    ],
+)
+def test_bad_input_gets_one_sentence(words: tuple[str, ...], sentence: str) -> None:
+    said = normviz("claims", *words)
+    assert said.exit_code == 2
+    assert said.stderr.startswith(f"normviz: {sentence}")
+    assert said.stderr.count("\n") == 1

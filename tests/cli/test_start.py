@@ -1,0 +1,141 @@
+"""Start-up: a command imports what it needs, and no more."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import typer
+from typer.testing import CliRunner
+
+from normviz import RunConfig
+from normviz.bench import start
+from normviz.cli import COMMANDS, main
+from normviz.model.flat import Flat
+from normviz.model.init import initialise
+from normviz.model.transformer import build
+from normviz.training.loop import Optimizer
+
+HEAVY = {
+    "altair", "numpy", "pandas", "pyarrow", "rich", "sqlite3", "streamlit", "torch", "vl_convert",
+}  # fmt: skip
+DRAWING = {"altair", "pandas", "pyarrow", "streamlit", "vl_convert"}
+HELP = [("--help",), (), ("--version",), ("bench", "--help")]
+LISTS = [("list",), ("list", "--models"), ("list", "--parity")]
+
+
+def imported(tmp_path: Path, *words: str) -> set[str]:
+    """What a command imports in a process of its own, as Python itself says."""
+    command = [sys.executable, "-X", "importtime", "-m", "normviz", *words]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=300, env={"NORMVIZ_HOME": str(tmp_path)}
+    )
+    assert done.returncode == (0 if words else 2), done.stderr[-500:]
+    found = set(re.findall(r"^import time:.*\| +(\S+)$", done.stderr, re.M))
+    assert "normviz.config" in found
+    return found
+
+
+@pytest.mark.parametrize("words", HELP + LISTS, ids=" ".join)
+def test_help_and_lists_import_nothing_heavy(tmp_path: Path, words: tuple[str, ...]) -> None:
+    assert not imported(tmp_path, *words) & HEAVY
+
+
+def test_a_run_imports_pytorch_without_its_compiler_and_nothing_that_draws(tmp_path: Path) -> None:
+    found = imported(tmp_path, "run", "steps=1", "depth=1", "--json")
+    assert "torch" in found
+    assert not found & (DRAWING | {"torch._dynamo"})
+
+
+def test_the_script_of_the_page_is_read_when_it_is_asked_for() -> None:
+    code = "from normviz.player.bundle import SCRIPTS, vega; print(vega.cache_info().currsize)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "0\n", done.stderr[-500:]
+
+
+# Help
+
+
+def test_help_shows_every_command_as_the_command_describes_itself() -> None:
+    shown = " ".join(CliRunner().invoke(main, ["--help"]).stdout.split())
+    for name, (_, sentence) in COMMANDS.items():
+        assert f" {name} {sentence}" in shown
+        CliRunner().invoke(main, [name, "--help"])  # imports it
+        command = typer.main.get_group(main).commands[name]
+        assert command.help
+        first = " ".join(command.help.split("\n\n")[0].split())
+        assert first.startswith(sentence)
+
+
+def test_help_hides_no_command() -> None:
+    for name in COMMANDS:
+        CliRunner().invoke(main, [name, "--help"])
+    assert set(typer.main.get_group(main).commands) == set(COMMANDS)
+
+
+def test_a_mistyped_command_is_told_of_its_neighbour() -> None:
+    done = CliRunner().invoke(main, ["swep"])
+    assert done.exit_code == 2
+    assert "Did you mean 'sweep'?" in done.stderr
+
+
+# The optimizer
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"optimizer": "adamw"},
+        {"optimizer": "adamw", "beta1": 0.5, "beta2": 0.9, "weight_decay": 0.1},
+        {"optimizer": "sgd"},
+        {"optimizer": "sgd", "momentum": 0.9, "weight_decay": 0.1},
+    ],
+    ids=str,
+)
+def test_the_optimizer_takes_the_steps_of_pytorchs_class_bit_by_bit(
+    tiny: RunConfig, settings: dict[str, float | str]
+) -> None:
+    c = tiny.replace(**settings)
+    model = build(c, 32)
+    initialise(model, c)
+    flat = Flat(model, torch.device("cpu"))
+    ours = Optimizer(c, flat)
+    values = torch.nn.Parameter(flat.values.clone())
+    theirs = (
+        torch.optim.SGD([values], c.lr, c.momentum, weight_decay=c.weight_decay)
+        if c.optimizer == "sgd"
+        else torch.optim.AdamW(
+            [values], c.lr, (c.beta1, c.beta2), weight_decay=c.weight_decay, fused=True
+        )
+    )
+    random = torch.Generator().manual_seed(0)
+    for step in range(20):
+        flat.grads.normal_(generator=random)
+        values.grad = flat.grads.clone()
+        theirs.param_groups[0]["lr"] = lr = c.lr / (step + 1)
+        theirs.step()
+        ours.step(lr)
+        assert torch.equal(flat.values, values.detach())
+
+
+# The benchmark
+
+
+@pytest.mark.slow
+def test_the_benchmark_sets_every_command_beside_the_import_of_torch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(start.COMMANDS, start.PEER, ("-c", "pass"))
+    monkeypatch.setitem(
+        start.COMMANDS, start.RUN, (*start.COMMANDS[start.RUN], "steps=1", "depth=1")
+    )
+    first, *rows, last = start.measure(1).splitlines()
+    assert first.startswith("start: 1 rounds")
+    assert [row.split("  ")[1] for row in rows] == list(start.COMMANDS)
+    assert rows[0].endswith("ratio 1.00 (1.00 to 1.00)")
+    assert all(re.search(r" \d+\.\d\d s  ratio \d+\.\d\d \(.* to .*\)$", row) for row in rows)
+    assert start.RUN in last

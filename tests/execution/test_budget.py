@@ -1,0 +1,89 @@
+"""How much is in processes at once: by cores, and on a shared server by memory, paused runs too."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from backend_kit import LONG, wait_for
+from hosted_kit import supervisor, turn_on
+from test_unwatched import Visited
+
+from normviz import hosted
+from normviz.execution.budget import MAX_PAUSED, Budget, default_slots
+from normviz.limits import estimated_gib
+from normviz.runs.store import Store
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="a system without affinity")
+def test_slots_are_the_cores_of_this_process_and_few_on_a_shared_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In a container the machine has more cores than the process may use."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {3})
+    assert default_slots() == 1
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(16)))
+    assert default_slots() == 16
+    turn_on(monkeypatch)
+    assert default_slots() == hosted.LIMITS.slots == 2
+
+
+def test_all_runs_together_stay_in_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Budget().fits(1.0, [3.9, 3.9]) and Budget().stay(9) == MAX_PAUSED
+    turn_on(monkeypatch, all_gib=0.5)
+    budget = Budget()
+    assert budget.fits(0.25, [0.25]) and not budget.fits(0.25, [0.2, 0.1])
+    assert budget.fits(9.0, [])  # alone any run begins, so that none waits for ever
+    assert hosted.LIMITS.gib <= hosted.LIMITS.all_gib
+
+
+def test_a_paused_run_gives_way_when_another_waited_long_for_its_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    turn_on(monkeypatch, grace=9.0, paused=4)
+    now, budget = [100.0], Budget()
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    budget.note(True)
+    assert budget.stay(3) == 4
+    now[0] += 8.0
+    budget.note(True)
+    assert budget.stay(3) == 4
+    now[0] += 2.0
+    budget.note(True)
+    assert budget.stay(0) == 4  # none is paused: those that train end by themselves
+    assert budget.stay(3) == 2
+    assert budget.stay(2) == 4  # the next one after as long again
+    now[0] += 10.0
+    budget.note(False)
+    assert budget.stay(2) == 4
+
+
+def test_a_run_waits_for_the_memory_of_a_paused_one_and_then_gets_it(tmp_path: Path) -> None:
+    """There is a slot and a warm worker for it all the time; the paused one is watched."""
+    store = Store(tmp_path)
+    with supervisor(tmp_path, grace=3.0, slots=2, all_gib=1.5 * estimated_gib(LONG)) as pid:
+        paused = Visited(store, LONG, "a")
+        paused.reach_step(1)
+        store.control(paused.id, "pause")
+        paused.reach("paused")
+        waiting = Visited(store, LONG.replace(lr=0.01), "b")
+
+        def beat() -> str:
+            store.look_at([paused.id, waiting.id])
+            held = paused.status  # before the other's is read
+            if waiting.status != "queued":
+                assert held == "stopped"
+            return held
+
+        wait_for(lambda: beat() == "stopped", "its end")
+        assert paused.run.message == "paused while many others waited"
+        assert paused.steps.step.tolist() == list(range(paused.n)) and paused.n
+        waiting.reach_step(1)
+        oom = Path(f"/proc/{waiting.pid}/oom_score_adj")
+        if oom.exists():  # the kernel takes a worker first
+            supervisors = Path(f"/proc/{pid}/oom_score_adj").read_text()
+            assert int(oom.read_text()) == 500 > int(supervisors)
+        waiting.stop()

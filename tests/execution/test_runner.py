@@ -1,0 +1,374 @@
+"""Runs in processes of their own: steering them, and that they are what `train` gives here."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+import torch
+from backend_kit import LONG, SHORT, Lane, losses, members, wait_for
+from task_kit import with_task
+
+from normviz import RunConfig
+from normviz.config import ConfigError
+from normviz.cores import cores
+from normviz.execution.budget import MAX_PAUSED
+from normviz.execution.client import Backend
+from normviz.home import VARIABLE
+from normviz.model import texts
+from normviz.runs.store import Store
+from normviz.training.schedule import peak_at
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
+    """A supervisor with a warm worker, for all tests of this file."""
+    backend = Backend(Store(tmp_path_factory.mktemp("runner")))
+    backend.ensure()
+    wait_for(lambda: backend.store.supervisor()[1], "a warm worker")
+    assert backend.process is not None
+    session = backend.process.pid
+    yield backend
+    backend.close()
+    wait_for(lambda: not members(session), "the end of every process")
+
+
+@pytest.fixture
+def store(backend: Backend) -> Iterator[Store]:
+    """The supervisor's store, idle and warm; runs that a test leaves behind are stopped."""
+    store = backend.store
+    wait_for(lambda: store.supervisor()[1], "a warm worker")
+    yield store
+    open_runs = "SELECT id FROM runs WHERE status IN ('queued', 'running', 'paused')"
+    for (run,) in store.db.connection.execute(open_runs).fetchall():
+        store.control(run, "stop")
+    wait_for(lambda: not store.db.connection.execute(open_runs).fetchall(), "idleness")
+
+
+@pytest.mark.parametrize("scheme", ["pre", "post"])
+def test_a_run_is_bitwise_what_train_gives_here(store: Store, scheme: str) -> None:
+    config = SHORT.replace(scheme=scheme, dropout=0.1)
+    lane = Lane(store, config)
+    lane.reach("finished")
+    assert lane.steps.loss.tolist() == losses(config)
+    assert lane.steps.layer_steps.tolist() == list(range(20))
+    assert (lane.run.threads, lane.run.message) == (1, None)
+    assert lane.run.chance is not None
+
+
+def test_two_lanes_train_at_once_and_begin_soon(store: Store) -> None:
+    """A warm start takes 0.3 s where nothing else runs, an import of PyTorch about two seconds."""
+    lanes = [Lane(store, LONG), Lane(store, LONG.replace(scheme="post"))]
+    both = wait_for(lambda: all(lane.n for lane in lanes), "first steps of both lanes")
+    assert [lane.status for lane in lanes] == ["running", "running"]
+    assert lanes[0].pid != lanes[1].pid
+    began = time.monotonic()
+    subprocess.run([sys.executable, "-c", "import torch"], check=True)
+    assert both < 3 * (time.monotonic() - began)
+
+
+def test_a_lane_beyond_the_cores_waits_its_turn(store: Store) -> None:
+    lanes = [Lane(store, LONG) for _ in range(cores())]
+    last = Lane(store, SHORT)
+    for lane in lanes:
+        lane.reach_step(1)
+    place = store.place(last.id)
+    assert last.status == "queued" and place is not None and place.number == 1
+    lanes[0].stop()
+    last.reach("finished")
+    assert last.steps.loss.tolist() == losses(SHORT)
+
+
+def test_a_waiting_lane_can_be_stopped(store: Store) -> None:
+    for _ in range(cores()):
+        Lane(store, LONG).reach_step(1)
+    waiting = Lane(store, SHORT)
+    waiting.stop()
+    assert waiting.n == 0
+    assert waiting.run.started is None
+
+
+# Pause, step, resume
+
+
+def test_started_paused_a_lane_waits_before_its_first_step(store: Store) -> None:
+    lane = Lane(store, SHORT, paused=True)
+    lane.reach("paused")
+    Lane(store, SHORT).reach("finished")  # time enough to do something wrong
+    assert (lane.status, lane.n) == ("paused", 0)
+
+
+@pytest.mark.parametrize("depth", [2, 96])
+def test_a_pause_before_the_first_step_is_kept_and_told(store: Store, depth: int) -> None:
+    """The press may come while the model is being built."""
+    lane = Lane(store, LONG.replace(depth=depth, steps=300))
+    store.control(lane.id, "pause")
+    lane.reach("paused")
+    store.control(lane.id, "resume")
+    lane.reach("running")
+    lane.reach_step(1)
+
+
+def test_many_paused_runs_do_not_keep_others_from_training(store: Store) -> None:
+    paused = [Lane(store, SHORT, paused=True) for _ in range(MAX_PAUSED + 2)]
+    for lane in paused:
+        wait_for(lambda lane=lane: lane.status in ("paused", "stopped"), "its turn")
+    Lane(store, SHORT).reach("finished")
+    wait_for(lambda: sum(x.status == "paused" for x in paused) <= MAX_PAUSED, "room")
+    assert next(x.run.message for x in paused if x.status == "stopped") is not None
+    assert paused[-1].status == "paused"  # the first to go is the oldest
+
+
+def test_step_is_exactly_one_and_resume_changes_no_number(store: Store) -> None:
+    lane = Lane(store, SHORT, paused=True)
+    lane.reach("paused")
+    for n in (1, 2):
+        store.control(lane.id, "step")
+        lane.reach_step(n)
+    store.control(lane.id, "step")
+    store.control(lane.id, "step")
+    lane.reach_step(4)
+    Lane(store, SHORT).reach("finished")
+    assert (lane.status, lane.n) == ("paused", 4)
+    store.control(lane.id, "resume")
+    lane.reach("finished")
+    assert lane.steps.loss.tolist() == losses(SHORT)
+
+
+def test_pause_holds_a_running_lane(store: Store) -> None:
+    lane = Lane(store, LONG)
+    lane.reach_step(1)
+    store.control(lane.id, "pause")
+    lane.reach("paused")
+    Lane(store, SHORT).reach("finished")  # by now it has written down what it had
+    held = lane.n
+    Lane(store, SHORT).reach("finished")
+    assert (lane.status, lane.n) == ("paused", held)
+    store.control(lane.id, "resume")
+    lane.reach_step(held + 5)
+    assert lane.status == "running"
+
+
+def test_a_paused_lane_does_not_take_a_core(store: Store) -> None:
+    paused = [Lane(store, SHORT, paused=True) for _ in range(cores())]
+    for lane in paused:
+        lane.reach("paused")
+    Lane(store, SHORT).reach("finished")
+
+
+# Stop
+
+SOON = 1000
+"""Steps of a LONG run: about two seconds where nothing else runs. A stop takes a tenth of that."""
+
+
+def steps_until_its_end(lane: Lane, clock: Lane) -> int:
+    """Stops a lane; returns how many steps another one makes until the first one's process has ended.
+
+    Both wait for the same cores, so that a busy machine changes little.
+    """
+    pid, before = lane.pid, clock.n
+    lane.stop()
+    wait_for(lambda: not os.path.exists(f"/proc/{pid}"), "the end of the process")
+    assert clock.status == "running"
+    return clock.n - before
+
+
+@pytest.mark.parametrize("paused", [False, True], ids=["running", "paused"])
+def test_stop_ends_the_process_and_keeps_the_steps(store: Store, paused: bool) -> None:
+    """What it had is a prefix of the run."""
+    lane, clock = Lane(store, LONG), Lane(store, LONG)
+    lane.reach_step(3)
+    clock.reach_step(3)
+    if paused:
+        store.control(lane.id, "pause")
+        lane.reach("paused")
+    assert steps_until_its_end(lane, clock) < SOON
+    n = lane.n
+    assert n >= 3
+    assert lane.steps.step.tolist() == list(range(n))
+    assert lane.steps.loss[:3].tolist() == losses(LONG.replace(steps=3))
+
+
+def test_stop_does_not_wait_for_a_long_step(store: Store) -> None:
+    lane, clock = Lane(store, RunConfig(depth=700, width=64, steps=5)), Lane(store, LONG)
+    lane.reach("running")
+    clock.reach_step(3)
+    assert steps_until_its_end(lane, clock) < SOON
+    assert lane.n == 0  # it was killed inside its first step
+
+
+# The learning rate
+
+
+def test_a_live_change_is_noted_in_the_config(store: Store) -> None:
+    lane = Lane(store, SHORT, paused=True)
+    for _ in range(5):
+        store.control(lane.id, "step")
+    lane.reach_step(5)
+    lane.reach("paused")
+    wait_for(lambda: store.set_rate([lane.id], 0.05) == 5, "its step")
+    store.control(lane.id, "resume")
+    lane.reach("finished")
+    assert lane.run.config == SHORT.replace(lr_edits=((5, 0.05),))
+    assert lane.run.key == lane.run.config.key
+    assert lane.steps.lr.tolist() == [SHORT.lr] * 5 + [0.05] * 15
+    assert lane.steps.loss.tolist() == losses(lane.run.config)
+
+
+@pytest.mark.parametrize("lr", [-1.0, 0.0, 1e9, math.nan])
+def test_an_illegal_rate_is_refused_and_the_run_goes_on(store: Store, lr: float) -> None:
+    lane = Lane(store, LONG)
+    lane.reach_step(1)
+    with pytest.raises(ConfigError, match="allowed is"):
+        store.set_rate([lane.id], lr)
+    lane.reach_step(lane.n + 1)
+    assert lane.run.config == LONG
+
+
+def rates(lane: Lane) -> list[float]:
+    return lane.steps.lr.tolist()
+
+
+def edits(asked: list[tuple[int, float]]) -> tuple[tuple[int, float], ...]:
+    """The rates of a run after each was asked for from its step on: the last one asked for counts."""
+    kept: list[tuple[int, float]] = []
+    for step, rate in asked:
+        kept = [edit for edit in kept if edit[0] < step] + [(step, rate)]
+    return tuple(kept)
+
+
+def test_lanes_of_different_speed_take_another_rate_at_the_same_step(store: Store) -> None:
+    """Eight times, at whatever moment; what they trained with is what their configs say.
+
+    A rate asked for after the fast lane ended is the slow one's alone. The step of such a rate
+    may be before a step that both had agreed on, and then it replaces that one.
+    """
+    slow = SHORT.replace(depth=24, steps=400)
+    lanes = [Lane(store, slow), Lane(store, slow.replace(depth=1))]
+    asked = []
+    for nth in range(8):
+        lanes[1].reach_step(1 + 40 * nth)
+        if step := store.set_rate([lane.id for lane in lanes], 1e-3 * (nth + 2)):
+            asked.append((step, 1e-3 * (nth + 2)))
+    for lane in lanes:
+        lane.reach("finished")
+    assert len(asked) >= 2
+    assert lanes[0].run.config.lr_edits == edits(asked)
+    both = [edits(asked[:n]) for n in range(1, len(asked) + 1)]
+    assert lanes[1].run.config.lr_edits in both
+    for lane in lanes:
+        assert rates(lane) == [peak_at(lane.run.config, step) for step in range(400)]
+
+
+def test_paused_at_different_steps_lanes_take_another_rate_at_the_later_one(store: Store) -> None:
+    lanes = [Lane(store, SHORT, paused=True) for _ in range(2)]
+    for lane, n in zip(lanes, (2, 5), strict=True):
+        lane.reach("paused")
+        for step in range(n):
+            store.control(lane.id, "step")
+            lane.reach_step(step + 1)
+            lane.reach("paused")
+    wait_for(lambda: store.set_rate([lane.id for lane in lanes], 0.01) == 5, "both to rest")
+    for lane in lanes:
+        store.control(lane.id, "resume")
+        lane.reach("finished")
+        assert lane.run.config.lr_edits == ((5, 0.01),)
+        assert rates(lane) == [SHORT.lr] * 5 + [0.01] * 15
+    assert lanes[0].steps.loss.tolist() == losses(lanes[0].run.config)
+
+
+def test_a_rate_turned_while_a_run_waits_is_its_rate_from_the_start(store: Store) -> None:
+    lane = Lane(store, SHORT, paused=True)
+    lane.reach("paused")
+    assert store.set_rate([lane.id], 0.01) == 0
+    store.control(lane.id, "resume")
+    lane.reach("finished")
+    assert (lane.run.config.lr, lane.run.config.lr_edits) == (0.01, ())
+    assert rates(lane) == [0.01] * 20
+
+
+# Results that are no curves
+
+
+def test_a_diverged_run_says_where(store: Store) -> None:
+    lane = Lane(store, SHORT.replace(scheme="none", optimizer="sgd", lr=10.0, momentum=0.99))
+    lane.reach("diverged")
+    assert lane.run.bad_step == lane.n - 1
+    assert lane.run.bad_where in ("activation", "gradient", "loss")
+
+
+def test_no_steps_is_one_measurement(store: Store) -> None:
+    lane = Lane(store, SHORT.replace(steps=0))
+    lane.reach("finished")
+    assert (lane.n, len(lane.steps.layers)) == (1, 1)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA GPU")
+def test_a_run_that_cannot_start_fails_with_a_sentence(store: Store) -> None:
+    lane = Lane(store, SHORT.replace(device="cuda"))
+    lane.reach("failed")
+    assert (lane.run.message or "").startswith("device is 'cuda', but this machine has no CUDA GPU")
+
+
+# A text
+
+
+def test_a_worker_reads_a_text_by_its_hash(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the folder of its store; a run whose text is not there fails with a sentence."""
+    monkeypatch.setenv(VARIABLE, str(store.folder))
+    config = with_task(SHORT, "text")
+    lane = Lane(store, config)
+    lane.reach("finished")
+    assert lane.steps.loss.tolist() == losses(config)
+    assert (lane.run.text or "")[:32] == config.text
+    texts.delete(config.text)
+    lane = Lane(store, config)
+    lane.reach("failed")
+    assert "that this server does not have" in (lane.run.message or "")
+
+
+# Deaths
+
+
+def test_a_killed_worker_takes_nothing_else_along(store: Store) -> None:
+    killed, other = Lane(store, LONG), Lane(store, SHORT.replace(steps=1000))
+    killed.reach_step(5)
+    other.reach_step(1)
+    before = killed.steps
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.reach("failed")
+    wait_for(lambda: "killed by signal 9" in (killed.run.message or ""), "the obituary")
+    n = len(before.step)
+    assert killed.n >= n
+    assert killed.steps.loss[:n].tobytes() == before.loss.tobytes()
+    assert killed.steps.step.tolist() == list(range(killed.n))
+    other.reach("finished")
+    assert other.n == 1000
+
+
+def test_one_supervisor_a_store(backend: Backend, store: Store) -> None:
+    environment = {**os.environ, "NORMVIZ_HOME": str(store.folder)}
+    command = [sys.executable, "-m", "normviz.execution.supervise"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, env=environment) as second:
+        assert second.wait(60) == 0  # although its standard input is open
+    row = store.db.connection.execute("SELECT pid FROM supervisor").fetchone()
+    assert backend.process is not None
+    assert row["pid"] == backend.process.pid
+    Lane(store, SHORT).reach("finished")
+
+
+def test_a_second_server_uses_the_same_supervisor(store: Store) -> None:
+    other = Backend(store)
+    other.ensure()
+    assert other.process is None
+    other.close()  # and its end is not the supervisor's
+    Lane(store, SHORT).reach("finished")

@@ -1,0 +1,321 @@
+"""What nobody has open ends, and says so; what somebody has open goes on, whatever the clocks do."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from backend_kit import LONG, SHORT, Lane, members, wait_for
+from hosted_kit import supervisor, turn_on
+from hypothesis import given
+from hypothesis import strategies as st
+
+from normviz import RunConfig
+from normviz.execution import housekeeping
+from normviz.execution.housekeeping import Housekeeper, UnwatchedRuns, too_many
+from normviz.execution.supervisor import Supervisor
+from normviz.limits import TEXT_DIGITS
+from normviz.maps import make
+from normviz.maps.fill import Filler
+from normviz.maps.jobs import Job
+from normviz.presence import OpenPages
+from normviz.runs import UNWATCHED
+from normviz.runs.frames import Frames
+from normviz.runs.store import Store, StoreFull
+
+
+class Visited(Lane):
+    """A run that somebody on a page asked for."""
+
+    def __init__(self, store: Store, config: RunConfig, visitor: str = "a") -> None:
+        self.store, self.id = store, store.enqueue(config, visitor=visitor)
+
+
+@pytest.mark.slow
+def test_an_unwatched_run_ends_and_a_watched_one_goes_on(tmp_path: Path) -> None:
+    """One trains, one is paused, one waits: all of them end. The terminal's own is not touched."""
+    store, said = Store(tmp_path), tmp_path / "said"
+    with supervisor(tmp_path, grace=3.0, said=said) as pid:
+        terminal = Lane(store, LONG)
+        watched, alone = Visited(store, LONG.replace(lr=0.01), "b"), Visited(store, LONG)
+        more = [Visited(store, LONG.replace(init_seed=s), "c") for s in range(1, 4)]
+
+        def beat() -> None:
+            store.look_at([watched.id])
+
+        opened = [alone, *more]
+        wait_for(lambda: beat() or all(one.status == "stopped" for one in opened), "their end")
+        for one in opened:
+            assert one.run.message == UNWATCHED
+            verdict = Frames(store).verdict(one.run)
+            assert verdict.sentence == f"stopped unwatched after {one.n} steps: {UNWATCHED}"
+        assert (terminal.status, watched.status) == ("running", "running")
+        terminal.stop()
+        watched.stop()
+        assert watched.run.message is None
+        assert pid in members(pid)
+    lines = [json.loads(line) for line in said.read_text().splitlines()]
+    assert {line["run"] for line in lines if line["event"] == "unwatched"} == {o.id for o in opened}
+    handed = {line["run"]: line.get("visitor") for line in lines if line["event"] == "handed out"}
+    assert handed[terminal.id] is None and handed[watched.id] == "b"
+    assert all({"time", "level", "event"} <= line.keys() for line in lines)
+
+
+@pytest.mark.slow
+def test_a_run_and_its_process_are_told_as_they_end(tmp_path: Path) -> None:
+    store, said = Store(tmp_path), tmp_path / "said"
+    with supervisor(tmp_path, grace=600.0, said=said):
+        short, killed = Visited(store, SHORT), Visited(store, LONG)
+        short.reach("finished")
+        killed.reach_step(3)
+        os.kill(killed.pid, signal.SIGKILL)
+        killed.reach("failed")
+        for last in ("ended", "died"):
+            wait_for(lambda last=last: f'"{last}"' in said.read_text(), f"{last} in the log")
+    lines = [json.loads(line) for line in said.read_text().splitlines()]
+    about = {
+        one.id: [(line["event"], line["level"]) for line in lines if line.get("run") == one.id]
+        for one in (short, killed)
+    }
+    begun = [("handed out", "info"), ("started", "info")]
+    assert about[short.id] == [*begun, ("ended", "info")]
+    assert about[killed.id] == [*begun, ("died", "warning")]
+    (end,) = [line for line in lines if line["event"] == "ended"]
+    assert (end["run"], end["status"], end["visitor"]) == (short.id, "finished", "a")
+
+
+@pytest.mark.slow
+def test_an_error_is_one_line_with_its_run_and_its_traceback(tmp_path: Path) -> None:
+    store, said = Store(tmp_path), tmp_path / "said"
+    with supervisor(tmp_path, grace=600.0, said=said):
+        lane = Visited(store, LONG.replace(task="text", text="0" * TEXT_DIGITS))
+        lane.reach("failed")
+        wait_for(lambda: '"failed"' in said.read_text(), "its end in the log")
+    lines = [json.loads(line) for line in said.read_text().splitlines()]
+    (error,) = [line for line in lines if "traceback" in line]
+    assert (error["run"], error["level"]) == (lane.id, "error")
+    assert "TextError" in error["traceback"] and "does not have" in (lane.run.message or "")
+
+
+@pytest.mark.slow
+def test_a_paused_run_that_nobody_has_open_ends_too(tmp_path: Path) -> None:
+    store, said = Store(tmp_path), tmp_path / "said"
+    with supervisor(tmp_path, grace=2.0, said=said):
+        lane = Visited(store, LONG)
+        lane.reach_step(2)
+        store.control(lane.id, "pause")
+        lane.reach("stopped")
+        n = lane.n
+        assert n >= 2 and lane.run.message == UNWATCHED
+        assert lane.steps.step.tolist() == list(range(n))
+        Visited(store, SHORT).reach("finished")  # after the process of the first has ended
+    events = [json.loads(line) for line in said.read_text().splitlines()]
+    about = [line["event"] for line in events if line.get("run") == lane.id]
+    assert about[-1] == "unwatched" and "died" not in about  # it was told to go
+
+
+def test_a_clock_that_jumps_ends_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wall clock is not looked at; a machine that slept wakes with its runs."""
+    turn_on(monkeypatch, grace=5.0)
+    caretaker, now, wall = Housekeeper(store), time.monotonic(), time.time()
+    run = store.enqueue(SHORT, visitor="a")
+    clock = [now]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    for jump in (1e9, -1e9, 0.0):
+        monkeypatch.setattr(time, "time", lambda jump=jump: wall + jump)
+        clock[0] += 1.5
+        assert caretaker.round() == []
+    clock[0] += 3600  # it slept for an hour
+    assert caretaker.round() == []
+    for _ in range(3):
+        clock[0] += 1.1
+        found = caretaker.round()
+    assert found == [run]
+
+
+def test_while_the_disk_is_full_nobody_is_taken_for_gone(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pages can't write that they watch."""
+    turn_on(monkeypatch, grace=5.0)
+    full: list[str | None] = ["The disk is full"]
+    monkeypatch.setattr(housekeeping, "scarce", lambda folder: full[0])
+    clock = [time.monotonic()]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    caretaker, run = Housekeeper(store), store.enqueue(SHORT, visitor="a")
+
+    def rounds(n: int) -> list[int]:
+        found: list[int] = []
+        for _ in range(n):
+            clock[0] += 1.1
+            found += caretaker.round()
+        return found
+
+    assert rounds(60) == []
+    full[0] = None
+    assert rounds(4) == []
+    store.look_at([run])
+    assert rounds(5) == [] and rounds(1) == [run]
+
+
+def test_an_end_that_can_not_be_written_keeps_nothing_else_from_its_turn(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is written down later, with its own reason."""
+    turn_on(monkeypatch)
+    supervised, unwatched = Supervisor(store, 1), store.enqueue(SHORT, visitor="a")
+    stopped = store.enqueue(SHORT, visitor="b")
+    store.control(stopped, "stop")
+    end = Store.end
+
+    def full(*_: object, **__: object) -> None:
+        raise StoreFull("the disk may be full")
+
+    monkeypatch.setattr(Store, "end", full)
+    monkeypatch.setattr(supervised.care, "round", lambda: [unwatched])
+    supervised.stop_unwatched()
+    supervised.make_stops_certain()
+    waits = store.enqueue(SHORT, visitor="c")
+    supervised.hand_out()
+    assert supervised.waiting == 1 and store.queued() == [unwatched, stopped, waits]
+    monkeypatch.setattr(Store, "end", end)
+    supervised.owed.settle()
+    ended = [store.run(run) for run in (unwatched, stopped)]
+    assert [(run.status, run.message) for run in ended if run] == [
+        ("stopped", UNWATCHED), ("stopped", None)
+    ]  # fmt: skip
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=40), st.integers(1, 6))
+def test_a_run_is_overdue_when_its_count_has_not_moved(
+    events: list[tuple[int, bool]], grace: int
+) -> None:
+    """Against a plain list of when each was last looked at; one second a round."""
+    unwatched, counts, last = UnwatchedRuns(grace), {}, {}
+    for now, (run, looked) in enumerate(events):
+        if run not in counts or looked:
+            counts[run] = counts.get(run, 0) + 1
+            last[run] = now
+        assert sorted(unwatched.look(counts, now)) == sorted(
+            r for r in counts if now - last[r] > grace
+        )
+
+
+def test_who_pauses_most_loses_their_first_ones() -> None:
+    """Not whoever paused first: one visitor can't push the others' runs out."""
+    assert too_many({1: None, 2: None, 3: None}, 2) == [1]
+    assert too_many({1: "a", 2: "b", 3: "b", 4: "b", 5: "c"}, 3) == [2, 3]
+    assert too_many({1: "a", 2: "b"}, 2) == []
+
+
+# Who tells
+
+
+def test_all_open_pages_are_told_in_one_write(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turn_on(monkeypatch)
+    pages = {"one", "two", "gone"}
+    watchers = OpenPages(store, pages.__contains__)
+    seen, other, ended = (store.enqueue(SHORT, visitor="a") for _ in range(3))
+    store.end(ended, "stopped")
+    for page in sorted(pages):
+        watchers.begin(page)
+        watchers.has_open(page, [seen, ended])
+    watchers.has_open("gone", [other])
+    assert watchers.others("one", seen) and not watchers.others("gone", other)
+    pages.discard("gone")
+    writes: list[list[int]] = []
+    monkeypatch.setattr(store, "look_at", lambda runs: writes.append(list(runs)))
+    watchers.look(5.0)
+    assert writes == [[seen]]
+    watchers.begin("one")
+    watchers.begin("two")  # both show something else now
+    watchers.look(5.0)
+    assert writes == [[seen]]
+
+
+def test_two_servers_of_one_store_tell_of_their_own_pages(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turn_on(monkeypatch)
+    servers = [OpenPages(Store(store.folder), lambda page: True) for _ in range(2)]
+    runs = [store.enqueue(SHORT, visitor=visitor) for visitor in "ab"]
+    for watchers, run in zip(servers, runs, strict=True):
+        watchers.begin("one", [run])
+        watchers.look(5.0)
+    assert store.looked_at() == dict.fromkeys(runs, 1)
+
+
+def test_outside_of_hosted_mode_nobody_is_counted(store: Store) -> None:
+    watchers = OpenPages(store, lambda page: True)
+    run = store.enqueue(SHORT, visitor="a")
+    watchers.begin("one")
+    watchers.has_open("one", [run])
+    watchers.look(5.0)
+    assert store.looked_at() == {run: 0} and watchers._thread is None
+
+
+def test_a_map_that_nobody_has_open_stops_filling(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turn_on(monkeypatch, grace=9.0)
+    filler = Filler(store, 1)
+    job = filler.ask(make(LONG, {"lr": [1e-3, 1e-2]}), True, "a")
+    watchers = OpenPages(store, lambda page: True, [filler])
+    watchers.begin("one")
+    watchers.has_open("one", job=job)
+    for _ in range(4):
+        watchers.look(5.0)
+    assert not job.stopped
+    watchers.begin("one")
+    watchers.look(5.0)
+    assert not job.stopped
+    watchers.look(5.0)
+    assert job.stopped and job.why
+    wait_for(lambda: not job.is_open, "its end")
+
+
+@dataclass(eq=False)
+class Plain(Job):
+    """A job of nothing."""
+
+    what: int = 0
+    configs: tuple[RunConfig, ...] = ()
+
+
+class Opened:
+    """Stands for the jobs of a server."""
+
+    def __init__(self, jobs: list[Plain]) -> None:
+        self.jobs = jobs
+
+    def open_jobs(self) -> list[Plain]:
+        return self.jobs
+
+    def stop(self, job: Plain, why: str) -> None:
+        job.stopped = True
+
+
+def test_a_new_job_is_not_taken_for_one_that_ended(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python gives it the address that the other one had."""
+    turn_on(monkeypatch, grace=9.0)
+    line = Opened([Plain() for _ in range(500)])
+    watchers = OpenPages(store, lambda page: True, [line])  # type: ignore[list-item]
+    watchers.begin("one")
+    for job in line.jobs:
+        watchers.has_open("one", job=job)
+    watchers.look(5.0)
+    del job
+    line.jobs.clear()
+    line.jobs.extend(Plain() for _ in range(500))
+    for _ in range(3):
+        watchers.look(5.0)
+    assert all(job.stopped for job in line.jobs)

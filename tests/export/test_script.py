@@ -1,0 +1,222 @@
+"""The script to take away repeats its run, in a Python that has no normviz."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scripts_kit import run_alone
+
+from normviz import RunConfig, train
+from normviz.anatomy import classes
+from normviz.catalog import INITS, NORMS, QK_NORMS, SCHEMES, V_NORMS
+from normviz.catalog.registry import Registry
+from normviz.duel.presets import PRESETS
+from normviz.export import ExportLane, script, stored_lane
+from normviz.model import texts
+from normviz.result import collect, result_of
+from normviz.runs import Recorder, Recording, Steps, shipped
+from normviz.runs.frames import Frames
+from normviz.runs.store import Store
+from normviz.training.events import Started, Step
+
+TINY = RunConfig(depth=5, width=16, heads=2, seq_len=8, batch=4, steps=3, weight_decay=0.1)
+TOLERANCE = 1e-5
+"""In nats, relative to losses above 1: the script adds in another order here and there."""
+
+
+def keys(registry: Registry) -> tuple[str, ...]:
+    return registry.keys()
+
+
+def losses(config: RunConfig) -> list[float]:
+    return [event.loss for event in train(config) if isinstance(event, Step)]
+
+
+def assert_repeated(folder: Path, configs: list[RunConfig]) -> None:
+    """The script of each config has the losses of a run of it."""
+    got = run_alone(folder, [script(ExportLane("A", config)) for config in configs])
+    for config, one in zip(configs, got, strict=True):
+        expected = losses(config)
+        assert one["losses"] == pytest.approx(
+            expected, rel=TOLERANCE, abs=TOLERANCE, nan_ok=True
+        ), config
+
+
+@pytest.mark.slow
+def test_every_scheme(tmp_path: Path) -> None:
+    assert_repeated(tmp_path, [TINY.replace(scheme=key) for key in keys(SCHEMES)])
+
+
+@pytest.mark.slow
+def test_every_scheme_with_dropout_and_clipping(tmp_path: Path) -> None:
+    """Both are the run's own, drawn from the same generator: dropout is repeated, too."""
+    spoilt = TINY.replace(dropout=0.1, clip=0.5, norm="rmsnorm", depth=3)
+    assert_repeated(tmp_path, [spoilt.replace(scheme=key) for key in keys(SCHEMES)])
+
+
+@pytest.mark.slow
+def test_every_norm_and_every_attention(tmp_path: Path) -> None:
+    configs = [TINY.replace(norm=key) for key in keys(NORMS)]
+    configs += [TINY.replace(norm=key, scheme="admin") for key in ("batchnorm", "none")]
+    configs += [TINY.replace(qk_norm=q, v_norm=v) for q in keys(QK_NORMS) for v in keys(V_NORMS)]
+    assert_repeated(tmp_path, configs)
+
+
+SYNTHETIC = ("markov", "copy", "prose")
+
+CHANGES: list[dict] = [
+    *({"init": key, "scheme": scheme} for key in keys(INITS) for scheme in ("post", "tfixup")),
+    *({"task": key} for key in SYNTHETIC),
+    {"task": "copy", "data_seed": 12345, "batch": 3},
+    {"optimizer": "sgd", "momentum": 0.9, "lr": 0.1},
+    {"beta1": 0.8, "beta2": 0.95, "activation": "gelu", "init_seed": 7},
+    {"warmup": 2, "schedule": "cosine"},
+    {"warmup": 2},
+    {"schedule": "linear", "lr_edits": ((1, 0.01), (2, 0.02)), "steps": 5},
+    {"steps": 0},
+    {"steps": 0, "scheme": "prores"},
+    {"width": 20, "ffn_ratio": 3, "heads": 5, "scheme": "hyper"},
+]
+
+
+@pytest.mark.slow
+def test_everything_else(tmp_path: Path) -> None:
+    assert_repeated(tmp_path, [TINY.replace(**change) for change in CHANGES])
+
+
+@pytest.mark.slow
+def test_batches_are_the_run_s_for_many_steps(tmp_path: Path) -> None:
+    """So many draws that numpy rejects some: prose takes whole numbers below a large n."""
+    from normviz.model.data import make_task
+
+    configs = [TINY.replace(task=key, batch=256, seq_len=16) for key in SYNTHETIC]
+    ask = "\nlosses = [batch(s)[0].tolist() for s in range(40)]\n"
+    sources = [script(ExportLane("A", c)).split("\noptimizer = ")[0] + ask for c in configs]
+    for config, one in zip(configs, run_alone(tmp_path, sources), strict=True):
+        task = make_task(config)
+        assert one["losses"] == [task.batch(step)[0].tolist() for step in range(40)]
+
+
+@pytest.mark.slow
+def test_the_shipped_hero_is_repeated_for_all_its_steps(store: Store, tmp_path: Path) -> None:
+    """Bit for bit what this machine trains; on another one than shipped it, the mean of the last tenth
+    is within what rounding grows to in 200 steps."""
+    shipped.adopt(store)
+    runs = [store.latest(config.key) for config in PRESETS["hero"].lanes()]
+    lanes = [stored_lane("A", run, Frames(store)) for run in runs if run is not None]
+    assert len(lanes) == 2
+    for lane, got in zip(lanes, run_alone(tmp_path, [script(lane) for lane in lanes]), strict=True):
+        ours, theirs = lane.recorded.losses, np.array(got["losses"])
+        assert np.array_equal(theirs, losses(lane.config))
+        assert theirs[-20:].mean() == pytest.approx(ours[-20:].mean(), abs=2e-3)
+        said = got["said"].splitlines()
+        assert [line.split()[1] for line in said[:-1]] == [str(step) for step in range(0, 200, 20)]
+        assert said[-1] == f"final loss {theirs[-20:].mean():.6f} (mean of the last 20)"
+        assert f"{ours[-20:].mean():.6f} nats per token" in script(lane)
+
+
+def test_a_diverged_run_ends_where_it_did(tmp_path: Path) -> None:
+    """At its first number that is not finite, or after 20 steps above 100 times chance."""
+    nan = TINY.replace(scheme="none", optimizer="sgd", lr=10.0, momentum=0.99, steps=50)
+    lost = PRESETS["no_norm"].lanes()[0]
+    results = [collect(train(config)) for config in (nan, lost)]
+    for result, got in zip(
+        results, run_alone(tmp_path, [result.script() for result in results]), strict=True
+    ):
+        assert result.first_bad is not None
+        assert len(got["losses"]) == len(result.steps) < result.started.config.steps
+        assert f"range({len(result.steps)}):  # of " in result.script()
+    assert np.array_equal(got["losses"], results[1].losses)
+
+
+def test_without_a_run_it_stops_at_the_first_loss_that_is_not_finite(tmp_path: Path) -> None:
+    config = TINY.replace(scheme="none", optimizer="sgd", lr=10.0, momentum=0.99, steps=50)
+    (got,) = run_alone(tmp_path, [script(ExportLane("A", config))])
+    assert 1 < len(got["losses"]) < 50
+    assert np.isfinite(got["losses"][:-1]).all()
+    assert not np.isfinite(got["losses"][-1])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{}, {"task": "prose", "norm": "powernorm"}, {"task": "copy", "dropout": 0.1}],
+    ids=str,
+)
+def test_it_imports_torch_and_python_alone(change: dict[str, Any]) -> None:
+    for scheme in keys(SCHEMES):
+        config = RunConfig(scheme=scheme, **change)
+        text = script(ExportLane("A", config))
+        tree = ast.parse(text)
+        names = [a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names]
+        names += [n.module or "" for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
+        assert {name.split(".")[0] for name in names} <= {"torch", *sys.stdlib_module_names}
+        model = "".join(classes(config, exact=True))
+        assert [x for x in text.splitlines() if len(x) > 100 and x not in model] == []
+
+
+def test_it_is_short() -> None:
+    """A student reads it from top to bottom."""
+    sizes = {
+        key: len(script(ExportLane("A", RunConfig(scheme=key))).splitlines())
+        for key in keys(SCHEMES)
+    }
+    assert sizes["pre"] <= 160
+    assert max(sizes.values()) <= 210
+
+
+@pytest.mark.parametrize("kinds", [40, 600], ids=["few", "many"])
+def test_a_text_of_one_s_own_is_given_to_the_script(tmp_path: Path, kinds: int) -> None:
+    """It is not in the script; of more than 512 kinds of characters the rarest share a symbol."""
+    text = "\ufeff" + "".join(chr(0x4E00 + i * 7 % kinds) + "ab\r\n"[i % 4 :] for i in range(2000))
+    (tmp_path / "book.txt").write_bytes(text.encode())
+    config = TINY.replace(task="text", text=texts.add(tmp_path / "book.txt"), steps=4)
+    source = script(ExportLane("A", config))
+    assert len(source) < len(text)
+    (got,) = run_alone(tmp_path, [source], str(tmp_path / "book.txt"))
+    assert got["losses"] == pytest.approx(losses(config), rel=TOLERANCE)
+    (tmp_path / "other.txt").write_text("another text")
+    with pytest.raises(AssertionError, match="this is not the text that the run read"):
+        run_alone(tmp_path, [source], str(tmp_path / "other.txt"))
+
+
+def trained(config: RunConfig, **said: object) -> ExportLane:
+    """A finished lane whose run said so when it started."""
+    started = replace(Started(config, "cpu", 1, 99, 3.3, None, None), **said)  # pyright: ignore
+    steps = Steps.of([Step(0, 3.3, 1e-3, 1.0, None)], config.depth)
+    return ExportLane("A", config, Recording(config, started, steps, "finished"))
+
+
+def test_another_text_is_said_not_trained(tmp_path: Path) -> None:
+    lane = trained(TINY.replace(task="prose"), text="0" * 64)
+    with pytest.raises(AssertionError, match="another text than the run read"):
+        run_alone(tmp_path, [script(lane)])
+
+
+def test_a_start_that_is_not_admin_s_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = SCHEMES["admin"]
+    other = replace(record, embed_norm=True)
+    monkeypatch.setitem(vars(SCHEMES)["_records"], "admin", other)
+    with pytest.raises(ValueError, match="only Admin's wiring is known"):
+        script(ExportLane("A", TINY.replace(scheme="admin")))
+
+
+def test_a_gpu_s_run_goes_to_the_gpu() -> None:
+    text = script(trained(TINY, device="cuda", threads=4))
+    compile(text, "cuda.py", "exec")
+    assert 'model.to("cuda")' in text
+    assert 'torch.tensor(states, device="cuda")' in text
+    assert "up to rounding" in text
+
+
+def test_a_stopped_result_says_how_far_it_came() -> None:
+    recorder = Recorder()
+    for event in recorder.follow(train(TINY)):
+        if isinstance(event, Step) and event.step == 1:
+            break
+    assert "after 2 of them" in result_of(recorder.recording()).script()

@@ -1,0 +1,91 @@
+"""A real back end for tests: waiting on state, and looking at its processes."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import islice
+
+import psutil
+
+from normviz import RunConfig, train
+from normviz.runs import Steps
+from normviz.runs.store import Run, Store
+from normviz.training.events import Step
+
+SECONDS = 60.0
+"""How long a test waits for what must happen; generous, since the machine may be busy."""
+
+SHORT = RunConfig(depth=2, width=16, heads=2, seq_len=8, batch=4, steps=20)
+LONG = SHORT.replace(steps=20_000)
+
+
+def wait_for(
+    done: Callable[[], object], what: str | Callable[[], str], seconds: float = SECONDS
+) -> float:
+    """Poll until `done`; returns how many seconds it took. `what` may be told at the end."""
+    began = time.monotonic()
+    while not done():
+        if time.monotonic() - began > seconds:
+            what = what if isinstance(what, str) else what()
+            raise TimeoutError(f"waited {seconds:g} s in vain for {what}")
+        time.sleep(0.02)
+    return time.monotonic() - began
+
+
+def losses(config: RunConfig, n: int | None = None) -> list[float]:
+    """What the run gives in this process: all of it, or its first `n` steps."""
+    steps = (event.loss for event in train(config) if isinstance(event, Step))
+    return list(islice(steps, n))
+
+
+def members(session: int) -> set[int]:
+    """Processes of a session that still run: a supervisor and all that it started."""
+    found = set()
+    for process in psutil.process_iter():
+        with suppress(ProcessLookupError, psutil.NoSuchProcess):  # ended meanwhile
+            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
+                found.add(process.pid)
+    return found
+
+
+class Lane:
+    """A run in a store, as a test looks at it."""
+
+    def __init__(self, store: Store, config: RunConfig, paused: bool = False) -> None:
+        self.store, self.id = store, store.enqueue(config, paused)
+
+    @property
+    def run(self) -> Run:
+        run = self.store.run(self.id)
+        assert run is not None
+        return run
+
+    @property
+    def status(self) -> str:
+        return self.run.status
+
+    @property
+    def steps(self) -> Steps:
+        return self.store.steps(self.run)
+
+    @property
+    def n(self) -> int:
+        return len(self.steps.step)
+
+    @property
+    def pid(self) -> int:
+        query = "SELECT pid FROM runs WHERE id = ?"
+        return self.store.db.connection.execute(query, (self.id,)).fetchone()["pid"]
+
+    def reach(self, status: str) -> float:
+        return wait_for(lambda: self.status == status, lambda: f"{status}, not {self.status}")
+
+    def reach_step(self, n: int) -> float:
+        return wait_for(lambda: self.n >= n, lambda: f"step {n} of a run that is {self.run}")
+
+    def stop(self) -> float:
+        self.store.control(self.id, "stop")
+        return self.reach("stopped")

@@ -1,0 +1,78 @@
+"""The page on a store of its own, without a browser and without a supervisor: AppTest."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from normviz.app.bench.fuzzed import at_page
+from streamlit.testing.v1 import AppTest
+
+from normviz.execution.client import Backend
+from normviz.home import VARIABLE, shipped
+
+MAIN = str(shipped("app") / "main.py")
+Open = Callable[..., AppTest]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty data folder that the page uses."""
+    import streamlit as st
+
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    monkeypatch.setattr(Backend, "ensure", lambda self: None)
+    st.cache_resource.clear()
+    return tmp_path
+
+
+@pytest.fixture
+def page(folder: Path) -> Open:
+    """Opens the page at a query string."""
+
+    def opened(query: str = "") -> AppTest:
+        at = at_page("duel")
+        for pair in filter(None, query.split("&")):
+            name, _, value = pair.partition("=")
+            at.query_params[name] = value
+        return checked(at.run())
+
+    return opened
+
+
+def checked(at: AppTest) -> AppTest:
+    assert not at.exception, at.exception[0].message
+    return at
+
+
+def duel(at: AppTest):
+    return at.session_state["duel"]
+
+
+def words_of(element: Any) -> str:
+    """What an element shows: its text without the marks that keep it from being Markdown."""
+    return re.sub(r"\\(.)", r"\1", element.value)
+
+
+def chips(at: AppTest) -> list[str]:
+    return [words_of(m) for m in at.markdown if "-badge[" in m.value]
+
+
+def shown(at: AppTest) -> dict:
+    """What the page asked the player to show; its "runs" are null where a lane has none."""
+    found = at.get("bidi_component")
+    whats = [json.loads(element.proto.json).get("what") for element in found]
+    return next((what for what in whats if what), {"runs": []})
+
+
+def runs(at: AppTest) -> list[int]:
+    """The runs whose charts the page shows."""
+    return [run for run in shown(at)["runs"] if run is not None]
+
+
+def specs(at: AppTest) -> list[dict]:
+    return [json.loads(chart.proto.spec) for chart in at.get("vega_lite_chart")]

@@ -1,0 +1,31 @@
+"""Stored runs for tests, made without training."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from normviz import RunConfig
+from normviz.catalog import PROBES
+from normviz.runs.store import Store
+from normviz.training.events import Diverged, Started, Step
+
+SMALL = RunConfig(depth=3, steps=40)
+
+
+def kept(store: Store, config: RunConfig = SMALL, status: str = "finished", steps: int = 40) -> int:
+    """A run of a loss that falls to 1.5, in this state."""
+    run = store.enqueue(config)
+    if status == "queued":
+        return run
+    store.started(run, Started(config, "cpu", 1, 1234, 3.3, 1.1, None), os.getpid(), False)
+    layers = np.ones((len(PROBES), config.depth + 1))
+    losses = [3.3 - 1.8 * min(1.0, step / 20) for step in range(steps)]
+    store.append(run, [Step(i, loss, 1e-3, 1.0, layers) for i, loss in enumerate(losses)])
+    if status == "paused":
+        store.set_status(run, "paused")
+    elif status != "running":
+        bad = Diverged(steps - 1, 2, "activation") if status == "diverged" else None
+        store.end(run, status, bad, "no memory" if status == "failed" else None)
+    return run

@@ -1,0 +1,221 @@
+"""Maps as settings and as a link, their cells, and the small pictures of their losses."""
+
+from __future__ import annotations
+
+import math
+from base64 import b64decode
+from contextlib import suppress
+from urllib.parse import parse_qs
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from shelf_kit import SMALL, kept
+
+from normviz import RunConfig
+from normviz.charts.curve import picture
+from normviz.charts.map import EMPTY, PICK, chart, colours, live
+from normviz.config import ConfigError
+from normviz.export.pictures import picture as picture_of
+from normviz.limits import MAX_MAPS
+from normviz.maps import Grid, SweepError, make
+from normviz.maps.layout import maps
+from normviz.maps.link import NAMES, ask, decode, of, spanning, standard
+from normviz.maps.results import GridResults
+from normviz.maps.standard import MAPS
+from normviz.runs.store import Store
+
+
+def asked(query: str):
+    return decode(parse_qs(query, keep_blank_values=True))
+
+
+# Links
+
+
+@pytest.mark.parametrize("key", MAPS.keys())
+def test_a_link_says_every_setting_and_opens_the_same_maps(key: str) -> None:
+    one = standard(key)
+    assert asked(one.query()).shows == one.shows
+    fields = set(RunConfig.model_fields) - {"lr_edits", "text"}
+    assert set(one.params()) == {"v", "across", "up", "seeds", *fields}
+    assert asked(one.query()).standard == key
+
+
+def test_a_link_that_names_no_sides_gets_them_from_its_numbers() -> None:
+    one = asked("depth=2,4&lr=0.001,0.01&scheme=pre,post")
+    assert (one.across, one.up) == ("depth", "lr")
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("depth=2,4&lr=0.001,0.01&depth=8", "the link gives depth 2 times, allowed is once"),
+        ("v=9&depth=2,4&lr=0.001,0.01", "version '9', allowed is 1"),
+        ("depth=2,4&lr=0.001,99", "lr is '99'"),
+        ("depth=2,4&lr=0.001,nan", "lr is"),
+        ("depth=2,2&lr=0.001,0.01", "depth names 2 twice"),
+        ("depth=2,4", "a map needs two settings with several values"),
+        ("across=depth&up=lr&depth=2,4&lr=0.1", "lr has one value and spans the map"),
+        ("across=depth&up=depth&depth=2,4", "depth can't go both across and up"),
+        ("across=<b>&up=lr&depth=2,4&lr=0.1,0.2", "across is '<b>', allowed is one of"),
+        ("scheme=pre,nope&depth=2,4&lr=0.1,0.2", "nope"),
+        ("seeds=3,4&depth=2,4&lr=0.1,0.2", "seeds is '3,4'"),
+        ("seeds=99&depth=2,4&lr=0.1,0.2", "seeds is 99, allowed is"),
+        ("depth=2,4&lr=0.1,0.2&batch=1,2,3&heads=1,2,4", f"9 maps, at most {MAX_MAPS}"),
+    ],
+)
+def test_a_bad_link_gets_one_sentence(query: str, words: str) -> None:
+    with pytest.raises((SweepError, ConfigError)) as error:
+        asked(query)
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@given(
+    st.dictionaries(st.sampled_from(["v", *NAMES, "x"]), st.lists(st.text(max_size=30), max_size=3))
+)
+def test_no_link_is_answered_with_anything_but_a_sentence(params: dict[str, list[str]]) -> None:
+    with suppress(SweepError, ConfigError):
+        decode(params)
+
+
+# Changes
+
+
+@pytest.mark.parametrize("side", ["across", "up"])
+@pytest.mark.parametrize("field", spanning())
+def test_any_setting_can_span_a_map(side: str, field: str) -> None:
+    one = ask({"depth": "2,4", "lr": "0.001,0.01"}, "depth", "lr")
+    turned = one.turned(side, field)
+    assert getattr(turned, side) == field or field in ("depth", "lr")
+    assert {turned.across, turned.up} <= {field, "depth", "lr"}
+    assert len(turned.grid.axis(field).values) > 1  # pyright: ignore
+
+
+def test_another_setting_is_checked_as_a_whole() -> None:
+    one = standard("torch")
+    assert one.but(depth="2,4").values("depth") == "2,4"
+    assert one.but(depth="2,4").standard is None
+    with pytest.raises(ConfigError, match="depth is '5000'"):
+        one.but(depth="2,5000")
+    with pytest.raises(SweepError, match="depth has one value"):
+        one.but(depth="2")
+
+
+def test_a_duel_leads_to_maps_of_what_it_compares() -> None:
+    duel = [
+        RunConfig(scheme="post", depth=10, steps=400),
+        RunConfig(scheme="peri", depth=10, steps=400),
+    ]
+    one = of(tuple(duel))
+    assert one.fields == ("depth", "lr")
+    assert one.values("scheme") == "post,peri"
+    assert (one.values("steps"), one.grid.seeds) == ("150", 1)
+    warm = of(tuple(config.replace(warmup=200, norm="rmsnorm") for config in duel))
+    assert (warm.values("warmup"), warm.values("steps"), warm.values("norm")) == (
+        "200",
+        "400",
+        "rmsnorm",
+    )
+    far = tuple(
+        RunConfig(scheme=scheme, norm=norm, batch=batch)
+        for scheme, norm, batch in (
+            ("pre", "rmsnorm", 4), ("post", "layernorm", 8), ("peri", "dyt", 16), ("none", "none", 2)
+        )
+    )  # fmt: skip
+    assert of(far).values("scheme") == "pre,post,peri,none"
+    assert of(far).values("batch") == "4"
+    assert of((RunConfig(), RunConfig())).values("scheme") == "pre"
+
+
+# Cells
+
+
+def grid() -> Grid:
+    return make(SMALL, {"scheme": ["pre", "post"], "depth": [2, 3], "lr": [1e-3, 3e-3]}, seeds=2)
+
+
+def test_cells_that_nobody_ran_are_there_and_say_so(store: Store) -> None:
+    it = grid()
+    board = GridResults(store, it)
+    board.look()
+    running = [it.cells[0]]
+    pre, post = maps(it, board.points, ("depth", "lr"), running, board.curve)
+    assert [len(one.cells) for one in (pre, post)] == [4, 4]
+    assert {cell.loss for cell in pre.cells} == {None}
+    assert pre.frontier == ()
+    marks = {cell.words for one in (pre, post) for cell in one.cells}
+    assert marks == {"not run yet", "training now"}
+    assert colours([pre, post])[0] < colours([pre, post])[1]
+    assert live(pre, 0, colours([pre, post]))["datasets"]["cells0"][0]["there"] is False
+
+
+def test_a_board_reads_a_cell_once_and_fills(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    it = grid()
+    board = GridResults(store, it)
+    reads: list[int] = []
+    losses = store.losses
+    monkeypatch.setattr(store, "losses", lambda run: reads.append(run) or losses(run))
+    first = next(c for c in it.cells if c.config.scheme == "post" and c.seed == 0)
+    run = kept(store, first.config)
+    for _ in range(3):
+        board.look()
+    assert reads == [run]
+    assert [one.cell for one in board.points] == [first]
+    assert first not in board.missing and len(board.missing) == len(it.cells) - 1
+    _, post = maps(it, board.points, ("depth", "lr"), curve=board.curve)
+    (cell,) = [cell for cell in post.cells if cell.loss is not None]
+    assert cell.key == first.key and cell.curve.startswith("data:image/svg+xml;base64,")
+    assert cell.where == f"depth {first.config.depth}, learning rate {first.config.lr:g}"
+
+
+def test_the_chart_of_a_page_stays_the_same_while_it_fills(store: Store) -> None:
+    """Else Streamlit would build it anew, and with it lose what is pointed at."""
+    it = grid()
+    specs = []
+    for cell in it.cells[:2]:
+        kept(store, cell.config)
+        board = GridResults(store, it)
+        board.look()
+        drawn = maps(it, board.points, ("depth", "lr"), curve=board.curve)
+        spec = live(drawn[0], 0, (1.1, 3.3))
+        assert PICK in [
+            param["name"] for layer in spec["layer"] for param in layer.get("params", [])
+        ] + [param["name"] for param in spec.get("params", [])]
+        specs.append({name: part for name, part in spec.items() if name != "datasets"})
+    assert specs[0] == specs[1]
+
+
+def test_a_setting_of_names_can_go_upwards(store: Store) -> None:
+    it = make(SMALL, {"init": ["xavier", "torch"], "depth": [2, 3]})
+    for cell in it.cells:
+        kept(store, cell.config)
+    board = GridResults(store, it)
+    board.look()
+    (one,) = maps(it, board.points)
+    assert (one.x, one.y) == ("depth", "initialisation")
+    assert one.rows == ("xavier", "torch") or "Xavier" in one.rows
+    assert one.frontier == ()
+
+
+def test_the_picture_of_a_curve_marks_divergence() -> None:
+    def svg(*losses: float) -> str:
+        head, _, data = picture([np.array(losses)], 10, 3.3, 1.1).partition(",")
+        assert head == "data:image/svg+xml;base64"
+        return b64decode(data).decode()
+
+    assert svg(3.3, 2.0, 1.5).count("<polyline") == 1
+    assert svg(3.3, 2.0, math.nan).count("<path") == svg(3.3, 2.0, 1.5).count("<path") + 1
+    assert "nan" not in svg(math.nan, math.inf)
+
+
+def test_a_cell_that_nobody_ran_has_no_loss_colour(store: Store) -> None:
+    """A missing number has the colour of the lowest loss, were it left to the scale."""
+    it = grid()
+    kept(store, it.cells[0].config)
+    board = GridResults(store, it)
+    board.look()
+    svg = picture_of(chart(maps(it, board.points, ("depth", "lr"))), "svg").decode()
+    assert svg.count(f'fill="{EMPTY[False]}"') == 2 * 4 - 1

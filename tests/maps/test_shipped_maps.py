@@ -1,0 +1,144 @@
+"""The maps that ship: every cell is there, says what normviz/README.md says, and is what `train` gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from backend_kit import SHORT
+
+from normviz import RunConfig
+from normviz.catalog import PROBES, SCHEMES
+from normviz.home import shipped
+from normviz.maps import make, missing, read, sweep
+from normviz.maps.link import standard
+from normviz.maps.points import Point
+from normviz.maps.points import read_points as points
+from normviz.maps.standard import MAPS
+from normviz.maps.summary import by_place, frontier, trains
+from normviz.runs import archive
+from normviz.runs.archive import load, save_cells
+from normviz.runs.shipped import adopt_cells, cell_keys
+from normviz.runs.store import Store
+from normviz.training.events import Step
+from normviz.training.loop import train
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A store with all shipped maps."""
+    store = Store(tmp_path_factory.mktemp("maps"))
+    adopt_cells(store)
+    return store
+
+
+@pytest.mark.parametrize("key", MAPS.keys())
+def test_every_cell_of_a_standard_map_ships(key: str, full: Store) -> None:
+    one = standard(key)
+    assert one.grid.seeds >= 3
+    assert missing(full, one.grid, early=True) == []
+    assert {cell.key for cell in one.grid.cells} <= cell_keys()
+
+
+def of(full: Store, key: str, scheme: str) -> list[Point]:
+    grid = standard(key).grid
+    return [p for p in points(full, grid) if p.cell.config.scheme == scheme]
+
+
+def test_post_ln_stands_lower_rates_the_deeper_it_is(full: Store) -> None:
+    grid = standard("torch").grid
+    edges = frontier(grid, of(full, "torch", "post"))
+    depths = [dict(edge.place)["depth"] for edge in edges]
+    rates = [edge.rate or 0.0 for edge in edges]
+    assert depths == sorted(depths) == [2, 4, 8, 16, 32, 64]
+    assert rates == sorted(rates, reverse=True)
+    assert rates[-1] < rates[0] / 50
+
+
+def test_peri_ln_trains_in_every_cell_from_a_thousandth(full: Store) -> None:
+    cells = by_place(standard("torch").grid, of(full, "torch", "peri"))
+    at_least = [seeds for seeds in cells.values() if seeds[0].cell.config.lr >= 1e-3]
+    assert len(at_least) == 24
+    assert all(trains(seeds) for seeds in at_least)
+    assert all(one.trains for seeds in at_least for one in seeds)
+
+
+def test_a_shipped_cell_is_what_train_gives(full: Store) -> None:
+    config = RunConfig(scheme="post", init="torch", depth=2, lr=3e-3, steps=150)
+    run = full.latest(config.key)
+    assert run is not None and run.is_shipped and run.is_coarse
+    assert run.stays  # nobody deletes it
+    fresh = [event for event in train(config) if isinstance(event, Step)]
+    steps = full.steps(run)
+    np.testing.assert_allclose(steps.loss, [step.loss for step in fresh], rtol=1e-3)
+    assert steps.loss[:20].tolist() == pytest.approx([s.loss for s in fresh[:20]], rel=1e-5)
+    assert steps.layer_steps[[0, -1]].tolist() == [0, 149]
+
+
+def test_all_is_adopted_once(full: Store) -> None:
+    assert list(load(_first(), full.done_keys())) == []
+
+
+def _first() -> Path:
+    return sorted((shipped("assets") / "maps").glob("*.npz"))[0]
+
+
+@pytest.mark.parametrize(
+    ("key", "scheme", "init"),
+    [(key, scheme, init) for key, init in (("torch", "PyTorch init"), ("xavier", "Xavier"))
+     for scheme in MAPS[key].words["scheme"].split(",")],
+)  # fmt: skip
+def test_the_readme_says_what_the_maps_say(key: str, scheme: str, init: str, full: Store) -> None:
+    edges = frontier(standard(key).grid, of(full, key, scheme))
+    rates = " | ".join("none" if edge.rate is None else f"{edge.rate:g}" for edge in edges)
+    line = f"| {SCHEMES.label(scheme)}, {init} | {rates} |"
+    assert line in (Path(__file__).parents[2] / "normviz" / "README.md").read_text()
+
+
+# Files
+
+
+def test_a_file_gives_back_what_was_stored(store: Store, tmp_path: Path) -> None:
+    grid = make(SHORT, {"lr": [1e-3, 1e-2], "scheme": ["post", "none"]})
+    lost = SHORT.replace(scheme="none", optimizer="sgd", lr=10.0, momentum=0.99)
+    for one in (grid, make(lost, {})):
+        list(sweep(store, one, 2))
+    keys = [cell.key for cell in grid.cells] + [lost.key]
+    runs = [run for key in keys if (run := store.latest(key))]
+    path = tmp_path / "maps.npz"
+    save_cells(map(store.recording, runs), path)
+    (tmp_path / "other").mkdir()
+    other = Store(tmp_path / "other")
+    other.keep_all(list(load(path)), "shipped sweep")
+    for run in runs:
+        twin = other.latest(run.key)
+        assert twin is not None
+        names = ("config", "status", "chance", "floor", "message", "bad_step", "bad_layer")
+        assert [getattr(twin, n) for n in names] == [getattr(run, n) for n in names]
+        mine, theirs = store.steps(run), other.steps(twin)
+        np.testing.assert_array_equal(theirs.loss, mine.loss)
+        np.testing.assert_array_equal(theirs.grad_norm, mine.grad_norm)
+        np.testing.assert_array_equal(theirs.lr, mine.lr)
+        assert theirs.layers.shape[1:] == (len(PROBES), run.config.depth + 1)
+        np.testing.assert_allclose(theirs.layers[0], mine.layers[0], rtol=1e-6)
+    assert list(load(path, set(keys))) == []
+
+
+def test_a_file_of_another_engine_gives_nothing(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    list(sweep(store, make(SHORT, {}), 1))
+    run = store.latest(SHORT.key)
+    assert run is not None
+    save_cells([store.recording(run)], tmp_path / "a.npz")
+    monkeypatch.setattr(archive, "ENGINE", 999)
+    assert list(load(tmp_path / "a.npz")) == []
+
+
+def test_the_standard_maps_are_the_sweeps_that_their_words_say() -> None:
+    for one in MAPS:
+        assert read(one.words, RunConfig()).cells
+        assert standard(one.key).fields == (one.across, one.up)

@@ -1,0 +1,81 @@
+"""Maps that a server fills: one at a time, joined, stopped, and none lost to another's error."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from backend_kit import SHORT, wait_for
+
+from normviz.maps import Grid, make, missing
+from normviz.maps.fill import Filler
+from normviz.runs.store import Store
+
+SLOW = SHORT.replace(steps=20_000)
+
+
+def grid(config=SHORT, **axes) -> Grid:
+    return make(config, axes or {"lr": [1e-3, 1e-2]})
+
+
+def test_a_map_fills_and_says_how_far_it_is(store: Store) -> None:
+    filler = Filler(store, 2)
+    job = filler.ask(grid(), True)
+    assert filler.ask(grid(), True) is job  # who asks for the same joins
+    wait_for(lambda: not job.is_open, "its end")
+    assert (job.todo, job.ended, job.failures) == (2, 2, [])
+    assert job.share == pytest.approx(1.0)
+    assert missing(store, grid(), True) == []
+    assert filler.job(grid(), True) is None
+    again = filler.ask(grid(), True)
+    wait_for(lambda: not again.is_open, "the end of one with nothing to do")
+    assert again.todo == 0
+
+
+def test_a_stop_ends_its_processes_and_lets_the_next_begin(store: Store) -> None:
+    filler = Filler(store, 2)
+    slow = filler.ask(grid(SLOW), True)
+    waits, gone = filler.ask(grid(), True), filler.ask(grid(depth=[1, 2]), True)
+    assert (filler.before(waits), filler.before(gone)) == (1, 2)
+    filler.stop(gone)
+    assert not gone.is_open
+    wait_for(lambda: slow.running, "a cell in training")
+    assert slow.is_open and not waits.running
+    filler.stop(slow)
+    wait_for(lambda: not slow.is_open, "the stop", 20)
+    wait_for(lambda: not waits.is_open, "the next")
+    assert (waits.ended, slow.ended, slow.running) == (2, 0, set())
+    assert missing(store, grid(depth=[1, 2]), True)
+
+
+def test_an_error_ends_one_map_alone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    filler = Filler(store, 1)
+    keep = store.keep_all
+
+    def full(*_: object) -> list[int]:
+        monkeypatch.setattr(store, "keep_all", keep)
+        raise OSError("database or disk is full")
+
+    monkeypatch.setattr(store, "keep_all", full)
+    lost, fine = filler.ask(grid(), True), filler.ask(grid(depth=[1, 2]), True)
+    wait_for(lambda: not lost.is_open and not fine.is_open, "both ends")
+    assert lost.failures == ["database or disk is full"]
+    assert (fine.ended, fine.failures) == (2, [])
+
+
+def test_two_lines_that_share_a_turn_take_it_in_turns(store: Store) -> None:
+    """As maps and claims of a shared server do: each is a process with PyTorch."""
+    turn = threading.Lock()
+    one, other = Filler(store, 1, turn), Filler(store, 1, turn)
+    slow = one.ask(grid(SLOW), True)
+    wait_for(lambda: slow.running, "a cell in training")
+    waits, gone = other.ask(grid(), True), other.ask(grid(depth=[1, 2]), True)
+    other.stop(gone)
+    assert waits.waits and not slow.waits and not waits.running
+    other.stop(waits)
+    wait_for(lambda: not waits.is_open, "the end of one that is stopped while it waits")
+    assert slow.is_open and waits.ended == 0
+    waits = other.ask(grid(), True)
+    one.stop(slow)
+    wait_for(lambda: not waits.is_open, "the other's end")
+    assert waits.ended == 2 and not slow.is_open

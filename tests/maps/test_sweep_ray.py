@@ -1,0 +1,167 @@
+"""Sweeps on a real Ray cluster of two nodes on this machine, and what becomes of them when one of
+the nodes, the cluster or the person at the terminal goes away."""
+
+from __future__ import annotations
+
+import re
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from backend_kit import losses, members, wait_for
+from ray_kit import Driver, Nodes, free_port, head, short_folder, swept
+from task_kit import WORDS
+
+from normviz import RunConfig
+from normviz.home import VARIABLE
+from normviz.maps import Cluster, SweepError, make, missing
+from normviz.model import texts
+from normviz.runs.store import Store
+
+pytestmark = pytest.mark.slow
+
+CELL = {"depth": 4, "width": 16, "heads": 2, "seq_len": 8, "batch": 4}
+TINY = [f"{key}={value}" for key, value in CELL.items()]
+RATES = [1e-3, 3e-3, 1e-2]
+LONG = ("steps=600", "lr=1e-3,3e-3,1e-2", "--no-early-stop")
+"""Cells of more than a second: time enough to kill somebody."""
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[Nodes]:
+    """A cluster that outlives the death of its second node."""
+    with head() as nodes:
+        yield nodes
+
+
+def same_as_here(store: Store, config: RunConfig) -> None:
+    """The store has the cell once, bit for bit what this process gives."""
+    (run,) = store.results(config.key)
+    assert (run.status, run.origin) == ("finished", "sweep")
+    assert store.steps(run).loss.tolist() == losses(config)
+
+
+def test_the_death_of_a_node_loses_nothing(
+    nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a text, which this machine alone has."""
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    base = RunConfig(**CELL, task="text", text=texts.add(WORDS), steps=600)
+    store, grid = Store(tmp_path), make(base, {"lr": RATES}, seeds=2)
+    n = len(grid.cells)
+    other = nodes.join()
+    other.wait()
+    words = (*TINY, *LONG, "seeds=2", "task=text", f"text={base.text}")
+    with Driver(nodes.folder, tmp_path, *words, "--on", f"ray:{nodes.address}") as driver:
+        wait_for(lambda: len(missing(store, grid, True)) < n and other.training(), "cells on both")
+        other.kill()
+        assert len(missing(store, grid, True)) > 2
+        code, out, err = driver.end()
+    assert code == 0, err
+    assert f"{n} of {n}  " in err and "in 2 processes" in err
+    assert out.startswith("loss of the last tenth") and "trains up to lr" in out
+    for cell in grid.cells:
+        same_as_here(store, cell.config)
+    assert retried(nodes.folder) >= 1
+
+
+def retried(folder: Path) -> int:
+    """Cells that Ray ran again, by its own log of what the driver handed it."""
+    logs = folder.glob("session_2*/logs/python-core-driver-*.log")
+    lines = [line for log in logs for line in log.read_bytes().splitlines()]
+    return sum(b"Will resubmit task" in line and b"normviz_cell" in line for line in lines)
+
+
+def test_ctrl_c_keeps_what_has_ended_and_ends_the_rest(nodes: Nodes, tmp_path: Path) -> None:
+    store, grid = Store(tmp_path), make(RunConfig(**CELL, steps=2000), {"lr": RATES})
+    words = (*TINY, "steps=2000", *LONG[1:], "--on", f"ray:{nodes.address}")
+    with Driver(nodes.folder, tmp_path, *words) as driver:
+        wait_for(lambda: len(missing(store, grid, True)) < 3 and nodes.head.training(), "a cell")
+        driver.process.send_signal(signal.SIGINT)
+        code, _, err = driver.end()
+    assert code == 130, err
+    assert err.endswith("normviz: stopped; the same command runs what is missing\n")
+    kept = 3 - len(missing(store, grid, early=True))
+    assert 1 <= kept < 3
+    assert (
+        err.count(" of 3  ") <= kept
+    )  # told after it is stored, and not at all if Ctrl-C comes between
+    wait_for(lambda: not nodes.head.training(), "the end of the cell in progress", 10.0)
+
+
+def test_another_normviz_on_a_node_gets_a_sentence(nodes: Nodes, tmp_path: Path) -> None:
+    newer = "from normviz.maps import tasks\ntasks.RELEASE = ('9.9', 99)"
+    words = (*TINY, "steps=5", "--on", f"ray:{nodes.address}")
+    code, _, err = swept(nodes.folder, tmp_path, *words, before=newer)
+    assert code == 2
+    last = err.splitlines()[-1]
+    assert re.search(r"has NormViz \S+ \(engine \d+\) and this machine NormViz 9.9", last)
+    assert last.endswith("install the same release on every node")
+
+
+def test_a_lost_cluster_gets_a_sentence(tmp_path: Path) -> None:
+    impatient = "from normviz.maps import cluster\ncluster.PATIENCE = 1.0"
+    with head() as nodes:
+        words = (*TINY, "steps=20000", "--on", f"ray:{nodes.address}")
+        with Driver(nodes.folder, tmp_path, *words, before=impatient) as driver:
+            wait_for(nodes.head.training, "a cell in progress")
+            nodes.kill()
+            code, _, err = driver.end()
+    assert code == 2
+    last = err.splitlines()[-1]
+    assert "has had no node that can train" in last and "`ray start --head`" in last
+
+
+def test_without_an_address_ray_runs_here_and_ends(tmp_path: Path) -> None:
+    with short_folder() as folder:
+        words = (*TINY, "steps=20", "lr=1e-3,1e-2", "--on", "ray", "--processes", "1")
+        with Driver(folder, tmp_path, *words) as driver:
+            code, _, err = driver.end()
+            assert code == 0, err
+            wait_for(lambda: not members(driver.process.pid), "the end of Ray", 10.0)
+    assert "in 1 processes" in err and "2 of 2  " in err
+    store = Store(tmp_path)
+    for cell in make(RunConfig(**CELL, steps=20), {"lr": [1e-3, 1e-2]}).cells:
+        same_as_here(store, cell.config)
+
+
+UNREADABLE = """
+from normviz.maps import remote, tasks
+class Unreadable:
+    def __reduce__(self):
+        return eval, ("[][0]",)
+def normviz_cell(release, canonical, *more):
+    trained = remote.normviz_cell(release, canonical, *more)
+    return Unreadable() if '"lr":0.01' in canonical else trained
+tasks.normviz_cell = normviz_cell
+"""
+
+
+def test_an_answer_that_cannot_be_read_fails_only_its_cell(tmp_path: Path) -> None:
+    with short_folder() as folder:
+        words = (*TINY, "steps=20", "lr=1e-3,1e-2", "--on", "ray", "--processes", "1")
+        code, _, err = swept(folder, tmp_path, *words, before=UNREADABLE)
+    assert code == 1, err
+    assert "its process gave no result: RaySystemError: System error: list index" in err
+    left = missing(Store(tmp_path), make(RunConfig(**CELL, steps=20), {"lr": [1e-3, 1e-2]}), True)
+    assert [cell.config.lr for cell in left] == [1e-2]
+
+
+def test_an_address_where_nobody_answers_is_said_at_once(tmp_path: Path) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    began = time.monotonic()
+    with short_folder() as folder:
+        code, _, err = swept(folder, tmp_path, "lr=1e-3,1e-2", "--on", f"ray:{address}")
+    assert code == 2
+    assert err.startswith(f"normviz: no Ray cluster answers at {address} (")
+    assert err.count("\n") == 1 and "`ray start --head`" in err
+    assert time.monotonic() - began < 30
+
+
+def test_without_ray_the_way_to_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(SweepError, match=r"`pip install -r requirements.txt -e '.\[cluster\]'`"):
+        Cluster("local")

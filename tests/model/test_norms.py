@@ -1,0 +1,176 @@
+"""What every norm of the registry keeps: shape, formula, gradient, declared invariances, warnings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from norm_twins import normed
+from torch import Tensor, nn
+
+from normviz import RunConfig
+from normviz.catalog import NORMS
+from normviz.catalog.norm import NormRecord
+from normviz.links import decode, encode
+from normviz.model.norms import make_norm
+from normviz.model.norms.group import groups_of
+from normviz.model.norms.power import WARMUP, PowerNorm
+from normviz.training.events import Step
+from normviz.training.loop import train
+
+ALL_NORMS = pytest.mark.parametrize("norm", NORMS, ids=lambda norm: norm.key)
+D = 16
+
+
+def shaken(key: str, width: int = D) -> nn.Module:
+    """A norm in float64 with noise on every parameter, so that no scale or shift is trivial."""
+    norm, generator = make_norm(key, width).double(), torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for p in norm.parameters():
+            p.add_(0.3 * torch.randn(p.shape, generator=generator, dtype=p.dtype))
+    return norm
+
+
+def tokens(*shape: int, seed: int = 0) -> Tensor:
+    """Not centred, and another size in every channel."""
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(*shape, dtype=torch.float64, generator=generator)
+    return (0.5 + x) * torch.linspace(0.5, 2, shape[-1], dtype=torch.float64)
+
+
+def gap(a: Tensor, b: Tensor) -> float:
+    return float((a - b).detach().abs().max())
+
+
+@ALL_NORMS
+@pytest.mark.parametrize("size", [1.0, 1e-7, 1e-14])  # ordinary, and about eps: it must be right
+@pytest.mark.parametrize("shape", [(3, D), (2, 5, D), (2, 3, 4, D), (2, 5, 4), (2, 5, 15)], ids=str)
+def test_equals_its_formula_and_so_does_its_gradient(
+    norm: NormRecord, shape: tuple, size: float
+) -> None:
+    module, x = shaken(norm.key, shape[-1]), (size * tokens(*shape)).requires_grad_()
+    params = dict(module.named_parameters())
+    ours, theirs = module(x), normed(norm.key, x, params)
+    assert ours.shape == x.shape
+    assert ours.dtype == torch.float64
+    toward = tokens(*shape, seed=2)
+    inputs = [x, *params.values()]
+    mine = torch.autograd.grad(ours, inputs, toward)
+    plain = torch.autograd.grad(theirs, inputs, toward)
+    for a, b in zip((ours, *mine), (theirs, *plain), strict=True):
+        assert gap(a, b) < 1e-10 * max(1.0, float(b.detach().abs().max()))
+
+
+@ALL_NORMS
+def test_learns_what_its_record_says(norm: NormRecord) -> None:
+    found = {name: (tuple(p.shape), p) for name, p in make_norm(norm.key, D).named_parameters()}
+    assert set(found) == {learned.name for learned in norm.learns}
+    for learned in norm.learns:
+        shape, p = found[learned.name]
+        assert shape == ((1,) if learned.single else (D,))
+        assert (p == learned.value(D)).all()
+        assert learned.symbol in norm.formula
+
+
+@ALL_NORMS
+@pytest.mark.parametrize("kind", ["shift", "scale"])
+def test_declared_invariances_hold_and_no_others_do(norm: NormRecord, kind: str) -> None:
+    declared = norm.shift_invariant if kind == "shift" else norm.scale_invariant
+    size = 1e4 if declared else 1.0  # so large that eps is nothing; so small that no tanh saturates
+    x = size * tokens(2, 5, D)
+    y = x + 0.7 * size if kind == "shift" else 3 * x
+    result = shaken(norm.key)(x)
+    difference = gap(shaken(norm.key)(y), result) / max(1.0, float(result.detach().abs().max()))
+    assert (difference < 1e-8) if declared else (difference > 1e-2)
+
+
+@ALL_NORMS
+def test_bears_zeros(norm: NormRecord) -> None:
+    module, zero = make_norm(norm.key, D), torch.zeros(2, 3, D, requires_grad=True)
+    y = module(zero)
+    y.sum().backward()
+    assert torch.equal(y, torch.zeros_like(y))
+    assert zero.grad is not None
+    assert zero.grad.isfinite().all()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in module.parameters())
+
+
+@ALL_NORMS
+def test_warns_if_and_only_if_tokens_see_each_other(norm: NormRecord) -> None:
+    x = tokens(2, 5, D)
+    other = x.clone()
+    other[1:], other[:, 1:] = tokens(1, 5, D, seed=3), tokens(2, 4, D, seed=4)
+    sees = not torch.equal(shaken(norm.key)(x)[0, 0], shaken(norm.key)(other)[0, 0])
+    assert sees == bool(norm.warning)
+    assert norm.warning == "" or norm.warning.endswith(".")
+
+
+@ALL_NORMS
+def test_trains_in_a_model_of_one_block_and_repeats_bit_for_bit(norm: NormRecord) -> None:
+    config = RunConfig(norm=norm.key, scheme="peri", depth=1, width=16, seq_len=8, steps=5)
+    runs = [[e.loss for e in train(config) if isinstance(e, Step)] for _ in range(2)]
+    assert len(runs[0]) == 5
+    assert np.isfinite(runs[0]).all()
+    assert runs[0] == runs[1]
+
+
+@ALL_NORMS
+def test_survives_a_link(norm: NormRecord) -> None:
+    lanes = (RunConfig(norm=norm.key), RunConfig(norm=norm.key, v_norm="on", qk_norm="cosine"))
+    assert decode(encode(lanes)).lanes == lanes
+
+
+def test_an_older_link_without_v_norm_opens_with_the_default() -> None:
+    link = decode("v=1&lanes=1&scheme=post&qk_norm=on")
+    assert [(lane.qk_norm, lane.v_norm) for lane in link.lanes] == [("on", "off")]
+
+
+@pytest.mark.parametrize(("width", "groups"), [(4, 2), (5, 1), (6, 2), (8, 4), (32, 4), (33, 1)])
+def test_groups_divide_the_width(width: int, groups: int) -> None:
+    assert groups_of(width) == groups
+
+
+def test_crmsnorm_of_a_recentred_token_is_layernorm() -> None:
+    """The whole token is recentred; CRMSNorm gets it without its last channel."""
+    whole = tokens(2, 5, D + 1)
+    whole = whole - whole.mean(-1, keepdim=True)
+    full = make_norm("layernorm_nonparam", D + 1)(whole)
+    assert gap(make_norm("crmsnorm", D)(whole[..., :-1]), full[..., :-1]) < 1e-14
+
+
+@pytest.mark.parametrize("key", ["batchnorm", "powernorm"])
+def test_training_and_evaluation_differ(key: str) -> None:
+    norm, x = shaken(key), tokens(2, 5, D, seed=1)
+    norm(tokens(2, 5, D))
+    evaluated = norm.eval()(x)
+    assert gap(shaken(key)(x), evaluated) > 1e-2
+    assert torch.equal(norm(x), evaluated)  # evaluation moves nothing
+
+
+def test_powernorm_pass_by_pass() -> None:
+    """Through warm-up and beyond: both running averages, in numpy, by the authors' code."""
+    norm, eps = PowerNorm(4, 1e-5).double(), 1e-5
+    power, lean, keep = np.ones(4), np.zeros(4), 0.9
+    for t in range(1, WARMUP + 6):
+        x, g = tokens(6, 4, seed=t).requires_grad_(), tokens(6, 4, seed=100 + t)
+        y = norm(x)
+        x_hat = x.detach().numpy().reshape(6, 2, 2)
+        x_hat = (x_hat / np.sqrt((x_hat**2).mean(-1, keepdims=True) + eps)).reshape(6, 4)
+        own = (x_hat**2).mean(0)
+        z = x_hat / np.sqrt((own if t <= WARMUP else power) + eps)
+        np.testing.assert_allclose(y.detach().numpy(), z, rtol=1e-12)
+        if t < WARMUP:
+            power = power * (t - 1) / t + own / t
+        power = keep * power + (1 - keep) * own
+
+        # Past the grouped RMSNorm, whose gradient is ordinary.
+        leant = g.numpy() - (1 - keep) * lean * z
+        lean = lean + (leant * z).mean(0)
+        through = tokens(6, 4, seed=t).requires_grad_()
+        grouped = nn.functional.rms_norm(through.view(6, 2, 2), (2,), eps=eps).flatten(1)
+        grouped.backward(torch.from_numpy(leant / np.sqrt(own + eps)))
+        y.backward(g)
+        assert through.grad is not None
+        np.testing.assert_allclose(x.grad, through.grad, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(norm.power.numpy(), power, rtol=1e-12)
+        np.testing.assert_allclose(norm.lean.numpy(), lean, rtol=1e-12, atol=1e-14)

@@ -1,0 +1,32 @@
+"""The parameters that the records promise are those that the models have."""
+
+from __future__ import annotations
+
+import pytest
+
+from normviz import RunConfig
+from normviz.anatomy import added
+from normviz.catalog import NORMS, SCHEMES
+from normviz.model.transformer import build
+
+
+def beyond(config: RunConfig) -> int:
+    """Parameters of a model, less those of the same model without norms and gains."""
+    have, plain = (
+        sum(p.numel() for p in build(c, 8).parameters())
+        for c in (config, config.replace(scheme="none"))
+    )
+    return have - plain
+
+
+@pytest.mark.parametrize("scheme", SCHEMES.keys())
+@pytest.mark.parametrize("norm", ["layernorm", "scalenorm", "seednorm", "none"])
+def test_of_every_placement(scheme: str, norm: str) -> None:
+    config = RunConfig(scheme=scheme, norm=norm, depth=5, width=16, heads=2, ffn_ratio=3)
+    assert sum(one.parameters for one in added(config, 8)) == beyond(config)
+
+
+@pytest.mark.parametrize("norm", NORMS.keys())
+def test_of_every_norm(norm: str) -> None:
+    config = RunConfig(scheme="normformer", norm=norm, depth=2, width=16, heads=2)
+    assert sum(one.parameters for one in added(config, 8)) == beyond(config)

@@ -1,0 +1,233 @@
+"""The norm cost lab: what it times is what it says, its counts are counted, its interval is one."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from normviz.norm_cost import stored_results
+from normviz.norm_cost.contexts import EPS, build_module
+from normviz.norm_cost.measure import BEST_OF, Round, arithmetic, batch, count, measure, one_round
+from normviz.norm_cost.result import (
+    MIN_ROUNDS,
+    Measurement,
+    Ratio,
+    Setting,
+    cores,
+    outer_rank,
+    ratio,
+)
+from normviz.norm_cost.variants import CASES, KEYS, VARIANTS
+
+TINY = Setting(width=32, tokens=64, seconds=1)
+
+
+@pytest.fixture(scope="module")
+def measured() -> Measurement:
+    """The smallest there is, for real."""
+    *before, last = measure(TINY)
+    assert all(isinstance(each, Round) for each in before)
+    assert isinstance(last, Measurement)
+    assert last.rounds == len(before)
+    return last
+
+
+# What is timed
+
+
+@pytest.mark.parametrize("variant", ["rmsnorm_hand", "rmsnorm_fused"])
+def test_own_rmsnorms_are_the_library_s(variant: str) -> None:
+    x = torch.randn(3, 5, 32, dtype=torch.float64, requires_grad=True)
+    weight, grad = torch.randn(32, dtype=torch.float64), torch.randn(3, 5, 32, dtype=torch.float64)
+    results = []
+    for module in (build_module(variant, 32).double(), nn.RMSNorm(32, EPS).double()):
+        with torch.no_grad():
+            (parameter,) = module.parameters()
+            parameter.copy_(weight)
+        y = module(x)
+        results.append((y, *torch.autograd.grad(y, [x, parameter], grad)))
+    for ours, theirs in zip(*results, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
+
+
+def test_every_variant_has_a_module() -> None:
+    x = torch.randn(4, 64)
+    for variant in VARIANTS:
+        assert build_module(variant.key, 64)(x).shape == x.shape
+    torch.testing.assert_close(build_module("again", 64)(x), build_module("layernorm", 64)(x))
+
+
+# Counts
+
+
+def test_kernels_are_counted_and_views_are_none() -> None:
+    x = torch.randn(8, 16)
+    counted = count(lambda: (x * 2).view(16, 8).t().detach())
+    assert counted.kernels == 1
+    assert counted.bytes == 2 * x.numel() * 4  # one read, one written
+    assert count(lambda: nn.LayerNorm(16)(x).shape).kernels >= 1
+    assert count(lambda: x.sum(0)).operations == x.numel()
+
+
+def test_fused_layernorm_is_one_kernel_forward(measured: Measurement) -> None:
+    assert measured.row("layernorm", "alone", "forward").kernels == 1
+    assert measured.row("none", "alone", "forward").kernels == 0
+    hand, fused = (measured.row(f"rmsnorm_{kind}", "alone") for kind in ("hand", "fused"))
+    assert fused.kernels < hand.kernels
+    assert fused.bytes < hand.bytes
+
+
+def test_operations_follow_the_formula() -> None:
+    """Forward, a number: LayerNorm x - mean (2), its square and their mean (2), two products and a
+    sum (3); RMSNorm without mean and sum; DyT two products, a tanh, a sum. Statistics beside that."""
+    tokens, width = 64, 256
+    found = {key: arithmetic(key, tokens, width, False) / tokens / width for key in KEYS}
+    assert found["layernorm"] == found["again"] == pytest.approx(7, abs=0.05)
+    assert found["rmsnorm"] == found["rmsnorm_hand"] == pytest.approx(4, abs=0.05)
+    assert found["dyt"] == pytest.approx(4, abs=0.05)
+    assert found["none"] == 0
+    assert all(
+        arithmetic(key, tokens, width, True) > 2 * arithmetic(key, tokens, width, False)
+        for key in KEYS
+        if key != "none"
+    )
+
+
+# The interval
+
+
+def test_ranks_are_the_binomial_s() -> None:
+    """From tables of the sign test: 95 % intervals for a median."""
+    assert [outer_rank(n) for n in (6, 8, 9, 12, 20, 25, 60)] == [1, 1, 2, 3, 6, 8, 22]
+    with pytest.raises(ValueError, match="5 rounds give no 95 % interval, at least 6"):
+        outer_rank(5)
+
+
+def test_the_interval_holds_the_median_as_often_as_it_says() -> None:
+    rng = np.random.default_rng(3)
+    draws = rng.lognormal(0.2, 0.5, (2000, 20))
+    held = [r.low <= np.exp(0.2) <= r.high for r in (ratio(d, np.ones(20)) for d in draws)]
+    assert 0.94 < np.mean(held) < 0.98
+
+
+def test_what_slows_the_whole_machine_down_cancels() -> None:
+    rng = np.random.default_rng(0)
+    machine = np.exp(np.linspace(0, 2, 20)) * rng.lognormal(0, 0.3, 20)
+    found = ratio(1.07 * machine, machine)
+    assert (found.median, found.low, found.high) == pytest.approx((1.07, 1.07, 1.07))
+
+
+def test_told_apart_means_beyond_layernorm_itself(measured: Measurement) -> None:
+    def with_ratio(variant: str, it: Ratio) -> Measurement:
+        rows = [replace(r, ratio=it) if r.variant == variant else r for r in measured.rows]
+        return replace(measured, rows=tuple(rows))
+
+    calm = with_ratio("again", Ratio(1.0, 0.99, 1.01))
+    for interval, differs in ((Ratio(1.05, 1.02, 1.08), True), (Ratio(1.05, 0.99, 1.1), False)):
+        it = replace(calm.row("dyt", "step"), ratio=interval)
+        assert calm.differs(it) is differs
+    shaken = with_ratio("again", Ratio(1.04, 1.02, 1.06))
+    it = replace(shaken.row("dyt", "step"), ratio=Ratio(1.05, 1.03, 1.08))
+    assert not shaken.differs(it)
+    assert shaken.differs(replace(it, ratio=Ratio(0.95, 0.94, 0.99)))
+
+
+# Turns and clocks
+
+
+def test_all_take_turns_in_an_order_of_chance() -> None:
+    order: list[int] = []
+    calls = [[lambda i=i: order.append(i) for i in range(7)]]
+    rng, cpu = np.random.default_rng(0), torch.device("cpu")
+    for _ in range(2):
+        (seconds,) = one_round(calls, [[1] * 7], cpu, rng)
+        assert seconds.shape == (7,)
+    turns = [order[i : i + 7] for i in range(0, len(order), 7)]
+    assert len(turns) == 2 * BEST_OF
+    assert all(sorted(turn) == list(range(7)) for turn in turns)
+    assert len({tuple(turn) for turn in turns}) > 1
+
+
+def test_waiting_for_a_core_is_not_counted() -> None:
+    """With one thread; what several do together only the wall's clock tells."""
+    cpu = torch.device("cpu")
+    assert batch(lambda: time.sleep(0.05), 1, cpu) < 0.025
+    torch.set_num_threads(2)
+    assert batch(lambda: time.sleep(0.05), 1, cpu) >= 0.05
+
+
+# The measurement
+
+
+def test_all_variants_in_all_contexts(measured: Measurement) -> None:
+    assert measured.setting == TINY
+    assert measured.rounds >= MIN_ROUNDS
+    keys = {(row.variant, row.context, row.passes) for row in measured.rows}
+    assert keys == {(key, *case) for key in KEYS for case in CASES}
+    for row in measured.rows:
+        assert 0 < row.ratio.low <= row.ratio.median <= row.ratio.high
+        assert row.seconds > 0
+    for context, passes in CASES:
+        assert measured.row("layernorm", context, passes).ratio == Ratio(1, 1, 1)
+        lacks = measured.row("none", context, passes).kernels
+        assert lacks < measured.row("layernorm", context, passes).kernels
+        again = measured.row("again", context, passes)
+        assert again.kernels == measured.row("layernorm", context, passes).kernels
+
+
+def test_a_step_has_five_norms(measured: Measurement) -> None:
+    """Two a block and the final one: what lacks without them is one kernel each, forward."""
+    alone, step = measured.row("layernorm", "alone"), measured.row("layernorm", "step")
+    assert step.kernels - measured.row("none", "step").kernels >= 5 * 2
+    assert alone.kernels >= 2
+
+
+def test_it_comes_back_as_it_was_kept(measured: Measurement, tmp_path) -> None:
+    path = stored_results.keep(measured, tmp_path)
+    (tmp_path / "cost" / "broken.json").write_text('{"setting": 1')
+    assert stored_results.kept(tmp_path) == [measured]
+    stored_results.keep(
+        replace(measured, when="2031-01-01T00:00:00+00:00"), tmp_path
+    )  # in its place
+    other = replace(measured, setting=replace(TINY, width=64), when="2030-01-01T00:00:00+00:00")
+    stored_results.keep(other, tmp_path)
+    assert [m.when[:4] for m in stored_results.kept(tmp_path)] == ["2031", "2030"]
+    assert path.is_file()
+
+
+def test_a_measurement_ships() -> None:
+    it = stored_results.shipped()
+    assert it.when[:2] == "20"
+    assert {(row.variant, row.context, row.passes) for row in it.rows} == {
+        (key, *case) for key in KEYS for case in CASES
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"width": 33}, "width is 33, allowed is a multiple of 32 from 32 to 1024"),
+        ({"width": 2048}, "width is 2048, allowed is a multiple of 32 from 32 to 1024"),
+        ({"tokens": 100}, "tokens is 100, allowed is a multiple of 64 from 64 to 16384"),
+        ({"threads": 0}, f"threads is 0, allowed is a whole number from 1 to {cores()}"),
+        ({"seconds": float("nan")}, "seconds is nan, allowed is a number from 1 to 300"),
+        ({"device": "tpu"}, "device is 'tpu', allowed are cpu and cuda"),
+        ({"width": 1024, "tokens": 2048}, "at most 180 are allowed, since no run trains"),
+        ({"width": 1024, "tokens": 4096, "device": "cuda"}, "GiB of memory and at most 4"),
+        ({"width": 1024, "tokens": 16384}, "more than a run may take here"),
+    ],
+)
+def test_what_is_not_allowed_is_said(changes: dict, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        replace(Setting(), **changes)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA GPU")
+def test_without_a_gpu_it_says_so() -> None:
+    with pytest.raises(ValueError, match="this machine has no CUDA GPU"):
+        next(measure(Setting(device="cuda")))

@@ -1,0 +1,108 @@
+"""What a measurement says in words and as charts: computed from its numbers, never more than they."""
+
+from __future__ import annotations
+
+import pytest
+from charts_kit import render, rows
+from cost_kit import SAME, made
+
+from normviz.charts import cost
+from normviz.norm_cost import findings
+from normviz.norm_cost.findings import CLAIMS
+from normviz.norm_cost.result import Measurement, Ratio
+from normviz.norm_cost.variants import CONTEXTS, REFERENCE, VARIANTS
+
+RMS = ("rmsnorm", "step")
+
+
+@pytest.mark.parametrize(
+    ("ratio", "sentence"),
+    [
+        (SAME, "RMSNorm (library) is not distinguishable from LayerNorm: 1.000 (0.995 to 1.005) "),
+        (Ratio(1.03, 1.02, 1.04), "takes 1.030 (1.020 to 1.040) times LayerNorm's time"),
+        (Ratio(0.9, 0.88, 0.92), "takes 0.900 (0.880 to 0.920) times LayerNorm's time"),
+    ],
+)
+def test_the_verdict_is_the_interval_s(ratio: Ratio, sentence: str) -> None:
+    assert sentence in findings.verdict(made({RMS: ratio}))
+
+
+@pytest.mark.parametrize(
+    ("ratio", "reached"),
+    [
+        (Ratio(1.1, 1.05, 1.2), 0),
+        (SAME, 0),
+        (Ratio(0.97, 0.96, 0.98), 0),
+        (Ratio(0.92, 0.90, 0.94), 1),
+        (Ratio(0.87, 0.86, 0.89), 2),
+        (Ratio(0.8, 0.78, 0.82), 3),
+        (Ratio(0.95, 0.92, 0.98), 0),
+        (Ratio(1.02, 0.7, 1.3), 0),  # so wide that it holds everything: nothing is shown
+    ],
+)
+def test_claims_are_reached_or_not(ratio: Ratio, reached: int) -> None:
+    said = findings.verdict(made({RMS: ratio}))
+    assert [claim.label in said for claim in CLAIMS] == [i < reached for i in range(3)]
+    assert ("7 % and more, do not show here" in said) == (reached == 0 and ratio.low > 0.93)
+    assert ("too wide to rule the savings out" in said) == (reached == 0 and ratio.low < 0.93)
+
+
+def test_other_work_is_mentioned() -> None:
+    assert "busy" not in findings.verdict(made())
+    assert "busy" not in findings.verdict(made(load=None))
+    assert "busy with other work (load 2.5 just before)" in findings.verdict(made(load=2.5))
+
+
+def test_a_measurement_that_was_disturbed_tells_nothing_apart() -> None:
+    """LayerNorm beside itself was 5 % off: so is whatever RMSNorm is."""
+    it = made({("again", "step"): Ratio(1.05, 1.03, 1.07), RMS: Ratio(1.06, 1.04, 1.08)})
+    assert "is not distinguishable" in findings.verdict(it)
+
+
+def test_units_have_the_digits_they_need() -> None:
+    assert [findings.duration(s) for s in (3.14159e-5, 4.2e-3, 1.25)] == [
+        "31.4 µs",
+        "4.2 ms",
+        "1.25 s",
+    ]
+    assert findings.interval(Ratio(3.14159, 3, 3.3)) == "3.14 (3.00 to 3.30)"
+
+
+# Charts
+
+
+@pytest.fixture
+def wide() -> Measurement:
+    return made({("dyt", "alone"): Ratio(8, 7, 9), ("none", "alone"): Ratio(0.01, 0.01, 0.01)})
+
+
+@pytest.mark.parametrize("context", CONTEXTS.keys())
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_chart_has_every_variant_and_claim(wide: Measurement, context: str, dark: bool) -> None:
+    spec = cost.chart(wide, context, dark)
+    svg = render(spec)
+    for variant in VARIANTS:
+        assert (variant.label in svg) or variant.key == REFERENCE
+    for claim in CLAIMS:  # one legend serves all three charts
+        assert (claim.label in svg) == (context == "step")
+    assert [r["x"] for r in spec["datasets"]["claims"]] == [0.93, 0.9, 0.85]
+    assert "as a multiple of LayerNorm" in svg
+    assert len(rows(spec["datasets"]["rows"])) == 6 * len(CONTEXTS[context].passes)
+
+
+def test_what_is_not_told_apart_is_pale(wide: Measurement) -> None:
+    drawn = {r["variant"]: r["differs"] for r in cost.chart(wide, "alone")["datasets"]["rows"]}
+    assert drawn == {v.label: v.key in ("dyt", "none") for v in VARIANTS if v.key != REFERENCE}
+
+
+def test_a_ratio_near_zero_stays_on_the_chart(wide: Measurement) -> None:
+    found = [r for r in cost.chart(wide, "alone")["datasets"]["rows"] if r["ratio"] < 0.5]
+    assert {r["variant"] for r in found} == {"No norm"}
+    assert all(r["ratio"] == cost.LEAST for r in found)
+    assert "0.01 (0.01 to 0.01)" in found[0]["words"]
+
+
+def test_a_finding_names_all(wide: Measurement) -> None:
+    said = findings.finding(wide, "alone")
+    assert "DyT both ways 8.00 (7.00 to 9.00)" in said
+    assert "RMSNorm (library) forward 1.000 (0.995 to 1.005), not distinguishable" in said

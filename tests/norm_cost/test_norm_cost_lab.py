@@ -1,0 +1,154 @@
+"""The lab beside a real back end: it never overlaps a training run, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from backend_kit import LONG, SHORT, Lane, members, wait_for
+
+from normviz.execution.client import Backend
+from normviz.norm_cost import lab as lab_
+from normviz.norm_cost import stored_results
+from normviz.norm_cost.client import Lab
+from normviz.norm_cost.lab import BusyError, run
+from normviz.norm_cost.result import Setting
+from normviz.runs.frames import Frames
+from normviz.runs.store import Store
+from normviz.runs.store.machine_lock import MachineLock
+
+pytestmark = pytest.mark.slow
+
+TINY = Setting(width=32, tokens=64, seconds=1)
+SERVER = """
+import sys, time
+from pathlib import Path
+from normviz.norm_cost.client import Lab
+from normviz.norm_cost.result import Setting
+
+lab = Lab(Path(sys.argv[1]))
+lab.start(Setting(width=32, tokens=64, seconds=300))
+while "Round" not in lab.state.doing:
+    time.sleep(0.01)
+print(*lab.pids, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture(scope="module")
+def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
+    backend = Backend(Store(tmp_path_factory.mktemp("lab")))
+    backend.ensure()
+    wait_for(lambda: backend.store.supervisor()[1], "a warm worker")
+    yield backend
+    backend.close()
+
+
+@pytest.fixture
+def lab(backend: Backend) -> Iterator[Lab]:
+    lab = Lab(backend.store.folder)
+    yield lab
+    lab.stop()
+    wait_for(lambda: not backend.store.is_timing(), "the end of the measurement")
+
+
+def measuring(lab: Lab) -> None:
+    wait_for(lambda: lab.state.doing.startswith("Round"), lambda: f"a round, not {lab.state}")
+
+
+def test_a_measurement_is_made_and_kept(lab: Lab) -> None:
+    lab.start(TINY)
+    lab.start(Setting())  # nothing: one goes on
+    assert lab.state.setting == TINY
+    wait_for(lambda: not lab.state.doing, lambda: f"its end: {lab.state}")
+    assert (lab.state.problem, lab.state.finished) == ("", 1)
+    assert [m.setting for m in stored_results.kept(lab.folder)] == [TINY]
+
+
+def test_a_run_that_is_queued_meanwhile_waits_and_says_why(backend: Backend, lab: Lab) -> None:
+    lab.start(Setting(width=32, tokens=64, seconds=300))
+    measuring(lab)
+    lane, store = Lane(backend.store, SHORT), backend.store
+    rounds = lab.state.doing
+    wait_for(lambda: lab.state.doing != rounds, "another round")
+    assert lane.status == "queued"
+    assert Frames(store).verdict(lane.run).sentence == (
+        "waiting for the norm cost lab, place 1 in the queue"
+    )
+    lab.stop()
+    assert lab.state.problem == "it was stopped"
+    lane.reach("finished")
+
+
+def test_it_waits_for_a_run_that_trains_and_a_pause_lets_it_in(backend: Backend, lab: Lab) -> None:
+    lane = Lane(backend.store, LONG)
+    lane.reach_step(2)
+    lab.start(Setting(width=32, tokens=64, seconds=300))
+    wait_for(lambda: lab.state.doing.startswith("Waiting for runs"), lambda: f"{lab.state}")
+    n = lane.n
+    lane.reach_step(n + 3)  # it goes on
+    backend.store.control(lane.id, "pause")
+    measuring(lab)
+    held = lane.n
+    backend.store.control(lane.id, "resume")
+    rounds = lab.state.doing
+    wait_for(lambda: lab.state.doing != rounds, "another round")
+    assert (lane.status, lane.n) == ("paused", held)
+    lab.stop()
+    lane.reach_step(held + 3)
+    assert lane.status == "running"
+    lane.stop()
+
+
+def test_a_killed_measurement_lets_training_go_on(backend: Backend, lab: Lab) -> None:
+    lab.start(Setting(width=32, tokens=64, seconds=300))
+    measuring(lab)
+    lane = Lane(backend.store, SHORT)
+    os.kill(*lab.pids, signal.SIGKILL)
+    lane.reach("finished")
+    wait_for(lambda: not lab.state.doing, "the news")
+    assert lab.state.problem == "its process was killed by signal 9"
+
+
+def test_a_process_that_does_not_start_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "nowhere"))
+    lab = Lab(tmp_path)
+    lab.start(TINY)
+    wait_for(lambda: not lab.state.doing, "the news")
+    assert lab.state.problem.startswith("its process gave no result: FileNotFoundError: ")
+
+
+def test_it_gives_up_where_a_run_trains_for_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lab_, "PATIENCE_SECONDS", 0.1)
+    training = MachineLock(tmp_path)
+    assert training.take()
+    with pytest.raises(BusyError, match=r"has been training here for the last 0.1 s.*pause it"):
+        list(run(TINY, tmp_path))
+    assert MachineLock(tmp_path).take(), "others may train on"
+
+
+def test_two_at_once_are_refused(tmp_path: Path) -> None:
+    first = MachineLock(tmp_path, alone=True)
+    assert first.take()
+    with pytest.raises(BusyError, match="somebody else measures"):
+        list(run(TINY, tmp_path))
+
+
+def test_it_does_not_outlive_its_server(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", SERVER, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        session = int(server.stdout.readline())
+        assert members(session) == {session}
+        server.kill()
+    wait_for(lambda: not members(session), "the end of the measuring process")
+    wait_for(MachineLock(tmp_path).take, "the machine to be free")  # the last thread lets go of it

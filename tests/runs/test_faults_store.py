@@ -1,0 +1,247 @@
+"""A damaged store: moved aside, kept, said; and stores that two servers open at once."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from backend_kit import SHORT
+from faults_kit import DAMAGES, checkpoint, foreign, header, overwritten
+from filelock import FileLock
+from page_kit import MAIN, Open, at_page, checked, chips
+from streamlit.testing.v1 import AppTest
+
+from normviz import RunConfig
+from normviz.execution.client import DAMAGED
+from normviz.runs.store import Store, StoreDamaged, StoreError, StoreUnreadable
+from normviz.runs.store.repair import damage, opened
+from normviz.training.events import Step
+
+pytestmark = pytest.mark.slow
+
+OPEN = "from normviz.runs.store.repair import opened; import sys; print(opened()[1] or ''); sys.stdin.read()"
+
+
+def filled(folder: Path) -> tuple[Store, int]:
+    """A store with a run of 400 steps in its file, and some more in its log."""
+    store = Store(folder)
+    run = store.enqueue(SHORT.replace(steps=500))
+    store.append(run, [Step(i, 1.0, 0.1, 1.0, None) for i in range(400)])
+    checkpoint(store)
+    return store, run
+
+
+def closed(folder: Path) -> Path:
+    """The file of such a store that nobody has open."""
+    store, _ = filled(folder)
+    store.db.connection.close()
+    return store.db.path
+
+
+def aside(folder: Path) -> list[Path]:
+    return sorted(folder.glob("normviz-damaged-*.sqlite"))
+
+
+@pytest.mark.parametrize("harm", DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_file_is_kept_aside_and_a_fresh_one_begun(
+    tmp_path: Path, harm: Callable[[Path], None]
+) -> None:
+    path = closed(tmp_path)
+    harm(path)
+    content = path.read_bytes()
+    store, said = opened(tmp_path)
+    (kept,) = aside(tmp_path)
+    assert said is not None and str(kept) in said and "was damaged" in said and "\n" not in said
+    assert kept.read_bytes() == content
+    assert time.strftime("%Y-") in kept.name
+    assert store.run(1) is None
+    assert store.enqueue(SHORT)
+    assert opened(tmp_path)[1] is None  # once
+
+
+def test_two_damaged_files_of_one_second_are_both_kept(tmp_path: Path) -> None:
+    for _ in range(3):
+        foreign(closed(tmp_path))
+        assert opened(tmp_path)[1] is not None
+        for suffix in ("", "-wal", "-shm"):
+            Path(f"{tmp_path / 'normviz.sqlite'}{suffix}").unlink(missing_ok=True)
+    assert len(aside(tmp_path)) == 3
+
+
+def test_the_numbers_of_runs_in_a_damaged_store_are_not_given_again(tmp_path: Path) -> None:
+    """A page that is open from before may ask to delete one of them."""
+    numbers: list[int] = []
+    for _ in range(3):
+        store = opened(tmp_path)[0]
+        numbers += [store.enqueue(SHORT) for _ in range(2)]
+        store.db.connection.close()
+        overwritten(store.db.path)
+    assert numbers == sorted(set(numbers)) and numbers[:2] == [1, 2]
+    assert numbers[2] > 10**6 and numbers[4] > numbers[3] + 1
+
+
+@pytest.mark.parametrize("harm", [lambda b: b[: len(b) // 2], lambda b: b"\xa5" * len(b)])
+def test_a_harmed_log_costs_nothing_that_the_file_holds(
+    tmp_path: Path, harm: Callable[[bytes], bytes]
+) -> None:
+    store, run = filled(tmp_path)
+    store.append(run, [Step(i, 1.0, 0.1, 1.0, None) for i in range(400, 450)])
+    path = store.db.path
+    log, content = Path(f"{path}-wal"), Path(f"{path}-wal").read_bytes()
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    (copy / path.name).write_bytes(path.read_bytes())
+    (copy / log.name).write_bytes(harm(content))  # as a crash leaves it
+    again, said = opened(copy)
+    found = again.run(run)
+    assert said is None and found is not None
+    steps = again.steps(found).step.tolist()
+    assert len(steps) >= 400 and steps == list(range(len(steps)))
+    assert damage(again.db.path, thorough=True) is None
+
+
+def test_a_sound_store_is_left_as_it_is(tmp_path: Path) -> None:
+    store, run = filled(tmp_path)
+    again, said = opened(tmp_path)
+    assert said is None and again.run(run) == store.run(run)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "normviz.sqlite").touch()
+    assert opened(tmp_path / "empty")[1] is None
+
+
+def test_a_newer_store_is_no_damage(tmp_path: Path) -> None:
+    store, _ = filled(tmp_path)
+    store.db.connection.execute("PRAGMA user_version = 99")
+    with pytest.raises(StoreError, match="has version 99"):
+        opened(tmp_path)
+    assert not aside(tmp_path)
+
+
+@pytest.mark.parametrize("words", [["runs"], ["app", "--no-browser", "--port", "1"]], ids=str)
+def test_a_newer_store_is_a_sentence_in_the_terminal(tmp_path: Path, words: list[str]) -> None:
+    Store(tmp_path).db.connection.execute("PRAGMA user_version = 99")
+    done = subprocess.run(
+        [sys.executable, "-m", "normviz", *words], capture_output=True, text=True, check=False,
+        env={**os.environ, "NORMVIZ_HOME": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "has version 99" in done.stderr and "Traceback" not in done.stderr
+
+
+def start(folder: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", OPEN], env={**os.environ, "NORMVIZ_HOME": str(folder)},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("harm", [None, overwritten], ids=["fresh", "damaged"])
+def test_servers_that_start_at_once_share_one_store(
+    tmp_path: Path, harm: Callable[[Path], None] | None
+) -> None:
+    if harm:
+        harm(closed(tmp_path))
+    servers = [start(tmp_path) for _ in range(4)]
+    said = [server.communicate("")[0].strip() for server in servers]
+    assert [server.returncode for server in servers] == [0] * 4
+    assert len(list(filter(None, said))) == len(aside(tmp_path)) == (1 if harm else 0)
+    assert (Store(tmp_path).enqueue(SHORT) == 1) == (harm is None)
+
+
+def test_a_damaged_store_is_not_moved_from_under_another_server(tmp_path: Path) -> None:
+    overwritten(closed(tmp_path))
+    with FileLock(tmp_path / "supervisor.lock"):  # its supervisor's
+        with pytest.raises(StoreDamaged, match="another server or its supervisor still uses it"):
+            opened(tmp_path)
+        assert not aside(tmp_path)
+    assert opened(tmp_path)[1]
+
+
+@pytest.mark.parametrize("harm", [overwritten, header])
+def test_a_supervisor_leaves_a_damaged_store_and_says_so(
+    tmp_path: Path, harm: Callable[[Path], None]
+) -> None:
+    harm(closed(tmp_path))
+    with subprocess.Popen(
+        [sys.executable, "-m", "normviz.execution.supervise"], stdin=subprocess.PIPE, stderr=subprocess.PIPE,
+        env={**os.environ, "NORMVIZ_HOME": str(tmp_path)}, text=True,
+    ) as supervisor:  # fmt: skip
+        assert supervisor.wait(60) == DAMAGED
+        assert supervisor.stderr is not None
+        said = supervisor.stderr.read()
+    assert "is damaged" in said and "Traceback" not in said
+
+
+# On the page
+
+
+def test_the_page_says_where_the_damaged_store_lies_to_every_visitor(
+    folder: Path, page: Open, capfd: pytest.CaptureFixture[str]
+) -> None:
+    overwritten(closed(folder))
+    for _ in range(2):
+        at = page()
+        (kept,) = aside(folder)
+        assert kept.name in at.warning[0].value.replace("\\", "")
+        assert "learned" in chips(at)[0]  # what ships is in the fresh one
+    assert capfd.readouterr().err.count(str(kept)) == 1
+
+
+@pytest.mark.parametrize("view", ["duel", "runs", "maps", "anatomy"])
+def test_damage_that_comes_later_is_a_sentence_and_the_page_goes_on(
+    folder: Path, view: str
+) -> None:
+    at = AppTest.from_file(MAIN, default_timeout=120)
+    checked(at.run())
+    overwritten(checkpoint(Store(folder)))
+    other = at_page(view)
+    checked(other.run())
+    checked(other.run())
+    assert [w for w in other.warning if "was damaged" in w.value], [*other.error]
+    assert len(aside(folder)) == 1
+    checked(at.button(key="train").click().run())  # an old session works on the fresh store
+    assert "in the queue" in chips(at)[0]
+
+
+def test_a_damaged_row_is_left_out_and_damaged_steps_are_named(folder: Path, page: Open) -> None:
+    store = Store(folder)
+    ids = [store.enqueue(RunConfig(depth=3, init_seed=i)) for i in range(5)]
+    for run in ids:
+        store.append(run, [Step(0, 1.0, 0.1, 1.0, None)])
+        store.end(run, "stopped")
+    for sql in (
+        f"UPDATE runs SET config = '{{' WHERE id = {ids[0]}",
+        f"UPDATE runs SET config = '[1]' WHERE id = {ids[1]}",
+        f"UPDATE runs SET status = '<img src=x>' WHERE id = {ids[2]}",
+        f"UPDATE runs SET created = 'yesterday' WHERE id = {ids[3]}",
+        f"UPDATE steps SET layers = x'00ff' WHERE run = {ids[4]}",
+        f"UPDATE steps SET loss = 'much' WHERE run = {ids[4]}",
+    ):
+        store.db.connection.execute(sql)
+    assert [store.run(run) is None for run in ids] == [True] * 4 + [False]
+    with pytest.raises(
+        StoreUnreadable, match=f"run {ids[4]} can't be read, they are damaged: delete"
+    ):
+        store.steps(store.run(ids[4]))  # pyright: ignore
+    with pytest.raises(StoreUnreadable):
+        store.losses(ids[4])
+    from normviz.runs.listing import RunList
+    from normviz.runs.store import Query
+
+    found = RunList(store).page(Query(), 10)
+    assert sorted(found.foreign) == ids and not found.rows
+    at = page("v=1&depth=3&init_seed=4&lanes=1")
+    assert any("delete the run" in error.value for error in at.error)
+    assert store.delete(ids[0]) is None and store.delete(ids[4]) is None
+
+
+def test_no_page_forgets_that_sqlite_may_fail(tmp_path: Path) -> None:
+    """A number that is no error of the file stays what it was: a mistake in a program, to be seen."""
+    with pytest.raises(sqlite3.OperationalError):
+        Store(tmp_path).db.connection.execute("SELECT nonsense")

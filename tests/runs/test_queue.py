@@ -1,0 +1,218 @@
+"""The queue: visitors take turns, whoever comes and however much one asks for."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from backend_kit import SHORT, wait_for
+from hosted_kit import supervisor
+from hypothesis import given
+from hypothesis import strategies as st
+
+from normviz import RunConfig
+from normviz.limits import estimated_seconds
+from normviz.runs.store import Store, schema
+from normviz.runs.store.admission import ask as queue
+from normviz.runs.store.queue import NEXT, Waiting, in_turn, until_free
+
+CONFIG = RunConfig(depth=3)
+
+
+def ask(store: Store, *visitors: str | None) -> list[int]:
+    return [store.enqueue(CONFIG, visitor=visitor) for visitor in visitors]
+
+
+def hand_out(store: Store) -> str | None:
+    """The next run goes to a worker that begins at once; returns its visitor."""
+    run = store.queued()[0]
+    store.handed(run)
+    record = store.run(run)
+    assert record is not None
+    store.end(run, "stopped")
+    return record.visitor
+
+
+def test_visitors_take_turns_and_each_one_s_runs_keep_their_order(store: Store) -> None:
+    a1, a2, a3, b1, c1, b2 = ask(store, "a", "a", "a", "b", "c", "b")
+    assert store.queued() == [a1, b1, c1, a2, b2, a3]
+    assert [hand_out(store) for _ in range(6)] == ["a", "b", "c", "a", "b", "a"]
+
+
+def test_who_comes_later_goes_before_the_rest_of_an_earlier_visitor_s(store: Store) -> None:
+    ask(store, *"aaaa")
+    assert hand_out(store) == "a"
+    ask(store, "b")
+    assert [hand_out(store) for _ in range(3)] == ["a", "b", "a"]
+
+
+def test_the_lanes_of_a_duel_go_in_one_turn(store: Store) -> None:
+    """They train side by side, though others wait; of four lanes two at a time do."""
+    lanes = [CONFIG.replace(init_seed=seed) for seed in range(5)]
+    a = queue(store, lanes, "a")
+    b = queue(store, lanes[:2], "b")
+    c = queue(store, lanes[:1], "c")
+    order = [*a[:2], *b, *c, *a[2:4], a[4]]
+    assert store.queued() == order
+    for run in order:
+        assert store.queued()[0] == run
+        store.handed(run)
+        store.end(run, "stopped")
+
+
+def test_a_lane_whose_other_one_was_stopped_has_a_turn_of_its_own(store: Store) -> None:
+    lanes = [CONFIG.replace(init_seed=seed) for seed in range(4)]
+    a, b = queue(store, lanes, "a"), queue(store, lanes[:1], "b")
+    store.end(a[0], "stopped")
+    assert store.queued() == [a[1], *b, *a[2:]]
+
+
+def test_runs_of_nobody_on_a_page_take_turns_as_one_visitor(store: Store) -> None:
+    ask(store, None, None, "a")
+    assert [hand_out(store) for _ in range(3)] == [None, "a", None]
+
+
+def test_a_run_that_was_handed_out_and_came_back_is_first(store: Store) -> None:
+    """Its worker died before it began."""
+    a1, a2, b1 = ask(store, "a", "a", "b")
+    store.handed(a1)
+    assert store.queued() == [a1, b1, a2]
+    store.handed(a1)  # once more: that is no other turn
+    assert store.queued() == [a1, b1, a2]
+
+
+@given(st.lists(st.sampled_from(["a", "b", "c", "d", "aa", "bb", "serve", "serve"]), max_size=60))
+def test_nobody_waits_for_more_than_one_turn_of_each_other_visitor(events: list[str]) -> None:
+    """Whatever comes meanwhile: the model of the queue in memory, as the store keeps it."""
+    waiting: list[Waiting] = []
+    served: dict[str, int] = {}
+    passed: dict[str, Counter[str]] = {}  # of each who waits: what went before since then
+    for number, event in enumerate([*events, *["serve"] * 2 * len(events)]):
+        last = max(served.values(), default=0)
+        if event != "serve":
+            passed.setdefault(event[0], Counter())
+            waiting.append(Waiting(2 * number, event[0], last))
+            if event[1:]:
+                waiting.append(Waiting(2 * number + 1, event[0], last, beside=2 * number))
+            continue
+        if not waiting:
+            continue
+        order = in_turn(waiting, served)
+        assert sorted(order) == sorted(one.run for one in waiting)
+        one = next(one for one in waiting if one.run == order[0])
+        assert one.run == min(w.run for w in waiting if w.visitor == one.visitor)
+        waiting.remove(one)
+        if one.turn == NEXT:
+            assert in_turn(waiting, served) == order[1:]
+            continue
+        waiting = [replace(w, turn=NEXT) if w.beside == one.run else w for w in waiting]
+        served[one.visitor] = last + 1
+        for visitor, counted in passed.items():
+            counted[one.visitor] += visitor != one.visitor
+            assert counted[one.visitor] <= 1, visitor
+        assert in_turn(waiting, served) == order[1:]  # what was said of the others stays true
+        passed[one.visitor] = Counter()
+        passed = {v: c for v, c in passed.items() if any(w.visitor == v for w in waiting)}
+    assert not waiting
+
+
+@pytest.mark.parametrize(
+    ("busy", "before", "slots", "seconds"),
+    [
+        ([], [], 2, 0),
+        ([5], [], 2, 0),
+        ([5, 3], [], 2, 3),
+        ([5, 3], [4], 2, 5),
+        ([5, 3], [4, 4], 2, 7),
+        ([], [1, 1, 1, 1], 2, 2),
+        ([9, 8, 7], [], 2, 8),
+    ],
+)
+def test_a_run_begins_when_a_slot_is_free(
+    busy: list[float], before: list[float], slots: int, seconds: float
+) -> None:
+    """The last one: more train than there are slots, since one was paused and went on."""
+    assert until_free(busy, before, slots) == seconds
+
+
+def test_a_place_has_a_number_and_a_time(store: Store) -> None:
+    store.announce(1, ready=True, slots=2)
+    runs = ask(store, "a", "a", "a", "b")
+    places = {run: store.place(run) for run in runs}
+    one = estimated_seconds(CONFIG)
+    said = {run: (place.number, place.seconds) for run, place in places.items() if place}
+    assert said == {
+        runs[0]: (1, 0.0), runs[3]: (2, 0.0), runs[1]: (3, one), runs[2]: (4, one)
+    }  # fmt: skip
+    store.end(runs[0], "stopped")
+    assert store.place(runs[0]) is None
+
+
+def test_a_supervisor_hands_out_in_turn(tmp_path: Path) -> None:
+    """One slot, so that runs begin in the order in which they are handed out."""
+    store, short = Store(tmp_path), SHORT.replace(steps=5)
+    a = [store.enqueue(short, visitor="a") for _ in range(4)]
+    b = [store.enqueue(short, visitor="b") for _ in range(2)]
+    expected = store.queued()
+    assert expected == [a[0], b[0], a[1], b[1], a[2], a[3]]
+    with supervisor(tmp_path, grace=600.0, slots=1):
+        wait_for(lambda: not store.looked_at(), "the end of all")
+    began = {run: record.started for run in expected if (record := store.run(run))}
+    assert all(began.values()) and sorted(began, key=lambda run: began[run] or 0.0) == expected
+
+
+VERSION_1 = Path(__file__).parent / "store_1.sql"
+
+
+def version_1(folder: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(folder / "normviz.sqlite")
+    db.execute("PRAGMA journal_mode = WAL")
+    db.executescript(VERSION_1.read_text())
+    return db
+
+
+def test_a_store_of_version_1_keeps_every_run(tmp_path: Path) -> None:
+    """A file as the first version of the store wrote it, with a run of each state."""
+    with version_1(tmp_path) as db:
+        before = db.execute("SELECT * FROM runs").fetchall()
+        steps = db.execute("SELECT * FROM steps").fetchall()
+    db.close()
+    store = Store(tmp_path)
+    rows = [tuple(row) for row in store.db.connection.execute("SELECT * FROM runs")]
+    assert [row[: len(old)] for row, old in zip(rows, before, strict=True)] == before
+    assert [tuple(row) for row in store.db.connection.execute("SELECT * FROM steps")] == steps
+    assert store.db.connection.execute("PRAGMA user_version").fetchone()[0] == schema.VERSION
+    finished, queued = store.run(1), store.run(2)
+    assert finished is not None and finished.status == "finished" and finished.visitor is None
+    assert store.steps(finished).loss.tolist() == [3.5, 3.25]
+    assert queued is not None and store.queued() == [2]
+    new = store.enqueue(CONFIG, visitor="a")
+    assert store.queued() == [2, new]
+    (tmp_path / "new").mkdir()
+    fresh = Store(tmp_path / "new")
+    for table in ("runs", "steps", "controls", "supervisor", "served", "dropped"):
+        assert columns(store, table) == columns(fresh, table)
+
+
+def columns(store: Store, table: str) -> list[tuple]:
+    """Name, type, whether not null, default and place in the key of each column."""
+    rows = store.db.connection.execute(f"PRAGMA table_info({table})")
+    return [tuple(row)[1:] for row in rows]
+
+
+def test_a_store_is_brought_up_as_a_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with version_1(tmp_path) as db:
+        before = list(db.iterdump())
+        broken = schema.MIGRATIONS | {2: f"{schema.MIGRATIONS[2]}INSERT INTO nowhere VALUES (1);\n"}
+        with monkeypatch.context() as patch:
+            patch.setattr(schema, "MIGRATIONS", broken)
+            with pytest.raises(sqlite3.OperationalError, match="nowhere"):
+                Store(tmp_path)
+        assert list(db.iterdump()) == before
+    db.close()
+    assert Store(tmp_path).run(1) is not None

@@ -1,0 +1,136 @@
+"""Finished runs that ship with the product, and their way into a store."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from normviz import RunConfig
+from normviz.duel.presets import PRESETS
+from normviz.home import shipped as shipped_folder
+from normviz.runs import archive, collect, shipped
+from normviz.runs.store import Store
+from normviz.training.events import Diverged, Finished, Started, Step
+from normviz.training.loop import train
+
+SHIPPED = sorted((shipped_folder("assets") / "runs").glob("*.npz"))
+
+
+def test_runs_ship_with_the_product() -> None:
+    assert len(SHIPPED) >= 2
+
+
+@pytest.mark.parametrize("lane", [0, 1], ids=["A", "B"])
+def test_the_hero_is_finished_on_opening(store: Store, lane: int) -> None:
+    shipped.adopt(store)
+    config = PRESETS["hero"].lanes()[lane]
+    run = store.latest(config.key)
+    assert run is not None
+    assert (run.status, run.origin, run.config) == ("finished", "shipped", config)
+    steps = store.steps(run)
+    assert steps.step.tolist() == list(range(config.steps))
+    assert steps.layer_steps[[0, -1]].tolist() == [0, config.steps - 1]
+    assert np.isfinite(steps.loss).all()
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_a_shipped_run_keeps_its_name(path: Path) -> None:
+    """Of the config as the file has it, whatever settings there are since."""
+    with np.load(path) as data:
+        written = json.loads(str(data["about"]))["config"]
+    text = json.dumps(written, sort_keys=True, separators=(",", ":"))
+    config = RunConfig(**written)
+    assert config.canonical() == text
+    assert config.key == f"e1-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def test_adopting_twice_is_adopting_once(store: Store) -> None:
+    for _ in range(2):
+        shipped.adopt(store)
+    count = store.db.connection.execute("SELECT COUNT(*) FROM runs").fetchone()[0]
+    assert count == len(SHIPPED)
+
+
+def test_stopped_attempts_do_not_ship_a_run_again(store: Store) -> None:
+    """And the shipped one is still what its settings show."""
+    shipped.adopt(store)
+    hero, _ = PRESETS["hero"].lanes()
+    for _ in range(60):
+        store.end(store.enqueue(hero), "stopped")
+    shipped.adopt(store)
+    count = store.db.connection.execute(
+        "SELECT COUNT(*) FROM runs WHERE origin = 'shipped'"
+    ).fetchone()[0]
+    assert count == len(SHIPPED)
+    run = store.latest(hero.key)
+    assert run is not None and (run.status, run.origin) == ("finished", "shipped")
+
+
+def copies(store: Store, config: RunConfig, origin: str, n: int) -> list[int]:
+    """Shipped runs as earlier releases left them, several of one config."""
+    ended = collect([Started(config, "cpu", 1, 9, 3.3, None, None), Finished(0)])
+    return store.keep_all([ended] * n, origin)  # pyright: ignore
+
+
+def test_copies_of_a_shipped_run_go_but_for_the_one_shown(store: Store) -> None:
+    config, other = RunConfig(depth=3), RunConfig(depth=4)
+    full, coarse = (copies(store, config, o, 3) for o in ("shipped", "shipped sweep"))
+    (single,) = copies(store, other, "shipped", 1)
+    own = store.enqueue(other)
+    store.end(own, "finished")
+    shown = store.latest(config.key)
+    assert shown is not None
+    store.drop_copies()
+    left = [run.id for run in store.results(config.key)]
+    assert left == [full[-1], coarse[-1]] and left[0] == shown.id
+    assert [run.id for run in store.results(other.key)] == [own, single]
+    store.drop_copies()
+    assert [run.id for run in store.results(config.key)] == left
+
+
+def test_a_copy_that_cannot_be_read_costs_no_run(store: Store) -> None:
+    config = RunConfig(depth=3)
+    good, damaged = copies(store, config, "shipped", 2)
+    store.db.connection.execute("UPDATE runs SET config = '{}x' WHERE id = ?", (damaged,))
+    store.drop_copies()
+    shown = store.latest(config.key)
+    assert shown is not None and shown.id == good
+
+
+@pytest.mark.parametrize("bad", [None, Diverged(1, None, "loss")], ids=["finished", "diverged"])
+def test_a_result_is_adopted_as_it_was(store: Store, bad: Diverged | None) -> None:
+    config = RunConfig(depth=3)
+    steps = [Step(0, 3.5, 1e-3, 0.7, None), Step(1, math.inf, 1e-3, math.nan, None)]
+    started = Started(config, "cpu", 1, 1234, 3.3, 1.1, None)
+    store.adopt(collect([started, *steps, *([bad] if bad else []), Finished(len(steps))]))
+    run = store.latest(config.key)
+    assert run is not None
+    assert run.status == ("diverged" if bad else "finished")
+    assert (run.bad_step, run.bad_where) == ((1, "loss") if bad else (None, None))
+    assert len(store.steps(run).step) == len(steps)
+
+
+def test_a_saved_run_is_read_back_bit_for_bit(tmp_path: Path, tiny: RunConfig) -> None:
+    result, path = collect(train(tiny, record=(0, 5))), tmp_path / "run.npz"
+    archive.save(result, path)
+    (loaded,) = archive.load(path)
+    assert (loaded.started, loaded.first_bad) == (result.started, None)
+    assert (loaded.config, loaded.status) == (result.config, "finished")
+    for ours, theirs in zip(loaded.steps, result.steps, strict=True):
+        assert (ours.step, ours.loss, ours.lr) == (theirs.step, theirs.loss, theirs.lr)
+        assert (ours.layers is None) == (theirs.layers is None)
+        if ours.layers is not None and theirs.layers is not None:
+            assert ours.layers.tobytes() == theirs.layers.tobytes()
+
+
+def test_a_run_of_another_engine_is_left_out(
+    tmp_path: Path, tiny: RunConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive.save(collect(train(tiny)), tmp_path / "run.npz")
+    monkeypatch.setattr(archive, "ENGINE", 99)
+    assert list(archive.load(tmp_path / "run.npz")) == []
