@@ -17,7 +17,8 @@ SOURCES = sorted(
 )
 TORCH_FREE = [
     "normviz", "normviz.runs.store", "normviz.charts", "normviz.execution.client", "normviz.links",
-    "normviz.duel.presets", "normviz.runs.verdict", "normviz.runs.shipped", "normviz.runs.frames", "normviz.cli",
+    "normviz.duel.presets", "normviz.runs.verdict", "normviz.runs.shipped", "normviz.runs.frames",
+    "normviz.cli",
     "normviz.export", "normviz.result", "normviz.maps", "normviz.maps.drive", "normviz.by_hand",
     "normviz.execution",
     "normviz.norm_cost.client", "normviz.norm_cost.stored_results", "normviz.norm_cost.findings",

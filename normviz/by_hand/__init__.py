@@ -1,13 +1,11 @@
 """Norms by hand: a table small enough to check on paper, with every intermediate value.
 
 An `Example` holds the visitor's settings. `work` computes LayerNorm, RMSNorm and BatchNorm on it,
-`said` describes the result in sentences, `code` writes it in PyTorch and Keras, and `links` encodes
+`sentences` describes the result in sentences, `code` writes it in PyTorch and Keras, and `links` encodes
 it as a link. Nothing here imports torch.
 """
 
-from . import code, formulas, links
-from . import sentences as said
-from . import work as steps
+from . import code, formulas, links, sentences, steps
 from .example import (
     EXPERIMENTS,
     FEATURES,
@@ -23,7 +21,7 @@ from .example import (
     written,
 )
 from .formulas import NormSteps
-from .work import KEYS, Work, work
+from .steps import KEYS, Work, work
 
 __all__ = [
     "EXPERIMENTS",
@@ -38,11 +36,11 @@ __all__ = [
     "Work",
     "brief",
     "code",
-    "conventions",
+    "formulas",
     "links",
     "matrix",
     "number",
-    "said",
+    "sentences",
     "shown",
     "steps",
     "work",

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .formulas import Array, Bools, keras_momentum
-from .work import Batch, Work
+from .steps import Batch, Work
 
 
 def torch(it: Work) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..catalog import NORMS
 from .example import brief
-from .work import KEYS, Work
+from .steps import KEYS, Work
 
 REFUSED = "PyTorch refuses to train on it (it wants more than 1 value per channel); Keras gives β."
 

@@ -9,9 +9,8 @@ from hand_kit import CASES, EDITED, array, examples, outputs, rows_of, same
 from hypothesis import given
 from torch import nn
 
-from normviz.by_hand import KEYS, PRESETS, Example, HandError, code, matrix, number, work
+from normviz.by_hand import KEYS, PRESETS, Example, HandError, code, matrix, number, steps, work
 from normviz.by_hand import sentences as said
-from normviz.by_hand import work as steps
 from normviz.by_hand.formulas import running
 
 F64 = torch.float64
