@@ -15,7 +15,7 @@ from ..catalog.streams import Code
 from ..config import RunConfig
 from .patterns import Blocks, patterns
 
-FOLDER = Path(__file__).parents[1] / "nn" / "norms"
+FOLDER = Path(__file__).parents[1] / "model" / "norms"
 IMPORTS = {
     "Any": "from typing import Any",
     "Tensor": "from torch import Tensor",
