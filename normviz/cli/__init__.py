@@ -35,7 +35,7 @@ COMMANDS = {
         "Export stored runs: tables, settings, a script that repeats them, or a replay in one file.",
     ),
     "export-site": (
-        "export_site",
+        "export",
         "Write the presets, the tour and chosen runs as pages that replay without this server.",
     ),
     "texts": (
@@ -54,7 +54,7 @@ COMMANDS = {
         "Train every lane of the presets and the tour on one thread and write them to assets/runs.",
     ),
     "ship-maps": (
-        "ship_maps",
+        "ship",
         "Run the missing cells of the standard maps and write the maps to assets/maps.",
     ),
     "ship-claims": (
