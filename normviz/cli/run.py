@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,16 +14,18 @@ import typer
 from ..config import ConfigError, RunConfig
 from ..duel.presets import PRESETS
 from ..duel.seeds import named, seeded
+from ..home import FolderError, home
 from ..limits import MAX_SWEEP_SEEDS
 from ..links import decode, encode, settings, shown
 from ..model import texts
 from ..result import Result, result_of
 from ..runs import Recorder
-from ..runs.store import Store
+from ..runs.store import Store, StoreError
+from ..runs.store.machine_lock import MachineLock
 from ..runs.verdict import final_loss, of_seeds
 from ..training.events import Step
 from . import main
-from .errors import complain, to_train
+from .errors import complain
 from .places import check_file
 
 SUFFIXES = (".csv", ".parquet", ".json")
@@ -202,7 +205,9 @@ def follow(config: RunConfig, at: Sequence[int], threads: int) -> Result:
 
         torch.set_num_threads(threads)
         try:
-            with to_train(lambda: bar.update(task, description="waiting for the norm cost lab")):
+            with _training_lock(
+                lambda: bar.update(task, description="waiting for the norm cost lab")
+            ):
                 for event in recorder.follow(train(config, also_at=at)):
                     if isinstance(event, Step):
                         bar.update(task, advance=1, description=f"loss {event.loss:.3f}")
@@ -249,3 +254,20 @@ def report(result: Result) -> str:
             f"{config.key}  ?{encode([config])}",
         )
     )
+
+
+@contextmanager
+def _training_lock(waiting: Callable[[], object]) -> Iterator[None]:
+    """Hold the training lock; calls `waiting` if the norm cost lab holds it, then waits."""
+    lock: MachineLock | None = None
+    # A data folder that can't hold a lock can't be used for timing either.
+    with suppress(StoreError, FolderError, OSError):
+        lock = MachineLock(home())
+        if not lock.take():
+            waiting()
+            lock.wait(float("inf"))
+    try:
+        yield
+    finally:
+        if lock is not None:
+            lock.leave()

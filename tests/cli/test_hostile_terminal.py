@@ -34,7 +34,7 @@ WITH = {"claims show": ["C1"], "claims run": ["C1"], "ship-claims": ["C1"], "exp
         "sweep": ["depth=2,3", "width=16,32"], "bench film": ["--out", "."]}  # fmt: skip
 """What a command needs beside the option that is tried."""
 WORK = (
-    "cli.run.follow", "cli.export.follow", "cli.ship.follow", "cli.claims.follow", "cli.norms._follow",
+    "cli.run.follow", "cli.export.follow", "cli.ship.follow", "cli.claims.follow", "cli.norm_cost._follow",
     "cli.sweep_progress.follow", "cli.export_site.write", "cli.sweep.Cluster", "census.table.census",
     *(f"bench.{name}.measure" for name in ("probes", "click", "live", "anatomy", "map", "early", "load",
                                          "start", "shipped")),
