@@ -1,4 +1,4 @@
-"""The smaller choices of a run that are plain words: QK-norm, activation, optimizer, and so on."""
+"""The smaller choices of a run: QK-norm, V-norm, activation, optimizer, schedule and device."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .registry import Registry
 
 @dataclass(frozen=True)
 class Choice:
-    """A word that configs use, what people call it, and what it means."""
+    """A choice: its key in configs, its label on pages, and one sentence about it."""
 
     key: str
     label: str

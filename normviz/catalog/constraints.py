@@ -1,4 +1,4 @@
-"""What a scheme keeps true of its weights, as torch-free records. `normviz.model.constraint` does it."""
+"""The constraints on a scheme's weights, as torch-free records; `normviz.model.constraint` applies them."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from .registry import Registry
 
 @dataclass(frozen=True)
 class InitRecord:
-    """An initialisation: what it draws, in one sentence, and who uses it."""
+    """An initialisation: its distributions in one sentence, and its source."""
 
     key: str
     label: str

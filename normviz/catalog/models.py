@@ -1,5 +1,8 @@
-"""What was measured against implementations by others: the largest relative difference of streams,
-logits and gradients between a scheme and each of its oracles, in float64.
+"""Two tables about implementations by others: differences from ours, and the norms of real models.
+
+`parity.json` has the largest relative difference of streams, logits and gradients between a scheme
+and each of its oracles, in float64. `models.json` has the norm, placement, final norm and QK-norm of
+real models, as `normviz census` read them from their code in `transformers`.
 """
 
 from __future__ import annotations
@@ -16,37 +19,36 @@ from .schemes import SCHEMES
 
 PARITY_TABLE = Path(__file__).with_name("parity.json")
 TOLERANCE = 1e-10
-"""Of every comparison, and of every scheme with its independent twin in the tests."""
+"""The limit for every comparison, also of a scheme with its independent twin in the tests."""
 
 
 def differences() -> dict[str, dict[str, float]]:
-    """By scheme and oracle."""
+    """The largest relative difference by scheme and oracle, from `parity.json`."""
     return json.loads(PARITY_TABLE.read_text(encoding="utf-8"))
 
 
-# Which norm, placement, final norm and QK-norm real models have, as `normviz census` read it from their
-# code in `transformers`.
+# The census of real models.
 
 TABLE = Path(__file__).with_name("models.json")
 OWN_LABELS = {"layernorm_1p": "LayerNorm, 1 + scale"}
-"""Of norms that the catalogue does not have."""
+"""Labels of norms that the catalogue does not have."""
 UNTOLD = "could not be told"
 TITLES = ("Placement", "Norm", "Final norm", "QK-norm")
-"""Of a model's words, in their order."""
+"""Titles of `Model.words`, in the same order."""
 QK_LABELS = {"none": "no", "head": "per head", "full": "full width", None: UNTOLD}
 
 
 @dataclass(frozen=True)
 class Model:
-    """What a model's code says with its configuration's defaults; None is "could not be told", and
-    `open` says why.
+    """What a model's code computes with its configuration's defaults; None where the census could not
+    determine it, and `open` has the reason.
 
     model      model type in the library
     layer      class of the layer that was followed
     placement  key of a placement of the catalogue
     norm       key of a norm, or layernorm_1p; None also where a layer has several kinds
     final_norm, qk_norm   yes or no; none, head or full
-    settings   what of the configuration changes these, and to what
+    settings   values of the configuration that change these, and to what
     """
 
     model: str
@@ -60,7 +62,7 @@ class Model:
 
     @property
     def words(self) -> tuple[str, str, str, str]:
-        """Placement, norm, final norm and QK-norm for people."""
+        """Labels of placement, norm, final norm and QK-norm."""
         return (
             SCHEMES.label(self.placement) if self.placement else UNTOLD,
             OWN_LABELS.get(self.norm, "") or NORMS.label(self.norm) if self.norm else UNTOLD,
@@ -70,13 +72,13 @@ class Model:
 
     @property
     def remarks(self) -> str:
-        """Why something could not be told, and what changes the answer."""
+        """Why something is unknown, and which settings change the answer."""
         return "; ".join(filter(None, (self.open, *self.settings)))
 
 
 @dataclass(frozen=True)
 class Census:
-    """All models, the library's version that they were read from, and the day (ISO 8601)."""
+    """All models, the version of `transformers` that they were read from, and the day (ISO 8601)."""
 
     transformers: str
     day: str
@@ -84,14 +86,14 @@ class Census:
 
     @property
     def summary(self) -> str:
-        """How many of the stacks have what, the most frequent first."""
+        """The stacks counted by placement, norm, final norm and QK-norm, the most frequent first."""
         stacks, names = len(self.models), len({model.model for model in self.models})
         columns = zip(*(model.words for model in self.models), strict=True)
         said = (f"{title}: {_counted(words)}" for title, words in zip(TITLES, columns, strict=True))
         return f"{stacks} stacks of blocks in {names} models. {'. '.join(said)}."
 
     def dump(self) -> str:
-        """As JSON, a model a line."""
+        """The census as JSON, one model a line."""
         head = {"transformers": self.transformers, "day": self.day}
         rows = [json.dumps(_filled(model), ensure_ascii=False) for model in self.models]
         return f'{json.dumps(head)[:-1]}, "models": [\n' + ",\n".join(rows) + "\n]}\n"
@@ -108,12 +110,12 @@ def _filled(model: Model) -> dict[str, object]:
 
 @cache
 def census() -> Census:
-    """The one that ships with NormViz."""
+    """The census that ships with NormViz, from `models.json`."""
     return read(TABLE.read_text(encoding="utf-8"))
 
 
 def read(text: str) -> Census:
-    """What `Census.dump` wrote."""
+    """The census in a text that `Census.dump` wrote. Raises ValueError for a text that is not JSON."""
     it = json.loads(text)
     models = tuple(Model(**{**m, "settings": tuple(m.get("settings", ()))}) for m in it["models"])
     return Census(it["transformers"], it["day"], models)

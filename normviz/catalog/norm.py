@@ -1,4 +1,4 @@
-"""A norm is data: its formula, what it learns and from where, what it ignores, who checked it."""
+"""The record of a norm: its formula, learned parameters, invariances, source and oracle."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Learned:
-    """A parameter of a norm: its name in the module, its symbol in the formula, where it starts.
+    """A parameter of a norm: its name in the module, its symbol in the formula, its initial value.
 
     `start` is a number or "sqrt(d)"; the parameter has d entries, or one if `single`.
     """
@@ -18,21 +18,21 @@ class Learned:
     single: bool = False
 
     def value(self, width: int) -> float:
-        """The number that every entry has before training."""
+        """The initial value of every entry, for d = `width`."""
         return width**0.5 if self.start == "sqrt(d)" else float(self.start)
 
 
 @dataclass(frozen=True)
 class NormRecord:
-    """A norm: its formula (LaTeX, of x with d channels), what it learns, and where it comes from.
+    """A norm: its formula (LaTeX, of x with d channels), its learned parameters, and its source.
 
-    `shift_invariant`: x + c gives what x gives, for the same c in every channel. `scale_invariant`:
-    so does a x, for a > 0. Both up to eps and for any learned values. `oracle` names the public
+    `shift_invariant`: x + c has the output of x, for the same c in every channel. `scale_invariant`:
+    a x has the output of x, for a > 0. Both up to eps and for any learned values. `oracle` names the public
     implementation that the tests compare with; without one they compare with the formula, written
-    out a second time. `warning` is a sentence for whoever chooses the norm, or empty.
+    out a second time. `warning` is a sentence that is shown with the norm, or empty.
 
-    `code` is the expression that makes the module, of {width} and {eps}. The model is built by it,
-    and pasted code shows it. It names a class of `nn`, or a class of a module in `normviz/model/norms/`
+    `code` is the Python expression of the module, with {width} and {eps}. The model and pasted code
+    both use it. It names a class of `nn`, or a class of a module in `normviz/model/norms/`
     that is called with width and eps and maps [..., width] to [..., width]. `order` sorts the switch.
     """
 
@@ -51,7 +51,7 @@ class NormRecord:
     warning: str = ""
 
     def call(self, width: int | str) -> str:
-        """The expression that makes this norm over `width` channels."""
+        """The Python expression of this norm over `width` channels."""
         return self.code.format(width=width, eps=self.eps)
 
 

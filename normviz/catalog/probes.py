@@ -18,8 +18,8 @@ class ProbeRecord:
     """One quantity per layer.
 
     `first_layer` is 0 where the quantity exists for the embedding output too, else 1.
-    `shown` says what charts draw: the value itself, or one minus it (a cosine within 1e-9 of 1 is
-    visible only so). `domain` is the range of the log axis while nothing has been measured yet.
+    `shown` is what charts draw: the value itself, or one minus it (a cosine within 1e-9 of 1 is
+    visible only so). `domain` is the range of the axis before the first measurement.
     """
 
     key: str
@@ -34,7 +34,7 @@ class ProbeRecord:
 
     @property
     def axis_unit(self) -> str:
-        """What an axis without the label says: the unit of what charts draw."""
+        """Unit of the drawn value, for an axis without the label."""
         return f"1 - {self.unit}" if self.shown == "one_minus" else self.unit
 
     @property

@@ -1,4 +1,4 @@
-"""A registry that speaks: a frozen, ordered list of records with unique keys."""
+"""A frozen, ordered list of records with unique keys; an unknown key raises one plain sentence."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from typing import Generic, Protocol, TypeVar
 
 
 class Record(Protocol):
-    """What every record has: a key that links and configs use, and a label people read."""
+    """The interface of every record: a key and a label."""
 
     @property
-    def key(self) -> str: ...
+    def key(self) -> str:
+        """The key that links and configs use."""
+        ...
 
     @property
-    def label(self) -> str: ...
+    def label(self) -> str:
+        """The label that pages show."""
+        ...
 
 
 R = TypeVar("R", bound=Record)
@@ -46,13 +50,15 @@ class Registry(Generic[R]):
         return len(self._records)
 
     def keys(self) -> tuple[str, ...]:
+        """All keys, in the order of the records."""
         return tuple(self._records)
 
     def label(self, key: str) -> str:
+        """The label of a key. Raises ValueError for an unknown one."""
         return self[key].label
 
     def unknown(self, key: str) -> str:
-        """One sentence for a key that is not here, with the closest one that is."""
+        """One sentence about an unknown key, with the closest key that exists."""
         close = get_close_matches(key.lower(), self._records, n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         key = key if len(key) <= 60 else f"{key[:60]}…"

@@ -27,7 +27,7 @@ Matrix = Literal["query_key", "value", "out", "up", "down"]
 
 @dataclass(frozen=True)
 class Place:
-    """Where a sublayer stands: block 1..depth, and which branch it wraps."""
+    """The place of a sublayer: block 1..depth, and the branch that it wraps."""
 
     block: int
     depth: int
@@ -44,14 +44,14 @@ Learned = Literal["", "block", "sublayer", "channel"]
 
 @dataclass(frozen=True)
 class Gain:
-    """A multiplier: its value (at the start, where it is learned) and what learns it.
+    """A multiplier: its value (the initial one where it is learned) and how it is learned.
 
     learned  "" a constant; "block" one number for both sublayers of a block; "sublayer" one number;
              "channel" one number a channel
     ramp     it rises in a straight line from 0 to its value over this share of the run's steps
     unit     "sqrt(d)": its value counts square roots of the stream's width
-    stored   "1/sqrt(d)": what is learned starts there and is multiplied by what makes it the value.
-             Adam's steps do not depend on that factor, so the gain moves faster by it
+    stored   "1/sqrt(d)": the parameter starts there, and a constant factor makes it the gain. The
+             size of Adam's steps does not depend on the factor, so the gain moves faster by it
     """
 
     value: float = 1.0
@@ -62,10 +62,12 @@ class Gain:
 
     @property
     def is_one(self) -> bool:
+        """Whether this is the constant 1."""
         return self == ONE
 
     @property
     def is_zero(self) -> bool:
+        """Whether this is the constant 0."""
         return self == ZERO
 
 
@@ -78,16 +80,16 @@ Mix = Literal["sum", "lerp", "variance"]
 class Slots:
     """One sublayer: True where a slot holds a norm, and its gains. The default is x + F(x).
 
-    gamma_in, gamma_out  what the learned scale of that norm starts at, as a multiple
-    norm_inner           a norm inside the branch, in front of its last matrix
+    gamma_in, gamma_out  initial learned scale of that norm, as a multiple of its usual start
+    norm_inner           a norm inside the branch, before its last matrix
     norm_qkv             norms of queries, keys and values, over the channels of a head
     unit_qk              queries and keys of a head have length sqrt(d_h), whatever the norm; with
                          the softmax's 1/sqrt(d_h) the logits are sqrt(d_h) times their cosine
-    qk_gain              of queries and keys, behind their norms: the same for both
-    hidden_gain          of the FFN's hidden layer, in front of its activation
-    head_gain            a learned gain of each head, in front of the output matrix
-    branch_reads         "block": the branch reads what entered the block, not what attention made
-    shares_norm          the FFN reads what attention's norm made: one norm for both
+    qk_gain              of queries and keys, after their norms: the same for both
+    hidden_gain          of the FFN's hidden layer, before its activation
+    head_gain            a learned gain of each head, before the output matrix
+    branch_reads         "block": the branch reads the input of the block, not the result of attention
+    shares_norm          the FFN reads the output of attention's norm: one norm for both
     mix                  how the branch's gain g acts on skip path and branch: "sum" a, g as above;
                          "lerp" 1 - |g|, |g|; "variance" sqrt(1 - s^2), s with s = sigmoid(g / 0.3)
     first_value          share of the first block's values that attention mixes with its own
@@ -139,8 +141,8 @@ GainSlot = Literal[
 
 @dataclass(frozen=True)
 class Constant:
-    """A named constant of a scheme: which gain it is, its symbol and its definition, in LaTeX, and
-    the definition in Python, of L, the block b and the sublayer k = 1..2L."""
+    """A named constant of a scheme: which gain it is, its symbol and its definition in LaTeX, and the
+    definition in Python as a function of L, the block b and the sublayer k = 1..2L."""
 
     gain: GainSlot
     symbol: str
@@ -149,7 +151,7 @@ class Constant:
 
 
 def plain(_: Place, _matrix: Matrix) -> float:
-    """The weight gain of a scheme that has no initialisation rule of its own."""
+    """The weight gain 1, of a scheme without an initialisation rule of its own."""
     return 1.0
 
 
@@ -171,17 +173,17 @@ class Scheme:
 
     `slots` gives the sublayer at a place; `final_norm` a norm before the output head; `embed_norm`
     a norm on the embedding. `norm` is the key of the norm that all slots hold, where the scheme
-    leaves no choice, and `logit_gain` multiplies the logits. `constraint` names what is done to the
-    weights before the first step and after each (`catalog.constraints`). `weight_gain` multiplies
+    leaves no choice, and `logit_gain` multiplies the logits. `constraint` names the rule
+    for the weights before the first step and after each (`catalog.constraints`). `weight_gain` multiplies
     the initial matrices of a place (on top of the chosen initialisation); `embedding_std` is the
     standard deviation of the token embedding, of width and depth, where the scheme has its own.
-    With `profiled` the learned skip gains start from one forward pass. `streams` is what travels
-    from sublayer to sublayer (`catalog.streams`); where it is not one stream, `equations` says in LaTeX
-    what `slots` alone does not, and `history` counts the values of a block that stay in use above
-    it. `constants` names the gains that are not 1.
+    With `profiled` the learned skip gains start from one forward pass. `streams` names the
+    state that passes from sublayer to sublayer (`catalog.streams`); where it is not one stream,
+    `equations` has in LaTeX what `slots` does not express, and `history` counts the values of a block
+    that later blocks still use. `constants` names the gains that are not 1.
     `used_by` names models.
-    `oracle` names the implementations by others, with "; " between them, that the tests hold this
-    one against (`catalog.parity` has what came out).
+    `oracle` names implementations by others, with "; " between them, that the tests compare with this
+    one (`catalog.models.differences` has the results).
     """
 
     key: str

@@ -1,4 +1,4 @@
-"""What travels from sublayer to sublayer: a record for each kind of state. `Scheme.streams` names its key."""
+"""The kinds of state that pass from sublayer to sublayer, a record each; `Scheme.streams` is a key."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Code:
 
 
 class Size(NamedTuple):
-    """What the number of learned parameters depends on; `norm` is that of one norm over the width."""
+    """Stream width, number of blocks, and `norm`, the number of learned parameters of one norm."""
 
     width: int
     depth: int
@@ -41,14 +41,14 @@ Piece = tuple[str, int]
 class Streams:
     """A kind of state.
 
-    sentence what travels; shown below the signal walk where that is more than one stream
-    state    its class in `nn/streams/`: `enter`, `show` and `leave` (see `nn.streams`)
-    wire     the class of a sublayer on it, there too; None for that of one stream (`nn.wire`)
+    sentence describes the state; shown below the signal walk where it is more than one stream
+    state    its class in `model/streams/`, with `enter`, `show` and `leave` (see `model.streams`)
+    wire     the class of its sublayers, there too; None for that of one stream (`model.wire`)
     code     the same in pasted code; None where the code of one stream is right
-    copies   streams side by side; `earlier` lines stand for the earlier values in the pictures
-    mixes    a sublayer mixes what travels, and does not only add to it
+    copies   streams side by side; `earlier` is how many lines the pictures draw for earlier values
+    mixes    a sublayer mixes the state, and does not only add to it
     drawn    words beside the diagram
-    learns   what it learns beyond the norms that the scheme's slots name, a piece a parameter
+    learns   what it learns besides the norms of the scheme's slots, one piece for each parameter
     """
 
     key: str

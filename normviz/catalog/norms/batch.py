@@ -1,4 +1,4 @@
-"""Norms over the batch: what one position gets depends on all others."""
+"""Norms over the batch: the output at one position depends on all others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LayerNorm and its kin: mean and spread of each token's own channels."""
+"""LayerNorm and its variants: mean and standard deviation of each token's own channels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No norm, to see what the norms do."""
+"""No norm, as the baseline of all norms."""
 
 from __future__ import annotations
 

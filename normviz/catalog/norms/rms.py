@@ -1,4 +1,4 @@
-"""RMSNorm and its kin: size without centring."""
+"""RMSNorm and its variants: division by a size, without centring."""
 
 from __future__ import annotations
 

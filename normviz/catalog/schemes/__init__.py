@@ -10,7 +10,7 @@ from ..scheme import Scheme
 
 
 def _discover() -> Registry[Scheme]:
-    """Every record of every module here, in their stated order. A broken module stops the import."""
+    """Every record of every module here, sorted by `order`. A broken module stops the import."""
     found: list[Scheme] = []
     for module in iter_modules(__path__):
         found += import_module(f"{__name__}.{module.name}").SCHEMES

@@ -1,4 +1,4 @@
-"""The two placements everybody argues about, what lies between them, and their ablations."""
+"""Pre-LN and Post-LN, placements between the two, and their ablations."""
 
 from __future__ import annotations
 
@@ -6,26 +6,32 @@ from ..scheme import Constant, Gain, Matrix, Place, Scheme, Slots
 
 
 def norm_after_the_sum(_: Place) -> Slots:
+    """Post-LN, N(x + F(x)); arXiv:1706.03762."""
     return Slots(norm_main=True)
 
 
 def norm_before_the_branch(_: Place) -> Slots:
+    """Pre-LN, x + F(N(x)); arXiv:1809.10853 and arXiv:2002.04745."""
     return Slots(norm_in=True)
 
 
 def norm_before_and_after(_: Place) -> Slots:
+    """A norm before the branch and one after the sum, N(x + F(N(x)))."""
     return Slots(norm_in=True, norm_main=True)
 
 
 def after_the_sum_of_a_smaller_branch(place: Place) -> Slots:
+    """Post-LN with a smaller branch, N(x + F(x) / sqrt(2L))."""
     return Slots(norm_main=True, branch_gain=Gain((2 * place.depth) ** -0.5))
 
 
-def smaller_further_down(place: Place, _: Matrix) -> float:
+def smaller_in_lower_blocks(place: Place, _: Matrix) -> float:
+    """Weight gain 1 / (L - b + 1) of block b; arXiv:2203.00555, section 3."""
     return 1.0 / (place.depth - place.block + 1)
 
 
 def post_below_pre_above(place: Place) -> Slots:
+    """Post-LN in the first L // 4 blocks, Pre-LN in the others; Mix-LN, arXiv:2412.13795."""
     return Slots(norm_main=True) if place.block <= place.depth // 4 else Slots(norm_in=True)
 
 
@@ -125,7 +131,7 @@ SCHEMES = (
         source="Wang et al. 2022, arXiv:2203.00555, section 3",
         slots=norm_after_the_sum,
         final_norm=False,
-        weight_gain=smaller_further_down,
+        weight_gain=smaller_in_lower_blocks,
         constants=(Constant("weight_gain", r"\beta", "1/(L - b + 1)", "1 / (L - b + 1)"),),
     ),
     Scheme(

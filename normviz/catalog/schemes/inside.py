@@ -7,23 +7,28 @@ from math import log
 from ..scheme import Constant, Gain, Matrix, Place, Scheme, Slots
 
 
-def magneto(place: Place, matrix: Matrix) -> float:
+def subln_weight_gain(place: Place, matrix: Matrix) -> float:
+    """Weight gain sqrt(ln 2L), and 1 for queries and keys; Magneto, arXiv:2210.06423."""
     return 1.0 if matrix == "query_key" else log(2 * place.depth) ** 0.5
 
 
-def three_more(place: Place) -> Slots:
+def normformer(place: Place) -> Slots:
+    """Pre-LN, at attention with head gains and a norm of its output, at the FFN with a norm before
+    its last matrix and a learned skip gain; arXiv:2110.09456."""
     if place.branch == "attention":
         return Slots(norm_in=True, norm_out=True, head_gain=True)
     return Slots(norm_in=True, norm_inner=True, skip_gain=Gain(1.0, "channel"))
 
 
-def hybrid(place: Place) -> Slots:
+def hybridnorm(place: Place) -> Slots:
+    """Norms of queries, keys and values at attention, a norm before the fork at the FFN; arXiv:2503.04598."""
     return Slots(norm_qkv=True) if place.branch == "attention" else Slots(norm_fork=True)
 
 
-def hybrid_star(place: Place) -> Slots:
+def hybridnorm_star(place: Place) -> Slots:
+    """HybridNorm with a norm before each branch in block 1, and none before its fork; arXiv:2503.04598."""
     if place.block > 1:
-        return hybrid(place)
+        return hybridnorm(place)
     return Slots(norm_in=True, norm_qkv=place.branch == "attention")
 
 
@@ -41,7 +46,7 @@ SCHEMES = (
         oracle="transformers BitNetModel",
         slots=lambda _: Slots(norm_in=True, norm_inner=True),
         final_norm=True,
-        weight_gain=magneto,
+        weight_gain=subln_weight_gain,
         constants=(Constant("weight_gain", r"\gamma", r"\sqrt{\ln 2L}"),),
     ),
     Scheme(
@@ -56,7 +61,7 @@ SCHEMES = (
         source="Shleifer et al. 2021, arXiv:2110.09456",
         oracle="x-transformers Decoder(attn_head_scale, ff_post_act_ln, sandwich_norm, "
         "scale_residual), some of them in one branch",
-        slots=three_more,
+        slots=normformer,
         final_norm=True,
         constants=(Constant("skip_gain", "r", r"\text{learned, starts at 1}"),),
     ),
@@ -69,7 +74,7 @@ SCHEMES = (
         "normalises the stream before the fork, skip path included.",
         trouble="The norm before the fork makes the stream's size depend on the last norm alone.",
         source="Zhuo et al. 2025, arXiv:2503.04598",
-        slots=hybrid,
+        slots=hybridnorm,
         final_norm=True,
     ),
     Scheme(
@@ -80,7 +85,7 @@ SCHEMES = (
         sentence="HybridNorm whose first block has Pre-LN's norms in front of both branches.",
         trouble="As HybridNorm.",
         source="Zhuo et al. 2025, arXiv:2503.04598",
-        slots=hybrid_star,
+        slots=hybridnorm_star,
         final_norm=True,
     ),
 )

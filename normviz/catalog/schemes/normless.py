@@ -5,11 +5,13 @@ from __future__ import annotations
 from ..scheme import Constant, Gain, Matrix, Place, Scheme, Slots
 
 
-def fixed_up(place: Place, matrix: Matrix) -> float:
+def tfixup_weight_gain(place: Place, matrix: Matrix) -> float:
+    """Weight gain 0.67 L^(-1/4), and 1 for queries and keys; T-Fixup, Huang et al. 2020."""
     return 1.0 if matrix == "query_key" else 0.67 * place.depth**-0.25
 
 
-def small_embedding(width: int, depth: int) -> float:
+def tfixup_embedding_std(width: int, depth: int) -> float:
+    """Standard deviation d^(-1/2) (9L)^(-1/4) of the token embedding; T-Fixup, Huang et al. 2020."""
     return width**-0.5 * (9 * depth) ** -0.25
 
 
@@ -52,8 +54,8 @@ SCHEMES = (
         source="Huang et al. 2020 (ICML), layer6ai/T-Fixup",
         slots=lambda _: Slots(),
         final_norm=False,
-        weight_gain=fixed_up,
-        embedding_std=small_embedding,
+        weight_gain=tfixup_weight_gain,
+        embedding_std=tfixup_embedding_std,
         constants=(Constant("weight_gain", r"\beta", "0.67\\,L^{-1/4}"),),
     ),
 )

@@ -1,4 +1,4 @@
-"""Skip paths that start elsewhere, and branches that read elsewhere."""
+"""Placements with other skip paths, and with attention and FFN in parallel."""
 
 from __future__ import annotations
 
@@ -6,32 +6,38 @@ from ..scheme import ONE, ZERO, Constant, Gain, Matrix, Place, Scheme, Slots
 
 
 def bottom_to_top(place: Place) -> Slots:
+    """Post-LN that adds the block's input to the FFN's sum too; B2T, arXiv:2206.00330."""
     return Slots(norm_main=True, block_gain=ONE if place.branch == "ffn" else ZERO)
 
 
-def by_root_depth(place: Place, _: Matrix) -> float:
+def inverse_root_depth(place: Place, _: Matrix) -> float:
+    """Weight gain 1/sqrt(L), as in the published code of B2T, arXiv:2206.00330."""
     return place.depth**-0.5
 
 
-def spanning(place: Place) -> Slots:
+def spannorm(place: Place) -> Slots:
+    """Post-LN whose FFN is added to the block's input, not to attention's result; arXiv:2601.22580."""
     if place.branch == "attention":
         return Slots(norm_main=True)
     return Slots(norm_main=True, skip_gain=ZERO, block_gain=ONE)
 
 
-def side_by_side(place: Place) -> Slots:
+def parallel_two_norms(place: Place) -> Slots:
+    """Pre-LN whose FFN reads the block's input through its own norm; GPT-NeoX, arXiv:2204.06745."""
     if place.branch == "attention":
         return Slots(norm_in=True)
     return Slots(norm_in=True, branch_reads="block")
 
 
-def side_by_side_one_norm(place: Place) -> Slots:
+def parallel_one_norm(place: Place) -> Slots:
+    """Pre-LN whose FFN reads the output of attention's norm; GPT-J, and PaLM, arXiv:2204.02311."""
     if place.branch == "attention":
         return Slots(norm_in=True)
     return Slots(norm_in=True, branch_reads="block", shares_norm=True)
 
 
-def from_the_embedding(place: Place) -> Slots:
+def skip_to_the_embedding(place: Place) -> Slots:
+    """Pre-LN whose attention starts from r x + lambda x_0, both learned; karpathy/nanochat, gpt.py."""
     if place.branch == "ffn":
         return Slots(norm_in=True)
     down = (place.block - 1) / max(1, place.depth - 1)
@@ -54,7 +60,7 @@ SCHEMES = (
         source="Takase et al. 2022, arXiv:2206.00330",
         slots=bottom_to_top,
         final_norm=False,
-        weight_gain=by_root_depth,
+        weight_gain=inverse_root_depth,
         constants=(Constant("weight_gain", r"\beta", "1/\\sqrt{L}"),),
     ),
     Scheme(
@@ -67,7 +73,7 @@ SCHEMES = (
         trouble="The paper's scaled initialisation is not included: its constants are not known "
         "to us.",
         source="Wang et al. 2026, arXiv:2601.22580 (equations from third-party code)",
-        slots=spanning,
+        slots=spannorm,
         final_norm=False,
         embed_norm=True,
     ),
@@ -97,7 +103,7 @@ SCHEMES = (
         source="GPT-J 2021; Chowdhery et al. 2022 (PaLM), arXiv:2204.02311",
         used_by="GPT-J, PaLM, Phi-1 and Phi-2, Command R",
         oracle="transformers GPTJModel",
-        slots=side_by_side_one_norm,
+        slots=parallel_one_norm,
         final_norm=True,
     ),
     Scheme(
@@ -110,7 +116,7 @@ SCHEMES = (
         source="Black et al. 2022 (GPT-NeoX), arXiv:2204.06745",
         used_by="GPT-NeoX, Falcon-40B",
         oracle="transformers GPTNeoXModel",
-        slots=side_by_side,
+        slots=parallel_two_norms,
         final_norm=True,
     ),
     Scheme(
@@ -123,7 +129,7 @@ SCHEMES = (
         trouble="The middle-layer readout of nanochat is not included.",
         source="karpathy/nanochat, gpt.py",
         used_by="nanochat, modded-nanogpt",
-        slots=from_the_embedding,
+        slots=skip_to_the_embedding,
         final_norm=True,
         embed_norm=True,
         constants=(

@@ -1,4 +1,4 @@
-"""Norms on both sides of each branch, or behind it."""
+"""Norms before and after each branch, or after it alone."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ BOTH = Slots(norm_in=True, norm_out=True)
 
 
 def small_outer_scale(place: Place) -> Slots:
+    """Sandwich-LN whose outer norms start with gamma 1/sqrt(L); after Pangu Ultra, arXiv:2504.07866."""
     return replace(BOTH, gamma_out=place.depth**-0.5)
 
 
 def running_mean_square(place: Place) -> Slots:
-    """The k-th term of a sum of unit RMS keeps it at unit RMS: k counts the embedding as 1."""
+    """Sandwich-LN with skip gain sqrt((k - 1) / k) and branch gain 1/sqrt(k), which keep a sum of k terms
+    of unit RMS at unit RMS; the embedding is term 1. Beam, transformers models/beam."""
     k = place.number + 1
     return replace(BOTH, skip_gain=Gain(((k - 1) / k) ** 0.5), branch_gain=Gain(k**-0.5))
 
 
-def gated(_: Place) -> Slots:
+def gated_sandwich(_: Place) -> Slots:
+    """Sandwich-LN with a learned gate a channel that keeps the variance; transformers models/muse_spark."""
     return replace(BOTH, mix="variance", branch_gain=Gain(0.0, "channel"))
 
 
@@ -102,7 +105,7 @@ SCHEMES = (
         source="Hugging Face transformers 5.23, models/muse_spark (MuseSparkResidualGate)",
         used_by="Muse Spark",
         oracle="transformers MuseSparkTextModel, outer norms without scale",
-        slots=gated,
+        slots=gated_sandwich,
         final_norm=True,
     ),
     Scheme(

@@ -6,7 +6,7 @@ from ..scheme import Constant, Gain, Place, Scheme, Slots
 
 
 def layer_scale(depth: int) -> float:
-    """CaiT's table: 0.1 up to 18 blocks, 1e-5 up to 24, 1e-6 beyond."""
+    """CaiT's initial gain: 0.1 up to 18 blocks, 1e-5 up to 24, 1e-6 beyond; arXiv:2103.17239."""
     return 0.1 if depth <= 18 else 1e-5 if depth <= 24 else 1e-6
 
 
@@ -14,7 +14,8 @@ RAMP = 0.25
 """Share of the run after which ProRes' last block is fully on."""
 
 
-def rising(place: Place) -> Slots:
+def prores(place: Place) -> Slots:
+    """Pre-LN with a branch gain from 0 to 1 over the first RAMP b / L of the run; after arXiv:2603.05369."""
     return Slots(norm_in=True, branch_gain=Gain(ramp=RAMP * place.block / place.depth))
 
 
@@ -97,7 +98,7 @@ SCHEMES = (
         "gain of block b rises from 0 to 1 over b/L of the first quarter of the run.",
         trouble="At step 0 every branch is off. The quarter is ours; the paper counts steps.",
         source="ProRes 2026, arXiv:2603.05369",
-        slots=rising,
+        slots=prores,
         final_norm=True,
         constants=(Constant("branch_gain", "a", r"\min(1, t / T_b)"),),
     ),

@@ -5,15 +5,18 @@ from __future__ import annotations
 from ..scheme import Constant, Gain, Matrix, Place, Scheme, Slots
 
 
-def stronger_skip(place: Place) -> Slots:
+def deepnorm(place: Place) -> Slots:
+    """Post-LN with skip gain (2L)^(1/4); arXiv:2203.00555."""
     return Slots(norm_main=True, skip_gain=Gain((2 * place.depth) ** 0.25))
 
 
-def smaller_branch(place: Place, matrix: Matrix) -> float:
+def deepnorm_weight_gain(place: Place, matrix: Matrix) -> float:
+    """Weight gain (8L)^(-1/4), and 1 for queries and keys; arXiv:2203.00555."""
     return 1.0 if matrix == "query_key" else (8 * place.depth) ** -0.25
 
 
-def as_many_as_sublayers(place: Place) -> Slots:
+def keel(place: Place) -> Slots:
+    """Norms before the branch and after the sum, skip gain 2L; Pre-LN in sublayer 1; arXiv:2601.19895."""
     if place.number == 1:
         return Slots(norm_in=True)
     return Slots(norm_in=True, norm_main=True, skip_gain=Gain(2.0 * place.depth))
@@ -32,9 +35,9 @@ SCHEMES = (
         source="Wang et al. 2022, arXiv:2203.00555 (the constants of a decoder-only stack)",
         used_by="GLM-130B (arXiv:2210.02414)",
         oracle="x-transformers Decoder(pre_norm=False, scale_residual_constant)",
-        slots=stronger_skip,
+        slots=deepnorm,
         final_norm=False,
-        weight_gain=smaller_branch,
+        weight_gain=deepnorm_weight_gain,
         constants=(
             Constant("skip_gain", r"\alpha", "(2L)^{1/4}", "(2 * L) ** 0.25"),
             Constant("weight_gain", r"\beta", "(8L)^{-1/4}"),
@@ -68,7 +71,7 @@ SCHEMES = (
         source="Chen and Wei 2026, arXiv:2601.19895",
         oracle="x-transformers Decoder(pre_and_post_norm, scale_residual_constant), first "
         "sublayer plain",
-        slots=as_many_as_sublayers,
+        slots=keel,
         final_norm=False,
         constants=(Constant("skip_gain", r"\alpha", "2L", "2 * L"),),
     ),

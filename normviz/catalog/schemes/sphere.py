@@ -1,4 +1,4 @@
-"""Streams on the unit sphere, between weights that are unit vectors too."""
+"""nGPT: streams on the unit sphere, and weights that are unit vectors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ BETWEEN = Slots(
 )
 
 
-def along_the_sphere(place: Place) -> Slots:
+def ngpt(place: Place) -> Slots:
+    """Norms after the branch and after the sum, a learned share between stream and branch, and gains of
+    queries, keys and the FFN's hidden layer; arXiv:2410.01131."""
     if place.branch == "attention":
         return replace(BETWEEN, unit_qk=True, qk_gain=FROM_ONE)
     return replace(BETWEEN, hidden_gain=Gain(1.0, "channel", unit="sqrt(d)"))
@@ -37,7 +39,7 @@ SCHEMES = (
         "s_u sqrt(d) on its one hidden layer, and branches keep their biases.",
         source="Loshchilov et al. 2024, arXiv:2410.01131; NVIDIA/ngpt, model.py",
         oracle="nGPT-pytorch nGPT, its FFN ungated, its s_qk squared",
-        slots=along_the_sphere,
+        slots=ngpt,
         final_norm=False,
         embed_norm=True,
         norm="l2",

@@ -6,6 +6,7 @@ from ..scheme import Place, Scheme, Slots
 
 
 def half_the_first_values(place: Place) -> Slots:
+    """Pre-LN whose attention takes half of its values from block 1; ResFormer, arXiv:2410.17897."""
     return Slots(norm_in=True, first_value=0.5 if place.branch == "attention" else 0.0)
 
 
