@@ -1,4 +1,4 @@
-"""How it computes: norms, the residual wire, attention, the transformer and its initialisation.
+"""The model and its data: norms, the residual wire, attention, the transformer, initialisation, tasks.
 
-Axes used in comments: B sequences, T positions, D stream width, H heads, L blocks, V vocabulary.
+Axes in docstrings and comments: B sequences, T positions, D stream width, H heads, L blocks, V vocabulary.
 """

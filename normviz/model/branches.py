@@ -1,4 +1,7 @@
-"""Dropout that draws from its own generator, so that training never touches the global one."""
+"""The two branches that a sublayer wraps, causal self-attention and the feed-forward network.
+
+Their dropout has a random generator of its own, so that training never touches the global one.
+"""
 
 from __future__ import annotations
 
@@ -24,23 +27,24 @@ class Dropout(nn.Module):
         self.generator = torch.Generator().manual_seed(seed)
 
     def forward(self, x: Tensor) -> Tensor:
+        """[...] to [...]; in evaluation, and where p is 0, x itself."""
         if self.p == 0.0 or not self.training:
             return x
         kept = torch.rand(x.shape, generator=self.generator) >= self.p
         return x * kept.to(x.device) / (1.0 - self.p)
 
 
-# What a sublayer wraps: causal self-attention and the feed-forward network.
+# Causal self-attention and the feed-forward network.
 
 HIDDEN = -1e30
-"""Added to a logit that must not be seen: softmax makes it exactly 0, and 0 times it is still 0."""
+"""Added to the logit of a hidden position: softmax makes that exactly 0, and 0 times HIDDEN is still 0."""
 
 
 class Linear(nn.Linear):
-    """A linear map without values: `nn.init` fills them, and drawing them twice takes twice as long."""
+    """A linear map without initial values: `model.init` draws them, and drawing twice takes twice as long."""
 
     def reset_parameters(self) -> None:
-        pass
+        """Draw nothing; torch calls this when it makes the module."""
 
 
 def causal_mask(seq_len: int) -> Tensor:
@@ -105,7 +109,7 @@ class Attention(nn.Module):
         return self.out(self.norm_inner(mixed))
 
     def sized(self, qk: Tensor) -> tuple[Tensor, ...]:
-        """Queries and keys [2, B*H, T, d_h] with the length and the gain that the scheme gives them."""
+        """Queries and keys [2, B*H, T, d_h], each scaled to the length and by the gain of the scheme."""
         head, gain = qk.shape[-1], self.qk_gain.amount()
         if isinstance(gain, Tensor) and gain.ndim:
             gain = gain.view(self.heads, 1, head)
@@ -115,7 +119,7 @@ class Attention(nn.Module):
         return (heads * gain).view(qk.shape).unbind(0)
 
     def mixed_values(self, v: Tensor) -> Tensor:
-        """Values, mixed with those of the first block where the scheme says so."""
+        """Values [B*H, T, d_h], mixed with those of the first block where the scheme has `first_value`."""
         if self.first_value == 0.0:
             return v
         if not self.first:

@@ -1,4 +1,4 @@
-"""A text as characters: what counts as a text, and how it is written in symbols. Torch-free."""
+"""Texts as characters: the checks of a text, and its encoding in symbols. Torch-free."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class EncodedText:
 
 
 def entropy(p: NDArray[np.float64]) -> float:
-    """Entropy in nats of a distribution."""
+    """Entropy in nats of a distribution [n]."""
     p = p[p > 0]
     return float(-(p * np.log(p)).sum())
 
@@ -61,8 +61,8 @@ def trained(codes: NDArray[np.int64]) -> NDArray[np.int64]:
 def clean(given: str | bytes) -> str:
     """A text without byte order mark and with \\n alone as line end. Raises TextError.
 
-    Bytes are UTF-8. What a text needs to be trained on is checked here as well, but for the length
-    that a config's sequences ask for.
+    Bytes are UTF-8. Everything that training needs of a text is checked here, except the length that
+    the sequences of a config need.
     """
     if len(given) > 2 * MAX_TEXT_BYTES + 3:  # line ends can't halve it to what is allowed
         raise too_long(len(given))
@@ -113,7 +113,7 @@ def check_length(n: int, seq_len: int) -> None:
 
 
 def write(text: str) -> EncodedText:
-    """A clean text in symbols. The most frequent characters have one each; of equally frequent
+    """Encode a clean text in symbols. The most frequent characters have one each; of equally frequent
     ones, those of lower code points."""
     raw = text.encode("utf-32-le")
     points = np.frombuffer(raw, "<u4")

@@ -1,4 +1,4 @@
-"""What a scheme keeps true of its weights: done to them once they are drawn, and after each step.
+"""The constraints on a scheme's weights, applied once they are drawn and after each step.
 
 A rule gets named tensors, one parameter each, or one stack [L, ...] of the same parameter of all
 blocks, and changes them in place.
@@ -24,12 +24,12 @@ STREAM_AXIS = {
     "up.weight": -1,
     "down.weight": -2,
 }
-"""The axis of each matrix that counts the stream's channels, by the end of its name."""
+"""The axis of the stream's channels in each matrix, by the end of the parameter's name."""
 SHORTEST = 1e-12
 
 
 def nothing(named: Named) -> None:
-    """Leaves all as it is."""
+    """Leaves all weights unchanged."""
 
 
 def unit_vectors(named: Named) -> None:
@@ -46,5 +46,5 @@ RULES: dict[str, Callable[[Named], None]] = {"none": nothing, "unit_vectors": un
 
 @torch.no_grad()
 def constrain(scheme: str, named: Named) -> None:
-    """Apply a scheme's constraint to its parameters."""
+    """Apply a scheme's constraint to its parameters, in place. Raises ValueError for an unknown scheme."""
     RULES[SCHEMES[scheme].constraint](named)

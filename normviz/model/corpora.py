@@ -1,4 +1,4 @@
-"""What the tasks read, torch-free: the Markov chain, and the prose that ships with Python."""
+"""The data of the tasks, torch-free: the Markov chain, and the prose that ships with Python."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Tokens = NDArray[np.int64]
 STATES = 32
 SUCCESSOR_P = np.array([0.55, 0.25, 0.15, 0.05])
 CHAIN_SEED = 242
-"""The chain is part of the task, not of the run: chance and floor are the same for everybody.
+"""The chain is part of the task, not of the run: chance and floor are the same in every run.
 With this seed every state is visited and the unigram entropy is 3.319 nats."""
 
 
@@ -30,7 +30,7 @@ def chain() -> tuple[Tokens, NDArray[np.float64]]:
 @lru_cache
 def prose() -> tuple[Tokens, str, str]:
     """The text as codes [n], its alphabet, and the SHA-256 of its UTF-8 bytes."""
-    from pydoc_data.topics import topics  # 0.7 MB of source: read only by those who need it
+    from pydoc_data.topics import topics  # 0.7 MB of source: imported only where it is needed
 
     text = "\n".join(topics[name] for name in sorted(topics))
     alphabet = "".join(sorted(set(text)))

@@ -1,7 +1,7 @@
-"""Tasks as deterministic batches: what a step sees depends on the data seed and the step alone.
+"""Tasks as deterministic batches: the batch of a step depends on the data seed and the step alone.
 
 Chance is the loss of the best guess that ignores the context; the floor is the lowest reachable
-loss, where it is known. Both are computed here, in nats, never written down.
+loss, where it is known. Both are computed here, in nats, and not hard-coded.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ IGNORED = -100
 class Task(ABC):
     """Batches of (inputs, targets), both [B, T] int64; a target of -100 is not counted.
 
-    `text` is the SHA-256 of the text a task reads, or None for a synthetic one.
+    `chance` and `floor` are losses in nats, `floor` None where unknown. `text` is the SHA-256 of the
+    text that a task reads, or None for a synthetic one.
     """
 
     vocabulary: int
@@ -35,11 +36,11 @@ class Task(ABC):
         self.batch_size, self.seq_len, self.seed = config.batch, config.seq_len, config.data_seed
 
     def batch(self, step: int) -> tuple[Tokens, Tokens]:
-        """The batch of a step, a function of (data seed, step)."""
+        """Inputs and targets [B, T] of a step, a function of (data seed, step)."""
         return self._make(np.random.Generator(np.random.Philox(key=[self.seed, step])))
 
     def tensors(self, step: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-        """The batch of a step on a device."""
+        """Inputs and targets [B, T] of a step, on a device."""
         inputs, targets = (torch.from_numpy(x).to(device) for x in self.batch(step))
         return inputs, targets
 
@@ -112,9 +113,9 @@ class Prose(Characters):
 
 
 class OwnText(Characters):
-    """A text that a person gave, by its hash; batches never read its last tenth.
+    """A visitor's own text, by its hash; batches never read its last tenth.
 
-    Raises TextError where that text is not kept here, or is too short for the sequences.
+    Raises TextError where that text is not stored here, or is too short for the sequences.
     """
 
     def __init__(self, config: RunConfig) -> None:
@@ -128,5 +129,5 @@ TASKS: dict[str, type[Task]] = {"markov": Markov, "copy": Copy, "prose": Prose, 
 
 
 def make_task(config: RunConfig) -> Task:
-    """The task of a config."""
+    """The task of a config. Raises TextError as `OwnText` does."""
     return TASKS[config.task](config)

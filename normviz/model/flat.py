@@ -4,6 +4,8 @@ The optimizer, clipping and the norms of every block are then a few kernels inst
 (measured: worth it at hero size). Blocks come first, padded to one length, so that `blocks` is a
 matrix [L, P] with a row a block; padding stays zero. Inside a row the matrices that every scheme
 has come first, so a slice of columns means the same in all schemes.
+
+`profile` sets the learned skip gains of Admin from the variances of one forward pass.
 """
 
 from __future__ import annotations
@@ -63,8 +65,8 @@ class Flat:
         self.optimised.grad = self.grads
 
     def named(self) -> Iterator[tuple[str, Tensor]]:
-        """The values of each shared parameter of all blocks as one [L, ...], and of all others that
-        are not in a block by themselves."""
+        """Names and values: each shared parameter of all blocks as one [L, ...], and each parameter
+        outside of the blocks."""
         for name in SHARED:
             yield name, self.blocks[:, self.columns[name]].unflatten(1, self.shapes[name])
         yield from self.outside
@@ -91,7 +93,7 @@ def _columns(named: list[tuple[str, nn.Parameter]]) -> Iterator[tuple[str, slice
 
 
 class Profiler:
-    """A tap that sets omega of each sublayer when the forward pass gets there.
+    """A tap that sets omega of each sublayer when the forward pass reaches it.
 
     omega_1 = 1 and omega_{i+1} = sqrt(Var(omega_i x) + Var(F_i)), as the authors' code does
     (Liu et al. 2020, arXiv:2004.08249).
@@ -115,7 +117,7 @@ class Profiler:
 
 @torch.no_grad()
 def profile(model: Transformer, config: RunConfig, task: Task) -> None:
-    """Set the skip gains of a scheme that asks for it, from the first batch; others stay."""
+    """Set the skip gains of a `profiled` scheme from the first batch; other schemes are left as they are."""
     if SCHEMES[config.scheme].profiled:
         inputs, _ = task.tensors(0, torch.device("cpu"))
         model(inputs, Profiler(model))

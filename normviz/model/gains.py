@@ -1,4 +1,4 @@
-"""Multipliers of a wire: constants, learned numbers, and such that rise over the first steps."""
+"""Multipliers of a wire: constants, learned numbers, and gains that rise during the first steps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .marks import kept
 
 
 class Clock:
-    """How much of the run is over, 0 to 1; training sets it, ramps read it."""
+    """The share of the run that is over, 0 to 1; training sets it, ramps read it."""
 
     def __init__(self) -> None:
         self.share = 0.0
@@ -31,7 +31,7 @@ class Multiplier(nn.Module):
             self.weight = kept(nn.Parameter(torch.full(shape, start)))
 
     def amount(self) -> Tensor | float:
-        """What it multiplies by now."""
+        """The present factor: a number, or a tensor of shape [] or [channels]."""
         gain, factor = self.gain, self.factor
         if gain.ramp > self.clock.share:
             factor *= self.clock.share / gain.ramp
@@ -44,7 +44,7 @@ class Multiplier(nn.Module):
 
 
 def scaled(gain: Gain, width: int) -> tuple[float, float]:
-    """What a learned gain starts at, and what it is multiplied by where it is used."""
+    """The initial value of a learned gain's parameter, and the constant that makes it the gain."""
     root = width**0.5
     unit = root if gain.unit == "sqrt(d)" else 1.0
     if gain.stored == "1/sqrt(d)":

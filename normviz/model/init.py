@@ -15,8 +15,8 @@ So two lanes that share a parameter share its initial value bit for bit, whateve
 
 Xavier is uniform with bound sqrt(6 / (inputs + outputs)); n is the number of inputs; gpt2_width has
 s = 0.02 sqrt(768 / D). A scheme's weight gain multiplies its matrices, and a scheme may have its own
-size of tokens.weight; its constraint, if any, is applied to what was drawn. Norms, gains and gates
-start as their modules make them. The mark on a parameter (`nn.marks`) says which of these it is.
+size of tokens.weight; its constraint, if any, is applied to the drawn values. Norms, gains and gates
+start as their modules make them. The mark on a parameter (`model.marks`) decides.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ def seed_of(init_seed: int, name: str) -> int:
 
 
 def xavier(inputs: int, outputs: int) -> Draw:
+    """Xavier-uniform of a matrix: half-width sqrt(6 / (inputs + outputs))."""
     return Draw((6.0 / (inputs + outputs)) ** 0.5)
 
 
@@ -111,7 +112,7 @@ def _embedding(config: RunConfig, name: str, shape: torch.Size) -> Draw:
 
 
 def rule_of(config: RunConfig, role: str, shape: torch.Size) -> Draw | None:
-    """What a parameter of this role is drawn from; None for one that starts at 0."""
+    """The distribution of a parameter of this role; None for one that starts at 0."""
     if role in EMBEDDINGS:
         return _embedding(config, role, shape)
     return RULES[config.init](config, role)
@@ -123,13 +124,13 @@ def draw_into(parameter: Tensor, draw: Draw, seed: int) -> None:
     if draw.normal:
         parameter.normal_(0.0, draw.size, generator=generator)
     else:
-        # Uniform on [-1, 1] first, so that two initialisations differ by a factor, not by luck.
+        # Uniform on [-1, 1] first, so that two initialisations differ by a factor alone.
         parameter.uniform_(-1.0, 1.0, generator=generator).mul_(draw.size)
 
 
 @torch.no_grad()
 def initialise(model: Transformer, config: RunConfig) -> None:
-    """Fill every parameter of a fresh model by the table above.
+    """Fill every parameter of a fresh model by the table at the top of this file.
 
     Raises ValueError for a parameter without a mark.
     """

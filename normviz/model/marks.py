@@ -1,4 +1,4 @@
-"""The mark on each parameter that says what its initial value is; `nn.init` asks it and no name.
+"""The mark on each parameter that decides its initial value; `model.init` reads it.
 
 A module marks a parameter where it makes it: `kept`, or `drawn` by the rule of a role.
 """
@@ -16,14 +16,14 @@ EMBEDDINGS = ("tokens.weight", "positions.weight", "head.weight")
 MATRICES = ("qkv.weight", "out.weight", "up.weight", "down.weight")
 BIASES = ("qkv.bias", "out.bias", "up.bias", "down.bias")
 ROLES = (*EMBEDDINGS, *MATRICES, *BIASES)
-"""What a drawn parameter is in the model; each initialisation has a rule for every role."""
+"""The roles of drawn parameters in the model; each initialisation has a rule for every role."""
 
 KEPT = "kept"
 _MARK = "initial_value"
 
 
 def kept(made: Made) -> Made:
-    """Mark a parameter, or all of a module: it starts as it was made."""
+    """Mark a parameter, or all of a module: it keeps the value it was made with."""
     for parameter in made.parameters() if isinstance(made, nn.Module) else (made,):
         setattr(parameter, _MARK, KEPT)
     return made
@@ -43,5 +43,5 @@ def drawn(module: Module, role: str) -> Module:
 
 
 def mark_of(parameter: nn.Parameter) -> str | None:
-    """KEPT, the role by which it is drawn, or None where nobody marked it."""
+    """KEPT, the role by which it is drawn, or None for a parameter without a mark."""
     return getattr(parameter, _MARK, None)

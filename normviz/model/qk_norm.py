@@ -1,6 +1,6 @@
-"""What is done to queries, keys and values before attention compares and mixes them.
+"""Norms of queries, keys and values, applied before attention computes its logits.
 
-Queries and keys come as [B*H, T, d_h] and go as such; the logits are `alpha` times their product.
+Queries and keys are [B*H, T, d_h] before and after; the logits are `alpha` times their product.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LARGEST = math.log(100.0)
 
 
 class QKNorm(nn.Module):
-    """No norm, and the parent of those that norm. `alpha` is 1 / sqrt(d_h)."""
+    """No norm, and the base class of the QK-norms. `alpha` is 1 / sqrt(d_h)."""
 
     def __init__(self, heads: int, head: int) -> None:
         super().__init__()
@@ -29,6 +29,7 @@ class QKNorm(nn.Module):
         self.alpha = head**-0.5
 
     def forward(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        """Queries and keys, each [B*H, T, d_h] to [B*H, T, d_h]."""
         return q, k
 
 

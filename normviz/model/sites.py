@@ -1,15 +1,15 @@
-"""Named places of a model where a number can be taken; they mean the same thing in every scheme.
+"""Sites, the named places of a model where a tap gets a tensor; they mean the same in every scheme.
 
 Of each sublayer i = 0..2L-1 (attention of block 1, FFN of block 1, attention of block 2, ...):
 
-    stream_in    what enters the sublayer
+    stream_in    input of the sublayer
     skip         the skip path as it enters the sum (after its gain and norm)
-    branch_in    what the attention or FFN sees
-    branch_out   what is added to the skip path (after its gain and norm)
-    stream_out   what leaves the sublayer
+    branch_in    input of the attention or FFN
+    branch_out   branch output as it enters the sum (after its gain and norm)
+    stream_out   output of the sublayer
 
 Of the whole model: `stream` b = 0..L, the residual stream after the embedding (0) and each block;
-`attn_logits` and `attn_weights` b = 1..L, [B*H, T, T]; `final`, what the output head sees.
+`attn_logits` and `attn_weights` b = 1..L, [B*H, T, T]; `final`, the input of the output head.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ SITES = (
 
 
 class Tap(Protocol):
-    """Sees a tensor at a site; returns it, or a view that stands for it from there on."""
+    """Gets a tensor at a site; returns it, or a view of it that the model uses from there on."""
 
     def __call__(self, site: str, index: int, x: Tensor, /) -> Tensor: ...
 
 
 def untapped(_site: str, _index: int, x: Tensor, /) -> Tensor:
-    """The tap that watches nothing."""
+    """The tap that records nothing: x [...] to x."""
     return x

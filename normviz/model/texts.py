@@ -1,13 +1,12 @@
-"""The texts that people gave: kept as files named by their hash, one each, and read by nobody but
-the trainer.
+"""Visitors' own texts: one file each, named by its hash, and read by the trainer alone.
 
     from normviz import RunConfig, texts, train
 
     config = RunConfig(task="text", text=texts.add(Path("book.txt")))
 
-A text is never in a link, in a result, or on a page. Beside it lies the list of its givers: the
-visitors of a page who gave it. On a hosted server they alone can train on it, learn its counts, or
-learn whether it is here; a text without a giver is nobody's there.
+A text is never in a link, in a result, or on a page. Beside each file is the list of the text's givers:
+the visitors who gave it on a page. On a hosted server they alone can train on it, see its counts, or see
+whether it is stored; no visitor can do so with a text without a giver.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from .characters import SHORTEST, EncodedText, TextError, check_length, clean, t
 
 @dataclass(frozen=True)
 class TextInfo:
-    """What a page says of a text; the fields are those of `characters.Written`."""
+    """The counts of a text that a page shows; the fields are those of `characters.EncodedText`."""
 
     characters: int
     distinct: int
@@ -42,7 +41,7 @@ class TextInfo:
     entropy: float
 
     def sentence(self) -> str:
-        """The counts, and what became of rare characters if there are too many kinds."""
+        """The counts, and how many rare characters became one symbol, if there are too many kinds."""
         said = (
             f"{self.characters:,} characters, {self.distinct:,} distinct, unigram entropy "
             f"{self.entropy:.3f} nats (the chance line, over the nine tenths that are trained on)."
@@ -62,13 +61,13 @@ def add(
     giver: str = "",
     needed: Callable[[], Collection[str]] | None = None,
 ) -> str:
-    """Keep a text (itself, its UTF-8 bytes, or the file at a path); returns the hash that names it.
+    """Store a text (itself, its UTF-8 bytes, or the file at a path); returns the hash that names it.
 
-    `giver` is the visitor of a page who gives it. Raises TextError, also for a text too short for
-    sequences of `seq_len`. The same text is kept once, with all its givers.
+    `giver` is the visitor who gives it on a page. Raises TextError, also for a text too short for
+    sequences of `seq_len`. The same text is stored once, with all its givers.
 
-    Where MAX_TEXTS are kept already, the one used longest ago is deleted that is not among those that
-    `needed` names (`Store.needed_texts`); without `needed` none is. Raises TextError where none may go.
+    Where MAX_TEXTS are stored already, the text used longest ago is deleted, except those that `needed`
+    returns (`Store.needed_texts`); without `needed` none is. Raises TextError where none may be deleted.
     """
     text = clean(_bytes(given) if isinstance(given, Path) else given)
     check_length(len(text), seq_len)
@@ -87,12 +86,12 @@ def add(
 
 
 def key_of(given: str | bytes) -> str:
-    """The hash that names a text, kept here or not. Raises TextError for what is no text."""
+    """The hash that names a text, stored here or not. Raises TextError for input that is not a text."""
     return _hash(clean(given).encode())
 
 
 def is_here(key: str) -> bool:
-    """Whether a text of this hash is kept here."""
+    """Whether a text of this hash is stored here. Raises TextError for what is not a hash."""
     return _path(key).is_file()
 
 
@@ -102,24 +101,24 @@ def is_giver(key: str, visitor: str | None) -> bool:
 
 
 def given_by(visitor: str) -> list[str]:
-    """The hashes of the texts here that a visitor gave, the one used last first."""
+    """The hashes of the stored texts that a visitor gave, the one used last first."""
     return [key for key in kept() if is_giver(key, visitor)]
 
 
 def is_private(key: str, visitor: str | None) -> bool:
-    """Whether a text is none of a visitor's business: on a hosted server each that they did not give."""
+    """Whether a visitor may not use a text: on a hosted server every text that they did not give."""
     return bool(key) and hosted.limits() is not None and not is_giver(key, visitor)
 
 
 def delete(key: str) -> bool:
-    """Delete a text, whoever gave it; whether there was one. Results of runs that read it stay."""
+    """Delete a text and its list of givers; returns whether there was one. Results of runs on it stay."""
     there = is_here(key)
     _remove(_path(key))
     return there
 
 
 def take_back(key: str, visitor: str) -> None:
-    """Delete a text for a visitor who gave it; on a hosted server it stays while others gave it too."""
+    """Remove a giver of a text and delete the text; a hosted server keeps it while it has other givers."""
     if not is_giver(key, visitor):
         return
     givers = _givers(_path(key))
@@ -129,28 +128,28 @@ def take_back(key: str, visitor: str) -> None:
 
 
 def kept() -> list[str]:
-    """The hashes of all texts here, the one used last first."""
+    """The hashes of all stored texts, the one used last first."""
     return [path.stem for path in sorted(_folder().glob("*.txt"), key=_age)]
 
 
 def about(key: str) -> TextInfo:
-    """The counts of a text. Raises TextError if it is not here."""
+    """The counts of a text. Raises TextError if it is not stored here."""
     if not is_here(key):
         raise TextError(missing("this run", key))
     return _about(key)
 
 
 def written(config: RunConfig) -> EncodedText:
-    """The text of a config in symbols. Raises TextError if it is not here or too short."""
+    """The text of a config in symbols. Raises TextError if it is not stored here or too short."""
     found = write(read(config.text))
     check_length(len(found.codes), config.seq_len)
     return found
 
 
 def read(key: str, data: Path | None = None) -> str:
-    """A text, now the one used last, of the data folder or another one.
+    """A text from the data folder or another one; it becomes the one used last.
 
-    Raises TextError if it is not here; a file that is not what its name says counts as missing.
+    Raises TextError if it is not stored there; a file whose content has another hash counts as missing.
     """
     path = _path(key, data)
     try:
@@ -165,14 +164,14 @@ def read(key: str, data: Path | None = None) -> str:
 
 
 def check(configs: Iterable[RunConfig], visitor: str | None) -> None:
-    """Raises Refused where a visitor can't train these configs for want of a text."""
+    """Raise Refused where a visitor can't train one of these configs because they lack its text."""
     for config in {(one.text, one.seq_len): one for one in configs}.values():
         if why := obstacle(config, visitor):
             raise Refused(why)
 
 
 def obstacle(config: RunConfig, visitor: str | None = None) -> str | None:
-    """Why a visitor can't train a config for want of its text, as a sentence; None where they can."""
+    """Why a visitor can't train on a config's text, as a sentence; None where they can."""
     if not config.text:
         return None
     if why := lacking("this run", config.text, visitor):
@@ -189,19 +188,19 @@ PRIVATE = (
     "trains on a text that this server does not keep for this browser: here a text is private to the "
     "browser that gave it. Give the same text to train on it; stored results stay readable"
 )
-"""The same words whether the text is here or not: nobody learns that by asking."""
+"""The same words whether the text is stored or not, so that they do not reveal it."""
 
 
 def lacking(what: str, key: str, visitor: str | None, mend: str = FILE) -> str | None:
-    """Why a visitor lacks the text that `what` trains on, as a sentence; None where they do not."""
+    """Why a visitor lacks the text that `what` trains on, as a sentence; None where they have it."""
     if is_private(key, visitor):
         return f"{what} {PRIVATE}"
     return None if is_here(key) else missing(what, key, mend)
 
 
 def missing(what: str, key: str, mend: str = FILE) -> str:
-    """The sentence of a text that is not here; `what` would train on it. On a hosted server anybody
-    may read it, so it does not hold the hash."""
+    """The sentence about a missing text that `what` would train on. On a hosted server every visitor
+    may read it, so it does not contain the hash."""
     named = f" (hash {key[:8]}…)" if hosted.limits() is None else ""
     return (
         f"{what} trains on a text{named} that this server does not have: {mend} to "
@@ -235,7 +234,7 @@ def _givers(path: Path) -> Path:
 
 
 def _add_giver(key: str, visitor: str) -> None:
-    """Note who gave a text; of too many givers the one who gave it longest ago is forgotten."""
+    """Add a giver of a text; beyond MAX_TEXT_GIVERS the earliest ones are removed."""
     givers = _givers(_path(key))
     givers.mkdir(mode=0o700, exist_ok=True)
     (givers / visitor).touch(mode=0o600)
@@ -244,7 +243,7 @@ def _add_giver(key: str, visitor: str) -> None:
 
 
 def _make_room(needed: Callable[[], Collection[str]] | None) -> None:
-    """Delete texts until one more may be kept. Raises TextError where too many of them have to stay."""
+    """Delete texts until one more may be stored. Raises TextError where too many of them are needed."""
     oldest_first = sorted(filter(Path.is_file, _folder().iterdir()), key=_age, reverse=True)
     over = len(oldest_first) - MAX_TEXTS + 1
     if over <= 0:
@@ -258,7 +257,7 @@ def _make_room(needed: Callable[[], Collection[str]] | None) -> None:
 
 
 def _full(is_needed: bool) -> str:
-    """The sentence of a folder that keeps as many texts as it may, of which none may be deleted."""
+    """The sentence about a folder that has as many texts as allowed, of which none may be deleted."""
     kept_here = f"{MAX_TEXTS} texts are kept here, as many as there may be"
     if hosted.limits() is not None:
         return (
@@ -283,7 +282,7 @@ def _hash(text: bytes) -> str:
 
 
 def _age(path: Path) -> float:
-    """Sorts the one used last first, and what another process has just deleted last."""
+    """Sort key: the text used last comes first, one that another process has just deleted comes last."""
     try:
         return -path.stat().st_mtime
     except OSError:
@@ -291,7 +290,7 @@ def _age(path: Path) -> float:
 
 
 def _bytes(path: Path) -> bytes:
-    """A file, or the error that it is too long before all of it is read."""
+    """The content of a file. Raises TextError for one that is too long, before all of it is read."""
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
@@ -303,7 +302,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _put(path: Path, content: bytes) -> None:
-    """Write a file that is there as a whole or not at all, and that its owner alone can read."""
+    """Write a file completely or not at all, so that its owner alone can read it."""
     handle, name = tempfile.mkstemp(dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:

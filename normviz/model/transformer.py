@@ -34,12 +34,13 @@ class Block(nn.Module):
         self.ffn = make_wire(c, scheme, ff, ffn, self.shared, dropout, clock)
 
     def forward(self, state: Tensor, tap: Tap, embedding: Tensor) -> Tensor:
+        """A state [B, T, k D] to the next; `embedding` is the first state, the output of `enter`."""
         first, around = 2 * (self.block - 1), SublayerContext(embedding, state)
         return self.ffn(self.attention(state, first, tap, around), first + 1, tap, around)
 
 
 def share_first_values(blocks: nn.ModuleList) -> None:
-    """Every attention that mixes in the first block's values knows the first block's attention."""
+    """Give each attention a reference to the first block's, whose values it may mix with its own."""
     first, *others = (module for module in blocks.modules() if isinstance(module, Attention))
     for attention in others:
         attention.first = (first,)  # in a tuple: not a submodule of this one
@@ -67,6 +68,7 @@ class Transformer(nn.Module):
         self.logit_gain = Multiplier(scheme.logit_gain, c.width, self.clock, vocabulary)
 
     def forward(self, tokens: Tensor, tap: Tap = untapped) -> Tensor:
+        """Tokens [B, T] int64 to logits [B, T, V]; `tap` gets the tensor at each site."""
         x = self.tokens(tokens) + self.positions.weight[: tokens.shape[1]]
         x = self.dropout(self.embed_norm(x))
         state = embedding = self.streams.show(self.streams.enter(x), 0, tap)
@@ -76,7 +78,7 @@ class Transformer(nn.Module):
         return self.logit_gain(self.head(final))
 
     def loss(self, tokens: Tensor, targets: Tensor, tap: Tap = untapped) -> Tensor:
-        """Mean cross-entropy in nats over the counted positions, a scalar."""
+        """Mean cross-entropy in nats of targets [B, T] over the counted positions, a scalar."""
         logits = self(tokens, tap)
         return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORED)
 

@@ -20,13 +20,13 @@ from .norms import make_norm
 from .sites import Tap
 
 GATE_SCALE = 0.3
-"""Of the variance-preserving mix: sigmoid(g / 0.3)."""
+"""Scale of the gate in the variance-preserving mix: sigmoid(g / 0.3)."""
 
 
 @dataclass
 class SublayerContext:
-    """What a sublayer may read besides the stream: the embedding, what entered its block, and what
-    attention's norm made of it. All [B, T, D]."""
+    """What a sublayer may read besides the stream: the embedding, the input of its block, and the output
+    of attention's norm. All [B, T, D]."""
 
     embedding: Tensor
     block: Tensor
@@ -46,10 +46,10 @@ class SharedGains(nn.Module):
 
 @torch.no_grad()
 def started(norm: nn.Module, at: float) -> nn.Module:
-    """A norm whose learned scale and shift start at `at` times where they would; the output of one
-    that learns nothing is multiplied by `at` for good.
+    """A norm whose learned scale and shift start at `at` times their usual values; a norm that learns
+    nothing has its output multiplied by `at` in every step.
 
-    Raises ValueError for a norm that learns something and calls none of it a scale.
+    Raises ValueError for a norm that learns something, but no weight, scale or offset.
     """
     if at == 1.0:
         return norm
@@ -68,7 +68,7 @@ def started(norm: nn.Module, at: float) -> nn.Module:
 
 
 def active(*modules: nn.Module) -> tuple[nn.Module, ...]:
-    """Those of the modules that do something."""
+    """The modules that are not the identity."""
     return tuple(
         m
         for m in modules
@@ -79,6 +79,7 @@ def active(*modules: nn.Module) -> tuple[nn.Module, ...]:
 
 
 def through(modules: tuple[nn.Module, ...], x: Tensor) -> Tensor:
+    """The output of modules, one after another, for x [B, T, D]."""
     for module in modules:
         x = module(x)
     return x
@@ -121,7 +122,7 @@ class Wire(nn.Module):
         self.branch_gain = gain(slots.branch_gain) if own else shared.branch_gain
         self.gate = shared.gate if slots.gate else nn.Identity()
 
-        # What does something, in the order of a forward pass: a call of a module that does nothing
+        # The modules that are not the identity, in the order of a forward pass: a call of an identity
         # costs as much as a small kernel, and there would be ten in every sublayer.
         self.stream_ops = active(self.stream_gain)
         self.before_fork = active(self.norm_fork)
@@ -143,14 +144,14 @@ class Wire(nn.Module):
         return tap("stream_out", index, through(self.after_sum, skip + f))
 
     def fork(self, x: Tensor, around: SublayerContext) -> Tensor:
-        """What both the skip path and the branch start from."""
+        """The common input u of the skip path and the branch, [B, T, D]."""
         u = through(self.stream_ops, x)
         if self.adds_embedding:
             u = u + self.embed_gain(around.embedding)
         return through(self.before_fork, u)
 
     def read(self, u: Tensor, around: SublayerContext) -> Tensor:
-        """What the branch sees."""
+        """The input of the branch, [B, T, D], from the common input u."""
         if self.slots.shares_norm and around.normed is not None:
             return around.normed
         source = around.block if self.slots.branch_reads == "block" else u
@@ -158,7 +159,7 @@ class Wire(nn.Module):
         return around.normed
 
     def mixed(self, u: Tensor, f: Tensor) -> tuple[Tensor, Tensor]:
-        """Skip path and branch with their norms and gains."""
+        """Skip path and branch, both [B, T, D], with their norms and gains."""
         if self.slots.mix == "sum":
             return through(self.skip_ops, u), through(self.branch_ops, f)
         u = self.norm_skip(u)

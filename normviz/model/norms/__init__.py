@@ -16,13 +16,13 @@ from ..marks import kept
 
 Builder = Callable[[int, float], nn.Module]
 NOTHING = nn.Identity()
-"""Where there is no norm; one for all, since a block has a dozen such places."""
+"""The module where there is no norm, one for all, since a block has a dozen such places."""
 NAMES = {"nn": nn, **classes(__name__, __path__)}
-"""What the code of a record may name."""
+"""The names that the code of a record may use."""
 
 
 def builder(norm: NormRecord) -> Builder:
-    """What makes a norm's module from width and eps: the code of its record.
+    """The function that makes a norm's module from width and eps, by the code of its record.
 
     Raises NameError at the call where the code names a class that is in no module of this folder.
     """

@@ -12,18 +12,18 @@ from torch.autograd.function import once_differentiable
 from .group import groups_of
 
 DECAY = 0.9
-"""Of both running averages, as in the authors' code."""
+"""The decay of both running averages, as in the authors' code."""
 
 WARMUP = 20
-"""Steps that use the batch's own quadratic mean. The authors take as many as the learning rate warms
-up for, thousands of a run of many ten thousand; this is a tenth of a run of 200 steps."""
+"""Steps that use the batch's own quadratic mean. The authors use as many as the warm-up of the learning
+rate has, thousands in a run of tens of thousands; 20 is a tenth of a run of 200 steps."""
 
 
 class PowerNorm(nn.Module):
     """RMSNorm in groups, then every channel over its running quadratic mean; arXiv:2003.07845.
 
     [..., d] to [..., d]. Each training pass moves the running mean, after it was used, and each
-    backward pass moves the running average that stands in its formula. In evaluation it uses the
+    backward pass moves the running average in its formula. In evaluation it uses the
     running mean as it is.
     """
 
@@ -56,10 +56,10 @@ class PowerNorm(nn.Module):
 
 
 class _Power(torch.autograd.Function):
-    """z = x / sqrt(used + eps) on [N, d]; backward leans against the running mean of g z.
+    """z = x / sqrt(used + eps) on [N, d]; backward subtracts the running mean of g z.
 
     The gradient is divided by the batch's own quadratic mean also where the forward pass used the
-    running one: so does the authors' code, while the paper's algorithm uses the running one twice.
+    running one, as in the authors' code; the paper's algorithm uses the running one twice.
     """
 
     @staticmethod

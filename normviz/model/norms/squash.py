@@ -1,4 +1,4 @@
-"""Squashing functions in a norm's place."""
+"""Squashing functions in place of a norm."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What travels from sublayer to sublayer: one residual stream, two, several, or all earlier values.
+"""The state that passes from sublayer to sublayer: one residual stream, two, several, or all earlier values.
 
-Every kind has the same interface: `enter` makes the state of the embedding, each sublayer maps a
-state to a state, `show` lets a tap see the state after a block, and `leave` makes of the last state
-what the final norm reads. All states are [B, T, k D]. The classes of this folder are found by their
+Every kind has the same interface: `enter` makes the state from the embedding, each sublayer maps a
+state to a state, `show` passes the state after a block to a tap, and `leave` makes the input of the
+final norm from the last state. All states are [B, T, k D]. The classes of this folder are found by their
 names; records in `normviz.catalog.streams` name them.
 """
 
@@ -23,7 +23,7 @@ NAMES = classes(__name__, __path__)
 
 
 def make_streams(config: RunConfig, scheme: Scheme) -> OneStream:
-    """The state of a scheme's model."""
+    """A fresh module of the scheme's kind of state. Raises KeyError for a kind without a class."""
     return NAMES[STREAMS[scheme.streams].state](config)
 
 
@@ -36,7 +36,7 @@ def make_wire(
     dropout: Dropout,
     clock: Clock,
 ) -> nn.Module:
-    """A sublayer on such states."""
+    """A fresh sublayer, [B, T, k D] to [B, T, k D], for the scheme's kind of state."""
     if wire := STREAMS[scheme.streams].wire:
         return NAMES[wire](config, place, branch, dropout)
     return Wire(config, scheme, place, branch, shared, dropout, clock)

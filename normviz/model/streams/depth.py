@@ -1,4 +1,4 @@
-"""States that keep what earlier blocks made: averages over depth, and attention over depth.
+"""States that keep the values of earlier blocks: averages over depth, and attention over depth.
 
 The values live in the module while one forward pass lasts; block 0 begins a new list.
 """
@@ -23,7 +23,7 @@ EPS = 1e-6
 
 class AverageOverDepth(OneStream):
     """DenseFormer: after each block a learned average of its output and of all earlier ones, which
-    starts as the output alone (2402.02622)."""
+    starts as the output alone (arXiv:2402.02622)."""
 
     def __init__(self, config: RunConfig) -> None:
         super().__init__(config)
@@ -46,8 +46,8 @@ class AverageOverDepth(OneStream):
 
 
 class AttentionOverDepth(OneStream):
-    """Attention residuals: what a sublayer reads is an attention-weighted average of the embedding
-    and of all earlier branch outputs, by a learned query that starts at 0 (2603.15031)."""
+    """Attention residuals: a sublayer reads an attention-weighted average of the embedding and of all
+    earlier branch outputs, by a learned query that starts at 0 (arXiv:2603.15031)."""
 
     def __init__(self, config: RunConfig) -> None:
         super().__init__(config)
@@ -70,7 +70,10 @@ class AttentionOverDepth(OneStream):
 
 
 class DepthWire(nn.Module):
-    """v = F(N(h)) joins the values; the new h is what the next sublayer, or the head, reads."""
+    """One sublayer, [B, T, D] to [B, T, D]: v = F(N(h)) joins the values, and the new h is their average.
+
+    The next sublayer, or the final norm, reads the new h.
+    """
 
     def __init__(
         self, config: RunConfig, place: Place, branch: nn.Module, dropout: Dropout

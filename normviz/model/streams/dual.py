@@ -1,4 +1,4 @@
-"""ResiDual: a Post-LN stream that branches read, and a second one that only adds up (2304.14802).
+"""ResiDual: a Post-LN stream that branches read, and a second one that only adds up (arXiv:2304.14802).
 
 x+ = N(x + F(x)),  r+ = r + F(x),  and at the end x + N(r).
 """
@@ -33,7 +33,7 @@ class Dual(OneStream):
 
 
 class DualWire(nn.Module):
-    """One sublayer of ResiDual."""
+    """One sublayer of ResiDual, [B, T, 2 D] to [B, T, 2 D]."""
 
     def __init__(
         self, config: RunConfig, place: Place, branch: nn.Module, dropout: Dropout

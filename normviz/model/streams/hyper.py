@@ -1,7 +1,7 @@
-"""Hyper-connections: n copies of the stream, mixed by learned matrices around each branch (2409.19606).
+"""Hyper-connections: n copies of the stream, mixed by learned matrices around each branch.
 
 h = A_m^T H,  H+ = A_r^T H + B^T F(N(h)), each coefficient a learned start plus s tanh(N(H) W) with
-W = 0 at the start; at the end the copies are added up.
+W = 0 at the start; at the end the copies are added up (arXiv:2409.19606).
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class Hyper(OneStream):
 
 
 class HyperWire(nn.Module):
-    """One sublayer with dynamic hyper-connections; it starts by reading copy k mod n of sublayer k."""
+    """One sublayer with dynamic hyper-connections, [B, T, n D] to [B, T, n D]; at the start the branch of
+    sublayer k = 1..2L reads copy (k - 1) mod n, counted from 0."""
 
     def __init__(
         self, config: RunConfig, place: Place, branch: nn.Module, dropout: Dropout

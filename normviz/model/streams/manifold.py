@@ -1,5 +1,5 @@
 """Manifold-constrained hyper-connections: the copies are mixed by a doubly stochastic matrix, so that
-no product of many mixtures can grow (2512.24880).
+no product of many mixtures can grow (arXiv:2512.24880).
 
 pre = sigmoid, post = 2 sigmoid, res = Sinkhorn of exp, each of 0.01 RMS(vec H) W + b.
 """
@@ -24,9 +24,9 @@ ALPHA = 0.01
 
 
 def sinkhorn(logits: Tensor) -> Tensor:
-    """[..., n, n] logits to a matrix whose rows and columns add up to 1, by turns; columns last.
+    """[..., n, n] logits to a matrix whose rows and columns add up to 1, alternately; columns last.
 
-    Used transposed, so what becomes of each copy is an average of all, to the last bit.
+    It is used transposed, so each new copy is an average of all copies, exact up to rounding.
     """
     matrix = logits - logits.amax((-1, -2), keepdim=True)
     matrix = matrix.exp()
@@ -44,7 +44,8 @@ class Manifold(Hyper):
 
 
 class ManifoldWire(nn.Module):
-    """One sublayer; it starts by reading half the sum of the copies and by mixing them evenly."""
+    """One sublayer, [B, T, n D] to [B, T, n D]; at the start the branch reads half the sum of the copies,
+    and the copies are mixed evenly."""
 
     def __init__(
         self, config: RunConfig, place: Place, branch: nn.Module, dropout: Dropout
@@ -59,7 +60,7 @@ class ManifoldWire(nn.Module):
         self.gain_scale = kept(nn.Parameter(torch.full((3,), ALPHA)))  # of pre, post and res
 
     def coefficients(self, state: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """pre [B, T, n], post [B, T, n] and res [B, T, n, n]."""
+        """pre [B, T, n], post [B, T, n] and res [B, T, n, n] of a state [B, T, n D]."""
         n = COPIES
         parts = F.rms_norm(state, state.shape[-1:], eps=EPS) @ self.gain_of_state
         pre, post, res = (

@@ -1,4 +1,4 @@
-"""SiameseNorm: a Post-LN and a Pre-LN stream that share every branch (2602.08064).
+"""SiameseNorm: a Post-LN and a Pre-LN stream that share every branch (arXiv:2602.08064).
 
 O = F(N_in(X + N_y(Y))),  X+ = N_x(X + O / sqrt(2 b)),  Y+ = Y + O,  and at the end N(N(X) + N(Y)).
 """
@@ -34,7 +34,7 @@ class Siamese(OneStream):
 
 
 class SiameseWire(nn.Module):
-    """One sublayer of SiameseNorm."""
+    """One sublayer of SiameseNorm, [B, T, 2 D] to [B, T, 2 D]."""
 
     def __init__(
         self, config: RunConfig, place: Place, branch: nn.Module, dropout: Dropout
