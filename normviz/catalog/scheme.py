@@ -1,4 +1,4 @@
-"""What a placement is: a record that says which slots of a sublayer hold a norm, and its gains.
+"""The record of a placement: the slots of a sublayer that hold a norm, and its gains.
 
 Every sublayer (attention or FFN, written F) of every single-stream scheme is
 
@@ -10,7 +10,7 @@ Every sublayer (attention or FFN, written F) of every single-stream scheme is
                                    |                              |
                                    +--- N_in --- s --- F --- N_out --- g
 
-and every letter is 1, or 0 for e and c, or no norm, unless the record says otherwise. From the
+and every letter is 1, or 0 for e and c, or no norm, unless the record sets it. From the
 record come the forward pass (`normviz.model.wire`), the initialisation, the formula, the diagram and
 the readable code (`normviz.anatomy`), and the tests. Nothing is written twice.
 """

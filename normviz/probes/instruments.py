@@ -1,4 +1,4 @@
-"""One function a probe (or two that share their work): what a step left, to one number a layer."""
+"""One function for each probe, or for two that share work: the tensors of a step to a number a layer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SITES = ("stream", "skip", "branch_out")
 
 @dataclass
 class StepTensors:
-    """What one step's forward and backward pass left behind, before clipping and the update."""
+    """The tensors of one step's forward and backward pass, before clipping and the update."""
 
     config: RunConfig
     flat: Flat
@@ -29,32 +29,38 @@ class StepTensors:
 
 
 def grad_block(seen: StepTensors) -> Tensor:
+    """[L] L2 norm of the loss gradient of all parameters of each block; arXiv:2002.04745, figure 3."""
     return torch.linalg.vector_norm(seen.flat.block_grads, dim=1)
 
 
 def grad_w2(seen: StepTensors) -> Tensor:
+    """[L] L2 norm of the loss gradient of each block's second FFN matrix; arXiv:2002.04745, theorem 1."""
     columns = seen.flat.columns["ffn.branch.down.weight"]
     return torch.linalg.vector_norm(seen.flat.block_grads[:, columns], dim=1)
 
 
 def grad_qk(seen: StepTensors) -> Tensor:
+    """[L] L2 norm of the loss gradient of each block's query and key weights; arXiv:2206.03126."""
     start = seen.flat.columns["attention.branch.qkv.weight"].start
     query_and_key = slice(start, start + 2 * seen.config.width**2)
     return torch.linalg.vector_norm(seen.flat.block_grads[:, query_and_key], dim=1)
 
 
 def grad_hidden(seen: StepTensors) -> Tensor:
+    """[L+1] L2 norm of the loss gradient of the stream after embedding and blocks; arXiv:2004.08249."""
     return seen.stacks.gradient_norms(seen.watch, "stream")
 
 
 def branch_ratio(seen: StepTensors) -> Tensor:
+    """[L] RMS of the branch over RMS of the skip path, mean of attention and FFN; arXiv:2004.08249."""
     # RMS over RMS is norm over norm: both have equally many numbers.
     ratio = seen.stacks.norms(seen.watch, "branch_out") / seen.stacks.norms(seen.watch, "skip")
     return ratio.view(-1, 2).mean(1)  # attention and FFN of each block
 
 
 def stream(seen: StepTensors) -> tuple[Tensor, Tensor]:
-    """RMS of the stream, and mean pairwise cosine of its positions.
+    """RMS of the stream and mean pairwise cosine of its positions, both [L+1]; arXiv:2002.04745, lemma 2,
+    and arXiv:2103.03404.
 
     The cosine comes from the spread of the unit vectors u: 1 - cos = sum |u - mean u|^2 / (T - 1),
     which stays exact to 1e-14 where the cosine itself would round to 1.
@@ -68,7 +74,7 @@ def stream(seen: StepTensors) -> tuple[Tensor, Tensor]:
 
 
 def attention_reductions() -> dict[str, Reduction]:
-    """What `attention` needs of the logits z and weights p of a block, both [B*H, T, T].
+    """What `attention` reads, computed from the logits z and weights p of a block, both [B*H, T, T].
 
     Sums and extremes over B*H first: reducing along the first axis is several times faster than
     along rows of T numbers, and what is left is tiny. Hidden positions have p = 0 exactly.
@@ -88,7 +94,8 @@ def attention_reductions() -> dict[str, Reduction]:
 
 
 def attention(seen: StepTensors) -> tuple[Tensor, Tensor]:
-    """Largest absolute logit, and entropy as a fraction of its maximum, of each block.
+    """Largest absolute logit, and entropy as a fraction of its maximum, both [L]; arXiv:2309.14322, section
+    3.1, and arXiv:2303.06296.
 
     Entropy = sum p (max z - z) - ln max p: one logarithm a row instead of one an entry, and no
     difference of large numbers.
@@ -115,14 +122,14 @@ ROWS = {key: i for i, key in enumerate(PROBES.keys())}
 
 
 def fresh_watch() -> Recorder:
-    """A fresh tap for one step, on the sites that the instruments read."""
+    """A new recorder for one step, at the sites that the instruments read."""
     return Recorder(SITES, ("stream",), attention_reductions())
 
 
 @torch.no_grad()
 def read(seen: StepTensors) -> NDArray[np.float64]:
-    """All probes of one step but the update ratio as [probes, L+1]; layers that a probe does not have
-    stay NaN. To be called before clipping changes the gradients."""
+    """All probes of one step except the update ratio, [probes, L+1]; layers that a probe does not have
+    are NaN. Call it before clipping changes the gradients."""
     out = torch.full((len(ROWS), seen.config.depth + 1), torch.nan, dtype=torch.float64)
     for keys, instrument in INSTRUMENTS.items():
         values = instrument(seen)
@@ -135,7 +142,10 @@ def read(seen: StepTensors) -> NDArray[np.float64]:
 
 @torch.no_grad()
 def read_update(layers: NDArray[np.float64], flat: Flat, before: Tensor) -> None:
-    """Fill in the update ratio. `before` [L, P], the blocks before the update, is used up."""
+    """Write the update ratio into `layers` [probes, L+1]; arXiv:2309.14322.
+
+    `before` [L, P] holds the blocks before the update and is overwritten.
+    """
     size = torch.linalg.vector_norm(before, dim=1)
     step = torch.linalg.vector_norm(before.sub_(flat.blocks), dim=1)
     layers[ROWS["update_ratio"], 1:] = (step / size).cpu().numpy()

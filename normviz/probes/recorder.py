@@ -1,4 +1,4 @@
-"""The tap that remembers what passes the sites that somebody asked for."""
+"""The tap that records the tensors at chosen sites."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Reduction = Callable[[Tensor], tuple[Tensor, ...]]
 class Recorder:
     """Keeps the tensors of `sites` during one forward and backward pass.
 
-    Of the sites in `gradients` it hands on a view and keeps that view's gradient. A view, because in
-    Post-LN the same tensor is what enters the skip path and the branch: a hook on the tensor itself
-    would see both gradients added up there, and only there.
+    At the sites in `gradients` it returns a view and keeps the view's gradient. The model goes on with
+    the view: in Post-LN one tensor enters both the skip path and the branch, and a hook on the tensor
+    itself would get the sum of both gradients, in Post-LN alone.
 
-    Of the sites in `reductions` it keeps not the tensor but what the reduction makes of it, at once,
-    while it is in the cache and so that its memory is free again as it is without a probe.
+    At the sites in `reductions` it applies the reduction at once and keeps its result instead of the
+    tensor. The tensor is then still in the cache, and its memory is freed as early as without a probe.
     """
 
     def __init__(
@@ -46,15 +46,15 @@ class Recorder:
         return x
 
     def reduced(self, site: str) -> tuple[Tensor, ...]:
-        """What a site's reduction returned, each part stacked over the layers."""
+        """The results of a site's reduction, each part stacked over the layers [L, ...]."""
         return tuple(torch.stack(parts) for parts in zip(*self.seen[site], strict=True))
 
 
 class Stacks:
     """Buffers that are kept from step to step.
 
-    Fresh megabytes every step would be given back to the system and faulted in again, which cost
-    more than the arithmetic of the probes (measured at hero size).
+    Megabytes allocated anew in every step would be returned to the system and paged in again, which
+    cost more than the arithmetic of the probes (measured at hero size).
     """
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class Stacks:
         return torch.stack(tensors, out=out)
 
     def copy(self, name: str, x: Tensor) -> Tensor:
-        """A copy of `x`."""
+        """A copy of `x`, in the buffer `name`."""
         return self.buffer(name, x, tuple(x.shape)).copy_(x)
 
 

@@ -1,4 +1,4 @@
-"""What a run recorded: one type for runs that train, are stored, ship or are taken away. Torch-free."""
+"""What a run recorded: one type for runs that train, are stored, ship or are exported. Torch-free."""
 
 from .recording import (
     DONE,

@@ -1,7 +1,7 @@
-"""Recordings as .npz files, which is how results ship: one run exactly, or the cells of sweeps in less room.
+"""Recordings as .npz files, the format of shipped results: one run exactly, or cells of sweeps rounded.
 
 A file of one run holds every number as it was. A file of cells holds the losses and gradient norms of
-all steps as float32 (the trainer makes them so, so they are kept exactly), and the layers of a few
+all steps as float32 (the trainer computes them as float32, so they are exact), and the layers of a few
 steps, rounded to float32; learning rates follow from the settings.
 """
 
@@ -21,12 +21,12 @@ from ..training.schedule import lr_at
 from .recording import Recording, Steps
 
 LAYERS = 4
-"""So many of a cell's recorded steps keep their layers, the first and the last among them."""
+"""The number of a cell's recorded steps that keep their layers, the first and the last among them."""
 STARTED = ("device", "threads", "parameters", "chance", "floor", "text")
 
 
 def save(it: Recording, path: Path) -> None:
-    """Write one finished run."""
+    """Write one run to an .npz file, exactly. Raises OSError where the file can't be written."""
     steps = it.steps
     about = {**_head(), **_settings(it), "bad": _bad(it)}
     np.savez_compressed(
@@ -39,7 +39,7 @@ def save(it: Recording, path: Path) -> None:
 
 
 def save_cells(cells: Iterable[Recording], path: Path, layers_at: int = LAYERS) -> None:
-    """Write cells of sweeps, each with the layers of at most so many of its recorded steps."""
+    """Write cells of sweeps to an .npz file, each with the layers of at most `layers_at` recorded steps."""
     about, scalars, layers = [], [], []
     for it in cells:
         steps = it.steps.with_layers_of(_few(len(it.steps.layer_steps), layers_at))
@@ -66,8 +66,8 @@ def save_cells(cells: Iterable[Recording], path: Path, layers_at: int = LAYERS) 
 
 
 def load(path: Path, known: Collection[str] = ()) -> Iterator[Recording]:
-    """The recordings of a file but those whose keys are known; none from another engine or with other
-    probes."""
+    """The recordings of a file except those with a key in `known`; none from another engine or with other
+    probes. Raises OSError where the file can't be read."""
     with np.load(path) as data:
         about = _about(data)
         if not _fits(about):
@@ -108,7 +108,7 @@ def _cells(
 
 
 def _about(data: Mapping[str, Any]) -> dict[str, Any]:
-    """What a file says of its runs: as text for one, as bytes for cells."""
+    """A file's description of its runs: stored as text for one run, as bytes for cells."""
     about = data["about"]
     return json.loads(str(about) if about.dtype.kind == "U" else about.tobytes())
 
@@ -122,7 +122,7 @@ def _head() -> dict[str, Any]:
 
 
 def _settings(it: Recording) -> dict[str, Any]:
-    """The settings of a run and what it said when it started."""
+    """The settings of a run and the values of its `Started` event."""
     assert it.started is not None
     return {
         "config": it.config.model_dump(mode="json"),

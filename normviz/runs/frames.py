@@ -1,4 +1,4 @@
-"""Stored runs as arrays: what charts draw."""
+"""Stored runs as arrays, for charts."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Floats = NDArray[np.float64]
 class LaneFrame:
     """One lane of a duel, as charts need it. Arrays only; no database, no torch.
 
-    label        what the lane is called on screen, e.g. "A  Post-LN"
+    label        name of the lane on the page, e.g. "A  Post-LN"
     scheme       key of its placement (decides its colour)
     depth        number of blocks L
-    steps        steps the run was asked for (the x axis is fixed to it)
+    steps        number of steps in the run's config (the x axis is fixed to it)
     loss         [n] training loss in nats per token of steps 0..n-1; NaN or inf where not finite
     probe        key of the probe whose values follow
     probe_steps  [m] steps at which the probe was recorded, ascending
@@ -34,7 +34,7 @@ class LaneFrame:
     chance       loss of the best guess that ignores the context, in nats (unigram entropy)
     floor        lowest reachable loss in nats, or None where unknown
     edits        (step, peak learning rate) of each change of the rate that the run has reached
-    earlier      words for settings that the page shows no more, e.g. "depth 12"; empty for a run of
+    earlier      words for settings that the page no longer shows, e.g. "depth 12"; empty for a run of
                  the page's own settings
     """
 
@@ -54,14 +54,14 @@ class LaneFrame:
 
 
 KEPT_BYTES, KEPT_HOSTED = 128 * 2**20, 16 * 2**20
-"""Of runs' steps in memory, the second where a gigabyte has to do for everything; a hero run is a
-tenth of a megabyte, one of depth 1000 ten of them."""
+"""The limit of runs' steps in memory, the second on a hosted server, which has about a gigabyte for
+everything; a hero run takes a tenth of a megabyte, one of depth 1000 about ten megabytes."""
 
 
 class Frames:
-    """Reads runs step by step: each look fetches what the store got since the last one.
+    """Reads and caches the steps of runs: each call reads only the steps that are new in the store.
 
-    One object serves all visitors, so a run that many watch is read once.
+    One object serves all visitors, so a run that many of them view is read once.
     """
 
     def __init__(self, store: Store) -> None:
@@ -71,7 +71,7 @@ class Frames:
         self._lock = threading.Lock()
 
     def steps(self, run: Run) -> Steps:
-        """All steps of a run so far."""
+        """All steps of a run so far. Raises StoreUnreadable where they are damaged."""
         with self._lock:
             kept = self._kept.get(run.id)
             last = int(kept.step[-1]) if kept is not None and len(kept.step) else -1
@@ -96,7 +96,7 @@ class Frames:
         return lane_frame(self.recording(run), label, probe, earlier)
 
     def verdict(self, run: Run) -> Verdict:
-        """What came of a run, or what it is doing."""
+        """The verdict of a run, or its state while it is open."""
         return verdict(run, self.recording(run), self.store)
 
 
@@ -125,12 +125,12 @@ def lane_frame(it: Recording, label: str, probe: str, earlier: str = "") -> Lane
 
 
 def verdict(run: Run, it: Recording, store: Store) -> Verdict:
-    """What came of a run, or what it is doing; of one that waits, its place in the queue."""
+    """The verdict of a run, or its state while it is open; for a waiting one its place in the queue."""
     return Verdict("queued", queued([run], store)) if run.status == "queued" else it.verdict
 
 
 def queued(runs: Sequence[Run], store: Store) -> str:
-    """Where runs that wait stand, and about how long it takes until the first of them begins."""
+    """The places of waiting runs in the queue and the estimated time until the first begins, in words."""
     places = [place for run in runs if (place := store.place(run.id)) is not None]
     if not places:  # they begin just now
         return "waiting for a worker"

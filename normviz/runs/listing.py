@@ -79,7 +79,7 @@ class RunList:
         return ListPage(tuple(rows), found.total, tuple(unread))
 
     def row(self, run: Run) -> ListRow:
-        """One run."""
+        """A run with its outcome. Raises StoreUnreadable where its steps are damaged."""
         kept = self._kept.get(run.id)
         if kept is None or run.is_open:
             it = self.store.recording(run, layers=False)

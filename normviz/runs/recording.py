@@ -41,7 +41,7 @@ class Steps:
 
     @classmethod
     def of(cls, steps: Sequence[Step], depth: int) -> Steps:
-        """The steps that a run of `depth` blocks said."""
+        """The steps from the `Step` events of a run of `depth` blocks."""
         layered = [step for step in steps if step.layers is not None]
         empty = np.empty((0, len(PROBES), depth + 1))
         return cls(
@@ -59,14 +59,14 @@ class Steps:
         return len(self.step)
 
     def __iter__(self) -> Iterator[Step]:
-        """The steps as the run said them."""
+        """The steps as `Step` events."""
         layers = dict(zip(self.layer_steps.tolist(), self.layers, strict=True))
         columns = (self.step, self.loss, self.lr, self.grad_norm)
         for step, loss, lr, norm in zip(*(column.tolist() for column in columns), strict=True):
             yield Step(step, loss, lr, norm, layers.get(step))
 
     def after(self, earlier: Steps) -> Steps:
-        """These steps after earlier ones."""
+        """The earlier steps followed by these."""
         names = [field.name for field in fields(self)]
         pairs = ((getattr(earlier, name), getattr(self, name)) for name in names)
         return Steps(*(np.concatenate(pair) for pair in pairs))
@@ -88,12 +88,12 @@ class Recording:
     """What a run recorded, finished or open.
 
     config     its settings, with the changes of the learning rate that were made while it trained
-    started    what it said when it started; None where it did not
+    started    its `Started` event; None where it did not start
     steps      its steps so far
     status     queued, running or paused; finished, diverged, stopped or failed
     first_bad  where it diverged, or None
     message    why it was stopped or has failed, or None
-    seconds    how long it trained; of a cell of a sweep from building the model. 0 while it is open
+    seconds    training time; for a cell of a sweep with the building of the model. 0 while it is open
     probes     keys of the rows of `steps.layers`
     """
 
@@ -139,7 +139,7 @@ class Recording:
 
     @property
     def last(self) -> int:
-        """The last step whose layers are recorded."""
+        """The last step whose layers are recorded. Raises IndexError where there is none."""
         return int(self.steps.layer_steps[-1])
 
     def values(self, probe: str) -> NDArray[np.float64]:
@@ -159,7 +159,7 @@ class Recording:
 
     @cached_property
     def verdict(self) -> Verdict:
-        """What came of it, or what it is doing."""
+        """The verdict of the run, or its state while it is open."""
         n, bad = len(self.steps), self.first_bad
         if self.status == "diverged" and bad is not None:
             return diverged(bad.step, bad.layer, bad.where)
@@ -185,7 +185,7 @@ class Recording:
 
 
 def failed(config: RunConfig, message: str) -> Recording:
-    """A run that could not begin, and why."""
+    """The recording of a run that could not begin, with the reason as its message."""
     return Recording(config, None, Steps.of([], config.depth), "failed", message=message)
 
 
@@ -201,7 +201,7 @@ class Recorder:
         self._began = self._now = time.perf_counter()
 
     def follow(self, events: Iterable[Event]) -> Iterator[Event]:
-        """Pass events on, each after it was noted."""
+        """Yield the events, each after it was recorded."""
         for event in events:
             self._note(event)
             yield event
@@ -222,7 +222,7 @@ class Recorder:
         self._now = time.perf_counter()
 
     def recording(self) -> Recording:
-        """What there is so far; a run that did not say that it has ended counts as stopped.
+        """The recording so far; a run without a `Finished` event counts as stopped.
 
         Raises ValueError where the run has not started.
         """
@@ -236,7 +236,7 @@ class Recorder:
 
 
 def collect(events: Iterable[Event]) -> Recording:
-    """Read a run's events to their end."""
+    """The recording of a run's events, read to their end. Raises ValueError where it has not started."""
     recorder = Recorder()
     for _ in recorder.follow(events):
         pass

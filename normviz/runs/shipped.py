@@ -1,5 +1,5 @@
 """Results that ship with the product, and their way into a store: runs of presets and the tour, cells of
-the standard maps, and runs behind claims."""
+the standard maps, and runs of claims."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def adopt_cells(store: Store) -> None:
 
 @cache
 def cell_keys() -> frozenset[str]:
-    """The keys of all results that ship as cells of maps or behind claims."""
+    """The keys of all results that ship as cells of maps or for claims."""
     return frozenset().union(*map(keys_of, _files("maps", "claims")))
 
 

@@ -1,10 +1,10 @@
-"""What came of a run, in one word and one sentence. Torch-free; the rules stand here alone.
+"""The verdict of a run, in one word and one sentence. Torch-free; the rules are here alone.
 
 diverged   a NaN or inf ended it, or a loss that stayed above 100 times chance for 20 steps
 short      fewer than 20 steps: too short to judge
 measured   steps=0: measured at initialisation
 solved     the mean loss of ten steps came within 2 % of the way from chance to the floor
-stuck      ended within 3 % of chance (what can be had without looking at the context) and stayed there
+stuck      ended within 3 % of chance (the best loss without the context) and stayed there
 above      ended more than 3 % above chance
 unsettled  ended in either place, but its loss still fell, or was far from chance just before
 learned    ended below chance
@@ -44,7 +44,7 @@ class Verdict:
 
 
 def final_loss(losses: Floats) -> float:
-    """Mean loss of the last tenth of the steps, at least one; NaN without steps."""
+    """Mean of the last tenth of the losses [n], at least of one; NaN without steps."""
     if len(losses) == 0:
         return float("nan")
     with np.errstate(invalid="ignore"):
@@ -52,10 +52,11 @@ def final_loss(losses: Floats) -> float:
 
 
 def of_seeds(ended: Sequence[tuple[str, Floats]], seeds: int) -> str:
-    """What all seeds came to: "learned in 5 of 5: 1.19 to 1.24", the range of their final losses.
+    """The verdicts of all seeds in one sentence with the range of their final losses in nats, for example
+    "learned in 5 of 5: 1.19 to 1.24".
 
-    `ended` has the verdict's sentence and the losses of each run that reached its end; `seeds` is how
-    many were asked for. A run that diverged has no final loss.
+    `ended` has the verdict's sentence and the losses of each run that reached its end; `seeds` is
+    the number of requested runs. A run that diverged has no final loss.
     """
     if not ended:
         return f"none of {seeds} seeds has a result yet"
@@ -78,7 +79,7 @@ def of_seeds(ended: Sequence[tuple[str, Floats]], seeds: int) -> str:
 
 
 def running_mean(losses: Floats) -> Floats:
-    """Mean over each step and up to nine before it."""
+    """[n] means of losses [n], each over a step and up to nine before it."""
     sums = np.concatenate([[0.0], np.cumsum(losses)])
     ends = np.arange(1, len(losses) + 1)
     starts = np.maximum(0, ends - WINDOW)
@@ -86,7 +87,7 @@ def running_mean(losses: Floats) -> Floats:
 
 
 def still_falls(losses: Floats, chance: float) -> bool:
-    """Whether the losses were still falling at their end (see STILL)."""
+    """Whether losses [n] were still falling at their end (see STILL); `chance` in nats."""
     fifth = len(losses) // 5
     if len(losses) < ENOUGH or not np.isfinite(losses[-2 * fifth :]).all():
         return False
@@ -137,7 +138,7 @@ def judge(losses: Floats, steps: int, chance: float, floor: float | None) -> Ver
 
 def _stuck(mean: Floats, final: float, chance: float) -> Verdict:
     """The plateau at chance, and the step since which the loss has been flat there (within 6 %: the
-    mean of ten batches strays by itself). It holds the last tenth of the steps and at least ten."""
+    mean of ten batches strays by itself). It covers the last tenth of the steps and at least ten."""
     off = np.flatnonzero(np.abs(mean - chance) > 2 * NEAR_CHANCE * chance)
     since = int(off[-1]) + 1 if len(off) else 0
     if since > len(mean) - max(WINDOW, len(mean) // 10):

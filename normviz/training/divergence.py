@@ -1,8 +1,8 @@
 """When a run counts as diverged, at which step, and in which layer it began.
 
-At once: the loss or a gradient is NaN or inf. Or by staying power: the loss has been above 100
+At once: the loss or a gradient is NaN or inf. Or after some time: the loss has been above 100
 times chance for 20 steps in a row and has not fallen in them. (A run that starts that high and
-falls may yet come down.) The second rule is needed because a model can be lost without a NaN:
+falls may still recover.) The second rule is needed because a model can fail without a NaN:
 without norms and with Xavier, 12 and 16 blocks sit at losses of hundreds to thousands with
 attention logits of 1e5 to 1e10, all finite. (The fused attention kernel of PyTorch turns the same
 runs into NaN within 60 steps, in its backward pass; the attention written out here does not.)
@@ -29,7 +29,7 @@ TIMES_EMBEDDING = 100.0
 
 
 class DivergenceGuard:
-    """Looks at every step after its backward pass and before its update."""
+    """Checks every step after its backward pass and before its update."""
 
     def __init__(self, model: Transformer, flat: Flat, task: Task) -> None:
         self.model, self.flat, self.task = model, flat, task
@@ -37,7 +37,7 @@ class DivergenceGuard:
         self.losses: list[float] = []
 
     def look(self, step: int, loss: float, grad_norm: float) -> Diverged | None:
-        """How the run diverged, or None if it has not (yet)."""
+        """How the run diverged, or None if it has not (yet); `loss` in nats, `grad_norm` before clipping."""
         if not (math.isfinite(loss) and math.isfinite(grad_norm)):
             return self._non_finite(step)
         if loss <= TIMES_CHANCE * self.task.chance:

@@ -1,4 +1,4 @@
-"""What a run says while it happens. `train` yields these and does nothing else with its results."""
+"""The events of a run. `train` yields them and does nothing else with its results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..config import RunConfig
 
 @dataclass(frozen=True)
 class Started:
-    """First event. `chance` and `floor` in nats; `text` is the SHA-256 of the text a task reads."""
+    """First event. `chance` and `floor` in nats; `text` is the SHA-256 of the text that a task reads."""
 
     config: RunConfig
     device: str
@@ -25,7 +25,7 @@ class Started:
 
 @dataclass(frozen=True)
 class Step:
-    """One training step, seen before its update.
+    """One training step, measured before its update.
 
     loss         mean token loss in nats; may be NaN or inf, that is a result
     lr           learning rate of this step
@@ -43,18 +43,18 @@ class Step:
 
 @dataclass(frozen=True)
 class Edited:
-    """The learning rate was changed while the run went on; `config` says so from here on."""
+    """The learning rate was changed during the run; `config` includes the change."""
 
     config: RunConfig
 
 
 @dataclass(frozen=True)
 class Diverged:
-    """The run is lost: at its first non-finite number, or where its loss began to stay blown up.
+    """The run has diverged: at its first non-finite number, or where its loss began to stay too high.
 
     `where` is what was not finite ("activation", "gradient", "gradient norm" or "loss") or
-    "blow-up". `layer` is the first bad block, 0 the embedding; None is the output head, and in a
-    blow-up that no block stands out.
+    "blow-up". `layer` is the first bad block, 0 the embedding; None is the output head,
+    and in a blow-up no block alone.
     """
 
     step: int
@@ -64,7 +64,7 @@ class Diverged:
 
 @dataclass(frozen=True)
 class Finished:
-    """Last event of a run that reached its end, diverged or not. `steps` is how many it made."""
+    """Last event of a run that reached its end, diverged or not. `steps` is the number of its steps."""
 
     steps: int
 

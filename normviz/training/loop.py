@@ -1,7 +1,7 @@
 """train(config): one run, from its first parameter to its last step, as a stream of events.
 
-The generator is driven by whoever reads it: to pause, stop reading; to step, read one more `Step`;
-to stop, close it. The one thing that can be changed from outside is the learning rate (`Knobs`).
+The reader drives the generator: to pause, stop reading; to step, read one more `Step`; to stop,
+close it. The one thing that can be changed from outside is the learning rate (`Knobs`).
 Everything is deterministic on one machine and one number of threads.
 """
 
@@ -30,7 +30,7 @@ from .schedule import lr_at, peak_at, recorded, with_lr
 
 @dataclass
 class Knobs:
-    """What may be turned while a run goes on: set `lr` and the next step takes it as its peak. A rate
+    """The settings that may change during a run: set `lr`, and the next step takes it as its peak. A rate
     equal to the present one changes nothing."""
 
     lr: float | None = None
@@ -46,8 +46,8 @@ def train(
     """Train one config. Yields Started, one Step a step, then Finished; Diverged comes before it.
 
     Layers are recorded at `record` (by default `schedule.recorded`) and `also_at`. With steps=0 it
-    measures at initialisation and stops. Who wants the trained model makes it by `begin` and hands it
-    over as `begun`. Raises ConfigError for a device that is not there.
+    measures at initialisation and stops. To keep the trained model, make it by `begin` and pass it as
+    `begun`. Raises ConfigError for a device that this machine does not have.
     """
     knobs = knobs or Knobs()
     device = find_device(config.device)
@@ -88,7 +88,7 @@ def train(
 
 
 def begin(config: RunConfig) -> tuple[Transformer, Task]:
-    """A model before its first step, on the CPU, and its task."""
+    """A model before its first step, on the CPU, and its task. Raises TextError for a missing text."""
     task = make_task(config)
     model = build(config, task.vocabulary)
     initialise(model, config)
@@ -97,7 +97,7 @@ def begin(config: RunConfig) -> tuple[Transformer, Task]:
 
 
 def find_device(name: str) -> torch.device:
-    """The device of a config. Raises ConfigError where a GPU is asked for and there is none."""
+    """The device of a config. Raises ConfigError for a GPU that this machine does not have."""
     there = torch.cuda.is_available()
     if name == "cuda" and not there:
         raise ConfigError(
@@ -110,7 +110,7 @@ def find_device(name: str) -> torch.device:
 
 
 def backward(model: Transformer, flat: Flat, task: Task, step: int, tap: Tap) -> Tensor:
-    """Loss of a step's batch, with its gradients in the flat buffer."""
+    """Loss of a step's batch in nats, a scalar; its gradients are then in the flat buffer."""
     inputs, targets = task.tensors(step, flat.values.device)
     flat.grads.zero_()
     loss = model.loss(inputs, targets, tap)

@@ -35,7 +35,7 @@ BUILDERS: dict[str, Builder] = {norm.key: builder(norm) for norm in NORMS} | {
 
 
 def make_norm(key: str, width: int) -> nn.Module:
-    """A fresh norm over `width` channels whose parameters start where its record says.
+    """A fresh norm over `width` channels whose parameters start at the values of its record.
 
     Raises KeyError for a key without a module.
     """

@@ -70,7 +70,8 @@ class AttentionOverDepth(OneStream):
 
 
 class DepthWire(nn.Module):
-    """One sublayer, [B, T, D] to [B, T, D]: v = F(N(h)) joins the values, and the new h is their average.
+    """One sublayer, [B, T, D] to [B, T, D]: v = F(N(h)) joins the values, and the new h is their
+    attention-weighted average.
 
     The next sublayer, or the final norm, reads the new h.
     """

@@ -1,8 +1,9 @@
-"""Everything that is kept: runs, their steps, and what the page asks of them.
+"""The store: runs, their steps, and the requests of pages about them.
 
-The page says two things to the back end, both through the store: "queue this config" and "pause,
-resume, step, stop this run or set its learning rate". Everything else it reads from here; a live
-chart is the tail of the store. Readers and one writer a run, so nothing needs a lock of ours.
+A page sends two kinds of requests to the back end, both through the store: "queue this config" and
+"pause, resume, step, stop this run or set its learning rate". It reads everything else from the store; a
+live chart shows the newest steps there. A run has many readers and one writer, so the store needs no
+lock of its own besides SQLite's.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ Origin = Literal["here", "shipped", "sweep", "shipped sweep"]
 
 
 def _ask(db: sqlite3.Connection, run: int, action: str, value: float | None = None) -> None:
-    """Ask something of a run, in a transaction."""
+    """Store a request about a run, in a transaction."""
     db.execute(
         "INSERT INTO controls (run, action, value, created) VALUES (?, ?, ?, ?)",
         (run, action, value, time.time()),
@@ -74,29 +75,32 @@ def _ask(db: sqlite3.Connection, run: int, action: str, value: float | None = No
 
 
 class Store:
-    """The store in a folder, by default the user's data folder. Safe to share among threads."""
+    """The store in a folder, by default the user's data folder. Safe to share among threads.
+
+    Its methods raise StoreError where the file can't be used.
+    """
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or home()
         self.db = Database(self.folder / FILE)
 
-    # What the page says
+    # What pages write
 
     def enqueue(self, config: RunConfig, paused: bool = False, visitor: str | None = None) -> int:
-        """Queue a config; `paused` lets it start before its first step and wait. Returns the run."""
+        """Queue a config and return the run's number; a `paused` run waits before its first step."""
         with self.db.transaction() as db:
             return queue.join(db, config, visitor, paused)
 
     def control(self, run: int, action: Action) -> None:
-        """Ask something of a run; a run that is not open ignores it."""
+        """Send an action to a run; a run that is not open ignores it."""
         with self.db.transaction() as db:
             _ask(db, run, action)
 
     def set_rate(self, runs: Iterable[int], lr: float) -> int | None:
-        """Give runs another peak learning rate, all from one step on: the first that none of them has
-        taken. Returns the step, or None where nothing changes.
+        """Give runs another peak learning rate, all from the first step that none of them has taken.
+        Returns that step, or None where nothing changes.
 
-        Their configs say so from now on. Runs that are not open, that are at their last steps, that
+        The change is stored in their configs. Runs that are not open, that are at their last steps, that
         end before that step, or that have this rate already stay as they are. Raises ConfigError for a
         rate that is not allowed.
         """
@@ -125,7 +129,7 @@ class Store:
         return step if changed else None
 
     def delete(self, run: int) -> str | None:
-        """Delete a run with its steps. Says why not, where one may not go or is not there."""
+        """Delete a run with its steps. Returns the reason where it may not be deleted or does not exist."""
         with self.db.transaction() as db:
             row = db.execute("SELECT * FROM runs WHERE id = ?", (run,)).fetchone()
             if row is None:
@@ -135,19 +139,19 @@ class Store:
         return why
 
     def adopt(self, it: Recording) -> None:
-        """Take in a finished run that ships with the product, unless its result is here."""
+        """Store a finished run that ships with the product, unless its result is stored with its layers."""
         known = self.latest(it.config.key)
         if known is not None and known.is_done and not known.is_coarse:
             return
         self.keep_all([it], "shipped")
 
     def keep_all(self, ended: Sequence[Recording], origin: Origin) -> list[int]:
-        """Take in runs that have ended: all of them, or on an error none. Returns their numbers."""
+        """Store runs that have ended: all of them, or on an error none. Returns their numbers."""
         with self.db.transaction() as db:
             return [_keep(db, one, origin) for one in ended]
 
     def drop_copies(self) -> None:
-        """Of a shipped run that the store has more than once, delete all but the one it shows."""
+        """Delete the copies of each shipped run, all except the one that `results` prefers."""
         twice = self.db.connection.execute(
             "SELECT key, origin FROM runs WHERE origin LIKE 'shipped%' "
             "GROUP BY key, origin HAVING COUNT(*) > 1"
@@ -158,22 +162,21 @@ class Store:
                 db.executemany("DELETE FROM runs WHERE id = ?", [(run,) for run in same[1:]])
 
     def done_keys(self) -> set[str]:
-        """Names of all results that are here."""
+        """Keys of all stored results."""
         rows = self.db.connection.execute(f"SELECT DISTINCT key FROM runs WHERE {RESULT}")
         return {row[0] for row in rows}
 
-    # What the page reads
+    # What pages read
 
     def run(self, run: int) -> Run | None:
-        """One run, or None if there is none of this number."""
+        """The run of a number, or None where there is none or it can't be read."""
         row = self.db.connection.execute("SELECT * FROM runs WHERE id = ?", (run,)).fetchone()
         return known(row) if row else None
 
     def latest(self, key: str) -> Run | None:
-        """The run that shows a config's result best: a finished one, else an open one, else any.
+        """The best run to show for a config: a finished one, else an open one, else any.
 
-        A cell of a sweep, which recorded few layers, never hides a run that recorded them: it comes
-        after finished and open ones.
+        A cell of a sweep comes after finished and open runs, because it recorded few layers.
         """
         return next(self._ranked(key), None)
 
@@ -182,15 +185,15 @@ class Store:
         return self._ranked(key, RESULT)
 
     def _ranked(self, key: str, which: str = "1") -> Iterator[Run]:
-        """The runs of a config, the one that shows its result best first, of equals the newest.
-        They are ranked all at once, and each is read when it is asked for."""
+        """The runs of a config by RANK, of equals the newest first.
+        They are ranked all at once, and each is read when the iterator reaches it."""
         rows = self.db.connection.execute(
             f"SELECT id FROM runs WHERE key = ? AND {which} ORDER BY {RANK}, id DESC", (key,)
         ).fetchall()
         return filter(None, (self.run(row["id"]) for row in rows))
 
     def needed_texts(self) -> set[str]:
-        """Hashes of the texts that have to stay: of open runs, and of runs whose link was copied."""
+        """Hashes of the texts that must not be deleted: of open runs, and of runs whose link was copied."""
         rows = self.db.connection.execute(
             "SELECT DISTINCT json_extract(config, '$.text') FROM runs WHERE json_valid(config) "
             "AND (linked OR status IN ('queued', 'running', 'paused'))"
@@ -198,7 +201,7 @@ class Store:
         return {row[0] for row in rows if row[0]}
 
     def steps(self, run: Run, after: int = -1, layers: bool = True) -> Steps:
-        """The steps of a run beyond `after`, with their layers or without."""
+        """The steps of a run after step `after`, with or without layers. Raises StoreUnreadable."""
         rows = self.db.connection.execute(
             f"SELECT step, loss, lr, grad_norm, {'layers' if layers else 'NULL'} FROM steps "
             "WHERE run = ? AND step > ? ORDER BY step",
@@ -207,7 +210,7 @@ class Store:
         return read_steps(rows, run)
 
     def recording(self, run: Run, layers: bool = True) -> Recording:
-        """What a run recorded; without `layers` as if it had recorded none, which is read faster."""
+        """What a run recorded, without `layers` in less time. Raises StoreUnreadable for damaged steps."""
         return run.recording(self.steps(run, layers=layers))
 
     def listed(self, wanted: Query, limit: int, offset: int = 0) -> QueryResult:
@@ -216,33 +219,34 @@ class Store:
         return listed(self.db.connection, wanted, limit, offset)
 
     def losses(self, run: int) -> NDArray[np.float64]:
-        """The losses of a run alone [n]; NaN and inf where they were."""
+        """The losses [n] of a run in nats, with NaN and inf. Raises StoreUnreadable for damaged ones."""
         rows = self.db.connection.execute(
             "SELECT loss FROM steps WHERE run = ? ORDER BY step", (run,)
         ).fetchall()
         return read_losses(rows, run)
 
     def place(self, run: int) -> queue.QueuePlace | None:
-        """A queued run's place, and about when it begins; None where it does not wait."""
+        """A queued run's place and the estimated time until it begins; None for a run that does not wait."""
         return queue.place(self.db.connection, run)
 
     # What workers write
 
     def started(self, run: int, event: Started, pid: int, paused: bool, reach: int = 0) -> None:
-        """A worker took the run; `reach` as in `append`."""
+        """Store that process `pid` has started the run; `reach` as in `append`."""
         with self.db.transaction() as db:
             _start(db, run, event, pid, "paused" if paused else "running", time.time())
             db.execute("UPDATE runs SET reach = ? WHERE id = ?", (reach, run))
 
     def append(self, run: int, steps: Iterable[Step], reach: int | None = None) -> None:
-        """Commit steps, and with them the first step that the run's process does not take before it has
-        read what was asked of the run again."""
+        """Commit steps, and with them `reach`: the first step that the run's process takes only after it
+        has read the requests about the run again."""
         with self.db.transaction() as db:
             _append(db, run, steps)
             if reach is not None:
                 db.execute("UPDATE runs SET reach = ? WHERE id = ?", (reach, run))
 
     def set_status(self, run: int, status: Literal["running", "paused"]) -> None:
+        """Set the status of an open run."""
         self.db.connection.execute("UPDATE runs SET status = ? WHERE id = ?", (status, run))
 
     def end(
@@ -252,7 +256,7 @@ class Store:
         _end(self.db.connection, run, status, bad, message)
 
     def controls(self, run: int, after: int) -> Sequence[tuple[int, str, float | None]]:
-        """What was asked of a run beyond control number `after`: (number, action, value)."""
+        """The requests about a run after number `after`: (number, action, value)."""
         return self.db.connection.execute(
             "SELECT id, action, value FROM controls WHERE run = ? AND id > ? ORDER BY id",
             (run, after),
@@ -261,11 +265,11 @@ class Store:
     # What the supervisor reads and writes
 
     def queued(self) -> list[int]:
-        """Runs that wait, in the order they are handed out in."""
+        """The numbers of waiting runs, in the order in which workers get them."""
         return queue.queued(self.db.connection)
 
     def handed(self, run: int) -> None:
-        """A worker was told to take this run. On a full disk the turn is not counted, only logged."""
+        """Store that a worker gets this run. Where that fails, on a full disk, it is logged."""
         try:
             with self.db.transaction() as db:
                 queue.handed(db, run)
@@ -273,7 +277,7 @@ class Store:
             LOG.warning("the turn of run %s could not be counted: %s", run, error)
 
     def stops(self) -> dict[int, float]:
-        """Open runs that were asked to stop, and when."""
+        """Open runs with a request to stop, and its time in seconds since 1970."""
         rows = self.db.connection.execute(
             "SELECT run, MIN(controls.created) FROM controls JOIN runs ON runs.id = run "
             "WHERE action = 'stop' AND status IN ('queued', 'running', 'paused') GROUP BY run"
@@ -281,7 +285,7 @@ class Store:
         return dict(rows.fetchall())
 
     def looked_at(self) -> dict[int, int]:
-        """Open runs that somebody on a page asked for, and how often they were looked at."""
+        """Open runs that a visitor queued, and how many views of each were counted."""
         rows = self.db.connection.execute(
             "SELECT id, watched FROM runs WHERE status IN ('queued', 'running', 'paused') "
             "AND visitor IS NOT NULL AND origin = 'here'"
@@ -289,7 +293,7 @@ class Store:
         return dict(rows.fetchall())
 
     def look_at(self, runs: Iterable[int]) -> None:
-        """Somebody looks at these runs, as far as they are open."""
+        """Count a view of each of these runs that is open."""
         rows = [(run,) for run in runs]
         with self.db.transaction() as db:
             db.executemany(
@@ -299,7 +303,7 @@ class Store:
             )
 
     def close_open(self) -> None:
-        """Write down that runs have no process: their supervisor is new, or leaving."""
+        """Mark running and paused runs as failed: without a supervisor they have no process."""
         self.db.connection.execute(
             "UPDATE runs SET status = 'failed', ended = ?, message = ? "
             "WHERE status IN ('running', 'paused') AND origin = 'here'",
@@ -307,14 +311,14 @@ class Store:
         )
 
     def announce(self, pid: int, ready: bool, slots: int = 1, workers: int = 0) -> None:
-        """The supervisor says who it is, whether a warm worker waits, and what it has."""
+        """Store the supervisor's process, whether a warm worker waits, and its slots and workers."""
         self.db.connection.execute(
             "INSERT OR REPLACE INTO supervisor VALUES (1, ?, ?, ?, ?)",
             (pid, int(ready), slots, workers),
         )
 
     def retire(self) -> None:
-        """The supervisor leaves."""
+        """Remove the entry of the supervisor, when it ends."""
         self.db.connection.execute("DELETE FROM supervisor")
 
     def supervisor(self) -> tuple[bool, bool]:
@@ -325,7 +329,7 @@ class Store:
         return True, bool(row["ready"])
 
     def is_timing(self) -> bool:
-        """Whether somebody times on this machine, or waits to: no run begins meanwhile."""
+        """Whether a timing runs on this machine or waits to; no run begins meanwhile."""
         return is_timing(self.folder)
 
     def version(self) -> int:

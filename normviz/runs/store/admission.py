@@ -1,4 +1,4 @@
-"""What a visitor may ask of the queue: checked and queued as one, or refused in a sentence."""
+"""Requests of visitors to the queue: checked and queued together, or refused with a sentence."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ def ask(
     paused: bool = False,
     instead: Collection[int] = (),
 ) -> list[int]:
-    """Queue configs for a visitor, who gives up the runs of `instead`; returns a run for each.
+    """Queue configs for a visitor and return a run for each; the runs of `instead` are being given up
+    and do not count.
 
-    In hosted mode a config that waits or trains already is joined. Raises Refused, with nothing
-    queued, where the server does not give that much, or the visitor lacks a text.
+    In hosted mode a config that waits or trains already is not queued again: its run is returned. Raises
+    Refused, with nothing queued, beyond the limits of the server or where the visitor lacks a text.
     """
     hosted.check(configs)
     texts.check(configs, visitor)
@@ -52,8 +53,8 @@ def ask(
 
 
 def may_steer(run: Run, visitor: str) -> bool:
-    """Whether this visitor may pause, step or stop a run or change its rate: in hosted mode only who
-    asked for it."""
+    """Whether this visitor may pause, step or stop a run or change its rate: in hosted mode only the
+    visitor that queued it."""
     return hosted.limits() is None or run.visitor == visitor
 
 
@@ -77,7 +78,7 @@ def _check(db: sqlite3.Connection, new: int, visitor: str, instead: Collection[i
 
 
 def _joined(db: sqlite3.Connection, key: str, but: Collection[int]) -> int | None:
-    """An open run of a config that nobody paused or stopped, and that is none of `but`."""
+    """An open run of a config without a request to pause or stop, and not in `but`; None without one."""
     rows = db.execute(
         "SELECT * FROM runs WHERE key = ? AND status IN ('queued', 'running') AND origin = 'here' "
         "AND NOT EXISTS (SELECT 1 FROM controls WHERE run = runs.id "

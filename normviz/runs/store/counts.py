@@ -1,4 +1,4 @@
-"""What a store holds and what goes on in it, as numbers for whoever runs a server."""
+"""Counts of a store's runs and of its activity, for the operator of a server."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class StoreCounts:
     """Counts of a store.
 
     queued, running, paused  open runs
-    visitors  who have any of them
+    visitors  with open runs
     runs      all runs; shipped and linked ones are among them
-    bytes     what the runs take of the file
-    oldest    when the oldest run that did not ship was asked for, in seconds since 1970
-    failures  the last ones, newest first
-    ready     whether the supervisor, when it last spoke, had a warm worker; workers its processes
+    bytes     of the file that the runs take
+    oldest    when the oldest run that did not ship was queued, in seconds since 1970
+    failures  the last FAILURES ones, newest first
+    ready     whether the supervisor had a warm worker at its last report; workers its processes
     """
 
     queued: int
@@ -49,7 +49,7 @@ class StoreCounts:
 
 
 def count(database: Database) -> StoreCounts:
-    """Count, by what is true now: a run whose process is gone has failed. Raises StoreError."""
+    """The counts of a store now: a run without its process has failed. Raises StoreError."""
     try:
         return _count(database.connection)
     except sqlite3.Error as error:

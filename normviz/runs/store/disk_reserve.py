@@ -1,7 +1,7 @@
-"""A little room on the disk, held back for the sentences that say that the disk is full.
+"""A reserve on the disk, for storing that a run failed because the disk is full.
 
-SQLite writes even a changed word behind its log. Where the disk is full that fails too, and a run
-that failed could not be said to have failed. So a file of zeros is kept, and given up for that.
+SQLite appends every change to a log. On a full disk that fails too, and a failed run could not be
+marked as failed. So a file of zeros is kept, and deleted when that space is needed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 BYTES = 512 * 1024
 SCARCE_BYTES = 4 * BYTES
-"""With less free the page says so, and nothing is held back anew."""
+"""With less free space the page shows a sentence, and no new reserve is made."""
 
 
 def _file(folder: Path) -> Path:
@@ -20,7 +20,7 @@ def _file(folder: Path) -> Path:
 
 
 def hold(folder: Path) -> None:
-    """Hold room back, where there is enough and none is held yet."""
+    """Make the reserve, where there is enough free space and no reserve yet."""
     file = _file(folder)
     with suppress(OSError):
         if (not file.exists() or file.stat().st_size < BYTES) and free(folder) > SCARCE_BYTES:
@@ -28,7 +28,7 @@ def hold(folder: Path) -> None:
 
 
 def give_up(folder: Path) -> bool:
-    """Let go of it; whether there was any."""
+    """Delete the reserve; returns whether there was one."""
     try:
         _file(folder).unlink()
     except OSError:
@@ -37,12 +37,12 @@ def give_up(folder: Path) -> bool:
 
 
 def free(folder: Path) -> int:
-    """Bytes that are free on the disk of a folder."""
+    """Free bytes on the disk of a folder. Raises OSError where the folder can't be read."""
     return shutil.disk_usage(folder).free
 
 
 def scarce(folder: Path) -> str | None:
-    """A sentence where so little is free that runs can't be kept; None where there is room."""
+    """A sentence where too little space is free to store runs; None where there is enough."""
     try:
         left = free(folder)
     except OSError:

@@ -1,4 +1,4 @@
-"""What can go wrong with the store's file while it is used, each as one sentence."""
+"""The errors of the store's file while it is used, each with one sentence."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class StoreError(Unusable, RuntimeError):
 
 
 class StoreFull(StoreError):
-    """There is no room for what was to be written; what was committed before is kept."""
+    """The disk has no space for a write; everything committed before is kept."""
 
 
 class StoreUnreadable(StoreError):
@@ -23,19 +23,19 @@ class StoreUnreadable(StoreError):
 
 
 class StoreDamaged(StoreError):
-    """The file is not what was written: see `mend`."""
+    """The file is damaged: see `repair`."""
 
 
 DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Whether an error says that the file is damaged, and not only that it can't be had now."""
+    """Whether an error means that the file is damaged, and not only that it can't be used now."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in DAMAGED
 
 
 def told(error: sqlite3.Error, path: Path) -> Exception:
-    """The error as a StoreError, where it is about the file and not about what was asked of it."""
+    """The error as a StoreError, where it is about the file; an error about the statement is unchanged."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in DAMAGED:
         return StoreDamaged(
@@ -68,24 +68,28 @@ class Connection(sqlite3.Connection):
         super().__init__(path, *words, **more)
 
     def execute(self, sql: str, values: Any = ()) -> Cursor:
+        """Run one statement. Raises StoreError where the file can't be used."""
         return self.cursor(Cursor).execute(sql, values)
 
     def executemany(self, sql: str, values: Iterable[Any]) -> Cursor:
+        """Run one statement for each tuple of values. Raises StoreError where the file can't be used."""
         return self.cursor(Cursor).executemany(sql, values)
 
 
 class Cursor(sqlite3.Cursor):
-    """Damage is found while rows are read, as well as when they are asked for."""
+    """A cursor whose errors about the file are sentences, also those found while rows are read."""
 
     connection: Connection
 
     def execute(self, sql: str, values: Any = ()) -> Cursor:
+        """Run one statement. Raises StoreError where the file can't be used."""
         try:
             return super().execute(sql, values)
         except sqlite3.Error as error:
             raise told(error, self.connection.path) from None
 
     def executemany(self, sql: str, values: Iterable[Any]) -> Cursor:
+        """Run one statement for each tuple of values. Raises StoreError where the file can't be used."""
         try:
             return super().executemany(sql, values)
         except sqlite3.Error as error:
@@ -98,7 +102,9 @@ class Cursor(sqlite3.Cursor):
             raise told(error, self.connection.path) from None
 
     def fetchone(self) -> Any:
+        """The next row, or None after the last. Raises StoreError where the file can't be read."""
         return next(self, None)
 
     def fetchall(self) -> list[Any]:
+        """All rows that are left. Raises StoreError where the file can't be read."""
         return list(self)

@@ -1,12 +1,12 @@
-"""Whose turn the machine is: any number of processes train beside each other, or one times alone.
+"""The lock of a machine: any number of processes train side by side, or one process measures times alone.
 
-A timing beside a training run would be wrong, so both take a turn first. The lock is SQLite's, on a
-file of its own, shared among those who train: a process that dies, even by SIGKILL, has let go of it.
-Who wants to time claims the machine before that, and from then on nothing new begins, so that many
+A timing beside a training run would be wrong, so both take this lock first. It is a lock of SQLite on a
+file of its own, and training processes share it. The operating system releases it when a process dies,
+even by SIGKILL. A timing process first claims the machine. From then on no training begins, so that many
 short runs in a row can't keep it waiting for ever.
 
-Reader and writer locks of libraries lack one of the two: that of fasteners is given to two threads of a
-process at once, and that of filelock lets new readers pass a writer that waits.
+The reader-writer locks of libraries lack one of the two: fasteners gives its lock to two threads of a
+process at once, and filelock lets new readers pass a waiting writer.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from .schema import StoreError
 
 POLL_SECONDS = 0.02
 CLAIM_SECONDS = 0.5
-"""Others hold the claim for a moment, to see whether it is held."""
+"""Other processes hold the claim for a moment, to find out whether it is held."""
 
 
 def is_held(path: Path) -> bool:
-    """Whether some process holds a lock file. Any number may look at once."""
+    """Whether a process holds a lock file. Any number of processes may ask at once."""
     try:
         return _shuts_out(path)
-    except (ImportError, OSError):  # no locks to share here: who looks holds it for a moment
+    except (ImportError, OSError):  # without shared locks this process holds it for a moment
         try:
             with FileLock(path, timeout=CLAIM_SECONDS):
                 return False
@@ -41,24 +41,24 @@ def is_held(path: Path) -> bool:
 
 
 def _shuts_out(path: Path) -> bool:
-    """Whether the lock that `FileLock` takes can't be shared now, since somebody has it alone."""
+    """Whether another process holds the exclusive lock that `FileLock` takes."""
     import fcntl
 
     try:
         file = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:  # nobody ever had it
+    except FileNotFoundError:  # no process ever took it
         return False
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):
         return True
     finally:
-        os.close(file)  # and with it goes the lock
+        os.close(file)  # which also releases the lock
     return False
 
 
 def is_timing(folder: Path) -> bool:
-    """Whether somebody times on this machine for this data folder, or waits to."""
+    """Whether a process times on this machine for this data folder, or waits to."""
     return is_held(_claim(folder))
 
 
@@ -68,7 +68,8 @@ def _claim(folder: Path) -> Path:
 
 @contextmanager
 def beside_others(folder: Path) -> Iterator[None]:
-    """A turn to train, waited for as long as somebody times. Raises StoreError as `Turn.take`."""
+    """Hold the lock to train, after waiting for the end of any timing. Raises StoreError as
+    `MachineLock.take`."""
     turn = MachineLock(folder)
     try:
         turn.wait(math.inf)
@@ -78,7 +79,7 @@ def beside_others(folder: Path) -> Iterator[None]:
 
 
 class MachineLock:
-    """One turn of this thread: to train beside others, or, `alone`, to time."""
+    """The machine's lock for one thread: to train beside others, or, `alone`, to time."""
 
     def __init__(self, folder: Path, alone: bool = False) -> None:
         self.folder, self.alone = folder, alone
@@ -86,9 +87,9 @@ class MachineLock:
         self._held: sqlite3.Connection | None = None
 
     def take(self) -> bool:
-        """Take the turn, at once or not at all; True where it is held already.
+        """Take the lock without waiting; returns whether it is held now.
 
-        A turn alone stays claimed from the first try on. Raises StoreError where no lock can be had.
+        With `alone` the claim is kept from the first try on. Raises StoreError where no lock can be made.
         """
         if self._held is not None:
             return True
@@ -110,7 +111,8 @@ class MachineLock:
         return True
 
     def wait(self, seconds: float, otherwise: Callable[[], bool] = lambda: False) -> bool:
-        """Take the turn within so many seconds, unless `otherwise` says to give up."""
+        """Take the lock within so many seconds, unless `otherwise` returns True first; returns whether it is
+        held. Raises StoreError as `take`."""
         until = time.monotonic() + seconds
         while not self.take():
             if otherwise() or time.monotonic() > until:
@@ -119,7 +121,7 @@ class MachineLock:
         return True
 
     def leave(self) -> None:
-        """Let others have the machine; nothing where the turn is not held."""
+        """Release the lock and the claim, where they are held."""
         if self._held is not None:
             self._held.close()
             self._held = None

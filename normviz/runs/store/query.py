@@ -1,8 +1,7 @@
-"""Which stored runs are wanted, as a question to the database. They come newest first, cells of
-sweeps after all others, and those that ship with the product last: a sweep or an update would else
-bury everybody's own under its own.
+"""Queries for stored runs. Results come newest first, cells of sweeps after all others, and shipped runs
+last: otherwise the runs of a sweep or an update would come before visitors' own.
 
-A config is JSON in one column: 10,000 of them are read through in about 40 ms, so no index is kept.
+A config is JSON in one column. A scan of 10,000 configs takes about 40 ms, so there is no index.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ class Condition:
 
 
 Clause = tuple[Condition, ...]
-"""Of these one has to hold; of none, nothing does."""
+"""At least one of these conditions holds; an empty clause matches no run."""
 
 
 @dataclass(frozen=True)
 class Query:
-    """Runs that fit every clause; `only` those numbers; `trained` leaves out those of no steps;
-    `reader` is a visitor who must not learn of runs on texts that others asked for."""
+    """Runs that match every clause. `only` limits them to these numbers; `trained` leaves out runs of 0
+    steps; for a `reader`, a visitor, runs on texts that other visitors queued are left out."""
 
     clauses: tuple[Clause, ...] = ()
     only: frozenset[int] | None = None
@@ -50,7 +49,7 @@ class QueryResult:
     """Some of the wanted runs, in order.
 
     total    how many are wanted in all
-    foreign  numbers of those among these whose settings this release does not know
+    foreign  numbers of those among these that this release can't read
     """
 
     runs: tuple[Run, ...]
@@ -59,7 +58,8 @@ class QueryResult:
 
 
 def listed(db: sqlite3.Connection, wanted: Query, limit: int, offset: int) -> QueryResult:
-    """At most `limit` wanted runs, after the first `offset` ones."""
+    """At most `limit` wanted runs, after the first `offset` ones. Raises ValueError for a condition on a
+    field that does not exist."""
     where, values = _where(wanted)
     total = db.execute(f"SELECT COUNT(*) FROM runs WHERE {where}", values).fetchone()[0]
     rows = db.execute(
@@ -94,7 +94,7 @@ def _where(wanted: Query) -> tuple[str, list[Value]]:
 
 
 def _holds(has: Condition, values: list[Value]) -> str:
-    # NULL is an option that is off, and in no list of SQL: here it has a name.
+    # NULL is an option that is off. IN of SQL never finds NULL, so it gets a name here.
     there = f"COALESCE({_expression(has.name)}, 'null')"
     given = ["null" if value is None else value for value in has.values]
     values += given

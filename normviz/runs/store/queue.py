@@ -1,9 +1,9 @@
-"""The queue: visitors take turns, and each visitor's runs come in the order they were asked for in.
+"""The queue: visitors take turns, and each visitor's runs keep the order in which they were queued.
 
-A turn is two runs that were asked for as one, or a single one: the lanes of a duel train side by side.
-Each turn has a number. A visitor stands where their last turn was, or, if nothing of theirs
-waited meanwhile, where the queue was when they came: so a visitor who waits lets everybody else go
-before them at most once.
+A turn is one run, or two runs that were queued together: the lanes of a duel train side by side. Each
+turn has a number. The position of a visitor is the number of their last turn or, if none of their runs
+waited since then, the last number when they came. So every other visitor gets at most one turn before a
+visitor who waits.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from .run import alive
 from .write import insert
 
 FORGOTTEN = 1000
-"""Turns after which a visitor's last one is forgotten; who waits has had another by then."""
+"""Turns after which a visitor's last one is deleted; a waiting visitor has had another by then."""
 NEXT = -1
 TOGETHER = 2
-"""Runs of a turn: as many as a small server trains at once."""
+"""Runs in one turn: as many as a small server trains at once."""
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """A queued run; `turn` is None where it has been handed to a worker that has not begun yet, and
-    NEXT where the run that it is `beside` was handed out."""
+    """A queued run; `turn` is None where a worker got it and has not begun yet, and NEXT where a worker
+    got the other run of its turn, `beside`."""
 
     run: int
     visitor: str
@@ -49,7 +49,7 @@ class QueuePlace:
 
 
 def in_turn(waiting: Sequence[Waiting], served: Mapping[str, int]) -> list[int]:
-    """The runs in the order they are handed out in, if nobody comes meanwhile."""
+    """The numbers of the runs in the order in which workers get them, if no other run is queued."""
     own: dict[str, list[Waiting]] = {}
     for one in sorted(waiting, key=lambda one: one.run):
         if one.turn not in (None, NEXT):
@@ -69,7 +69,7 @@ def in_turn(waiting: Sequence[Waiting], served: Mapping[str, int]) -> list[int]:
 def join_all(
     db: sqlite3.Connection, configs: Sequence[RunConfig], visitor: str | None, paused: bool = False
 ) -> list[int]:
-    """Queue configs that a visitor asked for as one, in a transaction."""
+    """Queue the configs of one request in a transaction; returns the numbers of their runs."""
     runs: list[int] = []
     for nth, config in enumerate(configs):
         beside = runs[nth - nth % TOGETHER] if nth % TOGETHER else None
@@ -84,8 +84,8 @@ def join(
     paused: bool = False,
     beside: int | None = None,
 ) -> int:
-    """Queue a config for a visitor, in a transaction; `paused` lets it wait before its first step, and
-    `beside` is the run in whose turn it goes too."""
+    """Queue a config for a visitor, in a transaction; returns the run's number. A `paused` run waits
+    before its first step, and `beside` is the first run of the same turn."""
     run = insert(db, config, "queued", "here")
     db.execute(
         "UPDATE runs SET visitor = ?, beside = ?, "
@@ -101,8 +101,8 @@ def join(
 
 
 def handed(db: sqlite3.Connection, run: int) -> None:
-    """A worker was told to take the run: its visitor has a turn, and what is beside it is next. In a
-    transaction."""
+    """Store that a worker gets the run, in a transaction: it counts a turn of its visitor, and the other
+    run of the turn is next."""
     row = db.execute(
         "SELECT visitor, turn FROM runs WHERE id = ? AND turn IS NOT NULL", (run,)
     ).fetchone()
@@ -121,7 +121,7 @@ def handed(db: sqlite3.Connection, run: int) -> None:
 
 
 def queued(db: sqlite3.Connection) -> list[int]:
-    """The runs that wait, in the order they are handed out in."""
+    """The numbers of waiting runs, in the order in which workers get them."""
     rows = db.execute(
         "SELECT id, visitor, turn, beside FROM runs WHERE status = 'queued'"
     ).fetchall()
@@ -134,7 +134,7 @@ def queued(db: sqlite3.Connection) -> list[int]:
 
 
 def place(db: sqlite3.Connection, run: int) -> QueuePlace | None:
-    """The place of a run and the time until it begins; None where it does not wait."""
+    """A run's place and the estimated seconds until it begins; None for a run that does not wait."""
     order = queued(db)
     if run not in order:
         return None
@@ -156,7 +156,10 @@ RUNNING = (
 
 
 def until_free(busy: Iterable[float], before: Iterable[float], slots: int) -> float:
-    """Seconds until a slot is free for one more: each run takes the slot that is free first."""
+    """Seconds until a slot is free for one more run, where each run takes the slot that is free first.
+
+    `busy` has the seconds left of running runs, `before` those of the runs before it in the queue.
+    """
     ends = sorted(busy)
     ends = [0.0] * (slots - len(ends)) + ends[max(0, len(ends) - slots) :]
     for seconds in before:

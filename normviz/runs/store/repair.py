@@ -21,15 +21,14 @@ BESIDE = ("-wal", "-shm")
 """Files that SQLite keeps beside the database; the first holds what was committed last."""
 WAIT_SECONDS = 60.0
 SINCE = 1_767_225_600
-"""2026 in seconds since 1970. What follows a damaged store numbers its runs from the milliseconds
-since then: no store takes a thousand runs a second for long, so those numbers are new."""
+"""2026 in seconds since 1970. A store that replaces a damaged one numbers its runs from the milliseconds
+since then: no store gets a thousand runs a second for long, so the numbers are new."""
 
 
 def opened(folder: Path | None = None) -> tuple[Store, str | None]:
-    """The store of a folder, and where the damaged one lies now if there was one.
+    """The store of a folder, and a sentence about the damaged file, if there was one, with its new path.
 
-    One is never moved from under a supervisor that still uses it. Raises StoreError where there is
-    no store to be had.
+    A file that a supervisor still uses is never moved. Raises StoreError where no store can be opened.
     """
     folder = folder or home()
     path = folder / FILE
@@ -49,8 +48,8 @@ def opened(folder: Path | None = None) -> tuple[Store, str | None]:
 def damage(path: Path, thorough: bool = False) -> str | None:
     """What is wrong with the file, in SQLite's words; None if nothing, or nothing is there yet.
 
-    `thorough` also holds every index against its table. A store of another version is not damaged,
-    nor is one that can't be opened now.
+    `thorough` also compares every index with its table. A store of another version is not damaged,
+    nor is one that can't be opened at the moment.
     """
     if not path.exists() or not path.stat().st_size:
         return None
@@ -91,8 +90,8 @@ def _anew(path: Path, why: str) -> str:
 
 
 def _number_on(store: Store) -> None:
-    """Runs of the fresh store get numbers that none of the damaged one had: pages that are open know
-    runs by their numbers, and may ask to delete one."""
+    """Give runs of the fresh store numbers that no run of the damaged one had: open pages know runs by
+    their numbers, and may request to delete one."""
     first = int((time.time() - SINCE) * 1000)
     with store.db.transaction() as db:
         db.execute(
@@ -103,7 +102,7 @@ def _number_on(store: Store) -> None:
 
 
 def _free(path: Path) -> Path:
-    """A name that says what and when, and that nothing has."""
+    """An unused path that names the damage and its time."""
     day = f"{datetime.now():%Y-%m-%d-%H%M%S}"
     names = (f"{path.stem}-damaged-{day}{f'-{n}' if n else ''}{path.suffix}" for n in count())
     return next(free for name in names if not (free := path.with_name(name)).exists())

@@ -1,5 +1,6 @@
-"""How large the store is, and which runs go when it is full: the oldest, never one that ships or is
-open. Those whose link somebody may have go last, and are remembered: their link says so."""
+"""The size of the store, and which runs are deleted when it is full: the oldest, never one that ships or
+is open. Runs with a copied or opened link are deleted last, and the store remembers their keys, so that
+their link can explain why they are missing."""
 
 from __future__ import annotations
 
@@ -20,13 +21,13 @@ MAY_GO = (
 )
 ORDER = "ORDER BY linked, id"
 REMEMBERED = 10_000
-"""Runs with links that went: about a megabyte."""
+"""The number of deleted runs with links whose keys are kept: about a megabyte."""
 RUN_BYTES, STEP_BYTES = 2000, 50
-"""Roughly what a run, and a step without its layers, take; for what is only said."""
+"""Rough bytes of a run, and of a step without its layers; for the estimate of `would_drop`."""
 
 
 def used(db: sqlite3.Connection) -> int:
-    """Bytes of the file that hold something; what runs left behind is used again."""
+    """Bytes of the file in use; the space of deleted runs is used again."""
     pages, free, size = (
         db.execute(f"PRAGMA {name}").fetchone()[0]
         for name in ("page_count", "freelist_count", "page_size")
@@ -40,17 +41,17 @@ def size(store: Store) -> int:
 
 
 def is_full(db: sqlite3.Connection, limit: int) -> bool:
-    """Whether the store has reached its limit and nothing in it may go."""
+    """Whether the store has reached its limit in bytes and no run in it may be deleted."""
     if used(db) < limit:
         return False
     return db.execute(f"SELECT 1 FROM runs WHERE {MAY_GO} LIMIT 1", (1,)).fetchone() is None
 
 
 def drop(store: Store, limit: int, goal: int | None = None, linked: bool = False) -> Iterator[int]:
-    """In a store that has reached its limit, delete the oldest runs that may go, one write each,
-    until it takes less than `goal` (the limit) bytes.
+    """In a store that has reached its limit in bytes, delete the oldest runs that may be deleted, one
+    write each, until it takes less than `goal` (by default the limit) bytes.
 
-    Yields the numbers of the runs that went. `linked` says that linked ones may go too, last.
+    Yields the numbers of the deleted runs. With `linked` linked runs may be deleted too, last.
     """
     goal = limit if goal is None else goal
     if size(store) < limit:
@@ -60,7 +61,7 @@ def drop(store: Store, limit: int, goal: int | None = None, linked: bool = False
 
 
 def _drop_oldest(store: Store, linked: bool) -> int | None:
-    """Delete one run and return its number; None where none may go, or where nothing can be written."""
+    """Delete one run and return its number; None where none may be deleted or the write fails."""
     try:
         with store.db.transaction() as db:
             row = db.execute(
@@ -85,7 +86,7 @@ def _remember(db: sqlite3.Connection, key: str) -> None:
 
 
 def dropped(store: Store, keys: Sequence[str]) -> dict[str, float]:
-    """Of these results those that had a link and went to make room: when, in seconds since 1970."""
+    """Of these keys those of deleted runs with a link: when each was deleted, in seconds since 1970."""
     rows = store.db.connection.execute(
         f"SELECT key, at FROM dropped WHERE key IN ({', '.join('?' * len(keys))})", list(keys)
     )
@@ -93,7 +94,7 @@ def dropped(store: Store, keys: Sequence[str]) -> dict[str, float]:
 
 
 def would_drop(store: Store, limit: int, linked: bool = False) -> list[int]:
-    """About what `drop` would delete, by what the steps of each run take."""
+    """The numbers of the runs that `drop` would delete, estimated from the sizes of their steps."""
     over = size(store) - limit
     rows = store.db.connection.execute(
         "SELECT id, (SELECT SUM(COALESCE(LENGTH(layers), 0) + ?) FROM steps WHERE run = runs.id) "
@@ -108,7 +109,7 @@ def would_drop(store: Store, limit: int, linked: bool = False) -> list[int]:
 
 
 def shrink(store: Store) -> str | None:
-    """Give the room of deleted runs back to the system. Says why not, where that does not work."""
+    """Return the space of deleted runs to the system. Returns the error as a sentence, or None."""
     try:
         store.db.connection.execute("VACUUM")
         store.db.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -118,11 +119,11 @@ def shrink(store: Store) -> str | None:
 
 
 def link(store: Store, runs: list[int]) -> None:
-    """Somebody has the link of these runs: they stay. Where that can't be written it is logged."""
+    """Mark runs as linked, so that they are deleted last. Where that can't be written it is logged."""
     known = f"id IN ({', '.join('?' * len(runs))}) AND linked = 0"
     db = store.db.connection
     try:
         if runs and db.execute(f"SELECT 1 FROM runs WHERE {known}", runs).fetchone():
             db.execute(f"UPDATE runs SET linked = 1 WHERE {known}", runs)
-    except StoreError as error:  # a full disk: what was asked for is shown all the same
+    except StoreError as error:  # a full disk: the page is shown all the same
         LOG.warning("runs %s could not be marked as linked: %s", runs, error)

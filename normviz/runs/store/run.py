@@ -1,4 +1,4 @@
-"""A run as the store knows it, and its steps as arrays."""
+"""A stored run, and its steps as arrays."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COARSE = ("sweep", "shipped sweep")
 """Origins of the cells of a sweep: all losses, but layers at a few steps alone."""
 
 INNER = ("pid", "turn", "watched", "beside", "reach")
-"""Columns of `runs` that are for those who run it."""
+"""Columns of `runs` for the queue and the supervisor alone."""
 
 FOREIGN = (
     "it was queued by another release of NormViz, whose settings this one can't read: choose the "
@@ -30,7 +30,7 @@ LOST = "the training process ended without a word; everything committed up to th
 
 
 def alive(pid: int | None) -> bool:
-    """Whether a process of this machine runs. One that ended but was not collected does not."""
+    """Whether a process of this machine runs; a zombie does not."""
     try:
         return pid is not None and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.AccessDenied:  # it is another user's
@@ -41,7 +41,7 @@ def alive(pid: int | None) -> bool:
 
 @dataclass(frozen=True)
 class Run:
-    """One attempt at a config. `status` is true now: a run whose process is gone reads as failed."""
+    """One attempt at a config. `status` is the present one: a run without its process has failed."""
 
     id: int
     key: str
@@ -67,10 +67,12 @@ class Run:
 
     @property
     def is_open(self) -> bool:
+        """Whether it waits, trains or is paused."""
         return self.status in OPEN
 
     @property
     def is_done(self) -> bool:
+        """Whether it reached its end, diverged or not."""
         return self.status in DONE
 
     @property
@@ -84,7 +86,7 @@ class Run:
         return self.origin in SHIPPED
 
     def recording(self, steps: Steps) -> Recording:
-        """What it recorded, with these steps of it."""
+        """The recording of the run, with these steps."""
         about = self.device, self.threads, self.parameters, self.chance
         started = bad = None
         if None not in about:
@@ -110,7 +112,7 @@ def stays(run: int, status: str, origin: str) -> str | None:
 
 
 def true_status(row: sqlite3.Row) -> Status:
-    """The status of a row of `runs` as it is now: a process that is gone has failed."""
+    """The present status of a row of `runs`: a run without its process has failed."""
     gone = row["status"] in ("running", "paused") and not alive(row["pid"])
     return "failed" if gone else row["status"]
 
@@ -122,14 +124,14 @@ CASE
     WHEN status = 'stopped' THEN 3
     ELSE 4
 END"""
-"""How well a row of `runs` shows its config's result, by its status as it is now; the least is shown."""
+"""The rank of a row of `runs` among those of its config, by its present status; the lowest is shown."""
 
 RESULT = "(status IN ('finished', 'diverged') OR (status = 'stopped' AND origin LIKE '%sweep'))"
 """Whether a row of `runs` is a result; a cell that a sweep stopped early is one."""
 
 
 def read_run(row: sqlite3.Row) -> Run:
-    """A row of `runs`, with the status that is true now."""
+    """A row of `runs` as a run with its present status. Raises ValueError or TypeError for damage."""
     values = {name: row[name] for name in row.keys() if name not in INNER}  # noqa: SIM118 (sqlite3.Row)
     values["linked"] = bool(row["linked"])
     values["config"] = RunConfig(**json.loads(row["config"]))
@@ -143,11 +145,11 @@ WORDS = ("key", "origin")
 MAYBE_WORDS = ("device", "text", "bad_where", "message")
 NUMBERS = ("started", "ended", "chance", "floor", "threads", "parameters", "bad_step", "bad_layer")
 LATEST = 1e11
-"""Seconds since 1970 beyond which no calendar goes."""
+"""The upper bound of a valid time, in seconds since 1970."""
 
 
 def known(row: sqlite3.Row) -> Run | None:
-    """A row as a run; None where it can't be one: of a release with other settings, or damaged."""
+    """A row as a run; None for a row of a release with other settings, or a damaged one."""
     try:
         run = read_run(row)
     except (ValueError, TypeError, AttributeError, RecursionError):
@@ -167,7 +169,8 @@ def _is_time(at: object) -> bool:
 
 
 def read_losses(rows: list[sqlite3.Row], run: int) -> NDArray[np.float64]:
-    """Rows that begin with a loss as an array; NULL is NaN again. Raises StoreUnreadable for a word."""
+    """The first column of rows as losses [n]; NULL becomes NaN. Raises StoreUnreadable for a value that is
+    not a number."""
     try:
         return np.array([row[0] for row in rows], dtype=np.float64)
     except (ValueError, TypeError):
@@ -182,7 +185,7 @@ def _unreadable(run: int) -> StoreUnreadable:
 
 
 def read_steps(rows: list[sqlite3.Row], run: Run) -> Steps:
-    """Rows of `steps` as arrays; NULL numbers are NaN again. Raises StoreUnreadable where they are none."""
+    """Rows of `steps` as arrays; NULL becomes NaN. Raises StoreUnreadable for damaged rows."""
     try:
         return _steps(rows, len(run.probes), run.config.depth)
     except (ValueError, TypeError):

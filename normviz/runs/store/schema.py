@@ -89,11 +89,14 @@ CREATE TABLE dropped (key TEXT PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
 ALTER TABLE runs ADD COLUMN reach INTEGER NOT NULL DEFAULT 0;
 """,
 }
-"""What makes a store of one version one of the next; all rows stay."""
+"""Statements that bring a store from each version to the next; all rows stay."""
 
 
 class Database:
-    """One connection per thread to one file. Writes of several statements go in a `transaction`."""
+    """One connection per thread to one file. Several statements are written in a `transaction`.
+
+    Raises StoreError for a file that can't be used, or of a version that this release can't read.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -129,14 +132,15 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All or nothing; takes the write lock at once, so it can't fail half-way for another's."""
+        """A transaction, all or nothing. It takes the write lock at once, so that another writer can't make
+        it fail half-way."""
         db = self.connection
         db.execute("BEGIN IMMEDIATE")
         try:
             yield db
             db.execute("COMMIT")  # which fails too where the disk is full
         except BaseException:
-            if db.in_transaction:  # SQLite may have gone back by itself
+            if db.in_transaction:  # SQLite may have rolled back by itself
                 db.execute("ROLLBACK")
             raise
 

@@ -1,4 +1,4 @@
-"""The statements that write a run: one place, whether a worker writes step by step or all at once."""
+"""The statements that write a run, step by step from a worker or all at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from .. import Recording
 
 
 def keep(db: sqlite3.Connection, it: Recording, origin: str) -> int:
-    """All of a run that has ended elsewhere; returns its number."""
+    """Store a run that has ended elsewhere; returns its number. Raises ValueError for one that has not
+    started."""
     if it.started is None:
         raise ValueError(f"run {it.config.key} has not started, so there is nothing to keep of it")
     run = insert(db, it.config, "running", origin)
@@ -28,7 +29,7 @@ def keep(db: sqlite3.Connection, it: Recording, origin: str) -> int:
 
 
 def insert(db: sqlite3.Connection, config: RunConfig, status: str, origin: str) -> int:
-    """A new row of `runs`; returns its number."""
+    """Insert a row of `runs`; returns its number."""
     run = db.execute(
         "INSERT INTO runs (key, config, status, origin, created, pid, probes) "
         "VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -42,7 +43,7 @@ def insert(db: sqlite3.Connection, config: RunConfig, status: str, origin: str) 
 def start(
     db: sqlite3.Connection, run: int, event: Started, pid: int, status: str, at: float
 ) -> None:
-    """What a run says when it starts, `at` seconds since 1970."""
+    """Store the `Started` event of a run, `at` seconds since 1970."""
     db.execute(
         "UPDATE runs SET status = ?, started = ?, pid = ?, device = ?, threads = ?, "
         "parameters = ?, chance = ?, floor = ?, text = ? WHERE id = ?",
@@ -52,7 +53,7 @@ def start(
 
 
 def append(db: sqlite3.Connection, run: int, steps: Iterable[Step]) -> None:
-    """Steps of a run."""
+    """Insert steps of a run."""
     rows = [
         (run, s.step, s.loss, s.lr, s.grad_norm,
          None if s.layers is None else np.ascontiguousarray(s.layers, "<f8").tobytes())
@@ -75,7 +76,7 @@ def end(
 
 
 def _drop_edits(db: sqlite3.Connection, run: int) -> None:
-    """Where the learning rate was changed while a run trained, leave out what it ended before."""
+    """Remove the changes of the learning rate that a run did not reach."""
     asked = db.execute("SELECT 1 FROM controls WHERE run = ? AND action = 'lr'", (run,)).fetchone()
     row = db.execute(
         "SELECT config, (SELECT COUNT(*) FROM steps WHERE run = id) AS n FROM runs WHERE id = ?",

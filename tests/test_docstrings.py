@@ -1,0 +1,90 @@
+"""Every public function, class and method of the packages under the app has a docstring."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = ("catalog", "model", "probes", "training", "runs")
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+Documentable = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+def public(body: list[ast.stmt]) -> Iterator[Documentable]:
+    """The functions and classes of a body whose names have no leading underscore."""
+    for node in body:
+        if isinstance(node, (*FUNCTIONS, ast.ClassDef)) and not node.name.startswith("_"):
+            yield node
+
+
+def bases(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> Iterator[ast.ClassDef]:
+    """The base classes, and theirs, that are in the packages; a base from elsewhere is not."""
+    for base in node.bases:
+        if isinstance(base, ast.Name) and base.id != node.name and base.id in classes:
+            yield classes[base.id]
+            yield from bases(classes[base.id], classes)
+
+
+def is_exempt(name: str, node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> bool:
+    """Whether a method of a documented class is `forward`, or overrides a documented method."""
+    if ast.get_docstring(node) is None:
+        return False
+    return name == "forward" or any(
+        method.name == name and ast.get_docstring(method)
+        for base in bases(node, classes)
+        for method in public(base.body)
+    )
+
+
+def undocumented(sources: dict[str, str]) -> list[str]:
+    """What lacks a docstring in these files, by path: "path: Class.method"."""
+    trees = {path: ast.parse(text) for path, text in sources.items()}
+    classes = {
+        node.name: node
+        for tree in trees.values()
+        for node in public(tree.body)
+        if isinstance(node, ast.ClassDef)
+    }
+    lacking = []
+    for path, tree in trees.items():
+        for node in public(tree.body):
+            if not ast.get_docstring(node):
+                lacking.append(f"{path}: {node.name}")
+            if isinstance(node, ast.ClassDef):
+                lacking += [
+                    f"{path}: {node.name}.{method.name}"
+                    for method in public(node.body)
+                    if not ast.get_docstring(method) and not is_exempt(method.name, node, classes)
+                ]
+    return lacking
+
+
+def test_every_public_name_has_a_docstring() -> None:
+    paths = [path for name in PACKAGES for path in (ROOT / "normviz" / name).rglob("*.py")]
+    assert all(any((ROOT / "normviz" / name).rglob("*.py")) for name in PACKAGES)
+    assert undocumented({str(p.relative_to(ROOT)): p.read_text("utf-8") for p in paths}) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "lacking"),
+    [
+        ("def f(): pass", ["a.py: f"]),
+        ("class C: pass", ["a.py: C"]),
+        ("class C:\n '''.'''\n def m(self): pass", ["a.py: C.m"]),
+        ("class C:\n def forward(self): pass", ["a.py: C", "a.py: C.forward"]),
+        ("class C(dict):\n '''.'''\n def keys(self): pass", ["a.py: C.keys"]),
+        ("class C:\n '''.'''\n def forward(self): pass", []),
+        (
+            "class B:\n '''.'''\n def m(self): '''.'''\n"
+            "class C(B):\n '''.'''\nclass D(C):\n '''.'''\n def m(self): pass",
+            [],
+        ),
+        ("def _f(): pass\nclass _C: pass\nclass C:\n '''.'''\n def _m(self): pass", []),
+    ],
+)
+def test_a_name_without_a_docstring_is_found(source: str, lacking: list[str]) -> None:
+    assert undocumented({"a.py": source}) == lacking
