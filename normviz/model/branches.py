@@ -37,7 +37,8 @@ class Dropout(nn.Module):
 # Causal self-attention and the feed-forward network.
 
 HIDDEN = -1e30
-"""Added to the logit of a hidden position: softmax makes that exactly 0, and 0 times HIDDEN is still 0."""
+"""Added to the logit of a hidden position: softmax makes its weight exactly 0,
+and 0 times HIDDEN is still 0."""
 
 
 class Linear(nn.Linear):

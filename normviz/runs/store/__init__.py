@@ -246,7 +246,7 @@ class Store:
                 db.execute("UPDATE runs SET reach = ? WHERE id = ?", (reach, run))
 
     def set_status(self, run: int, status: Literal["running", "paused"]) -> None:
-        """Set the status of an open run."""
+        """Set the status of a run to running or paused."""
         self.db.connection.execute("UPDATE runs SET status = ? WHERE id = ?", (status, run))
 
     def end(
