@@ -247,14 +247,14 @@ def test_a_folder_that_cannot_be_written_gets_a_sentence(tmp_path: Path) -> None
 
 TELLING = """
 import sys
-from normviz import training
+from normviz.training import loop
 
-def train(*words, original=training.train, **more):
+def train(*words, original=loop.train, **more):
     for event in original(*words, **more):
         print(type(event).__name__, file=sys.stderr, flush=True)
         yield event
 
-training.train = train
+loop.train = train
 from normviz.cli import main
 main()
 """

@@ -35,7 +35,7 @@ WITH = {"claims show": ["C1"], "claims run": ["C1"], "ship-claims": ["C1"], "exp
 """What a command needs beside the option that is tried."""
 WORK = (
     "cli.run.follow", "cli.export.follow", "cli.ship.follow", "cli.claims.follow", "cli.norm_cost._follow",
-    "cli.sweep_progress.follow", "cli.export_site.write", "cli.sweep.Cluster", "census.table.census",
+    "cli.sweep_output.follow", "cli.export.write", "cli.sweep.Cluster", "census.table.census",
     *(f"bench.{name}.measure" for name in ("probes", "click", "live", "anatomy", "map", "early", "load",
                                          "start", "shipped")),
     "cli.app.check_address", "bench.film.film", "bench.soak.soak", "claims.ship.save_runs",
@@ -43,7 +43,7 @@ WORK = (
 """What trains, serves, draws or waits: reached, the command has taken its words, and ends."""
 CHECK = app.check_address
 """It may ask other machines what a name means."""
-ADOPTED = ("cli.sweep", "cli.export", "cli.claims", "cli.export_site")
+ADOPTED = ("cli.sweep", "cli.export", "cli.claims")
 
 
 def reached(*words: object, **more: object) -> None:

@@ -156,8 +156,10 @@ def test_a_board_reads_a_cell_once_and_fills(store: Store, monkeypatch: pytest.M
     it = grid()
     board = GridResults(store, it)
     reads: list[int] = []
-    losses = store.losses
-    monkeypatch.setattr(store, "losses", lambda run: reads.append(run) or losses(run))
+    recording = store.recording
+    monkeypatch.setattr(
+        store, "recording", lambda run, **more: reads.append(run.id) or recording(run, **more)
+    )
     first = next(c for c in it.cells if c.config.scheme == "post" and c.seed == 0)
     run = kept(store, first.config)
     for _ in range(3):

@@ -22,7 +22,7 @@ from normviz.player import ChartOptions, Sent, message
 from normviz.player.bundle import build_vega, folder
 from normviz.runs.frames import LaneFrame
 
-TESTS = Path(__file__).parent / "player"
+TESTS = Path(__file__).parent
 
 
 def spiky() -> LaneFrame:

@@ -17,9 +17,9 @@ from normviz.runs.store.machine_lock import MachineLock, is_timing
 HOLDER = """
 import sys
 from pathlib import Path
-from normviz.runs.store.machine_lock import Turn
+from normviz.runs.store.machine_lock import MachineLock
 
-turn = Turn(Path(sys.argv[1]), alone=sys.argv[2] == "alone")
+turn = MachineLock(Path(sys.argv[1]), alone=sys.argv[2] == "alone")
 assert turn.take()
 print("held", flush=True)
 sys.stdin.read()

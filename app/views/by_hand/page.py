@@ -6,7 +6,7 @@ from html import escape
 
 import streamlit as st
 
-from normviz.by_hand import KEYS, Work, brief, code, formulas, links, sentences, work
+from normviz.by_hand import KEYS, Work, brief, code, formulas, links, sentences, steps, work
 from normviz.catalog import NORMS
 
 from ...session import address
@@ -19,10 +19,10 @@ from . import matrix as hand_matrix
 
 def show(it: Work, key: str) -> None:
     """Show the solution as HTML, which wraps on a phone and works with a screen reader."""
-    st.html(html(work.sheet(it, key)))
+    st.html(html(steps.sheet(it, key)))
 
 
-def html(sheet: work.Sheet) -> str:
+def html(sheet: steps.Sheet) -> str:
     """The solution as an HTML table and list."""
     heads = "".join(f'<th scope="col">{escape(head)}</th>' for head in sheet.heads)
     lines = "".join(
