@@ -13,11 +13,10 @@ from typing import Any
 import pytest
 from backend_kit import LONG, SHORT, Lane, wait_for
 from browser_kit import server
+from cli_kit import normviz
 from filelock import FileLock
 from hosted_kit import supervisor, turn_on
-from shelf_kit import kept
-from test_cli import normviz
-from test_retention import fill
+from shelf_kit import fill, kept
 
 from normviz.home import VARIABLE
 from normviz.hosted import STORE

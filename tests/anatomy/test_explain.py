@@ -6,8 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 import torch
-from test_model import shaken
-from twin import SHARE
+from model_kit import assert_the_same
 
 from normviz import RunConfig, anatomy
 from normviz.anatomy.patterns import GAINS, patterns
@@ -45,21 +44,6 @@ def test_so_does_the_code_of_every_norm(tiny: RunConfig, norm: str) -> None:
 @pytest.mark.parametrize("qk_norm", QK_NORMS.keys())
 def test_so_does_the_code_of_every_attention(tiny: RunConfig, qk_norm: str, v_norm: str) -> None:
     assert_the_same(tiny.replace(qk_norm=qk_norm, v_norm=v_norm))
-
-
-def assert_the_same(config: RunConfig) -> None:
-    model = shaken(config)
-    source = anatomy.code(config, 32)
-    pasted: dict = {}
-    exec(source, pasted)
-    theirs = pasted["Model"]().double()
-    ours = [*model.named_parameters(), *model.named_buffers()]
-    theirs.load_state_dict({anatomy.our_name(n): x for n, x in ours if not n.endswith(".mask")})
-    tokens = torch.randint(0, 32, (4, 8), generator=torch.Generator().manual_seed(0))
-    progress = (SHARE,) if "progress" in source else ()
-    expected = model(tokens)
-    tolerance = 1e-10 * max(1.0, float(expected.detach().abs().max()))
-    torch.testing.assert_close(theirs(tokens, *progress), expected, rtol=0.0, atol=tolerance)
 
 
 @ALL_SCHEMES

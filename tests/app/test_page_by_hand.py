@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from hand_kit import EDITED
+from hand_kit import EDITED, modules
 from page_kit import at_page, checked, words_of
 from streamlit.testing.v1 import AppTest
-from test_by_hand import modules
 
 from normviz.by_hand import EXPERIMENTS, KEYS, PRESETS, Example, brief, code, links, sentences, work
 from normviz.by_hand.formulas import keras_momentum

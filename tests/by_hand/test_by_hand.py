@@ -5,31 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hand_kit import CASES, EDITED, array, examples, outputs, rows_of, same
+from hand_kit import CASES, EDITED, F64, array, examples, modules, outputs, rows_of, same
 from hypothesis import given
 from torch import nn
 
 from normviz.by_hand import KEYS, PRESETS, Example, HandError, code, matrix, number, steps, work
 from normviz.by_hand import sentences as said
 from normviz.by_hand.formulas import running
-
-F64 = torch.float64
-
-
-def modules(example: Example) -> dict[str, nn.Module]:
-    """PyTorch's norms with an example's gamma, beta, eps and momentum."""
-    d, eps = example.features, example.eps
-    found: dict[str, nn.Module] = {
-        "layernorm": nn.LayerNorm(d, eps, dtype=F64),
-        "rmsnorm": nn.RMSNorm(d, eps, dtype=F64),
-        "batchnorm": nn.BatchNorm1d(d, eps, example.momentum, dtype=F64),
-    }
-    for norm in found.values():
-        start = {"weight": torch.tensor(example.gamma, dtype=F64)}
-        if not isinstance(norm, nn.RMSNorm):
-            start["bias"] = torch.tensor(example.beta, dtype=F64)
-        norm.load_state_dict(start, strict=False)
-    return found
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -13,10 +13,10 @@ SCRIPT = """
 import sys
 sys.path.append(sys.argv[1])
 import torch
-from test_explain import assert_the_same
+from model_kit import assert_the_same
 
 import normviz
-from normviz import RunConfig, explain, train
+from normviz import RunConfig, anatomy, train
 from normviz.catalog import NORMS
 from normviz.training.events import Step
 from normviz.links import decode, encode
@@ -35,9 +35,9 @@ for key in ("mine", "theirs"):
     assert sum(losses[-10:]) < sum(losses[:10]) - 1, losses
     assert_the_same(config)
     assert decode(encode((config,))).lanes == (config,)
-    assert explain.plain(NORMS[key].formula)
-assert "class MeanAbsNorm(nn.Module):" in explain.code(config.replace(norm="mine"), 32)
-assert "nn.RMSNorm(D, 1e-06)" in explain.code(config, 32)
+    assert anatomy.plain(NORMS[key].formula)
+assert "class MeanAbsNorm(nn.Module):" in anatomy.code(config.replace(norm="mine"), 32)
+assert "nn.RMSNorm(D, 1e-06)" in anatomy.code(config, 32)
 print("all of it holds")
 """
 
@@ -55,7 +55,7 @@ def test_the_files_of_the_readme_are_all_that_a_norm_needs(tmp_path: Path) -> No
     ):
         (tmp_path / "normviz" / path).write_text(source)
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(ROOT / "tests"), str(tmp_path)],
+        [sys.executable, "-c", SCRIPT, str(ROOT / "tests" / "kits"), str(tmp_path)],
         cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-2000:]

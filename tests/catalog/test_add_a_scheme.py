@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from model_kit import assert_the_same
 from peek import at_start, steps_of
-from test_explain import assert_the_same
 
 from normviz import ConfigError, RunConfig, anatomy
 from normviz.anatomy.walk import walk

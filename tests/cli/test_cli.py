@@ -7,38 +7,23 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from cli_kit import TINY, normviz, run_json
 
 from normviz import RunConfig, train
 from normviz.catalog import PROBES, SCHEMES
-from normviz.cli import main
 from normviz.duel.presets import PRESETS
 from normviz.duel.seeds import seeded
 from normviz.links import encode
 from normviz.result import collect
 from normviz.training.events import Step
 
-TINY = ("depth=2", "width=16", "heads=2", "seq_len=8", "batch=4", "steps=20")
 KEYS = [
     "id", "config", "status", "verdict", "first_bad", "chance", "floor", "first_loss", "final_loss",
     "steps", "seconds", "steps_per_second", "losses", "layers",
 ]  # fmt: skip
-
-
-def normviz(*words: str) -> Result:
-    return CliRunner().invoke(main, words)
-
-
-def run_json(*words: str) -> dict[str, Any]:
-    result = normviz("run", *words, "--json")
-    assert result.exit_code == 0, result.stderr
-    assert result.stderr == ""
-    return json.loads(result.stdout, parse_constant=pytest.fail)
 
 
 # JSON

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from cli_kit import normviz
 from shelf_kit import SMALL, kept
-from test_cli import normviz
 
 from normviz.home import VARIABLE
 from normviz.runs.store import Store

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from cli_kit import TINY, normviz, run_json
 from task_kit import WORDS, with_task
-from test_cli import TINY, normviz, run_json
 
 from normviz import RunConfig
 from normviz.home import VARIABLE

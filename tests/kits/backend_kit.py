@@ -11,7 +11,7 @@ from itertools import islice
 import psutil
 
 from normviz import RunConfig, train
-from normviz.runs import Steps
+from normviz.runs import Steps, collect
 from normviz.runs.store import Run, Store
 from normviz.training.events import Step
 
@@ -89,3 +89,8 @@ class Lane:
     def stop(self) -> float:
         self.store.control(self.id, "stop")
         return self.reach("stopped")
+
+
+def keep(store: Store, config: RunConfig, origin: str) -> int:
+    """Train a run here and keep it; returns its number."""
+    return store.keep_all([collect(train(config))], origin)[0]  # pyright: ignore

@@ -6,11 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from torch import nn
 
 from normviz.by_hand import EXPERIMENTS, PRESETS, Example, Work
 
+F64 = torch.float64
 EDITED = Example(
     ((0.5, -2.25, 3.0, 7.5, 1.0), (4.0, 0.125, -6.0, 2.0, 2.0), (1.5, 9.0, 0.0, -3.5, 2.0)),
     gamma=(1.0, 0.5, -2.0, 3.0, 1.25),
@@ -79,3 +82,19 @@ def examples(draw: Callable[..., Any]) -> Example:
         mode=draw(st.sampled_from(("train", "eval"))), passes=draw(st.integers(0, 1000)),
         momentum=draw(st.floats(0, 1)),
     )  # fmt: skip
+
+
+def modules(example: Example) -> dict[str, nn.Module]:
+    """PyTorch's norms with an example's gamma, beta, eps and momentum."""
+    d, eps = example.features, example.eps
+    found: dict[str, nn.Module] = {
+        "layernorm": nn.LayerNorm(d, eps, dtype=F64),
+        "rmsnorm": nn.RMSNorm(d, eps, dtype=F64),
+        "batchnorm": nn.BatchNorm1d(d, eps, example.momentum, dtype=F64),
+    }
+    for norm in found.values():
+        start = {"weight": torch.tensor(example.gamma, dtype=F64)}
+        if not isinstance(norm, nn.RMSNorm):
+            start["bias"] = torch.tensor(example.beta, dtype=F64)
+        norm.load_state_dict(start, strict=False)
+    return found

@@ -12,6 +12,8 @@ from normviz.runs.store import Store
 from normviz.training.events import Diverged, Started, Step
 
 SMALL = RunConfig(depth=3, steps=40)
+LARGE = SMALL.replace(depth=48)
+"""Forty steps of it take about 170 kB."""
 
 
 def kept(store: Store, config: RunConfig = SMALL, status: str = "finished", steps: int = 40) -> int:
@@ -29,3 +31,8 @@ def kept(store: Store, config: RunConfig = SMALL, status: str = "finished", step
         bad = Diverged(steps - 1, 2, "activation") if status == "diverged" else None
         store.end(run, status, bad, "no memory" if status == "failed" else None)
     return run
+
+
+def fill(store: Store, n: int = 6, status: str = "finished") -> list[int]:
+    """Runs of other seeds, each of about 170 kB."""
+    return [kept(store, LARGE.replace(init_seed=seed), status) for seed in range(n)]

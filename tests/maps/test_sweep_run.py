@@ -13,9 +13,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from backend_kit import SHORT, losses, wait_for
+from backend_kit import SHORT, keep, losses, wait_for
 
-from normviz import RunConfig
 from normviz.catalog import PROBES
 from normviz.execution import Began, Local, local
 from normviz.maps import Done, Grid, Reused, make, missing, stored, sweep
@@ -74,10 +73,6 @@ def test_a_cell_opens_in_the_duel_with_a_few_layers(store: Store) -> None:
     assert told["charts"]["heat0"] and told["lanes"][0]["records"] == list(coarse(config))
     assert len(result_of(frames.recording(run)).tidy())
     assert frames.verdict(run).kind in ("learned", "stuck", "above")
-
-
-def keep(store: Store, config: RunConfig, origin: str) -> int:
-    return store.keep_all([collect(train(config))], origin)[0]  # pyright: ignore
 
 
 def test_a_coarse_recording_never_hides_a_full_one(store: Store) -> None:
@@ -250,7 +245,7 @@ import sys
 import time
 from pathlib import Path
 from normviz import RunConfig
-from normviz.runs.store import Store, Wanted
+from normviz.runs.store import Store, Query
 from normviz.maps import Done, make, sweep
 grid = make(RunConfig(**eval(sys.argv[2])), {"lr": [1e-3, 1e-2, 3e-2, 0.1], "steps": [20, 20000]})
 for news in sweep(Store(Path(sys.argv[1])), grid, 3):

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from model_kit import batch, shaken
 from peek import model_seen, streams
-from test_model import batch, shaken
 from torch import Tensor
 
 from normviz import RunConfig

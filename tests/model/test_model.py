@@ -4,38 +4,20 @@ from __future__ import annotations
 
 import pytest
 import torch
+from model_kit import batch, shaken
 from torch import Tensor, nn
-from twin import EMBED_NORM, FINAL_NORM, SHARE, forward
+from twin import EMBED_NORM, FINAL_NORM, forward
 
 from normviz import RunConfig
 from normviz.catalog import NORMS, QK_NORMS, SCHEMES, V_NORMS
 from normviz.catalog.scheme import Place
-from normviz.model.data import make_task
-from normviz.model.init import initialise
 from normviz.model.norms import make_norm
 from normviz.model.sites import untapped
-from normviz.model.transformer import Transformer, build
 
 CLOSE = {torch.float64: 1e-10, torch.float32: 1e-6}
 PRECISIONS = pytest.mark.parametrize("dtype", CLOSE, ids=str)
 ALL_SCHEMES = pytest.mark.parametrize("scheme", SCHEMES.keys())
 ALL_NORMS = pytest.mark.parametrize("norm", NORMS.keys())
-
-
-def shaken(config: RunConfig, dtype: torch.dtype = torch.float64) -> Transformer:
-    """An initialised model with noise on every parameter, so that no bias or scale is trivial."""
-    model = build(config, make_task(config).vocabulary)
-    initialise(model, config)
-    generator = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for p in model.parameters():
-            p.add_(0.1 * torch.randn(p.shape, generator=generator))
-    model.clock.share = SHARE
-    return model.to(dtype)
-
-
-def batch(config: RunConfig) -> tuple[Tensor, Tensor]:
-    return make_task(config).tensors(0, torch.device("cpu"))
 
 
 def assert_close(ours: Tensor, theirs: Tensor, tolerance: float) -> None:

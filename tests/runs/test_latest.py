@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from backend_kit import keep
 from test_store import CONFIG, begin, dead_pid, found
-from test_sweep_run import keep
 
 from normviz import RunConfig
 from normviz.maps import make, missing, stored

@@ -8,22 +8,15 @@ from pathlib import Path
 
 import pytest
 from backend_kit import SHORT, Lane, wait_for
+from cli_kit import normviz
 from filelock import FileLock
 from hosted_kit import supervisor
-from shelf_kit import SMALL, kept
-from test_cli import normviz
+from shelf_kit import LARGE, SMALL, fill
 
 from normviz.home import VARIABLE
 from normviz.runs import collect
 from normviz.runs.store import Store, retention
 from normviz.training.events import Finished, Started
-
-LARGE = SMALL.replace(depth=48)
-"""Forty steps of it take about 170 kB."""
-
-
-def fill(store: Store, n: int = 6, status: str = "finished") -> list[int]:
-    return [kept(store, LARGE.replace(init_seed=seed), status) for seed in range(n)]
 
 
 def left(store: Store) -> list[int]:
