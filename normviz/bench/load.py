@@ -1,4 +1,9 @@
-"""The results of a load test: its phases, and the table that is printed."""
+"""The load test: how many visitors a server holds while one duel trains and other runs are queued.
+
+`measure` runs it on a real server. The visitors are WebSocket clients in one process
+(`app/bench/load_visitors.py`) at the workers' priority. Real visitors would bring their own cores, so the
+table lists the clients' CPU time as well.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +29,191 @@ from ..runs.store import Store
 from .browser import serving
 from .click import READY_SECONDS, wait_for
 from .weigh import Weight, below, busy, cpu, weigh
+
+SAMPLE_SECONDS = 5.0
+FEW = 20
+"""Numbers of sessions at which memory is reported."""
+
+SETTLE_SECONDS = 1.0
+COME_SECONDS = 0.25
+"""Seconds between two arrivals, as when a class opens a link."""
+
+
+def duel(seconds: float) -> tuple[RunConfig, ...]:
+    """The hero preset with enough steps, and if needed blocks, to last that long by estimate."""
+    lanes = [lane.replace(steps=20_000) for lane in PRESETS["hero"].lanes()]
+    while estimated_seconds(lanes[0]) < seconds and lanes[0].depth < 96:
+        lanes = [lane.replace(depth=lane.depth + 6) for lane in lanes]
+    return tuple(lanes)
+
+
+def measure(watchers: int, queue: int, seconds: float, rounds: int, churn: float) -> str:
+    """Phases of `seconds` each, without and with watchers in alternation; `churn` visitors per second
+    are replaced.
+
+    Raises RuntimeError if the duel ends before the last phase, TimeoutError if the server does not serve
+    so many visitors.
+    """
+    os.environ.pop("NORMVIZ_HOSTED", None)  # hosted mode's limits would end the duel
+    lanes = duel(2 * ((seconds + SETTLE_SECONDS) * (2 * rounds + 1) + COME_SECONDS * watchers + 60))
+    command = [sys.executable, "-m", "normviz", "app", "--no-browser", "--host", "127.0.0.1"]
+    with (
+        tempfile.TemporaryDirectory() as home,
+        serving([*command, "--data", home], "--port") as (url, server),
+        Crowd(url, encode(lanes)) as crowd,
+    ):
+        crowd.say(per_second=max(1 / COME_SECONDS, 2 * churn))
+        store = Store(Path(home))
+        runs = _start(store, lanes, queue, crowd)
+        probe = Probe(store, runs, server, crowd)
+        opened = crowd.reach(FEW)
+        few = probe.phase(True, seconds)
+        opened += crowd.reach(watchers)
+        phases = [probe.phase(i % 2 == 1, seconds, churn) for i in range(2 * rounds + 1)]
+        return table(Load(watchers, queue, churn, opened, few, phases))
+
+
+def _start(store: Store, lanes: tuple[RunConfig, ...], queue: int, crowd: Crowd) -> list[int]:
+    """Start the duel and queue other runs after it. The first visitor starts the supervisor."""
+    runs = [store.enqueue(lane) for lane in lanes]
+    for seed in range(1, queue + 1):
+        store.enqueue(PRESETS["hero"].lanes()[seed % 2].replace(init_seed=seed))
+    crowd.reach(1)
+    wait_for(lambda: all(_steps(store, run) for run in runs), READY_SECONDS)
+    return runs
+
+
+def _steps(store: Store, run: int) -> int:
+    return len(store.losses(run))
+
+
+class Probe:
+    """Measures one phase after another on one server."""
+
+    def __init__(self, store: Store, runs: list[int], server: int, crowd: Crowd) -> None:
+        self.store, self.runs, self.server, self.crowd = store, runs, server, crowd
+
+    def phase(self, watched: bool, seconds: float, churn: float = 0.0) -> Phase:
+        """Show or hide the charts at all visitors, and measure for `seconds`."""
+        self.crowd.say(looking=watched)
+        time.sleep(SETTLE_SECONDS)
+        self.crowd.say(churn=churn if watched else 0.0)
+        self.crowd.mark()
+        before, weights = self._counts(), list[Weight]()
+        until = time.perf_counter() + seconds
+        while (left := until - time.perf_counter()) > 0:
+            time.sleep(min(left, SAMPLE_SECONDS))
+            weights.append(weigh(self.server))
+        after, seen = self._counts(), self.crowd.mark()
+        self.crowd.say(churn=0.0)
+        took, *used = (b - a for a, b in zip(before, after, strict=True))
+        steps, server, clients, workers, machine = (number / took for number in used)
+        others = max(0.0, machine - server - clients - workers)
+        return Phase(took, steps, server, clients, others, seen, weights)
+
+    def _counts(self) -> tuple[float, ...]:
+        """Seconds, steps, and CPU seconds of server, visitors, workers and the whole machine."""
+        open_ = [self.store.run(run) for run in self.runs]
+        if not all(run is not None and run.is_open for run in open_):
+            raise RuntimeError("the watched duel has ended: ask for fewer seconds or rounds")
+        steps = sum(_steps(self.store, run) for run in self.runs)
+        workers = sum(cpu(pid) for pid in below(self.server))
+        return time.perf_counter(), steps, cpu(self.server), self.crowd.cpu(), workers, busy()
+
+
+# The client side of the process that simulates the visitors.
+
+NICE = 10
+"""The same priority as the workers', so training and visitors share a core equally."""
+
+PATIENCE_SECONDS = 300.0
+POLL_SECONDS = 0.25
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What the visitors saw since the last mark.
+
+    watching     visitors with a usable page; coming: visitors that still wait for it
+    rates, gaps  of each visitor: updates per second, and the longest pause between two in seconds
+    interactive  seconds until the page was usable, of each new visitor
+    failures     visits that ended unexpectedly, as sentences
+    late         longest scheduling delay of the visitors' own process, in seconds
+    """
+
+    watching: int
+    coming: int
+    rates: list[float]
+    gaps: list[float]
+    interactive: list[float]
+    failures: list[str]
+    late: float
+
+
+class Crowd:
+    """Visitors of one server that all open the same query string."""
+
+    def __init__(self, url: str, query: str) -> None:
+        script = shipped("app") / "bench" / "load_visitors.py"
+        self.process = subprocess.Popen(
+            [sys.executable, str(script), url, query],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        os.setpriority(os.PRIO_PROCESS, self.process.pid, NICE)
+        self.kept: list[Observed] = []
+
+    def __enter__(self) -> Crowd:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.process.communicate()
+        self.process.wait(30)
+
+    def say(self, **words: Any) -> None:
+        """Send a command to the visitors' process."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(words) + "\n")
+        self.process.stdin.flush()
+
+    def mark(self) -> Observed:
+        """Everything seen since the last mark. Raises RuntimeError if the process has ended."""
+        assert self.process.stdout is not None
+        self.say(mark=True)
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError("the visitors' process has ended")
+        return Observed(**json.loads(line))
+
+    def reach(self, watchers: int) -> list[float]:
+        """Wait until exactly `watchers` watch; returns each new visitor's seconds until a usable page.
+
+        Raises TimeoutError if the server does not serve so many.
+        """
+        self.say(watchers=watchers)
+        until, opened = time.monotonic() + PATIENCE_SECONDS, []
+        while True:
+            seen = self.mark()
+            opened += seen.interactive
+            if seen.watching == watchers:
+                return opened
+            if time.monotonic() > until:
+                raise TimeoutError(
+                    f"{seen.watching} of {watchers} visitors have a page after {PATIENCE_SECONDS:g} s; "
+                    f"{'; '.join(seen.failures[:3])}"
+                )
+            time.sleep(POLL_SECONDS)
+
+    def cpu(self) -> float:
+        """CPU seconds of the process so far."""
+        return cpu(self.process.pid)
+
+
+# The results, and the table that is printed.
 
 
 @dataclass
@@ -125,188 +315,3 @@ def spread(values: Sequence[float], low: bool = False, digits: int = 2) -> str:
         return "no data"
     worst = min(values) if low else max(values)
     return f"{median(values):.{digits}f} (worst of {len(values)}: {worst:.{digits}f})"
-
-
-# The client side of the process that simulates the visitors.
-
-NICE = 10
-"""The same priority as the workers', so training and visitors share a core equally."""
-
-PATIENCE_SECONDS = 300.0
-POLL_SECONDS = 0.25
-
-
-@dataclass(frozen=True)
-class Observed:
-    """What the visitors saw since the last mark.
-
-    watching     visitors with a usable page; coming: visitors that still wait for it
-    rates, gaps  of each visitor: updates per second, and the longest pause between two in seconds
-    interactive  seconds until the page was usable, of each new visitor
-    failures     visits that ended unexpectedly, as sentences
-    late         longest scheduling delay of the visitors' own process, in seconds
-    """
-
-    watching: int
-    coming: int
-    rates: list[float]
-    gaps: list[float]
-    interactive: list[float]
-    failures: list[str]
-    late: float
-
-
-class Crowd:
-    """Visitors of one server that all open the same query string."""
-
-    def __init__(self, url: str, query: str) -> None:
-        script = shipped("app") / "bench" / "load_visitors.py"
-        self.process = subprocess.Popen(
-            [sys.executable, str(script), url, query],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        os.setpriority(os.PRIO_PROCESS, self.process.pid, NICE)
-        self.kept: list[Observed] = []
-
-    def __enter__(self) -> Crowd:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        self.process.communicate()
-        self.process.wait(30)
-
-    def say(self, **words: Any) -> None:
-        """Send a command to the visitors' process."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(words) + "\n")
-        self.process.stdin.flush()
-
-    def mark(self) -> Observed:
-        """Everything seen since the last mark. Raises RuntimeError if the process has ended."""
-        assert self.process.stdout is not None
-        self.say(mark=True)
-        line = self.process.stdout.readline()
-        if not line:
-            raise RuntimeError("the visitors' process has ended")
-        return Observed(**json.loads(line))
-
-    def reach(self, watchers: int) -> list[float]:
-        """Wait until exactly `watchers` watch; returns each new visitor's seconds until a usable page.
-
-        Raises TimeoutError if the server does not serve so many.
-        """
-        self.say(watchers=watchers)
-        until, opened = time.monotonic() + PATIENCE_SECONDS, []
-        while True:
-            seen = self.mark()
-            opened += seen.interactive
-            if seen.watching == watchers:
-                return opened
-            if time.monotonic() > until:
-                raise TimeoutError(
-                    f"{seen.watching} of {watchers} visitors have a page after {PATIENCE_SECONDS:g} s; "
-                    f"{'; '.join(seen.failures[:3])}"
-                )
-            time.sleep(POLL_SECONDS)
-
-    def cpu(self) -> float:
-        """CPU seconds of the process so far."""
-        return cpu(self.process.pid)
-
-
-# The number of visitors that a server holds: a class watches one duel while other runs are queued.
-
-SAMPLE_SECONDS = 5.0
-FEW = 20
-"""Numbers of sessions at which memory is reported."""
-
-SETTLE_SECONDS = 1.0
-COME_SECONDS = 0.25
-"""Seconds between two arrivals, as when a class opens a link."""
-
-
-def duel(seconds: float) -> tuple[RunConfig, ...]:
-    """The hero preset with enough steps, and if needed blocks, to last that long by estimate."""
-    lanes = [lane.replace(steps=20_000) for lane in PRESETS["hero"].lanes()]
-    while estimated_seconds(lanes[0]) < seconds and lanes[0].depth < 96:
-        lanes = [lane.replace(depth=lane.depth + 6) for lane in lanes]
-    return tuple(lanes)
-
-
-def measure(watchers: int, queue: int, seconds: float, rounds: int, churn: float) -> str:
-    """Phases of `seconds` each, without and with watchers in alternation; `churn` visitors per second
-    are replaced.
-
-    Raises RuntimeError if the duel ends before the last phase, TimeoutError if the server does not serve
-    so many visitors.
-    """
-    os.environ.pop("NORMVIZ_HOSTED", None)  # hosted mode's limits would end the duel
-    lanes = duel(2 * ((seconds + SETTLE_SECONDS) * (2 * rounds + 1) + COME_SECONDS * watchers + 60))
-    command = [sys.executable, "-m", "normviz", "app", "--no-browser", "--host", "127.0.0.1"]
-    with (
-        tempfile.TemporaryDirectory() as home,
-        serving([*command, "--data", home], "--port") as (url, server),
-        Crowd(url, encode(lanes)) as crowd,
-    ):
-        crowd.say(per_second=max(1 / COME_SECONDS, 2 * churn))
-        store = Store(Path(home))
-        runs = _start(store, lanes, queue, crowd)
-        probe = Probe(store, runs, server, crowd)
-        opened = crowd.reach(FEW)
-        few = probe.phase(True, seconds)
-        opened += crowd.reach(watchers)
-        phases = [probe.phase(i % 2 == 1, seconds, churn) for i in range(2 * rounds + 1)]
-        return table(Load(watchers, queue, churn, opened, few, phases))
-
-
-def _start(store: Store, lanes: tuple[RunConfig, ...], queue: int, crowd: Crowd) -> list[int]:
-    """Start the duel and queue other runs after it. The first visitor starts the supervisor."""
-    runs = [store.enqueue(lane) for lane in lanes]
-    for seed in range(1, queue + 1):
-        store.enqueue(PRESETS["hero"].lanes()[seed % 2].replace(init_seed=seed))
-    crowd.reach(1)
-    wait_for(lambda: all(_steps(store, run) for run in runs), READY_SECONDS)
-    return runs
-
-
-def _steps(store: Store, run: int) -> int:
-    return len(store.losses(run))
-
-
-class Probe:
-    """Measures one phase after another on one server."""
-
-    def __init__(self, store: Store, runs: list[int], server: int, crowd: Crowd) -> None:
-        self.store, self.runs, self.server, self.crowd = store, runs, server, crowd
-
-    def phase(self, watched: bool, seconds: float, churn: float = 0.0) -> Phase:
-        """Show or hide the charts at all visitors, and measure for `seconds`."""
-        self.crowd.say(looking=watched)
-        time.sleep(SETTLE_SECONDS)
-        self.crowd.say(churn=churn if watched else 0.0)
-        self.crowd.mark()
-        before, weights = self._counts(), list[Weight]()
-        until = time.perf_counter() + seconds
-        while (left := until - time.perf_counter()) > 0:
-            time.sleep(min(left, SAMPLE_SECONDS))
-            weights.append(weigh(self.server))
-        after, seen = self._counts(), self.crowd.mark()
-        self.crowd.say(churn=0.0)
-        took, *used = (b - a for a, b in zip(before, after, strict=True))
-        steps, server, clients, workers, machine = (number / took for number in used)
-        others = max(0.0, machine - server - clients - workers)
-        return Phase(took, steps, server, clients, others, seen, weights)
-
-    def _counts(self) -> tuple[float, ...]:
-        """Seconds, steps, and CPU seconds of server, visitors, workers and the whole machine."""
-        open_ = [self.store.run(run) for run in self.runs]
-        if not all(run is not None and run.is_open for run in open_):
-            raise RuntimeError("the watched duel has ended: ask for fewer seconds or rounds")
-        steps = sum(_steps(self.store, run) for run in self.runs)
-        workers = sum(cpu(pid) for pid in below(self.server))
-        return time.perf_counter(), steps, cpu(self.server), self.crowd.cpu(), workers, busy()

@@ -1,4 +1,4 @@
-"""All three norms on an example, before and after the experiment."""
+"""All three norms on an example, before and after the experiment; and one output calculated on paper."""
 
 from __future__ import annotations
 

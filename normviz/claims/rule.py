@@ -2,7 +2,7 @@
 
 A rule has parts, each with its scope ("with 24 blocks"). A part is true or false only if the seeds
 agree: every seed meets a threshold, or all miss it on the same side; two arms differ if
-`sweep.stats.compare` finds a paired difference. Otherwise the part is open. The verdict is
+`maps.summary.compare` finds a paired difference. Otherwise the part is open. The verdict is
 
     holds                every part is true
     holds only where     some parts are true, others false or open

@@ -1,4 +1,7 @@
-"""`normviz export RUN, LINK or preset --out FOLDER`: a finished duel as tables, configs or scripts."""
+"""`normviz export` writes a finished duel as tables, configs, scripts or a replay page.
+
+`normviz export-site` writes replays as a folder that any static host serves.
+"""
 
 from __future__ import annotations
 
@@ -188,7 +191,7 @@ def contents(lanes: Sequence[ExportLane], form: Form) -> list[bytes]:
     return [archive(lanes, form)]
 
 
-# `normviz export-site DIR [RUN ...]`: replays as a folder that any static host serves.
+# `normviz export-site`.
 
 
 @main.command("export-site")

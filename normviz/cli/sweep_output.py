@@ -1,4 +1,4 @@
-"""The progress of a sweep: a bar and the last cells on a terminal, else one line per cell."""
+"""The output of `normviz sweep`: its progress, and the result as text, as a table file, and as a map."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class _Board:
         return [*places, str(cell.seed)] if self.grid.seeds > 1 else places
 
 
-# The result of a sweep as text, as a table file, and as a map.
+# The result.
 
 
 def report(grid: Grid, points: Sequence[Point]) -> str:

@@ -1,6 +1,9 @@
-"""The ends of runs that could not be written down when they came, as on a full disk.
+"""The supervisor's housekeeping: the ends of runs, unwatched runs, and the store's size limit.
 
-They are said again until they can be, so that no run stays open for want of a process that ended it.
+An end that could not be written, as on a full disk, is kept and tried again, so that no run stays open
+after its process has ended. Pages that show an open run increase its count in the store every few seconds.
+A run is unwatched if its count does not change for a while. That time passes only while the housekeeper
+looks, so a wall clock that jumps, a machine that was asleep, or a full disk ends no run.
 """
 
 from __future__ import annotations
@@ -13,6 +16,8 @@ from .. import hosted
 from ..runs.store import Store, StoreDamaged, StoreError, StoreFull, retention
 from ..runs.store.disk_reserve import give_up, hold, scarce
 from . import log
+
+# Ends of runs.
 
 AGAIN_SECONDS = 0.5
 HOLD_SECONDS = 30.0
@@ -66,8 +71,7 @@ class PendingEnds:
             hold(self.store.folder)
 
 
-# What a shared server needs besides training: runs that nobody watches end, and the store stays
-# within its limit.
+# Unwatched runs end on a shared server, and the store stays within its limit.
 
 ROUND_SECONDS = 1.0
 AT_ONCE = 10

@@ -1,4 +1,8 @@
-"""The duels of a site: all shipped ones, and the stored runs named on the command line."""
+"""Replays for any static host: a folder with one page per duel, its picture, and an index.
+
+The duels are all shipped ones, and the stored runs named on the command line. All links are relative and no
+page loads anything from another host, so the folder also works from a disk.
+"""
 
 from __future__ import annotations
 
@@ -120,7 +124,7 @@ def _named(store: Store, word: str) -> Run:
     return run
 
 
-# A folder of replays for any static host: one page per duel, its picture, and an index.
+# The files of the folder.
 
 PICTURE_WIDTH = 760
 SHOWN = "grad_block"

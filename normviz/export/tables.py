@@ -1,4 +1,8 @@
-"""The column dictionary: every column of every exported table, with meaning, unit and source."""
+"""Runs as tidy Arrow tables: a row is a run, a step, or a value of a layer.
+
+The column dictionary gives every column's meaning, unit and source; it is exported as a table too. Numbers
+that are not finite stay what they are; a null means that there is no number.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +112,7 @@ def columns_of(table: Table) -> tuple[Column, ...]:
     return tuple(column for column in COLUMNS if column.table == table)
 
 
-# Runs as tidy Arrow tables: one row a run, a step, or a value of a layer; and what columns mean.
+# The tables.
 
 TYPES = {
     "text": pa.string(),

@@ -1,4 +1,4 @@
-"""Published claims about RMSNorm's speed, drawn as lines beside the measurement."""
+"""A measurement's findings, in sentences computed from its numbers, and published claims to compare with."""
 
 from __future__ import annotations
 
@@ -6,40 +6,6 @@ from dataclasses import dataclass
 
 from .result import Measurement, Ratio, Row
 from .variants import BOTH, CONTEXTS, CONTROL, REFERENCE, VARIANTS
-
-
-@dataclass(frozen=True)
-class PublishedSpeed:
-    """`source` claims that RMSNorm takes `low` to `high` percent less time than LayerNorm."""
-
-    low: float
-    high: float
-    source: str
-
-    @property
-    def ratio(self) -> float:
-        """Time over LayerNorm's that the claim implies at least."""
-        return (100 - self.low) / 100
-
-    @property
-    def label(self) -> str:
-        return f"{self.low:g} to {self.high:g} % less"
-
-
-CLAIMS = (
-    PublishedSpeed(
-        7,
-        10,
-        "arXiv:1910.07467 found 7 to 64 % over its models, of which 7 is the least; arXiv:2305.14858 "
-        "1 to 10 % for whole Pre-LN transformers",
-    ),
-    PublishedSpeed(10, 15, "READMEs and tutorials, without a measurement"),
-    PublishedSpeed(15, 20, "READMEs and tutorials, without a measurement"),
-)
-"""All three are about models on GPUs, or do not say."""
-
-
-# The findings of a measurement, in sentences computed from its numbers.
 
 LIBRARY = "rmsnorm"
 BUSY = 0.7
@@ -128,3 +94,37 @@ def duration(seconds: float) -> str:
     if seconds < 1e-3:
         return f"{1e6 * seconds:.3g} µs"
     return f"{1e3 * seconds:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
+
+
+# Published claims about RMSNorm's speed, drawn as lines beside the measurement.
+
+
+@dataclass(frozen=True)
+class PublishedSpeed:
+    """`source` claims that RMSNorm takes `low` to `high` percent less time than LayerNorm."""
+
+    low: float
+    high: float
+    source: str
+
+    @property
+    def ratio(self) -> float:
+        """Time over LayerNorm's that the claim implies at least."""
+        return (100 - self.low) / 100
+
+    @property
+    def label(self) -> str:
+        return f"{self.low:g} to {self.high:g} % less"
+
+
+CLAIMS = (
+    PublishedSpeed(
+        7,
+        10,
+        "arXiv:1910.07467 found 7 to 64 % over its models, of which 7 is the least; arXiv:2305.14858 "
+        "1 to 10 % for whole Pre-LN transformers",
+    ),
+    PublishedSpeed(10, 15, "READMEs and tutorials, without a measurement"),
+    PublishedSpeed(15, 20, "READMEs and tutorials, without a measurement"),
+)
+"""All three are about models on GPUs, or do not say."""

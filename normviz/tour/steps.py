@@ -1,4 +1,7 @@
-"""A step of the tour as a record: its duel, what to watch for, and its result."""
+"""The tour's eight steps: each one's duel, what to watch for, and its result.
+
+The sentences contain no measured number; all numbers come from the runs.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,7 @@ class TourStep:
         return self.found.format(*(lane.config for lane in told), **numbers)
 
 
-# The tour's eight steps. Their sentences contain no measured number: all come from the runs.
+# The eight steps.
 
 EVEN = 2.0
 """Gradients count as even if their ratio is below this."""

@@ -1,4 +1,7 @@
-"""The runs chosen on the Runs page, in the session state. They stay chosen on other pages of the list."""
+"""The runs chosen on the Runs page: which, how they differ, and buttons to open, stop or delete them.
+
+The choice is in the session state, so runs stay chosen on other pages of the list.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,8 @@ from ...session.backend import SharedBackend
 from ...session.markdown import literal, sentence
 from ...widgets import page_links
 from ...widgets.buttons import button
+
+# The choice.
 
 
 @dataclass
@@ -59,7 +64,7 @@ def only(runs: Iterable[int]) -> None:
     it.runs, it.asking = tuple(runs), False
 
 
-# The panel of the chosen runs: how they differ, and buttons to open, stop or delete them.
+# The panel.
 
 
 def show(back: SharedBackend, mine: frozenset[int]) -> None:
