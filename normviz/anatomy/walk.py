@@ -35,7 +35,7 @@ SMALLEST, WIDEST = 30.0, 16.0
 HEAD, FOOT, CAP = 62.0, 42.0, 22.0  # above the first row, below the last, height of the end boxes
 EXAMPLE = 52.0  # height of the one block that is drawn in detail beside a compact stack
 
-SAID = {
+GAIN_WORDS = {
     "stream_gain": "stream", "embed_gain": "embedding added", "input_gain": "branch input",
     "skip_gain": "skip", "branch_gain": "branch", "gamma_in": "scale of the norm before the branch",
     "gamma_out": "scale of the norm after the branch",
@@ -218,15 +218,18 @@ def _gain_words(scheme: Scheme, depth: int) -> list[str]:
                 for slot, gain in gain_values(slots).items():
                     found.setdefault(slot, []).append((branch, gain))
     symbols = {c.gain: PLAIN.get(c.symbol, c.symbol) for c in scheme.constants}
-    return [*(_said(slot, some, symbols.get(slot, "")) for slot, some in found.items()), *remarks]
+    return [
+        *(_gain_sentence(slot, some, symbols.get(slot, "")) for slot, some in found.items()),
+        *remarks,
+    ]
 
 
-def _said(slot: str, found: list[tuple[str, Gain]], symbol: str) -> str:
+def _gain_sentence(slot: str, found: list[tuple[str, Gain]], symbol: str) -> str:
     where, gains = {branch for branch, _ in found}, [gain for _, gain in found]
     first, last = (f"{gain.value:.3g}" for gain in (gains[0], gains[-1]))
     value = first if first == last else f"{first} to {last}"
     of = f" ({ONLY[where.pop()]})" if len(where) == 1 else ""
-    what = f"{SAID[slot].capitalize()}{of} × "
+    what = f"{GAIN_WORDS[slot].capitalize()}{of} × "
     if gains[0].ramp:
         return f"{what}a gain that rises from 0 to 1, deeper blocks later."
     if gains[0].learned:

@@ -104,12 +104,12 @@ class Probe:
         while (left := until - time.perf_counter()) > 0:
             time.sleep(min(left, SAMPLE_SECONDS))
             weights.append(weigh(self.server))
-        after, seen = self._counts(), self.crowd.mark()
+        after, observed = self._counts(), self.crowd.mark()
         self.crowd.say(churn=0.0)
         took, *used = (b - a for a, b in zip(before, after, strict=True))
         steps, server, clients, workers, machine = (number / took for number in used)
         others = max(0.0, machine - server - clients - workers)
-        return Phase(took, steps, server, clients, others, seen, weights)
+        return Phase(took, steps, server, clients, others, observed, weights)
 
     def _counts(self) -> tuple[float, ...]:
         """Seconds, steps, and CPU seconds of server, visitors, workers and the whole machine."""
@@ -181,7 +181,7 @@ class Crowd:
         self.process.stdin.flush()
 
     def mark(self) -> Observed:
-        """Everything seen since the last mark. Raises RuntimeError if the process has ended."""
+        """Everything observed since the last mark. Raises RuntimeError if the process has ended."""
         assert self.process.stdout is not None
         self.say(mark=True)
         line = self.process.stdout.readline()
@@ -197,14 +197,14 @@ class Crowd:
         self.say(watchers=watchers)
         until, opened = time.monotonic() + PATIENCE_SECONDS, []
         while True:
-            seen = self.mark()
-            opened += seen.interactive
-            if seen.watching == watchers:
+            observed = self.mark()
+            opened += observed.interactive
+            if observed.watching == watchers:
                 return opened
             if time.monotonic() > until:
                 raise TimeoutError(
-                    f"{seen.watching} of {watchers} visitors have a page after {PATIENCE_SECONDS:g} s; "
-                    f"{'; '.join(seen.failures[:3])}"
+                    f"{observed.watching} of {watchers} visitors have a page after {PATIENCE_SECONDS:g} s; "
+                    f"{'; '.join(observed.failures[:3])}"
                 )
             time.sleep(POLL_SECONDS)
 
@@ -229,7 +229,7 @@ class Phase:
     server: float
     clients: float
     others: float
-    seen: Observed
+    observed: Observed
     weights: list[Weight]
 
 
@@ -261,14 +261,20 @@ class Load:
 def table(load: Load) -> str:
     """The table, one figure per line, with the setting of the test."""
     watched, few = load.watched, load.few
-    seen = [phase.seen for phase in watched]
-    rates = [rate for one in seen for rate in one.rates]
-    opened = [seconds for one in seen for seconds in one.interactive]
-    failures = [text for one in (few.seen, *seen) for text in one.failures]
+    observed = [phase.observed for phase in watched]
+    rates = [rate for one in observed for rate in one.rates]
+    opened = [seconds for one in observed for seconds in one.interactive]
+    failures = [text for one in (few.observed, *observed) for text in one.failures]
     rows = [
-        ("visitors held", f"{min(one.watching + one.coming for one in seen)} of {load.watchers}"),
+        (
+            "visitors held",
+            f"{min(one.watching + one.coming for one in observed)} of {load.watchers}",
+        ),
         ("updates a second at each", spread(rates, low=True, digits=1)),
-        ("longest pause between two, s", f"{max(max(one.gaps, default=0) for one in seen):.1f}"),
+        (
+            "longest pause between two, s",
+            f"{max(max(one.gaps, default=0) for one in observed):.1f}",
+        ),
         ("new visitor, page usable after, s", spread(opened)),
         ("the same while everybody comes, s", spread(load.opened)),
         ("training throughput kept", _kept(load.kept())),
@@ -292,7 +298,7 @@ def _memory(load: Load) -> list[tuple[str, str]]:
     few, many = load.few.weights, [w for phase in load.phases for w in phase.weights]
     torch = any(one.torch for one in (*few, *many))
     return [
-        (f"server, {len(load.few.seen.rates)} sessions, MiB", most([w.server for w in few])),
+        (f"server, {len(load.few.observed.rates)} sessions, MiB", most([w.server for w in few])),
         (f"server, {load.watchers} sessions, MiB", most([w.server for w in many])),
         ("server has loaded PyTorch", "yes" if torch else "no"),
         ("supervisor and its workers, MiB", most([w.training for w in (*few, *many)])),

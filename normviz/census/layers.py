@@ -397,8 +397,8 @@ def placement(it: Judged) -> str:
     if it.enters:
         raise Undecided("a norm stands on the stream itself before the first sublayer")
     if len(forms) > 1:
-        said = ", ".join(_form(s) for s in it.sublayers)
-        raise Undecided(f"its sublayers differ: {said}")
+        each = ", ".join(_form(s) for s in it.sublayers)
+        raise Undecided(f"its sublayers differ: {each}")
     (form,) = forms
     if any(s.skip_scaled for s in it.sublayers):
         by = next(s.skip_scaled for s in it.sublayers if s.skip_scaled)

@@ -104,7 +104,7 @@ def _otherwise(
 ) -> tuple[tuple[str, ...], str]:
     """The effect of each switch of the configuration; and an undecided condition that would change the
     placement, if there is one."""
-    before, settings, doubt = _said(judged, final_norm(program, stack)), [], ""
+    before, settings, doubt = _summary(judged, final_norm(program, stack)), [], ""
     for name, value in program.config_for(stack.layer).items():
         if isinstance(value, bool) and f".{name}" in program.text:
             other = _again(program, stack, changes={name: not value})
@@ -120,30 +120,30 @@ def _otherwise(
     return tuple(settings), doubt
 
 
-Said = tuple[str, str, str | None]
+Summary = tuple[str, str, str | None]
 """Placement, QK-norm, final norm."""
 
 
 def _again(
     program: Program, stack: Stack, turned: str = "", changes: dict[str, object] | None = None
-) -> Said | None:
+) -> Summary | None:
     try:
         judged = judge(follow(program, stack.layer, turned, changes).result)
     except (Undecided, Stopped, RecursionError):
         return None
-    return _said(judged, final_norm(program, stack, changes))
+    return _summary(judged, final_norm(program, stack, changes))
 
 
-def _changes(before: Said, after: Said) -> str:
-    said = (
+def _changes(before: Summary, after: Summary) -> str:
+    names = (
         f"placement {SCHEMES.label(after[0]) if after[0] in SCHEMES else after[0]}",
         f"QK-norm {QK_LABELS[after[1]]}",
         f"final norm {after[2]}",
     )
-    return " and ".join(s for s, a, b in zip(said, before, after, strict=True) if a != b)
+    return " and ".join(s for s, a, b in zip(names, before, after, strict=True) if a != b)
 
 
-def _said(judged: Judged, final: str | None) -> Said:
+def _summary(judged: Judged, final: str | None) -> Summary:
     try:
         key = placement(judged)
     except Undecided:

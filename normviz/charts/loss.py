@@ -305,13 +305,13 @@ def finding(lanes: Sequence[LaneFrame]) -> str:
         each = [f"{v} at step {len(lane.loss) - 1}" for v, lane in zip(each, finite, strict=True)]
     known = {number(lane.chance) for lane in ran if isfinite(lane.chance)}
     each += [f"chance {chance}" for chance in sorted(known)]
-    said = [f"Loss{together} in nats per token: {listed(each)}."]
+    sentences = [f"Loss{together} in nats per token: {listed(each)}."]
     rates = [
         f"{name(lane)} has learning rate {number(lr)} from step {step}."
         for lane in ran
         for step, lr in lane.edits
     ]
-    return " ".join(said + rates + divergences(ran))
+    return " ".join(sentences + rates + divergences(ran))
 
 
 # The axis.

@@ -165,7 +165,10 @@ def find(name: str, config: RunConfig, store: Store, form: Form) -> ExportLane:
     if run is not None and found is not None and len(found.recorded.steps):
         if not run.is_done:
             seed = f" ({seeds_of(config)})" if config.init_seed or config.data_seed else ""
-            typer.echo(f"normviz: lane {name}{seed} is not finished: {said(run, found)}", err=True)
+            typer.echo(
+                f"normviz: lane {name}{seed} is not finished: {why_unfinished(run, found)}",
+                err=True,
+            )
         return found
     if form in ("json", "py"):
         return ExportLane(name, config)
@@ -175,7 +178,7 @@ def find(name: str, config: RunConfig, store: Store, form: Form) -> ExportLane:
     return result.lane(name)
 
 
-def said(run: Run, lane: ExportLane) -> str:
+def why_unfinished(run: Run, lane: ExportLane) -> str:
     """How far an unfinished run is."""
     return f"{run.status}, {len(lane.recorded.steps)} of {run.config.steps} steps"
 

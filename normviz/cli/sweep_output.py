@@ -54,7 +54,7 @@ def follow(
     Standard output has only the report, not Ray's messages.
     """
     ended = Ended()
-    board = _Board(grid, ended)
+    progress = _Progress(grid, ended)
     is_terminal = sys.stderr.isatty()
     console = Console(stderr=True)
     try:
@@ -64,9 +64,9 @@ def follow(
             else redirect_stdout(sys.stderr) as live
         ):
             for news in sweep(store, grid, processes, early, cluster=cluster):
-                line = board.take(store, news)
+                line = progress.take(store, news)
                 if isinstance(live, Live):
-                    live.update(board.drawn(), refresh=True)
+                    live.update(progress.drawn(), refresh=True)
                 elif line:
                     typer.echo(line, err=True)
     except KeyboardInterrupt:
@@ -74,11 +74,11 @@ def follow(
     except SweepError as error:
         complain(error)
     for cell, message in ended.failures.items():
-        typer.echo(f"normviz: {board.name(cell)} failed: {message}", err=True)
+        typer.echo(f"normviz: {progress.name(cell)} failed: {message}", err=True)
     return ended
 
 
-class _Board:
+class _Progress:
     """The state of the cells so far."""
 
     def __init__(self, grid: Grid, ended: Ended) -> None:
@@ -101,12 +101,12 @@ class _Board:
         if not isinstance(news, Done):
             return None
         self.running.remove(news.cell)
-        said = self._said(store, news)
+        outcome = self._outcome(store, news)
         seconds = f"{news.measured.seconds:.1f} s"
-        self.last = [*self.last, (news.cell, said, seconds)][-LINES:]
-        return f"{self.n} of {len(self.grid.cells)}  {self.name(news.cell)}: {said} ({seconds})"
+        self.last = [*self.last, (news.cell, outcome, seconds)][-LINES:]
+        return f"{self.n} of {len(self.grid.cells)}  {self.name(news.cell)}: {outcome} ({seconds})"
 
-    def _said(self, store: Store, done: Done) -> str:
+    def _outcome(self, store: Store, done: Done) -> str:
         run = None if done.run is None else store.run(done.run)
         if run is None:
             self.ended.failures[done.cell] = done.measured.message or "it ended without a message"
@@ -132,8 +132,8 @@ class _Board:
             table.add_column("seed")
         table.add_column("result")
         table.add_column("seconds", justify="right")
-        for cell, said, seconds in self.last:
-            table.add_row(*self._places(cell), said, seconds.removesuffix(" s"))
+        for cell, outcome, seconds in self.last:
+            table.add_row(*self._places(cell), outcome, seconds.removesuffix(" s"))
         for cell in self.running:
             table.add_row(*self._places(cell), "training", "")
         return Group(table, self.progress)

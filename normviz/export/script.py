@@ -70,11 +70,11 @@ def _ours(lane: ExportLane) -> str:
     loss, it = lane.final_loss, lane.recording
     if loss is None or it is None:
         return ""
-    told = f"{loss:.6f}" if math.isfinite(loss) else str(loss)
+    final = f"{loss:.6f}" if math.isfinite(loss) else str(loss)
     chance = "" if it.started is None else f" (chance is {it.chance:.3f})"
     n, steps = len(it.steps), lane.config.steps
     so_far = f" after {n} of them" if n < steps and it.first_bad is None else ""
-    return f"The run that it repeats had {told} nats per token{so_far}{chance}. "
+    return f"The run that it repeats had {final} nats per token{so_far}{chance}. "
 
 
 def _how_exact(lane: ExportLane) -> str:
@@ -400,8 +400,8 @@ def loop(lane: ExportLane, progress: bool) -> str:
     """Source of the training loop; `progress`: the model wants to know how much of it is over."""
     c, it = lane.config, lane.recording
     if c.steps == 0:
-        told = 'print(f"final loss {loss.item():.6f} (at initialisation)")'
-        return "\n".join(["", *_forward("0", "0.0" if progress else ""), told])
+        final = 'print(f"final loss {loss.item():.6f} (at initialisation)")'
+        return "\n".join(["", *_forward("0", "0.0" if progress else ""), final])
     steps, note = c.steps, ""
     if it is not None and it.status == "diverged":
         steps = len(it.steps)

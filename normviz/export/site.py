@@ -166,10 +166,10 @@ def site(duels: Sequence[SiteDuel], title: str, url: str = "") -> Iterator[tuple
             f"{duel.name}.png",
             picture(charts.loss.chart(lanes), "png", width=PICTURE_WIDTH, look=charts.look(False)),
         )
-        said = " ".join(filter(None, (duel.words, _outcome(duel))))
+        description = " ".join(filter(None, (duel.words, _outcome(duel))))
         text = replay(
-            duel.lanes, duel.probe, title=f"NormViz: {duel.title}", words=said, scripts=tuple(scripts),
-            head=preview(duel.title, said, f"{duel.name}.html", url, thumb.finding(lanes)),
+            duel.lanes, duel.probe, title=f"NormViz: {duel.title}", words=description, scripts=tuple(scripts),
+            head=preview(duel.title, description, f"{duel.name}.html", url, thumb.finding(lanes)),
             up="index.html",
         )  # fmt: skip
         yield f"{duel.name}.html", text.encode()

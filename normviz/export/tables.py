@@ -192,7 +192,7 @@ def _names(lane: ExportLane, n: int) -> dict[str, pa.Array]:
 
 def _run(lane: ExportLane) -> dict[str, Any]:
     it, c = lane.recorded, lane.config
-    said, bad = it.started, it.first_bad
+    started, bad = it.started, it.first_bad
     names = ("device", "threads", "parameters", "chance", "floor", "text")
     return {
         "lane": lane.name,
@@ -201,7 +201,7 @@ def _run(lane: ExportLane) -> dict[str, Any]:
         "status": it.status,
         "verdict": it.verdict.sentence,
         "final_loss": lane.final_loss,
-        **{name: getattr(said, name) if said else None for name in names},
+        **{name: getattr(started, name) if started else None for name in names},
         "bad_step": bad and bad.step,
         "bad_layer": bad and bad.layer,
         "init_seed": c.init_seed,

@@ -76,8 +76,8 @@ class MapRequest:
 
     def params(self) -> dict[str, str]:
         """The parameters of its link."""
-        said = {name: self.values(name) for name in NAMES if name in FIELDS}
-        kept = {name: text for name, text in said.items() if name not in UNSAID or text != "none"}
+        values = {name: self.values(name) for name in NAMES if name in FIELDS}
+        kept = {name: text for name, text in values.items() if name not in UNSAID or text != "none"}
         span = {"across": self.across, "up": self.up, "seeds": str(self.grid.seeds)}
         return {"v": str(VERSION), **span, **kept}
 

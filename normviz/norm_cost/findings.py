@@ -16,13 +16,13 @@ WHERE = {"alone": "alone", "block": "in a block", "step": "in a whole training s
 def verdict(it: Measurement) -> str:
     """The main finding: RMSNorm's time in a whole step, compared with the three claims."""
     row = it.row(LIBRARY, "step")
-    said = [f"In a whole training step {_compared(it, row)}."]
-    said.append(_claims(it, row))
+    sentences = [f"In a whole training step {_compared(it, row)}."]
+    sentences.append(_claims(it, row))
     if it.load is not None and it.load >= BUSY:
-        said.append(f"The machine was busy with other work (load {it.load:g} just before).")
+        sentences.append(f"The machine was busy with other work (load {it.load:g} just before).")
     alone = it.row(LIBRARY, "alone")
-    said.append(f"Alone, forward and backward, {_compared(it, alone)}.")
-    return " ".join(said)
+    sentences.append(f"Alone, forward and backward, {_compared(it, alone)}.")
+    return " ".join(sentences)
 
 
 def counted(it: Measurement) -> str:
@@ -37,7 +37,7 @@ def counted(it: Measurement) -> str:
 
 def finding(it: Measurement, context: str) -> str:
     """The finding of a chart: every variant's ratio in one context."""
-    said = [
+    sentences = [
         f"{VARIANTS.label(row.variant)}{_pass(row)} {interval(row.ratio)}"
         f"{'' if it.differs(row) else ', not distinguishable'}"
         for row in it.rows_of(context)
@@ -45,7 +45,7 @@ def finding(it: Measurement, context: str) -> str:
     ]
     noise = it.noise(context)
     return (
-        f"{CONTEXTS.label(context)}, time as a multiple of LayerNorm's: {'; '.join(said)}. LayerNorm "
+        f"{CONTEXTS.label(context)}, time as a multiple of LayerNorm's: {'; '.join(sentences)}. LayerNorm "
         f"against itself: {noise.low:.3f} to {noise.high:.3f}."
     )
 

@@ -160,4 +160,4 @@ def _take_side(side: str, key: str) -> None:
 
 def _take_early() -> None:
     it: Maps = st.session_state["maps"]
-    it.early, it.board = st.session_state["map_early"], None
+    it.early, it.results = st.session_state["map_early"], None
