@@ -72,7 +72,7 @@ def _spec(
 
 
 def _place(first: int, depth: int, lanes: int) -> dict[str, Any]:
-    """Where a layer stands: lanes side by side in a band, or on one line in deep models."""
+    """The position of a layer: lanes side by side in a band, or on one line in deep models."""
     if depth > MOST_BARS:
         scale = alt.Scale(domain=[first - 0.5, depth + 0.5], nice=False, zero=False)
         axis = alt.Axis(title="layer", grid=False, format="d", tickMinStep=1)

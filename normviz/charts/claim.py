@@ -18,7 +18,7 @@ FEW = 12
 """Values of x up to which each is a tick of its own."""
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 ROW = 30
-"""Pixels of a row where numbers stand side by side."""
+"""Pixels of a row with numbers side by side."""
 
 
 @dataclass(frozen=True)

@@ -24,11 +24,11 @@ from .sentences import diverged, divergences, first_bad, listed, name, number, s
 
 ZOOM = "loss_zoom"  # the selection a page lists in selection_mode, or zoom is lost at every tick
 HEIGHT = 240  # pixels of the plot
-ROW_HEIGHT, TOP_ROW = 16, 8  # pixels: words about events stand under one another
+ROW_HEIGHT, TOP_ROW = 16, 8  # pixels: words about events are below one another
 RATE_ROW, RATE_ROWS = HEIGHT - 22, 4  # those about learning rates over one another, so many at most
 RATE_TICK = 14
 FINITE_LOSS = "isNumber(datum.loss) && isFinite(datum.loss)"
-# Words stand beside what they name, on the side with room: (alignment, shift in pixels).
+# Words are beside what they name, on the side with room: (alignment, shift in pixels).
 SIDES: tuple[tuple[Literal["left", "center", "right"], int], ...] = (
     ("left", 8),
     ("center", 0),
@@ -223,7 +223,7 @@ def _words(dataset: str, x: alt.X, color: alt.Color | alt.ColorValue) -> list[al
 
 
 def _level_rows(lanes: Sequence[LaneFrame], domain: tuple[float, float]) -> Columns:
-    """Chance and floor of all lanes, and whether the words stand under the line: the floor's do,
+    """Chance and floor of all lanes, and whether the words are under the line: the floor's do,
     where no curve is in their way."""
     known = [lane.chance for lane in lanes if isfinite(lane.chance)]
     levels = {(f"chance {number(chance)}", chance, False) for chance in known}

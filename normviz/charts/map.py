@@ -1,6 +1,6 @@
 """Where it trains: a map of final losses over two settings, several maps on one colour scale.
 
-Losses are capped at chance, so the colours show who learned and not how badly the others failed. A
+Losses are capped at chance, so the colours show which cells learned and not how badly the others failed. A
 red cross is divergence, a ring a cell that was stopped early because it was flat at chance, a
 triangle one whose loss was still falling: undertrained, not unstable. The line is the frontier, the
 largest value of the second setting that trains.
@@ -165,7 +165,7 @@ def _axis(title: str, values: Sequence[str]) -> alt.Axis:
 
 
 def _marks(i: int, dark: bool) -> list[alt.Chart]:
-    """One mark a cell that has one, with a halo: it stands on any colour."""
+    """One mark for each cell that has one, with a halo that separates it from any colour."""
     layers = []
     for mark, shape in MARKS.items():
         at = named(f"cells{i}").transform_filter(f"datum.mark == '{mark}'")

@@ -36,7 +36,7 @@ SCHEMES = {
     "deepnorm": LaneStyle("#845490", (10, 4)),
     "none": LaneStyle("#606c60", (4, 4)),
 }
-# For placements that are not in the table; which one depends on the key alone. They stand apart from
+# For placements that are not in the table; which one depends on the key alone. They differ clearly from
 # the table's colours, so only two such placements can meet in one colour.
 SPARE = (
     LaneStyle("#a945f9", (7, 2)),
@@ -74,7 +74,7 @@ def scheme_style(scheme: str) -> LaneStyle:
 
 @lru_cache(maxsize=1024)
 def lane_styles(schemes: tuple[str, ...]) -> tuple[LaneStyle, ...]:
-    """One style a lane, all told apart by colour, and all but plain Pre- and Post-LN by dash.
+    """One style a lane, all with different colours, and all but plain Pre- and Post-LN by dash.
 
     A lane has its placement's own unless that comes too near to another lane's: then another
     lightness of it, or a colour of a placement that is not in this chart.
@@ -97,7 +97,7 @@ def faded(style: LaneStyle, dark: bool) -> LaneStyle:
 
 
 def _color(own: str, others: list[str]) -> str:
-    """`own` where it stands apart from the others, else a shade of it, else a stand-in."""
+    """`own` where it differs enough from the others, else a shade of it, else a stand-in."""
 
     def room(color: str) -> float:
         return min((distance(color, other) for other in others), default=100.0)

@@ -42,7 +42,7 @@ USUAL = {
 """Values that a setting gets when it becomes an axis; of a choice, all there are."""
 
 MAP_STEPS = 150
-"""Steps of a map's cells that is made from a duel: enough to see who trains."""
+"""Steps of each cell if a map is made from a duel: enough to see which cells train."""
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,7 @@ def compare(first: Sequence[float], second: Sequence[float]) -> Comparison:
 # Learning-rate sensitivity, frontier, and the comparison of two arms.
 
 Place = tuple[tuple[str, Any], ...]
-"""Fields and values of the axes that a row stands for."""
+"""Fields and values of the axes that name a row."""
 
 
 @dataclass(frozen=True)

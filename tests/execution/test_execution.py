@@ -19,7 +19,7 @@ from normviz.execution import Began, Ended, Local, Progress
 @pytest.fixture(autouse=True)
 def _kit_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """In child processes too."""
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1] / "kits"))
 
 
 def ended(executor: Local) -> dict[object, Ended]:

@@ -37,8 +37,7 @@ def show(claim: Claim, back: SharedBackend) -> None:
 
 
 def _verdict(claim: Claim, result: ClaimResult) -> None:
-    said = result.verdict(claim).sentence
-    st.markdown(f"**{literal(sentence(said))}**")
+    st.markdown(f"**{literal(sentence(result.verdict(claim).sentence))}**")
     flat = f"; {result.flat} of its runs were stopped early, flat at chance" if result.flat else ""
     st.caption(
         f"{result.seeds} seeds, measured {result.date}, {duration(result.seconds)} of one core{flat}."
@@ -53,8 +52,8 @@ def _rule(claim: Claim) -> None:
     )
     with st.expander("The experiment"):
         for arm, words in claim.settings().items():
-            said = " ".join(f"{name}={word}" for name, word in words.items())
-            st.markdown(f"**{literal(claim.arm_label(arm))}**: `{said}`")
+            settings = " ".join(f"{name}={word}" for name, word in words.items())
+            st.markdown(f"**{literal(claim.arm_label(arm))}**: `{settings}`")
         st.caption(
             f"{len(claim.cells())} runs, {claim.seeds} seeds; other settings are the defaults."
         )

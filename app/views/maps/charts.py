@@ -137,7 +137,7 @@ def show_summary(it: Maps, results: GridResults) -> None:
 
 def _mind(row: Sensitivity) -> str:
     """A warning against misreading the row's sensitivity; empty without one."""
-    said = ["trains at no rate"] if row.fails else []
+    warnings = ["trains at no rate"] if row.fails else []
     if row.undertrained:
-        said.append("undertrained at " + ", ".join(f"{rate:g}" for rate in row.undertrained))
-    return "; ".join(said + ([f"{row.stood_in} cells stopped early"] if row.stood_in else []))
+        warnings.append("undertrained at " + ", ".join(f"{rate:g}" for rate in row.undertrained))
+    return "; ".join(warnings + ([f"{row.stood_in} cells stopped early"] if row.stood_in else []))

@@ -199,9 +199,9 @@ def _operations(it: Measurement) -> None:
 
 
 def _claims() -> None:
-    said = [f"{claim.label.removesuffix(' less')} ({source(claim.source)})" for claim in CLAIMS]
+    claims = [f"{claim.label.removesuffix(' less')} ({source(claim.source)})" for claim in CLAIMS]
     st.markdown(
-        f"**Claimed** for RMSNorm, as time saved: {'; '.join(said)}. A dashed line marks where each "
+        f"**Claimed** for RMSNorm, as time saved: {'; '.join(claims)}. A dashed line marks where each "
         "claim begins. What holds on one machine need not hold on another: measure yours."
     )
 

@@ -30,16 +30,16 @@ class Selection:
     """The chosen runs, in the order chosen.
 
     asking  whether the page asks to confirm their deletion
-    said    the result of a deletion, until the page has shown it
+    notice  the result of a deletion, until the page has shown it
     """
 
     runs: tuple[int, ...] = ()
     asking: bool = False
-    said: str = ""
+    notice: str = ""
 
 
 def selection() -> Selection:
-    """The session's picks."""
+    """The session's chosen runs."""
     return st.session_state.setdefault("picks", Selection())
 
 
@@ -73,9 +73,9 @@ def show(back: SharedBackend, mine: frozenset[int]) -> None:
     found = [run for number in it.runs if (run := back.store.run(number))]
     if len(found) < len(it.runs):  # the others were deleted
         only(run.id for run in found)
-    if it.said:
-        st.toast(it.said)
-        it.said = ""
+    if it.notice:
+        st.toast(it.notice)
+        it.notice = ""
     if not found:
         return
     rows = [back.shelf.row(run) for run in found]
@@ -172,4 +172,4 @@ def _delete(back: SharedBackend) -> None:
         kept += [number] if why else []
         gone += not why
     only(kept)
-    it.said = f"Deleted {gone} run{'s' * (gone != 1)}." if gone else "Nothing was deleted."
+    it.notice = f"Deleted {gone} run{'s' * (gone != 1)}." if gone else "Nothing was deleted."
