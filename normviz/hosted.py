@@ -80,23 +80,23 @@ addition to its estimate, and six may have one. That leaves 264, so `all_gib` is
 
 def limits() -> Limits | None:
     """The limits in hosted mode, else None. Raises Misconfigured."""
-    said = os.environ.get(SWITCH, "").strip().lower()
-    if said not in ON + OFF:
-        raise Misconfigured(f"{SWITCH} is {said[:40]!r}, allowed is 1 (hosted) or 0 (not)")
-    return LIMITS if said in ON else None
+    text = os.environ.get(SWITCH, "").strip().lower()
+    if text not in ON + OFF:
+        raise Misconfigured(f"{SWITCH} is {text[:40]!r}, allowed is 1 (hosted) or 0 (not)")
+    return LIMITS if text in ON else None
 
 
 def store_bytes() -> int | None:
     """Maximal size of the store in bytes; None for no limit. Raises Misconfigured."""
-    said, here = os.environ.get(STORE, "").strip(), limits()
-    if not said:
+    text, here = os.environ.get(STORE, "").strip(), limits()
+    if not text:
         return here.store_mb * 10**6 if here else None
-    is_whole = said.isascii() and said.isdecimal() and len(said) < 20  # int() has a digit limit
-    if not is_whole or not 1 <= int(said) <= 10**7:
+    is_whole = text.isascii() and text.isdecimal() and len(text) < 20  # int() has a digit limit
+    if not is_whole or not 1 <= int(text) <= 10**7:
         raise Misconfigured(
-            f"{STORE} is {said[:40]!r}, allowed is a whole number of megabytes from 1 to 10000000"
+            f"{STORE} is {text[:40]!r}, allowed is a whole number of megabytes from 1 to 10000000"
         )
-    return int(said) * 10**6
+    return int(text) * 10**6
 
 
 def verify() -> None:

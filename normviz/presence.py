@@ -44,7 +44,7 @@ class OpenPages:
         self._pages: dict[str, OpenPage] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._unseen: dict[Job, float] = {}
+        self._unwatched: dict[Job, float] = {}
 
     def begin(self, page: str, runs: Iterable[int] = ()) -> None:
         """A page starts a new script run with these runs; later calls add what else it shows."""
@@ -78,19 +78,19 @@ class OpenPages:
             self._pages = {name: it for name, it in self._pages.items() if self.is_open(name)}
             runs = {run for page in self._pages.values() for run in page.runs}
             jobs = {job for page in self._pages.values() for job in page.jobs}
-        if seen := runs & self.store.looked_at().keys():
-            self.store.look_at(sorted(seen))
-        self._end_unseen(jobs, seconds)
+        if shown := runs & self.store.looked_at().keys():
+            self.store.look_at(sorted(shown))
+        self._end_unwatched(jobs, seconds)
 
-    def _end_unseen(self, seen: set[Job], seconds: float) -> None:
+    def _end_unwatched(self, shown: set[Job], seconds: float) -> None:
         here, unseen = hosted.limits(), dict[Job, float]()
         for line in self.lines:
             for job in line.open_jobs():
-                past = 0.0 if job in seen else self._unseen.get(job, 0.0) + seconds
+                past = 0.0 if job in shown else self._unwatched.get(job, 0.0) + seconds
                 unseen[job] = past
                 if here and past > here.grace and not job.stopped:
                     line.stop(job, UNWATCHED)
-        self._unseen = unseen
+        self._unwatched = unseen
 
     def _beat(self) -> None:
         while True:

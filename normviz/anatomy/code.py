@@ -1,4 +1,10 @@
-"""The norms of a pasted model: PyTorch's where it has one, else the product's own module, as it is."""
+"""A model of any scheme as plain PyTorch code to paste.
+
+`code` writes the whole model. Below it are the parts: the block with its wiring, blocks with several
+streams, attention and FFN, norms, and weight constraints. The code has no
+wires, slots or records, only the parts that the scheme uses. Its parameters are ours under shorter names
+(`our_name` translates), so it computes the same as the product's model; a test executes it.
+"""
 
 from __future__ import annotations
 
@@ -15,124 +21,116 @@ from ..catalog.streams import Code
 from ..config import RunConfig
 from .patterns import Blocks, patterns
 
-FOLDER = Path(__file__).parents[1] / "model" / "norms"
-IMPORTS = {
-    "Any": "from typing import Any",
-    "Tensor": "from torch import Tensor",
-    "once_differentiable": "from torch.autograd.function import once_differentiable",
-}
+INSIDE = ("head_gain", "qk_gain", "hidden_gain")
+"""Gains on a branch itself, not on the path around it."""
 
 
-def norm_call(key: str, width: str) -> str:
-    """The expression that makes a norm over `width` channels."""
-    return NORMS[key].call(width)
-
-
-def imports(key: str, standard: tuple[str, ...] = ()) -> str:
-    """The import lines of a module that holds `norm_source`; `standard` are its own, of Python."""
-    text = norm_source(key)
-    used = [line for word, line in IMPORTS.items() if word in text]
-    python = sorted([*standard, *(line for line in used if "torch" not in line)])
-    torch = ["import torch", "import torch.nn.functional as F", "from torch import nn"]
-    torch += [line for line in used if "torch" in line]
-    return "\n".join([*python, *([""] if python else []), *torch])
-
-
-@lru_cache
-def norm_source(key: str) -> str:
-    """Source of the classes that `norm_call` needs; empty for PyTorch's own."""
-    name = NORMS[key].code.split("(")[0]
-    if name.startswith("nn."):
-        return ""
-    path = next(p for p in FOLDER.glob("*.py") if f"class {name}(" in p.read_text())
-    text = path.read_text()
-    if "from .group import" in text:
-        return _body((FOLDER / "group.py").read_text(), "") + "\n\n\n" + _body(text, name)
-    return _body(text, name)
-
-
-def _body(text: str, name: str) -> str:
-    """A module without its docstring and imports, and of its public classes only `name`."""
-    kept = []
-    for node in ast.parse(text).body[1:]:
-        other = isinstance(node, ast.ClassDef) and node.name not in (name,) and node.name[0] != "_"
-        if isinstance(node, ast.Import | ast.ImportFrom) or other:
-            continue
-        kept.append(
-            (isinstance(node, ast.ClassDef | ast.FunctionDef), ast.get_source_segment(text, node))
-        )
-    return "".join(
-        ("\n\n\n" if big else "\n") * bool(i) + str(part) for i, (big, part) in enumerate(kept)
+def code(config: RunConfig, vocabulary: int) -> str:
+    """Source of a module whose `Model()` maps tokens [B, T] to logits [B, T, V]."""
+    c = config.placed()
+    head = HEAD.format(
+        label=SCHEMES[c.scheme].label, imports=imports(c.norm), sizes=sizes(c, vocabulary)
     )
+    return "\n\n".join([head, *classes(c)]) + "\n"
 
 
-# Weight constraints of a pasted model, at initialisation and after every optimizer step.
+def classes(config: RunConfig, exact: bool = False) -> list[str]:
+    """Sources of the model's classes, `Model` last.
 
-CONSTRAINTS: dict[str, tuple[list[str], list[str]]] = {
-    "none": ([], []),
-    "unit_vectors": (
-        ["        self.constrain()"],
-        [
-            "    @torch.no_grad()",
-            "    def constrain(self):",
-            '        """Call this after every step of the optimizer."""',
-            "        for name, p in self.named_parameters():",
-            "            if p.ndim == 2:  # vectors in the stream's space get the length 1",
-            '                axis = 0 if name.endswith(("out.weight", "down.weight")) else 1',
-            "                p.div_(p.norm(dim=axis, keepdim=True))",
-            "",
-        ],
-    ),
-}
-"""For each constraint (`catalog.constraints`): lines of the model's __init__, and its method."""
+    With `exact`, attention uses the product's own operations: the same numbers bit for bit.
+    """
+    c, scheme = config.placed(), SCHEMES[config.scheme]
+    groups = patterns(c.scheme, c.depth)
+    slots = [s for group in groups for s in (group.attention, group.ffn)]
+    names = ["Block"] if len(groups) == 1 else [f"Block{i + 1}" for i in range(len(groups))]
+    parts = [
+        *([f"\n{source}"] if (source := norm_source(c.norm)) else []),
+        *dropout(c),
+        attention_class(c, [group.attention for group in groups], exact),
+        feed_forward_class(c, [group.ffn for group in groups]),
+    ]
+    if streams := STREAMS[scheme.streams].code:
+        assert scheme.logit_gain.is_one, "a gain of the logits is written for one stream alone"
+        assert scheme.constraint == "none", "a constraint is written for one stream alone"
+        return [*parts, block_and_model(c, streams, scheme.final_norm)]
+    parts += (
+        block_class(c, scheme, group, name) for group, name in zip(groups, names, strict=True)
+    )
+    ends = [(group.last, name) for group, name in zip(groups, names, strict=True)]
+    return [*parts, _model(c, ends, slots)]
 
 
-# Blocks and models of the schemes with several streams, as plain PyTorch for readers to paste.
-
-BRANCHES = ("attention", "ffn")
-
-
-def block_and_model(config: RunConfig, streams: Code, final_norm: bool) -> str:
-    """Source of Block and Model for a kind of state; attention and FFN come before it."""
-    t, norm = streams, norm_call(config.norm, "D")
-    lines = ["", "class Block(nn.Module):", "    def __init__(self, b):"]
-    lines += ["        super().__init__()"]
-    lines += ["        self.attention, self.ffn = Attention(), FeedForward()"]
-    lines += [f"        self.{F}_norm_{n} = {norm}" for F in BRANCHES for n in t.norms]
-    lines += _indented(t.init)
-    lines += ["", f"    def forward(self, {t.state}):"]
-    for branch in BRANCHES:
-        lines += _indented(t.sublayer.replace("{F}", branch))
-    lines += [f"        return {t.state}", "", "", "class Model(nn.Module):"]
-    lines += ["    def __init__(self):", "        super().__init__()"]
-    lines += [
+def _model(c: RunConfig, blocks: list[tuple[int, str]], slots: list[Slots]) -> str:
+    scheme, progress, embedding = SCHEMES[c.scheme], has_progress(slots), reads_embedding(slots)
+    values = any(s.first_value for s in slots)
+    choice = blocks[-1][1]
+    for last, name in reversed(blocks[:-1]):
+        choice = f"({name} if b <= {last} else {choice})"
+    more = (["x0"] if embedding else []) + (["progress"] if progress else [])
+    embed = norm_call(c.norm, "D") if scheme.embed_norm and c.norm != "none" else ""
+    final = norm_call(c.norm, "D") if scheme.final_norm and c.norm != "none" else ""
+    logits = f"self.head({'self.final_norm(x)' if final else 'x'})"
+    init, logits = _logit_gain(scheme, logits)
+    keep, method = CONSTRAINTS[scheme.constraint]
+    lines = [
+        "",
+        "class Model(nn.Module):",
+        "    def __init__(self):",
+        "        super().__init__()",
         "        self.tokens = nn.Embedding(V, D)",
         "        self.positions = nn.Embedding(T, D)",
-    ]
-    lines += ["        self.blocks = nn.ModuleList(Block(b) for b in range(1, L + 1))"]
-    lines += [f"        self.{name} = {norm}" for name in t.model_norms]
-    lines += _indented(t.model_init)
-    lines += [f"        self.final_norm = {norm}"] if final_norm else []
-    lines += [
+        *([f"        self.embed_norm = {embed}"] if embed else []),
+        f"        self.blocks = nn.ModuleList({choice}(b) for b in range(1, L + 1))",
+        *([f"        self.final_norm = {final}"] if final else []),
         "        self.head = nn.Linear(D, V, bias=False)",
+        *init,
+        *keep,
         "",
-        "    def forward(self, tokens):",
+        *method,
+        f"    def forward(self, tokens{', progress=1.0' if progress else ''}):",
+        "        x = self.tokens(tokens) + self.positions.weight[: tokens.shape[1]]",
+        *(["        x = self.embed_norm(x)"] if embed else []),
+        *([f"        x = {dropped(c, 'x')}"] if c.dropout else []),
+        *(["        x0 = x"] if embedding else []),
+        *(["        first = None"] if values else []),
+        "        for block in self.blocks:",
+        *(["            block.attention.first = first"] if values else []),
+        f"            x = block({', '.join(['x', *more])})",
+        *(["            first = block.attention.values if first is None else first"] * values),
+        f"        return {logits}",
     ]
-    lines += ["        x = self.tokens(tokens) + self.positions.weight[: tokens.shape[1]]"]
-    lines += [f"        x = {dropped(config, 'x')}"] if config.dropout else []
-    lines += _indented(t.enter)
-    lines += ["        for block in self.blocks:", f"            {t.state} = block({t.state})"]
-    lines += _indented(t.after_block, 12)
-    lines += _indented(t.leave)
-    lines += [f"        return self.head({'self.final_norm(x)' if final_norm else 'x'})"]
     return "\n".join(lines)
 
 
-def _indented(text: str, by: int = 8) -> list[str]:
-    return [" " * by + line for line in text.splitlines()]
+def _logit_gain(scheme: Scheme, logits: str) -> tuple[list[str], str]:
+    """The line that creates the gain of the logits, if there is one, and the scaled logits."""
+    gain = scheme.logit_gain
+    if gain.is_one:
+        return [], logits
+    line, factor = learned(gain, "logit_gain", "V", gain.value)
+    return [f"        {line}"], f"{factor} * {logits}"
 
 
-# The block of a pasted model: two sublayers with the scheme's wiring, written out.
+def our_name(name: str) -> str:
+    """Name in the pasted model of a parameter of the product's model."""
+    name = re.sub(r"\.(attention|ffn)\.branch\.", r".\1.", name)
+    name = re.sub(r"\.(attention|ffn)\.((?:norm_(?:fork|in|out|skip|main|x|y)|\w+_gain|gain_\w+))\b",
+                  _flat, name)  # fmt: skip
+    name = re.sub(
+        r"\.qk_norm\.(q|k)\.", lambda m: f".norm_{'query' if m[1] == 'q' else 'key'}.", name
+    )
+    name = re.sub(r"^streams\.", "", name)
+    name = name.replace(".qk_norm.log_scale", ".log_scale")
+    name = re.sub(r"\.shared\.(branch_gain|gate)\.weight$", r".\1", name)
+    return re.sub(r"(_gain)\.weight$", r"\1", name)
+
+
+def _flat(match: re.Match[str]) -> str:
+    branch, part = match.groups()
+    return f".{branch}.{part}" if part in INSIDE else f".{branch}_{part}"
+
+
+# The block: two sublayers with the wiring of their slots.
 
 
 def reads_embedding(slots: Iterable[Slots]) -> bool:
@@ -267,7 +265,52 @@ def _weighted(lines: Lines, s: Slots, branch: Branch, f: str) -> tuple[str, str]
     return f"(1 - s**2).sqrt() * {skip}", f"s * {f}"
 
 
-# The classes of a pasted model that do not depend on the wiring: attention and FFN.
+# Blocks and models with several streams.
+
+BRANCHES = ("attention", "ffn")
+
+
+def block_and_model(config: RunConfig, streams: Code, final_norm: bool) -> str:
+    """Source of Block and Model for a kind of state; attention and FFN come before it."""
+    t, norm = streams, norm_call(config.norm, "D")
+    lines = ["", "class Block(nn.Module):", "    def __init__(self, b):"]
+    lines += ["        super().__init__()"]
+    lines += ["        self.attention, self.ffn = Attention(), FeedForward()"]
+    lines += [f"        self.{F}_norm_{n} = {norm}" for F in BRANCHES for n in t.norms]
+    lines += _indented(t.init)
+    lines += ["", f"    def forward(self, {t.state}):"]
+    for branch in BRANCHES:
+        lines += _indented(t.sublayer.replace("{F}", branch))
+    lines += [f"        return {t.state}", "", "", "class Model(nn.Module):"]
+    lines += ["    def __init__(self):", "        super().__init__()"]
+    lines += [
+        "        self.tokens = nn.Embedding(V, D)",
+        "        self.positions = nn.Embedding(T, D)",
+    ]
+    lines += ["        self.blocks = nn.ModuleList(Block(b) for b in range(1, L + 1))"]
+    lines += [f"        self.{name} = {norm}" for name in t.model_norms]
+    lines += _indented(t.model_init)
+    lines += [f"        self.final_norm = {norm}"] if final_norm else []
+    lines += [
+        "        self.head = nn.Linear(D, V, bias=False)",
+        "",
+        "    def forward(self, tokens):",
+    ]
+    lines += ["        x = self.tokens(tokens) + self.positions.weight[: tokens.shape[1]]"]
+    lines += [f"        x = {dropped(config, 'x')}"] if config.dropout else []
+    lines += _indented(t.enter)
+    lines += ["        for block in self.blocks:", f"            {t.state} = block({t.state})"]
+    lines += _indented(t.after_block, 12)
+    lines += _indented(t.leave)
+    lines += [f"        return self.head({'self.final_norm(x)' if final_norm else 'x'})"]
+    return "\n".join(lines)
+
+
+def _indented(text: str, by: int = 8) -> list[str]:
+    return [" " * by + line for line in text.splitlines()]
+
+
+# Attention and FFN, which do not depend on the wiring.
 
 HEAD = '''"""{label}: a small decoder-only transformer in plain PyTorch."""
 
@@ -457,112 +500,75 @@ def module(name: str, arguments: str, init: list[str], inputs: str, body: list[s
     )
 
 
-# A whole model of a scheme as plain PyTorch to paste; a test executes it.
+# Norms: PyTorch's where it has one, else the source of the product's own module.
 
-INSIDE = ("head_gain", "qk_gain", "hidden_gain")
-"""Gains on a branch itself, not on the path around it."""
+FOLDER = Path(__file__).parents[1] / "model" / "norms"
+IMPORTS = {
+    "Any": "from typing import Any",
+    "Tensor": "from torch import Tensor",
+    "once_differentiable": "from torch.autograd.function import once_differentiable",
+}
 
 
-def code(config: RunConfig, vocabulary: int) -> str:
-    """Source of a module whose `Model()` maps tokens [B, T] to logits [B, T, V]."""
-    c = config.placed()
-    head = HEAD.format(
-        label=SCHEMES[c.scheme].label, imports=imports(c.norm), sizes=sizes(c, vocabulary)
+def norm_call(key: str, width: str) -> str:
+    """The expression that makes a norm over `width` channels."""
+    return NORMS[key].call(width)
+
+
+def imports(key: str, standard: tuple[str, ...] = ()) -> str:
+    """The import lines of a module that holds `norm_source`; `standard` are its own, of Python."""
+    text = norm_source(key)
+    used = [line for word, line in IMPORTS.items() if word in text]
+    python = sorted([*standard, *(line for line in used if "torch" not in line)])
+    torch = ["import torch", "import torch.nn.functional as F", "from torch import nn"]
+    torch += [line for line in used if "torch" in line]
+    return "\n".join([*python, *([""] if python else []), *torch])
+
+
+@lru_cache
+def norm_source(key: str) -> str:
+    """Source of the classes that `norm_call` needs; empty for PyTorch's own."""
+    name = NORMS[key].code.split("(")[0]
+    if name.startswith("nn."):
+        return ""
+    path = next(p for p in FOLDER.glob("*.py") if f"class {name}(" in p.read_text())
+    text = path.read_text()
+    if "from .group import" in text:
+        return _body((FOLDER / "group.py").read_text(), "") + "\n\n\n" + _body(text, name)
+    return _body(text, name)
+
+
+def _body(text: str, name: str) -> str:
+    """A module without its docstring and imports, and of its public classes only `name`."""
+    kept = []
+    for node in ast.parse(text).body[1:]:
+        other = isinstance(node, ast.ClassDef) and node.name not in (name,) and node.name[0] != "_"
+        if isinstance(node, ast.Import | ast.ImportFrom) or other:
+            continue
+        kept.append(
+            (isinstance(node, ast.ClassDef | ast.FunctionDef), ast.get_source_segment(text, node))
+        )
+    return "".join(
+        ("\n\n\n" if big else "\n") * bool(i) + str(part) for i, (big, part) in enumerate(kept)
     )
-    return "\n\n".join([head, *classes(c)]) + "\n"
 
 
-def classes(config: RunConfig, exact: bool = False) -> list[str]:
-    """Sources of the model's classes, `Model` last.
+# Weight constraints, at initialisation and after every optimizer step.
 
-    With `exact`, attention uses the product's own operations: the same numbers bit for bit.
-    """
-    c, scheme = config.placed(), SCHEMES[config.scheme]
-    groups = patterns(c.scheme, c.depth)
-    slots = [s for group in groups for s in (group.attention, group.ffn)]
-    names = ["Block"] if len(groups) == 1 else [f"Block{i + 1}" for i in range(len(groups))]
-    parts = [
-        *([f"\n{source}"] if (source := norm_source(c.norm)) else []),
-        *dropout(c),
-        attention_class(c, [group.attention for group in groups], exact),
-        feed_forward_class(c, [group.ffn for group in groups]),
-    ]
-    if streams := STREAMS[scheme.streams].code:
-        assert scheme.logit_gain.is_one, "a gain of the logits is written for one stream alone"
-        assert scheme.constraint == "none", "a constraint is written for one stream alone"
-        return [*parts, block_and_model(c, streams, scheme.final_norm)]
-    parts += (
-        block_class(c, scheme, group, name) for group, name in zip(groups, names, strict=True)
-    )
-    ends = [(group.last, name) for group, name in zip(groups, names, strict=True)]
-    return [*parts, _model(c, ends, slots)]
-
-
-def _model(c: RunConfig, blocks: list[tuple[int, str]], slots: list[Slots]) -> str:
-    scheme, progress, embedding = SCHEMES[c.scheme], has_progress(slots), reads_embedding(slots)
-    values = any(s.first_value for s in slots)
-    choice = blocks[-1][1]
-    for last, name in reversed(blocks[:-1]):
-        choice = f"({name} if b <= {last} else {choice})"
-    more = (["x0"] if embedding else []) + (["progress"] if progress else [])
-    embed = norm_call(c.norm, "D") if scheme.embed_norm and c.norm != "none" else ""
-    final = norm_call(c.norm, "D") if scheme.final_norm and c.norm != "none" else ""
-    logits = f"self.head({'self.final_norm(x)' if final else 'x'})"
-    init, logits = _logit_gain(scheme, logits)
-    keep, method = CONSTRAINTS[scheme.constraint]
-    lines = [
-        "",
-        "class Model(nn.Module):",
-        "    def __init__(self):",
-        "        super().__init__()",
-        "        self.tokens = nn.Embedding(V, D)",
-        "        self.positions = nn.Embedding(T, D)",
-        *([f"        self.embed_norm = {embed}"] if embed else []),
-        f"        self.blocks = nn.ModuleList({choice}(b) for b in range(1, L + 1))",
-        *([f"        self.final_norm = {final}"] if final else []),
-        "        self.head = nn.Linear(D, V, bias=False)",
-        *init,
-        *keep,
-        "",
-        *method,
-        f"    def forward(self, tokens{', progress=1.0' if progress else ''}):",
-        "        x = self.tokens(tokens) + self.positions.weight[: tokens.shape[1]]",
-        *(["        x = self.embed_norm(x)"] if embed else []),
-        *([f"        x = {dropped(c, 'x')}"] if c.dropout else []),
-        *(["        x0 = x"] if embedding else []),
-        *(["        first = None"] if values else []),
-        "        for block in self.blocks:",
-        *(["            block.attention.first = first"] if values else []),
-        f"            x = block({', '.join(['x', *more])})",
-        *(["            first = block.attention.values if first is None else first"] * values),
-        f"        return {logits}",
-    ]
-    return "\n".join(lines)
-
-
-def _logit_gain(scheme: Scheme, logits: str) -> tuple[list[str], str]:
-    """The line that creates the gain of the logits, if there is one, and the scaled logits."""
-    gain = scheme.logit_gain
-    if gain.is_one:
-        return [], logits
-    line, factor = learned(gain, "logit_gain", "V", gain.value)
-    return [f"        {line}"], f"{factor} * {logits}"
-
-
-def our_name(name: str) -> str:
-    """Name in the pasted model of a parameter of the product's model."""
-    name = re.sub(r"\.(attention|ffn)\.branch\.", r".\1.", name)
-    name = re.sub(r"\.(attention|ffn)\.((?:norm_(?:fork|in|out|skip|main|x|y)|\w+_gain|gain_\w+))\b",
-                  _flat, name)  # fmt: skip
-    name = re.sub(
-        r"\.qk_norm\.(q|k)\.", lambda m: f".norm_{'query' if m[1] == 'q' else 'key'}.", name
-    )
-    name = re.sub(r"^streams\.", "", name)
-    name = name.replace(".qk_norm.log_scale", ".log_scale")
-    name = re.sub(r"\.shared\.(branch_gain|gate)\.weight$", r".\1", name)
-    return re.sub(r"(_gain)\.weight$", r"\1", name)
-
-
-def _flat(match: re.Match[str]) -> str:
-    branch, part = match.groups()
-    return f".{branch}.{part}" if part in INSIDE else f".{branch}_{part}"
+CONSTRAINTS: dict[str, tuple[list[str], list[str]]] = {
+    "none": ([], []),
+    "unit_vectors": (
+        ["        self.constrain()"],
+        [
+            "    @torch.no_grad()",
+            "    def constrain(self):",
+            '        """Call this after every step of the optimizer."""',
+            "        for name, p in self.named_parameters():",
+            "            if p.ndim == 2:  # vectors in the stream's space get the length 1",
+            '                axis = 0 if name.endswith(("out.weight", "down.weight")) else 1',
+            "                p.div_(p.norm(dim=axis, keepdim=True))",
+            "",
+        ],
+    ),
+}
+"""For each constraint (`catalog.constraints`): lines of the model's __init__, and its method."""

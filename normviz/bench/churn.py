@@ -38,7 +38,7 @@ class Churned:
 
     minutes: float
     duels: int
-    seen: Observed
+    observed: Observed
     stored: float = 0.0
     weights: list[Weight] = field(default_factory=list)
 
@@ -112,19 +112,19 @@ def table(it: Churned, watchers: int, per_second: float) -> str:
     memory = ", ".join(f"{median(w.server for w in one):.0f}" for one in parts if one)
     torch = any(one.torch for one in it.weights)
     rows = [
-        ("visitors who came", f"{len(it.seen.interactive):,}, to {it.duels} duels in a row"),
-        ("visits that failed", str(len(it.seen.failures))),
+        ("visitors who came", f"{len(it.observed.interactive):,}, to {it.duels} duels in a row"),
+        ("visits that failed", str(len(it.observed.failures))),
         (f"server in {PARTS} parts of the time, MiB", memory),
         ("server has loaded PyTorch", "yes" if torch else "no"),
         ("supervisor and its workers, MiB", most([w.training for w in it.weights])),
         ("all of NormViz, MiB", most([w.all for w in it.weights])),
         ("stored runs, MiB", f"{it.stored:.0f}"),
-        ("new visitor, page usable after, s", spread(it.seen.interactive)),
-        ("the visitors' own delay, at most, s", f"{it.seen.late:.2f}"),
+        ("new visitor, page usable after, s", spread(it.observed.interactive)),
+        ("the visitors' own delay, at most, s", f"{it.observed.late:.2f}"),
     ]
     head = (
         f"{it.minutes:g} min of a shared server (hosted mode) with {watchers} watchers, {per_second:g} "
         f"of them a second replaced; {os.cpu_count()} cores for server, training and visitors"
     )
-    failures = sorted(set(it.seen.failures))[:5]
+    failures = sorted(set(it.observed.failures))[:5]
     return "\n".join([head, *(f"  {a:40}{b}" for a, b in rows), *failures])

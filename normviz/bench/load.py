@@ -1,4 +1,9 @@
-"""The results of a load test: its phases, and the table that is printed."""
+"""The load test: how many visitors a server holds while one duel trains and other runs are queued.
+
+`measure` runs it on a real server. The visitors are WebSocket clients in one process
+(`app/bench/load_visitors.py`) at the workers' priority. Real visitors would bring their own cores, so the
+table lists the clients' CPU time as well.
+"""
 
 from __future__ import annotations
 
@@ -24,202 +29,6 @@ from ..runs.store import Store
 from .browser import serving
 from .click import READY_SECONDS, wait_for
 from .weigh import Weight, below, busy, cpu, weigh
-
-
-@dataclass
-class Phase:
-    """A time span in which either all visitors watch the charts or none does.
-
-    rate      training steps per second of both lanes together
-    server, clients, others   cores used by the page's server, by the visitors, and by other processes
-    """
-
-    seconds: float
-    rate: float
-    server: float
-    clients: float
-    others: float
-    seen: Observed
-    weights: list[Weight]
-
-
-@dataclass
-class Load:
-    """The whole load test.
-
-    opened   seconds until a usable page, for each visitor while all arrive
-    few      a phase with few watchers; `phases`: with all of them, alternately unwatched and watched
-    """
-
-    watchers: int
-    queue: int
-    churn: float
-    opened: list[float]
-    few: Phase
-    phases: list[Phase]
-
-    @property
-    def watched(self) -> list[Phase]:
-        return self.phases[1::2]
-
-    def kept(self) -> list[float]:
-        """For each watched phase, its training rate as a share of the mean of the phases before and after."""
-        rates = [phase.rate for phase in self.phases]
-        return [2 * b / (a + c) for a, b, c in zip(rates, rates[1:], rates[2:], strict=False)][::2]
-
-
-def table(load: Load) -> str:
-    """The table, one figure per line, with the setting of the test."""
-    watched, few = load.watched, load.few
-    seen = [phase.seen for phase in watched]
-    rates = [rate for one in seen for rate in one.rates]
-    opened = [seconds for one in seen for seconds in one.interactive]
-    failures = [text for one in (few.seen, *seen) for text in one.failures]
-    rows = [
-        ("visitors held", f"{min(one.watching + one.coming for one in seen)} of {load.watchers}"),
-        ("updates a second at each", spread(rates, low=True, digits=1)),
-        ("longest pause between two, s", f"{max(max(one.gaps, default=0) for one in seen):.1f}"),
-        ("new visitor, page usable after, s", spread(opened)),
-        ("the same while everybody comes, s", spread(load.opened)),
-        ("training throughput kept", _kept(load.kept())),
-        ("server, share of one core", f"{median(phase.server for phase in watched):.0%}"),
-        ("visitors, share of one core", f"{median(phase.clients for phase in watched):.0%}"),
-        ("all else, share of one core", f"{median(phase.others for phase in load.phases):.0%}"),
-        *_memory(load),
-        ("visits that failed", str(len(failures))),
-    ]
-    head = (
-        f"{load.watchers} watchers of one duel of two lanes, {load.queue} runs queued after it, "
-        f"{load.churn:g} visitors a second replaced; {len(watched)} phases of {watched[0].seconds:.0f} s "
-        "alternating with phases in which the pages are open and the charts hidden; "
-        f"{os.cpu_count()} cores for server, training and visitors"
-    )
-    return "\n".join([head, *(f"  {a:40}{b}" for a, b in rows), *sorted(set(failures))[:5]])
-
-
-def _memory(load: Load) -> list[tuple[str, str]]:
-    """Memory with few sessions and with all."""
-    few, many = load.few.weights, [w for phase in load.phases for w in phase.weights]
-    torch = any(one.torch for one in (*few, *many))
-    return [
-        (f"server, {len(load.few.seen.rates)} sessions, MiB", most([w.server for w in few])),
-        (f"server, {load.watchers} sessions, MiB", most([w.server for w in many])),
-        ("server has loaded PyTorch", "yes" if torch else "no"),
-        ("supervisor and its workers, MiB", most([w.training for w in (*few, *many)])),
-        ("all of NormViz, MiB", most([w.all for w in (*few, *many)])),
-    ]
-
-
-def most(values: Sequence[float]) -> str:
-    """The largest, rounded to a whole number."""
-    return f"{max(values):.0f}"
-
-
-def _kept(shares: Sequence[float]) -> str:
-    return f"{median(shares):.0%} ({min(shares):.0%} to {max(shares):.0%})"
-
-
-def spread(values: Sequence[float], low: bool = False, digits: int = 2) -> str:
-    """Median and worst."""
-    if not values:
-        return "no data"
-    worst = min(values) if low else max(values)
-    return f"{median(values):.{digits}f} (worst of {len(values)}: {worst:.{digits}f})"
-
-
-# The client side of the process that simulates the visitors.
-
-NICE = 10
-"""The same priority as the workers', so training and visitors share a core equally."""
-
-PATIENCE_SECONDS = 300.0
-POLL_SECONDS = 0.25
-
-
-@dataclass(frozen=True)
-class Observed:
-    """What the visitors saw since the last mark.
-
-    watching     visitors with a usable page; coming: visitors that still wait for it
-    rates, gaps  of each visitor: updates per second, and the longest pause between two in seconds
-    interactive  seconds until the page was usable, of each new visitor
-    failures     visits that ended unexpectedly, as sentences
-    late         longest scheduling delay of the visitors' own process, in seconds
-    """
-
-    watching: int
-    coming: int
-    rates: list[float]
-    gaps: list[float]
-    interactive: list[float]
-    failures: list[str]
-    late: float
-
-
-class Crowd:
-    """Visitors of one server that all open the same query string."""
-
-    def __init__(self, url: str, query: str) -> None:
-        script = shipped("app") / "bench" / "load_visitors.py"
-        self.process = subprocess.Popen(
-            [sys.executable, str(script), url, query],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        os.setpriority(os.PRIO_PROCESS, self.process.pid, NICE)
-        self.kept: list[Observed] = []
-
-    def __enter__(self) -> Crowd:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        self.process.communicate()
-        self.process.wait(30)
-
-    def say(self, **words: Any) -> None:
-        """Send a command to the visitors' process."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(words) + "\n")
-        self.process.stdin.flush()
-
-    def mark(self) -> Observed:
-        """Everything seen since the last mark. Raises RuntimeError if the process has ended."""
-        assert self.process.stdout is not None
-        self.say(mark=True)
-        line = self.process.stdout.readline()
-        if not line:
-            raise RuntimeError("the visitors' process has ended")
-        return Observed(**json.loads(line))
-
-    def reach(self, watchers: int) -> list[float]:
-        """Wait until exactly `watchers` watch; returns each new visitor's seconds until a usable page.
-
-        Raises TimeoutError if the server does not serve so many.
-        """
-        self.say(watchers=watchers)
-        until, opened = time.monotonic() + PATIENCE_SECONDS, []
-        while True:
-            seen = self.mark()
-            opened += seen.interactive
-            if seen.watching == watchers:
-                return opened
-            if time.monotonic() > until:
-                raise TimeoutError(
-                    f"{seen.watching} of {watchers} visitors have a page after {PATIENCE_SECONDS:g} s; "
-                    f"{'; '.join(seen.failures[:3])}"
-                )
-            time.sleep(POLL_SECONDS)
-
-    def cpu(self) -> float:
-        """CPU seconds of the process so far."""
-        return cpu(self.process.pid)
-
-
-# The number of visitors that a server holds: a class watches one duel while other runs are queued.
 
 SAMPLE_SECONDS = 5.0
 FEW = 20
@@ -295,12 +104,12 @@ class Probe:
         while (left := until - time.perf_counter()) > 0:
             time.sleep(min(left, SAMPLE_SECONDS))
             weights.append(weigh(self.server))
-        after, seen = self._counts(), self.crowd.mark()
+        after, observed = self._counts(), self.crowd.mark()
         self.crowd.say(churn=0.0)
         took, *used = (b - a for a, b in zip(before, after, strict=True))
         steps, server, clients, workers, machine = (number / took for number in used)
         others = max(0.0, machine - server - clients - workers)
-        return Phase(took, steps, server, clients, others, seen, weights)
+        return Phase(took, steps, server, clients, others, observed, weights)
 
     def _counts(self) -> tuple[float, ...]:
         """Seconds, steps, and CPU seconds of server, visitors, workers and the whole machine."""
@@ -310,3 +119,205 @@ class Probe:
         steps = sum(_steps(self.store, run) for run in self.runs)
         workers = sum(cpu(pid) for pid in below(self.server))
         return time.perf_counter(), steps, cpu(self.server), self.crowd.cpu(), workers, busy()
+
+
+# The client side of the process that simulates the visitors.
+
+NICE = 10
+"""The same priority as the workers', so training and visitors share a core equally."""
+
+PATIENCE_SECONDS = 300.0
+POLL_SECONDS = 0.25
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What the visitors saw since the last mark.
+
+    watching     visitors with a usable page; coming: visitors that still wait for it
+    rates, gaps  of each visitor: updates per second, and the longest pause between two in seconds
+    interactive  seconds until the page was usable, of each new visitor
+    failures     visits that ended unexpectedly, as sentences
+    late         longest scheduling delay of the visitors' own process, in seconds
+    """
+
+    watching: int
+    coming: int
+    rates: list[float]
+    gaps: list[float]
+    interactive: list[float]
+    failures: list[str]
+    late: float
+
+
+class Crowd:
+    """Visitors of one server that all open the same query string."""
+
+    def __init__(self, url: str, query: str) -> None:
+        script = shipped("app") / "bench" / "load_visitors.py"
+        self.process = subprocess.Popen(
+            [sys.executable, str(script), url, query],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        os.setpriority(os.PRIO_PROCESS, self.process.pid, NICE)
+        self.kept: list[Observed] = []
+
+    def __enter__(self) -> Crowd:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.process.communicate()
+        self.process.wait(30)
+
+    def say(self, **words: Any) -> None:
+        """Send a command to the visitors' process."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(words) + "\n")
+        self.process.stdin.flush()
+
+    def mark(self) -> Observed:
+        """Everything observed since the last mark. Raises RuntimeError if the process has ended."""
+        assert self.process.stdout is not None
+        self.say(mark=True)
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError("the visitors' process has ended")
+        return Observed(**json.loads(line))
+
+    def reach(self, watchers: int) -> list[float]:
+        """Wait until exactly `watchers` watch; returns each new visitor's seconds until a usable page.
+
+        Raises TimeoutError if the server does not serve so many.
+        """
+        self.say(watchers=watchers)
+        until, opened = time.monotonic() + PATIENCE_SECONDS, []
+        while True:
+            observed = self.mark()
+            opened += observed.interactive
+            if observed.watching == watchers:
+                return opened
+            if time.monotonic() > until:
+                raise TimeoutError(
+                    f"{observed.watching} of {watchers} visitors have a page after {PATIENCE_SECONDS:g} s; "
+                    f"{'; '.join(observed.failures[:3])}"
+                )
+            time.sleep(POLL_SECONDS)
+
+    def cpu(self) -> float:
+        """CPU seconds of the process so far."""
+        return cpu(self.process.pid)
+
+
+# The results, and the table that is printed.
+
+
+@dataclass
+class Phase:
+    """A time span in which either all visitors watch the charts or none does.
+
+    rate      training steps per second of both lanes together
+    server, clients, others   cores used by the page's server, by the visitors, and by other processes
+    """
+
+    seconds: float
+    rate: float
+    server: float
+    clients: float
+    others: float
+    observed: Observed
+    weights: list[Weight]
+
+
+@dataclass
+class Load:
+    """The whole load test.
+
+    opened   seconds until a usable page, for each visitor while all arrive
+    few      a phase with few watchers; `phases`: with all of them, alternately unwatched and watched
+    """
+
+    watchers: int
+    queue: int
+    churn: float
+    opened: list[float]
+    few: Phase
+    phases: list[Phase]
+
+    @property
+    def watched(self) -> list[Phase]:
+        return self.phases[1::2]
+
+    def kept(self) -> list[float]:
+        """For each watched phase, its training rate as a share of the mean of the phases before and after."""
+        rates = [phase.rate for phase in self.phases]
+        return [2 * b / (a + c) for a, b, c in zip(rates, rates[1:], rates[2:], strict=False)][::2]
+
+
+def table(load: Load) -> str:
+    """The table, one figure per line, with the setting of the test."""
+    watched, few = load.watched, load.few
+    observed = [phase.observed for phase in watched]
+    rates = [rate for one in observed for rate in one.rates]
+    opened = [seconds for one in observed for seconds in one.interactive]
+    failures = [text for one in (few.observed, *observed) for text in one.failures]
+    rows = [
+        (
+            "visitors held",
+            f"{min(one.watching + one.coming for one in observed)} of {load.watchers}",
+        ),
+        ("updates a second at each", spread(rates, low=True, digits=1)),
+        (
+            "longest pause between two, s",
+            f"{max(max(one.gaps, default=0) for one in observed):.1f}",
+        ),
+        ("new visitor, page usable after, s", spread(opened)),
+        ("the same while everybody comes, s", spread(load.opened)),
+        ("training throughput kept", _kept(load.kept())),
+        ("server, share of one core", f"{median(phase.server for phase in watched):.0%}"),
+        ("visitors, share of one core", f"{median(phase.clients for phase in watched):.0%}"),
+        ("all else, share of one core", f"{median(phase.others for phase in load.phases):.0%}"),
+        *_memory(load),
+        ("visits that failed", str(len(failures))),
+    ]
+    head = (
+        f"{load.watchers} watchers of one duel of two lanes, {load.queue} runs queued after it, "
+        f"{load.churn:g} visitors a second replaced; {len(watched)} phases of {watched[0].seconds:.0f} s "
+        "alternating with phases in which the pages are open and the charts hidden; "
+        f"{os.cpu_count()} cores for server, training and visitors"
+    )
+    return "\n".join([head, *(f"  {a:40}{b}" for a, b in rows), *sorted(set(failures))[:5]])
+
+
+def _memory(load: Load) -> list[tuple[str, str]]:
+    """Memory with few sessions and with all."""
+    few, many = load.few.weights, [w for phase in load.phases for w in phase.weights]
+    torch = any(one.torch for one in (*few, *many))
+    return [
+        (f"server, {len(load.few.observed.rates)} sessions, MiB", most([w.server for w in few])),
+        (f"server, {load.watchers} sessions, MiB", most([w.server for w in many])),
+        ("server has loaded PyTorch", "yes" if torch else "no"),
+        ("supervisor and its workers, MiB", most([w.training for w in (*few, *many)])),
+        ("all of NormViz, MiB", most([w.all for w in (*few, *many)])),
+    ]
+
+
+def most(values: Sequence[float]) -> str:
+    """The largest, rounded to a whole number."""
+    return f"{max(values):.0f}"
+
+
+def _kept(shares: Sequence[float]) -> str:
+    return f"{median(shares):.0%} ({min(shares):.0%} to {max(shares):.0%})"
+
+
+def spread(values: Sequence[float], low: bool = False, digits: int = 2) -> str:
+    """Median and worst."""
+    if not values:
+        return "no data"
+    worst = min(values) if low else max(values)
+    return f"{median(values):.{digits}f} (worst of {len(values)}: {worst:.{digits}f})"

@@ -27,7 +27,9 @@ def measure(rounds: int) -> str:
     """A table of seconds and of ratios to the peer: medians, and the range over the rounds."""
     busy = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
-        found = np.array([_round(folder, turn) for turn in range(rounds + 1)])[1:]  # one warms up
+        found = np.array([_round(folder, round_) for round_ in range(rounds + 1)])[
+            1:
+        ]  # one warms up
     seconds, training = found[..., 0], found[..., 1]
     outside = seconds - training
     ratio = outside / outside[:, :1]
@@ -47,12 +49,12 @@ def measure(rounds: int) -> str:
     return "\n".join(lines)
 
 
-def _round(folder: str, turn: int) -> list[tuple[float, float]]:
+def _round(folder: str, round_: int) -> list[tuple[float, float]]:
     """For each command the seconds of its process, and of its training; the order changes from round to
     round."""
     found = {}
     order = list(COMMANDS)
-    for name in order[turn % len(order) :] + order[: turn % len(order)]:
+    for name in order[round_ % len(order) :] + order[: round_ % len(order)]:
         began = time.perf_counter()
         done = subprocess.run(
             [sys.executable, *COMMANDS[name]],

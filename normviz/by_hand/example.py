@@ -1,4 +1,7 @@
-"""Reading and writing numbers as people type them."""
+"""An example of the By hand page: a table, gamma and beta, and an experiment on them; and the example tables.
+
+Numbers are read and written here as people type them. HandError says what is wrong with one.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from typing import Any
 
 from ..catalog.registry import Registry
 from ..limits import Range
+
+# Numbers as people type them.
 
 VALUES = Range(-1e6, 1e6)
 Row = tuple[float, ...]
@@ -125,7 +130,7 @@ def _cut(text: str) -> str:
     return repr(text if len(text) <= 24 else f"{text[:24]}…")
 
 
-# The settings of the page: a table, gamma and beta, and an experiment on them.
+# The settings of the page.
 
 ROWS, FEATURES = Range(1, 6, whole=True), Range(1, 8, whole=True)
 RANGES = {

@@ -45,10 +45,10 @@ def _done(it: Work) -> str:
 
 def seen(it: Work, key: str) -> str:
     """The effect of a norm here, in one or two sentences."""
-    said = _level(it, key) if it.example.experiment == "none" else _moves(it, key)
+    text = _level(it, key) if it.example.experiment == "none" else _moves(it, key)
     if key == "batchnorm":
-        said += _about_batch(it)
-    return said
+        text += _about_batch(it)
+    return text
 
 
 def mode(it: Work) -> str:
@@ -62,7 +62,7 @@ def mode(it: Work) -> str:
             "Eval: there was no training, because PyTorch refuses a batch of one row: the running "
             "statistics are at their start, mean 0 and variance 1."
         )
-    said = (
+    text = (
         f"Eval: for feature {feature} BatchNorm uses the running mean "
         f"{brief(float(kept.mean[at]))} and variance {brief(float(kept.variance[at]))}; the training "
         f"batch has {brief(float(own[0][at]))} and {brief(float(own[1][at]))}. "
@@ -70,8 +70,8 @@ def mode(it: Work) -> str:
         f"{100 * kept.start:.3g} % of their start, 0 and 1."
     )
     if not kept.passes:
-        return said
-    return f"{said} By Keras' convention the variance would be {brief(float(kept.biased[at]))}."
+        return text
+    return f"{text} By Keras' convention the variance would be {brief(float(kept.biased[at]))}."
 
 
 def _level(it: Work, key: str) -> str:
@@ -94,18 +94,18 @@ def _moves(it: Work, key: str) -> str:
     if not n:
         trace = f" by more than {brief(most)}" if most > 1e-12 else ""
         return f"None of {_count(total, 'output')} moves{trace}."
-    said = (
+    text = (
         f"{n} of {_count(total, 'output')} {'moves' if n == 1 else 'move'}, by up to {brief(most)}"
     )
     if it.example.experiment != "neighbour":
-        return f"{said}."
+        return f"{text}."
     rows = _moved_rows(it, key)
     touched = [row for row in rows if row == it.example.neighbour]
     others = [row for row in rows if row != it.example.neighbour]
     if not others:
-        return f"{said}, all in row {touched[0]} itself."
+        return f"{text}, all in row {touched[0]} itself."
     also = f"row {it.example.neighbour} itself and in " if touched else ""
-    return f"{said}, in {also}{_rows(others)}, whose inputs did not change."
+    return f"{text}, in {also}{_rows(others)}, whose inputs did not change."
 
 
 def _moved_rows(it: Work, key: str) -> list[int]:

@@ -1,4 +1,4 @@
-"""All three norms on an example, before and after the experiment."""
+"""All three norms on an example, before and after the experiment; and one output calculated on paper."""
 
 from __future__ import annotations
 
@@ -239,8 +239,8 @@ def _steps(it: Work, key: str, lines: Sequence[SheetLine]) -> list[tuple[str, st
 
 def _over(values: Sequence[float]) -> str:
     """A mean as text: (1 + 2) / 2."""
-    said = total(values)
-    return f"({said}) / {len(values)}" if len(values) > 1 else f"{said} / 1"
+    added = total(values)
+    return f"({added}) / {len(values)}" if len(values) > 1 else f"{added} / 1"
 
 
 def _kept(it: Work) -> list[tuple[str, str]]:

@@ -1,4 +1,8 @@
-"""Symbols for the residual stream and the operations on it, on which a forward pass is followed."""
+"""Executes the code of a layer of `transformers` on symbols instead of tensors.
+
+`Program` is a parsed modelling file. `Interpreter` follows a forward pass through it: statements here,
+calls in `Calls`, expressions in `Evaluate`. The result shows which operations the residual stream passed.
+"""
 
 from __future__ import annotations
 
@@ -132,7 +136,7 @@ def tensors(values: Any) -> tuple[Tensor, ...]:
     return tuple(found)
 
 
-# A parsed modelling file of the library: its classes, functions and configuration defaults.
+# A parsed modelling file: its classes, functions and configuration defaults.
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -234,7 +238,7 @@ def _put(found: dict[str, object], name: str, value: ast.expr) -> None:
         found[name] = ast.literal_eval(value)
 
 
-# Expressions on symbols; `calls` evaluates calls.
+# Expressions; a subclass evaluates calls.
 
 COMPARISONS: dict[type, Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq,
@@ -368,7 +372,7 @@ def _is_plain(value: object) -> bool:
     return value is None or isinstance(value, bool | int | float | str)
 
 
-# Calls on symbols: modules, functions of the file, and functions of PyTorch.
+# Calls: modules, functions of the file, and functions of PyTorch.
 
 DEPTH = 12
 """Nesting depth up to which calls are followed."""
@@ -601,7 +605,7 @@ def _adds_to(result: Tensor, given: tuple[Tensor, ...]) -> bool:
     return False
 
 
-# Execute the code of a layer on symbols: statements, and which branch of a condition is taken.
+# Statements, and which branch of a condition is taken.
 
 
 class Interpreter(Calls):

@@ -1,4 +1,8 @@
-"""Which norm a class is, from its code: what it subtracts and which parameters it learns."""
+"""From a model's class to the placement of its norms, read from the code.
+
+`stacks` finds the repeated layers of a class, `follow` gives a layer's forward pass on symbols, `judge` reads
+branches and norms from its result, and `norm_kind` tells which norm a class is.
+"""
 
 from __future__ import annotations
 
@@ -21,71 +25,180 @@ from .interpreter import (
     Stream,
     Sum,
     Tensor,
-    Unknown,
     Viewed,
     bare,
     same,
 )
 
-NONE = ("False", "None")
-CENTRES = re.compile(r"-\s*(self\.)?\w*(mean|mu)\b|\.var\(|layer_norm\(|std\(")
-NORMALISES = re.compile(r"rsqrt|sqrt\(|-0\.5|layer_norm\(|rms_norm\(|F\.normalize")
-NAMED = re.compile(r"Norm(1P|2d|PerHead|Gated|Layer)?$")
-ZERO_CENTRED = re.compile(r"1(\.0)?\s*\+\s*self\.weight|self\.weight[\w.()]*\s*\+\s*1")
+# A model's stacks: the repeated class, and the norm after the stack.
 
 
-def norm_kind(program: Program, kind: str, arguments: dict[str, str]) -> str | None:
-    """Key of the norm (one of `catalog.NORMS`, or layernorm_1p); None if the class is not a norm."""
-    if kind in ("rms_norm", "layer_norm"):
-        return {"rms_norm": "rmsnorm_noaffine", "layer_norm": "layernorm_nonparam"}[kind]
-    if kind not in program.classes:
-        return _outside(kind, arguments)
-    if not NAMED.search(kind):
-        return None  # RobertaPreLayerNormAttention
-    code = _code(program, kind)
-    bases = program.bases(kind)
-    if not NORMALISES.search(code) and not any(_outside(b.split(".")[-1], {}) for b in bases):
-        return "layernorm" if "nn.LayerNorm(" in code else None
-    centred = CENTRES.search(code) or any("LayerNorm" in base for base in bases)
-    name = "layernorm" if centred else "rmsnorm"
-    if ZERO_CENTRED.search(code):
-        return f"{name}_1p"
-    inherits = any("Norm" in base for base in bases)
-    if arguments.get("with_scale") in NONE or ("self.weight" not in code and not inherits):
-        return "layernorm_nonparam" if centred else "rmsnorm_noaffine"
-    if centred and "self.bias" not in code and not inherits:
-        return "layernorm_nobias"
-    return name
+class Follow(Interpreter):
+    """A run that recognises norms."""
+
+    def norm_kind(self, kind: str, arguments: dict[str, str]) -> str | None:
+        return norm_kind(self.program, kind, arguments)
 
 
-@lru_cache(maxsize=64)
-def _code(program: Program, kind: str) -> str:
-    """Source of the class and its bases in the file, without comments and docstrings."""
-    parts = []
-    for name in (kind, *program.bases(kind)):
-        if node := program.classes.get(name):
-            body = [
-                part
-                for part in ast.walk(node)
-                if isinstance(part, ast.Assign | ast.AnnAssign | ast.Return | ast.AugAssign)
-            ]
-            parts += [ast.unparse(part) for part in body]
-    return "\n".join(parts)
+@dataclass(frozen=True)
+class Stack:
+    """Class of the layer, class that holds the stack, and the path to it from the model."""
+
+    layer: str
+    holder: str
+    way: tuple[str, ...]
 
 
-def _outside(kind: str, arguments: dict[str, str]) -> str | None:
-    """Key of a norm of PyTorch."""
-    if kind.endswith("RMSNorm"):
-        bare = arguments.get("elementwise_affine") in NONE
-        return "rmsnorm_noaffine" if bare else "rmsnorm"
-    if kind.endswith("LayerNorm"):
-        if arguments.get("elementwise_affine") in NONE:
-            return "layernorm_nonparam"
-        return "layernorm_nobias" if arguments.get("bias") in NONE else "layernorm"
-    return None
+def stacks(program: Program, kind: str) -> list[Stack]:
+    """Stacks below a class, nearest first, without vision and audio towers."""
+    found: list[Stack] = []
+    seen: set[str] = {kind}
+    todo: list[tuple[str, tuple[str, ...]]] = [(kind, (kind,))]
+    while todo:
+        name, way = todo.pop(0)
+        layers = repeated(program, name)
+        found += [Stack(layer, name, way) for layer in layers]
+        for inner in constructed(program, name):
+            if inner not in seen and not any(w in inner for w in ("Vision", "Audio", "Image")):
+                seen.add(inner)
+                if inner not in layers:
+                    todo.append((inner, (*way, inner)))
+    return found
 
 
-# From the symbolic result of a layer's forward pass to a placement.
+def repeated(program: Program, kind: str) -> list[str]:
+    """Classes of the file that a class repeats in a list and that look like a whole layer."""
+    method, found = program.method(kind, "__init__"), []
+    for node in ast.walk(method) if method else ():
+        if isinstance(node, ast.ListComp | ast.For | ast.GeneratorExp):
+            for call in ast.walk(node):
+                if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+                    name = call.func.id
+                    if name in program.classes and is_layer(program, name) and name not in found:
+                        found.append(name)
+    return found
+
+
+def is_layer(program: Program, kind: str) -> bool:
+    """Whether a class is a block of a stack, by its name: not an expert, a head or a norm."""
+    ends = ("Layer", "Block", "DecoderLayer", "EncoderLayer")
+    return kind.endswith(ends) and program.method(kind, "forward") is not None
+
+
+def constructed(program: Program, kind: str) -> list[str]:
+    """Classes of the file that a class's __init__ constructs."""
+    method, found = program.method(kind, "__init__"), []
+    for node in ast.walk(method) if method else ():
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func).split(".")[0]
+            if name in program.classes and name not in found:
+                found.append(name)
+    return found
+
+
+@dataclass
+class Followed:
+    """A layer's result, its undecided conditions, and the modules that replace the residual
+    addition."""
+
+    result: Tensor
+    unknown: tuple[str, ...]
+    wires: tuple[str, ...]
+
+
+def follow(
+    program: Program,
+    kind: str,
+    turned: str = "",
+    changes: dict[str, object] | None = None,
+) -> Followed:
+    """A layer's forward pass on symbols, with `changes` to the configuration's defaults and one
+    undecided condition `turned` (inverted). Raises Stopped if it has no result."""
+    run = Follow(program, turned)
+    config = Config({**program.config_for(kind), **(changes or {})})
+    module = run.made(kind, "layer", [config], {})
+    method = program.method(kind, "forward")
+    if not isinstance(module, Module) or method is None:
+        raise Stopped
+    first = [a.arg for a in method.args.args][1:2]
+    stream = Stream()
+    env = run.function(method, [module, stream], {}) if first else None
+    result = env[0] if isinstance(env, list) and env else env
+    if not isinstance(result, Tensor):
+        raise Stopped
+    return Followed(result, tuple(run.unknown), tuple(run.wires))
+
+
+def final_norm(
+    program: Program, stack: Stack, changes: dict[str, object] | None = None
+) -> str | None:
+    """yes or no: whether a norm follows the loop over the layers, in the class with the loop or in
+    the class that holds it; None if neither has such a loop."""
+    for place, kind in enumerate(reversed(stack.way[-2:])):
+        method = program.method(kind, "forward")
+        if method is None:
+            continue
+        modules = _attributes(program, kind, changes)
+        calls = _after_loop(method) if place == 0 else _after_call(method, stack, program, kind)
+        if calls is None:
+            return None
+        if any(
+            isinstance(modules.get(c), Outside) and _is_norm(program, modules[c]) for c in calls
+        ):
+            return "yes"
+    return "no"
+
+
+def _is_norm(program: Program, it: object) -> bool:
+    assert isinstance(it, Outside)
+    return "norm" in it.kind.lower() and norm_kind(program, it.kind, it.arguments) is not None
+
+
+def _attributes(
+    program: Program, kind: str, changes: dict[str, object] | None = None
+) -> dict[str, object]:
+    run, config = Follow(program, ""), Config({**program.config_for(kind), **(changes or {})})
+    try:
+        module = run.made(kind, "model", [config], {})
+    except (ReturnSignal, Stopped, RecursionError):
+        return {}
+    return module.attributes if isinstance(module, Module) else {}
+
+
+def _after_loop(method: ast.AST) -> list[str] | None:
+    """Attributes of self that are called after the last loop of a method."""
+    loops = [n for n in ast.walk(method) if isinstance(n, ast.For)]
+    if not loops:
+        return None
+    end = max(loop.end_lineno or 0 for loop in loops)
+    return [name for line, name in _calls(method) if line > end]
+
+
+def _after_call(method: ast.AST, stack: Stack, program: Program, kind: str) -> list[str] | None:
+    """Attributes of self that are called after the stack."""
+    holders = {
+        name
+        for name, value in _attributes(program, kind).items()
+        if isinstance(value, Module) and value.kind == stack.holder
+    }
+    lines = [line for line, name in _calls(method) if name in holders]
+    if not lines:
+        return []
+    return [name for line, name in _calls(method) if line > min(lines)]
+
+
+def _calls(method: ast.AST) -> list[tuple[int, str]]:
+    return [
+        (n.lineno, n.func.attr)
+        for n in ast.walk(method)
+        if isinstance(n, ast.Call)
+        and isinstance(n.func, ast.Attribute)
+        and isinstance(n.func.value, ast.Name)
+        and n.func.value.id == "self"
+    ]
+
+
+# The placement, from the symbolic result of a forward pass.
 
 QK = re.compile(r"(q|k|qk|query|key)_?(layer_?norm|norm|ln)s?")
 """Names of norms on queries and keys; q_a_norm and the like act before these are computed."""
@@ -284,8 +397,8 @@ def placement(it: Judged) -> str:
     if it.enters:
         raise Undecided("a norm stands on the stream itself before the first sublayer")
     if len(forms) > 1:
-        said = ", ".join(_form(s) for s in it.sublayers)
-        raise Undecided(f"its sublayers differ: {said}")
+        each = ", ".join(_form(s) for s in it.sublayers)
+        raise Undecided(f"its sublayers differ: {each}")
     (form,) = forms
     if any(s.skip_scaled for s in it.sublayers):
         by = next(s.skip_scaled for s in it.sublayers if s.skip_scaled)
@@ -366,172 +479,61 @@ def _is_viewed(tensor: Tensor) -> bool:
     return False
 
 
-# From a model's class to its stack of layers: the repeated class, and what follows the stack.
+# Which norm a class is: what it subtracts, and which parameters it learns.
+
+NONE = ("False", "None")
+CENTRES = re.compile(r"-\s*(self\.)?\w*(mean|mu)\b|\.var\(|layer_norm\(|std\(")
+NORMALISES = re.compile(r"rsqrt|sqrt\(|-0\.5|layer_norm\(|rms_norm\(|F\.normalize")
+NAMED = re.compile(r"Norm(1P|2d|PerHead|Gated|Layer)?$")
+ZERO_CENTRED = re.compile(r"1(\.0)?\s*\+\s*self\.weight|self\.weight[\w.()]*\s*\+\s*1")
 
 
-class Follow(Interpreter):
-    """A run that recognises norms."""
-
-    def norm_kind(self, kind: str, arguments: dict[str, str]) -> str | None:
-        return norm_kind(self.program, kind, arguments)
-
-
-@dataclass(frozen=True)
-class Stack:
-    """Class of the layer, class that holds the stack, and the path to it from the model."""
-
-    layer: str
-    holder: str
-    way: tuple[str, ...]
-
-
-def stacks(program: Program, kind: str) -> list[Stack]:
-    """Stacks below a class, nearest first, without vision and audio towers."""
-    found: list[Stack] = []
-    seen: set[str] = {kind}
-    todo: list[tuple[str, tuple[str, ...]]] = [(kind, (kind,))]
-    while todo:
-        name, way = todo.pop(0)
-        layers = repeated(program, name)
-        found += [Stack(layer, name, way) for layer in layers]
-        for inner in constructed(program, name):
-            if inner not in seen and not any(w in inner for w in ("Vision", "Audio", "Image")):
-                seen.add(inner)
-                if inner not in layers:
-                    todo.append((inner, (*way, inner)))
-    return found
+def norm_kind(program: Program, kind: str, arguments: dict[str, str]) -> str | None:
+    """Key of the norm (one of `catalog.NORMS`, or layernorm_1p); None if the class is not a norm."""
+    if kind in ("rms_norm", "layer_norm"):
+        return {"rms_norm": "rmsnorm_noaffine", "layer_norm": "layernorm_nonparam"}[kind]
+    if kind not in program.classes:
+        return _outside(kind, arguments)
+    if not NAMED.search(kind):
+        return None  # RobertaPreLayerNormAttention
+    code = _code(program, kind)
+    bases = program.bases(kind)
+    if not NORMALISES.search(code) and not any(_outside(b.split(".")[-1], {}) for b in bases):
+        return "layernorm" if "nn.LayerNorm(" in code else None
+    centred = CENTRES.search(code) or any("LayerNorm" in base for base in bases)
+    name = "layernorm" if centred else "rmsnorm"
+    if ZERO_CENTRED.search(code):
+        return f"{name}_1p"
+    inherits = any("Norm" in base for base in bases)
+    if arguments.get("with_scale") in NONE or ("self.weight" not in code and not inherits):
+        return "layernorm_nonparam" if centred else "rmsnorm_noaffine"
+    if centred and "self.bias" not in code and not inherits:
+        return "layernorm_nobias"
+    return name
 
 
-def repeated(program: Program, kind: str) -> list[str]:
-    """Classes of the file that a class repeats in a list and that look like a whole layer."""
-    method, found = program.method(kind, "__init__"), []
-    for node in ast.walk(method) if method else ():
-        if isinstance(node, ast.ListComp | ast.For | ast.GeneratorExp):
-            for call in ast.walk(node):
-                if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
-                    name = call.func.id
-                    if name in program.classes and is_layer(program, name) and name not in found:
-                        found.append(name)
-    return found
+@lru_cache(maxsize=64)
+def _code(program: Program, kind: str) -> str:
+    """Source of the class and its bases in the file, without comments and docstrings."""
+    parts = []
+    for name in (kind, *program.bases(kind)):
+        if node := program.classes.get(name):
+            body = [
+                part
+                for part in ast.walk(node)
+                if isinstance(part, ast.Assign | ast.AnnAssign | ast.Return | ast.AugAssign)
+            ]
+            parts += [ast.unparse(part) for part in body]
+    return "\n".join(parts)
 
 
-def is_layer(program: Program, kind: str) -> bool:
-    """Whether a class is a block of a stack, by its name: not an expert, a head or a norm."""
-    ends = ("Layer", "Block", "DecoderLayer", "EncoderLayer")
-    return kind.endswith(ends) and program.method(kind, "forward") is not None
-
-
-def constructed(program: Program, kind: str) -> list[str]:
-    """Classes of the file that a class's __init__ constructs."""
-    method, found = program.method(kind, "__init__"), []
-    for node in ast.walk(method) if method else ():
-        if isinstance(node, ast.Call):
-            name = ast.unparse(node.func).split(".")[0]
-            if name in program.classes and name not in found:
-                found.append(name)
-    return found
-
-
-@dataclass
-class Followed:
-    """A layer's result, its undecided conditions, and the modules that replace the residual
-    addition."""
-
-    result: Tensor
-    unknown: tuple[str, ...]
-    wires: tuple[str, ...]
-
-
-def follow(
-    program: Program,
-    kind: str,
-    turned: str = "",
-    changes: dict[str, object] | None = None,
-) -> Followed:
-    """A layer's forward pass on symbols, with `changes` to the configuration's defaults and one
-    undecided condition `turned` (inverted). Raises Stopped if it has no result."""
-    run = Follow(program, turned)
-    config = Config({**program.config_for(kind), **(changes or {})})
-    module = run.made(kind, "layer", [config], {})
-    method = program.method(kind, "forward")
-    if not isinstance(module, Module) or method is None:
-        raise Stopped
-    first = [a.arg for a in method.args.args][1:2]
-    stream = Stream()
-    env = run.function(method, [module, stream], {}) if first else None
-    result = env[0] if isinstance(env, list) and env else env
-    if not isinstance(result, Tensor):
-        raise Stopped
-    return Followed(result, tuple(run.unknown), tuple(run.wires))
-
-
-def final_norm(
-    program: Program, stack: Stack, changes: dict[str, object] | None = None
-) -> str | None:
-    """yes or no: whether a norm follows the loop over the layers, in the class with the loop or in
-    the class that holds it; None if neither has such a loop."""
-    for place, kind in enumerate(reversed(stack.way[-2:])):
-        method = program.method(kind, "forward")
-        if method is None:
-            continue
-        modules = _attributes(program, kind, changes)
-        calls = _after_loop(method) if place == 0 else _after_call(method, stack, program, kind)
-        if calls is None:
-            return None
-        if any(
-            isinstance(modules.get(c), Outside) and _is_norm(program, modules[c]) for c in calls
-        ):
-            return "yes"
-    return "no"
-
-
-def _is_norm(program: Program, it: object) -> bool:
-    assert isinstance(it, Outside)
-    return "norm" in it.kind.lower() and norm_kind(program, it.kind, it.arguments) is not None
-
-
-def _attributes(
-    program: Program, kind: str, changes: dict[str, object] | None = None
-) -> dict[str, object]:
-    run, config = Follow(program, ""), Config({**program.config_for(kind), **(changes or {})})
-    try:
-        module = run.made(kind, "model", [config], {})
-    except (ReturnSignal, Stopped, RecursionError):
-        return {}
-    return module.attributes if isinstance(module, Module) else {}
-
-
-def _after_loop(method: ast.AST) -> list[str] | None:
-    """Attributes of self that are called after the last loop of a method."""
-    loops = [n for n in ast.walk(method) if isinstance(n, ast.For)]
-    if not loops:
-        return None
-    end = max(loop.end_lineno or 0 for loop in loops)
-    return [name for line, name in _calls(method) if line > end]
-
-
-def _after_call(method: ast.AST, stack: Stack, program: Program, kind: str) -> list[str] | None:
-    """Attributes of self that are called after the stack."""
-    holders = {
-        name
-        for name, value in _attributes(program, kind).items()
-        if isinstance(value, Module) and value.kind == stack.holder
-    }
-    lines = [line for line, name in _calls(method) if name in holders]
-    if not lines:
-        return []
-    return [name for line, name in _calls(method) if line > min(lines)]
-
-
-def _calls(method: ast.AST) -> list[tuple[int, str]]:
-    return [
-        (n.lineno, n.func.attr)
-        for n in ast.walk(method)
-        if isinstance(n, ast.Call)
-        and isinstance(n.func, ast.Attribute)
-        and isinstance(n.func.value, ast.Name)
-        and n.func.value.id == "self"
-    ]
-
-
-__all__ = ["Followed", "Stack", "Unknown", "final_norm", "follow", "stacks"]
+def _outside(kind: str, arguments: dict[str, str]) -> str | None:
+    """Key of a norm of PyTorch."""
+    if kind.endswith("RMSNorm"):
+        bare = arguments.get("elementwise_affine") in NONE
+        return "rmsnorm_noaffine" if bare else "rmsnorm"
+    if kind.endswith("LayerNorm"):
+        if arguments.get("elementwise_affine") in NONE:
+            return "layernorm_nonparam"
+        return "layernorm_nobias" if arguments.get("bias") in NONE else "layernorm"
+    return None

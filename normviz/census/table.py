@@ -1,4 +1,7 @@
-"""The installed `transformers`: its version, and the class of each language model."""
+"""The census of the installed `transformers`: a row per language model.
+
+A row holds the placement that the model's code decides, and says what the code leaves open.
+"""
 
 from __future__ import annotations
 
@@ -28,69 +31,6 @@ from .layers import (
     scales,
     stacks,
 )
-
-TABLES = (
-    "MODEL_FOR_CAUSAL_LM_MAPPING_NAMES", "MODEL_FOR_MASKED_LM_MAPPING_NAMES",
-    "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES",
-)  # fmt: skip
-"""If a model is in several of these lists, the first one counts."""
-
-
-class NotInstalledError(RuntimeError):
-    """`transformers` is not installed."""
-
-
-@cache
-def folder() -> Path:
-    """The folder of the models' code. Raises NotInstalledError."""
-    spec = importlib.util.find_spec("transformers")
-    if spec is None or not spec.submodule_search_locations:
-        raise NotInstalledError(
-            "transformers is not installed here: `pip install -r tests/requirements.txt`"
-        )
-    return Path(next(iter(spec.submodule_search_locations))) / "models"
-
-
-def version() -> str:
-    """Version of the installed library. Raises NotInstalledError."""
-    folder()
-    return importlib.metadata.version("transformers")
-
-
-def models() -> dict[str, str]:
-    """Class name of each language model, by model type."""
-    path = folder() / "auto" / "modeling_auto.py"
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    found: dict[str, str] = {}
-    tables = {
-        target.id: node.value
-        for node in tree.body
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
-    for name in TABLES:
-        call = tables[name]
-        assert isinstance(call, ast.Call)
-        for key, kind in ast.literal_eval(call.args[0]):
-            found.setdefault(key, kind if isinstance(kind, str) else kind[0])
-    return found
-
-
-@cache
-def where() -> dict[str, Path]:
-    """The file that defines each class of a model."""
-    found: dict[str, Path] = {}
-    for path in sorted(folder().glob("*/modeling_*.py")):
-        if path.parent.name in ("auto", "deprecated"):
-            continue
-        for line in path.read_text(encoding="utf-8").splitlines():
-            if line.startswith("class "):
-                found.setdefault(line[6:].split("(")[0].split(":")[0], path)
-    return found
-
-
-# The table: one row per language model, with what its code decides and what it leaves open.
 
 
 def census() -> Census:
@@ -164,7 +104,7 @@ def _otherwise(
 ) -> tuple[tuple[str, ...], str]:
     """The effect of each switch of the configuration; and an undecided condition that would change the
     placement, if there is one."""
-    before, settings, doubt = _said(judged, final_norm(program, stack)), [], ""
+    before, settings, doubt = _summary(judged, final_norm(program, stack)), [], ""
     for name, value in program.config_for(stack.layer).items():
         if isinstance(value, bool) and f".{name}" in program.text:
             other = _again(program, stack, changes={name: not value})
@@ -180,32 +120,95 @@ def _otherwise(
     return tuple(settings), doubt
 
 
-Said = tuple[str, str, str | None]
+Summary = tuple[str, str, str | None]
 """Placement, QK-norm, final norm."""
 
 
 def _again(
     program: Program, stack: Stack, turned: str = "", changes: dict[str, object] | None = None
-) -> Said | None:
+) -> Summary | None:
     try:
         judged = judge(follow(program, stack.layer, turned, changes).result)
     except (Undecided, Stopped, RecursionError):
         return None
-    return _said(judged, final_norm(program, stack, changes))
+    return _summary(judged, final_norm(program, stack, changes))
 
 
-def _changes(before: Said, after: Said) -> str:
-    said = (
+def _changes(before: Summary, after: Summary) -> str:
+    names = (
         f"placement {SCHEMES.label(after[0]) if after[0] in SCHEMES else after[0]}",
         f"QK-norm {QK_LABELS[after[1]]}",
         f"final norm {after[2]}",
     )
-    return " and ".join(s for s, a, b in zip(said, before, after, strict=True) if a != b)
+    return " and ".join(s for s, a, b in zip(names, before, after, strict=True) if a != b)
 
 
-def _said(judged: Judged, final: str | None) -> Said:
+def _summary(judged: Judged, final: str | None) -> Summary:
     try:
         key = placement(judged)
     except Undecided:
         key = "undecided"
     return key, qk_norm(judged), final
+
+
+# The installed library: its version, and the class and file of each language model.
+
+TABLES = (
+    "MODEL_FOR_CAUSAL_LM_MAPPING_NAMES", "MODEL_FOR_MASKED_LM_MAPPING_NAMES",
+    "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES",
+)  # fmt: skip
+"""If a model is in several of these lists, the first one counts."""
+
+
+class NotInstalledError(RuntimeError):
+    """`transformers` is not installed."""
+
+
+@cache
+def folder() -> Path:
+    """The folder of the models' code. Raises NotInstalledError."""
+    spec = importlib.util.find_spec("transformers")
+    if spec is None or not spec.submodule_search_locations:
+        raise NotInstalledError(
+            "transformers is not installed here: `pip install -r tests/requirements.txt`"
+        )
+    return Path(next(iter(spec.submodule_search_locations))) / "models"
+
+
+def version() -> str:
+    """Version of the installed library. Raises NotInstalledError."""
+    folder()
+    return importlib.metadata.version("transformers")
+
+
+def models() -> dict[str, str]:
+    """Class name of each language model, by model type."""
+    path = folder() / "auto" / "modeling_auto.py"
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found: dict[str, str] = {}
+    tables = {
+        target.id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for name in TABLES:
+        call = tables[name]
+        assert isinstance(call, ast.Call)
+        for key, kind in ast.literal_eval(call.args[0]):
+            found.setdefault(key, kind if isinstance(kind, str) else kind[0])
+    return found
+
+
+@cache
+def where() -> dict[str, Path]:
+    """The file that defines each class of a model."""
+    found: dict[str, Path] = {}
+    for path in sorted(folder().glob("*/modeling_*.py")):
+        if path.parent.name in ("auto", "deprecated"):
+            continue
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if line.startswith("class "):
+                found.setdefault(line[6:].split("(")[0].split(":")[0], path)
+    return found

@@ -72,7 +72,7 @@ def _spec(
 
 
 def _place(first: int, depth: int, lanes: int) -> dict[str, Any]:
-    """Where a layer stands: lanes side by side in a band, or on one line in deep models."""
+    """The position of a layer: lanes side by side in a band, or on one line in deep models."""
     if depth > MOST_BARS:
         scale = alt.Scale(domain=[first - 0.5, depth + 0.5], nice=False, zero=False)
         axis = alt.Axis(title="layer", grid=False, format="d", tickMinStep=1)
@@ -143,8 +143,8 @@ def row_at(lane: LaneFrame, cursor: int) -> int | None:
 
 def finding(lanes: Sequence[LaneFrame], cursor: int | None = None) -> str:
     """What the bars show: first and last layer of each lane, at `cursor` or the last step."""
-    said = [text for lane in lanes if (text := _lane_finding(lane, cursor))]
-    if not said:
+    parts = [text for lane in lanes if (text := _lane_finding(lane, cursor))]
+    if not parts:
         return "Nothing has been recorded yet."
     record = probe_of(lanes[0])
     solved = [
@@ -152,7 +152,7 @@ def finding(lanes: Sequence[LaneFrame], cursor: int | None = None) -> str:
         for lane in lanes
         if record.key.startswith("grad") and len(lane.loss) and lane.loss[-1] < SOLVED
     ]
-    return " ".join([f"{record.axis_label}. {'; '.join(said)}.", *solved, *divergences(lanes)])
+    return " ".join([f"{record.axis_label}. {'; '.join(parts)}.", *solved, *divergences(lanes)])
 
 
 def _lane_finding(lane: LaneFrame, cursor: int | None) -> str:

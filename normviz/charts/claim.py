@@ -18,7 +18,7 @@ FEW = 12
 """Values of x up to which each is a tick of its own."""
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 ROW = 30
-"""Pixels of a row where numbers stand side by side."""
+"""Pixels of a row with numbers side by side."""
 
 
 @dataclass(frozen=True)
@@ -77,12 +77,12 @@ def _curves(figure: Figure, dark: bool) -> Spec:
     dashed = alt.StrokeDash("arm:N", scale=alt.Scale(domain=labels, range=dash), legend=None)
     x = alt.X("x:Q", scale=_scale(figure.log_x, nice=False), axis=_x_axis(figure))
     y = alt.Y("y:Q", scale=_scale(figure.log_y), axis=alt.Axis(title=figure.y, format="~g"))
-    told = [alt.Tooltip(it) for it in ("arm:N", "x:Q", "y:Q", "seed:Q")]
+    tooltips = [alt.Tooltip(it) for it in ("arm:N", "x:Q", "y:Q", "seed:Q")]
     layers = [
         named("medians").mark_line(strokeWidth=2).encode(x=x, y=y, color=color, strokeDash=dashed),
         named("seeds")
         .mark_point(size=26, filled=True, opacity=0.75)
-        .encode(x=x, y=y, color=color, shape=shape, tooltip=told),
+        .encode(x=x, y=y, color=color, shape=shape, tooltip=tooltips),
     ]
     if figure.lines:
         theory = alt.StrokeDash(
@@ -171,18 +171,18 @@ def _drawable(y: Any, log: bool) -> bool:
 
 def finding(figure: Figure) -> str:
     """The figure in words: of each arm the first and the last median."""
-    said = []
+    parts = []
     for one in figure.points:
         middles = [median(ys) for ys in one.y]
         if figure.is_strip or len(middles) == 1:
-            said.append(f"{one.label}: {_number(middles[0])}")
+            parts.append(f"{one.label}: {_number(middles[0])}")
         else:
             ends = (
                 f"{_number(middles[0])} at {one.x[0]:g} to {_number(middles[-1])} at {one.x[-1]:g}"
             )
-            said.append(f"{one.label} from {ends}")
+            parts.append(f"{one.label} from {ends}")
     over = f" over {figure.x}" if figure.x else ""
-    return f"{figure.y}{over}. {'; '.join(said)}."
+    return f"{figure.y}{over}. {'; '.join(parts)}."
 
 
 def _number(y: float) -> str:

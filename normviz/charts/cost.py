@@ -1,6 +1,6 @@
 """What a norm costs: time as a multiple of LayerNorm's, a variant a row, with its interval.
 
-The grey bands are LayerNorm beside itself: an interval that overlaps its band is not told apart from
+The grey bands are LayerNorm beside itself: an interval that overlaps its band is not distinguishable from
 LayerNorm, and drawn pale. Dashed lines are the savings that are claimed for RMSNorm.
 """
 

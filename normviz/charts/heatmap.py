@@ -207,14 +207,14 @@ def finding(lane: LaneFrame) -> str:
     values, first = shown(lane), probe_of(lane).first_layer
     if not np.isfinite(values).any():
         return f"{name(lane)}: nothing finite has been recorded yet."
-    said = []
+    parts = []
     for which, at in (("lowest", np.nanargmin), ("highest", np.nanargmax)):
         finite = np.where(np.isfinite(values), values, np.nan)
         row, column = np.unravel_index(at(finite), values.shape)
         where = f"layer {column + first}, step {lane.probe_steps[row]}"
-        said.append(f"{which} {number(values[row, column])} ({where})")
+        parts.append(f"{which} {number(values[row, column])} ({where})")
     end = diverged(lane)
     return (
         f"{name(lane)}, {probe_of(lane).axis_label}, layers {first} to {lane.depth}, steps 0 to "
-        f"{lane.probe_steps[-1]}: {', '.join(said)}." + (f" The lane {end}." if end else "")
+        f"{lane.probe_steps[-1]}: {', '.join(parts)}." + (f" The lane {end}." if end else "")
     )

@@ -26,7 +26,7 @@ WHICH = ("last layer", "middle", "first")
 
 def finding(lanes: Sequence[LaneFrame]) -> str:
     """Where the first and the last layer of each lane began and ended."""
-    said = []
+    parts = []
     for lane in lanes:
         values, first = shown(lane), probe_of(lane).first_layer
         if len(values):
@@ -34,10 +34,10 @@ def finding(lanes: Sequence[LaneFrame]) -> str:
                 f"layer {layer} from {number(values[0, at])} to {number(values[-1, at])}"
                 for layer, at in ((first, 0), (lane.depth, -1))
             ]
-            said.append(f"{name(lane)}: {', '.join(ends)}")
-    if not said:
+            parts.append(f"{name(lane)}: {', '.join(ends)}")
+    if not parts:
         return "No step has been recorded yet."
-    return f"{probe_of(lanes[0]).label} over the steps. {'; '.join(said)}."
+    return f"{probe_of(lanes[0]).label} over the steps. {'; '.join(parts)}."
 
 
 def spec(

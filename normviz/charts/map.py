@@ -1,6 +1,6 @@
 """Where it trains: a map of final losses over two settings, several maps on one colour scale.
 
-Losses are capped at chance, so the colours show who learned and not how badly the others failed. A
+Losses are capped at chance, so the colours show which cells learned and not how badly the others failed. A
 red cross is divergence, a ring a cell that was stopped early because it was flat at chance, a
 triangle one whose loss was still falling: undertrained, not unstable. The line is the frontier, the
 largest value of the second setting that trains.
@@ -130,13 +130,13 @@ def _one(one: Map, i: int, domain: Domain, dark: bool, is_live: bool = False) ->
         legend=None if i else legend,
     )
     color = alt.condition("datum.there", color, alt.value(EMPTY[dark]))
-    told = [alt.Tooltip("where:N", title="title"), alt.Tooltip("words:N", title="result")]
+    tooltips = [alt.Tooltip("where:N", title="title"), alt.Tooltip("words:N", title="result")]
     if is_live:
-        told.append(alt.Tooltip("curve:N", title="image"))
+        tooltips.append(alt.Tooltip("curve:N", title="image"))
     squares = (
         named(f"cells{i}")
         .mark_rect(stroke=paper(dark), strokeWidth=1, cursor="pointer")
-        .encode(x=x, x2=alt.X2("right:Q"), y=y, y2=alt.Y2("high:Q"), color=color, tooltip=told)
+        .encode(x=x, x2=alt.X2("right:Q"), y=y, y2=alt.Y2("high:Q"), color=color, tooltip=tooltips)
     )
     if is_live:
         pick = alt.selection_point(name=PICK, fields=["key"], on="click", clear=False)
@@ -165,7 +165,7 @@ def _axis(title: str, values: Sequence[str]) -> alt.Axis:
 
 
 def _marks(i: int, dark: bool) -> list[alt.Chart]:
-    """One mark a cell that has one, with a halo: it stands on any colour."""
+    """One mark for each cell that has one, with a halo that separates it from any colour."""
     layers = []
     for mark, shape in MARKS.items():
         at = named(f"cells{i}").transform_filter(f"datum.mark == '{mark}'")
@@ -199,17 +199,17 @@ def finding(one: Map) -> str:
     """What a map shows: how many of its cells came to what, and its frontier."""
     marks = [cell.mark for cell in one.cells]
     todo = sum(cell.loss is None for cell in one.cells)
-    said = [f"{len(marks)} cells"] + ([f"{todo} not run yet"] if todo else [])
+    parts = [f"{len(marks)} cells"] + ([f"{todo} not run yet"] if todo else [])
     for mark, words in (
         ("diverged", "diverged"),
         ("flat", "stopped early, flat at chance"),
         ("falling", "still falling"),
     ):
         if n := marks.count(mark):
-            said.append(f"{n} {words}")
+            parts.append(f"{n} {words}")
     edges = [
         f"{one.columns[i]}: {'none' if row is None else one.rows[row]}"
         for i, row in enumerate(one.frontier)
     ]
     line = f" Largest {one.y} that trains by {one.x}: {', '.join(edges)}." if edges else ""
-    return f"{one.title}: {', '.join(said)}.{line}"
+    return f"{one.title}: {', '.join(parts)}.{line}"

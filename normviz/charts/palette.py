@@ -1,4 +1,8 @@
-"""How far apart two colours are for usual and for colour-blind eyes, and how legible one is."""
+"""Colours, defined once: a placement keeps its colour everywhere, and red means divergence only.
+
+Every lane colour has a contrast of at least 3 to 1 on white and on Streamlit's dark background. Each
+placement also has its own dash pattern, so lanes differ not by colour alone.
+"""
 
 from __future__ import annotations
 
@@ -8,47 +12,6 @@ from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
-
-Floats = NDArray[np.float64]
-
-# Usual, protanopia, deuteranopia, tritanopia: Machado et al. 2009, severity 1, on linear RGB.
-EYES = np.array(
-    [
-        [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
-        [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
-        [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
-        [[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]],
-    ]
-)
-TO_XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
-WHITE = np.array([0.9505, 1.0, 1.089])
-
-
-def distance(one: str, other: str) -> float:
-    """CIE76 difference of two #rrggbb colours for the eyes that tell them apart least."""
-    return float(np.linalg.norm(_lab(one) - _lab(other), axis=1).min())
-
-
-def contrast(one: str, other: str) -> float:
-    """WCAG contrast of two #rrggbb colours, 1 to 21."""
-    low, high = sorted(float(TO_XYZ[1] @ _linear(color)) for color in (one, other))
-    return (high + 0.05) / (low + 0.05)
-
-
-def _linear(color: str) -> Floats:
-    c = np.array(list(bytes.fromhex(color[1:]))) / 255
-    return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
-
-
-@lru_cache(maxsize=1024)
-def _lab(color: str) -> Floats:
-    """[eyes, 3] L*a*b* under D65."""
-    light = np.clip(EYES @ _linear(color), 0.01, 1)
-    x, y, z = np.cbrt(light @ TO_XYZ.T / WHITE).T
-    return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], axis=1)
-
-
-# Colours, defined once: a placement keeps its colour everywhere, and red means divergence only.
 
 RED = "#e03131"  # not finite: nothing else is red
 GREY = "#8a8f98"  # a heatmap cell whose value is zero (or below, by rounding)
@@ -73,7 +36,7 @@ SCHEMES = {
     "deepnorm": LaneStyle("#845490", (10, 4)),
     "none": LaneStyle("#606c60", (4, 4)),
 }
-# For placements that are not in the table; which one depends on the key alone. They stand apart from
+# For placements that are not in the table; which one depends on the key alone. They differ clearly from
 # the table's colours, so only two such placements can meet in one colour.
 SPARE = (
     LaneStyle("#a945f9", (7, 2)),
@@ -111,7 +74,7 @@ def scheme_style(scheme: str) -> LaneStyle:
 
 @lru_cache(maxsize=1024)
 def lane_styles(schemes: tuple[str, ...]) -> tuple[LaneStyle, ...]:
-    """One style a lane, all told apart by colour, and all but plain Pre- and Post-LN by dash.
+    """One style a lane, all with different colours, and all but plain Pre- and Post-LN by dash.
 
     A lane has its placement's own unless that comes too near to another lane's: then another
     lightness of it, or a colour of a placement that is not in this chart.
@@ -134,7 +97,7 @@ def faded(style: LaneStyle, dark: bool) -> LaneStyle:
 
 
 def _color(own: str, others: list[str]) -> str:
-    """`own` where it stands apart from the others, else a shade of it, else a stand-in."""
+    """`own` where it differs enough from the others, else a shade of it, else a stand-in."""
 
     def room(color: str) -> float:
         return min((distance(color, other) for other in others), default=100.0)
@@ -205,3 +168,44 @@ def _cells(colors: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 PALETTE, COMPARING = _cells(ramp(LEVELS)), _cells(diverging(LEVELS))
+
+
+# Measures of colours.
+
+Floats = NDArray[np.float64]
+
+# Usual, protanopia, deuteranopia, tritanopia: Machado et al. 2009, severity 1, on linear RGB.
+EYES = np.array(
+    [
+        [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
+        [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
+        [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
+        [[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]],
+    ]
+)
+TO_XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+WHITE = np.array([0.9505, 1.0, 1.089])
+
+
+def distance(one: str, other: str) -> float:
+    """CIE76 difference of two #rrggbb colours for the eyes that tell them apart least."""
+    return float(np.linalg.norm(_lab(one) - _lab(other), axis=1).min())
+
+
+def contrast(one: str, other: str) -> float:
+    """WCAG contrast of two #rrggbb colours, 1 to 21."""
+    low, high = sorted(float(TO_XYZ[1] @ _linear(color)) for color in (one, other))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _linear(color: str) -> Floats:
+    c = np.array(list(bytes.fromhex(color[1:]))) / 255
+    return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
+
+
+@lru_cache(maxsize=1024)
+def _lab(color: str) -> Floats:
+    """[eyes, 3] L*a*b* under D65."""
+    light = np.clip(EYES @ _linear(color), 0.01, 1)
+    x, y, z = np.cbrt(light @ TO_XYZ.T / WHITE).T
+    return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], axis=1)

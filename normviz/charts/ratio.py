@@ -73,8 +73,8 @@ def finding(over: LaneFrame, under: LaneFrame) -> str:
         return "No step has been recorded in both lanes."
     first = probe_of(frame).first_layer
     ends = ((first, values[-1, 0]), (frame.depth, values[-1, -1]))
-    said = " and ".join(f"{number(value)} in layer {layer}" for layer, value in ends)
+    ends_text = " and ".join(f"{number(value)} in layer {layer}" for layer, value in ends)
     return (
         f"{probe_of(frame).label} of {name(over)} divided by that of {name(under)}, at step "
-        f"{frame.probe_steps[-1]}: {said}."
+        f"{frame.probe_steps[-1]}: {ends_text}."
     )

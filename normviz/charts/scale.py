@@ -21,7 +21,7 @@ from normviz.runs.frames import Floats, LaneFrame
 # divergence can be 1e30: shown at the axis' end, it does not flatten everything else.
 REACH_DOWN, REACH_UP = 6, 3
 STRIDE = 3
-MARGIN = 1.1  # the smallest value stands clear of the axis, or its bar would have no height
+MARGIN = 1.1  # the smallest value is clear of the axis, or its bar would have no height
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Domain:
         return np.where(np.isfinite(values), np.clip(share, 0.0, 1.0), np.nan)
 
     def zero(self, values: Floats) -> NDArray[np.bool_]:
-        """Where `values` cannot stand on this axis because it is zero or less."""
+        """Where `values` have no place on this axis because they are zero or less."""
         return np.isfinite(values) & (values <= 0) & (self.scale == "log")
 
 

@@ -54,5 +54,5 @@ def diverged(lane: LaneFrame) -> str | None:
 
 def divergences(lanes: Sequence[LaneFrame]) -> list[str]:
     """One sentence for each lane that diverged."""
-    said = ((name(lane), diverged(lane)) for lane in lanes)
-    return [f"{who} {what}." for who, what in said if what]
+    ends = ((name(lane), diverged(lane)) for lane in lanes)
+    return [f"{lane} {end}." for lane, end in ends if end]

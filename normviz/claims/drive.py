@@ -55,19 +55,21 @@ def run(
         return
     if failures:
         raise ClaimError(f"{claim.key} has no result: {failures[0]}")
-    seen = {cell.key: _seen(store, claim, cell, readings, False) for cell in claim.cells(seeds)}
-    yield result(claim, seen, seeds or claim.seeds, seconds)
+    results = {
+        cell.key: _result_of(store, claim, cell, readings, False) for cell in claim.cells(seeds)
+    }
+    yield result(claim, results, seeds or claim.seeds, seconds)
 
 
 def result(
-    claim: Claim, seen: dict[str, CellResult], seeds: int, lab_seconds: float
+    claim: Claim, results: dict[str, CellResult], seeds: int, lab_seconds: float
 ) -> ClaimResult:
     """The claim's numbers and figure from its cells by key."""
     samples = [
         Sample(
             {
                 arm: [
-                    seen[cell.key]
+                    results[cell.key]
                     for cell in sorted(claim.grid(arm, seeds).cells, key=lambda cell: cell.at)
                     if cell.seed == seed
                 ]
@@ -80,7 +82,7 @@ def result(
         name: [float(number.of(sample)) for sample in samples]
         for name, number in claim.numbers.items()
     }
-    points = [one.point for one in seen.values() if one.point is not None]
+    points = [one.point for one in results.values() if one.point is not None]
     return ClaimResult(
         claim=claim.key,
         engine=ENGINE,
@@ -91,7 +93,7 @@ def result(
         rule=claim.rule_words(),
         numbers=numbers,
         figure=series(claim, samples, numbers),
-        runs=[] if claim.lab else sorted(seen),
+        runs=[] if claim.lab else sorted(results),
         flat=sum(p.kind == "flat" for p in points),
     )
 
@@ -102,11 +104,11 @@ def read(store: Store, claim: Claim, seeds: int | None = None) -> ClaimResult | 
     cells = claim.cells(seeds)
     if claim.lab or any(stored(store, cell.key, True) is None for cell in cells):
         return None
-    seen = {cell.key: _seen(store, claim, cell, {}, True) for cell in cells}
-    return result(claim, seen, seeds or claim.seeds, 0.0)
+    results = {cell.key: _result_of(store, claim, cell, {}, True) for cell in cells}
+    return result(claim, results, seeds or claim.seeds, 0.0)
 
 
-def _seen(
+def _result_of(
     store: Store, claim: Claim, cell: Cell, readings: dict[str, dict[str, float]], shipped: bool
 ) -> CellResult:
     if claim.lab:

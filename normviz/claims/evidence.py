@@ -56,16 +56,16 @@ class Sample:
         return found[0]
 
 
-def recording_of(seen: CellResult) -> Recording:
+def recording_of(cell: CellResult) -> Recording:
     """The run of a cell that was trained."""
-    assert seen.recording is not None
-    return seen.recording
+    assert cell.recording is not None
+    return cell.recording
 
 
-def point_of(seen: CellResult) -> Point:
+def point_of(cell: CellResult) -> Point:
     """What came of a cell that was trained."""
-    assert seen.point is not None
-    return seen.point
+    assert cell.point is not None
+    return cell.point
 
 
 FINAL = Quantity("final loss, at most chance", "nats", lambda one: point_of(one).capped)

@@ -1,4 +1,4 @@
-"""What one seed gives for a claim: numbers of one cell, of an arm, and of two of them."""
+"""The numbers of a claim, one value per seed: of a cell, of an arm, and of two of them."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A rule has parts, each with its scope ("with 24 blocks"). A part is true or false only if the seeds
 agree: every seed meets a threshold, or all miss it on the same side; two arms differ if
-`sweep.stats.compare` finds a paired difference. Otherwise the part is open. The verdict is
+`maps.summary.compare` finds a paired difference. Otherwise the part is open. The verdict is
 
     holds                every part is true
     holds only where     some parts are true, others false or open
@@ -51,11 +51,11 @@ class Between:
     def sentence(self, labels: Labels) -> str:
         ends = [self.low > -math.inf, self.high < math.inf]
         if all(ends):
-            said = f"lies from {self.low:g} to {self.high:g}"
-            said = f"is {self.low:g}" if self.low == self.high else said
+            text = f"lies from {self.low:g} to {self.high:g}"
+            text = f"is {self.low:g}" if self.low == self.high else text
         else:
-            said = f"is at least {self.low:g}" if ends[0] else f"is at most {self.high:g}"
-        return f"{labels[self.name]} {said} in every seed"
+            text = f"is at least {self.low:g}" if ends[0] else f"is at most {self.high:g}"
+        return f"{labels[self.name]} {text} in every seed"
 
 
 @dataclass(frozen=True)
@@ -153,9 +153,9 @@ class ClaimVerdict:
         )
         if self.kind != "holds only where":
             return self.kind
-        said = f"holds only {_listed(true)}"
-        said += f"; not {_listed(false)}" if false else ""
-        return said + (f"; not distinguishable {_listed(open_)}" if open_ else "")
+        text = f"holds only {_listed(true)}"
+        text += f"; not {_listed(false)}" if false else ""
+        return text + (f"; not distinguishable {_listed(open_)}" if open_ else "")
 
 
 def judge(rule: Sequence[Part], numbers: Numbers) -> ClaimVerdict:

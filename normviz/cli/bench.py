@@ -19,14 +19,14 @@ def probes(
     rounds: Annotated[int, typer.Option(min=1, help="Whole runs of each kind")] = 5,
 ) -> None:
     """Cost of the probes: training with all of them and with none, interleaved."""
-    from ..bench.probes import TURN, measure
+    from ..bench.probes import BATCH_STEPS, measure
     from .errors import complain
     from .run import read_config
 
     try:
         config = read_config(words or [])
-        if config.steps < TURN:
-            raise ValueError(f"steps is {config.steps}, allowed here is {TURN} or more")
+        if config.steps < BATCH_STEPS:
+            raise ValueError(f"steps is {config.steps}, allowed here is {BATCH_STEPS} or more")
     except ValueError as error:
         complain(error)
     typer.echo(measure(config, rounds))

@@ -30,10 +30,10 @@ def census(
         complain(error)
     except OSError as error:
         complain(f"--out {str(out)!r} can't be written: {error.strerror}")
-    told = sum(model.placement is not None for model in found.models)
+    placed = sum(model.placement is not None for model in found.models)
     typer.echo(
         f"{out}: {len(found.models)} rows from transformers {found.transformers}, the placement decided "
-        f"in {told}"
+        f"in {placed}"
     )
 
 

@@ -164,8 +164,8 @@ def record_words(claim: Claim) -> str:
     """The claim, its experiment and its rule as text."""
     lines = [f"{claim.key}  {claim.label}", claim.sentence, f"says     {claim.source}"]
     for arm, words in claim.settings().items():
-        said = " ".join(f"{name}={word}" for name, word in words.items())
-        lines.append(f"arm      {claim.arm_label(arm)}: {said}")
+        settings = " ".join(f"{name}={word}" for name, word in words.items())
+        lines.append(f"arm      {claim.arm_label(arm)}: {settings}")
     lines += [f"rule     {sentence}" for sentence in claim.rule_words()]
     return "\n".join(lines)
 

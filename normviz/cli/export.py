@@ -1,4 +1,7 @@
-"""`normviz export RUN, LINK or preset --out FOLDER`: a finished duel as tables, configs or scripts."""
+"""`normviz export` writes a finished duel as tables, configs, scripts or a replay page.
+
+`normviz export-site` writes replays as a folder that any static host serves.
+"""
 
 from __future__ import annotations
 
@@ -162,7 +165,10 @@ def find(name: str, config: RunConfig, store: Store, form: Form) -> ExportLane:
     if run is not None and found is not None and len(found.recorded.steps):
         if not run.is_done:
             seed = f" ({seeds_of(config)})" if config.init_seed or config.data_seed else ""
-            typer.echo(f"normviz: lane {name}{seed} is not finished: {said(run, found)}", err=True)
+            typer.echo(
+                f"normviz: lane {name}{seed} is not finished: {why_unfinished(run, found)}",
+                err=True,
+            )
         return found
     if form in ("json", "py"):
         return ExportLane(name, config)
@@ -172,7 +178,7 @@ def find(name: str, config: RunConfig, store: Store, form: Form) -> ExportLane:
     return result.lane(name)
 
 
-def said(run: Run, lane: ExportLane) -> str:
+def why_unfinished(run: Run, lane: ExportLane) -> str:
     """How far an unfinished run is."""
     return f"{run.status}, {len(lane.recorded.steps)} of {run.config.steps} steps"
 
@@ -188,7 +194,7 @@ def contents(lanes: Sequence[ExportLane], form: Form) -> list[bytes]:
     return [archive(lanes, form)]
 
 
-# `normviz export-site DIR [RUN ...]`: replays as a folder that any static host serves.
+# `normviz export-site`.
 
 
 @main.command("export-site")

@@ -1,4 +1,4 @@
-"""`normviz ship`: train the runs that ship with the product."""
+"""`normviz ship` trains the runs that ship with the product; `normviz ship-maps` runs its standard maps."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def ship(
         typer.echo(f"{path.name}: {result.verdict.sentence}")
 
 
-# `normviz ship-maps`: run the standard maps that ship with the product.
+# The standard maps.
 
 
 @main.command()

@@ -57,7 +57,7 @@ def report(health: Health, now: float) -> list[str]:
         f"store       {_size(it, health.limit)}",
         f"            {it.runs:,} runs, {it.shipped:,} shipped, {it.linked:,} linked",
     ]
-    lines += [f"            {said}" for said in (health.disk, health.refuses) if said]
+    lines += [f"            {text}" for text in (health.disk, health.refuses) if text]
     if it.oldest is not None:
         lines.append(f"oldest      {ago(it.oldest, now)}")
     for failure in it.failures:

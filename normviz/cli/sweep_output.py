@@ -1,4 +1,4 @@
-"""The progress of a sweep: a bar and the last cells on a terminal, else one line per cell."""
+"""The output of `normviz sweep`: its progress, and the result as text, as a table file, and as a map."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def follow(
     Standard output has only the report, not Ray's messages.
     """
     ended = Ended()
-    board = _Board(grid, ended)
+    progress = _Progress(grid, ended)
     is_terminal = sys.stderr.isatty()
     console = Console(stderr=True)
     try:
@@ -64,9 +64,9 @@ def follow(
             else redirect_stdout(sys.stderr) as live
         ):
             for news in sweep(store, grid, processes, early, cluster=cluster):
-                line = board.take(store, news)
+                line = progress.take(store, news)
                 if isinstance(live, Live):
-                    live.update(board.drawn(), refresh=True)
+                    live.update(progress.drawn(), refresh=True)
                 elif line:
                     typer.echo(line, err=True)
     except KeyboardInterrupt:
@@ -74,11 +74,11 @@ def follow(
     except SweepError as error:
         complain(error)
     for cell, message in ended.failures.items():
-        typer.echo(f"normviz: {board.name(cell)} failed: {message}", err=True)
+        typer.echo(f"normviz: {progress.name(cell)} failed: {message}", err=True)
     return ended
 
 
-class _Board:
+class _Progress:
     """The state of the cells so far."""
 
     def __init__(self, grid: Grid, ended: Ended) -> None:
@@ -101,12 +101,12 @@ class _Board:
         if not isinstance(news, Done):
             return None
         self.running.remove(news.cell)
-        said = self._said(store, news)
+        outcome = self._outcome(store, news)
         seconds = f"{news.measured.seconds:.1f} s"
-        self.last = [*self.last, (news.cell, said, seconds)][-LINES:]
-        return f"{self.n} of {len(self.grid.cells)}  {self.name(news.cell)}: {said} ({seconds})"
+        self.last = [*self.last, (news.cell, outcome, seconds)][-LINES:]
+        return f"{self.n} of {len(self.grid.cells)}  {self.name(news.cell)}: {outcome} ({seconds})"
 
-    def _said(self, store: Store, done: Done) -> str:
+    def _outcome(self, store: Store, done: Done) -> str:
         run = None if done.run is None else store.run(done.run)
         if run is None:
             self.ended.failures[done.cell] = done.measured.message or "it ended without a message"
@@ -132,8 +132,8 @@ class _Board:
             table.add_column("seed")
         table.add_column("result")
         table.add_column("seconds", justify="right")
-        for cell, said, seconds in self.last:
-            table.add_row(*self._places(cell), said, seconds.removesuffix(" s"))
+        for cell, outcome, seconds in self.last:
+            table.add_row(*self._places(cell), outcome, seconds.removesuffix(" s"))
         for cell in self.running:
             table.add_row(*self._places(cell), "training", "")
         return Group(table, self.progress)
@@ -145,7 +145,7 @@ class _Board:
         return [*places, str(cell.seed)] if self.grid.seeds > 1 else places
 
 
-# The result of a sweep as text, as a table file, and as a map.
+# The result.
 
 
 def report(grid: Grid, points: Sequence[Point]) -> str:

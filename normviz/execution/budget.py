@@ -1,8 +1,7 @@
-"""How many runs have a process at once: by cores, by those that are paused, and on a shared server by
-memory.
+"""How many runs have a process at once: by cores, by paused runs, and on a shared server by memory.
 
-Memory is counted by the estimate that each run was checked by when it was asked for. A paused run
-counts until it ends, since its process holds what it held.
+Memory is counted by the estimate with which each run was admitted. A paused run counts until it ends,
+because its process keeps its memory.
 """
 
 from __future__ import annotations
@@ -14,34 +13,34 @@ from .. import hosted
 from ..cores import cores
 
 MAX_PAUSED = 6
-"""Paused runs hold a process each. Of more, the first one of who has most of them is stopped."""
+"""Each paused run holds a process. If there are more, the visitor with the most loses the first one."""
 
 
 def default_slots() -> int:
-    """Runs that train at once: one a core, and on a shared server up to its limit."""
+    """Runs that train at once: one per core, and on a shared server up to its limit."""
     here = hosted.limits()
     return min(cores(), here.slots) if here else cores()
 
 
 class Budget:
-    """What there is for runs in processes. `since` is when the next one began to wait for memory."""
+    """Memory and processes for runs. `since` is when the next run began to wait for memory."""
 
     def __init__(self) -> None:
         self.limits = hosted.limits()
         self.since: float | None = None
 
     def fits(self, gib: float, beside: Iterable[float]) -> bool:
-        """Whether a run of this estimate may begin beside those of the others; alone it always may."""
+        """Whether a run of this estimate may begin beside the others; alone it always may."""
         held = list(beside)
         return self.limits is None or not held or sum(held) + gib <= self.limits.all_gib
 
     def note(self, waits: bool) -> None:
-        """Whether the next run waits for memory now."""
+        """Record whether the next run waits for memory now."""
         self.since = (self.since or time.monotonic()) if waits else None
 
     def stay(self, paused: int) -> int:
-        """How many of the paused runs keep their processes: one fewer each time that a run has waited
-        for memory as long as one may stay unwatched, so that it begins some day."""
+        """How many paused runs keep their processes. Each time that a run has waited for memory as long as a
+        run may stay unwatched, one fewer does, so that the waiting run begins at last."""
         if self.limits is None:
             return MAX_PAUSED
         if paused and self.since and time.monotonic() - self.since > self.limits.grace:

@@ -20,15 +20,15 @@ CLOSE_SECONDS = 10.0
 
 
 def is_supervised(store: Store) -> bool:
-    """Whether a supervisor holds the store's lock. Its number would not tell: after a restart of a
-    container another process may have it."""
+    """Whether a supervisor holds the store's lock. Its process id does not show it: after a restart of a
+    container another process may have the same one."""
     return is_held(store.folder / "supervisor.lock")
 
 
 class Backend:
     """A supervisor for a store: this process's own, or one that another server already runs.
 
-    The supervisor leaves when its standard input closes, so it never outlives this process.
+    The supervisor ends when its standard input closes, so it never outlives this process.
     """
 
     def __init__(self, store: Store) -> None:
@@ -36,25 +36,25 @@ class Backend:
         self.process: subprocess.Popen[bytes] | None = None
         self.lock = threading.Lock()
         self.tried = 0.0
-        self.pulse = HeartbeatReader(store.folder)
+        self.heartbeat = HeartbeatReader(store.folder)
         self.stuck: str | None = None
         """Why a supervisor that hangs can't be replaced from here, as a sentence."""
 
     @property
     def is_damaged(self) -> bool:
-        """Whether the supervisor left because the store is damaged."""
+        """Whether the supervisor ended because the store is damaged."""
         return self.process is not None and self.process.poll() == DAMAGED
 
     def silent(self) -> float:
-        """Seconds for which the supervisor has not answered, whoever started it."""
+        """Seconds for which the supervisor has not answered, whichever server started it."""
         with self.lock:
-            return self.pulse.silent()
+            return self.heartbeat.silent()
 
     def ensure(self) -> None:
         """Start a supervisor unless one is alive; at most one try a second. One that hangs is
         replaced, whichever server started it; its runs end, with everything that they committed."""
         with self.lock:
-            hangs = self.pulse.silent() >= HANGS_SECONDS
+            hangs = self.heartbeat.silent() >= HANGS_SECONDS
             if not hangs:
                 self.stuck = None
             if self.process is not None and self.process.poll() is None:
@@ -71,7 +71,7 @@ class Backend:
             self.process = start(
                 "normviz.execution.supervise", self.store.folder, stdin=subprocess.PIPE
             )
-            self.pulse.begin()
+            self.heartbeat.begin()
 
     def close(self) -> None:
         """End the supervisor that this process started, and with it all its workers."""
@@ -90,17 +90,17 @@ class Backend:
 
     def _end_other(self) -> bool:
         """Kill a hanging supervisor that another server started; whether that was done. Prints why not."""
-        owner = self.pulse.owner()
-        if self.pulse.silent() < HANGS_SECONDS:  # another server was first: this is its new one
+        owner = self.heartbeat.owner()
+        if self.heartbeat.silent() < HANGS_SECONDS:  # another server was first: this is its new one
             return False
         why = UNKNOWN if owner is None else owner.end()
         if why is None:
             return True
-        said = (
+        problem = (
             f"the supervisor of {self.store.folder} holds its lock and does not answer, and can't be "
             f"replaced from here, since {why}: end it where it runs (python -m normviz.execution.supervise)"
         )
-        if said != self.stuck:
-            print(f"normviz: {said}", file=sys.stderr, flush=True)
-        self.stuck = said
+        if problem != self.stuck:
+            print(f"normviz: {problem}", file=sys.stderr, flush=True)
+        self.stuck = problem
         return False

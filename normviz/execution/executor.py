@@ -1,4 +1,4 @@
-"""The protocol of everything that runs tasks elsewhere, whoever runs them."""
+"""The protocol of everything that runs tasks in other processes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Progress(Generic[T]):
 
 @dataclass(frozen=True)
 class Ended(Generic[T]):
-    """The task's end: what its function returned, or the `problem` that kept it from that."""
+    """The task's end: what its function returned, or the `problem` if it returned nothing."""
 
     task: T
     result: Any = None
@@ -45,7 +45,7 @@ class TaskError(RuntimeError):
 
 
 def no_result(error: Exception) -> str:
-    """The problem of a task with an error that nobody expected."""
+    """The problem of a task that raised an unexpected error."""
     words = f"{type(error).__name__}: {error}".splitlines()[0].removesuffix(": ")
     return f"its process gave no result: {words}"
 
@@ -55,7 +55,7 @@ class Executor(ABC, Generic[T]):
 
     @abstractmethod
     def events(self, stop: Callable[[], bool] = lambda: False) -> Iterator[Event[T]]:
-        """What happens, until every task has ended or `stop` says so. To be read once."""
+        """Yields events until every task has ended or `stop` returns True. To be read once."""
 
     @abstractmethod
     def close(self) -> list[Ended[T]]:

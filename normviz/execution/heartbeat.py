@@ -1,7 +1,7 @@
-"""The supervisor's pulse: a file that it touches while it works, so that a server sees it hang.
+"""The supervisor's heartbeat: a file that it touches while it works, so that a server notices if it hangs.
 
-A lock tells that a process is there, not that it does anything: stopped by a signal, or stuck, it
-would hold its store for ever. The file holds the supervisor's identity, so that any server can end it.
+A lock shows that a process exists, not that it works: one that is stopped by a signal, or stuck, would
+hold its store for ever. The file holds the supervisor's identity, so that any server can end it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from .identity import Identity
 
 BEAT_SECONDS, LISTEN_SECONDS = 0.5, 0.05
 SILENT_SECONDS = 3.0
-"""After so long the page says that the supervisor does not answer."""
+"""After so long a silence the page says that the supervisor does not answer."""
 HANGS_SECONDS = 10.0
-"""After so long it is replaced."""
+"""After so long a silence it is replaced."""
 LOOK_SECONDS = HANGS_SECONDS / 2
-"""A longer time between two looks of a server counts as this: the machine may have been asleep."""
+"""A longer time between two reads of a server counts as this: the machine may have been asleep."""
 STUCK_SECONDS = 60.0
 """A round of its work takes milliseconds; the first one waits until PyTorch is loaded."""
 
@@ -31,27 +31,27 @@ def _file(folder: Path) -> Path:
 
 
 class Heartbeat:
-    """The supervisor's side: beats by itself, as long as rounds of work are `done`."""
+    """The supervisor's side: a thread touches the file, as long as rounds of work are `done`."""
 
     def __init__(self, folder: Path) -> None:
         self.file = _file(folder)
         self.worked = time.monotonic()
         self.named = False
         self._beat()
-        threading.Thread(target=self._go_on, daemon=True).start()
+        threading.Thread(target=self._repeat, daemon=True).start()
 
     def done(self) -> None:
         """A round of work is done."""
         self.worked = time.monotonic()
 
-    def _go_on(self) -> None:
+    def _repeat(self) -> None:
         while True:
             time.sleep(BEAT_SECONDS)
             if time.monotonic() - self.worked < STUCK_SECONDS:
                 self._beat()
 
     def _beat(self) -> None:
-        with suppress(OSError):  # a full disk does not take a new file; nobody is harmed by that
+        with suppress(OSError):  # a full disk refuses a new file, which does no harm
             self.file.touch()
             os.utime(self.file)
             if not self.named:
@@ -60,14 +60,14 @@ class Heartbeat:
 
 
 def listen(folder: Path) -> float:
-    """Wait for the next beat, up to SILENT_SECONDS, for who has not looked before. Returns the seconds
-    that were waited in vain: 0 where one came, or where there never was any."""
-    pulse = HeartbeatReader(folder)
-    pulse.silent()
-    first = pulse.seen
+    """Wait for the next heartbeat, up to SILENT_SECONDS; for a process that has not read the file before.
+    Returns the seconds waited in vain: 0 if one came, or if there never was one."""
+    reader = HeartbeatReader(folder)
+    reader.silent()
+    first = reader.last
     while first is not None:
-        silent = pulse.silent()
-        if pulse.seen != first:
+        silent = reader.silent()
+        if reader.last != first:
             break
         if silent > SILENT_SECONDS:
             return silent
@@ -76,31 +76,31 @@ def listen(folder: Path) -> float:
 
 
 class HeartbeatReader:
-    """A server's side. Only whether the file changes counts: its time is that of a clock that may jump."""
+    """A server's side. Only a change of the file counts: its time is of a clock that may jump."""
 
     def __init__(self, folder: Path) -> None:
         self.file = _file(folder)
-        self.seen: int | None = None
+        self.last: int | None = None
         self.since = self.looked = time.monotonic()
 
     def owner(self) -> Identity | None:
-        """Which process wrote the file. Where it is `silent` after this was read, that is no new
-        supervisor: writing its identity changes the file."""
+        """The process that wrote the file. If the heartbeat is `silent` after this was read, it is no new
+        supervisor, because writing its identity changes the file."""
         return identity.read(self.file)
 
     def silent(self) -> float:
-        """Seconds without a beat, as far as this server has looked; 0 where there never was one."""
+        """Seconds without a heartbeat since this server began to read; 0 if there never was one."""
         try:
             now: int | None = self.file.stat().st_mtime_ns
         except OSError:
             now = None
         gap, self.looked = time.monotonic() - self.looked, time.monotonic()
         self.since += max(0.0, gap - LOOK_SECONDS)
-        if now is None or now != self.seen:
+        if now is None or now != self.last:
             self.begin()
-            self.seen = now
+            self.last = now
         return time.monotonic() - self.since
 
     def begin(self) -> None:
-        """A new supervisor: it is given time for its first beat."""
+        """Give a new supervisor time for its first heartbeat."""
         self.since = time.monotonic()

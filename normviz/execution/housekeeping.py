@@ -1,6 +1,9 @@
-"""The ends of runs that could not be written down when they came, as on a full disk.
+"""The supervisor's housekeeping: the ends of runs, unwatched runs, and the store's size limit.
 
-They are said again until they can be, so that no run stays open for want of a process that ended it.
+An end that could not be written, as on a full disk, is kept and tried again, so that no run stays open
+after its process has ended. Pages that show an open run increase its count in the store every few seconds.
+A run is unwatched if its count does not change for a while. That time passes only while the housekeeper
+looks, so a wall clock that jumps, a machine that was asleep, or a full disk ends no run.
 """
 
 from __future__ import annotations
@@ -14,14 +17,16 @@ from ..runs.store import Store, StoreDamaged, StoreError, StoreFull, retention
 from ..runs.store.disk_reserve import give_up, hold, scarce
 from . import log
 
+# Ends of runs.
+
 AGAIN_SECONDS = 0.5
 HOLD_SECONDS = 30.0
 
 
 def end(store: Store, run: int, message: str | None, status: str = "failed") -> None:
-    """Close a run, if need be with the room that is held back for that.
+    """Close a run, if need be with the disk reserve.
 
-    Raises StoreError where even that does not do.
+    Raises StoreError if even that is not enough.
     """
     try:
         store.end(run, status, message=message)
@@ -32,7 +37,7 @@ def end(store: Store, run: int, message: str | None, status: str = "failed") -> 
 
 
 class PendingEnds:
-    """What is still to be written of runs that ended: run to sentence and status."""
+    """Ends of runs that are not written yet: sentence and status by run."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -40,7 +45,7 @@ class PendingEnds:
         self.tried = self.held = float("-inf")
 
     def end(self, run: int, message: str | None, status: str = "failed") -> None:
-        """Close a run, now or as soon as that can be written; what was said of it first holds.
+        """Close a run, now or as soon as that can be written. The first message of a run counts.
 
         Raises StoreDamaged.
         """
@@ -54,47 +59,46 @@ class PendingEnds:
             self.runs[run] = message, status
 
     def settle(self) -> None:
-        """Try again what could not be written; hold room back for the next time."""
+        """Try again to write the ends; refill the disk reserve for the next time."""
         now = time.monotonic()
         if self.runs and now - self.tried > AGAIN_SECONDS:
             self.tried = now
-            owed, self.runs = self.runs, {}
-            for run, said in owed.items():
-                self.end(run, *said)
+            pending, self.runs = self.runs, {}
+            for run, (message, status) in pending.items():
+                self.end(run, message, status)
         if not self.runs and now - self.held > HOLD_SECONDS:
             self.held = now
             hold(self.store.folder)
 
 
-# What a shared server needs besides training: runs that nobody watches end, and the store stays
-# within its limit.
+# Unwatched runs end on a shared server, and the store stays within its limit.
 
 ROUND_SECONDS = 1.0
 AT_ONCE = 10
-"""Runs dropped in one round, so that hand-outs do not wait for long."""
-SPARE_ROOM = 0.02
-"""Of the limit, freed beyond it, so that not every new run has to make its own room."""
+"""Most runs deleted in one round, so that hand-outs do not wait for long."""
+SPARE_SHARE = 0.02
+"""Share of the limit that is freed beyond it, so that not every new run has to free its own space."""
 
 
 class UnwatchedRuns:
-    """Which runs' counts have not moved for `grace` seconds."""
+    """Finds runs whose counts have not changed for `grace` seconds."""
 
     def __init__(self, grace: float) -> None:
         self.grace = grace
-        self._moved: dict[int, tuple[int, float]] = {}
+        self._changed: dict[int, tuple[int, float]] = {}
 
     def look(self, counts: dict[int, int], now: float) -> list[int]:
-        """The overdue runs, of these counts at `now`; one seen for the first time has moved."""
+        """The overdue runs, from these counts at `now`; a new run counts as changed."""
         for run, count in counts.items():
-            if run not in self._moved or self._moved[run][0] != count:
-                self._moved[run] = count, now
-        self._moved = {run: seen for run, seen in self._moved.items() if run in counts}
-        return [run for run, (_, moved) in self._moved.items() if now - moved > self.grace]
+            if run not in self._changed or self._changed[run][0] != count:
+                self._changed[run] = count, now
+        self._changed = {run: entry for run, entry in self._changed.items() if run in counts}
+        return [run for run, (_, changed) in self._changed.items() if now - changed > self.grace]
 
 
 def too_many(paused: dict[int, str | None], most: int) -> list[int]:
-    """Which paused runs (with their visitors) to stop so that at most so many are left: each time the
-    first one of the visitor who has most of them."""
+    """Which paused runs (run to visitor) to stop so that at most so many are left: each time the first run
+    of the visitor with the most paused runs."""
     left, gone = dict(sorted(paused.items())), []
     while len(left) > most:
         counts = Counter(left.values())
@@ -105,24 +109,26 @@ def too_many(paused: dict[int, str | None], most: int) -> list[int]:
 
 
 class Housekeeper:
-    """Looks once a second."""
+    """Once a second finds runs to stop, and keeps the store within its limit."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.limits, self.room = hosted.limits(), hosted.store_bytes()
+        self.limits, self.store_limit = hosted.limits(), hosted.store_bytes()
         self.unwatched = UnwatchedRuns(self.limits.grace) if self.limits else None
         self.lived = 0.0
         self.last = time.monotonic()
 
     def round(self) -> list[int]:
-        """The runs to stop since nobody watches them; mostly none."""
+        """The runs to stop because nobody watches them; mostly none."""
         past = time.monotonic() - self.last
         if past < ROUND_SECONDS:
             return []
         self.last += past
-        if scarce(self.store.folder) is None:  # else pages can't write that they watch
-            self.lived += min(past, 2 * ROUND_SECONDS)  # else it slept, and the pages with it
-        self.make_room()
+        if scarce(self.store.folder) is None:  # else pages can't write that they show a run
+            self.lived += min(
+                past, 2 * ROUND_SECONDS
+            )  # else the machine was asleep, and the pages too
+        self.delete_oldest()
         if self.unwatched is None:
             return []
         runs = self.unwatched.look(self.store.looked_at(), self.lived)
@@ -130,9 +136,11 @@ class Housekeeper:
             log.say("unwatched", run)
         return runs
 
-    def make_room(self) -> None:
-        """Drop the oldest runs where the store has reached its limit."""
-        if self.room is not None:
-            goal = int(self.room * (1 - SPARE_ROOM))
-            for run in islice(retention.drop(self.store, self.room, goal, linked=True), AT_ONCE):
+    def delete_oldest(self) -> None:
+        """Delete the oldest runs if the store has reached its limit."""
+        if self.store_limit is not None:
+            goal = int(self.store_limit * (1 - SPARE_SHARE))
+            for run in islice(
+                retention.drop(self.store, self.store_limit, goal, linked=True), AT_ONCE
+            ):
                 log.say("dropped", run, why="the store is full")

@@ -1,4 +1,4 @@
-"""Which process the supervisor of a store is, so that any server can end one that hangs, and no other.
+"""The identity of a store's supervisor, so that any server can kill it if it hangs, and no other process.
 
 A process id alone does not identify it: another container or machine has ids of its own, and an id
 is used again after its process has ended.
@@ -24,7 +24,7 @@ FORBIDDEN = "it belongs to another user"
 
 @dataclass(frozen=True)
 class Identity:
-    """A process: where its id holds, the id, and when it started, as the system says it."""
+    """A process: the machine on which its id is valid, the id, and its start time from the system."""
 
     machine: str
     pid: int
@@ -53,7 +53,7 @@ def write(file: Path) -> None:
 
 
 def read(file: Path) -> Identity | None:
-    """The identity in a file; None where it holds none, as one of an older release."""
+    """The identity in a file; None if it holds none, as files of older releases."""
     try:
         it = Identity(**json.loads(file.read_text()))
     except (OSError, ValueError, TypeError):
@@ -62,7 +62,7 @@ def read(file: Path) -> Identity | None:
 
 
 def machine() -> str:
-    """Where process ids mean the same as here: this boot of this machine, and this container."""
+    """Names where process ids are valid: this boot of this machine, and this container."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"
@@ -71,7 +71,7 @@ def machine() -> str:
 
 
 def started(pid: int) -> str | None:
-    """When the supervisor with this id started; None where no supervisor has it."""
+    """When the supervisor with this id started; None if no supervisor has this id."""
     try:
         process = psutil.Process(pid)
         if COMMAND not in " ".join(process.cmdline()):

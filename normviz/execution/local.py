@@ -1,7 +1,7 @@
 """Tasks in child processes of this one.
 
-A child is started for the first task, has loaded PyTorch for the next, and is killed when there is
-none left. One thread, the reader of `events`, holds all of them.
+A child is started for the first task, has PyTorch loaded for the next one, and is killed when no task is
+left. One thread, the reader of `events`, holds all of them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What supervisor and workers say: one line of JSON an event on standard error, through `logging`.
+"""The log of supervisor and workers: one line of JSON per event on standard error, through `logging`.
 
     {"time": "2026-11-21T12:00:00.123Z", "level": "info", "event": "handed out", "run": 12, ...}
 
-Visitors appear as the short hash that the store has, texts and settings not at all. Outside of hosted
-mode only what went wrong is said: who runs NormViz for themselves has a terminal to read.
+Visitors appear as the short hash in the store; texts and settings do not appear. Outside of hosted mode only
+errors are logged, because the log then goes to the user's own terminal.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ BAD = ("died", "failed")
 
 
 class Lines(logging.Formatter):
-    """A record as one line of JSON; a traceback, where there is one, is a field of it."""
+    """Formats a record as one line of JSON, with the traceback, if any, as a field."""
 
     def format(self, record: logging.LogRecord) -> str:
         at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-        said: dict[str, Any] = {
+        line: dict[str, Any] = {
             "time": f"{at}.{record.msecs:03.0f}Z",
             "level": record.levelname.lower(),
             "event": record.getMessage(),
-            **getattr(record, "said", {}),
+            **getattr(record, "fields", {}),
         }
         if record.exc_info:
-            said["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(said, default=str)
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
 
 
 def begin() -> None:
@@ -49,19 +49,19 @@ def begin() -> None:
 
 
 def say(event: str, run: int | None = None, **more: object) -> None:
-    """Say an event; what is None is left out."""
-    said = {name: value for name, value in {"run": run, **more}.items() if value is not None}
+    """Log an event; fields that are None are left out."""
+    fields = {name: value for name, value in {"run": run, **more}.items() if value is not None}
     level = logging.WARNING if event in BAD else logging.INFO
-    LOG.log(level, event, extra={"said": said})
+    LOG.log(level, event, extra={"fields": fields})
 
 
 def broke(run: int) -> None:
-    """Say the error that is being handled, with its traceback, as one line."""
-    LOG.error("error", exc_info=True, extra={"said": {"run": run}})
+    """Log the error that is being handled, with its traceback, as one line."""
+    LOG.error("error", exc_info=True, extra={"fields": {"run": run}})
 
 
 def ended(run: Run | None) -> None:
-    """Say what became of a run."""
+    """Log how a run ended."""
     if run is not None and run.ended is not None:
         event = "failed" if run.status == "failed" else "ended"
         say(event, run.id, status=run.status, visitor=run.visitor, why=run.message)

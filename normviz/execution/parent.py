@@ -12,8 +12,8 @@ from typing import Any
 
 
 class Parent:
-    """The process that started this one. As soon as it is gone, or closes the pipe, this one ends:
-    also in the middle of a task, since nobody waits for it any more."""
+    """The process that started this one. When it ends or closes the pipe, this process exits at once, also
+    in the middle of a task, because nobody waits for the result any more."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe, self._received = pipe, SimpleQueue[bytes]()
@@ -25,7 +25,7 @@ class Parent:
 
     def send(self, message: object) -> None:
         """Send an object. Raises where it can't be pickled."""
-        with suppress(OSError):  # it is gone, and the listener ends this process
+        with suppress(OSError):  # the parent is gone, and the listener ends this process
             self._pipe.send(message)
 
     def _listen(self) -> None:

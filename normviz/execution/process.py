@@ -1,4 +1,4 @@
-"""How a process of ours is started, and how its end is described."""
+"""Starts processes, and describes how they ended."""
 
 from __future__ import annotations
 

@@ -31,10 +31,10 @@ STOP_GRACE_SECONDS = 0.12
 
 SPARES = 2
 CALM_SECONDS = 0.15
-"""After a hand-out no process is forked for so long: it would take the core of the run's beginning."""
+"""For so long after a hand-out no process is forked: it would take the core on which the run begins."""
 
 FULL_SECONDS = 1.0
-"""So long nothing is tried again after the store could not be written."""
+"""Pause before the next try after the store could not be written."""
 
 
 @dataclass
@@ -42,12 +42,12 @@ class Worker:
     """A process and our end of its pipe.
 
     warm     it waits for a run
-    took     it said that it has the run it was handed; one that dies before has not touched it
+    took     it reported that it has its run; if it dies before, it has not touched the run
     returns  it measures quickly, and will be warm again in a moment
-    deaf     its end of the pipe is closed, which is seen sooner than that the process has ended
+    deaf     its end of the pipe is closed, which shows before the process has ended
     gib      estimated memory of its run in GiB
-    ended    it was killed since its run is over
-    why      what went wrong, where it could not write that down itself
+    ended    it was killed because its run is over
+    why      the error, if it could not write it into the store itself
     """
 
     process: BaseProcess
@@ -61,19 +61,19 @@ class Worker:
     why: str = ""
 
     def end(self) -> None:
-        """Kill it: its run is over."""
+        """Kill the worker, because its run is over."""
         self.ended = True
         self.process.kill()
 
     def listen(self) -> None:
-        """Take in what it said."""
+        """Read the worker's messages."""
         try:
             while not self.deaf and self.pipe.poll():
-                said = self.pipe.recv()
-                if said not in ("warm", "took"):
-                    self.why = said
+                message = self.pipe.recv()
+                if message not in ("warm", "took"):
+                    self.why = message
                     continue
-                self.warm, self.took = said == "warm", said == "took"
+                self.warm, self.took = message == "warm", message == "took"
         except (EOFError, OSError):
             self.deaf, self.warm = True, False
 
@@ -83,7 +83,7 @@ class Supervisor:
 
     def __init__(self, store: Store, slots: int) -> None:
         self.store, self.slots = store, slots
-        self.care, self.budget = Housekeeper(store), Budget()
+        self.housekeeper, self.budget = Housekeeper(store), Budget()
         # Forking from a preloaded process shares torch's memory and takes milliseconds. Elsewhere
         # than on Linux a fork of a process that has loaded system frameworks is not safe.
         if sys.platform == "linux":
@@ -94,21 +94,21 @@ class Supervisor:
         self.spares: list[Worker] = []
         self.busy: dict[int, Worker] = {}
         self.ready = False
-        self.owed = PendingEnds(store)
+        self.pending_ends = PendingEnds(store)
         self.stopping: dict[int, float] = {}
         self.handed_out = 0.0
         self.waiting = 0
         """Runs that wait for a worker although there is a slot for them; no spare is warm then."""
 
     def tick(self) -> None:
-        """One round: who is warm or dead, stops, hand-outs, fresh spares."""
+        """One round: read workers, notice deaths, stop runs, hand out runs, start spares."""
         self.listen()
         self.notice_deaths()
-        self.owed.settle()
+        self.pending_ends.settle()
         self.make_stops_certain()
         self.limit_paused()
         self.stop_unwatched()
-        if not self.store.is_timing():  # else what begins here would be in the timing
+        if not self.store.is_timing():  # else a run that begins would disturb the timing
             self.hand_out()
             self.refill()
 
@@ -122,7 +122,7 @@ class Supervisor:
         return Worker(process, ours)
 
     def listen(self) -> None:
-        """Workers that are warm, for the first time or again."""
+        """Read all messages; workers that are warm, for the first time or again, are spares."""
         for each in (*self.spares, *self.busy.values()):
             each.listen()
         for run, busy in list(self.busy.items()):
@@ -139,15 +139,15 @@ class Supervisor:
             if busy.process.is_alive():
                 continue
             del self.busy[run]
-            busy.listen()  # its last words
+            busy.listen()  # its last messages
             if busy.took:  # else the run still waits, and goes to another
-                message = busy.why or _obituary(busy.process.exitcode)
-                # Else it trained its run to the end and left, or was told to go.
+                message = busy.why or _death_message(busy.process.exitcode)
+                # Else it trained its run to the end, or was killed on purpose.
                 if busy.process.exitcode and not busy.ended:
                     log.say("died", run, why=message)
                 if busy.process.exitcode == DAMAGED:
                     raise StoreDamaged(busy.why)
-                self.owed.end(run, message)  # nothing if it ended properly
+                self.pending_ends.end(run, message)  # no effect if the run has ended
         ready = any(spare.warm for spare in self.spares) or self.returning() > 0
         if ready != self.ready:
             self.ready = ready
@@ -158,8 +158,8 @@ class Supervisor:
         return sum(busy.returns for busy in self.busy.values())
 
     def refill(self) -> None:
-        """Fork what is missing: at once for runs that wait beside a free slot, else not while a run
-        begins, and not for workers that will be back in a moment."""
+        """Fork missing spares: at once if runs wait although a slot is free. Else not while a run begins,
+        and not in place of workers that will be warm again in a moment."""
         missing = self.waiting - len(self.spares)
         if time.monotonic() - self.handed_out > CALM_SECONDS:
             missing = max(missing, SPARES - len(self.spares) - self.returning())
@@ -167,32 +167,32 @@ class Supervisor:
             self.spares.append(self.new_worker())
 
     def make_stops_certain(self) -> None:
-        # Counted here from when it is seen: the clock that wrote when it was asked may jump.
+        # Counted from when this process reads it: the clock that stored the time of the stop may jump.
         now = time.monotonic()
         self.stopping = {run: self.stopping.get(run, now) for run in self.store.stops()}
         for run, asked in self.stopping.items():
             busy = self.busy.get(run)
             if busy is None:
-                self.owed.end(run, None, "stopped")
+                self.pending_ends.end(run, None, "stopped")
             elif now - asked > STOP_GRACE_SECONDS:
                 log.say("killed", run, why="it did not obey a stop")
                 busy.end()
-                self.owed.end(run, None, "stopped")
+                self.pending_ends.end(run, None, "stopped")
 
     def hand_out(self) -> None:
         self.waiting = 0
-        taken = self.busy.keys() | self.owed.runs
+        taken = self.busy.keys() | self.pending_ends.runs
         queued = [run for run in self.store.queued() if run not in taken]
         active = sum(not self._is_paused(run) for run in self.busy) if queued else 0
         short = False
         for run in queued[: max(0, self.slots - active)]:
             record = self.store.run(run)
             if record is None:
-                self.owed.end(run, FOREIGN)
+                self.pending_ends.end(run, FOREIGN)
                 continue
             gib = estimated_gib(record.config)
             if short := not self.budget.fits(gib, (busy.gib for busy in self.busy.values())):
-                break  # so do those behind it: each in its turn
+                break  # the runs after it wait too: the queue's order is kept
             spare = self.take_spare(run)
             if spare is None:
                 self.waiting += 1
@@ -205,7 +205,7 @@ class Supervisor:
         self.budget.note(short)
 
     def take_spare(self, run: int) -> Worker | None:
-        """A warm spare that was told to take the run, if there is one; a dead one cannot be told."""
+        """A warm spare to which the run was sent, or None; sending to a dead one fails."""
         for spare in [spare for spare in self.spares if spare.warm]:
             self.spares.remove(spare)
             with contextlib.suppress(OSError):
@@ -217,27 +217,27 @@ class Supervisor:
         records = [record for run in self.busy if (record := self.store.run(run))]
         paused = {run.id: run.visitor for run in records if run.status == "paused"}
         for run in too_many(paused, self.budget.stay(len(paused))):
-            self.owed.end(run, "paused while many others waited", "stopped")
+            self.pending_ends.end(run, "paused while many others waited", "stopped")
             self.busy[run].end()
 
     def stop_unwatched(self) -> None:
-        """In hosted mode, what no open page has shown for a while; and the store stays in its limit."""
-        for run in self.care.round():
+        """In hosted mode, stop runs that no open page has shown for a while, and keep the store's limit."""
+        for run in self.housekeeper.round():
             if run in self.busy:
                 self.busy[run].end()
-            self.owed.end(run, UNWATCHED, "stopped")
+            self.pending_ends.end(run, UNWATCHED, "stopped")
 
     def _is_paused(self, run: int) -> bool:
         record = self.store.run(run)
         return record is not None and record.status == "paused"
 
     def sleep(self) -> None:
-        """Until something changed in the store, or a worker spoke or died."""
-        seen, until = self.store.version(), time.monotonic() + 0.25
+        """Wait until the store changes, or a worker sends a message or dies."""
+        version, until = self.store.version(), time.monotonic() + 0.25
         workers = (*self.spares, *self.busy.values())
         watched: list[Connection | int] = [w.pipe for w in workers if not w.warm and not w.deaf]
         watched += [w.process.sentinel for w in workers]
-        while self.store.version() == seen and time.monotonic() < until:
+        while self.store.version() == version and time.monotonic() < until:
             if wait(watched, TICK_SECONDS):
                 return
 
@@ -246,12 +246,12 @@ class Supervisor:
             each.process.kill()
 
 
-def _obituary(code: int | None) -> str:
+def _death_message(code: int | None) -> str:
     return f"the training process {describe_end(code)}; everything committed up to there is kept"
 
 
-def _ended(stream: threading.Event) -> None:
-    """Set the flag when standard input closes: the server that started us is gone."""
+def _wait_for_eof(stream: threading.Event) -> None:
+    """Set the flag when standard input closes, because the server that started this process is gone."""
     while sys.stdin.buffer.read(4096):
         pass
     stream.set()
@@ -260,18 +260,20 @@ def _ended(stream: threading.Event) -> None:
 def serve(slots: int | None = None) -> int:
     """Supervise until standard input ends. Returns 0, also when another supervisor has the store.
 
-    A full disk is waited for. Raises StoreError for a store that can't be used.
+    Waits while the disk is full. Raises StoreError for a store that can't be used.
     """
     store = Store()
     lock = FileLock(store.folder / "supervisor.lock")
     try:
-        lock.acquire(timeout=0.5)  # servers hold it for a moment, to see whether we live
+        lock.acquire(
+            timeout=0.5
+        )  # servers hold it for a moment, to test whether a supervisor lives
     except Timeout:
         return 0
     log.begin()
-    heart = Heartbeat(store.folder)
+    heartbeat = Heartbeat(store.folder)
     gone = threading.Event()
-    threading.Thread(target=_ended, args=(gone,), daemon=True).start()
+    threading.Thread(target=_wait_for_eof, args=(gone,), daemon=True).start()
     slots = slots or default_slots()
     supervisor = Supervisor(store, slots)
     began = False
@@ -289,7 +291,7 @@ def serve(slots: int | None = None) -> int:
             except StoreError as error:
                 print(f"normviz: {error}", file=sys.stderr, flush=True)
                 gone.wait(FULL_SECONDS)
-            heart.done()
+            heartbeat.done()
     except KeyboardInterrupt:
         pass
     finally:

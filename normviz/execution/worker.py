@@ -30,15 +30,15 @@ from .parent import Parent
 FLUSH_SECONDS = 0.06
 POLL_SECONDS = 0.01
 OOM_SCORE = 500
-"""Of -1000 to 1000: as if it held half of the memory more than it does."""
+"""From -1000 to 1000: as if it held half of the memory more than it does."""
 
 
 def main(pipe: Connection, folder: Path) -> None:
-    """Warm up, say so, wait for the number of a run, train it. Leaves when the supervisor does."""
+    """Warm up, report it, wait for the number of a run, and train it. Ends when the supervisor does."""
     from . import preload
 
     log.begin()
-    _goes_first()
+    _prefer_for_oom_kill()
     for _ in preload.loop.train(RunConfig(depth=1, steps=2)):
         pass
     supervisor = Parent(pipe)
@@ -52,21 +52,21 @@ def main(pipe: Connection, folder: Path) -> None:
         try:
             warm = StoredRun(store, run).go()
             log.ended(store.run(run))
-        except StoreError as error:  # it can't be written down here: the supervisor will
+        except StoreError as error:  # it can't be written here: the supervisor will write it
             supervisor.send(str(error))
             sys.exit(DAMAGED if isinstance(error, StoreDamaged) else 1)
         _tidy_up()
 
 
-def _goes_first() -> None:
-    """Where memory runs out the kernel ends a worker, whose run says so, rather than the server."""
+def _prefer_for_oom_kill() -> None:
+    """If memory runs out, the kernel kills a worker, whose run reports it, rather than the server."""
     if sys.platform == "linux":
         with suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text(f"{OOM_SCORE}")
 
 
 def _tidy_up() -> None:
-    """Give the system back what a model took."""
+    """Return the memory of a model to the system."""
     gc.collect()
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):  # of the GNU C library alone
@@ -80,12 +80,12 @@ class StoredRun:
         from ..training.loop import Knobs
 
         self.store, self.run = store, run
-        self.turn = MachineLock(store.folder)
+        self.machine_lock = MachineLock(store.folder)
         self.knobs = Knobs()
         self.waiting: list[Step] = []
         self.flushed = 0.0
         self.last_control = 0
-        self.paused = self.stopped = self.announced = self.told = False
+        self.paused = self.stopped = self.announced = self.reported_paused = False
         self.credits = 0
         self.device = ""
         self.config = RunConfig()
@@ -93,9 +93,9 @@ class StoredRun:
         """The step that comes next, and the first one that waits until the store knows of it."""
 
     def go(self) -> bool:
-        """Train to the end, to a stop, or to an error that is written down as a sentence.
+        """Train to the end, to a stop, or to an error that is stored as a sentence.
 
-        True where this process may take another run: it measured quickly and nothing went wrong.
+        Returns True if this process may take another run: it measured quickly and nothing went wrong.
         """
         try:
             record = self.store.run(self.run)
@@ -106,7 +106,7 @@ class StoredRun:
                 os.nice(10)  # the page stays responsive; a measurement is what it waits for
             self.config = record.config
             self.read_controls()
-            self.turn.wait(float("inf"), otherwise=self.is_asked_to_stop)
+            self.machine_lock.wait(float("inf"), otherwise=self.is_asked_to_stop)
             self.follow(self.config)
             return quick and self.device == "cpu"
         except MemoryError:
@@ -120,7 +120,7 @@ class StoredRun:
             log.broke(self.run)
             self.fail(str(error).splitlines()[0] if str(error) else type(error).__name__)
         finally:
-            self.turn.leave()
+            self.machine_lock.leave()
         return False
 
     def follow(self, config: RunConfig) -> None:
@@ -135,7 +135,7 @@ class StoredRun:
                     self.flushed = time.monotonic()
                     log.say("started", self.run, pid=os.getpid())
                     self.announced, self.device = True, event.device
-                    self.told = self.paused
+                    self.reported_paused = self.paused
                 case Step():
                     self.waiting.append(event)
                     self.next = event.step + 1
@@ -143,7 +143,7 @@ class StoredRun:
                         self.flush(self.pace())
                         gc.enable()
                 case Edited():
-                    pass  # the store said so first
+                    pass  # the store has it already
                 case Diverged():
                     bad = event
                 case Finished():
@@ -165,15 +165,15 @@ class StoredRun:
                 self.knobs.lr = peak_at(self.config, self.next)
 
     def may_go_on(self) -> bool:
-        """Whether the next step may be taken now; else waits for a moment where the run rests.
+        """Whether the next step may be taken now; if the run rests, waits for a moment first.
 
-        What is asked of a run is read after its reach is committed and before a step up to it is taken,
+        Controls are read after the run's reach is committed and before a step up to it is taken,
         so `Store.set_rate` finds a step that no lane has taken.
         """
         self.read_controls()
         if self.stopped:
             return False
-        if self.rests():
+        if self.is_resting():
             self.flush()
             time.sleep(POLL_SECONDS)
             return False
@@ -187,21 +187,21 @@ class StoredRun:
         seconds = time.monotonic() - self.flushed
         return max(1, round(len(self.waiting) * FLUSH_SECONDS / seconds)) if seconds else 1
 
-    def rests(self) -> bool:
-        """Whether it takes no step now: it is paused, or somebody began to time meanwhile."""
+    def is_resting(self) -> bool:
+        """Whether the run takes no step now: it is paused, or a timing has begun."""
         if self.paused and self.credits == 0:
-            self.turn.leave()
+            self.machine_lock.leave()
             waits = True
         else:
-            waits = not self.turn.take()
-        self.tell(self.paused or waits)
+            waits = not self.machine_lock.take()
+        self.report(self.paused or waits)
         return waits
 
-    def tell(self, paused: bool) -> None:
-        """The store says whether it is paused; what waits for its turn is."""
-        if self.announced and paused != self.told:
+    def report(self, paused: bool) -> None:
+        """Write into the store whether the run is paused; one that waits for the machine lock is."""
+        if self.announced and paused != self.reported_paused:
             self.store.set_status(self.run, "paused" if paused else "running")
-            self.told = paused
+            self.reported_paused = paused
 
     def is_asked_to_stop(self) -> bool:
         self.read_controls()
@@ -224,7 +224,7 @@ class StoredRun:
                         self.config = record.config
 
     def flush(self, ahead: int = 0) -> None:
-        """Commit what waits, and that so many steps may follow."""
+        """Commit the steps that wait, and that so many steps may follow."""
         reach = self.next + ahead
         if self.waiting or reach != self.reach:
             self.store.append(self.run, self.waiting, reach)
@@ -233,7 +233,7 @@ class StoredRun:
         self.flushed = time.monotonic()
 
     def fail(self, message: str) -> None:
-        """Raises StoreError where not even that can be written down."""
+        """Close the run with this message. Raises StoreError if that can't be written either."""
         with suppress(StoreError):
             self.flush()
         end(self.store, self.run, message)

@@ -129,8 +129,8 @@ def _notices(read: dict[str, Any], found: list[dict[str, Any]]) -> list[str]:
             f"the JSON names {', '.join(unread[:5])} outside of the configs: not used, only settings "
             "inside a config are"
         )
-    said = [name for name in FIELDS if name not in UNSAID]
-    missing = [name for name in said if any(name not in config for config in found)]
+    settings = [name for name in FIELDS if name not in UNSAID]
+    missing = [name for name in settings if any(name not in config for config in found)]
     if missing:
         named = ", ".join(missing[:5]) + (" and others" if len(missing) > 5 else "")
         notices.append(f"the configs do not name {named}: today's defaults fill in")

@@ -54,8 +54,8 @@ def draw_apart(spec: dict[str, Any], kind: str, scale: float) -> bytes:
     finally:
         ALONE.release()
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise ValueError(said[-1] if said else f"the drawing ended with code {done.returncode}")
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        raise ValueError(lines[-1] if lines else f"the drawing ended with code {done.returncode}")
     return done.stdout
 
 

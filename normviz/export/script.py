@@ -1,4 +1,8 @@
-"""The script's lines that make the batches: numpy's generators of `normviz.model.data`, written out."""
+"""A lane as one short script in plain PyTorch that gives the same losses.
+
+`script` puts the parts together: the model of `normviz.anatomy`, batches, initial values, and the training
+loop. On one machine with one number of threads the script's losses equal the run's bit for bit.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,81 @@ from ..config import RunConfig
 from ..limits import HELD_OUT, MAX_SYMBOLS
 from ..model.corpora import STATES, SUCCESSOR_P, chain, prose
 from .lane import ExportLane
+
+SEEDS = """INIT_SEED, DATA_SEED, BATCH = {init_seed}, {data_seed}, {batch}  # sequences a step
+torch.set_num_threads({threads})  # another number of threads rounds differently"""
+
+
+def script(lane: ExportLane) -> str:
+    """Source of the script of a lane, whether it has run or not.
+
+    Raises ValueError with a sentence for a scheme whose initial values can't be written out.
+    """
+    c, cuda = lane.config.placed(), lane.device == "cuda"
+    standard = {"import hashlib", *IMPORTS[c.task]}
+    standard |= {"import math"} if c.schedule == "cosine" or not lane.is_done else set()
+    model = classes(c, exact=True)
+    on = ', device="cuda"' if cuda else ""
+    started = lane.recording.started if lane.recording else None
+    read = text(c, started.text if started else None, on, lane.hides_text)
+    first = vocabulary(c) is None  # the model needs to know how many kinds of tokens there are
+    seeds = SEEDS.format(**c.model_dump(), threads=started.threads if started else 1)
+    numbers = sizes(c, vocabulary(c)) + "\n" + seeds
+    start, drawn = initial_values(c)
+    if cuda:
+        drawn += '\nmodel.to("cuda")'
+    parts = [
+        "\n".join([_docstring(lane), "", head_imports(c.norm, tuple(standard)), "", numbers]),
+        *(read if first else []),
+        *model,
+        start,
+        drawn,
+        *([] if first else read),
+        *batches(c, on),
+        *(["\n".join(lines)] if (lines := profile(c)) else []),
+        *learning_rate(c),
+        loop(lane, "progress=1.0" in model[-1]),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _docstring(lane: ExportLane) -> str:
+    c = lane.config
+    label, task = SCHEMES.label(c.scheme), TASKS.label(c.task)
+    about = (
+        "Plain PyTorch: it needs torch and nothing else, prints the loss of every 20th step, and "
+        f"ends with the final loss. {_ours(lane)}{_how_exact(lane)}"
+    )
+    title = f'"""{label}, {task}, {c.steps} steps: run {c.key} of NormViz.'
+    return "\n\n".join([title, fill(about, 100)]) + '\n"""'
+
+
+def _ours(lane: ExportLane) -> str:
+    """What the run itself came to."""
+    loss, it = lane.final_loss, lane.recording
+    if loss is None or it is None:
+        return ""
+    final = f"{loss:.6f}" if math.isfinite(loss) else str(loss)
+    chance = "" if it.started is None else f" (chance is {it.chance:.3f})"
+    n, steps = len(it.steps), lane.config.steps
+    so_far = f" after {n} of them" if n < steps and it.first_bad is None else ""
+    return f"The run that it repeats had {final} nats per token{so_far}{chance}. "
+
+
+def _how_exact(lane: ExportLane) -> str:
+    if lane.device == "cuda":
+        return (
+            "Initial values and batches are the run's; a GPU adds in another order each time, so "
+            "the losses agree up to rounding, which grows with the steps."
+        )
+    return (
+        "Initial values, batches and steps are the run's, and so are the losses: to the last digit "
+        "on the machine and the release of torch that trained it, else up to rounding, which grows "
+        "with the steps."
+    )
+
+
+# Batches: the generators of `normviz.model.data`.
 
 COPY_KINDS = 32
 
@@ -139,7 +218,7 @@ def batches(config: RunConfig, device: str) -> list[str]:
     return [WORDS, BELOW, COPY.format(device=device) if config.task == "copy" else CHARACTERS]
 
 
-# The script's lines that draw the initial values: the rule of `normviz.model.init`, written out.
+# Initial values: the rule of `normviz.model.init`.
 
 DRAW = '''
 def draw(name, values, size{normal}):
@@ -279,7 +358,7 @@ def profile(config: RunConfig) -> list[str]:
     ]
 
 
-# The script's lines that train: learning rate, optimizer, and the loop that prints losses.
+# Training: learning rate, optimizer, and the loop that prints losses.
 
 
 def learning_rate(c: RunConfig) -> list[str]:
@@ -321,8 +400,8 @@ def loop(lane: ExportLane, progress: bool) -> str:
     """Source of the training loop; `progress`: the model wants to know how much of it is over."""
     c, it = lane.config, lane.recording
     if c.steps == 0:
-        told = 'print(f"final loss {loss.item():.6f} (at initialisation)")'
-        return "\n".join(["", *_forward("0", "0.0" if progress else ""), told])
+        final = 'print(f"final loss {loss.item():.6f} (at initialisation)")'
+        return "\n".join(["", *_forward("0", "0.0" if progress else ""), final])
     steps, note = c.steps, ""
     if it is not None and it.status == "diverged":
         steps = len(it.steps)
@@ -366,78 +445,3 @@ def _update(c: RunConfig) -> list[str]:
         lines.append('optimizer.param_groups[0]["lr"] = learning_rate(step)')
     constrain = ["model.constrain()"] if SCHEMES[c.scheme].constraint != "none" else []
     return [*lines, "optimizer.step()", *constrain]
-
-
-# A lane as one short script in plain PyTorch that gives the same losses.
-
-SEEDS = """INIT_SEED, DATA_SEED, BATCH = {init_seed}, {data_seed}, {batch}  # sequences a step
-torch.set_num_threads({threads})  # another number of threads rounds differently"""
-
-
-def script(lane: ExportLane) -> str:
-    """Source of the script of a lane, whether it has run or not.
-
-    Raises ValueError with a sentence for a scheme whose initial values can't be written out.
-    """
-    c, cuda = lane.config.placed(), lane.device == "cuda"
-    standard = {"import hashlib", *IMPORTS[c.task]}
-    standard |= {"import math"} if c.schedule == "cosine" or not lane.is_done else set()
-    model = classes(c, exact=True)
-    on = ', device="cuda"' if cuda else ""
-    started = lane.recording.started if lane.recording else None
-    read = text(c, started.text if started else None, on, lane.hides_text)
-    first = vocabulary(c) is None  # the model needs to know how many kinds of tokens there are
-    seeds = SEEDS.format(**c.model_dump(), threads=started.threads if started else 1)
-    numbers = sizes(c, vocabulary(c)) + "\n" + seeds
-    start, drawn = initial_values(c)
-    if cuda:
-        drawn += '\nmodel.to("cuda")'
-    parts = [
-        "\n".join([_docstring(lane), "", head_imports(c.norm, tuple(standard)), "", numbers]),
-        *(read if first else []),
-        *model,
-        start,
-        drawn,
-        *([] if first else read),
-        *batches(c, on),
-        *(["\n".join(lines)] if (lines := profile(c)) else []),
-        *learning_rate(c),
-        loop(lane, "progress=1.0" in model[-1]),
-    ]
-    return "\n\n".join(parts) + "\n"
-
-
-def _docstring(lane: ExportLane) -> str:
-    c = lane.config
-    label, task = SCHEMES.label(c.scheme), TASKS.label(c.task)
-    about = (
-        "Plain PyTorch: it needs torch and nothing else, prints the loss of every 20th step, and "
-        f"ends with the final loss. {_ours(lane)}{_how_exact(lane)}"
-    )
-    title = f'"""{label}, {task}, {c.steps} steps: run {c.key} of NormViz.'
-    return "\n\n".join([title, fill(about, 100)]) + '\n"""'
-
-
-def _ours(lane: ExportLane) -> str:
-    """What the run itself came to."""
-    loss, it = lane.final_loss, lane.recording
-    if loss is None or it is None:
-        return ""
-    told = f"{loss:.6f}" if math.isfinite(loss) else str(loss)
-    chance = "" if it.started is None else f" (chance is {it.chance:.3f})"
-    n, steps = len(it.steps), lane.config.steps
-    so_far = f" after {n} of them" if n < steps and it.first_bad is None else ""
-    return f"The run that it repeats had {told} nats per token{so_far}{chance}. "
-
-
-def _how_exact(lane: ExportLane) -> str:
-    if lane.device == "cuda":
-        return (
-            "Initial values and batches are the run's; a GPU adds in another order each time, so "
-            "the losses agree up to rounding, which grows with the steps."
-        )
-    return (
-        "Initial values, batches and steps are the run's, and so are the losses: to the last digit "
-        "on the machine and the release of torch that trained it, else up to rounding, which grows "
-        "with the steps."
-    )

@@ -1,4 +1,8 @@
-"""The duels of a site: all shipped ones, and the stored runs named on the command line."""
+"""Replays for any static host: a folder with one page per duel, its picture, and an index.
+
+The duels are all shipped ones, and the stored runs named on the command line. All links are relative and no
+page loads anything from another host, so the folder also works from a disk.
+"""
 
 from __future__ import annotations
 
@@ -120,7 +124,7 @@ def _named(store: Store, word: str) -> Run:
     return run
 
 
-# A folder of replays for any static host: one page per duel, its picture, and an index.
+# The files of the folder.
 
 PICTURE_WIDTH = 760
 SHOWN = "grad_block"
@@ -162,10 +166,10 @@ def site(duels: Sequence[SiteDuel], title: str, url: str = "") -> Iterator[tuple
             f"{duel.name}.png",
             picture(charts.loss.chart(lanes), "png", width=PICTURE_WIDTH, look=charts.look(False)),
         )
-        said = " ".join(filter(None, (duel.words, _outcome(duel))))
+        description = " ".join(filter(None, (duel.words, _outcome(duel))))
         text = replay(
-            duel.lanes, duel.probe, title=f"NormViz: {duel.title}", words=said, scripts=tuple(scripts),
-            head=preview(duel.title, said, f"{duel.name}.html", url, thumb.finding(lanes)),
+            duel.lanes, duel.probe, title=f"NormViz: {duel.title}", words=description, scripts=tuple(scripts),
+            head=preview(duel.title, description, f"{duel.name}.html", url, thumb.finding(lanes)),
             up="index.html",
         )  # fmt: skip
         yield f"{duel.name}.html", text.encode()

@@ -1,4 +1,8 @@
-"""The column dictionary: every column of every exported table, with meaning, unit and source."""
+"""Runs as tidy Arrow tables: a row is a run, a step, or a value of a layer.
+
+The column dictionary gives every column's meaning, unit and source; it is exported as a table too. Numbers
+that are not finite stay what they are; a null means that there is no number.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +112,7 @@ def columns_of(table: Table) -> tuple[Column, ...]:
     return tuple(column for column in COLUMNS if column.table == table)
 
 
-# Runs as tidy Arrow tables: one row a run, a step, or a value of a layer; and what columns mean.
+# The tables.
 
 TYPES = {
     "text": pa.string(),
@@ -188,7 +192,7 @@ def _names(lane: ExportLane, n: int) -> dict[str, pa.Array]:
 
 def _run(lane: ExportLane) -> dict[str, Any]:
     it, c = lane.recorded, lane.config
-    said, bad = it.started, it.first_bad
+    started, bad = it.started, it.first_bad
     names = ("device", "threads", "parameters", "chance", "floor", "text")
     return {
         "lane": lane.name,
@@ -197,7 +201,7 @@ def _run(lane: ExportLane) -> dict[str, Any]:
         "status": it.status,
         "verdict": it.verdict.sentence,
         "final_loss": lane.final_loss,
-        **{name: getattr(said, name) if said else None for name in names},
+        **{name: getattr(started, name) if started else None for name in names},
         "bad_step": bad and bad.step,
         "bad_layer": bad and bad.layer,
         "init_seed": c.init_seed,

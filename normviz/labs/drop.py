@@ -17,11 +17,11 @@ from .model import batch
 
 BATCHES = 20
 BEYOND = 100_000
-"""First step of the batches that it is judged by."""
+"""First step of the batches on which the model is judged."""
 
 
 class Skipped(nn.Module):
-    """Stands where a block was."""
+    """Takes the place of a block and changes nothing."""
 
     def forward(self, state: Tensor, _tap: object, _embedding: Tensor) -> Tensor:
         return state

@@ -26,12 +26,12 @@ class Final:
     """A tap that keeps what the output head sees, [B, T, D]."""
 
     def __init__(self) -> None:
-        self.seen = torch.empty(0)
+        self.input = torch.empty(0)
 
     def __call__(self, site: str, index: int, x: Tensor, /) -> Tensor:
         del index
         if site == "final":
-            self.seen = x
+            self.input = x
         return x
 
 
@@ -40,4 +40,4 @@ def output(model: Transformer, tokens: Tensor) -> Tensor:
     """What the output head sees, [B, T, D]."""
     tap = Final()
     model(tokens, tap)
-    return tap.seen
+    return tap.input

@@ -15,10 +15,10 @@ from ..runs.store.machine_lock import beside_others
 
 
 def read(name: str, canonical: str) -> tuple[dict[str, float], float]:
-    """What the lab `name` measures of a config, by name, and the CPU seconds that it took.
+    """The numbers that the lab `name` measures of a config, by name, and the CPU seconds that it took.
 
-    It takes a turn to train, so that nothing is timed beside it; a lab that times has ALONE and takes
-    its own. Raises TaskError for what can't be measured.
+    It shares the machine lock, so that nothing is timed beside it. A lab that times has ALONE and
+    takes the lock alone. Raises TaskError for what can't be measured.
     """
     lab = import_module(f"normviz.labs.{name}")
     try:

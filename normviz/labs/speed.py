@@ -1,4 +1,4 @@
-"""How much less time a norm takes than LayerNorm, in turns, with the machine to itself."""
+"""How much less time a norm takes than LayerNorm, measured alternately with nothing beside it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ..norm_cost.result import Measurement, Setting
 from ..norm_cost.variants import CONTROL, REFERENCE
 
 ALONE = True
-"""It takes a turn to time by itself; a turn to train beside it would keep it waiting for ever."""
+"""It takes the machine lock alone itself; if the caller shared the lock, it would wait for ever."""
 
 SECONDS = 12.0
 
 
 def measure(config: RunConfig) -> dict[str, float]:
     """Percent of LayerNorm's time that the config's norm saves: in a whole training `step`, and
-    `alone`, by itself forward and backward. LayerNorm stands for the error of the measurement.
+    `alone`, by itself forward and backward. LayerNorm gives the error of the measurement.
 
     Of the rest only width, tokens a batch and device matter: the models are the norm cost lab's.
     A seed is a repeat. Raises BusyError where something trains for long.

@@ -35,7 +35,7 @@ class Done:
 News = Reused | Began[Cell] | Done
 
 TRIES = 2
-"""A cell whose process died is tried once more, in a fresh process, and then said to have failed."""
+"""A cell whose process died is tried once more, in a fresh process, and then counts as failed."""
 
 
 def stored(store: Store, key: str, early: bool, shipped: bool = True) -> Run | None:
@@ -63,8 +63,8 @@ def sweep(
     """Run a grid: what the store has is reused (without `shipped` only what was trained with it), the
     rest trained in `processes` (default: cores) or on a cluster.
 
-    Whoever stops reading, or says so by `stop`, keeps every cell that has ended. A cell that fails
-    is told as such and not stored, so that a second start tries it again. Raises SweepError when
+    Every cell that has ended is kept if the caller stops reading, or if `stop` returns True. A cell that
+    fails is reported and not stored, so that a second start tries it again. Raises SweepError when
     the cluster is lost.
     """
     todo = []
@@ -87,7 +87,7 @@ def sweep(
 def _trained(
     store: Store, executor: Executor[Cell], stop: Callable[[], bool]
 ) -> Iterator[Began[Cell] | Done]:
-    """What the executor says of the cells that are left, each stored before it is told."""
+    """The executor's events of the cells that are left; each result is stored before it is yielded."""
     unkept = list[Ended[Cell]]()
     try:
         for event in executor.events(stop):

@@ -1,4 +1,4 @@
-"""Maps that a server fills for its visitors: one sweep at a time, the others wait their turn."""
+"""Maps that a server fills for its visitors: one sweep at a time, the others wait in the queue."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .jobs import Job, Jobs
 
 @dataclass(eq=False)
 class MapJob(Job):
-    """One sweep that was asked for, and how far it is.
+    """One requested sweep, and its progress.
 
     todo      cells that the store lacked when it began
     running   cells that are being trained
@@ -35,7 +35,7 @@ class MapJob(Job):
         return [cell.config for cell in self.grid.cells]
 
     def take(self, news: News) -> None:
-        """Note what the sweep says."""
+        """Record an event of the sweep."""
         match news:
             case Began(cell):
                 self.began = self.began or time.monotonic()
@@ -58,7 +58,7 @@ class Filler(Jobs[MapJob]):
     kind = "map"
 
     def ask(self, grid: Grid, early: bool, visitor: str | None = None) -> MapJob:
-        """Fill a grid, now or when its turn comes. Raises Refused where that is too much here."""
+        """Fill a grid, now or after the jobs before it. Raises Refused if that is too much here."""
         return self._join(MapJob(grid, early, visitor=visitor))
 
     def job(self, grid: Grid, early: bool) -> MapJob | None:

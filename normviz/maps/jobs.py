@@ -1,4 +1,4 @@
-"""What a server trains for its visitors beside single runs: one job at a time, the others wait."""
+"""Jobs that a server trains for its visitors beside single runs: one at a time, in a queue."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ..model import texts
 from ..runs.store import Store
 
 LOOK_SECONDS = 0.1
-"""Between two looks of a job that waits for the shared turn: it may have been stopped."""
+"""A job that waits for the shared lock checks this often whether it was stopped."""
 
 
 @dataclass(eq=False, kw_only=True)
 class Job(ABC):
-    """What a visitor asked for, and how far it is.
+    """A visitor's request, and its progress.
 
-    visitor   who asked for it
+    visitor   the visitor that asked for it
     ended     how many of its runs have ended
     failures  a sentence for each of what failed
-    why       why it was stopped, where nobody chose to
+    why       why it was stopped, unless somebody chose to
     cost      estimated seconds of one core of all that it trains; `paid` of what has ended
     """
 
@@ -43,7 +43,7 @@ class Job(ABC):
     @property
     @abstractmethod
     def what(self) -> Hashable:
-        """What it trains: who asks for the same joins it."""
+        """What it trains. A request for the same joins this job."""
 
     @property
     @abstractmethod
@@ -69,8 +69,8 @@ J = TypeVar("J", bound=Job)
 class Jobs(ABC, Generic[J]):
     """The jobs of one kind that visitors asked for, in order.
 
-    In hosted mode a visitor has one at a time, and each is short: so the order they came in is fair.
-    `alone` is held by the one that runs: who shares it takes turns with it.
+    In hosted mode a visitor has one at a time, and each is short, so the order of requests is fair. The
+    job that runs holds `alone`; of kinds of jobs that share this lock, only one runs.
     """
 
     kind: ClassVar[str]
@@ -134,14 +134,14 @@ class Jobs(ABC, Generic[J]):
                     return
                 job = self._jobs[0]
             try:
-                self._take_turn(job)
-            except Exception as error:  # the visitor is told, and the next job goes on
+                self._run_alone(job)
+            except Exception as error:  # the visitor gets a sentence, and the next job begins
                 job.failures.append(str(error).splitlines()[0] if str(error) else repr(error))
             finally:
                 with self._lock:
                     self._close(job)
 
-    def _take_turn(self, job: J) -> None:
+    def _run_alone(self, job: J) -> None:
         """Hold the shared lock for a job, as soon as it is free; not for one stopped meanwhile."""
         while not job.stopped:
             if self.alone.acquire(timeout=LOOK_SECONDS):

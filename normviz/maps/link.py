@@ -42,7 +42,7 @@ USUAL = {
 """Values that a setting gets when it becomes an axis; of a choice, all there are."""
 
 MAP_STEPS = 150
-"""Steps of a map's cells that is made from a duel: enough to see who trains."""
+"""Steps of each cell if a map is made from a duel: enough to see which cells train."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ class MapRequest:
 
     def params(self) -> dict[str, str]:
         """The parameters of its link."""
-        said = {name: self.values(name) for name in NAMES if name in FIELDS}
-        kept = {name: text for name, text in said.items() if name not in UNSAID or text != "none"}
+        values = {name: self.values(name) for name in NAMES if name in FIELDS}
+        kept = {name: text for name, text in values.items() if name not in UNSAID or text != "none"}
         span = {"across": self.across, "up": self.up, "seeds": str(self.grid.seeds)}
         return {"v": str(VERSION), **span, **kept}
 

@@ -1,6 +1,9 @@
-"""The way to a Ray cluster: what `--on` may name, and a connection that says when it is lost.
+"""Runs the cells of a sweep as tasks on a Ray cluster.
 
-Ray is an optional extra, imported by nobody but `Cluster`.
+`read_address` reads what `--on` names, `Cluster` is the connection, `normviz_cell` is what a node runs, and
+`Tasks` is the executor. Ray decides which node trains a cell, and runs a cell again if its process or node
+was lost. Results come back here, where alone the store is written. Ray is an optional extra; only
+`Cluster` imports it.
 """
 
 from __future__ import annotations
@@ -160,7 +163,7 @@ def in_words(error: BaseException) -> str:
     return words.strip().splitlines()[-1] if "Traceback" in words else " ".join(words.split())
 
 
-# What a node of a Ray cluster runs: one cell, in a process that Ray keeps warm for the next.
+# On a node: one cell, in a process that Ray keeps warm for the next.
 
 RELEASE = (__version__, ENGINE)
 """Whose numbers are the same as ours."""
@@ -193,7 +196,7 @@ def _named(release: tuple[str, int]) -> str:
     return f"NormViz {release[0]} (engine {release[1]})"
 
 
-# Cells as tasks of a Ray cluster: the executor that `Local` is for the processes of this machine.
+# The executor, as `Local` is for the processes of this machine.
 
 RETRIES = 3
 """So many nodes or processes may be lost under a cell before it counts as failed."""

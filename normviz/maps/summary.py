@@ -1,8 +1,9 @@
-"""What a handful of seeds can say: a median with its range, and whether two things differ.
+"""The findings of a sweep, as numbers, as sentences for the terminal and the page, and as one tidy table.
 
-Two things are told apart only if at least three pairs of seeds were run, the difference has the same
-sign in every pair, and its 95 % Student interval leaves out zero. The interval alone would not do:
-runs that either train or do not are not normal. Otherwise they are "not distinguishable".
+A number of a handful of seeds is a median with its range. Two numbers count as different only if at least
+three pairs of seeds were run, the difference has the same sign in every pair, and its 95 % Student interval
+excludes zero. The interval alone is not enough: runs that either train or do not are not normally
+distributed. Otherwise the two are "not distinguishable".
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ import pandas as pd
 
 from .grid import Grid
 from .points import Point, trained_below
+
+# Seeds: a median with its range, and whether two series differ.
 
 T95 = (
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
@@ -95,10 +98,10 @@ def compare(first: Sequence[float], second: Sequence[float]) -> Comparison:
     return Comparison(mean, low, high, n, n >= PAIRS and one_sign and not low <= 0 <= high)
 
 
-# What a sweep says: frontier, learning-rate sensitivity beside the best loss, and who differs.
+# Learning-rate sensitivity, frontier, and the comparison of two arms.
 
 Place = tuple[tuple[str, Any], ...]
-"""Fields and values of the axes that a row stands for."""
+"""Fields and values of the axes that name a row."""
 
 
 @dataclass(frozen=True)
@@ -231,7 +234,7 @@ def against(first: Iterable[Point], second: Iterable[Point]) -> Comparison | Non
     return compare([a[k] for k in shared], [b[k] for k in shared]) if shared else None
 
 
-# What a sweep says, in sentences that the terminal and the page share.
+# Sentences.
 
 
 def edge_words(grid: Grid, edge: Edge) -> str:
@@ -291,7 +294,7 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
-# A sweep as one tidy table: a row a cell.
+# A table with a row per cell.
 
 
 def table(grid: Grid, points: Iterable[Point]) -> pd.DataFrame:

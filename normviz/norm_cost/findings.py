@@ -1,4 +1,4 @@
-"""Published claims about RMSNorm's speed, drawn as lines beside the measurement."""
+"""A measurement's findings, in sentences computed from its numbers, and published claims to compare with."""
 
 from __future__ import annotations
 
@@ -6,40 +6,6 @@ from dataclasses import dataclass
 
 from .result import Measurement, Ratio, Row
 from .variants import BOTH, CONTEXTS, CONTROL, REFERENCE, VARIANTS
-
-
-@dataclass(frozen=True)
-class PublishedSpeed:
-    """`source` claims that RMSNorm takes `low` to `high` percent less time than LayerNorm."""
-
-    low: float
-    high: float
-    source: str
-
-    @property
-    def ratio(self) -> float:
-        """Time over LayerNorm's that the claim implies at least."""
-        return (100 - self.low) / 100
-
-    @property
-    def label(self) -> str:
-        return f"{self.low:g} to {self.high:g} % less"
-
-
-CLAIMS = (
-    PublishedSpeed(
-        7,
-        10,
-        "arXiv:1910.07467 found 7 to 64 % over its models, of which 7 is the least; arXiv:2305.14858 "
-        "1 to 10 % for whole Pre-LN transformers",
-    ),
-    PublishedSpeed(10, 15, "READMEs and tutorials, without a measurement"),
-    PublishedSpeed(15, 20, "READMEs and tutorials, without a measurement"),
-)
-"""All three are about models on GPUs, or do not say."""
-
-
-# The findings of a measurement, in sentences computed from its numbers.
 
 LIBRARY = "rmsnorm"
 BUSY = 0.7
@@ -50,13 +16,13 @@ WHERE = {"alone": "alone", "block": "in a block", "step": "in a whole training s
 def verdict(it: Measurement) -> str:
     """The main finding: RMSNorm's time in a whole step, compared with the three claims."""
     row = it.row(LIBRARY, "step")
-    said = [f"In a whole training step {_compared(it, row)}."]
-    said.append(_claims(it, row))
+    sentences = [f"In a whole training step {_compared(it, row)}."]
+    sentences.append(_claims(it, row))
     if it.load is not None and it.load >= BUSY:
-        said.append(f"The machine was busy with other work (load {it.load:g} just before).")
+        sentences.append(f"The machine was busy with other work (load {it.load:g} just before).")
     alone = it.row(LIBRARY, "alone")
-    said.append(f"Alone, forward and backward, {_compared(it, alone)}.")
-    return " ".join(said)
+    sentences.append(f"Alone, forward and backward, {_compared(it, alone)}.")
+    return " ".join(sentences)
 
 
 def counted(it: Measurement) -> str:
@@ -71,7 +37,7 @@ def counted(it: Measurement) -> str:
 
 def finding(it: Measurement, context: str) -> str:
     """The finding of a chart: every variant's ratio in one context."""
-    said = [
+    sentences = [
         f"{VARIANTS.label(row.variant)}{_pass(row)} {interval(row.ratio)}"
         f"{'' if it.differs(row) else ', not distinguishable'}"
         for row in it.rows_of(context)
@@ -79,7 +45,7 @@ def finding(it: Measurement, context: str) -> str:
     ]
     noise = it.noise(context)
     return (
-        f"{CONTEXTS.label(context)}, time as a multiple of LayerNorm's: {'; '.join(said)}. LayerNorm "
+        f"{CONTEXTS.label(context)}, time as a multiple of LayerNorm's: {'; '.join(sentences)}. LayerNorm "
         f"against itself: {noise.low:.3f} to {noise.high:.3f}."
     )
 
@@ -128,3 +94,37 @@ def duration(seconds: float) -> str:
     if seconds < 1e-3:
         return f"{1e6 * seconds:.3g} µs"
     return f"{1e3 * seconds:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
+
+
+# Published claims about RMSNorm's speed, drawn as lines beside the measurement.
+
+
+@dataclass(frozen=True)
+class PublishedSpeed:
+    """`source` claims that RMSNorm takes `low` to `high` percent less time than LayerNorm."""
+
+    low: float
+    high: float
+    source: str
+
+    @property
+    def ratio(self) -> float:
+        """Time over LayerNorm's that the claim implies at least."""
+        return (100 - self.low) / 100
+
+    @property
+    def label(self) -> str:
+        return f"{self.low:g} to {self.high:g} % less"
+
+
+CLAIMS = (
+    PublishedSpeed(
+        7,
+        10,
+        "arXiv:1910.07467 found 7 to 64 % over its models, of which 7 is the least; arXiv:2305.14858 "
+        "1 to 10 % for whole Pre-LN transformers",
+    ),
+    PublishedSpeed(10, 15, "READMEs and tutorials, without a measurement"),
+    PublishedSpeed(15, 20, "READMEs and tutorials, without a measurement"),
+)
+"""All three are about models on GPUs, or do not say."""

@@ -39,9 +39,9 @@ def run(setting: Setting, folder: Path) -> Iterator[Preparing | Round | Measurem
 
     Raises BusyError, ConfigError for a GPU that is not there, StoreError and OSError.
     """
-    turn = MachineLock(folder, alone=True)
+    lock = MachineLock(folder, alone=True)
     try:
-        yield from _take(turn, Store(folder))
+        yield from _take(lock, Store(folder))
         yield Preparing("Loading PyTorch")
         from .measure import measure
 
@@ -51,7 +51,7 @@ def run(setting: Setting, folder: Path) -> Iterator[Preparing | Round | Measurem
                 stored_results.keep(news, folder)
             yield news
     finally:
-        turn.leave()
+        lock.leave()
 
 
 def run_task(setting: Setting) -> Iterator[Preparing | Round | Measurement]:
@@ -67,17 +67,17 @@ def run_task(setting: Setting) -> Iterator[Preparing | Round | Measurement]:
         raise TaskError(needs) from None
 
 
-def _take(turn: MachineLock, store: Store) -> Iterator[Preparing]:
+def _take(lock: MachineLock, store: Store) -> Iterator[Preparing]:
     there, warm = store.supervisor()
     if there and not warm and not store.is_timing():  # its processes are being started
         yield Preparing("Waiting for the workers to be ready")
         _await_warm(store)
-    if turn.take():
+    if lock.take():
         return
-    if not turn.claim.is_locked:
+    if not lock.claim.is_locked:
         raise BusyError("somebody else measures with this data folder: try again when that is done")
     yield Preparing(f"Waiting for runs that train here to end, at most {PATIENCE_SECONDS:g} s")
-    if not turn.wait(PATIENCE_SECONDS):
+    if not lock.wait(PATIENCE_SECONDS):
         raise BusyError(
             f"a run has been training here for the last {PATIENCE_SECONDS:g} s, and a measurement "
             "beside it would be wrong: stop or pause it, or try again when it has ended"

@@ -1,4 +1,8 @@
-"""The median of paired ratios, and its confidence interval."""
+"""The setting of a measurement, and the measurement as it is stored in JSON: ratios, seconds and counts.
+
+A ratio is a median with its confidence interval. The machine is described in generic words that do not
+identify its owner.
+"""
 
 from __future__ import annotations
 
@@ -18,59 +22,7 @@ from ..cores import cores
 from ..limits import MAX_GIB, Range, estimated_gib, estimated_seconds
 from .variants import BOTH, CONTROL, VARIANTS
 
-CONFIDENCE = 0.95
-
-
-@dataclass(frozen=True)
-class Ratio:
-    """Median of paired ratios, and an interval that contains the true median with 95 % confidence."""
-
-    median: float
-    low: float
-    high: float
-
-    def overlaps(self, other: Ratio) -> bool:
-        """Whether the two intervals have a common point."""
-        return self.low <= other.high and other.low <= self.high
-
-
-def ratio(seconds: NDArray[np.float64], reference: NDArray[np.float64]) -> Ratio:
-    """Ratio of two series of the same rounds, [n] each, n at least 6.
-
-    Both ends of the interval are sample ratios: the number of draws below the median is binomial,
-    whatever the distribution. Raises ValueError for too few rounds.
-    """
-    values = np.sort(seconds / reference)
-    rank = outer_rank(len(values))
-    return Ratio(float(np.median(values)), float(values[rank - 1]), float(values[-rank]))
-
-
-def outer_rank(n: int) -> int:
-    """Rank, from 1 and from either end, of the ends of the 95 % interval for a median of n numbers."""
-    tail, rank = 0.0, 0
-    while (tail := tail + comb(n, rank) / 2**n) <= (1 - CONFIDENCE) / 2:
-        rank += 1
-    if rank == 0:
-        raise ValueError(f"{n} rounds give no 95 % interval, at least 6 are needed")
-    return rank
-
-
-# The machine in generic words that do not identify its owner.
-
-
-def describe(gpu: str = "") -> str:
-    """For example "2 cores, x86_64, Linux", preceded by the GPU's name if one was used."""
-    n = cores()
-    parts = [f"{n} core{'s' * (n > 1)}", platform.machine() or "unknown", platform.system()]
-    return ", ".join(filter(None, (gpu, *parts)))
-
-
-def load() -> float | None:
-    """Average load of the last minute, in processes; None if the system does not report it."""
-    return round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None
-
-
-# The setting of a measurement, validated: width, tokens, threads, device, and seconds to spend.
+# The setting: width, tokens, threads, device, and seconds to spend.
 
 HEAD = 32
 """Channels of an attention head."""
@@ -169,12 +121,57 @@ def _check(name: str, value: float, allowed: Range, multiple: int = 1) -> None:
         raise ValueError(f"{name} is {value!r}, allowed is {text}")
 
 
-# A measurement as stored: a JSON object of ratios, seconds and counts, with its setting.
+# The median of paired ratios, and its confidence interval.
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Median of paired ratios, and an interval that contains the true median with 95 % confidence."""
+
+    median: float
+    low: float
+    high: float
+
+    def overlaps(self, other: Ratio) -> bool:
+        """Whether the two intervals have a common point."""
+        return self.low <= other.high and other.low <= self.high
+
+
+def ratio(seconds: NDArray[np.float64], reference: NDArray[np.float64]) -> Ratio:
+    """Ratio of two series of the same rounds, [n] each, n at least 6.
+
+    Both ends of the interval are sample ratios: the number of draws below the median is binomial,
+    whatever the distribution. Raises ValueError for too few rounds.
+    """
+    values = np.sort(seconds / reference)
+    rank = outer_rank(len(values))
+    return Ratio(float(np.median(values)), float(values[rank - 1]), float(values[-rank]))
+
+
+def outer_rank(n: int) -> int:
+    """Rank, from 1 and from either end, of the ends of the 95 % interval for a median of n numbers."""
+    tail, rank = 0.0, 0
+    while (tail := tail + comb(n, rank) / 2**n) <= (1 - CONFIDENCE) / 2:
+        rank += 1
+    if rank == 0:
+        raise ValueError(f"{n} rounds give no 95 % interval, at least 6 are needed")
+    return rank
+
+
+# The measurement.
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Kernels started, bytes read and written, and elementary operations."""
+    """The work of a call.
+
+    kernels     operations that start a kernel; views and bare allocations start none
+    bytes       read and written by each kernel, assuming no cache
+    operations  elementary operations of the written-out formula. Each counts as many as its largest
+                tensor has numbers: x * y one per number, a sum one per number, also a tanh
+    """
 
     kernels: int = 0
     bytes: int = 0
@@ -259,3 +256,18 @@ class Measurement:
 
 
 ADAPTER: TypeAdapter[Measurement] = TypeAdapter(Measurement)
+
+
+# The machine.
+
+
+def describe(gpu: str = "") -> str:
+    """For example "2 cores, x86_64, Linux", preceded by the GPU's name if one was used."""
+    n = cores()
+    parts = [f"{n} core{'s' * (n > 1)}", platform.machine() or "unknown", platform.system()]
+    return ", ".join(filter(None, (gpu, *parts)))
+
+
+def load() -> float | None:
+    """Average load of the last minute, in processes; None if the system does not report it."""
+    return round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None

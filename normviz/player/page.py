@@ -122,5 +122,5 @@ def _probe(
 
 
 def _inline(source: str) -> str:
-    """A script that may stand between script tags."""
+    """A script that is safe between script tags."""
     return source.replace("</script", "<\\/script")

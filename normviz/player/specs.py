@@ -13,14 +13,14 @@ from ..charts.scale import Domain
 from ..runs.frames import LaneFrame
 
 View = Literal["heat", "ratio", "lines", "walk"]
-"""What stands below loss and bars: a heatmap a lane, the first lane's values divided by the
+"""The chart below loss and bars: a heatmap per lane, the first lane's values divided by the
 second's, lines of the first, middle and last layer, or the signal's walk through each stack."""
 VIEWS: tuple[View, ...] = get_args(View)
 
 
 @dataclass(frozen=True)
 class ChartOptions:
-    """How a visitor looks at a duel: dark page, linear axes, and what stands below."""
+    """A visitor's view of a duel: dark page, linear axes, and the chart below loss and bars."""
 
     dark: bool = False
     linear: bool = False

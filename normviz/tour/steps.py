@@ -1,4 +1,7 @@
-"""A step of the tour as a record: its duel, what to watch for, and its result."""
+"""The tour's eight steps: each one's duel, what to watch for, and its result.
+
+The sentences contain no measured number; all numbers come from the runs.
+"""
 
 from __future__ import annotations
 
@@ -50,15 +53,15 @@ class TourStep:
         """The instructions, with the lanes' settings."""
         return self.look.format(*self.lanes())
 
-    def caption(self, told: Runs) -> str | None:
+    def caption(self, runs: Runs) -> str | None:
         """The result with the runs' own numbers; None if the runs disagree with it."""
-        if not self.holds(told):
+        if not self.holds(runs):
             return None
-        numbers = {name: of(told) for name, of in self.numbers.items()}
-        return self.found.format(*(lane.config for lane in told), **numbers)
+        numbers = {name: of(runs) for name, of in self.numbers.items()}
+        return self.found.format(*(lane.config for lane in runs), **numbers)
 
 
-# The tour's eight steps. Their sentences contain no measured number: all come from the runs.
+# The eight steps.
 
 EVEN = 2.0
 """Gradients count as even if their ratio is below this."""
@@ -85,13 +88,13 @@ def room() -> Lanes:
     return none, deep, deep.replace(scheme="pre")
 
 
-def _which_block(told: Runs) -> int:
-    post = told[1].last_over_first(EARLY)
+def _which_block(runs: Runs) -> int:
+    post = runs[1].last_over_first(EARLY)
     return 0 if post < 1 / EVEN else 1 if post > EVEN else 2
 
 
-def _lowest(told: Runs) -> int:
-    finals = [lane.final for lane in told]
+def _lowest(runs: Runs) -> int:
+    finals = [lane.final for lane in runs]
     return finals.index(min(finals))
 
 
@@ -100,19 +103,19 @@ def _logit(it: Recording) -> float:
     return max(it.at("attn_logit_max", it.last, layer) for layer in range(1, it.depth + 1))
 
 
-def _mended(told: Runs) -> float:
+def _mended(runs: Runs) -> float:
     """How far C's loss is on the way from A's to B's, as a share."""
-    pre, peri, qk = (lane.final for lane in told)
+    pre, peri, qk = (lane.final for lane in runs)
     return (pre - qk) / (pre - peri)
 
 
-def _dip(told: Runs) -> int:
+def _dip(runs: Runs) -> int:
     """The early step at which Pre-LN's tokens are most alike."""
-    return max(range(EARLY + 1), key=lambda step: told[0].at("token_cosine", step, -1))
+    return max(range(EARLY + 1), key=lambda step: runs[0].at("token_cosine", step, -1))
 
 
-def _cosine(told: Runs, lane: int, step: int) -> str:
-    return f"{told[lane].at('token_cosine', step, -1):.2f}"
+def _cosine(runs: Runs, lane: int, step: int) -> str:
+    return f"{runs[lane].at('token_cosine', step, -1):.2f}"
 
 
 STEPS = (
@@ -128,17 +131,17 @@ STEPS = (
         "{none} after the last block, against {pre} with Pre-LN. A {bad}. B learns: its loss "
         "falls to {loss}, where chance is {chance} and the lowest possible is {floor}.",
         {
-            "none": lambda told: short(told[0].at("stream_rms", 0, -1)),
-            "pre": lambda told: short(told[1].at("stream_rms", 0, -1)),
-            "bad": lambda told: told[0].verdict.sentence.partition(",")[0],
-            "loss": lambda told: loss(told[1].final),
-            "chance": lambda told: loss(told[1].chance),
-            "floor": lambda told: loss(told[1].floor or math.nan),
+            "none": lambda runs: short(runs[0].at("stream_rms", 0, -1)),
+            "pre": lambda runs: short(runs[1].at("stream_rms", 0, -1)),
+            "bad": lambda runs: runs[0].verdict.sentence.partition(",")[0],
+            "loss": lambda runs: loss(runs[1].final),
+            "chance": lambda runs: loss(runs[1].chance),
+            "floor": lambda runs: loss(runs[1].floor or math.nan),
         },
-        lambda told: (
-            told[0].verdict.kind == "diverged"
-            and told[1].has_learned
-            and told[0].at("stream_rms", 0, -1) > 10 * told[1].at("stream_rms", 0, -1)
+        lambda runs: (
+            runs[0].verdict.kind == "diverged"
+            and runs[1].has_learned
+            and runs[0].at("stream_rms", 0, -1) > 10 * runs[1].at("stream_rms", 0, -1)
         ),
         sources=("Ba et al. 2016, arXiv:1607.06450",),
     ),
@@ -153,17 +156,17 @@ STEPS = (
         "At step 0 the stream of Pre-LN grows from {first} to {last} over {0.depth} blocks. Post-LN "
         "holds it at {post} in every block. Yet Post-LN is the one that does not learn here.",
         {
-            "first": lambda told: short(told[0].at("stream_rms", 0, 0)),
-            "last": lambda told: short(told[0].at("stream_rms", 0, -1)),
-            "post": lambda told: short(told[1].at("stream_rms", 0, -1)),
+            "first": lambda runs: short(runs[0].at("stream_rms", 0, 0)),
+            "last": lambda runs: short(runs[0].at("stream_rms", 0, -1)),
+            "post": lambda runs: short(runs[1].at("stream_rms", 0, -1)),
         },
-        lambda told: (
-            told[0].at("stream_rms", 0, -1) > 2 * told[0].at("stream_rms", 0, 0)
+        lambda runs: (
+            runs[0].at("stream_rms", 0, -1) > 2 * runs[0].at("stream_rms", 0, 0)
             and all(
-                abs(told[1].at("stream_rms", 0, b) - 1) < 0.02 for b in range(1, told[1].depth + 1)
+                abs(runs[1].at("stream_rms", 0, b) - 1) < 0.02 for b in range(1, runs[1].depth + 1)
             )
-            and told[0].has_learned
-            and told[1].is_stuck
+            and runs[0].has_learned
+            and runs[1].is_stuck
         ),
         sources=("Vaswani et al. 2017, arXiv:1706.03762", "Xiong et al. 2020, arXiv:2002.04745"),
     ),
@@ -179,18 +182,18 @@ STEPS = (
         "from the start. Post-LN's loss stays at chance, {stuck}. Pre-LN "
         "reaches {loss}, and its first blocks get the larger gradients.",
         {
-            "start": lambda told: ratio(told[1].last_over_first(0)),
-            "cliff": lambda told: ratio(told[1].last_over_first(EARLY)),
-            "early": lambda told: str(EARLY),
-            "stuck": lambda told: loss(told[1].final),
-            "loss": lambda told: loss(told[0].final),
+            "start": lambda runs: ratio(runs[1].last_over_first(0)),
+            "cliff": lambda runs: ratio(runs[1].last_over_first(EARLY)),
+            "early": lambda runs: str(EARLY),
+            "stuck": lambda runs: loss(runs[1].final),
+            "loss": lambda runs: loss(runs[0].final),
         },
-        lambda told: (
-            1 / EVEN < told[1].last_over_first(0) < EVEN
-            and told[1].last_over_first(EARLY) > 100
-            and told[0].last_over_first(EARLY) < 1
-            and told[1].is_stuck
-            and told[0].has_learned
+        lambda runs: (
+            1 / EVEN < runs[1].last_over_first(0) < EVEN
+            and runs[1].last_over_first(EARLY) > 100
+            and runs[0].last_over_first(EARLY) < 1
+            and runs[1].is_stuck
+            and runs[0].has_learned
         ),
         Question(
             f"After {EARLY} training steps of Post-LN: which block gets the larger gradient?",
@@ -211,19 +214,19 @@ STEPS = (
         "Post-LN's last block, {pre} after Pre-LN's. Ten steps later Post-LN is within {gap} of 1. Pre-LN "
         "dips too, to {dip} at step {when}, and climbs out: {later} at step {early}.",
         {
-            "post": lambda told: _cosine(told, 1, 0),
-            "pre": lambda told: _cosine(told, 0, 0),
-            "gap": lambda told: short(1 - told[1].at("token_cosine", 10, -1)),
-            "dip": lambda told: _cosine(told, 0, _dip(told)),
-            "when": lambda told: str(_dip(told)),
-            "later": lambda told: _cosine(told, 0, EARLY),
-            "early": lambda told: str(EARLY),
+            "post": lambda runs: _cosine(runs, 1, 0),
+            "pre": lambda runs: _cosine(runs, 0, 0),
+            "gap": lambda runs: short(1 - runs[1].at("token_cosine", 10, -1)),
+            "dip": lambda runs: _cosine(runs, 0, _dip(runs)),
+            "when": lambda runs: str(_dip(runs)),
+            "later": lambda runs: _cosine(runs, 0, EARLY),
+            "early": lambda runs: str(EARLY),
         },
-        lambda told: (
-            told[1].at("token_cosine", 0, -1) > 0.95
-            and told[0].at("token_cosine", 0, -1) < 0.8
-            and 1 - told[1].at("token_cosine", 10, -1) < 1e-4
-            and told[0].at("token_cosine", EARLY, -1) < told[0].at("token_cosine", 0, -1)
+        lambda runs: (
+            runs[1].at("token_cosine", 0, -1) > 0.95
+            and runs[0].at("token_cosine", 0, -1) < 0.8
+            and 1 - runs[1].at("token_cosine", 10, -1) < 1e-4
+            and runs[0].at("token_cosine", EARLY, -1) < runs[0].at("token_cosine", 0, -1)
         ),
         sources=("Dong et al. 2021, arXiv:2103.03404", "Noci et al. 2022, arXiv:2206.03126"),
     ),
@@ -238,20 +241,20 @@ STEPS = (
         "cosine {torch} after the last block, against {xavier}. So it is never the placement "
         "alone.",
         {
-            "loss": lambda told: loss(told[1].final),
-            "stuck": lambda told: loss(told[0].final),
-            "torch": lambda told: _cosine(told, 1, 0),
-            "xavier": lambda told: _cosine(told, 0, 0),
+            "loss": lambda runs: loss(runs[1].final),
+            "stuck": lambda runs: loss(runs[0].final),
+            "torch": lambda runs: _cosine(runs, 1, 0),
+            "xavier": lambda runs: _cosine(runs, 0, 0),
         },
-        lambda told: (
-            told[0].is_stuck
-            and told[1].has_learned
-            and told[1].at("token_cosine", 0, -1) < told[0].at("token_cosine", 0, -1) - 0.2
+        lambda runs: (
+            runs[0].is_stuck
+            and runs[1].has_learned
+            and runs[1].at("token_cosine", 0, -1) < runs[0].at("token_cosine", 0, -1) - 0.2
         ),
         Question(
             "Will Post-LN with PyTorch's weights learn?",
             ("Yes, it learns", "No, it gets stuck as well"),
-            lambda told: 0 if told[1].has_learned else 1,
+            lambda runs: 0 if runs[1].has_learned else 1,
         ),
         ("Xiong et al. 2020, arXiv:2002.04745",),
     ),
@@ -267,12 +270,12 @@ STEPS = (
         "the same warm-up does not help: C ends at {lost}, chance is {chance}. Warm-up "
         "rescues Post-LN in a band of depths and rates, not everywhere.",
         {
-            "stuck": lambda told: loss(told[0].final),
-            "loss": lambda told: loss(told[1].final),
-            "lost": lambda told: loss(told[2].final),
-            "chance": lambda told: loss(told[2].chance),
+            "stuck": lambda runs: loss(runs[0].final),
+            "loss": lambda runs: loss(runs[1].final),
+            "lost": lambda runs: loss(runs[2].final),
+            "chance": lambda runs: loss(runs[2].chance),
         },
-        lambda told: told[0].is_stuck and told[1].has_learned and told[2].is_stuck,
+        lambda runs: runs[0].is_stuck and runs[1].has_learned and runs[2].is_stuck,
         sources=("Xiong et al. 2020, arXiv:2002.04745",),
     ),
     TourStep(
@@ -287,18 +290,18 @@ STEPS = (
         "good part of the way. Pre-LN's logits end at {high}, with QK-norm at {low}. But Peri-LN's "
         "reach {calm} without harm: large logits accompany the failure but are not enough to cause it.",
         {
-            "peri": lambda told: loss(told[1].final),
-            "pre": lambda told: loss(told[0].final),
-            "qk": lambda told: loss(told[2].final),
-            "high": lambda told: short(_logit(told[0])),
-            "low": lambda told: short(_logit(told[2])),
-            "calm": lambda told: short(_logit(told[1])),
+            "peri": lambda runs: loss(runs[1].final),
+            "pre": lambda runs: loss(runs[0].final),
+            "qk": lambda runs: loss(runs[2].final),
+            "high": lambda runs: short(_logit(runs[0])),
+            "low": lambda runs: short(_logit(runs[2])),
+            "calm": lambda runs: short(_logit(runs[1])),
         },
-        lambda told: (
-            told[1].has_learned
-            and told[0].final > told[1].final + 0.5
-            and 0.5 < _mended(told) < 1
-            and min(_logit(told[0]), _logit(told[1])) > 100 * _logit(told[2])
+        lambda runs: (
+            runs[1].has_learned
+            and runs[0].final > runs[1].final + 0.5
+            and 0.5 < _mended(runs) < 1
+            and min(_logit(runs[0]), _logit(runs[1])) > 100 * _logit(runs[2])
         ),
         Question(
             "Which lane ends with the lowest loss?",
@@ -318,12 +321,12 @@ STEPS = (
         "Pre-LN at that depth reaches {deep}. So a transformer can train without a norm; here the "
         "norm buys depth. Now close the tour and change a setting yourself.",
         {
-            "loss": lambda told: loss(told[0].final),
-            "bad": lambda told: told[1].verdict.sentence.partition(",")[0],
-            "deep": lambda told: loss(told[2].final),
+            "loss": lambda runs: loss(runs[0].final),
+            "bad": lambda runs: runs[1].verdict.sentence.partition(",")[0],
+            "deep": lambda runs: loss(runs[2].final),
         },
-        lambda told: (
-            told[0].has_learned and told[1].verdict.kind == "diverged" and told[2].has_learned
+        lambda runs: (
+            runs[0].has_learned and runs[1].verdict.kind == "diverged" and runs[2].has_learned
         ),
         sources=(
             "Zhang et al. 2019, arXiv:1901.09321",

@@ -24,7 +24,7 @@ from normviz.export import read_configs
 from normviz.limits import RANGES, SEEDS
 from normviz.links import FIELDS, SEEDS_SHOWN, VIEWS, decode
 from normviz.links import settings as words_of
-from normviz.maps import link as maps
+from normviz.maps import link as map_link
 from normviz.maps.grid import SweepError
 from normviz.model import texts as kept
 from normviz.model.characters import TextError
@@ -60,10 +60,10 @@ def test_every_link_is_taken_or_told(seed: int) -> None:
     assert (table.example is None) == bool(table.problems)
     for problem in (*duel.problems, *table.problems):
         assert_sentence(problem.sentence)
-    for notice in (*duel.notices, *table.notices, *maps.notices(params)):
+    for notice in (*duel.notices, *table.notices, *map_link.notices(params)):
         assert_sentence(notice)
     try:
-        maps.decode(params)
+        map_link.decode(params)
     except (ConfigError, SweepError) as error:
         assert_sentence(str(error))
 
@@ -88,7 +88,7 @@ def test_a_megabyte_in_any_parameter_is_a_sentence(huge: str) -> None:
             for told in (*(p.sentence for p in found.problems), *found.notices):
                 assert_sentence(told)
         try:
-            maps.decode(params)
+            map_link.decode(params)
         except (ConfigError, SweepError) as error:
             assert_sentence(str(error))
 

@@ -119,15 +119,15 @@ def test_a_search_of_too_many_words_is_told(pages: Page) -> None:
 def changed() -> None:
     """Inside a session: more digits than Python takes as a number, where steps are asked for."""
     import streamlit as st
-    from normviz.app.session import duel as state
+    from normviz.app.session import duel
 
     from normviz import RunConfig
 
-    it = state.duel()
+    it = duel.duel()
     it.lanes = (RunConfig(lr_edits=((5, 0.01), (7, 0.02))),)
-    state.change("steps", "9" * 5000)
+    duel.change("steps", "9" * 5000)
     st.session_state["said"] = it.complaint
-    state.change("steps", "6")
+    duel.change("steps", "6")
 
 
 def test_steps_of_thousands_of_digits_are_told(home: Path) -> None:
@@ -151,11 +151,11 @@ def heard() -> None:
     import json
 
     import streamlit as st
-    from normviz.app.session import duel as state
+    from normviz.app.session import duel
     from normviz.app.views.by_hand import matrix as hand_matrix
     from normviz.app.views.by_hand import state as hand_state
     from normviz.app.views.duel import player
-    from normviz.app.views.maps import page as map_cells
+    from normviz.app.views.maps import charts
     from test_hostile_pages import sent
 
     from normviz.catalog import PROBES
@@ -163,7 +163,7 @@ def heard() -> None:
     from normviz.player import VIEWS
 
     st.session_state["arrived"] = True
-    it, hand = state.duel(), hand_state.hand()
+    it, hand = duel.duel(), hand_state.hand()
     for value in json.loads(st.session_state["values"]):
         hand_matrix._pick(value)
         hand_state.typed(sent(value))
@@ -172,7 +172,7 @@ def heard() -> None:
         player._view()
         assert it.probe in PROBES and it.view in VIEWS
         for event in (value, {PICK: value}, {PICK: [value]}, {PICK: [{"key": value}]}):
-            key = map_cells._picked({"selection": event})
+            key = charts._picked({"selection": event})
             assert key is None or key == value
     st.session_state["said"] = hand.complaint
     st.session_state["x"] = hand.example.x

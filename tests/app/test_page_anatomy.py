@@ -12,7 +12,6 @@ from anatomy_kit import lanes, measure, runs, said
 from page_kit import Open, checked, duel, specs, words_of
 
 from normviz import RunConfig
-from normviz import anatomy as explain
 from normviz.catalog import PROBES, SCHEMES
 from normviz.links import encode
 from normviz.runs.store import Store
@@ -28,11 +27,11 @@ def test_every_placement_is_explained(anatomy: Open, scheme: str) -> None:
     at = anatomy(f"lanes=1&scheme={scheme}&depth=6")
     assert not at.error
     config = RunConfig(scheme=scheme, depth=6, steps=0)
-    assert [code.value for code in at.code] == [explain.code(config, 32).strip()]
+    assert [code.value for code in at.code] == [anatomy.code(config, 32).strip()]
     latex = [element.value for element in at.latex]
-    for _, line in explain.formula(scheme, 6) + explain.gradient_path(scheme, 6):
+    for _, line in anatomy.formula(scheme, 6) + anatomy.gradient_path(scheme, 6):
         assert any(line in shown for shown in latex)
-    for line in explain.constants(scheme, 6):
+    for line in anatomy.constants(scheme, 6):
         assert any(line in shown for shown in latex)
     for words in (record.sentence, record.trouble, record.used_by):
         assert words.replace("(", "").split(" ")[0] in said(at)

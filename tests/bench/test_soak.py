@@ -8,14 +8,13 @@ from random import Random
 import pytest
 from page_kit import Open, words_of
 
-from normviz.bench import soak as soak_kills
-from normviz.bench.soak import soak
+from normviz.bench import soak
 from normviz.runs.store import Store
 
 
 @pytest.mark.slow
 def test_a_short_soak_finds_nothing_wrong() -> None:
-    found = soak(n_links=110, n_kills=4, seconds=600)
+    found = soak.soak(n_links=110, n_kills=4, seconds=600)
     assert not found.wrong, found.table
     assert "110 hostile links" in found.table and "whole pages drawn: 9" in found.table
     assert "4 of 4 kills" in found.table and "violations: 0" in found.table
@@ -24,16 +23,16 @@ def test_a_short_soak_finds_nothing_wrong() -> None:
 @pytest.mark.slow
 def test_the_soak_sees_rows_that_are_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A soak that finds nothing could be one that does not look."""
-    trained = soak_kills._trained
+    trained = soak._trained
 
-    def loses(store: Store, server: soak_kills.Server) -> bytes:
+    def loses(store: Store, server: soak.Server) -> bytes:
         losses = trained(store, server)
         store.db.connection.execute("DELETE FROM steps WHERE step = 0")
         return losses
 
-    monkeypatch.setattr(soak_kills, "_trained", loses)
-    monkeypatch.setattr(soak_kills, "KINDS", {"worker": 1})
-    fell = soak_kills.kills(tmp_path, 1, Random(0), float("inf"))
+    monkeypatch.setattr(soak, "_trained", loses)
+    monkeypatch.setattr(soak, "KINDS", {"worker": 1})
+    fell = soak.kills(tmp_path, 1, Random(0), float("inf"))
     assert "are gone" in fell["worker"].wrong[0]
 
 

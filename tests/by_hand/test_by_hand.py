@@ -9,8 +9,18 @@ from hand_kit import CASES, EDITED, F64, array, examples, modules, outputs, rows
 from hypothesis import given
 from torch import nn
 
-from normviz.by_hand import KEYS, PRESETS, Example, HandError, code, matrix, number, steps, work
-from normviz.by_hand import sentences as said
+from normviz.by_hand import (
+    KEYS,
+    PRESETS,
+    Example,
+    HandError,
+    code,
+    matrix,
+    number,
+    sentences,
+    steps,
+    work,
+)
 from normviz.by_hand.formulas import running
 
 
@@ -63,8 +73,8 @@ def test_any_table_has_finite_numbers_and_sentences(example: Example) -> None:
         sheet = steps.sheet(it, key)
         assert sum(line.picked for line in sheet.lines) == 1
         assert all(len(line.values) == len(sheet.heads) for line in sheet.lines)
-        assert said.seen(it, key).endswith(".")
-    assert said.lead(it).endswith(".")
+        assert sentences.seen(it, key).endswith(".")
+    assert sentences.lead(it).endswith(".")
 
 
 def test_the_sheet_is_what_a_student_writes() -> None:
@@ -105,7 +115,7 @@ def test_what_is_tried_changes_these_norms(tried: dict, changed: set[str]) -> No
         left.remove(it.example.neighbour - 1)
     assert {key for key in KEYS if it.moved(key)[left].any()} == changed
     named = {"layernorm": "LayerNorm", "rmsnorm": "RMSNorm", "batchnorm": "BatchNorm"}
-    sentence = said.lead(it)
+    sentence = sentences.lead(it)
     assert {key for key in KEYS if named[key] in sentence} == changed
     assert ("No norm" in sentence) == (not changed)
 
@@ -113,8 +123,8 @@ def test_what_is_tried_changes_these_norms(tried: dict, changed: set[str]) -> No
 def test_batchnorm_lets_an_earlier_row_see_a_later_one() -> None:
     it = work(EDITED.replace(experiment="neighbour", amount=5.0, row=2))
     assert it.example.neighbour == 3
-    assert "rows 1 and 2 have seen the future" in said.seen(it, "batchnorm")
-    assert "future" not in said.seen(it, "layernorm")
+    assert "rows 1 and 2 have seen the future" in sentences.seen(it, "batchnorm")
+    assert "future" not in sentences.seen(it, "layernorm")
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,8 @@ from normviz.catalog import NORMS, QK_NORMS, SCHEMES
 from normviz.catalog.models import OWN_LABELS, Census, Model
 from normviz.catalog.models import census as shipped
 from normviz.catalog.models import read as read_back
-from normviz.census import table as library
 from normviz.census.interpreter import Program
-from normviz.census.table import census, rows
+from normviz.census.table import census, folder, rows
 from normviz.cli import main
 
 READ = {
@@ -215,7 +214,7 @@ def test_who_uses_mhc_is_what_their_code_says() -> None:
         ("glm5_next", "zai-org/GLM-5.3-Flash", True),
         ("glm_moe_dsa", "zai-org/GLM-5", False),
     ):
-        where = library.folder() / model
+        where = folder() / model
         assert f'"{checkpoint}"' in (where / f"configuration_{model}.py").read_text()
         code = (where / f"modeling_{model}.py").read_text()
         assert ("manifold-constrained Hyper-Connections" in code) == mixes
@@ -224,11 +223,11 @@ def test_who_uses_mhc_is_what_their_code_says() -> None:
 
 
 def test_no_library_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    library.folder.cache_clear()
+    folder.cache_clear()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     done = CliRunner().invoke(main, ["census", "--out", "/dev/null"])
     assert (done.exit_code, "transformers is not installed" in done.output) == (2, True)
-    library.folder.cache_clear()
+    folder.cache_clear()
 
 
 def test_the_terminal_prints_all() -> None:

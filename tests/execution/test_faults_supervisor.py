@@ -129,7 +129,7 @@ PROCESS = "import time; time.sleep(600)  # {command}"
 def hanging(
     folder: Path, command: str = identity.COMMAND, **changes: Any
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Somebody holds the lock; its pulse names this process, but for the changes of its identity."""
+    """Somebody holds the lock; its reader names this process, but for the changes of its identity."""
     process = subprocess.Popen([sys.executable, "-c", PROCESS.format(command=command)])
     wait_for(lambda: b"sleep" in Path(f"/proc/{process.pid}/cmdline").read_bytes(), "its start")
     lock = FileLock(folder / "supervisor.lock")
@@ -221,13 +221,13 @@ def test_a_new_supervisor_is_not_taken_for_the_silent_one(
     with hanging(watcher.store.folder) as process:
         named = file.read_text()
         file.write_text("of the one before")
-        owner = watcher.pulse.owner
+        owner = watcher.heartbeat.owner
 
         def late() -> identity.Identity | None:
             file.write_text(named)
             return owner()
 
-        monkeypatch.setattr(watcher.pulse, "owner", late)
+        monkeypatch.setattr(watcher.heartbeat, "owner", late)
         silence(watcher)
         time.sleep(0.2)
         assert process.poll() is None and watcher.process is None and watcher.stuck is None
@@ -236,7 +236,7 @@ def test_a_new_supervisor_is_not_taken_for_the_silent_one(
 def test_a_supervisor_s_pulse_names_it(backend: Backend) -> None:
     assert backend.process is not None
     pid = backend.process.pid
-    assert backend.pulse.owner() == identity.Identity(
+    assert backend.heartbeat.owner() == identity.Identity(
         identity.machine(), pid, identity.started(pid) or ""
     )
     assert identity.started(os.getpid()) is None  # no supervisor
@@ -260,14 +260,14 @@ def test_a_machine_that_was_asleep_does_not_take_that_for_a_silence(
     now = 0.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     (tmp_path / "supervisor.pulse").touch()
-    pulse = HeartbeatReader(tmp_path)
-    assert pulse.silent() == 0.0
+    reader = HeartbeatReader(tmp_path)
+    assert reader.silent() == 0.0
     now += 3600.0
-    assert SILENT_SECONDS < pulse.silent() < HANGS_SECONDS
+    assert SILENT_SECONDS < reader.silent() < HANGS_SECONDS
     now += 2.0
-    assert pulse.silent() < HANGS_SECONDS
+    assert reader.silent() < HANGS_SECONDS
     now += 4.0
-    assert pulse.silent() >= HANGS_SECONDS
+    assert reader.silent() >= HANGS_SECONDS
 
 
 def test_the_progress_bar_says_that_it_hangs(folder: Path) -> None:
@@ -290,15 +290,15 @@ def test_a_pulse_is_a_change_and_no_time(tmp_path: Path, monkeypatch: pytest.Mon
     """A beat dated a year from now, or ago, is a beat; a file that stays as it is, is none."""
     now = 0.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    pulse, file = HeartbeatReader(tmp_path), tmp_path / "supervisor.pulse"
-    assert pulse.silent() == 0.0  # there never was one
+    reader, file = HeartbeatReader(tmp_path), tmp_path / "supervisor.pulse"
+    assert reader.silent() == 0.0  # there never was one
     for at in (time.time() + YEAR, time.time() - YEAR, 0.0):
         file.touch()
         os.utime(file, (at, at))
         now += 0.15
-        assert pulse.silent() == 0.0
+        assert reader.silent() == 0.0
     now += 0.15
-    assert pulse.silent() == pytest.approx(0.15)
+    assert reader.silent() == pytest.approx(0.15)
 
 
 def test_a_second_server_takes_over_from_one_that_is_killed(tmp_path: Path) -> None:

@@ -177,14 +177,14 @@ def test_an_end_that_can_not_be_written_keeps_nothing_else_from_its_turn(
         raise StoreFull("the disk may be full")
 
     monkeypatch.setattr(Store, "end", full)
-    monkeypatch.setattr(supervised.care, "round", lambda: [unwatched])
+    monkeypatch.setattr(supervised.housekeeper, "round", lambda: [unwatched])
     supervised.stop_unwatched()
     supervised.make_stops_certain()
     waits = store.enqueue(SHORT, visitor="c")
     supervised.hand_out()
     assert supervised.waiting == 1 and store.queued() == [unwatched, stopped, waits]
     monkeypatch.setattr(Store, "end", end)
-    supervised.owed.settle()
+    supervised.pending_ends.settle()
     ended = [store.run(run) for run in (unwatched, stopped)]
     assert [(run.status, run.message) for run in ended if run] == [
         ("stopped", UNWATCHED), ("stopped", None)

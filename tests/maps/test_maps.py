@@ -139,10 +139,10 @@ def grid() -> Grid:
 
 def test_cells_that_nobody_ran_are_there_and_say_so(store: Store) -> None:
     it = grid()
-    board = GridResults(store, it)
-    board.look()
+    results = GridResults(store, it)
+    results.look()
     running = [it.cells[0]]
-    pre, post = maps(it, board.points, ("depth", "lr"), running, board.curve)
+    pre, post = maps(it, results.points, ("depth", "lr"), running, results.curve)
     assert [len(one.cells) for one in (pre, post)] == [4, 4]
     assert {cell.loss for cell in pre.cells} == {None}
     assert pre.frontier == ()
@@ -154,7 +154,7 @@ def test_cells_that_nobody_ran_are_there_and_say_so(store: Store) -> None:
 
 def test_a_board_reads_a_cell_once_and_fills(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     it = grid()
-    board = GridResults(store, it)
+    results = GridResults(store, it)
     reads: list[int] = []
     recording = store.recording
     monkeypatch.setattr(
@@ -163,11 +163,11 @@ def test_a_board_reads_a_cell_once_and_fills(store: Store, monkeypatch: pytest.M
     first = next(c for c in it.cells if c.config.scheme == "post" and c.seed == 0)
     run = kept(store, first.config)
     for _ in range(3):
-        board.look()
+        results.look()
     assert reads == [run]
-    assert [one.cell for one in board.points] == [first]
-    assert first not in board.missing and len(board.missing) == len(it.cells) - 1
-    _, post = maps(it, board.points, ("depth", "lr"), curve=board.curve)
+    assert [one.cell for one in results.points] == [first]
+    assert first not in results.missing and len(results.missing) == len(it.cells) - 1
+    _, post = maps(it, results.points, ("depth", "lr"), curve=results.curve)
     (cell,) = [cell for cell in post.cells if cell.loss is not None]
     assert cell.key == first.key and cell.curve.startswith("data:image/svg+xml;base64,")
     assert cell.where == f"depth {first.config.depth}, learning rate {first.config.lr:g}"
@@ -179,9 +179,9 @@ def test_the_chart_of_a_page_stays_the_same_while_it_fills(store: Store) -> None
     specs = []
     for cell in it.cells[:2]:
         kept(store, cell.config)
-        board = GridResults(store, it)
-        board.look()
-        drawn = maps(it, board.points, ("depth", "lr"), curve=board.curve)
+        results = GridResults(store, it)
+        results.look()
+        drawn = maps(it, results.points, ("depth", "lr"), curve=results.curve)
         spec = live(drawn[0], 0, (1.1, 3.3))
         assert PICK in [
             param["name"] for layer in spec["layer"] for param in layer.get("params", [])
@@ -194,9 +194,9 @@ def test_a_setting_of_names_can_go_upwards(store: Store) -> None:
     it = make(SMALL, {"init": ["xavier", "torch"], "depth": [2, 3]})
     for cell in it.cells:
         kept(store, cell.config)
-    board = GridResults(store, it)
-    board.look()
-    (one,) = maps(it, board.points)
+    results = GridResults(store, it)
+    results.look()
+    (one,) = maps(it, results.points)
     assert (one.x, one.y) == ("depth", "initialisation")
     assert one.rows == ("xavier", "torch") or "Xavier" in one.rows
     assert one.frontier == ()
@@ -217,7 +217,7 @@ def test_a_cell_that_nobody_ran_has_no_loss_colour(store: Store) -> None:
     """A missing number has the colour of the lowest loss, were it left to the scale."""
     it = grid()
     kept(store, it.cells[0].config)
-    board = GridResults(store, it)
-    board.look()
-    svg = picture_of(chart(maps(it, board.points, ("depth", "lr"))), "svg").decode()
+    results = GridResults(store, it)
+    results.look()
+    svg = picture_of(chart(maps(it, results.points, ("depth", "lr"))), "svg").decode()
     assert svg.count(f'fill="{EMPTY[False]}"') == 2 * 4 - 1

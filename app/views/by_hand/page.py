@@ -1,4 +1,4 @@
-"""The worked solution of a norm: the numbers averaged together, their means, and each step."""
+"""The By hand page: three norms worked out on a table small enough to check with pencil and paper."""
 
 from __future__ import annotations
 
@@ -13,44 +13,7 @@ from ...session import address
 from ...session.markdown import literal, source
 from ...widgets import link_notices
 from ...widgets.copy_button import COPY
-from . import controls, state
-from . import matrix as hand_matrix
-
-
-def show(it: Work, key: str) -> None:
-    """Show the solution as HTML, which wraps on a phone and works with a screen reader."""
-    st.html(html(steps.sheet(it, key)))
-
-
-def html(sheet: steps.Sheet) -> str:
-    """The solution as an HTML table and list."""
-    heads = "".join(f'<th scope="col">{escape(head)}</th>' for head in sheet.heads)
-    lines = "".join(
-        f"<tr{' class=hand-picked' if line.picked else ''}>"
-        f'<th scope="row">{escape(line.name)}</th>{_cells(line.values)}</tr>'
-        for line in sheet.lines
-    )
-    foot = ""
-    if sheet.means:
-        cells = "".join(
-            f"<td>{brief(sheet.means[i]) if i in sheet.means else ''}</td>"
-            for i in range(len(sheet.heads))
-        )
-        foot = f'<tfoot><tr><th scope="row">mean</th>{cells}</tr></tfoot>'
-    worked = "".join(
-        f"<li><span>{escape(name)}</span> = {escape(formula)}</li>" for name, formula in sheet.steps
-    )
-    return (
-        f'<div class="hand-sheet"><table><thead><tr><td></td>{heads}</tr></thead><tbody>{lines}'
-        f"</tbody>{foot}</table><ol>{worked}</ol></div>"
-    )
-
-
-def _cells(values: tuple[float, ...]) -> str:
-    return "".join(f"<td>{brief(value)}</td>" for value in values)
-
-
-# The By hand page: three norms worked out on a table small enough to check with pencil and paper.
+from . import controls, matrix, state
 
 AXES = {
     "row": "averages **each row** over its features",
@@ -99,7 +62,7 @@ def _copy(it: state.Hand) -> None:
 
 def _norm(it: Work, key: str) -> None:
     st.markdown(f"**{literal(NORMS.label(key))}** {AXES[it.now[key].axis]}.")
-    hand_matrix.show(it, key)
+    matrix.show(it, key)
     st.markdown(literal(sentences.seen(it, key)))
     if warning := NORMS[key].warning:
         st.caption(f":material/warning: {literal(warning)}")
@@ -110,7 +73,7 @@ def _sheet(it: Work, key: str) -> None:
     what = f"row {example.row}" if axis == "row" else f"feature {example.feature}"
     st.markdown(f"**{literal(NORMS.label(key))}, {what}, step by step**")
     st.latex(NORMS[key].formula)
-    show(it, key)
+    st.html(html(steps.sheet(it, key)))
     st.caption(source(NORMS[key].source))
 
 
@@ -132,3 +95,34 @@ def _conventions(it: Work) -> None:
     ]
     st.markdown("**Same words, different meanings**")
     st.markdown("\n".join(lines))
+
+
+# The worked solution: the numbers averaged together, their means, and each step.
+
+
+def html(sheet: steps.Sheet) -> str:
+    """The solution as an HTML table and list, which wraps on a phone and works with a screen reader."""
+    heads = "".join(f'<th scope="col">{escape(head)}</th>' for head in sheet.heads)
+    lines = "".join(
+        f"<tr{' class=hand-picked' if line.picked else ''}>"
+        f'<th scope="row">{escape(line.name)}</th>{_cells(line.values)}</tr>'
+        for line in sheet.lines
+    )
+    foot = ""
+    if sheet.means:
+        cells = "".join(
+            f"<td>{brief(sheet.means[i]) if i in sheet.means else ''}</td>"
+            for i in range(len(sheet.heads))
+        )
+        foot = f'<tfoot><tr><th scope="row">mean</th>{cells}</tr></tfoot>'
+    worked = "".join(
+        f"<li><span>{escape(name)}</span> = {escape(formula)}</li>" for name, formula in sheet.steps
+    )
+    return (
+        f'<div class="hand-sheet"><table><thead><tr><td></td>{heads}</tr></thead><tbody>{lines}'
+        f"</tbody>{foot}</table><ol>{worked}</ol></div>"
+    )
+
+
+def _cells(values: tuple[float, ...]) -> str:
+    return "".join(f"<td>{brief(value)}</td>" for value in values)

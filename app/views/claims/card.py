@@ -1,43 +1,19 @@
-"""A claim's result, shipped or measured here, as figure and table."""
+"""An open claim: verdict, figure, numbers, explanation, rule, and buttons to run it and to see its runs."""
 
 from __future__ import annotations
 
-import pandas as pd
 import streamlit as st
 
-from normviz.charts import look
-from normviz.charts.claim import chart, finding
 from normviz.claims import Claim
-from normviz.claims.figure import drawn
-from normviz.claims.stored import ClaimResult, explained, number_sentences, shipped_result
+from normviz.claims.stored import ClaimResult, explained, shipped_result
 from normviz.maps.summary import duration
 
 from ...session.backend import SharedBackend, adopt_maps
 from ...session.markdown import literal, sentence, source
 from ...widgets import page_links
 from ...widgets.copy_button import COPY
-from . import run as claim_run
-
-
-def figure(claim: Claim, result: ClaimResult) -> None:
-    """The figure, with theory as dashed lines."""
-    it = drawn(claim, result)
-    dark = st.context.theme.type == "dark"
-    spec = chart(it, dark)
-    spec = {**spec, "config": {**look(dark), **spec["config"]}}
-    st.vega_lite_chart(spec, width="stretch", alt=finding(it), theme=None,
-                       key=f"figure_{claim.key}_{result.date}_{result.seeds}")  # fmt: skip
-
-
-def numbers(claim: Claim, result: ClaimResult) -> None:
-    """A table of all numbers, with their seeds."""
-    words = number_sentences(claim, result)
-    rows = [{"number": claim.numbers[name].label, "measured": word} for name, word in words.items()]
-    with st.expander("All numbers"):
-        st.table(pd.DataFrame(rows).set_index("number"))
-
-
-# An open claim: verdict, figure, numbers, explanation, rule, and the buttons to run it and to see it.
+from . import run
+from .result import figure, numbers
 
 
 def show(claim: Claim, back: SharedBackend) -> None:
@@ -57,12 +33,11 @@ def show(claim: Claim, back: SharedBackend) -> None:
                 numbers(claim, result)
         _rule(claim)
         _ways(claim, back)
-        claim_run.show(claim, back)
+        run.show(claim, back)
 
 
 def _verdict(claim: Claim, result: ClaimResult) -> None:
-    said = result.verdict(claim).sentence
-    st.markdown(f"**{literal(sentence(said))}**")
+    st.markdown(f"**{literal(sentence(result.verdict(claim).sentence))}**")
     flat = f"; {result.flat} of its runs were stopped early, flat at chance" if result.flat else ""
     st.caption(
         f"{result.seeds} seeds, measured {result.date}, {duration(result.seconds)} of one core{flat}."
@@ -77,8 +52,8 @@ def _rule(claim: Claim) -> None:
     )
     with st.expander("The experiment"):
         for arm, words in claim.settings().items():
-            said = " ".join(f"{name}={word}" for name, word in words.items())
-            st.markdown(f"**{literal(claim.arm_label(arm))}**: `{said}`")
+            settings = " ".join(f"{name}={word}" for name, word in words.items())
+            st.markdown(f"**{literal(claim.arm_label(arm))}**: `{settings}`")
         st.caption(
             f"{len(claim.cells())} runs, {claim.seeds} seeds; other settings are the defaults."
         )

@@ -18,7 +18,7 @@ from ...session.backend import SharedBackend, adopt_maps
 from ...session.markdown import literal, sentence
 from ...widgets.buttons import button
 from ...widgets.store_errors import guarded
-from . import card as claim_result
+from .result import figure, numbers
 
 TICK_SECONDS = 0.5
 
@@ -103,5 +103,5 @@ def _came_out(claim: Claim, result: ClaimResult) -> None:
         same = " The shipped verdict is the same." if there == said else f" Shipped: {there}."
     st.success(f"On this server: {literal(said)} ({result.seeds} seeds).{literal(same)}")
     if ships is None:
-        claim_result.figure(claim, result)
-        claim_result.numbers(claim, result)
+        figure(claim, result)
+        numbers(claim, result)

@@ -14,9 +14,9 @@ from normviz.duel.presets import PRESETS, Lanes, Preset
 from normviz.duel.suggest import suggestions
 from normviz.limits import estimated_seconds
 from normviz.maps import SweepError
-from normviz.maps import link as maps
+from normviz.maps import link as map_link
 
-from ...session import duel as state
+from ...session import duel
 from ...session.backend import SharedBackend
 from ...widgets import page_links
 from ...widgets.buttons import button
@@ -54,7 +54,7 @@ def _card(preset: Preset, shared: SharedBackend) -> None:
 
 def _choose(lanes: Lanes, shared: SharedBackend) -> None:
     st.session_state[OPEN] = False
-    state.open_lanes(lanes, shared)
+    duel.open_lanes(lanes, shared)
 
 
 def _picture(lanes: Lanes, shared: SharedBackend) -> str | None:
@@ -78,16 +78,16 @@ def _drawn(numbers: tuple[int, ...], _shared: SharedBackend) -> str:
 
 def tries(shared: SharedBackend) -> None:
     """Suggestions of what to try next, as buttons and a link to the maps."""
-    lanes = state.duel().lanes
+    lanes = duel.duel().lanes
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="tries"):
         st.markdown("You could", width="content")
         for i, suggestion in enumerate(suggestions(lanes)):
             button(
-                suggestion.text, state.open_lanes, suggestion.lanes, shared, key=f"try_{i}",
+                suggestion.text, duel.open_lanes, suggestion.lanes, shared, key=f"try_{i}",
                 type="tertiary", icon=":material/arrow_forward:",
             )  # fmt: skip
         with suppress(ConfigError, SweepError):  # no map can have these settings
             st.page_link(
                 page_links.named("Maps"), label="see at which depths and rates these train",
-                icon=":material/grid_on:", query_params=maps.of(lanes).params(),
+                icon=":material/grid_on:", query_params=map_link.of(lanes).params(),
             )  # fmt: skip

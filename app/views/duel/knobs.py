@@ -13,8 +13,7 @@ from normviz.limits import RANGES, estimated_seconds
 from normviz.runs.store import Run
 from normviz.training.schedule import peak_at
 
-from ...session import duel as state
-from ...session import visitor
+from ...session import duel, visitor
 from ...session.backend import SharedBackend
 from ...session.markdown import capital, literal
 from ...widgets.store_errors import kept
@@ -34,7 +33,7 @@ MORE_CHOICES = ("v_norm", "activation", "optimizer", "schedule", "device")
 
 def show(lanes: list[Lane], shared: SharedBackend) -> None:
     """The usual settings, then all others in the expander "More settings"."""
-    it = state.duel()
+    it = duel.duel()
     configs = [lane.config for lane in lanes]
     _slide("depth", "Depth (blocks)", configs, DEPTHS)
     _rate(lanes, shared)
@@ -55,7 +54,7 @@ def show(lanes: list[Lane], shared: SharedBackend) -> None:
 
 def _key(name: str, value: object) -> str:
     """The widget's key. Sets the widget to the stored value, also after a value that was not allowed."""
-    state.show(f"knob_{name}", value)
+    duel.show(f"knob_{name}", value)
     return f"knob_{name}"
 
 
@@ -130,7 +129,7 @@ def _number(name: str, configs: Sequence[RunConfig]) -> None:
 
 def _take(name: str, key: str) -> None:
     value: Any = st.session_state[key]
-    state.change(name, value.strip() if isinstance(value, str) else value)
+    duel.change(name, value.strip() if isinstance(value, str) else value)
 
 
 def _turn(key: str, shared: SharedBackend) -> None:
@@ -138,16 +137,16 @@ def _turn(key: str, shared: SharedBackend) -> None:
 
     A lane without such a run, or with a run of earlier settings, gets it as an ordinary setting.
     """
-    it, rate = state.duel(), st.session_state[key]
+    it, rate = duel.duel(), st.session_state[key]
     runs = [None if number is None else shared.store.run(number) for number in it.runs]
     current = [run is not None and run.config == it.lanes[i] for i, run in enumerate(runs)]
     trains = [run for run, same in zip(runs, current, strict=True) if same and _takes_rate(run)]
     if not trains:
-        state.change("lr", rate)
+        duel.change("lr", rate)
         return
     for i, same in enumerate(current):
         if not same:
-            state.change("lr", rate, i)
+            duel.change("lr", rate, i)
     asked = [run for run in trains if run and peak_at(run.config, run.config.steps) != rate]
     if asked and shared.store.set_rate([run.id for run in asked], rate) is None:
         it.complaint = "the runs are at their last steps: their learning rate can't change any more"

@@ -15,7 +15,7 @@ from normviz.runs import shipped
 from normviz.runs.store import Run
 from normviz.runs.verdict import Verdict, of_seeds
 
-from ...session import duel as state
+from ...session import duel
 from ...session.backend import SharedBackend, adopt_maps
 from ...session.duel import EARLIER, label
 from ...session.markdown import literal
@@ -39,7 +39,7 @@ class Lane:
 
     @property
     def name(self) -> str:
-        return state.NAMES[self.index]
+        return duel.NAMES[self.index]
 
     @property
     def label(self) -> str:
@@ -63,7 +63,7 @@ class Lane:
         return f"{', '.join(words[:SAID])}{more}"[:EARLIER]
 
 
-def current(it: state.Duel, shared: SharedBackend) -> list[Lane]:
+def current(it: duel.Duel, shared: SharedBackend) -> list[Lane]:
     """The lanes with their runs. Settings with a stored result show it at once."""
     lanes = []
     for i, config in enumerate(it.lanes):
@@ -147,7 +147,7 @@ def _all_seeds(lane: Lane, shared: SharedBackend) -> str:
         for run in lane.repeats
         if run.is_done
     ]
-    return of_seeds(ended, state.duel().seeds)
+    return of_seeds(ended, duel.duel().seeds)
 
 
 def _card(
@@ -206,7 +206,7 @@ def chip(lane: Lane, shared: SharedBackend) -> Verdict:
 def _placement(i: int, value: str) -> None:
     """A segmented control of the usual placements, and of the chosen one if it is another."""
     key = f"lane{i}_scheme"
-    state.show(key, value)
+    duel.show(key, value)
     usual = SCHEMES.keys()[:USUAL]
     st.segmented_control(
         "Placement", usual if value in usual else (*usual, value), key=key,
@@ -217,12 +217,12 @@ def _placement(i: int, value: str) -> None:
 
 def _set_scheme(lane: int) -> None:
     if scheme := st.session_state[f"lane{lane}_any_scheme"]:
-        state.change("scheme", scheme, lane)
+        duel.change("scheme", scheme, lane)
 
 
 def _pick(field, label, words, i, value, registry) -> None:
     key = f"lane{i}_{field}"
-    state.show(key, value)
+    duel.show(key, value)
     st.selectbox(
         label, registry.keys(), key=key, format_func=lambda k: words.format(registry.label(k)),
         on_change=_set, args=(field, i), label_visibility="collapsed", width=142,
@@ -230,7 +230,7 @@ def _pick(field, label, words, i, value, registry) -> None:
 
 
 def _set(field: str, lane: int) -> None:
-    state.change(field, st.session_state[f"lane{lane}_{field}"], lane)
+    duel.change(field, st.session_state[f"lane{lane}_{field}"], lane)
 
 
 def _own(lane: Lane) -> None:
@@ -251,5 +251,5 @@ def _own(lane: Lane) -> None:
 def _set_own(lane: int) -> None:
     value = st.session_state[f"lane{lane}_value"].strip()
     if value:
-        state.change(st.session_state[f"lane{lane}_own"], value, lane)
+        duel.change(st.session_state[f"lane{lane}_own"], value, lane)
         st.session_state[f"lane{lane}_value"] = ""

@@ -19,8 +19,7 @@ from normviz.model.characters import TextError
 from normviz.runs.store import StoreError
 
 from ...asgi import uploads
-from ...session import duel as state
-from ...session import visitor
+from ...session import duel, visitor
 from ...session.backend import shared
 from ...session.markdown import literal, sentence
 from ...widgets.buttons import button, submit
@@ -50,7 +49,7 @@ SHARED = (
 
 def task(configs: Sequence[RunConfig], title: str, key: str) -> None:
     """The task of all lanes, and the form for a text if the task needs one."""
-    it = state.duel()
+    it = duel.duel()
     value = "text" if it.wants_text else configs[0].task
     st.session_state[key] = value
     st.selectbox(
@@ -80,10 +79,10 @@ def _others(used: Sequence[str]) -> list[str]:
 
 def _choose(key: str) -> None:
     """Set the task. The task of one's own text waits for a text, unless this visitor used one before."""
-    it, value = state.duel(), st.session_state[key]
+    it, value = duel.duel(), st.session_state[key]
     it.wants_text = value == "text" and not it.text
     if not it.wants_text:
-        state.change("task", value)
+        duel.change("task", value)
 
 
 def _say(text: str, seq_len: int) -> None:
@@ -107,7 +106,7 @@ def _say(text: str, seq_len: int) -> None:
 
 def _box(seq_len: int, wanted: bool) -> None:
     """The form to paste or upload a text. Once a text is used, new widget keys clear the form."""
-    it, number = state.duel(), st.session_state.get("text_box", 0)
+    it, number = duel.duel(), st.session_state.get("text_box", 0)
     area, file = f"text_area_{number}", f"text_file_{number}"
     if it.wants_text:
         st.info("Give a text below. Until then the lanes keep their present task.")
@@ -142,7 +141,7 @@ def _shared() -> str:
 
 def _use(area: str, file: str, seq_len: int) -> None:
     """Store the text and set all lanes to it."""
-    it = state.duel()
+    it = duel.duel()
     pasted, uploaded = st.session_state.get(area) or "", st.session_state.get(file)
     if not (pasted or uploaded):
         it.text_problem = (
@@ -165,7 +164,7 @@ def _use(area: str, file: str, seq_len: int) -> None:
         uploads.used(uploaded)
     st.session_state["text_box"] = st.session_state.get("text_box", 0) + 1
     it.text, it.wants_text, it.text_problem, it.notices = key, False, None, ()
-    state.change("text", key)
+    duel.change("text", key)
 
 
 def _needed() -> set[str]:
@@ -186,5 +185,5 @@ def _offer_deletion(text: str, words: str) -> None:
 
 def _delete(text: str) -> None:
     texts.take_back(text, visitor.me())
-    it = state.duel()
+    it = duel.duel()
     it.text = "" if it.text == text else it.text

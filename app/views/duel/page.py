@@ -7,12 +7,10 @@ import streamlit as st
 from normviz.config import RunConfig
 from normviz.links import as_params, differences
 
-from ...session import address, presence
-from ...session import duel as state
+from ...session import address, duel, presence
 from ...session.backend import SharedBackend, shared
 from ...widgets import link_notices
 from . import charts_panel, gallery, knobs, share, tour, transport
-from . import charts_panel as explanation
 from . import lanes as page_lanes
 
 QUESTION = "What does it do to a transformer where you put the norm?"
@@ -23,10 +21,10 @@ def page() -> None:
     back = shared()
     if address.is_old_entry():
         transport.come_back(back)
-    it = state.duel()
+    it = duel.duel()
     lanes = page_lanes.current(it, back)
     if it.touched:  # so that a reload or a copied URL keeps the settings
-        address.write(as_params(it.lanes) | state.view_params())
+        address.write(as_params(it.lanes) | duel.view_params())
     shown = page_lanes.runs(lanes)
     presence.runs(shown)
     if it.opened:
@@ -58,10 +56,10 @@ def page() -> None:
             if not it.story:
                 gallery.tries(back)
             share.show(lanes, back)
-            explanation.show_explanation(lanes)
+            charts_panel.show_explanation(lanes)
 
 
-def _embedded(it: state.Duel, lanes: list[page_lanes.Lane], back: SharedBackend) -> None:
+def _embedded(it: duel.Duel, lanes: list[page_lanes.Lane], back: SharedBackend) -> None:
     """The page in another site's frame (`?embed=true`): verdicts, charts and a link to NormViz.
 
     A link that can't be opened shows no charts: a reader would take the default duel for the linked one.

@@ -8,7 +8,7 @@ from streamlit.components.v2 import component
 from normviz.catalog import PROBES
 from normviz.player import SCRIPTS, VIEWS, css, version
 
-from ...session import duel as state
+from ...session import duel
 from ...session.progress import signature
 from .lanes import Lane
 
@@ -61,7 +61,7 @@ PLAYER = component(
 
 def show(lanes: list[Lane]) -> None:
     """The charts of the lanes that have a run."""
-    it = state.duel()
+    it = duel.duel()
     every = [lane.run for lane in lanes if lane.run]
     every = list(dict.fromkeys(every + [run for lane in lanes if lane.run for run in lane.repeats]))
     what = {
@@ -84,12 +84,12 @@ def show(lanes: list[Lane]) -> None:
 
 # Anybody may send anything: what no player of ours says changes nothing.
 def _probe() -> None:
-    said, it = st.session_state["player"].get("probe"), state.duel()
+    said, it = st.session_state["player"].get("probe"), duel.duel()
     if said in PROBES.keys():  # noqa: SIM118 (a registry)
         it.probe, it.touched = said, True
 
 
 def _view() -> None:
-    said, it = st.session_state["player"].get("view"), state.duel()
+    said, it = st.session_state["player"].get("view"), duel.duel()
     if said in VIEWS:
         it.view, it.touched = said, True

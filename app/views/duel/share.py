@@ -16,8 +16,7 @@ from normviz.links import encode
 from normviz.model import texts
 from normviz.runs.store import retention
 
-from ...session import duel as state
-from ...session import visitor
+from ...session import duel, visitor
 from ...session.backend import SharedBackend
 from ...widgets.copy_button import COPY
 from .lanes import Lane, runs
@@ -25,7 +24,7 @@ from .lanes import Lane, runs
 
 def query(lanes: list[Lane]) -> str:
     """The query string of this duel and its view."""
-    return f"{encode([lane.config for lane in lanes])}&{urlencode(state.view_params())}"
+    return f"{encode([lane.config for lane in lanes])}&{urlencode(duel.view_params())}"
 
 
 def address(lanes: list[Lane]) -> str:
@@ -70,8 +69,8 @@ def _files(lanes: list[Lane], shared: SharedBackend) -> None:
     if not done:
         st.caption("Replay and numbers can be downloaded once every lane has been trained.")
 
-    # Streamlit makes the files outside of the script run, where there is no session state.
-    probe, me = state.duel().probe, visitor.me()
+    # Streamlit makes the files outside of the script run, where there is no session duel.
+    probe, me = duel.duel().probe, visitor.me()
 
     def taken() -> list[ExportLane]:
         return [_taken(lane, shared, me) for lane in lanes]

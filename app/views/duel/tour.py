@@ -6,7 +6,7 @@ import streamlit as st
 
 from normviz.tour import STEPS, Question, Runs, TourStep
 
-from ...session import duel as state
+from ...session import duel
 from ...session.backend import SharedBackend
 from ...session.markdown import source
 from ...widgets.buttons import button
@@ -17,14 +17,14 @@ GREY_NOTE = ":small[:gray[{}]]"
 
 def invite(shared: SharedBackend) -> None:
     """The button beside the title that starts the tour."""
-    if not state.duel().story:
+    if not duel.duel().story:
         button(
             "Take the tour", go, 1, shared, key="tour", type="primary", icon=":material/tour:",
             help=f"{len(STEPS)} short steps: each sets the duel and says what to look at",
         )  # fmt: skip
 
 
-def waits(it: state.Duel) -> bool:
+def waits(it: duel.Duel) -> bool:
     """Whether the charts wait for the visitor's guess."""
     step = _step(it)
     return step is not None and step.question is not None and it.guess is None
@@ -32,7 +32,7 @@ def waits(it: state.Duel) -> bool:
 
 def show(lanes: list[Lane], shared: SharedBackend) -> None:
     """The panel of the open step."""
-    it = state.duel()
+    it = duel.duel()
     if not it.story:
         return
     step, title = _step(it), STEPS[it.story - 1].title
@@ -56,7 +56,7 @@ def show(lanes: list[Lane], shared: SharedBackend) -> None:
                 _out(step, _told(lanes, shared), it.guess)
 
 
-def _step(it: state.Duel) -> TourStep | None:
+def _step(it: duel.Duel) -> TourStep | None:
     """The step that the page shows; None outside of the tour, or if the settings were changed."""
     step = STEPS[it.story - 1] if it.story else None
     return step if step is not None and it.lanes == step.lanes() else None
@@ -116,17 +116,17 @@ def _told(lanes: list[Lane], shared: SharedBackend) -> Runs | None:
 
 def go(number: int, shared: SharedBackend) -> None:
     """Open a step. Stops the runs that this visitor started in the present duel."""
-    state.leave_duel(shared)
-    state.open_step(number)
+    duel.leave_duel(shared)
+    duel.open_step(number)
 
 
 def guess(choice: int) -> None:
     """Store the visitor's guess (-1: none) and start the replay."""
-    state.duel().guess = choice
-    state.begin("replay")
+    duel.duel().guess = choice
+    duel.begin("replay")
 
 
 def close() -> None:
     """Leave the tour, but keep its duel."""
-    it = state.duel()
+    it = duel.duel()
     it.story, it.guess = 0, None

@@ -1,4 +1,4 @@
-"""The buttons that control the lanes' runs (Train, Pause, Step, Stop, Reset), and their callbacks."""
+"""The buttons that control the lanes' runs (Train, Pause, Step, Stop, Reset, Repeat), and their callbacks."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from normviz.hosted import Refused
 from normviz.limits import MAX_LANES, SEEDS
 from normviz.runs.store.admission import ask as queue
 
-from ...session import duel as state
-from ...session import visitor
+from ...session import duel, visitor
 from ...session.backend import SharedBackend
 from ...session.duel import ask, leave, leave_duel
 from ...session.markdown import capital, literal
@@ -61,28 +60,28 @@ def show(lanes: list[Lane], shared: SharedBackend) -> None:
             key="repeat", icon=":material/repeat:", disabled=opened != [] or not shown,
             help=f"Train every lane from {SEEDS} seeds, to see how much is chance",
         )  # fmt: skip
-        state.show("n_lanes", len(lanes))
+        duel.show("n_lanes", len(lanes))
         st.segmented_control(
             "Lanes", range(1, MAX_LANES + 1), required=True, key="n_lanes", on_change=kept(count),
             args=(shared,),
             format_func=lambda n: f"{n} lane{'s' * (n > 1)}", label_visibility="collapsed",
         )  # fmt: skip
         st.page_link(page_links.named("Runs"), label="Earlier runs")
-    if refused := state.duel().refused:
+    if refused := duel.duel().refused:
         st.error(literal(capital(refused)))
 
 
 def count(shared: SharedBackend) -> None:
     """Change the number of lanes. Stops the visitor's runs in lanes that are removed."""
     n = st.session_state["n_lanes"]
-    leave(shared, state.duel().runs[n:])
-    state.set_lane_count(n)
+    leave(shared, duel.duel().runs[n:])
+    duel.set_lane_count(n)
     _prune(shared)
 
 
 def train(shared: SharedBackend, paused: bool = False) -> None:
     """Queue a run for every lane. Stops the runs that this visitor started before."""
-    it = state.duel()
+    it = duel.duel()
     gone = tuple(run for run in (*it.runs, *_stale(shared)) if run in it.mine)
     queued = _queue(it.lanes, shared, paused, gone)
     if queued is None:
@@ -90,7 +89,7 @@ def train(shared: SharedBackend, paused: bool = False) -> None:
     leave(shared, gone)
     it.extra -= set(gone)
     it.runs = tuple(queued)
-    state.begin("follow")
+    duel.begin("follow")
     it.link, it.notices, it.touched, it.kept = None, (), True, True
 
 
@@ -101,7 +100,7 @@ def _queue(
     instead: Sequence[int] = (),
 ) -> list[int] | None:
     """Queue configs for this visitor and return the runs; None, and a message on the page, if refused."""
-    it = state.duel()
+    it = duel.duel()
     try:
         hosted.check_lanes(len(it.lanes))
         runs = queue(shared.store, configs, visitor.me(), paused, instead)
@@ -117,7 +116,7 @@ def _queue(
 
 def repeat(shared: SharedBackend) -> None:
     """Queue the missing runs of every lane's next seeds. If none is missing, return to one seed."""
-    it = state.duel()
+    it = duel.duel()
     try:
         configs = [config for lane in it.lanes for config in seeded(lane, SEEDS)[1:]]
     except ConfigError as error:
@@ -137,7 +136,7 @@ def repeat(shared: SharedBackend) -> None:
 
 def _prune(shared: SharedBackend) -> None:
     """Stop this visitor's repeats of configs that no lane has any more."""
-    stale, it = _stale(shared), state.duel()
+    stale, it = _stale(shared), duel.duel()
     leave(shared, stale)
     it.extra = frozenset(
         number
@@ -148,7 +147,7 @@ def _prune(shared: SharedBackend) -> None:
 
 def _stale(shared: SharedBackend) -> tuple[int, ...]:
     """The open repeats of configs that no lane has any more."""
-    it = state.duel()
+    it = duel.duel()
     records = [run for number in it.extra if (run := shared.store.run(number)) and run.is_open]
     wanted: set[str] = set()
     for lane in it.lanes:
@@ -160,28 +159,28 @@ def _stale(shared: SharedBackend) -> tuple[int, ...]:
 def stop(shared: SharedBackend) -> None:
     """Stop the lanes' runs, and the repeats that this visitor started."""
     ask(shared, "stop")
-    state.duel().extra = frozenset()
+    duel.duel().extra = frozenset()
 
 
 def come_back(shared: SharedBackend) -> None:
     """Show the URL's duel after Back or Forward. Stops this visitor's runs of other settings."""
-    gone = state.reopen()
-    wanted = state.duel().lanes
+    gone = duel.reopen()
+    wanted = duel.duel().lanes
     records = [run for number in gone if number is not None and (run := shared.store.run(number))]
     leave(shared, tuple(run.id for run in records if run.config not in wanted))
 
 
 def step(shared: SharedBackend) -> None:
     """Train one step of the open runs, or of new runs that then pause."""
-    it = state.duel()
+    it = duel.duel()
     records = [shared.store.run(run) for run in it.runs if run is not None]
     if not any(record and record.is_open for record in records):
         train(shared, paused=True)
-    state.begin("follow")
+    duel.begin("follow")
     ask(shared, "step")
 
 
 def back(shared: SharedBackend) -> None:
     """Stop, and return to the hero preset."""
     leave_duel(shared)
-    state.reset()
+    duel.reset()

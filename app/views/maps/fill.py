@@ -18,8 +18,7 @@ from ...session.backend import SharedBackend, adopt_maps, shared
 from ...session.markdown import literal, sentence
 from ...widgets.buttons import button
 from ...widgets.store_errors import guarded
-from . import page as map_cells
-from . import page as map_summary
+from . import charts
 from .state import Maps
 
 TICK_SECONDS = 0.5
@@ -34,23 +33,23 @@ MARKS = (
 def show(it: Maps, back: SharedBackend) -> None:
     """The button to fill the maps, then the maps, in a fragment that polls while they fill."""
     adopt_maps()
-    board = looked(it, back)
+    results = looked(it, back)
     job = back.filler.job(it.asked.grid, it.early)
-    _actions(it, board, job, back)
+    _actions(it, results, job, back)
     with st.container(key="maps"):
         st.fragment(guarded(_tick), run_every=TICK_SECONDS if job else None)(it)
 
 
 def looked(it: Maps, back: SharedBackend) -> GridResults:
     """The maps' cells that the store has now."""
-    if it.board is None:
-        it.board = GridResults(back.store, it.asked.grid, it.early)
-    it.board.look()
-    return it.board
+    if it.results is None:
+        it.results = GridResults(back.store, it.asked.grid, it.early)
+    it.results.look()
+    return it.results
 
 
-def _actions(it: Maps, board: GridResults, job: MapJob | None, back: SharedBackend) -> None:
-    missing = board.missing
+def _actions(it: Maps, results: GridResults, job: MapJob | None, back: SharedBackend) -> None:
+    missing = results.missing
     if job is None and not missing:
         return
     with st.container(
@@ -122,7 +121,7 @@ def _fill(it: Maps, back: SharedBackend) -> None:
 
 def _tick(it: Maps) -> None:
     back = shared()
-    board, job = looked(it, back), back.filler.job(it.asked.grid, it.early)
+    results, job = looked(it, back), back.filler.job(it.asked.grid, it.early)
     presence.job(job)
     if job:
         _progress(job, back)
@@ -133,14 +132,14 @@ def _tick(it: Maps) -> None:
             if asked.grid == it.asked.grid:
                 st.error(f"A cell could not be trained: {literal(why)}. Fill again to retry.")
     drawn = maps(
-        it.asked.grid, board.points, it.asked.fields, job.running if job else (), board.curve
+        it.asked.grid, results.points, it.asked.fields, job.running if job else (), results.curve
     )
-    picked = map_cells.charts(it, drawn, is_filling=job is not None)
+    picked = charts.charts(it, drawn, is_filling=job is not None)
     st.caption(MARKS)
-    map_summary.show_summary(it, board)
-    map_cells.reach(it, drawn)
+    charts.show_summary(it, results)
+    charts.reach(it, drawn)
     if picked:
-        map_cells.open_run(it, picked, back)
+        charts.open_run(it, picked, back)
     fragments.end_timer("filling", bool(job))
 
 

@@ -11,7 +11,7 @@ from normviz.maps.link import spanning, standard
 from normviz.maps.standard import MAPS
 
 from ...session.markdown import capital, literal
-from . import state as map_state
+from . import state
 from .state import Maps
 
 SEEDS = (1, 3, 5)
@@ -65,7 +65,7 @@ def _standard(it: Maps) -> None:
 
 def _open_standard() -> None:
     if key := st.session_state["map_standard"]:
-        map_state.show(standard(key))
+        state.show(standard(key))
 
 
 def _title(field: str) -> str:
@@ -85,7 +85,7 @@ def _text(field: str, label: str) -> None:
 
 
 def _take(field: str, key: str) -> None:
-    map_state.change(**{field: st.session_state[key]})
+    state.change(**{field: st.session_state[key]})
 
 
 def _many(field: str, label: str, registry) -> None:
@@ -99,7 +99,7 @@ def _many(field: str, label: str, registry) -> None:
 
 def _take_many(field: str, key: str) -> None:
     if chosen := st.session_state[key]:
-        map_state.change(**{field: ",".join(chosen)})
+        state.change(**{field: ",".join(chosen)})
 
 
 def _one(field: str, label: str, registry) -> None:
@@ -123,7 +123,7 @@ def _seeds(it: Maps) -> None:
 
 
 def _take_seeds() -> None:
-    map_state.change(seeds=str(st.session_state["map_seeds"]))
+    state.change(seeds=str(st.session_state["map_seeds"]))
 
 
 def _more(it: Maps) -> None:
@@ -155,9 +155,9 @@ def _more(it: Maps) -> None:
 
 
 def _take_side(side: str, key: str) -> None:
-    map_state.turn(side, st.session_state[key])
+    state.turn(side, st.session_state[key])
 
 
 def _take_early() -> None:
     it: Maps = st.session_state["maps"]
-    it.early, it.board = st.session_state["map_early"], None
+    it.early, it.results = st.session_state["map_early"], None

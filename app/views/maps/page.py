@@ -1,166 +1,48 @@
-"""The maps as charts, and the two ways to open a cell's run: a click, or a form with its settings."""
+"""The Maps page: where does each placement train? Two settings are the axes, and each cell is a run."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
-from typing import Any
 
-import pandas as pd
 import streamlit as st
 
 from normviz.charts import look
-from normviz.charts.base import Spec
-from normviz.charts.map import PICK, Map, chart, colours, finding, live
+from normviz.charts.map import chart
 from normviz.export.pictures import picture
 from normviz.maps.layout import maps
-from normviz.maps.results import GridResults
-from normviz.maps.summary import Sensitivity, comparisons, place_name, sensitivity, table
+from normviz.maps.summary import table
 
 from ...session import address
 from ...session.backend import SharedBackend, shared
-from ...session.markdown import literal
-from ...widgets import page_links
 from ...widgets.copy_button import COPY
-from . import fill as map_fill
-from . import knobs as map_knobs
-from . import state as map_state
+from . import fill, knobs, state
 from .state import Maps
 
-PER_ROW = 3
+
+def page() -> None:
+    """The page, from top to bottom."""
+    back = shared()
+    it = state.maps()
+    address.write(it.asked.params())
+    with st.container(key="head"):
+        st.markdown("# Where does it train?")
+    knobs.show(it)
+    fill.show(it, back)
+    show_downloads(it, back)
 
 
-def charts(it: Maps, drawn: list[Map], is_filling: bool) -> str | None:
-    """Show the maps in rows. Returns the key of the cell that was clicked.
-
-    The alternative text describes a map only once it is filled: new text would rebuild the chart.
-    """
-    picked = None
-    domain, dark = colours(drawn), st.context.theme.type == "dark"
-    per_row = 2 if len(drawn) in (1, 2, 4) else PER_ROW
-    for at in range(0, len(drawn), per_row):
-        for i, (column, one) in enumerate(
-            zip(st.columns(per_row), drawn[at : at + per_row], strict=False), start=at
-        ):
-            with column:
-                event = st.vega_lite_chart(
-                    _patient(live(one, i, domain, dark)), key=f"map_{it.nonce}_{i}", on_select="rerun",
-                    selection_mode=[PICK], width="stretch", alt=one.title if is_filling else finding(one),
-                )  # fmt: skip
-            picked = _picked(event) or picked
-    return picked
-
-
-def _picked(event: Any) -> str | None:
-    """The key of the cell that was clicked. Ignores any selection that is not a cell."""
-    selection = event["selection"]
-    rows = selection.get(PICK) if isinstance(selection, Mapping) else None
-    if not isinstance(rows, list | tuple) or not rows or not isinstance(rows[-1], Mapping):
-        return None
-    key = rows[-1].get("key")
-    return key if isinstance(key, str) else None
-
-
-def _patient(spec: Spec) -> Spec:
-    """The chart with its rows as data frames: Streamlit then replaces the rows without a rebuild of the
-    chart, as long as the rest stays the same."""
-    columns = {"frontier": ["x", "y", "at"]}
-    tables = {
-        name: pd.DataFrame(rows, columns=columns.get(name.rstrip("0123456789")))
-        for name, rows in spec["datasets"].items()
-    }
-    return {**spec, "datasets": tables}
-
-
-def open_run(it: Maps, key: str, back: SharedBackend) -> None:
-    """Open a cell in the duel: its run, or only its settings if it has none."""
-    cell = next((cell for cell in it.asked.grid.cells if cell.key == key), None)
-    it.nonce += 1
-    if cell is None:
-        return  # the map's settings have changed since the click
-    page_links.open_duel((cell.config,), back)
-
-
-def reach(it: Maps, drawn: list[Map]) -> None:
-    """A form that opens a cell by its settings, for use without a pointer."""
-    first = drawn[0]
-    with st.expander("Open a cell by its settings"), st.form("reach", border=False):
-        left, middle, right, last = st.columns([2, 1, 1, 1], vertical_alignment="bottom")
-        which = left.selectbox("Map", range(len(drawn)), format_func=lambda i: drawn[i].title)
-        column = middle.selectbox(
-            first.x, range(len(first.columns)), format_func=lambda i: first.columns[i]
-        )
-        row = right.selectbox(first.y, range(len(first.rows)), format_func=lambda i: first.rows[i])
-        if last.form_submit_button("Open in the duel", width="stretch"):
-            found = (c for c in drawn[which].cells if (c.column, c.row) == (column, row))
-            open_run(it, next(found).key, shared())
-
-
-# The maps' findings: sensitivity to the learning rate, best losses, and differences in words.
-
-SENSITIVITY = (
-    "Sensitivity is the mean over the learning rates of min(loss, loss at initialisation) minus the "
-    "best loss (Wortsman et al. 2023, [arXiv\\:2309.14322](https://arxiv.org/abs/2309.14322), section "
-    "2.2), in nats: median over seeds, with their range. Two traps: where no rate trains it is near "
-    "zero and says nothing, and a low rate that only lacked steps counts as if it were unstable."
-)
-
-DIFFERENCES = (
-    "Each at its own best learning rate of those tried. Two count as different only if the difference has "
-    "the same sign in every pair of seeds and its 95 % interval excludes zero. With many comparisons some "
-    "will do so by chance."
-)
-
-
-def show_summary(it: Maps, board: GridResults) -> None:
-    """A table of sensitivities and best losses, and sentences on the differences."""
-    grid, points = it.asked.grid, board.points
-    rows = sensitivity(grid, points)
-    lines = list(comparisons(grid, points))
-    if not rows and not lines:
-        return
-    with st.expander("Learning-rate sensitivity, best losses and differences"):
-        if rows:
-            st.dataframe(
-                [
-                    {
-                        "where": place_name(grid, row.place) or "all",
-                        "sensitivity": row.value.text(),
-                        "best loss": row.best.text(),
-                        "at learning rate": f"{row.best_rate:g}",
-                        "above the floor": "" if row.excess is None else row.excess.text(),
-                        "note": _mind(row),
-                    }
-                    for row in rows
-                ],
-                hide_index=True, row_height=36,
-            )  # fmt: skip
-            st.caption(SENSITIVITY)
-        if lines:
-            st.markdown("\n".join(f"* {literal(line)}" for line in lines))
-            st.caption(DIFFERENCES)
-
-
-def _mind(row: Sensitivity) -> str:
-    """A warning against misreading the row's sensitivity; empty without one."""
-    said = ["trains at no rate"] if row.fails else []
-    if row.undertrained:
-        said.append("undertrained at " + ", ".join(f"{rate:g}" for rate in row.undertrained))
-    return "; ".join(said + ([f"{row.stood_in} cells stopped early"] if row.stood_in else []))
-
-
-# The maps to share: as link, tables, picture and terminal command.
+# Downloads: link, tables, picture and terminal command.
 
 
 def show_downloads(it: Maps, back: SharedBackend) -> None:
     """The buttons to copy the link and to download files, and the command."""
-    board = map_fill.looked(it, back)
+    results = fill.looked(it, back)
 
     def rows():
-        return table(it.asked.grid, board.points)
+        return table(it.asked.grid, results.points)
 
     def drawn(kind):
-        spec = chart(maps(it.asked.grid, board.points, it.asked.fields))
+        spec = chart(maps(it.asked.grid, results.points, it.asked.fields))
         return picture(spec, kind, look=look(False), apart=True)
 
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -176,7 +58,7 @@ def show_downloads(it: Maps, back: SharedBackend) -> None:
             ):  # fmt: skip
                 st.download_button(
                     label, make, f"normviz-{name}", kind, key=f"take_{name}", on_click="ignore",
-                    disabled=not board.points, width="stretch",
+                    disabled=not results.points, width="stretch",
                 )  # fmt: skip
     with st.expander("The same in a terminal"):
         st.code(command(it), language="bash", wrap_lines=True)
@@ -188,18 +70,3 @@ def command(it: Maps) -> str:
     words.append(f"seeds={it.asked.grid.seeds}")
     stop = [] if it.early else ["--no-early-stop"]
     return " ".join(["normviz sweep", *map(shlex.quote, words), *stop, "--plot maps.svg"])
-
-
-# The Maps page: where does each placement train? Two settings are the axes; each cell is a run.
-
-
-def page() -> None:
-    """The page, from top to bottom."""
-    back = shared()
-    it = map_state.maps()
-    address.write(it.asked.params())
-    with st.container(key="head"):
-        st.markdown("# Where does it train?")
-    map_knobs.show(it)
-    map_fill.show(it, back)
-    show_downloads(it, back)

@@ -21,14 +21,14 @@ class Maps(PageState):
     """One visitor's maps.
 
     early      cells that stay flat at chance are stopped
-    board      what the store has of them, read as far as it was looked at
+    results      what the store has of them, read as far as it was looked at
     jobs       sweeps that this visitor asked for
     nonce      counts visits of the duel from a cell: the charts begin anew, with nothing picked
     """
 
     asked: MapRequest
     early: bool = True
-    board: GridResults | None = None
+    results: GridResults | None = None
     jobs: list[MapJob] = field(default_factory=list)
     nonce: int = 0
 
@@ -54,7 +54,7 @@ def maps() -> Maps:
 def show(asked: MapRequest) -> None:
     """Show other maps."""
     it: Maps = st.session_state["maps"]
-    it.asked, it.board = asked, None
+    it.asked, it.results = asked, None
     it.changed()
 
 

@@ -22,7 +22,6 @@ from ...session.markdown import literal, sentence
 from ...widgets import badge, link_notices
 from ...widgets.store_errors import guarded
 from . import selected_runs
-from . import selected_runs as selection
 
 ROWS = 25
 TICK_SECONDS = 1.0
@@ -149,7 +148,7 @@ def _row(row: ListRow, mine: bool) -> None:
         norm = NORMS.label(run.config.placed().norm)
         st.checkbox(
             f"**{literal(SCHEMES.label(run.config.scheme))}** {literal(norm)} :gray[\\#{run.id}]",
-            key=selection.key(run.id), on_change=selection.toggle, args=(run.id,), width=250,
+            key=selected_runs.key(run.id), on_change=selected_runs.toggle, args=(run.id,), width=250,
             wrap=True,
         )  # fmt: skip
         st.markdown(_settings(run, mine), width="stretch")
@@ -185,7 +184,7 @@ def _live(number: int) -> None:
         st.rerun()
         return
     if (
-        number in selection.selection().runs or number in duel.duel().mine
+        number in selected_runs.selection().runs or number in duel.duel().mine
     ):  # not all that are listed
         presence.runs([run])
     outcome = back.shelf.row(run).outcome

@@ -1,4 +1,7 @@
-"""The runs chosen on the Runs page, in the session state. They stay chosen on other pages of the list."""
+"""The runs chosen on the Runs page: which, how they differ, and buttons to open, stop or delete them.
+
+The choice is in the session state, so runs stay chosen on other pages of the list.
+"""
 
 from __future__ import annotations
 
@@ -19,22 +22,24 @@ from ...session.markdown import literal, sentence
 from ...widgets import page_links
 from ...widgets.buttons import button
 
+# The choice.
+
 
 @dataclass
 class Selection:
     """The chosen runs, in the order chosen.
 
     asking  whether the page asks to confirm their deletion
-    said    the result of a deletion, until the page has shown it
+    notice  the result of a deletion, until the page has shown it
     """
 
     runs: tuple[int, ...] = ()
     asking: bool = False
-    said: str = ""
+    notice: str = ""
 
 
 def selection() -> Selection:
-    """The session's picks."""
+    """The session's chosen runs."""
     return st.session_state.setdefault("picks", Selection())
 
 
@@ -59,7 +64,7 @@ def only(runs: Iterable[int]) -> None:
     it.runs, it.asking = tuple(runs), False
 
 
-# The panel of the chosen runs: how they differ, and buttons to open, stop or delete them.
+# The panel.
 
 
 def show(back: SharedBackend, mine: frozenset[int]) -> None:
@@ -68,9 +73,9 @@ def show(back: SharedBackend, mine: frozenset[int]) -> None:
     found = [run for number in it.runs if (run := back.store.run(number))]
     if len(found) < len(it.runs):  # the others were deleted
         only(run.id for run in found)
-    if it.said:
-        st.toast(it.said)
-        it.said = ""
+    if it.notice:
+        st.toast(it.notice)
+        it.notice = ""
     if not found:
         return
     rows = [back.shelf.row(run) for run in found]
@@ -167,4 +172,4 @@ def _delete(back: SharedBackend) -> None:
         kept += [number] if why else []
         gone += not why
     only(kept)
-    it.said = f"Deleted {gone} run{'s' * (gone != 1)}." if gone else "Nothing was deleted."
+    it.notice = f"Deleted {gone} run{'s' * (gone != 1)}." if gone else "Nothing was deleted."

@@ -1,0 +1,143 @@
+"""The maps as charts, with their findings in words, and two ways to open a cell's run.
+
+A cell opens by a click, or by a form with its settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from normviz.charts.base import Spec
+from normviz.charts.map import PICK, Map, colours, finding, live
+from normviz.maps.results import GridResults
+from normviz.maps.summary import Sensitivity, comparisons, place_name, sensitivity
+
+from ...session.backend import SharedBackend, shared
+from ...session.markdown import literal
+from ...widgets import page_links
+from .state import Maps
+
+PER_ROW = 3
+
+
+def charts(it: Maps, drawn: list[Map], is_filling: bool) -> str | None:
+    """Show the maps in rows. Returns the key of the cell that was clicked.
+
+    The alternative text describes a map only once it is filled: new text would rebuild the chart.
+    """
+    picked = None
+    domain, dark = colours(drawn), st.context.theme.type == "dark"
+    per_row = 2 if len(drawn) in (1, 2, 4) else PER_ROW
+    for at in range(0, len(drawn), per_row):
+        for i, (column, one) in enumerate(
+            zip(st.columns(per_row), drawn[at : at + per_row], strict=False), start=at
+        ):
+            with column:
+                event = st.vega_lite_chart(
+                    _patient(live(one, i, domain, dark)), key=f"map_{it.nonce}_{i}", on_select="rerun",
+                    selection_mode=[PICK], width="stretch", alt=one.title if is_filling else finding(one),
+                )  # fmt: skip
+            picked = _picked(event) or picked
+    return picked
+
+
+def _picked(event: Any) -> str | None:
+    """The key of the cell that was clicked. Ignores any selection that is not a cell."""
+    selection = event["selection"]
+    rows = selection.get(PICK) if isinstance(selection, Mapping) else None
+    if not isinstance(rows, list | tuple) or not rows or not isinstance(rows[-1], Mapping):
+        return None
+    key = rows[-1].get("key")
+    return key if isinstance(key, str) else None
+
+
+def _patient(spec: Spec) -> Spec:
+    """The chart with its rows as data frames: Streamlit then replaces the rows without a rebuild of the
+    chart, as long as the rest stays the same."""
+    columns = {"frontier": ["x", "y", "at"]}
+    tables = {
+        name: pd.DataFrame(rows, columns=columns.get(name.rstrip("0123456789")))
+        for name, rows in spec["datasets"].items()
+    }
+    return {**spec, "datasets": tables}
+
+
+def open_run(it: Maps, key: str, back: SharedBackend) -> None:
+    """Open a cell in the duel: its run, or only its settings if it has none."""
+    cell = next((cell for cell in it.asked.grid.cells if cell.key == key), None)
+    it.nonce += 1
+    if cell is None:
+        return  # the map's settings have changed since the click
+    page_links.open_duel((cell.config,), back)
+
+
+def reach(it: Maps, drawn: list[Map]) -> None:
+    """A form that opens a cell by its settings, for use without a pointer."""
+    first = drawn[0]
+    with st.expander("Open a cell by its settings"), st.form("reach", border=False):
+        left, middle, right, last = st.columns([2, 1, 1, 1], vertical_alignment="bottom")
+        which = left.selectbox("Map", range(len(drawn)), format_func=lambda i: drawn[i].title)
+        column = middle.selectbox(
+            first.x, range(len(first.columns)), format_func=lambda i: first.columns[i]
+        )
+        row = right.selectbox(first.y, range(len(first.rows)), format_func=lambda i: first.rows[i])
+        if last.form_submit_button("Open in the duel", width="stretch"):
+            found = (c for c in drawn[which].cells if (c.column, c.row) == (column, row))
+            open_run(it, next(found).key, shared())
+
+
+# Findings: sensitivity to the learning rate, best losses, and differences in words.
+
+SENSITIVITY = (
+    "Sensitivity is the mean over the learning rates of min(loss, loss at initialisation) minus the "
+    "best loss (Wortsman et al. 2023, [arXiv\\:2309.14322](https://arxiv.org/abs/2309.14322), section "
+    "2.2), in nats: median over seeds, with their range. Two traps: where no rate trains it is near "
+    "zero and says nothing, and a low rate that only lacked steps counts as if it were unstable."
+)
+
+DIFFERENCES = (
+    "Each at its own best learning rate of those tried. Two count as different only if the difference has "
+    "the same sign in every pair of seeds and its 95 % interval excludes zero. With many comparisons some "
+    "will do so by chance."
+)
+
+
+def show_summary(it: Maps, results: GridResults) -> None:
+    """A table of sensitivities and best losses, and sentences on the differences."""
+    grid, points = it.asked.grid, results.points
+    rows = sensitivity(grid, points)
+    lines = list(comparisons(grid, points))
+    if not rows and not lines:
+        return
+    with st.expander("Learning-rate sensitivity, best losses and differences"):
+        if rows:
+            st.dataframe(
+                [
+                    {
+                        "where": place_name(grid, row.place) or "all",
+                        "sensitivity": row.value.text(),
+                        "best loss": row.best.text(),
+                        "at learning rate": f"{row.best_rate:g}",
+                        "above the floor": "" if row.excess is None else row.excess.text(),
+                        "note": _mind(row),
+                    }
+                    for row in rows
+                ],
+                hide_index=True, row_height=36,
+            )  # fmt: skip
+            st.caption(SENSITIVITY)
+        if lines:
+            st.markdown("\n".join(f"* {literal(line)}" for line in lines))
+            st.caption(DIFFERENCES)
+
+
+def _mind(row: Sensitivity) -> str:
+    """A warning against misreading the row's sensitivity; empty without one."""
+    warnings = ["trains at no rate"] if row.fails else []
+    if row.undertrained:
+        warnings.append("undertrained at " + ", ".join(f"{rate:g}" for rate in row.undertrained))
+    return "; ".join(warnings + ([f"{row.stood_in} cells stopped early"] if row.stood_in else []))
