@@ -12,6 +12,7 @@ from anatomy_kit import lanes, measure, runs, said
 from page_kit import Open, checked, duel, specs, words_of
 
 from normviz import RunConfig
+from normviz.anatomy import code, constants, formula, gradient_path
 from normviz.catalog import PROBES, SCHEMES
 from normviz.links import encode
 from normviz.runs.store import Store
@@ -27,11 +28,11 @@ def test_every_placement_is_explained(anatomy: Open, scheme: str) -> None:
     at = anatomy(f"lanes=1&scheme={scheme}&depth=6")
     assert not at.error
     config = RunConfig(scheme=scheme, depth=6, steps=0)
-    assert [code.value for code in at.code] == [anatomy.code(config, 32).strip()]
+    assert [block.value for block in at.code] == [code(config, 32).strip()]
     latex = [element.value for element in at.latex]
-    for _, line in anatomy.formula(scheme, 6) + anatomy.gradient_path(scheme, 6):
+    for _, line in formula(scheme, 6) + gradient_path(scheme, 6):
         assert any(line in shown for shown in latex)
-    for line in anatomy.constants(scheme, 6):
+    for line in constants(scheme, 6):
         assert any(line in shown for shown in latex)
     for words in (record.sentence, record.trouble, record.used_by):
         assert words.replace("(", "").split(" ")[0] in said(at)
@@ -45,7 +46,7 @@ def test_a_link_opens_the_same_anatomy(anatomy: Open) -> None:
     again = anatomy(address)
     assert again.session_state["anatomy"].lanes == at.session_state["anatomy"].lanes
     assert not again.info  # the address names every setting
-    assert [code.value for code in again.code] == [code.value for code in at.code]
+    assert [code.value for code in again.code] == [block.value for block in at.code]
 
 
 def test_the_controls_change_placements_and_address(anatomy: Open) -> None:

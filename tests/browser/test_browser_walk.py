@@ -53,9 +53,8 @@ DOMAINS = {
 def hero(name: str, record: int) -> dict[str, list[float | None]]:
     """What the shipped duel's lane measured in one of its records."""
     (path,) = (shipped("assets") / "runs").glob(f"hero-*-{name}.npz")
-    loaded = load(path)
-    assert loaded is not None
-    layers = [step.layers for step in loaded[1] if step.layers is not None][record]
+    (recording,) = load(path)
+    layers = recording.steps.layers[record]
     rows = {key: layers[PROBES.keys().index(key)][PROBES[key].first_layer :] for key in CARRIED}
     return {key: row.tolist() for key, row in rows.items()}
 

@@ -93,7 +93,7 @@ def test_ctrl_c_keeps_what_has_ended_and_ends_the_rest(nodes: Nodes, tmp_path: P
 
 
 def test_another_normviz_on_a_node_gets_a_sentence(nodes: Nodes, tmp_path: Path) -> None:
-    newer = "from normviz.maps import tasks\ntasks.RELEASE = ('9.9', 99)"
+    newer = "from normviz.maps import ray\nray.RELEASE = ('9.9', 99)"
     words = (*TINY, "steps=5", "--on", f"ray:{nodes.address}")
     code, _, err = swept(nodes.folder, tmp_path, *words, before=newer)
     assert code == 2
@@ -103,7 +103,7 @@ def test_another_normviz_on_a_node_gets_a_sentence(nodes: Nodes, tmp_path: Path)
 
 
 def test_a_lost_cluster_gets_a_sentence(tmp_path: Path) -> None:
-    impatient = "from normviz.maps import cluster\ncluster.PATIENCE = 1.0"
+    impatient = "from normviz.maps import ray\nray.PATIENCE = 1.0"
     with head() as nodes:
         words = (*TINY, "steps=20000", "--on", f"ray:{nodes.address}")
         with Driver(nodes.folder, tmp_path, *words, before=impatient) as driver:
@@ -129,14 +129,14 @@ def test_without_an_address_ray_runs_here_and_ends(tmp_path: Path) -> None:
 
 
 UNREADABLE = """
-from normviz.maps import remote, tasks
+from normviz.maps import ray
 class Unreadable:
     def __reduce__(self):
         return eval, ("[][0]",)
 def normviz_cell(release, canonical, *more):
-    trained = remote.normviz_cell(release, canonical, *more)
+    trained = ray.normviz_cell(release, canonical, *more)
     return Unreadable() if '"lr":0.01' in canonical else trained
-tasks.normviz_cell = normviz_cell
+ray.normviz_cell = normviz_cell
 """
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from multiprocessing import get_context
-
 import pytest
 import torch
 
 from normviz import RunConfig
-from normviz.result import Result, collect
+from normviz.cores import cores
+from normviz.execution import Ended, Local
+from normviz.home import home
+from normviz.maps.cell import train_cell
+from normviz.result import Result, collect, result_of
 from normviz.training.loop import train
 
 pytestmark = pytest.mark.slow
@@ -27,7 +26,7 @@ ALL = [
     PROSE.replace(scheme="post"),
     CALM,
 ]
-Runs = dict[str, "Future[Result]"]
+Runs = dict[str, Result]
 
 
 def measure(config: RunConfig) -> Result:
@@ -37,20 +36,23 @@ def measure(config: RunConfig) -> Result:
 
 
 @pytest.fixture(scope="module")
-def runs() -> Iterator[Runs]:
-    """All runs at once, one a core."""
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
-        yield {config.key: pool.submit(measure, config) for config in ALL}
+def runs() -> Runs:
+    """All runs, one a core at a time."""
+    tasks = {config.key: (config.canonical(), False) for config in ALL}
+    pool = Local(train_cell, tasks, home(), cores())
+    ended = [event for event in pool.events() if isinstance(event, Ended)]
+    assert [event.problem for event in ended] == [None] * len(ALL)
+    return {event.task: result_of(event.result) for event in ended}
 
 
 def final(runs: Runs, config: RunConfig) -> float:
-    loss = runs[config.key].result().as_json(())["final_loss"]
+    loss = runs[config.key].as_json(())["final_loss"]
     assert loss is not None
     return loss
 
 
 def verdict(runs: Runs, config: RunConfig) -> str:
-    return runs[config.key].result().verdict.kind
+    return runs[config.key].verdict.kind
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -62,7 +64,7 @@ def test_hero_pre_learns(runs: Runs, seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_hero_post_stays_at_chance(runs: Runs, seed: int) -> None:
     post = HERO[seed].replace(scheme="post")
-    started = runs[post.key].result().started
+    started = runs[post.key].started
     assert started is not None
     assert final(runs, post) == pytest.approx(started.chance, abs=0.02)
     assert verdict(runs, post) == "stuck"
