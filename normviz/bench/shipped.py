@@ -59,7 +59,7 @@ def _cells(store: Store) -> Iterator[str]:
 def _claims(store: Store) -> Iterator[str]:
     for claim in CLAIMS:
         if (result := from_runs(store, claim)) is not None:
-            yield repr(replace(result, date="", seconds=0.0))
+            yield repr(asdict(replace(result, date="", seconds=0.0)))
 
 
 def _line(kind: str, found: Iterator[str]) -> str:
