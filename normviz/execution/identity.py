@@ -15,8 +15,8 @@ from pathlib import Path
 
 import psutil
 
-COMMAND = "normviz.execution.supervise"
-"""What the command line of every supervisor contains."""
+COMMANDS = ("normviz.execution.supervise", "normviz.runner")
+"""The command line of every supervisor contains one of these; the second is that of earlier releases."""
 ELSEWHERE = "it runs on another machine or in another container"
 UNKNOWN = "no process of this machine is known to be it"
 FORBIDDEN = "it belongs to another user"
@@ -74,7 +74,8 @@ def started(pid: int) -> str | None:
     """When the supervisor with this id started; None if no supervisor has this id."""
     try:
         process = psutil.Process(pid)
-        if COMMAND not in " ".join(process.cmdline()):
+        line = " ".join(process.cmdline())
+        if not any(command in line for command in COMMANDS):
             return None
         if not psutil.LINUX:
             return str(process.create_time())
