@@ -11,13 +11,22 @@ from typing import Any
 
 from .browser import FLAGS, served
 
-SIZE: Any = {"width": 1280, "height": 1180}
+SIZE: Any = {"width": 1280, "height": 720}
+FOUR = "?v=1&lanes=4&scheme=pre,post,peri,resp"
+STILLS: dict[str, tuple[str, dict[str, Any]]] = {
+    "page": ("", {"viewport": SIZE}),
+    "dark": ("", {"viewport": SIZE, "color_scheme": "dark"}),
+    "phone": ("", {"viewport": {"width": 375, "height": 812}}),
+    "tour": ("?story=4", {"viewport": SIZE}),
+    "lanes": (FOUR, {"viewport": SIZE}),
+}
+"""Pictures of the page: query of its address, and what the browser is."""
 PICTURES_A_SECOND = 6
 COLORS = 160
 
 
 def film(folder: Path, seconds: float = 10.0) -> str:
-    """Write `duel.gif`, `page.png`, `dark.png` and `phone.png` into a folder; returns a summary.
+    """Write `duel.gif` and the stills (`page.png`, `tour.png`, ...) into a folder; returns a summary.
 
     Needs playwright, chromium and pillow.
     """
@@ -27,20 +36,16 @@ def film(folder: Path, seconds: float = 10.0) -> str:
     shots: list[tuple[float, bytes]] = []
     with served() as (url, _), sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
-        looks: dict[str, dict[str, Any]] = {
-            "page": {"viewport": SIZE},
-            "dark": {"viewport": SIZE, "color_scheme": "dark"},
-            "phone": {"viewport": {"width": 375, "height": 1600}},
-        }
-        for name, look in looks.items():
+        for name, (query, look) in STILLS.items():
             context = browser.new_context(**look, reduced_motion="reduce")
             page = context.new_page()
-            page.goto(url)
-            page.wait_for_function("document.querySelectorAll('.nv canvas').length >= 4")
-            page.wait_for_timeout(2000)
-            # At step 48 the gradient has its slope and the losses have separated.
-            page.locator(".nv-step input").fill("48")
-            page.locator(".nv-step input").blur()
+            page.goto(f"{url}/{query}")
+            page.wait_for_selector(".st-key-live canvas")
+            page.wait_for_timeout(4000)
+            # At step 48 the hero's gradient has its slope and the losses have separated.
+            if not query:
+                page.locator(".nv-step input").fill("48")
+                page.locator(".nv-step input").blur()
             page.wait_for_timeout(1000)
             page.screenshot(path=folder / f"{name}.png")
             context.close()
