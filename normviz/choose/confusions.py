@@ -28,13 +28,13 @@ Measure = Callable[[], Iterator[Finding]]
 
 @dataclass(frozen=True)
 class Confusion:
-    """A question, the claims that answer it, what was measured besides, and formulas to see beside."""
+    """A question, the claims that answer it, what was measured besides, and formulas by placement."""
 
     key: str
     label: str
     claims: tuple[str, ...]
     measure: Measure
-    formulas: Callable[[], tuple[str, ...]] = tuple
+    formulas: Callable[[], tuple[tuple[str, str], ...]] = tuple
 
     @property
     def lines(self) -> tuple[ClaimLine, ...]:
@@ -103,13 +103,14 @@ def _gains() -> Iterator[Finding]:
         )
 
 
-def _unrolled() -> tuple[str, ...]:
-    sums = (
-        r"\text{Pre-LN: } x_L = x_0 + \sum_{l=1}^{2L} f_l(x_{l-1})",
-        r"\text{Post-LN: } \frac{\partial x_L}{\partial x_0} = \prod_{l=1}^{2L} J_l",
+def _unrolled() -> tuple[tuple[str, str], ...]:
+    """The stream as a sum and as a product, and the gradient path of one sublayer."""
+    whole = (
+        ("pre", r"x_L = x_0 + \sum_{l=1}^{2L} f_l(x_{l-1})"),
+        ("post", r"\frac{\partial x_L}{\partial x_0} = \prod_{l=1}^{2L} J_l"),
     )
-    steps = (latex for key in ("pre", "post") for _, latex in gradient_path(key, 1))
-    return (*sums, *steps)
+    paths = ((key, latex) for key, _ in whole for _, latex in gradient_path(key, 1))
+    return tuple((SCHEMES.label(key), latex) for key, latex in (*whole, *paths))
 
 
 def _modern() -> Iterator[Finding]:

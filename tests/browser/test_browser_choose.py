@@ -26,8 +26,9 @@ def test_a_phone_shows_the_answer_first_and_leads_to_the_duel(
     table.focus()
     page.keyboard.press("ArrowRight")
     wait_for(lambda: table.evaluate("it => it.scrollLeft") > 0)
-    page.get_by_text("Why does the gradient reach").click()
-    expect(page.locator(".stExpander .katex").first).to_be_visible()
+    opened = page.locator(".stExpander", has_text="Why does the gradient reach")
+    opened.locator("summary").click()
+    expect(opened.locator(".katex").first).to_be_visible()
     assert barriers(page) == []
     page.get_by_role("link", name="Open these as a duel").click()
     page.wait_for_selector(".st-key-live canvas")

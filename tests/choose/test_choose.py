@@ -223,7 +223,7 @@ def test_the_gradient_of_the_unrolled_stream_is_that_of_the_shipped_runs() -> No
         for step in (0, 31, 199):
             gain = grad[steps.index(step), 0] / grad[steps.index(step), -1]
             assert f"{gain:.2g} at step {step}" in text
-    assert any("sum" in latex for latex in CONFUSIONS["unrolled"].formulas())
+    assert any("sum" in latex for _, latex in CONFUSIONS["unrolled"].formulas())
 
 
 def test_every_question_has_an_answer() -> None:

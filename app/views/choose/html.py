@@ -19,22 +19,21 @@ SIGNS: Mapping[Mark, str] = {"trains": "✓", "still falling": "▼", "does not 
 
 
 def headline(answer: Guide) -> str:
-    """The answer in large letters, and the sentence that explains it."""
-    return (
-        f'<div class="choose-answer"><p><strong>{escape(answer.headline)}</strong></p>'
-        f"<p>{escape(answer.why)}</p></div>"
-    )
-
-
-def cards(answer: Guide) -> str:
-    """One card a placement, and the link that opens them together."""
-    inside = "".join(_card(pick) for pick in answer.picks)
+    """The answer in large letters, the sentence that explains it, and the link to its duel."""
     duel = (
         f'<p><a class="choose-open" href="{escape(answer.duel)}">Open these as a duel</a></p>'
         if answer.duel
         else ""
     )
-    return f'<div class="choose-cards">{inside}</div>{duel}'
+    return (
+        f'<div class="choose-answer"><p><strong>{escape(answer.headline)}</strong></p>'
+        f"<p>{escape(answer.why)}</p>{duel}</div>"
+    )
+
+
+def cards(answer: Guide) -> str:
+    """One card a placement."""
+    return f'<div class="choose-cards">{"".join(map(_card, answer.picks))}</div>'
 
 
 def _card(pick: Pick) -> str:

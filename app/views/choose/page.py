@@ -72,6 +72,6 @@ def confusions() -> None:
     st.markdown("## Common questions")
     for one in CONFUSIONS:
         with st.expander(literal(one.label)):
-            for latex in one.formulas():
-                st.latex(latex)
+            for label, latex in one.formulas():
+                st.markdown(f"{literal(label)}: $\\displaystyle {latex}$")
             st.html(html.answers(one))
