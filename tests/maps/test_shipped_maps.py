@@ -15,6 +15,7 @@ from normviz.catalog.registry import Registry
 from normviz.cli import ship
 from normviz.home import shipped
 from normviz.maps import make, missing, read, sweep
+from normviz.maps.layout import maps
 from normviz.maps.link import standard
 from normviz.maps.points import Point
 from normviz.maps.points import read_points as points
@@ -67,6 +68,17 @@ def test_peri_ln_trains_in_every_cell_from_a_thousandth(full: Store) -> None:
     assert len(at_least) == 24
     assert all(trains(seeds) for seeds in at_least)
     assert all(one.trains for seeds in at_least for one in seeds)
+
+
+def test_with_rmsnorm_and_qk_norm_the_placement_decides_the_rate(full: Store) -> None:
+    it = standard("modern")
+    found = {
+        dict(edge.place)["scheme"]: edge.rate for edge in frontier(it.grid, points(full, it.grid))
+    }
+    assert found == {"pre": 0.1, "post": None, "peri": 0.3, "resp": 0.3, "deepnorm": 0.01}
+    (drawn,) = maps(it.grid, points(full, it.grid), it.fields)
+    assert drawn.title == "Placement × learning rate"
+    assert drawn.columns == ("Pre-LN", "Post-LN", "Peri-LN", "Res-post-norm", "DeepNorm")
 
 
 def test_a_shipped_cell_is_what_train_gives(full: Store) -> None:
