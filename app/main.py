@@ -9,6 +9,7 @@ from normviz.app import visit
 from normviz.app.views.anatomy import page as anatomy
 from normviz.app.views.by_hand import page as by_hand
 from normviz.app.views.catalog import page as catalogue
+from normviz.app.views.choose import page as choose
 from normviz.app.views.claims import page as claims
 from normviz.app.views.duel import page as duel
 from normviz.app.views.maps import page as maps
@@ -23,6 +24,7 @@ pages = [
     st.Page(duel.page, title="Duel", url_path="duel", default=True),
     st.Page(maps.page, title="Maps", url_path="maps"),
     st.Page(claims.page, title="Claims", url_path="claims"),
+    st.Page(choose.page, title="Choose", url_path="choose"),
     st.Page(anatomy.page, title="Anatomy", url_path="anatomy"),
     st.Page(catalogue.page, title="Catalogue", url_path="catalogue"),
     st.Page(by_hand.page, title="By hand", url_path="by-hand"),

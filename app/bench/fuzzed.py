@@ -19,6 +19,7 @@ from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
 from normviz.by_hand.links import NAMES as HAND
+from normviz.choose.answers import NAMES as CHOOSE
 from normviz.config import CHOICES
 from normviz.execution.client import Backend
 from normviz.home import home
@@ -27,7 +28,7 @@ from normviz.links import FIELDS, VIEW, strangers
 from normviz.maps.link import NAMES as MAPS
 
 APP = Path(__file__).parent.parent
-VIEWS = ("duel", "maps", "claims", "anatomy", "catalogue", "hand", "cost", "runs")
+VIEWS = ("duel", "maps", "claims", "choose", "anatomy", "catalogue", "hand", "cost", "runs")
 ADDRESSES = {"hand": "by-hand"}
 LONGEST = 1500
 """Characters allowed in a sentence; the longest one names every placement."""
@@ -53,6 +54,7 @@ def states() -> None:
     from normviz.app.session import duel
     from normviz.app.views.anatomy import state as anatomy_state
     from normviz.app.views.by_hand import state as hand_state
+    from normviz.app.views.choose import state as choose_state
     from normviz.app.views.maps import state as map_state
 
     from normviz.links import PAGE
@@ -64,6 +66,7 @@ def states() -> None:
             ("maps", map_state.maps, "maps"),
             ("anatomy", anatomy_state.anatomy, "anatomy"),
             ("hand", hand_state.hand, "hand"),
+            ("choose", choose_state.choose, "choose"),
         ):
             st.session_state.pop(key, None)
             st.session_state["arrived"] = True
@@ -92,7 +95,8 @@ def judged(name: str, it: Any, params: dict[str, list[str]]) -> str:
 def _changed(name: str, it: Any, params: dict[str, list[str]], said: list[str]) -> str | None:
     """A setting that differs from the link although no sentence on the page says so; else None."""
     known = {
-        "duel": (*FIELDS, *VIEW, "lanes", "story"), "anatomy": (*FIELDS, "lanes"), "hand": HAND, "maps": MAPS
+        "duel": (*FIELDS, *VIEW, "lanes", "story"), "anatomy": (*FIELDS, "lanes"), "hand": HAND,
+        "maps": MAPS, "choose": CHOOSE,
     }  # fmt: skip
     for sentence in strangers(params, {"v", *known[name]}):
         if sentence not in said:

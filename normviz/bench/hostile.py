@@ -6,6 +6,7 @@ from random import Random
 from urllib.parse import quote_plus
 
 from ..by_hand.links import NAMES as HAND
+from ..choose.answers import NAMES as CHOOSE
 from ..config import CHOICES
 from ..limits import RANGES
 from ..links import FIELDS, VIEW
@@ -26,7 +27,7 @@ STRANGE = (
     "'; DROP TABLE runs; --", "1 OR 1=1", "%00", "%s%n", "a" * 20_000, "\U0001f4a9" * 300,
 )  # fmt: skip
 NAMES = (
-    *FIELDS, *VIEW, *HAND, *MAPS, "v", "lanes", "story", "embed", "embed_options", "claim", "run",
+    *FIELDS, *VIEW, *HAND, *MAPS, *CHOOSE, "v", "lanes", "story", "embed", "embed_options", "claim", "run",
     "__proto__", "constructor", "v[]", "", "\0", "depth ", "DEPTH", "utm_source",
 )  # fmt: skip
 """The parameters of all pages, and names that no page has."""

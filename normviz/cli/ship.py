@@ -17,6 +17,7 @@ from ..runs.archive import load, save, save_cells
 from ..runs.store import Store
 from ..tour import STEPS
 from . import main
+from .errors import complain
 from .places import data_folder
 from .run import follow
 
@@ -56,20 +57,30 @@ def ship(
 
 @main.command()
 def ship_maps(
+    keys: Annotated[
+        list[str] | None, typer.Argument(metavar="[MAP ...]", show_default=False, help="Which maps")
+    ] = None,
     data: Annotated[Path | None, typer.Option(help="Folder that keeps the runs")] = None,
     folder: Annotated[Path | None, typer.Option(help="Where to write (default: assets)")] = None,
 ) -> None:
-    """Run the missing cells of the standard maps and write the maps to assets/maps.
+    """Run the missing cells of the standard maps, or of those named, and write these to assets/maps.
 
     A cell that several maps share is written with the first of them.
     """
     from .sweep_output import follow
 
+    try:
+        wanted = {MAPS[key].key for key in keys or MAPS.keys()}
+    except ValueError as error:
+        complain(error)
     folder = made(folder or shipped("assets") / "maps", "choose another with --folder")
     store = Store(data_folder(data))
     written: set[str] = set()
     for one in MAPS:
         grid = read(one.words, RunConfig())
+        if one.key not in wanted:
+            written |= {cell.key for cell in grid.cells}
+            continue
         ended = follow(store, grid, cores(), early=True)
         if ended.was_stopped:
             raise typer.Exit(130)

@@ -101,7 +101,7 @@ def _map(
         if axis.field == field
     ]
     return Map(
-        title=", ".join(words) or shown("scheme", grid.base.scheme),
+        title=", ".join(words) or _only(grid, x, y),
         x=_title(x),
         y=_title(y),
         columns=tuple(map(x.shown, x.values)),
@@ -144,6 +144,13 @@ def _floor(points: Sequence[Point]) -> float | None:
 
 def _title(axis: Axis) -> str:
     return RunConfig.model_fields[axis.field].title or axis.field
+
+
+def _only(grid: Grid, x: Axis, y: Axis) -> str:
+    """The title of a sweep's only map: its placement, or its axes where placements are one of them."""
+    if "scheme" in (x.field, y.field):
+        return f"{_title(x)} × {_title(y)}".capitalize()
+    return shown("scheme", grid.base.scheme)
 
 
 def _where(x: Axis, y: Axis, at: Place2) -> str:

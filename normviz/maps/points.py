@@ -70,12 +70,21 @@ def trained_below(chance: float, floor: float | None) -> float:
 
 def point(cell: Cell, run: Run, it: Recording) -> Point:
     """The result of a cell from its stored run and what that recorded."""
-    if is_flat(run):
+    return _point(cell, run.id, it, is_flat(run))
+
+
+def shipped_point(cell: Cell, it: Recording) -> Point:
+    """The result of a cell from a recording that ships, outside of a store: run 0."""
+    return _point(cell, 0, it, it.status == "stopped")
+
+
+def _point(cell: Cell, run: int, it: Recording, flat: bool) -> Point:
+    if flat:
         kind, sentence = "flat", f"stopped: {it.message}"
     else:
         kind, sentence = it.verdict.kind, it.verdict.sentence
     return Point(
-        cell, run.id, kind, sentence, len(it.steps), it.final, float(it.losses[0]), it.chance,
+        cell, run, kind, sentence, len(it.steps), it.final, float(it.losses[0]), it.chance,
         it.floor, kind not in ("diverged", "flat") and still_falls(it.losses, it.chance), it.seconds,
     )  # fmt: skip
 

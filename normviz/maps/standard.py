@@ -60,5 +60,14 @@ MAPS: Registry[Standard] = Registry(
              "lr": "0.003", "steps": "150", "seeds": "3"},
             "depth", "init",
         ),
+        Standard(
+            "modern",
+            "RMSNorm and QK-norm",
+            "24 blocks with RMSNorm and QK-norm: at which rates does each placement train?",
+            {"scheme": "pre,post,peri,resp,deepnorm", "norm": "rmsnorm", "qk_norm": "head",
+             "init": "xavier", "depth": "24", "lr": "0.001,0.003,0.01,0.03,0.1,0.3", "steps": "150",
+             "seeds": "3"},
+            "scheme", "lr",
+        ),
     ),
 )  # fmt: skip

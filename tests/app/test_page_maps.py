@@ -11,7 +11,7 @@ from page_kit import at_page, checked, duel, words_of
 from shelf_kit import kept
 from streamlit.testing.v1 import AppTest
 
-from normviz.maps.link import MapRequest, ask
+from normviz.maps.link import MapRequest, ask, standard
 from normviz.runs.store import Store
 
 pytestmark = pytest.mark.slow
@@ -53,6 +53,24 @@ def test_the_page_opens_with_a_standard_map_that_is_there(maps) -> None:
     assert not at.error
     assert [one["mark"] for rows in cells(at) for one in rows].count("flat") > 5
     assert all(one["loss"] is not None for rows in cells(at) for one in rows)
+
+
+@pytest.mark.parametrize(
+    ("field", "values"), [("scheme", "pre,post"), ("task", "markov,copy")], ids=["scheme", "task"]
+)
+def test_any_choice_can_be_an_axis(maps, field: str, values: str) -> None:
+    at = maps(ask({**WORDS, "depth": "1", "scheme": "pre,post", field: values}, field, "lr"))
+    assert at.multiselect(key=f"map_{field}").value == values.split(",")
+    assert len(at.get("vega_lite_chart")) == (1 if field == "scheme" else 2)
+    checked(at.multiselect(key=f"map_{field}").set_value(values.split(",")[::-1]).run())
+    assert not at.error
+
+
+def test_a_standard_map_of_placements_across_is_there(maps) -> None:
+    at = maps(standard("modern"))
+    assert len(at.get("vega_lite_chart")) == 1
+    assert len(cells(at)[0]) == 5 * 6
+    assert all(one["loss"] is not None for one in cells(at)[0])
 
 
 def test_a_link_opens_its_maps_and_a_bad_one_says_why(maps) -> None:

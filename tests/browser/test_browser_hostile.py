@@ -22,7 +22,7 @@ from normviz.runs.store import Store
 from normviz.training.events import Step
 
 pytestmark = pytest.mark.browser
-VIEWS = ("", "maps", "claims", "anatomy", "catalogue", "by-hand", "cost", "runs")
+VIEWS = ("", "maps", "claims", "choose", "anatomy", "catalogue", "by-hand", "cost", "runs")
 STREAM = "_stcore/stream"
 SCRIPT_LINKS = r"""[...document.querySelectorAll('a[href], iframe[src], img[src]')]
   .map((e) => e.getAttribute('href') ?? e.getAttribute('src'))

@@ -7,15 +7,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 from backend_kit import SHORT
+from cli_kit import normviz
 
 from normviz import RunConfig
 from normviz.catalog import PROBES, SCHEMES
+from normviz.catalog.registry import Registry
+from normviz.cli import ship
 from normviz.home import shipped
 from normviz.maps import make, missing, read, sweep
+from normviz.maps.layout import maps
 from normviz.maps.link import standard
 from normviz.maps.points import Point
 from normviz.maps.points import read_points as points
-from normviz.maps.standard import MAPS
+from normviz.maps.standard import MAPS, Standard
 from normviz.maps.summary import by_place, frontier, trains
 from normviz.runs import archive
 from normviz.runs.archive import load, save_cells
@@ -66,6 +70,17 @@ def test_peri_ln_trains_in_every_cell_from_a_thousandth(full: Store) -> None:
     assert all(one.trains for seeds in at_least for one in seeds)
 
 
+def test_with_rmsnorm_and_qk_norm_the_placement_decides_the_rate(full: Store) -> None:
+    it = standard("modern")
+    found = {
+        dict(edge.place)["scheme"]: edge.rate for edge in frontier(it.grid, points(full, it.grid))
+    }
+    assert found == {"pre": 0.1, "post": None, "peri": 0.3, "resp": 0.3, "deepnorm": 0.01}
+    (drawn,) = maps(it.grid, points(full, it.grid), it.fields)
+    assert drawn.title == "Placement × learning rate"
+    assert drawn.columns == ("Pre-LN", "Post-LN", "Peri-LN", "Res-post-norm", "DeepNorm")
+
+
 def test_a_shipped_cell_is_what_train_gives(full: Store) -> None:
     config = RunConfig(scheme="post", init="torch", depth=2, lr=3e-3, steps=150)
     run = full.latest(config.key)
@@ -96,6 +111,26 @@ def test_the_readme_says_what_the_maps_say(key: str, scheme: str, init: str, ful
     rates = " | ".join("none" if edge.rate is None else f"{edge.rate:g}" for edge in edges)
     line = f"| {SCHEMES.label(scheme)}, {init} | {rates} |"
     assert line in (Path(__file__).parents[2] / "normviz" / "README.md").read_text()
+
+
+def test_only_the_maps_that_are_named_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = {"depth": "1,2", "lr": "0.001,0.01", "width": "16", "heads": "2", "seq_len": "8",
+             "batch": "4", "steps": "10"}  # fmt: skip
+    both = [
+        Standard(key, key, "", {**words, "scheme": schemes}, "depth", "lr")
+        for key, schemes in (("first", "pre"), ("second", "pre,post"))
+    ]
+    monkeypatch.setattr(ship, "MAPS", Registry("map", both))
+    where = ("--data", str(tmp_path / "data"), "--folder", str(tmp_path))
+    assert normviz("ship-maps", "second", *where).exit_code == 0
+    assert [path.name for path in tmp_path.glob("*.npz")] == ["second.npz"]
+    # Four of its cells are the first map's, and are written there.
+    assert [it.config.scheme for it in load(tmp_path / "second.npz")] == ["post"] * 4
+    said = normviz("ship-maps", "third", *where)
+    assert said.exit_code == 2
+    assert said.stderr == "normviz: unknown map 'third': allowed are first, second.\n"
 
 
 # Files

@@ -26,14 +26,15 @@ def show(it: Maps) -> None:
     with st.container(key="map_knobs"):
         columns = st.columns([4, 1.8, 1.9, 2.3])
         with columns[0]:
-            _many("scheme", "Placements (a map each)", SCHEMES)
+            if "scheme" not in asked.fields:
+                _many("scheme", "Placements (a map each)", SCHEMES)
         with columns[1]:
             if "init" not in asked.fields:
                 _many("init", "Initialisation", INITS)
         for column, field in zip(columns[2:], asked.fields, strict=True):
             side = "across" if field == asked.across else "upwards"
             with column:
-                _text(field, f"{_title(field)}, {side}")
+                _axis(field, f"{_title(field)}, {side}")
         plain = [name for name in PLAIN if name not in asked.fields]
         columns = st.columns([*[1] * len(plain), 1.6, 1.2, 1.4], vertical_alignment="bottom")
         for column, field in zip(columns, plain, strict=False):
@@ -41,7 +42,8 @@ def show(it: Maps) -> None:
                 _text(field, _title(field))
         task, seeds, more = columns[-3:]
         with task:
-            _one("task", "Task", TASKS)
+            if "task" not in asked.fields:
+                _one("task", "Task", TASKS)
         with seeds:
             _seeds(it)
         with more:
@@ -75,6 +77,14 @@ def _title(field: str) -> str:
 def _help(field: str) -> str:
     allowed = f"Allowed: {RANGES[field].text()}. " if field in RANGES else ""
     return f"{allowed}Several values, separated by commas, make an axis, or one map each."
+
+
+def _axis(field: str, label: str) -> None:
+    """The values of an axis: a list to choose from, or a text field for numbers."""
+    if field in CHOICES:
+        _many(field, label, CHOICES[field])
+    else:
+        _text(field, label)
 
 
 def _text(field: str, label: str) -> None:

@@ -1,0 +1,1 @@
+"""The guide: which placement to choose."""

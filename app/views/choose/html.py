@@ -1,0 +1,109 @@
+"""The guide's cards, table and answers as HTML. All text in it is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from html import escape
+
+from normviz.catalog import SCHEMES
+from normviz.charts import scheme_style
+from normviz.choose.confusions import Confusion
+from normviz.choose.facts import Finding
+from normviz.choose.picks import Guide, Mark, Pick
+from normviz.choose.properties import PROPERTIES, ClaimLine, TableCell
+
+from ...session.markdown import capital, sentence
+
+NOT_MEASURED = '<span class="choose-none">not measured</span>'
+SIGNS: Mapping[Mark, str] = {"trains": "✓", "still falling": "▼", "does not train": "✗"}
+
+
+def headline(answer: Guide) -> str:
+    """The answer in large letters, the sentence that explains it, and the link to its duel."""
+    duel = (
+        f'<p><a class="choose-open" href="{escape(answer.duel)}">Open these as a duel</a></p>'
+        if answer.duel
+        else ""
+    )
+    return (
+        f'<div class="choose-answer"><p><strong>{escape(answer.headline)}</strong></p>'
+        f"<p>{escape(answer.why)}</p>{duel}</div>"
+    )
+
+
+def cards(answer: Guide) -> str:
+    """One card a placement."""
+    return f'<div class="choose-cards">{"".join(map(_card, answer.picks))}</div>'
+
+
+def _card(pick: Pick) -> str:
+    color = scheme_style(pick.scheme).color
+    lines = "".join(
+        f"<dt>{escape(label)}</dt><dd>{_finding(found)}</dd>" for label, found in pick.lines
+    )
+    claims = (
+        f"<details><summary>Claims: {len(pick.claims)}</summary>{_claims(pick.claims)}</details>"
+    )
+    return (
+        f'<section class="choose-card" style="border-color:{color}"><h2>{escape(pick.label)}</h2>'
+        f"<p>{escape(capital(pick.reason))}.</p>{_marks(pick)}<dl>{lines}</dl>{claims if pick.claims else ''}"
+        "</section>"
+    )
+
+
+def _marks(pick: Pick) -> str:
+    """The rates that were tried, each with a sign and, for readers that hear the page, in words."""
+    items = "".join(
+        f'<li class="choose-{mark.split()[0]}">{rate} <span aria-hidden="true">{SIGNS[mark]}</span>'
+        f'<span class="choose-heard">{mark}</span></li>'
+        for rate, mark in pick.marks
+    )
+    return f'<ul class="choose-rates" aria-label="Learning rates">{items}</ul>' if items else ""
+
+
+def properties(rows: Mapping[str, Mapping[str, TableCell]]) -> str:
+    """The property table, which scrolls by itself."""
+    head = "".join(f'<th scope="col">{escape(one.label)}</th>' for one in PROPERTIES)
+    body = "".join(
+        f'<tr><th scope="row">{escape(SCHEMES.label(scheme))}</th>'
+        + "".join(f"<td>{_cell(cells[one.key])}</td>" for one in PROPERTIES)
+        + "</tr>"
+        for scheme, cells in rows.items()
+    )
+    return (
+        '<div class="choose-table" tabindex="0" role="region" aria-label="Properties of placements">'
+        f'<table><thead><tr><th scope="col">Placement</th>{head}</tr></thead><tbody>{body}</tbody></table>'
+        "</div>"
+    )
+
+
+def _cell(cell: TableCell) -> str:
+    return _claims(cell.claims) + f'<p class="choose-measured">Here: {_finding(cell.measured)}</p>'
+
+
+def answers(one: Confusion) -> str:
+    """The claims of a question with verdict and numbers, then what was measured besides."""
+    items = [
+        f"<li>{_claim(line)}<br>{escape(sentence(line.sentence))}<br><small>{escape(line.explained)}</small></li>"
+        for line in one.lines
+    ]
+    items += [f"<li>{_finding(found)}</li>" for found in one.findings]
+    return f'<ul class="choose-answers">{"".join(items)}</ul>'
+
+
+def _claims(lines: Iterable[ClaimLine]) -> str:
+    items = "".join(f"<li>{_claim(line)}</li>" for line in lines)
+    return f'<ul class="choose-claims">{items}</ul>' if items else ""
+
+
+def _claim(line: ClaimLine) -> str:
+    return (
+        f'<a href="{escape(line.to)}">{escape(line.label)}</a> '
+        f'<span class="choose-verdict">{escape(line.verdict)}</span>'
+    )
+
+
+def _finding(found: Finding | None) -> str:
+    if found is None:
+        return NOT_MEASURED
+    return f'<a href="{escape(found.to)}">{escape(found.text)}</a>'

@@ -1,0 +1,77 @@
+"""The guide page: questions, two or three placements as an answer, the property table, confusions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+from normviz.choose.answers import TITLES, Answers, as_params, measured_at, options
+from normviz.choose.confusions import CONFUSIONS
+from normviz.choose.picks import Guide, guide, setting
+from normviz.choose.properties import table
+
+from ...session import address
+from ...session.markdown import literal
+from ...widgets import link_notices
+from . import html
+from .state import Choose, change, choose, key_of
+
+STYLE = Path(__file__).with_name("guide.css")
+ABOUT_TABLE = (
+    "Each cell has first what papers and teaching material say, with the verdict of the experiment here, "
+    "then what was measured. Every line is a link to the claim, map, duel or page that it comes from. "
+    "Where a cell names no other setting:"
+)
+FALLBACK = "Below are the answers that this page opens with."
+
+
+def page() -> None:
+    """The page, from top to bottom."""
+    it = choose()
+    address.write(as_params(it.answers))
+    answer = guide(it.answers)
+    st.html(STYLE)
+    with st.container(key="head"):
+        st.markdown("# Which should I use?")
+    link_notices.show(it, "choose", FALLBACK)
+    st.html(html.headline(answer))
+    questions(it)
+    picks(answer)
+    st.markdown("## Placements and their properties")
+    st.caption(literal(f"{ABOUT_TABLE} {setting(*measured_at(Answers()))}"))
+    st.html(html.properties(table()))
+    confusions()
+
+
+def questions(it: Choose) -> None:
+    """One list a question. The model is asked for only where there is one."""
+    with st.container(horizontal=True, gap="small", key="choose_questions"):
+        for name, title in TITLES.items():
+            if name == "model" and it.answers.start != "existing":
+                continue
+            registry, key = options(name), key_of(name)
+            if st.session_state.get(key) != getattr(it.answers, name):
+                st.session_state[key] = getattr(it.answers, name)
+            st.selectbox(
+                title, registry.keys(), key=key, format_func=registry.label, on_change=change,
+                args=(name,), width=215,
+            )  # fmt: skip
+
+
+def picks(answer: Guide) -> None:
+    """The cards, what they rest on, and the link to the duel."""
+    st.html(html.cards(answer))
+    st.caption(literal(answer.setting))
+    if answer.caveats:
+        st.markdown("\n".join(f"* {literal(words)}" for words in answer.caveats))
+
+
+def confusions() -> None:
+    """The questions, each with its claims and what was measured besides."""
+    st.markdown("## Common questions")
+    for one in CONFUSIONS:
+        with st.expander(literal(one.label)):
+            for label, latex in one.formulas():
+                st.markdown(f"{literal(label)}: $\\displaystyle {latex}$")
+            st.html(html.answers(one))

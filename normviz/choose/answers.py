@@ -1,0 +1,104 @@
+"""The questions of the guide, the options of each, and a visitor's answers as a link.
+
+depth=24&tuned=no&precision=bf16&start=existing&model=bert
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+
+from ..catalog.models import census
+from ..catalog.registry import Registry
+from ..links import Params, cut, strangers
+from ..maps.link import standard
+
+MODERN, OLDER = "modern", "xavier"
+"""The map at its own depth, and the map of all other depths."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """An answer that a visitor can choose."""
+
+    key: str
+    label: str
+
+
+@dataclass(frozen=True)
+class Answers:
+    """A visitor's answers, as keys of `options`. `model` counts only where `start` is existing."""
+
+    depth: str = "24"
+    tuned: str = "no"
+    precision: str = "bf16"
+    start: str = "scratch"
+    model: str = "bert"
+
+
+NAMES = tuple(one.name for one in fields(Answers))
+TITLES = {
+    "depth": "How many blocks?", "tuned": "Tune the learning rate?", "precision": "Precision?",
+    "start": "From scratch?", "model": "Which model?",
+}  # fmt: skip
+
+
+@cache
+def depths() -> Mapping[int, str]:
+    """The depths that shipped maps measured, ascending, and the map of each."""
+    found = {}
+    for key in (OLDER, MODERN):
+        grid = standard(key).grid
+        axis = grid.axis("depth")
+        found |= dict.fromkeys(axis.values if axis else (grid.base.depth,), key)
+    return dict(sorted(found.items()))
+
+
+@cache
+def options(name: str) -> Registry[Option]:
+    """The options of a question."""
+    given: dict[str, dict[str, str]] = {
+        "depth": {str(depth): str(depth) for depth in depths()}
+        | {"more": f"more than {max(depths())}"},
+        "tuned": {"no": "No, one guess", "yes": "Yes"},
+        "precision": {"fp32": "fp32", "bf16": "bf16", "fp16": "fp16", "fp8": "fp8"},
+        "start": {"scratch": "Yes, from scratch", "existing": "No, an existing model"},
+        "model": {key: key for key in sorted({model.model for model in census().models})},
+    }
+    return Registry(name, (Option(key, label) for key, label in given[name].items()))
+
+
+def as_params(answers: Answers) -> dict[str, str]:
+    """The query parameters of the answers."""
+    names = NAMES if answers.start == "existing" else NAMES[:-1]
+    return {name: getattr(answers, name) for name in names}
+
+
+def decode(params: Params) -> tuple[Answers, tuple[str, ...]]:
+    """The answers of a link, and a sentence for each part of it that is not used."""
+    taken: dict[str, str] = {}
+    said: list[str] = []
+    for name in NAMES:
+        word, *more = params.get(name, [""])
+        if more:
+            said.append(
+                f"The link gives {name} {1 + len(more)} times, allowed is once: the first one is used."
+            )
+        if word in options(name):
+            taken[name] = word
+        elif word:
+            default = getattr(Answers(), name)
+            allowed = (
+                ", ".join(options(name).keys()) if name != "model" else "a model of the census"
+            )
+            said.append(
+                f"The link gives {name} {cut(word)}, allowed is {allowed}: the page shows {default}."
+            )
+    return Answers(**taken), (*said, *strangers(params, {"v", *NAMES}))
+
+
+def measured_at(answers: Answers) -> tuple[str, int]:
+    """The map that is nearest to the answers, and the depth in it."""
+    depth = max(depths()) if answers.depth == "more" else int(answers.depth)
+    return depths()[depth], depth

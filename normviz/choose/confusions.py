@@ -1,0 +1,156 @@
+"""Questions that people ask about placements, with what claims and maps answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from ..anatomy import gradient_path
+from ..catalog import SCHEMES
+from ..catalog.models import census
+from ..catalog.registry import Registry
+from ..duel.presets import PRESETS
+from ..home import shipped
+from ..maps.link import standard
+from ..maps.summary import compare
+from ..norm_cost import stored_results
+from ..norm_cost.findings import verdict
+from ..runs import Recording
+from ..runs.archive import load
+from .answers import MODERN
+from .facts import CENSUS, COST, Finding, duel_address, map_address, measured
+from .properties import ClaimLine, claim_line, depth, warm_up
+
+Measure = Callable[[], Iterator[Finding]]
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """A question, the claims that answer it, what was measured besides, and formulas by placement."""
+
+    key: str
+    label: str
+    claims: tuple[str, ...]
+    measure: Measure
+    formulas: Callable[[], tuple[tuple[str, str], ...]] = tuple
+
+    @property
+    def lines(self) -> tuple[ClaimLine, ...]:
+        """Its claims with their verdicts."""
+        return tuple(claim_line(key) for key in self.claims)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What was measured besides."""
+        return tuple(self.measure())
+
+
+def _nothing() -> Iterator[Finding]:
+    yield from ()
+
+
+def _depths() -> Iterator[Finding]:
+    for scheme in ("post", "pre"):
+        if found := depth(scheme):
+            yield Finding(
+                f"{SCHEMES.label(scheme)} trains at some rate with {found.text}", found.to
+            )
+
+
+def _warm() -> Iterator[Finding]:
+    for scheme in ("pre", "post"):
+        if found := warm_up(scheme):
+            yield Finding(f"{SCHEMES.label(scheme)}, {found.text}", found.to)
+
+
+def _speed() -> Iterator[Finding]:
+    it = stored_results.shipped()
+    yield Finding(f"{verdict(it)} ({it.text()})", COST)
+
+
+def _census() -> Iterator[Finding]:
+    counts = Counter(model.words[0] for model in census().models)
+    listed = ", ".join(f"{n} {label}" for label, n in counts.most_common())
+    yield Finding(
+        f"Of {len(census().models)} stacks of blocks in transformers {census().transformers}: {listed}",
+        CENSUS,
+    )
+
+
+@cache
+def _hero() -> tuple[Recording, ...]:
+    """The shipped runs of the first preset, one a lane."""
+    wanted = [lane.key for lane in PRESETS["hero"].lanes()]
+    files = sorted((shipped("assets") / "runs").glob("hero-*.npz"))
+    found = {it.config.key: it for path in files for it in load(path)}
+    return tuple(found[key] for key in wanted if key in found)
+
+
+def _gains() -> Iterator[Finding]:
+    """What all blocks together do to the gradient of the loss, in the runs of the first preset."""
+    lanes = PRESETS["hero"].lanes()
+    for it in _hero():
+        grad, steps = it.values("grad_hidden"), it.steps.layer_steps
+        words = ", ".join(
+            f"{grad[row, 0] / grad[row, -1]:.2g} at step {steps[row]}" for row in (0, 31, -1)
+        )
+        yield Finding(
+            f"{SCHEMES.label(it.config.scheme)}, {it.depth} blocks, one seed: on its way from the last "
+            f"block to the embedding the gradient is multiplied by {words}",
+            duel_address(lanes, probe="grad_hidden"),
+        )
+
+
+def _unrolled() -> tuple[tuple[str, str], ...]:
+    """The stream as a sum and as a product, and the gradient path of one sublayer."""
+    whole = (
+        ("pre", r"x_L = x_0 + \sum_{l=1}^{2L} f_l(x_{l-1})"),
+        ("post", r"\frac{\partial x_L}{\partial x_0} = \prod_{l=1}^{2L} J_l"),
+    )
+    paths = ((key, latex) for key, _ in whole for _, latex in gradient_path(key, 1))
+    return tuple((SCHEMES.label(key), latex) for key, latex in (*whole, *paths))
+
+
+def _modern() -> Iterator[Finding]:
+    """Each placement of the guide's map against the first one."""
+    axis = standard(MODERN).grid.axis("scheme")
+    assert axis is not None
+    first, *others = (
+        it for scheme in axis.values if (it := measured(MODERN, scheme, warmup=0)) is not None
+    )
+    for it in others:
+        names = SCHEMES.label(it.scheme), SCHEMES.label(first.scheme)
+        best = compare(it.losses, first.losses).sentence(*names)
+        over = compare(it.means, first.means).sentence(*names)
+        yield Finding(
+            f"{first.config.depth} blocks, each at its best rate: {best}. Mean over all rates tried: {over}",
+            map_address(MODERN),
+        )
+
+
+CONFUSIONS: Registry[Confusion] = Registry(
+    "question",
+    (
+        Confusion("post", "Is Post-LN broken?", ("E2", "E9", "C9", "E1"), _depths),
+        Confusion("warmup", "Does Pre-LN need a warm-up?", ("C5", "E1", "E14"), _warm),
+        Confusion(
+            "rmsnorm", "Does RMSNorm train better than LayerNorm?", ("E11", "E12", "C21"), _nothing
+        ),
+        Confusion("speed", "Is RMSNorm faster than LayerNorm?", ("C18",), _speed),
+        Confusion(
+            "unrolled", "Why does the gradient reach Pre-LN's first block and not Post-LN's?",
+            ("E8", "C4", "C7"), _gains, _unrolled,
+        ),
+        Confusion("equal", "Is Pre-LN's gradient the same in every block?", ("C3", "C1"), _nothing),
+        Confusion("quality", "Does Post-LN end better once it is tuned?", ("E7",), _nothing),
+        Confusion(
+            "modern", "Does the placement still matter with RMSNorm and QK-norm?", ("C14", "C17"),
+            _modern,
+        ),
+        Confusion("sandwich", "Is a norm on both sides better than one?", ("C16", "E13"), _nothing),
+        Confusion("none", "Does it train without any norm?", ("E10", "C25", "C19"), _nothing),
+        Confusion("users", "Do all language models use Pre-LN?", (), _census),
+    ),
+)  # fmt: skip

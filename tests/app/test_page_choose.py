@@ -1,0 +1,76 @@
+"""The guide page without a browser: it answers at once, follows the questions, and says what is not known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from page_kit import at_page, checked, words_of
+from streamlit.testing.v1 import AppTest
+
+from normviz.catalog import SCHEMES
+from normviz.choose.answers import Answers
+from normviz.choose.confusions import CONFUSIONS
+from normviz.choose.picks import guide
+from normviz.choose.properties import PROPERTIES, ROWS
+
+
+@pytest.fixture
+def choose(folder: Path):
+    def opened(**params: str) -> AppTest:
+        at = at_page("choose")
+        for name, value in params.items():
+            at.query_params[name] = value
+        return checked(at.run())
+
+    return opened
+
+
+def html(at: AppTest) -> str:
+    return "\n".join(element.proto.body for element in at.get("html"))
+
+
+def test_the_page_opens_with_an_answer_and_its_cards(choose) -> None:
+    at = choose()
+    it, text = guide(Answers()), html(at)
+    assert f"<strong>{it.headline}</strong>" in text
+    assert text.count('<section class="choose-card"') == len(it.picks)
+    assert all(f"<h2>{pick.label}</h2>" in text for pick in it.picks)
+    assert "Open these as a duel" in text
+    assert at.query_params["depth"] == "24" and "model" not in at.query_params
+    assert [box.label for box in at.expander] == [one.label for one in CONFUSIONS]
+
+
+def test_the_table_has_every_placement_and_property(choose) -> None:
+    text = html(choose())
+    table = text[text.index("<table>") : text.index("</table>")]
+    assert table.count("<td>") == len(ROWS) * len(PROPERTIES)
+    assert all(f'<th scope="row">{SCHEMES.label(scheme)}</th>' in table for scheme in ROWS)
+    assert "not measured" in table
+
+
+def test_another_answer_changes_cards_and_address(choose) -> None:
+    at = choose()
+    checked(at.selectbox(key="choose_depth").set_value("64").run())
+    assert at.query_params["depth"] == "64"
+    assert f"<strong>{guide(Answers(depth='64')).headline}</strong>" in html(at)
+    assert "with 64 blocks" in "\n".join(one.value for one in at.caption)
+
+
+def test_a_model_is_asked_for_only_where_there_is_one(choose) -> None:
+    at = choose()
+    assert not [box for box in at.selectbox if box.key == "choose_model"]
+    checked(at.selectbox(key="choose_start").set_value("existing").run())
+    checked(at.selectbox(key="choose_model").set_value("olmo2").run())
+    assert "<strong>Keep Res-post-norm</strong>" in html(at)
+    assert at.query_params["model"] == "olmo2"
+
+
+def test_a_link_opens_its_answers_and_says_what_is_not_used(choose) -> None:
+    at = choose(depth="16", tuned="yes", precision="fp64")
+    assert at.selectbox(key="choose_depth").value == "16"
+    assert at.selectbox(key="choose_tuned").value == "yes"
+    (said,) = [words_of(box) for box in at.info]
+    assert said.startswith("The link gives precision 'fp64', allowed is fp32, bf16, fp16, fp8")
+    checked(at.selectbox(key="choose_tuned").set_value("no").run())
+    assert not at.info

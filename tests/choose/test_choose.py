@@ -1,0 +1,254 @@
+"""The guide's answers, read from the shipped files a second time by numpy and json alone."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from itertools import product
+from statistics import fmean, median
+from urllib.parse import parse_qs
+
+import numpy as np
+import pytest
+
+from normviz.catalog import PROBES
+from normviz.catalog.models import TABLE
+from normviz.choose import facts
+from normviz.choose.answers import MODERN, NAMES, Answers, as_params, decode, depths, options
+from normviz.choose.confusions import CONFUSIONS
+from normviz.choose.picks import guide, ranked
+from normviz.choose.properties import PROPERTIES, ROWS, deepest, norms_a_block, table
+from normviz.claims import CLAIMS
+from normviz.config import RunConfig
+from normviz.home import shipped
+from normviz.links import decode as decode_duel
+from normviz.maps.link import decode as decode_map
+from normviz.maps.link import standard
+from normviz.runs.shipped import cell_keys
+
+MAPS = shipped("assets") / "maps"
+Row = tuple[RunConfig, np.ndarray, np.ndarray, dict]
+
+
+@cache
+def raw(key: str) -> list[Row]:
+    """Of each cell in a file its settings, losses, layers [m, probes, L+1], and what it says of itself."""
+    found, at, layers_at = [], 0, 0
+    with np.load(MAPS / f"{key}.npz") as data:
+        scalars, layers = data["scalars"], data["layers"]
+        for one in json.loads(data["about"].tobytes())["runs"]:
+            shape = (len(one["layer_steps"]), len(PROBES), one["config"]["depth"] + 1)
+            own = layers[layers_at : layers_at + int(np.prod(shape))].reshape(shape)
+            found.append((RunConfig(**one["config"]), scalars[0, at : at + one["steps"]], own, one))
+            at, layers_at = at + one["steps"], layers_at + own.size
+    return found
+
+
+def capped(row: Row) -> float:
+    _, losses, _, about = row
+    if about["bad"]:
+        return about["chance"]
+    return min(float(losses[-(len(losses) // 10) :].mean()), about["chance"])
+
+
+def by_rate(scheme: str, depth: int, key: str) -> dict[float, list[Row]]:
+    rows = [row for row in raw(key) if (row[0].scheme, row[0].depth) == (scheme, depth)]
+    return {
+        lr: sorted((r for r in rows if r[0].lr == lr), key=lambda r: r[0].init_seed)
+        for lr in sorted({row[0].lr for row in rows})
+    }
+
+
+SCHEMES_HERE = standard(MODERN).words["scheme"].split(",")
+
+
+@pytest.mark.parametrize(
+    ("scheme", "key", "depth"),
+    [*((scheme, MODERN, 24) for scheme in SCHEMES_HERE), ("pre", "xavier", 16), ("post", "xavier", 8)],
+)  # fmt: skip
+def test_numbers_of_a_placement_are_those_of_the_file(scheme: str, key: str, depth: int) -> None:
+    it, rows = facts.measured(key, scheme, depth=depth, warmup=0), by_rate(scheme, depth, key)
+    assert it is not None
+    assert list(it.rates) == list(rows)
+    assert all(len(seeds) == 3 for seeds in it.rates.values())
+    medians = {lr: median(map(capped, seeds)) for lr, seeds in rows.items()}
+    about = rows[it.best][0][3]
+    half = about["chance"] - (about["chance"] - about["floor"]) / 2
+    assert it.trained == tuple(lr for lr, loss in medians.items() if loss <= half)
+    assert medians[it.best] == min(medians.values())
+    assert it.losses == pytest.approx([capped(row) for row in rows[it.best]], rel=1e-6)
+    means = [fmean(capped(rows[lr][seed]) for lr in rows) for seed in range(3)]
+    assert it.means == pytest.approx(means, rel=1e-6)
+    rms, grad = (PROBES.keys().index(name) for name in ("stream_rms", "grad_hidden"))
+    layers = [row[2] for row in rows[it.best]]
+    for end in (0, -1):
+        assert it.rms(end).median == pytest.approx(median(one[end, rms, -1] for one in layers))
+        gains = [one[end, grad, 0] / one[end, grad, -1] for one in layers]
+        assert it.gain(end).median == pytest.approx(median(gains))
+
+
+def test_placements_are_ordered_by_their_losses() -> None:
+    for tuned, depth in product(("no", "yes"), depths()):
+        answers = Answers(depth=str(depth), tuned=tuned)
+        them = ranked(answers)
+        losses = [median(it.losses if tuned == "yes" else it.means) for it in them]
+        assert losses == sorted(losses) and len(losses) >= 2
+        assert all(it.trained for it in them)
+
+
+def every_answer() -> list[Answers]:
+    """All answers of a model from scratch, and every model of the census."""
+    names = NAMES[:-1]
+    found = [
+        Answers(**dict(zip(names, keys, strict=True)))
+        for keys in product(*(options(name).keys() for name in names))
+    ]
+    return found + [Answers(start="existing", model=one.key) for one in options("model")]
+
+
+def test_every_answer_has_one_to_three_placements_and_a_duel_that_is_stored() -> None:
+    for answers in every_answer()[::4]:
+        it = guide(answers)
+        assert 1 <= len(it.picks) <= 3 and it.headline and it.why
+        assert len({pick.scheme for pick in it.picks}) == len(it.picks)
+        if it.duel:
+            lanes = decode_duel(it.duel).lanes
+            assert [lane.scheme for lane in lanes] == [p.scheme for p in it.picks if p.measured]
+            assert len({lane.replace(scheme="pre") for lane in lanes}) == 1
+            assert {lane.key for lane in lanes} <= cell_keys()
+
+
+def test_a_model_keeps_its_own_placement() -> None:
+    rows = {row["model"]: row for row in json.loads(TABLE.read_text())["models"]}
+    for model, placement in (("bert", "post"), ("olmo2", "resp"), ("llama", "pre")):
+        assert rows[model]["placement"] == placement
+        first, *_ = guide(Answers(start="existing", model=model)).picks
+        assert first.scheme == placement and model in first.reason
+
+
+def test_what_was_not_measured_is_none() -> None:
+    first, *others = guide(Answers(start="existing", model="olmo2", depth="64")).picks
+    lines = dict(first.lines)
+    assert first.scheme == "resp"
+    assert lines["Loss"] is lines["Trains at"] is lines["Stream"] is None
+    assert first.marks == () and others
+    cells = table()
+    assert cells["resp"]["depth"].measured is None
+    assert cells["deepnorm"]["init"].measured is None
+
+
+def test_precision_changes_nothing_but_what_is_said() -> None:
+    """No run has another precision than fp32."""
+    found = {one.key: guide(Answers(precision=one.key)) for one in options("precision")}
+    assert len({tuple(pick.scheme for pick in it.picks) for it in found.values()}) == 1
+    said = {
+        key: any("Precision was not measured" in c for c in it.caveats) for key, it in found.items()
+    }
+    assert said == {"fp32": False, "bf16": True, "fp16": True, "fp8": True}
+
+
+def test_users_are_counted_in_the_census() -> None:
+    models = json.loads(TABLE.read_text())["models"]
+    for scheme in ROWS:
+        n = sum(model.get("placement") == scheme for model in models)
+        text = table()[scheme]["users"].measured
+        assert text is not None and text.text.startswith(f"{n} of {len(models)} stacks")
+    assert facts.same_blocks("peri") == ("sandwich",)
+    assert facts.same_blocks("post") == ()
+
+
+def test_the_deepest_stack_is_that_of_the_files() -> None:
+    for key, scheme in (("torch", "post"), ("xavier", "post"), ("xavier", "deepnorm")):
+        good = [
+            depth
+            for depth in (2, 4, 8, 16, 32, 64)
+            for seeds in by_rate(scheme, depth, key).values()
+            if median(map(capped, seeds))
+            <= (seeds[0][3]["chance"] + seeds[0][3]["floor"]) / 2
+        ]  # fmt: skip
+        assert deepest(key, scheme) == max(good)
+    assert deepest("torch", "resp") is None
+
+
+@pytest.mark.parametrize(("scheme", "norms"), [("pre", 2), ("post", 2), ("peri", 4), ("none", 0)])
+def test_norms_of_a_block(scheme: str, norms: int) -> None:
+    assert norms_a_block(scheme) == norms
+
+
+def test_claims_are_about_the_placement_of_their_row() -> None:
+    for one in PROPERTIES:
+        for scheme, keys in one.claims.items():
+            assert scheme in ROWS
+            for key in keys:
+                named = {
+                    word for arm in CLAIMS[key].settings().values()
+                    for word in arm.get("scheme", "pre").split(",")
+                }  # fmt: skip
+                assert scheme in named, (one.key, scheme, key)
+
+
+def addresses() -> list[str]:
+    picks = [pick for answers in (Answers(), Answers(depth="8")) for pick in guide(answers).picks]
+    found = [line.to for pick in picks for _, line in pick.lines if line]
+    found += [line.to for pick in picks for line in pick.claims]
+    for row in table().values():
+        found += [cell.measured.to for cell in row.values() if cell.measured]
+    for one in CONFUSIONS:
+        found += [line.to for line in one.lines] + [line.to for line in one.findings]
+    return found
+
+
+def test_every_link_leads_to_what_there_is() -> None:
+    for address in dict.fromkeys(addresses()):
+        page, _, query = address.partition("?")
+        if page == "maps":
+            key = decode_map(parse_qs(query)).standard
+            assert key is not None
+        elif page == "claims":
+            assert query.removeprefix("claim=") in CLAIMS
+        elif page == "./":
+            link = decode_duel(query)
+            assert link.lanes and not link.problems and not link.notices
+        else:
+            assert page in ("catalogue", "cost") and not query
+
+
+def test_the_gradient_of_the_unrolled_stream_is_that_of_the_shipped_runs() -> None:
+    said = [found.text for found in CONFUSIONS["unrolled"].findings]
+    assert len(said) == 2
+    for text, name in zip(said, ("hero-1-pre", "hero-2-post"), strict=True):
+        with np.load(shipped("assets") / "runs" / f"{name}.npz") as data:
+            grad = data["layers"][:, PROBES.keys().index("grad_hidden")]
+            steps = data["layer_steps"].tolist()
+        for step in (0, 31, 199):
+            gain = grad[steps.index(step), 0] / grad[steps.index(step), -1]
+            assert f"{gain:.2g} at step {step}" in text
+    assert any("sum" in latex for _, latex in CONFUSIONS["unrolled"].formulas())
+
+
+def test_every_question_has_an_answer() -> None:
+    for one in CONFUSIONS:
+        assert one.lines or one.findings
+        assert all(line.verdict != "not run" and line.explained for line in one.lines)
+
+
+def test_answers_come_back_from_their_link() -> None:
+    for answers in every_answer()[::7]:
+        params = {name: [word] for name, word in as_params(answers).items()}
+        back, notices = decode(params)
+        assert as_params(back) == as_params(answers) and not notices
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"depth": ["7"]}, "The link gives depth '7', allowed is 2, 4, 8, 16, 24, 32, 64, more"),
+        ({"model": ["nobody"]}, "allowed is a model of the census"),
+        ({"tuned": ["yes", "no"]}, "The link gives tuned 2 times, allowed is once"),
+        ({"colour": ["red"]}, "The link also names 'colour'"),
+    ],
+)
+def test_what_of_a_link_is_not_used_is_said(params: dict[str, list[str]], said: str) -> None:
+    answers, notices = decode(params)
+    assert any(said in notice for notice in notices)
+    assert answers.depth == "24"
