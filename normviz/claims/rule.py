@@ -2,7 +2,7 @@
 
 A rule has parts, each with its scope ("with 24 blocks"). A part is true or false only if the seeds
 agree: every seed meets a threshold, or all miss it on the same side; two arms differ if
-`maps.summary.compare` finds a paired difference. Otherwise the part is open. The verdict is
+`runs.statistics.compare` finds a paired difference. Otherwise the part is open. The verdict is
 
     holds                every part is true
     holds only where     some parts are true, others false or open
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
-from ..maps.summary import compare
+from ..runs.statistics import compare
 
 Outcome = Literal["true", "false", "open"]
 Kind = Literal["holds", "holds only where", "contradicted", "not distinguishable"]
