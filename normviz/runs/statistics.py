@@ -36,6 +36,7 @@ class Spread:
 
     @property
     def coverage(self) -> float:
+        """The confidence of the range as an interval for the median."""
         return 1 - 2.0 ** (1 - self.n)
 
     def text(self, form: str = ".3f") -> str:
