@@ -53,7 +53,7 @@ def _reference(names: list[str]) -> str:
     key = "outcome_reference"
     if st.session_state.get(key) not in names:
         st.session_state[key] = names[0]
-    return st.segmented_control("Compare all lanes with", names, key=key, required=True)
+    return st.segmented_control("Compare all lanes with", names, key=key, required=True) or names[0]
 
 
 def _repeat(lanes: list[Lane], shared: SharedBackend) -> None:
