@@ -49,6 +49,7 @@ class Model:
     norm       key of a norm, or layernorm_1p; None also where a layer has several kinds
     final_norm, qk_norm   yes or no; none, head or full
     settings   values of the configuration that change these, and to what
+    year       the first year in the copyright notice of its code; None where it has none
     """
 
     model: str
@@ -59,6 +60,7 @@ class Model:
     qk_norm: str | None = None
     settings: tuple[str, ...] = ()
     open: str = ""
+    year: int | None = None
 
     @property
     def words(self) -> tuple[str, str, str, str]:

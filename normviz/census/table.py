@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import importlib.metadata
 import importlib.util
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -42,7 +43,7 @@ def census() -> Census:
         if path is None:
             continue  # of an optional package that is not installed
         program = programs.setdefault(str(path), Program(path))
-        found += rows(model, program, kind)
+        found += (replace(row, year=year(path)) for row in rows(model, program, kind))
     return Census(version(), date.today().isoformat(), tuple(found))
 
 
@@ -199,6 +200,20 @@ def models() -> dict[str, str]:
         for key, kind in ast.literal_eval(call.args[0]):
             found.setdefault(key, kind if isinstance(kind, str) else kind[0])
     return found
+
+
+COPYRIGHT = re.compile(r"Copyright\s*(?:\(c\)\s*)?(\d{4})")
+HEAD = 3000
+"""Characters of a file in which its copyright notice is."""
+
+
+def year(path: Path) -> int | None:
+    """The first year in the copyright notice of a model's code, else of its configuration's code."""
+    beside = path.with_name(path.name.replace("modeling_", "configuration_"))
+    for file in (path, beside):
+        if file.exists() and (found := COPYRIGHT.search(file.read_text(encoding="utf-8")[:HEAD])):
+            return int(found[1])
+    return None
 
 
 @cache

@@ -16,6 +16,20 @@ from ..maps.grid import Cell, Grid, read
 from .evidence import Quantity, Sample
 from .rule import Part
 
+QUESTIONS = {
+    "train": "Does the place of the norm decide whether it trains?",
+    "warmup": "Is warm-up needed?",
+    "depth": "How deep can each placement go?",
+    "rate": "Which learning rates does each placement tolerate?",
+    "quality": "Which placement ends with the lower loss?",
+    "gradient": "Where does the gradient vanish or grow?",
+    "stream": "Does the residual stream grow with depth?",
+    "update": "How far does one update move the model?",
+    "norm": "Does it matter which norm is used?",
+    "": "Other claims",
+}
+"""The questions that claims are grouped by, in the order of the page."""
+
 Arm = Mapping[str, str]
 """Settings in the syntax of `normviz sweep`: several values make a grid. `label` names the arm."""
 
@@ -88,6 +102,9 @@ class Claim:
     lab      key of `normviz.labs`, for a quantity that training runs don't record (a timing)
     open_    for each lane of the duel that shows the claim: an arm, and the settings of its cell
     everyday whether teaching material repeats it
+    question key of the question in QUESTIONS that it belongs to
+    finding  the result in a sentence, whose {names} are replaced by medians; before it the outcomes of the
+             rule's parts that the sentence is true of, by first letters: "tfo" is true, false, open
     """
 
     key: str
@@ -104,6 +121,8 @@ class Claim:
     lab: str = ""
     open_: tuple[tuple[str, Mapping[str, object]], ...] = ()
     everyday: bool = False
+    question: str = ""
+    finding: tuple[str, str] = ("", "")
 
     @cached_property
     def order(self) -> tuple[str, int]:

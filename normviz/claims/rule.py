@@ -2,10 +2,10 @@
 
 A rule has parts, each with its scope ("with 24 blocks"). A part is true or false only if the seeds
 agree: every seed meets a threshold, or all miss it on the same side; two arms differ if
-`maps.summary.compare` finds a paired difference. Otherwise the part is open. The verdict is
+`runs.statistics.compare` finds a paired difference. Otherwise the part is open. The verdict is
 
     holds                every part is true
-    holds only where     some parts are true, others false or open
+    holds in part        some parts are true, others false or open
     contradicted         no part is true, at least one is false
     not distinguishable  all parts are open
 
@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
-from ..maps.summary import compare
+from ..runs.statistics import compare
 
 Outcome = Literal["true", "false", "open"]
-Kind = Literal["holds", "holds only where", "contradicted", "not distinguishable"]
+Kind = Literal["holds", "holds in part", "contradicted", "not distinguishable"]
 Numbers = Mapping[str, Sequence[float]]
 Labels = Mapping[str, str]
 
@@ -146,14 +146,14 @@ class ClaimVerdict:
 
     @property
     def sentence(self) -> str:
-        """The verdict as a sentence: "holds only for Pre-LN; not for Post-LN"."""
+        """The verdict as a sentence: "holds in part: for Pre-LN; not for Post-LN"."""
         true, false, open_ = (
             [where for where, it in self.parts if it == outcome]
             for outcome in ("true", "false", "open")
         )
-        if self.kind != "holds only where":
+        if self.kind != "holds in part":
             return self.kind
-        text = f"holds only {_listed(true)}"
+        text = f"holds in part: {_listed(true)}"
         text += f"; not {_listed(false)}" if false else ""
         return text + (f"; not distinguishable {_listed(open_)}" if open_ else "")
 
@@ -164,7 +164,7 @@ def judge(rule: Sequence[Part], numbers: Numbers) -> ClaimVerdict:
         (part.where, part.check.outcome(numbers)) for part in rule
     )
     found = [outcome for _, outcome in parts]
-    kind: Kind = "holds only where"
+    kind: Kind = "holds in part"
     if set(found) == {"true"}:
         kind = "holds"
     elif "true" not in found:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .record import Claim
 from .stored import ClaimResult
 
-ORDER = ("contradicted", "holds only where", "not distinguishable", "holds", "not run")
+ORDER = ("contradicted", "holds in part", "not distinguishable", "holds", "not run")
 """Verdicts in the order of a listing, negative and surprising results first."""
 
 NOT_RUN = ORDER[-1]

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from ..config import ENGINE
@@ -76,6 +77,21 @@ def number_sentences(claim: Claim, result: ClaimResult, seeds: bool = True) -> d
         unit = f" {number.unit}" if number.unit else ""
         found[name] = value_sentence(result.numbers[name], number.form, seeds) + unit
     return found
+
+
+def finding(claim: Claim, result: ClaimResult) -> str:
+    """The result in a sentence: the claim's own with medians, else the verdict if the outcomes are not
+    those that it was written for."""
+    verdict = result.verdict(claim)
+    outcomes, sentence = claim.finding
+    if outcomes != "".join(outcome[0] for _, outcome in verdict.parts):
+        return f"{verdict.sentence[:1].upper()}{verdict.sentence[1:]}."
+    units = {name: f" {it.unit}" if it.unit else "" for name, it in claim.numbers.items()}
+    medians = {
+        name: value_sentence([median(result.numbers[name])], it.form, seeds=False) + units[name]
+        for name, it in claim.numbers.items()
+    }
+    return sentence.format(**medians)
 
 
 def explained(claim: Claim, result: ClaimResult) -> str:

@@ -10,7 +10,15 @@ import typer
 
 from ..claims import CLAIMS, Claim
 from ..claims.sentences import ORDER, chip, expected
-from ..claims.stored import ClaimResult, explained, folder, number_sentences, shipped_result, write
+from ..claims.stored import (
+    ClaimResult,
+    explained,
+    finding,
+    folder,
+    number_sentences,
+    shipped_result,
+    write,
+)
 from ..home import FolderError, made
 from ..limits import MAX_SWEEP_SEEDS
 from ..links import encode
@@ -48,6 +56,8 @@ def list_(context: typer.Context) -> None:
         result = shipped_result(claim)
         took = duration(expected(claim, result, None, cores()))
         typer.echo(f"{claim.key:4} {chip(claim, result):20} {claim.label}: {claim.sentence}")
+        if result is not None:
+            typer.echo(f"     found: {finding(claim, result)}")
         typer.echo(f"     {claim.source}; {claim.seeds} seeds, about {took}")
 
 

@@ -1,4 +1,4 @@
-"""`normviz run [LINK or preset] [key=value ...]`: train one lane here and print its result."""
+"""`normviz run [LINK or preset] [key=value ...]`: train one lane or all here and print what came out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
+from ..catalog import SCHEMES
 from ..config import ConfigError, RunConfig
+from ..duel.outcome import outcome
 from ..duel.presets import PRESETS
 from ..duel.seeds import named, seeded
 from ..home import FolderError, home
@@ -22,7 +24,7 @@ from ..result import Result, result_of
 from ..runs import Recorder
 from ..runs.store import Store, StoreError
 from ..runs.store.machine_lock import MachineLock
-from ..runs.verdict import final_loss, of_seeds
+from ..runs.verdict import final_loss
 from ..training.events import Step
 from . import main
 from .errors import complain
@@ -47,7 +49,9 @@ def run(
     text: Annotated[
         Path | None, typer.Option(help="Train on the characters of this FILE (task=text)")
     ] = None,
-    lane: Annotated[int, typer.Option(help="Which lane of a link, preset or file")] = 1,
+    lane: Annotated[
+        str, typer.Option(help="Which lane of a link, preset or file: 1, 2 ... or all")
+    ] = "1",
     configs: Annotated[
         Path | None, typer.Option("--config", help="Take the settings from FILE.json")
     ] = None,
@@ -55,50 +59,67 @@ def run(
     seeds: Annotated[
         int,
         typer.Option(
-            min=1, max=MAX_SWEEP_SEEDS, help="Number of seeds; prints the range of the losses"
+            min=1, max=MAX_SWEEP_SEEDS, help="Number of seeds; prints what came out of all of them"
         ),
     ] = 1,
 ) -> None:
-    """Train one lane of a link or preset (default: hero, Pre-LN) with settings changed."""
+    """Train one lane of a link or preset (default: hero, Pre-LN), or all, with settings changed."""
     try:
-        config = read_config(words or [], lane, text, configs)
-        steps = read_at(at, config)
+        lanes = read_chosen(words or [], lane, text, configs)
+        at_steps = {name: read_at(at, config) for name, config in lanes.items()}
         check_file(out, SUFFIXES, "--out")
-        if out is not None and seeds > 1:
+        if out is not None and (seeds > 1 or len(lanes) > 1):
+            several = "--seeds asks" if seeds > 1 else "--lane all asks"
             raise ValueError(
-                "--out writes one run and --seeds asks for several: `normviz export` with --seeds "
+                f"--out writes one run and {several} for several: `normviz export` with --seeds "
                 "writes them"
             )
-        each = seeded(config, seeds)
+        each = {name: seeded(config, seeds) for name, config in lanes.items()}
     except (ConfigError, ValueError) as error:
         complain(error)
-    results = list[Result]()
-    for one in each:
-        results.append(result := follow(one, steps, threads))
+    results: dict[str, list[Result]] = {name: [] for name in lanes}
+    several = seeds > 1 or len(lanes) > 1
+    for one, name in ((seed[i], name) for i in range(seeds) for name, seed in each.items()):
+        results[name].append(result := follow(one, at_steps[name], threads))
         if out is not None:
-            write(result, out, steps)
+            write(result, out, at_steps[name])
         if as_json:
-            typer.echo(json.dumps(result.as_json(steps), allow_nan=False))
-        elif seeds == 1:
-            typer.echo(report(result))
+            typer.echo(json.dumps(result.as_json(at_steps[name]), allow_nan=False))
+        elif several:
+            lane_name = f"{name}, " if len(lanes) > 1 else ""
+            typer.echo(f"{lane_name}{named(one)}: {result.verdict.sentence}")
         else:
-            typer.echo(f"{named(one)}: {result.verdict.sentence}")
+            typer.echo(report(result))
         if result.status == "stopped":
             raise typer.Exit(130)
-    if seeds > 1 and not as_json:
-        typer.echo(of_seeds([(it.verdict.sentence, it.losses) for it in results], seeds))
+    if several and not as_json:
+        typer.echo("\n".join(("What came out", *outcome(results).lines)))
 
 
-def read_config(
-    words: Sequence[str], lane: int = 1, text: Path | None = None, configs: Path | None = None
-) -> RunConfig:
-    """The config of a command line; the text of --text is stored. Raises ValueError with a sentence."""
+def read_config(words: Sequence[str]) -> RunConfig:
+    """The config of a command line without --lane. Raises ValueError with a sentence."""
+    return next(iter(read_chosen(words).values()))
+
+
+def read_chosen(
+    words: Sequence[str],
+    lane: str = "1",
+    text: Path | None = None,
+    configs: Path | None = None,
+) -> dict[str, RunConfig]:
+    """The configs of a command line by the names of their lanes, such as "B Post-LN". The text of --text
+    is stored. Raises ValueError with a sentence."""
     names, changes = read_words(words)
     if names and configs is not None:
         raise ValueError(f"{names[0]!r} is one name too many: the settings come from --config")
-    lanes = read_file(configs) if configs else read_lanes(names[0] if names else "hero")
-    if not 1 <= lane <= len(lanes):
-        raise ValueError(f"lane is {lane}, allowed is a whole number from 1 to {len(lanes)}")
+    found = read_file(configs) if configs else read_lanes(names[0] if names else "hero")
+    lanes = list(zip("ABCD", found, strict=False))
+    if lane != "all":
+        if not (lane.isdecimal() and 1 <= int(lane) <= len(lanes)):
+            raise ValueError(
+                f"lane is {lane}, allowed is a whole number from 1 to {len(lanes)}, or all"
+            )
+        lanes = [lanes[int(lane) - 1]]
     if text is not None:
         if "text" in changes:
             raise ValueError("text= and --text both name a text: give one of them")
@@ -107,7 +128,8 @@ def read_config(
             **changes,
             "text": texts.add(text, needed=lambda: Store().needed_texts()),
         }
-    return lanes[lane - 1].replace(**changes)
+    each = [(letter, config.replace(**changes)) for letter, config in lanes]
+    return {f"{letter} {SCHEMES.label(config.scheme)}": config for letter, config in each}
 
 
 def read_words(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:

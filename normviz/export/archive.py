@@ -12,7 +12,7 @@ from pyarrow import csv, parquet
 
 from .. import __version__
 from .config_json import write_configs
-from .lane import ExportLane
+from .lane import ExportLane, came_out
 from .tables import COLUMNS, tables
 
 Kind = Literal["csv", "parquet"]
@@ -21,6 +21,8 @@ ROWS = 65_536
 """Of a table that become text at once."""
 
 README = """NormViz {version}: {names}
+
+{came_out}
 
 steps.{kind}    one row a step: loss, learning rate, gradient norm
 layers.{kind}   one row a probe, step and layer
@@ -61,7 +63,7 @@ def archive(lanes: Sequence[ExportLane], kind: Kind) -> bytes:
 
 def readme(lanes: Sequence[ExportLane], kind: Kind) -> str:
     """What is in the zip, and the column dictionary as text."""
-    names = "; ".join(f"{lane.name}: {lane.verdict} ({lane.config.key})" for lane in lanes)
+    names = "; ".join(f"lane {lane.name} is {lane.config.key}" for lane in lanes)
     several = any(lane.repeats for lane in lanes)
     columns = "\n".join(
         f"{f'{c.table}.{c.column}':20} {c.type:10} {c.unit:17} {c.meaning} [{c.source}]"
@@ -69,7 +71,7 @@ def readme(lanes: Sequence[ExportLane], kind: Kind) -> str:
     )
     return README.format(
         version=__version__, names=names, kind=kind, hint=HINTS[kind], columns=columns,
-        seeds=SEVERAL if several else ONE,
+        seeds=SEVERAL if several else ONE, came_out="\n".join(came_out(lanes).lines),
     )  # fmt: skip
 
 

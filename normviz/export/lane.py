@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..catalog import SCHEMES
 from ..config import RunConfig
+from ..duel.outcome import Outcome, outcome
 from ..runs import Recording
 from ..runs.frames import Frames
 from ..runs.store import Run
@@ -78,3 +80,14 @@ def stored_lane(name: str, run: Run, frames: Frames, repeats: Sequence[Run] = ()
     """A run of a store, finished or not, as it is now; `repeats` are its runs from other seeds."""
     others = tuple(stored_lane(name, other, frames) for other in repeats)
     return ExportLane(name, run.config, frames.recording(run), others)
+
+
+def came_out(lanes: Sequence[ExportLane]) -> Outcome:
+    """What came out of these lanes over all their seeds, compared with the first."""
+    runs = {
+        f"{lane.name} {SCHEMES.label(lane.config.scheme)}": [
+            one.recording for one in lane.seeds if one.recording
+        ]
+        for lane in lanes
+    }
+    return outcome(runs)

@@ -9,7 +9,7 @@ from ..catalog import PROBES, SCHEMES
 from ..duel.seeds import named as seed_of
 from ..player import SharedFiles, page
 from ..runs.frames import LaneFrame, lane_frame
-from .lane import ExportLane
+from .lane import ExportLane, came_out
 
 
 def replay(
@@ -22,17 +22,16 @@ def replay(
     """The file's text; `probe` is shown first. Raises ValueError for a lane that was never run.
 
     Where lanes have repeats, their loss curves are in it too; the layers are of the first seed.
-    Without `title` and `words` the placements are the title and what came out the words.
+    Without `title` and `words` the placements are the title, and the words say what came out.
     """
     keys = [key for key in PROBES.keys() if all(key in lane.recorded.probes for lane in lanes)]  # noqa: SIM118 (a registry)
     frames = {key: [frame(lane, key) for lane in lanes] for key in keys}
     named = " against ".join(SCHEMES.label(lane.config.scheme) for lane in lanes)
-    verdicts = "; ".join(f"{lane.name}: {lane.verdict}" for lane in lanes)
     configs = [lane.config for lane in lanes]
     repeats = [_curves(lane) for lane in lanes]
+    words = words or "\n".join(came_out(lanes).lines)
     return page(
-        title or f"NormViz: {named}", words or f"{verdicts}.", frames, configs, probe, repeats,
-        **outside,
+        title or f"NormViz: {named}", words, frames, configs, probe, repeats, **outside
     )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ PAGE = """<!doctype html>
 :root {{ color-scheme: light dark; }}
 body {{ font: 16px/1.5 system-ui, sans-serif; margin: 1rem auto; max-width: 1200px; padding: 0 1rem;
   background: {paper}; color: {ink}; }}
+p {{ white-space: pre-line; }}
 {css}
 </style></head>
 <body>{up}<h1>{title}</h1><p>{words}</p><div id="player"></div>

@@ -53,7 +53,7 @@ def final_loss(losses: Floats) -> float:
 
 def of_seeds(ended: Sequence[tuple[str, Floats]], seeds: int) -> str:
     """The verdicts of all seeds in one sentence with the range of their final losses in nats, for example
-    "learned in 5 of 5: 1.19 to 1.24".
+    "learned in 5 of 5 seeds: loss 1.19 to 1.24".
 
     `ended` has the verdict's sentence and the losses of each run that reached its end; `seeds` is
     the number of requested runs. A run that diverged has no final loss.
@@ -63,7 +63,7 @@ def of_seeds(ended: Sequence[tuple[str, Floats]], seeds: int) -> str:
     heads = [re.split(r":| (?:at step|since|after) ", sentence)[0] for sentence, _ in ended]
     counted = Counter(heads).most_common()
     said = ", ".join(
-        f"{head} in {n} of {seeds}" if i == 0 else f"{head} in {n}"
+        f"{head} in {n} of {seeds} seeds" if i == 0 else f"{head} in {n}"
         for i, (head, n) in enumerate(counted)
     )
     finals = [
@@ -73,7 +73,7 @@ def of_seeds(ended: Sequence[tuple[str, Floats]], seeds: int) -> str:
     ]
     if finals:
         low, high = f"{min(finals):.2f}", f"{max(finals):.2f}"
-        said += f": {low}" if low == high else f": {low} to {high}"
+        said += f": loss {low}" if low == high else f": loss {low} to {high}"
     left = seeds - len(ended)
     return f"{said}; {left} without a result" if left else said
 

@@ -202,7 +202,7 @@ def test_where_several_seeds_are_shown_chips_and_charts_say_of_which_they_are(
     at = page(f"{encode(lanes)}&seeds=5")
     own, all_seeds, other, *_ = chips(at)
     assert own.startswith(":green-badge[seed 0: learned")
-    assert "learned in 4 of 5: 1.50; 1 without a result" in all_seeds
+    assert "learned in 4 of 5 seeds: loss 1.50; 1 without a result" in all_seeds
     assert "seed" not in other and len(chips(at)) == 3
     what = shown(at)
     topic = Topic(tuple(what["runs"]), "grad_block", repeats=tuple(map(tuple, what["repeats"])))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from page_kit import at_page, checked
+from page_kit import at_page, checked, specs, words_of
 from streamlit.testing.v1 import AppTest
 
 from normviz.anatomy import formula, plain
 from normviz.catalog import NORMS, SCHEMES
-from normviz.catalog.models import census
+from normviz.catalog.models import QK_LABELS, census
 
 
 @pytest.fixture
@@ -57,6 +57,19 @@ def test_every_model_is_there_and_leads_to_its_placement(catalogue: AppTest) -> 
     assert (row["Placement"], row["QK-norm"]) == ("Res-post-norm", "full width")
     query = catalogue.get("page_link")[-1].proto.query_string
     assert all(part in query for part in ("scheme=resp", "norm=rmsnorm", "qk_norm=full"))
+
+
+def test_the_census_is_drawn_by_what_is_chosen(catalogue: AppTest) -> None:
+    years, totals = specs(catalogue)
+    assert years["encoding"]["y"]["stack"] == "zero"
+    assert "Pre-LN" in totals["layer"][0]["encoding"]["color"]["scale"]["domain"]
+    checked(catalogue.button_group(key="census_kind").set_value("QK-norm").run())
+    checked(catalogue.toggle(key="census_shares").set_value(True).run())
+    years, totals = specs(catalogue)
+    assert years["encoding"]["y"]["stack"] == "normalize"
+    domain = totals["layer"][0]["encoding"]["color"]["scale"]["domain"]
+    assert set(domain) == set(QK_LABELS.values())
+    assert any("QK-norm: no in " in words_of(one) for one in catalogue.markdown)
 
 
 def test_a_model_of_which_nothing_could_be_told_says_so(catalogue: AppTest) -> None:

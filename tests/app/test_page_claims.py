@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ from page_kit import at_page, checked, duel, words_of
 from streamlit.testing.v1 import AppTest
 
 from normviz.claims import CLAIMS
+from normviz.claims.record import QUESTIONS
 from normviz.claims.sentences import ORDER, chip
-from normviz.claims.stored import shipped_result
+from normviz.claims.stored import finding, shipped_result
 
 pytestmark = pytest.mark.slow
 
@@ -38,12 +40,35 @@ def text(at: AppTest) -> str:
                      for one in getattr(at, kind))  # fmt: skip
 
 
-def test_negative_results_come_first(claims) -> None:
+def test_claims_stand_under_their_questions_negative_results_first(claims) -> None:
     at = claims()
     keys = listed(at)
     assert sorted(keys) == sorted(CLAIMS.keys())
-    kinds = [ORDER.index(chip(CLAIMS[key], shipped_result(CLAIMS[key]))) for key in keys]
-    assert kinds == sorted(kinds)
+    order = [
+        (
+            list(QUESTIONS).index(CLAIMS[key].question),
+            ORDER.index(chip(CLAIMS[key], shipped_result(CLAIMS[key]))),
+        )
+        for key in keys
+    ]
+    assert order == sorted(order)
+    asked = {CLAIMS[key].question for key in keys}
+    assert [one.value for one in at.header] == [QUESTIONS[key] for key in QUESTIONS if key in asked]
+    assert all(f"[{one.value}](#{one.proto.anchor})" in text(at) for one in at.header)
+
+
+def test_a_row_has_its_finding_its_claim_and_its_source(claims) -> None:
+    at = claims()
+    result = shipped_result(CLAIMS["C9"])
+    assert result is not None
+    assert words_of_label(at.button(key="open_C9").label) == finding(CLAIMS["C9"], result)
+    (row,) = [one for one in at.caption if one.value.endswith("· C9")]
+    assert row.value.startswith("Claim: Skip gains") and "arxiv.org/abs/2004.08249" in row.value
+    assert "holds in part" in text(at) and "holds only" not in text(at)
+
+
+def words_of_label(label: str) -> str:
+    return re.sub(r"\\(.)", r"\1", label)
 
 
 def test_filters_leave_what_they_say(claims) -> None:
@@ -89,4 +114,4 @@ def test_a_cheap_claim_is_run_here(claims) -> None:
     wait_for(lambda: not job.is_open, "the end")
     assert not job.failures
     checked(at.run())
-    assert "On this server: holds only for Post-LN" in "\n".join(s.value for s in at.success)
+    assert "On this server: holds in part: for Post-LN" in "\n".join(map(words_of, at.success))

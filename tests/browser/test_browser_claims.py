@@ -17,12 +17,15 @@ def test_open_a_claim_run_it_and_see_its_duel(browser: Browser, address: str) ->
     page.locator(".st-key-claim_search input").fill("192 norm operations")
     page.keyboard.press("Enter")
     expect(page.locator("[class*='st-key-claim_row_']")).to_have_count(1)
+    spark = page.locator(".st-key-claim_row_E15 img")
+    expect(spark).to_have_js_property("complete", True)
+    assert spark.evaluate("it => it.naturalWidth") > 0
     page.locator(".st-key-open_E15 button").click()
     card = page.locator(".st-key-claim_E15")
     expect(card).to_contain_text("fixed before it was run")
     expect(page.locator(".st-key-claim_E15 .stVegaLiteChart canvas")).to_have_count(1)
     page.locator(".st-key-run_E15 button").click()
-    expect(card).to_contain_text("On this server: holds only for Post-LN")
+    expect(card).to_contain_text("On this server: holds in part: for Post-LN")
     assert "claim=E15" in page.url
     page.locator(".st-key-duel_E15 button").click()
     page.wait_for_url("**/?**")
@@ -39,4 +42,9 @@ def test_a_phone_shows_a_claim_that_everybody_can_read(browser: Browser, address
     assert barriers(page) == []
     wide = page.evaluate("document.documentElement.scrollWidth")
     assert wide <= 375
+    page.locator(".st-key-claim_contents a", has_text="warm-up").click()
+    page.wait_for_function(
+        "Math.abs(document.getElementById('warmup').getBoundingClientRect().top) < 200"
+    )
+    expect(page.locator(".st-key-claim_C1")).to_be_visible()  # a jump opens and closes nothing
     page.close()

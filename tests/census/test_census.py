@@ -15,11 +15,12 @@ import pytest
 from typer.testing import CliRunner
 
 from normviz.catalog import NORMS, QK_NORMS, SCHEMES
-from normviz.catalog.models import OWN_LABELS, Census, Model
+from normviz.catalog.models import OWN_LABELS, TITLES, Census, Model
 from normviz.catalog.models import census as shipped
 from normviz.catalog.models import read as read_back
 from normviz.census.interpreter import Program
-from normviz.census.table import census, folder, rows
+from normviz.census.table import census, folder, rows, year
+from normviz.charts.census import finding, totals, years
 from normviz.cli import main
 
 READ = {
@@ -118,6 +119,40 @@ def test_its_summary_counts_every_stack() -> None:
     for title in ("Placement", "Norm", "Final norm", "QK-norm"):
         (column,) = re.findall(rf"{title}: ([^.]*)\.", said)
         assert sum(int(it.split()[0]) for it in column.split("; ")) == len(now().models)
+
+
+@pytest.mark.parametrize(
+    ("code", "configuration", "found"),
+    [
+        ("# Copyright 2024 A\n# Copyright (c) 2018, B", "# Copyright 2020 C", 2024),
+        ("# Copyright (c) 2018, B", "", 2018),
+        ("import torch", "# Copyright 2020 C", 2020),
+        ("import torch", "", None),
+        ("import torch" + "\n" * 5000 + "# Copyright 2024 A", "", None),
+    ],
+)
+def test_the_year_is_the_first_of_the_copyright_notice(
+    tmp_path: Path, code: str, configuration: str, found: int | None
+) -> None:
+    (tmp_path / "modeling_a.py").write_text(code)
+    (tmp_path / "configuration_a.py").write_text(configuration)
+    assert year(tmp_path / "modeling_a.py") == found
+
+
+@pytest.mark.parametrize("kind", TITLES)
+def test_the_pictures_count_every_stack_once(kind: str) -> None:
+    it = shipped()
+    rows_of = {row["what"]: row["n"] for row in totals(it, kind)["datasets"]["totals"]}
+    assert sum(rows_of.values()) == len(it.models)
+    dated = years(it, kind)["datasets"]["years"]
+    undated = sum(model.year is None for model in it.models)
+    assert sum(row["n"] for row in dated) == len(it.models) - undated
+    for row in dated:
+        assert row["of"] == sum(model.year == row["year"] for model in it.models)
+    assert undated <= 0.05 * len(it.models)
+    assert all(f"{n} {what}" in finding(it, kind) for what, n in rows_of.items())
+    colors = totals(it, kind)["layer"][0]["encoding"]["color"]["scale"]
+    assert len(set(colors["range"])) == len(colors["domain"]) == len(rows_of)
 
 
 def test_it_comes_back_as_it_was_written() -> None:

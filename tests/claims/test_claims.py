@@ -62,11 +62,11 @@ def test_a_check_is_true_false_or_open(check, numbers, outcome: str) -> None:
     ("values", "kind", "sentence"),
     [
         ((0, 0), "holds", "holds"),
-        ((0, 9), "holds only where", "holds only here; not there"),
+        ((0, 9), "holds in part", "holds in part: here; not there"),
         ((9, 9), "contradicted", "contradicted"),
         ((9, 5), "contradicted", "contradicted"),
         ((5, 5), "not distinguishable", "not distinguishable"),
-        ((0, 5), "holds only where", "holds only here; not distinguishable there"),
+        ((0, 5), "holds in part", "holds in part: here; not distinguishable there"),
     ],
 )
 def test_a_verdict_says_where(values: tuple[int, int], kind: str, sentence: str) -> None:
@@ -109,7 +109,7 @@ def test_a_claim_is_run_once_and_read_again(store: Store, tmp_path: Path) -> Non
     assert len([one for one in news if isinstance(one, Done)]) == 12
     assert result.seeds == 3 and len(result.runs) == 12
     assert result.verdict(SMALL).parts == (("with 2 blocks", "true"), ("in its gradients", "false"))
-    assert result.verdict(SMALL).sentence == "holds only with 2 blocks; not in its gradients"
+    assert result.verdict(SMALL).sentence == "holds in part: with 2 blocks; not in its gradients"
     assert all(len(values) == 3 for values in result.numbers.values())
     words = explained(SMALL, result)
     assert words.startswith("Slow ends at 3.") and words.endswith("over 3 seeds, with their range.")

@@ -18,6 +18,7 @@ from normviz.duel.presets import PRESETS
 from normviz.duel.seeds import seeded
 from normviz.links import encode
 from normviz.result import collect
+from normviz.runs.statistics import compare
 from normviz.training.events import Step
 
 KEYS = [
@@ -118,11 +119,27 @@ def test_people_read_the_verdict_the_numbers_and_a_link(tiny: RunConfig) -> None
 def test_several_seeds_move_both_seeds_and_end_with_their_range(tiny: RunConfig) -> None:
     result = normviz("run", *TINY, "--seeds", "3")
     assert result.exit_code == 0
-    *each, last = result.stdout.splitlines()
+    each, [said, *_] = result.stdout.splitlines()[:3], result.stdout.splitlines()[4:]
     finals = [collect(train(config)).losses[-2:].mean() for config in seeded(tiny, 3)]
     assert [line.split(":")[0] for line in each] == ["seed 0", "seed 1", "seed 2"]
     assert all(f"loss {x:.2f}" in line for x, line in zip(finals, each, strict=True))
-    assert " of 3" in last and last.endswith(f": {min(finals):.2f} to {max(finals):.2f}")
+    assert said.startswith("A Pre-LN: ") and " of 3 seeds" in said
+    assert said.endswith(f": loss {min(finals):.2f} to {max(finals):.2f}.")
+
+
+def test_all_lanes_are_trained_and_compared_by_seed(tiny: RunConfig) -> None:
+    lanes = (tiny, tiny.replace(scheme="post", lr=0.1))
+    link = f"?{encode(lanes)}"
+    result = normviz("run", link, "--lane", "all", "--seeds", "2")
+    assert result.exit_code == 0
+    finals = [[collect(train(one)).final for one in seeded(lane, 2)] for lane in lanes]
+    found = compare(finals[1], finals[0])
+    assert f"by {abs(found.difference):.2f} nats on average" in result.stdout
+    assert "At least 3 seeds are needed to tell them apart." in result.stdout
+    told = [json.loads(one)["id"] for one in
+            normviz("run", link, "--lane", "all", "--json").stdout.splitlines()]  # fmt: skip
+    assert told == [lane.key for lane in lanes]
+    assert "--lane all asks" in normviz("run", link, "--lane", "all", "--out", "a.csv").stderr
 
 
 def test_json_of_several_seeds_is_an_object_a_seed() -> None:

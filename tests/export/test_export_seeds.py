@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from dataclasses import replace
+from html import escape
 
 import pytest
 from test_export import BOTH, read
@@ -12,8 +14,11 @@ from test_export import BOTH, read
 from normviz import RunConfig, train
 from normviz.duel.seeds import seeded
 from normviz.export import ExportLane, archive, read_configs, replay, stored_lane, write_configs
+from normviz.export.archive import readme
+from normviz.export.lane import came_out
 from normviz.runs import collect
 from normviz.runs.frames import Frames
+from normviz.runs.statistics import compare
 from normviz.runs.store import Store
 
 
@@ -56,8 +61,26 @@ def test_what_all_seeds_came_to_is_in_the_readme(repeated: list[ExportLane]) -> 
     with zipfile.ZipFile(io.BytesIO(archive(repeated, "csv"))) as files:
         text = files.read("README.txt").decode()
     low, high = sorted(f"{one.final_loss:.2f}" for one in repeated[0].seeds[:2])
-    assert " of 3" in text and f": {low} to {high}; 1 without a result" in text
+    assert " of 3" in text and f": loss {low} to {high}; 1 without a result" in text
     assert "One seed a lane" not in text and "Several seeds a lane" in text
+
+
+@pytest.mark.slow
+def test_readme_and_replay_compare_the_lanes_as_the_page_does(
+    store: Store, tiny: RunConfig
+) -> None:
+    lanes = {"A": seeded(tiny, 3), "B": seeded(tiny.replace(scheme="post"), 3)}
+    got = {name: [collect(train(config)) for config in each] for name, each in lanes.items()}
+    a, b = ([one.final for one in each] for each in got.values())
+    mean = f"by {abs(compare(b, a).difference):.2f}"
+    exported = []
+    for name, each in got.items():
+        first, *others = (ExportLane(name, one.config, one) for one in each)
+        exported.append(replace(first, repeats=tuple(others)))
+    (said,) = came_out(exported).comparisons
+    assert mean in said and "B Post-LN ends" in said and "of 3 seeds" in said
+    assert said in readme(exported, "csv")
+    assert escape(said) in replay(exported)
 
 
 def test_configs_of_several_seeds_are_read_as_their_lanes(repeated: list[ExportLane]) -> None:

@@ -15,7 +15,8 @@ from normviz.export.pictures import picture
 from normviz.maps import Cell, Grid, SweepError, make
 from normviz.maps.layout import maps
 from normviz.maps.points import Point
-from normviz.maps.summary import compare, frontier, sensitivity, spread, table, wortsman
+from normviz.maps.summary import frontier, sensitivity, table, wortsman
+from normviz.runs.statistics import compare, spread
 from normviz.runs.verdict import still_falls
 
 CHANCE, FLOOR, FIRST = 3.3, 1.1, 3.8

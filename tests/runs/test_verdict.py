@@ -120,13 +120,13 @@ def test_what_all_seeds_came_to() -> None:
     good, better = losses((3.0, 50), (1.24, 50)), losses((3.0, 50), (1.19, 50))
     stuck, bad = losses((3.0, 100)), losses((3.0, 9), (1e9, 1))
     ended = [(sentence(series), series) for series in (good, better)]
-    assert of_seeds(ended, 2) == "learned in 2 of 2: 1.19 to 1.24"
-    assert of_seeds(ended[:1], 1) == "learned in 1 of 1: 1.24"
-    assert of_seeds(ended, 5) == "learned in 2 of 5: 1.19 to 1.24; 3 without a result"
+    assert of_seeds(ended, 2) == "learned in 2 of 2 seeds: loss 1.19 to 1.24"
+    assert of_seeds(ended[:1], 1) == "learned in 1 of 1 seeds: loss 1.24"
+    assert of_seeds(ended, 5) == "learned in 2 of 5 seeds: loss 1.19 to 1.24; 3 without a result"
     assert of_seeds([], 5) == "none of 5 seeds has a result yet"
     lost = (diverged(9, 3, "blow-up").sentence, bad)
     mixed = [*ended, (sentence(stuck), stuck), lost]
     assert of_seeds(mixed, 4) == (
-        "learned in 2 of 4, stuck at chance in 1, diverged in 1: 1.19 to 3.00"
+        "learned in 2 of 4 seeds, stuck at chance in 1, diverged in 1: loss 1.19 to 3.00"
     )
-    assert of_seeds([lost, lost], 2) == "diverged in 2 of 2"
+    assert of_seeds([lost, lost], 2) == "diverged in 2 of 2 seeds"

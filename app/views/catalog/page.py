@@ -16,6 +16,7 @@ from normviz.config import ConfigError, RunConfig
 
 from ...session.markdown import literal, source
 from ...widgets import link_notices, page_links, placement
+from . import census as census_charts
 
 DEPTH = RunConfig().depth
 WIDE = 330
@@ -46,7 +47,9 @@ def page() -> None:
             f"Read from the code of transformers {it.transformers} on {it.day} by `normviz census`, with "
             "the defaults of each configuration. Where the code does not tell, the table says so."
         )
-        st.markdown(literal(it.summary))
+        census_charts.show(it)
+        with st.expander("All counts"):
+            st.markdown(literal(it.summary))
         named = {_name(model): model for model in it.models}
         rows = [_model(name, model) for name, model in named.items()]
         if (key := _chosen(rows, words, "models", "its placement's anatomy")) is not None:
@@ -115,6 +118,7 @@ def _model(name: str, model: Model) -> dict[str, str]:
         "Norm": norm,
         "Final norm": final,
         "QK-norm": qk,
+        "Year": str(model.year or ""),
         "Remarks": model.remarks,
         "Read from": model.layer,
         "Key": name,

@@ -1,27 +1,33 @@
-"""The Claims page: filters, and the list of claims with a verdict for each."""
+"""The Claims page: filters, and the claims by question, each with its finding, a spark and its source."""
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections import Counter
+from functools import cache
+from html import escape
 
 import streamlit as st
 
+from normviz.charts import spark
 from normviz.claims import CLAIMS, Claim
+from normviz.claims.figure import drawn
+from normviz.claims.record import QUESTIONS
 from normviz.claims.sentences import ORDER, chip
-from normviz.claims.stored import shipped_result
+from normviz.claims.stored import finding, shipped_result
 from normviz.links import cut
 
 from ...session import address
 from ...session.backend import shared
-from ...session.markdown import literal
+from ...session.markdown import capital, literal, source
 from ...widgets import link_notices
 from ...widgets.buttons import button
 from . import card
 
 INTRO = (
-    "Each claim is tested by an experiment on small models with several seeds. The rule for its verdict "
-    "was fixed before the experiment ran. Negative and surprising results come first. Results hold for "
-    "these models and tasks; whether they hold for large ones is not measured."
+    "Each claim has an experiment on small models with several seeds, and a rule that was fixed before it "
+    "ran. Whether the findings hold for large models is not measured. Numbers are medians. Choose a "
+    "finding to see its figure, its rule and its runs."
 )
 
 
@@ -30,18 +36,37 @@ def page() -> None:
     back = shared()
     opened = _opened()
     with st.container(key="head"):
-        st.markdown(f"# {len(CLAIMS)} claims, measured")
+        st.markdown(f"# {len(CLAIMS)} claims about norm placement, tested")
     st.caption(INTRO)
     link_notices.strange("claim")
     first = st.session_state.get("claim_linked")
+    contents = st.container(key="claim_contents")
     found = filtered()
+    groups = {key: [it for it in found if it.question == key] for key in QUESTIONS}
     if first is not None:  # a linked claim comes first, and ignores the filters
-        found = [CLAIMS[first], *(claim for claim in found if claim.key != first)]
+        groups = {"linked": [CLAIMS[first]]} | {
+            key: [it for it in group if it.key != first] for key, group in groups.items()
+        }
+    with contents:
+        _contents(groups)
     with st.container(key="claims", gap=None):
-        for claim in found:
-            row(claim, claim.key == opened)
-            if claim.key == opened:
-                card.show(claim, back)
+        for key, group in groups.items():
+            if group:
+                st.header(QUESTIONS.get(key, LINKED), anchor=key or "other")
+            for claim in group:
+                row(claim, claim.key == opened)
+                if claim.key == opened:
+                    card.show(claim, back)
+
+
+def _contents(groups: dict[str, list[Claim]]) -> None:
+    """Links to the questions, with the number of their claims."""
+    links = (
+        f"[{QUESTIONS[key]}](#{key or 'other'}) {len(group)}"
+        for key, group in groups.items()
+        if group and key in QUESTIONS
+    )
+    st.markdown("\n".join(f"* {link}" for link in links))
 
 
 def _opened() -> str | None:
@@ -68,14 +93,15 @@ def _opened() -> str | None:
 # Filters and rows.
 
 COLORS = {
-    "contradicted": "orange", "holds only where": "violet", "not distinguishable": "gray",
+    "contradicted": "orange", "holds in part": "violet", "not distinguishable": "gray",
     "holds": "green", "not run": "blue",
 }  # fmt: skip
 WHOSE = ("Papers", "Teaching material")
+LINKED = "The claim of the link"
 
 
 def filtered() -> list[Claim]:
-    """Show the filters. Returns the claims that pass, negative and surprising results first."""
+    """Show the filters. Returns the claims that pass, contradicted ones first."""
     kinds = {claim.key: chip(claim, shipped_result(claim)) for claim in CLAIMS}
     counts = Counter(kinds.values())
     with st.container(
@@ -106,20 +132,39 @@ def filtered() -> list[Claim]:
 
 
 def _holds(claim: Claim, words: str) -> bool:
-    text = " ".join((claim.key, claim.label, claim.sentence, claim.source)).casefold()
+    text = " ".join(
+        (claim.key, claim.label, claim.sentence, claim.source, claim.finding[1])
+    ).casefold()
     return all(word in text for word in words.casefold().split())
 
 
 def row(claim: Claim, is_open: bool) -> None:
-    """A claim's verdict, its name as the button that opens it, and its sentence."""
-    kind = chip(claim, shipped_result(claim))
+    """A claim's verdict, its finding as the button that opens it, the claim with its source, and a spark."""
+    result = shipped_result(claim)
+    kind = chip(claim, result)
     with st.container(key=f"claim_row_{claim.key}"):
-        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.badge(kind, color=COLORS[kind], width=160)  # pyright: ignore
-            icon = ":material/expand_less:" if is_open else ":material/expand_more:"
-            button(f"{claim.key} · {literal(claim.label)}", _toggle, claim.key, type="tertiary",
-                   key=f"open_{claim.key}", icon=icon)  # fmt: skip
-        st.caption(literal(claim.sentence))
+        st.badge(kind, color=COLORS[kind])  # pyright: ignore
+        icon = ":material/expand_less:" if is_open else ":material/expand_more:"
+        found = finding(claim, result) if result else f"{claim.label}: not run yet."
+        button(
+            literal(found), _toggle, claim.key, type="tertiary", key=f"open_{claim.key}", icon=icon
+        )
+        st.caption(
+            f"Claim: {literal(claim.sentence)} {capital(source(claim.source))} · {claim.key}"
+        )
+        if result:
+            st.html(_spark(claim, result.date))
+
+
+@cache
+def _spark(claim: Claim, _date: str) -> str:
+    """The claim's figure as a small picture. The sentences beside it say the same."""
+    result = shipped_result(claim)
+    assert result is not None
+    figure = drawn(claim, result)
+    data = b64encode(spark.svg(figure).encode()).decode("ascii")
+    title = escape(spark.title(figure))
+    return f'<img src="data:image/svg+xml;base64,{data}" alt="" title="{title}">'
 
 
 def _toggle(key: str) -> None:

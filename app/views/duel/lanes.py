@@ -234,22 +234,24 @@ def _set(field: str, lane: int) -> None:
 
 
 def _own(lane: Lane) -> None:
-    """A popover for any other setting of this lane alone."""
-    with st.popover("More", help="Any setting, for this lane alone"):
+    """A popover for any other setting of this lane, or of all lanes."""
+    with st.popover("More", help="Any setting, for this lane alone or for all"):
         i = lane.index
         names = [name for name in FIELDS if name not in ("scheme", "norm", "init", "lr_edits")]
         field = st.selectbox(
-            f"Setting of lane {lane.name} alone", names, index=names.index("warmup"),
+            f"Setting of lane {lane.name}", names, index=names.index("warmup"),
             key=f"lane{i}_own", format_func=lambda name: RunConfig.model_fields[name].title or name,
         )  # fmt: skip
         st.text_input(
             f"Value (now {shown(field, getattr(lane.config, field))})", key=f"lane{i}_value",
             on_change=_set_own, args=(i,), placeholder="as in a link: 100, 0.01, torch, off",
         )  # fmt: skip
+        st.checkbox("Apply to all lanes", key=f"lane{i}_all")
 
 
 def _set_own(lane: int) -> None:
     value = st.session_state[f"lane{lane}_value"].strip()
     if value:
-        duel.change(st.session_state[f"lane{lane}_own"], value, lane)
+        everywhere = st.session_state[f"lane{lane}_all"]
+        duel.change(st.session_state[f"lane{lane}_own"], value, None if everywhere else lane)
         st.session_state[f"lane{lane}_value"] = ""

@@ -10,7 +10,7 @@ from normviz.links import as_params, differences
 from ...session import address, duel, presence
 from ...session.backend import SharedBackend, shared
 from ...widgets import link_notices
-from . import charts_panel, gallery, knobs, share, tour, transport
+from . import charts_panel, gallery, knobs, outcome, share, tour, transport
 from . import lanes as page_lanes
 
 QUESTION = "What does it do to a transformer where you put the norm?"
@@ -53,6 +53,7 @@ def page() -> None:
                 st.info("The charts wait for your guess.")
             else:
                 charts_panel.show(lanes, back)
+                outcome.show(lanes, back)
             if not it.story:
                 gallery.tries(back)
             share.show(lanes, back)

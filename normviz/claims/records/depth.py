@@ -59,6 +59,12 @@ CLAIMS = (
         "is not tested.",
         Strip("final loss (nats)", ("b2t", "post")),
         open_=(("b2t_run", {}), ("post_run", {})),
+        question="depth",
+        finding=(
+            "ttt",
+            "With B2T the gradients stay even, and 18 blocks end at {b2t}. Post-LN ends at "
+            "{post}.",
+        ),
     ),
     Claim(
         "C11",
@@ -101,6 +107,12 @@ CLAIMS = (
                    lambda x, x0, y0: y0 * (1 + math.log(x)) / (1 + math.log(x0)), "lns"),
         ),
         open_=(("pre", {"depth": 48}), ("lns", {"depth": 48})),
+        question="stream",
+        finding=(
+            "ftt",
+            "Pre-LN's variance grows faster than linearly after training, not before. LayerNorm "
+            "Scaling tames it: {lns_end} instead of {pre_end} with 48 blocks.",
+        ),
     ),
     Claim(
         "C12",
@@ -145,6 +157,12 @@ CLAIMS = (
               ("pre_first", "pre_last", "post_first", "post_last")),
         seeds=5,
         lab="drop",
+        question="stream",
+        finding=(
+            "to",
+            "In Pre-LN later blocks cost less to leave out. In Post-LN these seeds show no clear "
+            "order.",
+        ),
     ),
     Claim(
         "C25",
@@ -178,11 +196,17 @@ CLAIMS = (
         "{rezero_loss}, {tfixup_loss} and {layerscale_loss}.",
         Curve("depth", FINAL, log_y=False),
         open_=(("none", {"depth": 12}), ("rezero", {"depth": 48}), ("tfixup", {"depth": 48})),
+        question="train",
+        finding=(
+            "ttt",
+            "ReZero, T-Fixup and LayerScale train 12 and 48 blocks, where a plain model without "
+            "norms does not.",
+        ),
     ),
     Claim(
         "C27",
         "KEEL tolerates high rates at depth",
-        "KEEL trains very deep stacks and stands at least the learning rates that Pre-LN does.",
+        "KEEL trains very deep stacks, at learning rates at least as high as Pre-LN's.",
         "Chen and Wei 2026, arXiv:2601.19895 (alpha = 2L is from re-implementations)",
         {
             arm: {"label": label, "scheme": arm, "depth": "64", "lr": "0.001,0.003,0.01,0.03",
@@ -199,12 +223,17 @@ CLAIMS = (
         },
         (
             Part("in that 64 blocks train", Between("keel", low=0.001)),
-            Part("in that it stands at least Pre-LN's rates", Between("behind", high=1.001)),
+            Part("in that its highest rate is at least Pre-LN's", Between("behind", high=1.001)),
         ),
         "With 64 blocks and rates from 0.001 to 0.03, the largest rate that trains is {keel} for KEEL, "
         "{pre} for Pre-LN and {post} for Post-LN (0: none).",
         Curve("lr", FINAL, log_y=False),
         open_=(("keel", {"lr": 0.01}), ("pre", {"lr": 0.01}), ("post", {"lr": 0.01})),
+        question="depth",
+        finding=(
+            "tf",
+            "KEEL trains 64 blocks, at rates up to {keel}. Pre-LN trains them up to {pre}.",
+        ),
     ),
     Claim(
         "E2",
@@ -240,6 +269,12 @@ CLAIMS = (
         Curve("depth", FINAL, log_y=False),
         everyday=True,
         open_=(("post", {"depth": 24}), ("warm", {"depth": 48}), ("pre", {})),
+        question="depth",
+        finding=(
+            "ttttt",
+            "Post-LN trains with 12 and 24 blocks, and with 48 and 96 it fails even with warm-up. "
+            "Pre-LN trains with 96.",
+        ),
     ),
     Claim(
         "E3",
@@ -266,6 +301,12 @@ CLAIMS = (
         "seeds had stayed at chance.",
         Strip("final loss (nats)"),
         everyday=True,
+        question="depth",
+        finding=(
+            "tt",
+            "With 1000 blocks DeepNorm leaves chance and ends at {deepnorm}, Post-LN stays there "
+            "at {post}. Pre-LN ends at {pre}.",
+        ),
     ),
     Claim(
         "E9",
@@ -292,5 +333,11 @@ CLAIMS = (
         Curve("depth", FINAL, log_y=False),
         everyday=True,
         open_=(("scaled", {"depth": 48}), ("post", {"depth": 48})),
+        question="depth",
+        finding=(
+            "ttt",
+            "With 48 blocks Post-LN ends at {post48}, and at {scaled48} with its branches divided "
+            "by sqrt(2L).",
+        ),
     ),
 )  # fmt: skip

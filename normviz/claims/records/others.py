@@ -54,6 +54,11 @@ CLAIMS = (
         "with 48 at {admin48} and {post48}. Post-LN does not diverge here, it stays at chance.",
         Curve("depth", FINAL, log_y=False),
         open_=(("admin", {"depth": 48}), ("post", {"depth": 48})),
+        question="depth",
+        finding=(
+            "tt",
+            "With 48 blocks Admin ends at {admin48} and Post-LN at {post48}.",
+        ),
     ),
     Claim(
         "C19",
@@ -88,6 +93,12 @@ CLAIMS = (
         "rule's equality. All at LayerNorm's rate, and with DyT's usual start of 0.5.",
         Strip("final loss (nats)"),
         open_=(("dyt", {}), ("norm", {}), ("dyt_deep", {}), ("norm_deep", {})),
+        question="norm",
+        finding=(
+            "ooo",
+            "With 12 blocks DyT ends at {dyt} and LayerNorm at {norm}, with 48 at {dyt_deep} and "
+            "{norm_deep}. The seeds differ too much to show or to refute a match.",
+        ),
     ),
     Claim(
         "C28",
@@ -116,5 +127,11 @@ CLAIMS = (
         "after 128 steps; in Pre-LN {pre_start} and {pre_later}. The losses end at {loss} and "
         "{pre_loss}, each at Pre-LN's rate of 0.003.",
         Layers("grad_block", 128),
+        question="gradient",
+        finding=(
+            "oft",
+            "The loss ends lower, at {loss} instead of {pre_loss}. But after 128 steps the "
+            "gradients are less even than in Pre-LN.",
+        ),
     ),
 )  # fmt: skip

@@ -37,6 +37,11 @@ CLAIMS = (
         "rates with warm-up and a cosine; here the rate is constant.",
         Curve("lr", FINAL, log_y=False),
         open_=(("off", {"lr": 0.1}), ("on", {"lr": 0.1})),
+        question="rate",
+        finding=(
+            "t",
+            "QK-norm lowers the sensitivity to the learning rate from {off} to {on}.",
+        ),
     ),
     Claim(
         "C15",
@@ -75,6 +80,12 @@ CLAIMS = (
         "the failure of Pre-LN, but they are not enough to cause one.",
         Curve("lr", LOGIT),
         open_=(("off", {"lr": 0.1}), ("on", {"lr": 0.1}), ("peri", {"lr": 0.1})),
+        question="rate",
+        finding=(
+            "tttf",
+            "QK-norm bounds the logits, and a rate of {rate_on} trains instead of {rate_off}. But "
+            "Peri-LN trains with logits of {peri}: large logits alone do not break training.",
+        ),
     ),
     Claim(
         "C16",
@@ -115,6 +126,12 @@ CLAIMS = (
         "{pre_best} and {peri_best}.",
         Curve("lr", FINAL, log_y=False),
         open_=(("pre", {"lr": 0.1}), ("peri", {"lr": 0.1})),
+        question="rate",
+        finding=(
+            "tto",
+            "Peri-LN's stream grows less in training, and it trains up to a rate of {peri_rate} "
+            "instead of {pre_rate}. The best losses are not distinguishable.",
+        ),
     ),
     Claim(
         "C17",
@@ -152,6 +169,12 @@ CLAIMS = (
         "and {on}.",
         Curve("depth", FIRST_LAST),
         open_=(("off_run", {}), ("on_run", {})),
+        question="gradient",
+        finding=(
+            "ot",
+            "Without QK-norm res-post-norm trains too and ends at {off}. With it the loss ends "
+            "lower, at {on}.",
+        ),
     ),
     Claim(
         "E4",
@@ -177,6 +200,12 @@ CLAIMS = (
         Strip("largest learning rate that trains"),
         everyday=True,
         open_=(("post", {"depth": 16, "lr": 0.03}), ("pre", {"depth": 16, "lr": 0.03})),
+        question="rate",
+        finding=(
+            "ott",
+            "With 16 blocks Pre-LN trains up to a rate of {pre16} and Post-LN up to {post16}. "
+            "With 2 blocks both train at the largest rate tried.",
+        ),
     ),
     Claim(
         "E13",
@@ -213,5 +242,11 @@ CLAIMS = (
         Strip("final loss (nats)", ("calm", "pre_calm", "post_calm", "high", "pre_high")),
         everyday=True,
         open_=tuple((arm, {"lr": 0.1}) for arm in ("sandwich", "pre", "post")),
+        question="quality",
+        finding=(
+            "tfo",
+            "At a rate of 0.1 Sandwich-LN ends at {high} and Pre-LN at {pre_high}. But its stream "
+            "is not bounded, and at a usual rate the two are not distinguishable.",
+        ),
     ),
 )  # fmt: skip

@@ -67,5 +67,11 @@ CLAIMS = (
         lab="speed",
         everyday=True,
         open_=(("RMSNorm", {"width": 64}), ("LayerNorm", {"width": 64})),
+        question="norm",
+        finding=(
+            "ffff",
+            "RMSNorm saves {least} to {most} of a training step on the CPU that was measured. "
+            "Below zero means slower.",
+        ),
     ),
 )  # fmt: skip

@@ -70,6 +70,12 @@ CLAIMS = (
         (Theory("constant in L", "from DeepNorm's first point; one SGD step of the matrices",
                 lambda _x, _x0, y0: y0, "DeepNorm"),),
         lab="update",
+        question="update",
+        finding=(
+            "tfft",
+            "DeepNorm bounds an SGD step of the blocks' matrices, as the theorem says, but not a "
+            "step of all parameters and not a step of Adam.",
+        ),
     ),
     Claim(
         "C7",
@@ -99,6 +105,12 @@ CLAIMS = (
         "the two start with gradients of the same order, and Post-LN ends at {post}, Post-LN-init at "
         "{init}.",
         Strip("final loss (nats)", ("post", "init")),
+        question="update",
+        finding=(
+            "ft",
+            "Post-LN-init ends at {init} where Post-LN ends at {post}. But its top gradient is "
+            "smaller at the start, not larger.",
+        ),
     ),
     Claim(
         "C8",
@@ -132,6 +144,11 @@ CLAIMS = (
         ),
         seeds=5,
         lab="perturb",
+        question="update",
+        finding=(
+            "oo",
+            "The seeds differ too much to confirm or to refute either law.",
+        ),
     ),
     Claim(
         "C20",
@@ -162,6 +179,12 @@ CLAIMS = (
                 lambda x, x0, y0: y0 * (x / x0) ** 0.5, "bare"),),
         seeds=5,
         lab="logits",
+        question="stream",
+        finding=(
+            "tt",
+            "Without the final norm the logits grow with depth: the first loss lies {few} above "
+            "ln V with 6 blocks and {many} with 96.",
+        ),
     ),
     Claim(
         "C21",
@@ -186,6 +209,12 @@ CLAIMS = (
         "as in Post-LN, breaks it.",
         Strip("largest difference of the logits over the largest logit", log_y=True),
         lab="recentre",
+        question="norm",
+        finding=(
+            "tt",
+            "Once the means are folded into the weights, RMSNorm's logits differ from LayerNorm's "
+            "by {folded} of the largest one. A plain swap changes them by {naive}.",
+        ),
     ),
     Claim(
         "C22",
@@ -218,6 +247,12 @@ CLAIMS = (
         Strip("exponent of the first block's gradient over the embeddings' standard deviation"),
         seeds=5,
         lab="embedding",
+        question="gradient",
+        finding=(
+            "tf",
+            "With GPT-2's small weights the first gradient scales as the embeddings' size to the "
+            "power of {gpt2}. With Xavier's the power is {xavier}.",
+        ),
     ),
     Claim(
         "E15",
@@ -244,5 +279,10 @@ CLAIMS = (
         Strip("norm operations in one forward pass"),
         lab="norms",
         everyday=True,
+        question="norm",
+        finding=(
+            "tff",
+            "Post-LN with 96 layers has {post} norms, Pre-LN {pre} and Sandwich-LN {sandwich}.",
+        ),
     ),
 )  # fmt: skip

@@ -1,0 +1,40 @@
+"""The census of real models as pictures: what they use, and since when."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from normviz.catalog.models import TITLES, Census
+from normviz.charts import census as charts
+from normviz.charts import look
+
+from ...session.markdown import literal
+
+
+def show(it: Census) -> None:
+    """A bar for each placement or norm beside bars over the years."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        kind = st.segmented_control(
+            "Count the stacks by", TITLES, default=TITLES[0], required=True, key="census_kind",
+            label_visibility="collapsed",
+        )  # fmt: skip
+        shares = st.toggle("As shares of each year", key="census_shares")
+    kind, said = kind or TITLES[0], charts.finding(it, kind or TITLES[0])
+    left, right = st.columns([3, 2], gap="medium")
+    with left:
+        _chart(charts.years(it, kind, shares), said, f"years_{kind}_{shares}")
+    with right:
+        _chart(charts.totals(it, kind), said, f"totals_{kind}")
+    undated = sum(model.year is None for model in it.models)
+    st.markdown(literal(said.partition(" All years:")[0]))
+    st.caption(
+        "A year is the first one in the copyright notice of a model's code. It can differ from the year "
+        "of its release, and a model that uses the code of another one has that one's year. "
+        f"{undated} stacks have no year and are in the bars of totals alone."
+    )
+
+
+def _chart(spec: charts.Spec, said: str, key: str) -> None:
+    dark = st.context.theme.type == "dark"
+    spec = {**spec, "config": {**look(dark), **spec["config"]}}
+    st.vega_lite_chart(spec, width="stretch", alt=said, theme=None, key=f"census_{key}")

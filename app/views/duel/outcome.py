@@ -1,0 +1,66 @@
+"""What came out of the duel, in words: every lane over its seeds, and the lanes compared seed by seed."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from normviz.duel.outcome import outcome
+from normviz.limits import SEEDS
+
+from ...session import duel
+from ...session.backend import SharedBackend
+from ...session.duel import label
+from ...session.markdown import literal
+from ...widgets.buttons import button
+from . import transport
+from .lanes import Lane
+
+FEW = 2
+"""Lanes up to which there is only one pair to compare."""
+ABOUT = (
+    "Final loss: mean over the last tenth of the steps, in nats per token. Each seed draws other weights "
+    "and other batches, the same for all lanes."
+)
+
+
+def show(lanes: list[Lane], shared: SharedBackend) -> None:
+    """The sentences, once a lane has a finished run of its present settings."""
+    names = [" ".join(label(lane.index, lane.config).split()) for lane in lanes]
+    current = [lane for lane in lanes if lane.is_current and lane.run and lane.run.is_done]
+    if not current:
+        return
+    with st.container(key="outcome", gap="xsmall"):
+        st.markdown("## What came out")
+        reference = _reference(names) if len(lanes) > FEW else names[0]
+        runs = {
+            name: [
+                shared.frames.recording(run)
+                for run in (lane.repeats or (lane.run,))
+                if run and lane.is_current
+            ]
+            for name, lane in zip(names, lanes, strict=True)
+        }
+        found = outcome(runs, duel.duel().seeds, reference)
+        rows = [f"* **{literal(name)}** {literal(words)}" for name, words in found.lanes]
+        rows += [f"* {literal(sentence)}" for sentence in found.comparisons]
+        st.markdown("\n".join(rows))
+        _repeat(lanes, shared)
+        st.caption(literal(" ".join((*found.notes, ABOUT))))
+
+
+def _reference(names: list[str]) -> str:
+    """The lane that the others are compared with, as a choice."""
+    key = "outcome_reference"
+    if st.session_state.get(key) not in names:
+        st.session_state[key] = names[0]
+    return st.segmented_control("Compare all lanes with", names, key=key, required=True) or names[0]
+
+
+def _repeat(lanes: list[Lane], shared: SharedBackend) -> None:
+    """A button to train more seeds, where one seed is shown and all lanes are finished."""
+    done = all(lane.run and lane.run.is_done and lane.is_current for lane in lanes)
+    if done and not any(lane.repeats for lane in lanes):
+        button(
+            f"Repeat with {SEEDS} seeds", transport.repeat, shared, key="outcome_repeat",
+            icon=":material/repeat:", help="Shows whether the difference is more than chance",
+        )  # fmt: skip

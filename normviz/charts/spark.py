@@ -1,0 +1,110 @@
+"""A claim's figure as a spark: a small SVG without axes and script, for a row of a list."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from statistics import median
+
+from ..catalog import SCHEMES
+from .claim import Figure
+from .claim import Points as Row
+from .palette import GREY, lane_styles, scheme_style
+
+WIDTH, HEIGHT, EDGE = 112, 48, 4
+DOT = 2.2
+NEUTRAL = "#8a5cc2"
+"""The colour of a row that names no placement."""
+Points = Sequence[tuple[float, float]]
+
+
+def svg(figure: Figure) -> str:
+    """Medians as lines in the colours of the figure, theory dashed. A strip has a row of dots a number."""
+    parts = _strip(figure) if figure.is_strip else _curves(figure)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
+        f'height="{HEIGHT}">{"".join(parts)}</svg>'
+    )
+
+
+def title(figure: Figure) -> str:
+    """What the spark draws: "final loss (nats) over learning rate"."""
+    return f"{figure.y} over {figure.x}" if figure.x else figure.y
+
+
+def _curves(figure: Figure) -> list[str]:
+    medians = [
+        [(x, median(ys)) for x, ys in zip(one.x, one.y, strict=True)] for one in figure.points
+    ]
+    lines = [line.points for line in figure.lines]
+    points = [point for line in (*medians, *lines) for point in line]
+    x = _scale([x for x, _ in points], figure.log_x, EDGE, WIDTH - EDGE)
+    y = _scale([y for _, y in points], figure.log_y, HEIGHT - EDGE, EDGE)
+    parts = [_line(_placed(line, x, y), GREY, "3 2", 1) for line in lines]
+    styles = lane_styles(tuple(one.scheme or one.label for one in figure.points))
+    for one, style in zip(medians, styles, strict=True):
+        placed = _placed(one, x, y)
+        parts.append(_line(placed, style.color, " ".join(map(str, style.dash)), 1.8))
+        if len(placed) == 1:
+            parts.append(_dot(*placed[0], style.color))
+    return parts
+
+
+def _strip(figure: Figure) -> list[str]:
+    rows = [one.y[0] for one in figure.points]
+    x = _scale([value for row in rows for value in row], figure.log_y, EDGE, WIDTH - EDGE)
+    parts = []
+    for i, (row, color) in enumerate(zip(rows, map(_color, figure.points), strict=True)):
+        y = HEIGHT * (i + 0.5) / len(rows)
+        parts.append(_line([(0, y), (WIDTH, y)], GREY, "1 3", 0.8))
+        parts += [_dot(at, y, color) for value in row if (at := x(value)) is not None]
+    return parts
+
+
+def _color(one: Row) -> str:
+    """The colour of the placement that a row's label names, the longest if it names several."""
+    named = [scheme.key for scheme in SCHEMES if scheme.label in one.label]
+    longest = max(named, key=lambda key: len(SCHEMES.label(key)), default="")
+    return scheme_style(longest).color if longest else NEUTRAL
+
+
+Scale = Callable[[float], float | None]
+
+
+def _scale(values: Sequence[float], log: bool, start: float, end: float) -> Scale:
+    """From a value to pixels; None for a value that can't be drawn."""
+
+    def at(value: float) -> float | None:
+        if not math.isfinite(value) or (log and value <= 0):
+            return None
+        return math.log(value) if log else value
+
+    kept = [it for it in map(at, values) if it is not None]
+    low, high = min(kept, default=0), max(kept, default=0)
+
+    def pixels(value: float) -> float | None:
+        place = at(value)
+        if place is None:
+            return None
+        share = (place - low) / (high - low) if high > low else 0.5
+        return start + (end - start) * share
+
+    return pixels
+
+
+def _placed(line: Points, x: Scale, y: Scale) -> list[tuple[float, float]]:
+    both = ((x(a), y(b)) for a, b in line)
+    return [(a, b) for a, b in both if a is not None and b is not None]
+
+
+def _line(points: Points, color: str, dash: str, width: float) -> str:
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    dashed = f' stroke-dasharray="{dash}"' if dash else ""
+    return (
+        f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="{width}"'
+        f' stroke-linejoin="round"{dashed}/>'
+    )
+
+
+def _dot(x: float, y: float, color: str) -> str:
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{DOT}" fill="{color}" fill-opacity=".8"/>'

@@ -1,0 +1,88 @@
+"""Statistics over seeds: a median with its range, and whether two series of the same seeds differ.
+
+A number of a handful of seeds is a median with its range. Two numbers count as different only if at least
+three pairs of seeds were run, the difference has the same sign in every pair, and its 95 % Student interval
+excludes zero. The interval alone is not enough: runs that either train or do not are not normally
+distributed. Otherwise the two are "not distinguishable".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, median, stdev
+
+T95 = (
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+    2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093,
+)  # fmt: skip
+"""Student's two-sided 95 % quantile for 1, 2, ... 19 degrees of freedom."""
+PAIRS = 3
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A number from `n` seeds: its median and the whole range.
+
+    The range is an interval for the median with the confidence `coverage`, whatever the distribution:
+    1 - 2^(1-n), so 0.75 for three seeds and 0.94 for five.
+    """
+
+    median: float
+    low: float
+    high: float
+    n: int
+
+    @property
+    def coverage(self) -> float:
+        """The confidence of the range as an interval for the median."""
+        return 1 - 2.0 ** (1 - self.n)
+
+    def text(self, form: str = ".3f") -> str:
+        """ "1.21 (1.20 to 1.23, 3 seeds)"."""
+        if self.n == 1:
+            return f"{self.median:{form}} (1 seed)"
+        return f"{self.median:{form}} ({self.low:{form}} to {self.high:{form}}, {self.n} seeds)"
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Median and range of at least one number."""
+    return Spread(median(values), min(values), max(values), len(values))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The paired differences first - second: their mean, 95 % interval, and whether they tell apart."""
+
+    difference: float
+    low: float
+    high: float
+    pairs: int
+    differs: bool
+
+    def sentence(self, first: str, second: str) -> str:
+        """In words, with the losses' unit."""
+        if not self.differs:
+            why = f"with {self.pairs} seed{'s' * (self.pairs != 1)}"
+            if self.pairs < PAIRS:
+                why += f": at least {PAIRS} are needed"
+            return f"{first} and {second}: not distinguishable {why}"
+        less, more = (first, second) if self.difference < 0 else (second, first)
+        ends = sorted((abs(self.low), abs(self.high)))
+        return (
+            f"{less} ends {abs(self.difference):.3f} nats below {more} "
+            f"({ends[0]:.3f} to {ends[1]:.3f}, {self.pairs} paired seeds)"
+        )
+
+
+def compare(first: Sequence[float], second: Sequence[float]) -> Comparison:
+    """Losses of the same seeds, pair by pair. Raises ValueError for unequal or empty ones."""
+    differences = [a - b for a, b in zip(first, second, strict=True)]
+    n, mean = len(differences), fmean(differences)
+    if n == 1:
+        return Comparison(mean, -math.inf, math.inf, 1, False)
+    half = T95[n - 2] * stdev(differences) / math.sqrt(n)
+    low, high = mean - half, mean + half
+    one_sign = all(d > 0 for d in differences) or all(d < 0 for d in differences)
+    return Comparison(mean, low, high, n, n >= PAIRS and one_sign and not low <= 0 <= high)
