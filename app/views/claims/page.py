@@ -14,7 +14,7 @@ from normviz.links import cut
 from ...session import address
 from ...session.backend import shared
 from ...session.markdown import literal
-from ...widgets import link_notices
+from ...widgets import glossary, link_notices
 from ...widgets.buttons import button
 from . import card
 
@@ -32,6 +32,9 @@ def page() -> None:
     with st.container(key="head"):
         st.markdown(f"# {len(CLAIMS)} claims, measured")
     st.caption(INTRO)
+    glossary.line(
+        "placement", "loss", "nat", "gradient", "rate", "warmup", "seed", "median", "interval"
+    )
     link_notices.strange("claim")
     first = st.session_state.get("claim_linked")
     found = filtered()
