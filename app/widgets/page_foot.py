@@ -38,13 +38,15 @@ PARTS = component(
           document.cookie = `${data.cookie}=off; path=/; samesite=lax; max-age=${data.off ? 31536000 : 0}`;
         }
         status.off = data.off;
-        let waits = null;
-        const soon = () => { waits ??= setTimeout(() => { waits = null; reach(); }, 200); };
-        const changed = new MutationObserver(soon);
-        changed.observe(document.body, { childList: true, subtree: true });
-        addEventListener("resize", soon);
-        soon();
-        return () => { changed.disconnect(); removeEventListener("resize", soon); clearTimeout(waits); };
+        // Once for the whole visit: parts come and go while this one stays or is mounted again.
+        globalThis.normvizReach ??= (() => {
+          let waits = null;
+          const soon = () => { waits ??= setTimeout(() => { waits = null; reach(); }, 200); };
+          new MutationObserver(soon).observe(document.body, { childList: true, subtree: true });
+          addEventListener("resize", soon);
+          return soon;
+        })();
+        globalThis.normvizReach();
       }
     """,
     isolate_styles=False,
