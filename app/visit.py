@@ -10,7 +10,7 @@ from normviz.hosted import Misconfigured
 from normviz.runs.store import StoreError
 
 from .session import address, presence, render_lock
-from .widgets import store_errors
+from .widgets import page_foot, store_errors
 
 
 def run(page: StreamlitPage) -> None:
@@ -25,6 +25,7 @@ def run(page: StreamlitPage) -> None:
         with render_lock.turn(is_new):
             presence.begin()
             page.run()
+            page_foot.show()
             address.tell()
         store_errors.show(place)
     except Misconfigured as error:

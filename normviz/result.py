@@ -6,19 +6,24 @@ from normviz.result import collect
 result = collect(train(RunConfig(scheme="post")))
 print(result.verdict.sentence)
 result.to_parquet("post.zip")
+
+A notebook shows a result as the player: `result` on the last line of a cell, or several side by side
+with `Duel(pre, post)`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import fields
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import runs
-from .catalog import PROBES
+from .catalog import PROBES, SCHEMES
+from .limits import MAX_LANES
 from .runs import Recording
 from .training.events import Event
 
@@ -29,9 +34,15 @@ if TYPE_CHECKING:
     from .export import ExportLane
     from .export.tables import Table
 
+FRAME_HEIGHT = 960
+"""Pixels of the player in a notebook. A reader can drag its lower edge; what does not fit scrolls."""
+
 
 class Result(Recording):
     """A recording that can be taken away."""
+
+    def __repr__(self) -> str:
+        return f"Result({SCHEMES.label(self.config.scheme)}: {self.verdict.sentence})"
 
     def as_json(self, at: Collection[int]) -> dict[str, Any]:
         """The result as plain JSON values, with the layers of some steps; numbers that are not finite
@@ -123,6 +134,57 @@ class Result(Recording):
         from .export import script
 
         return script(self.lane())
+
+    def _repr_html_(self) -> str:
+        """The player, as a notebook shows it."""
+        return Duel(self)._repr_html_()
+
+
+class Duel:
+    """Up to four results side by side: a notebook shows them in one player, with one cursor."""
+
+    def __init__(self, *results: Result) -> None:
+        """Raises ValueError for no result, or for more than four."""
+        if not 1 <= len(results) <= MAX_LANES:
+            raise ValueError(f"a duel has 1 to {MAX_LANES} results, got {len(results)}")
+        self.results = results
+
+    def __repr__(self) -> str:
+        return f"Duel({self._words()})"
+
+    def _words(self) -> str:
+        """Each lane's name, placement and verdict."""
+        named = zip("ABCD", self.results, strict=False)
+        return "; ".join(
+            f"{name} {SCHEMES.label(it.config.scheme)}: {it.verdict.sentence}" for name, it in named
+        )
+
+    def html(self) -> str:
+        """The player as one HTML file, which replays the duel without server and network.
+
+        Raises ValueError where a result has no steps.
+        """
+        from .export.replay import replay
+
+        for it in self.results:
+            if not len(it.steps):
+                raise ValueError(
+                    f"a result has no steps ({it.verdict.sentence}), so there is nothing to draw"
+                )
+        lanes = [it.lane(name) for name, it in zip("ABCD", self.results, strict=False)]
+        return replay(lanes)
+
+    def _repr_html_(self) -> str:
+        """The file in a frame of its own: it can neither change the notebook nor read from it."""
+        try:
+            page = self.html()
+        except ValueError:
+            return f"<p>{escape(self._words())}</p>"
+        return (
+            f'<iframe srcdoc="{escape(page)}" title="{escape(self._words())}" '
+            'sandbox="allow-scripts allow-downloads allow-popups" '
+            f'style="width: 100%; height: {FRAME_HEIGHT}px; border: 0; resize: vertical"></iframe>'
+        )
 
 
 def result_of(it: Recording) -> Result:

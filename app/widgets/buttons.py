@@ -14,11 +14,14 @@ from typing import Any
 import streamlit as st
 
 from ..session.fragments import runs_alone
+from . import shortcuts
 from .store_errors import kept
 
 
 def button(label: str, act: Callable[..., None], *args: object, **look: Any) -> None:
     """A button outside of all fragments; `look` is what `st.button` takes."""
+    if "shortcut" in look:
+        look["shortcut"] = shortcuts.of(look["shortcut"])
     st.button(label, on_click=_once(act), args=args, **look)
 
 

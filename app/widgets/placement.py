@@ -16,18 +16,20 @@ VOCABULARY = 32
 
 
 def heading(name: str, scheme: str, color: str | None = None) -> None:
-    """A lane's letter, placement and colour; by default the colour of the placement."""
+    """A lane's letter, placement and colour as a heading; by default the colour of the placement."""
     color = color or scheme_style(scheme).color
     st.html(
-        f'<span class="lane-name" style="border-color:{color}">{name} '
-        f"{escape(SCHEMES.label(scheme))}</span>",
+        f'<h2 class="lane-name" style="border-color:{color}">{name} '
+        f"{escape(SCHEMES.label(scheme))}</h2>",
         width="content",
     )
 
 
 def diagram(config: RunConfig, color: str | None = None) -> None:
     norm, color = NORMS.label(config.placed().norm), color or scheme_style(config.scheme).color
-    st.image(anatomy.diagram(config.scheme, config.depth, norm, color), width=244)
+    picture = anatomy.diagram(config.scheme, config.depth, norm, color)
+    scheme = SCHEMES[config.scheme]
+    st.image(picture, width=244, alt=f"A block with {scheme.label}. {scheme.sentence}")
 
 
 def formulas(config: RunConfig, before: str = "") -> None:

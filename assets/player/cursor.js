@@ -38,6 +38,14 @@ export class Cursor {
     this.changed();
   }
 
+  // The next layer up or down; at first the lowest or the highest.
+  climb(by, [lowest, highest]) {
+    const next = this.layer === null ? (by > 0 ? lowest : highest) : this.layer + by;
+    if (next < lowest || next > highest) return;
+    this.layer = next;
+    this.changed();
+  }
+
   play() {
     this.following = false;
     this.hover = null;

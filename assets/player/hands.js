@@ -23,20 +23,32 @@ export const hands = {
   key(event) {
     const busy = "input, textarea, select, [contenteditable], [role=slider], [role=radiogroup], [role=combobox], [role=tablist]";
     if (event.ctrlKey || event.altKey || event.metaKey || event.target.closest?.(busy)) return;
+    // Where a visitor has turned shortcuts off, keys act only inside the player.
+    if (this.what?.shortcuts === false && !this.root.contains(event.target)) return;
     const { cursor } = this, leap = event.shiftKey ? 10 : 1;
     const moves = {
       ArrowLeft: () => cursor.pin(cursor.step - leap),
       ArrowRight: () => cursor.pin(cursor.step + leap),
       Home: () => cursor.pin(0),
       End: () => cursor.pin(cursor.last),
+      ArrowUp: () => cursor.climb(1, this.layers()),
+      ArrowDown: () => cursor.climb(-1, this.layers()),
       " ": () => (cursor.playing ? cursor.pause() : cursor.play()),
       Escape: () => cursor.pick(null),
     };
     if (event.key === " " && event.target.closest?.("button, a, summary")) return;
     if (["Home", "End"].includes(event.key) && !this.root.contains(event.target)) return;
+    // Elsewhere they scroll the page.
+    if (["ArrowUp", "ArrowDown"].includes(event.key) && !event.target.closest?.(".nv-chart")) return;
     if (!moves[event.key]) return;
     event.preventDefault();
     moves[event.key]();
+  },
+
+  // The first and the last layer of all lanes.
+  layers() {
+    const about = this.lanes.map((lane) => lane.about);
+    return [Math.min(...about.map(({ first }) => first)), Math.max(...about.map(({ depth }) => depth))];
   },
 
   // Hovering a chart shows its step on all; a click keeps it, and keeps the layer.

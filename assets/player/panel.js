@@ -8,7 +8,7 @@ export const PAGE = `
 <div class="nv-progress" hidden><progress max="1"></progress><span role="status"></span></div>
 <div class="nv-bar">
   <label class="nv-field">Quantity <select class="nv-probe"></select></label>
-  <button type="button" class="nv-play"></button>
+  <button type="button" class="nv-play">▶ Replay</button>
   <label class="nv-field">Speed <select class="nv-speed">
     <option value=".25">¼</option><option value=".5">½</option><option value="1" selected>1</option>
     <option value="2">2</option><option value="4">4</option></select></label>

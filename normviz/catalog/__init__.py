@@ -1,7 +1,9 @@
-"""What exists, as torch-free records: schemes, norms, inits, tasks, probes and the smaller choices."""
+"""What exists, as torch-free records: schemes, norms, inits, tasks, probes and the smaller choices; and
+the words of the trade."""
 
 from .choices import ACTIVATIONS, DEVICES, OPTIMIZERS, QK_NORMS, SCHEDULES, V_NORMS
 from .constraints import CONSTRAINTS
+from .glossary import WORDS
 from .inits import INITS
 from .norms import NORMS
 from .probes import PROBES
@@ -23,4 +25,5 @@ __all__ = [
     "STREAMS",
     "TASKS",
     "V_NORMS",
+    "WORDS",
 ]

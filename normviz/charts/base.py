@@ -42,8 +42,11 @@ def look(dark: bool) -> Spec:
 
 
 def compiled(layers: Sequence[alt.Chart], height: int, **properties: Any) -> Spec:
-    """The layers as a Vega-Lite dict, checked against Altair's schema; `height` in pixels."""
-    spec = alt.layer(*layers, height=height, **properties).to_dict()
+    """The layers as a Vega-Lite dict; `height` in pixels.
+
+    Not checked against Altair's schema, which would double the time: `tests/charts` checks every chart.
+    """
+    spec = alt.layer(*layers, height=height, **properties).to_dict(validate=False)
     # Set here and not by alt.theme, which is global to all threads of the server.
     return {**spec, "autosize": FIT, "config": CONFIG, "usermeta": CANVAS}
 

@@ -31,7 +31,7 @@ MAPS: Registry[Standard] = Registry(
         Standard(
             "torch",
             "Depth × learning rate",
-            "With PyTorch's initialisation: which rates does each placement stand, how deep?",
+            "With PyTorch's initialisation: at which depths and learning rates does each placement train?",
             {"scheme": "post,pre,peri", "init": "torch", "depth": DEPTHS, "lr": RATES,
              "steps": "150", "seeds": "3"},
             "depth", "lr",
@@ -39,7 +39,7 @@ MAPS: Registry[Standard] = Registry(
         Standard(
             "xavier",
             "The same, Xavier",
-            "The same depths and rates with branches that start about 2.3 times as strong.",
+            "The same depths and learning rates, with branches that start about 2.3 times as strong.",
             {"scheme": "post,deepnorm,pre,peri,none", "init": "xavier", "depth": DEPTHS, "lr": RATES,
              "steps": "150", "seeds": "3"},
             "depth", "lr",
@@ -47,7 +47,7 @@ MAPS: Registry[Standard] = Registry(
         Standard(
             "warmup",
             "Warm-up × learning rate",
-            "Ten blocks with Xavier: at which rates does a warm-up help, and how long must it be?",
+            "Ten blocks with Xavier: at which learning rates does a warm-up help, and how long must it be?",
             {"scheme": "post,pre", "init": "xavier", "depth": "10", "warmup": "0,25,50,100,200",
              "lr": "0.0003,0.001,0.003,0.01", "steps": "400", "seeds": "3"},
             "warmup", "lr",
@@ -55,7 +55,7 @@ MAPS: Registry[Standard] = Registry(
         Standard(
             "init",
             "Depth × initialisation",
-            "One rate, four initialisations: how deep does each placement train?",
+            "One learning rate, four initialisations: up to which depth does each placement train?",
             {"scheme": "post,pre", "init": "xavier,torch,gpt2,gpt2_width", "depth": DEPTHS,
              "lr": "0.003", "steps": "150", "seeds": "3"},
             "depth", "init",

@@ -145,7 +145,7 @@ def test_several_are_compared(shelf: AppTest, folder: Path) -> None:
     chosen = [kept(store, config) for config in configs]
     pick(checked(at.run()), *chosen)
     (table,) = (table.value for table in at.table)
-    assert list(table.index) == ["placement", "depth", "came out", "final loss"]
+    assert list(table.index) == ["placement", "depth", "outcome", "final loss"]
     assert table.loc["depth"].tolist() == ["3", "4", "3"]
     checked(at.button(key="reopen").click().run())
     assert duel(at).lanes == tuple(configs) and drawn(at) == chosen

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import altair as alt
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -80,6 +81,11 @@ def test_specs_are_constant_canvas_and_without_aria() -> None:
         assert chart["config"]["aria"] is False
         named = set(re.findall(r'"data": \{"name": "(\w+)"\}', without_data(chart)))
         assert named == set(chart["datasets"])
+
+
+def test_every_chart_keeps_to_the_schema_of_vega_lite() -> None:
+    for chart in all_charts([make(), broken()], 10):
+        alt.LayerChart.from_dict({**chart, "datasets": {}})  # raises for a chart that does not
 
 
 def test_a_caller_cannot_corrupt_a_cached_spec() -> None:

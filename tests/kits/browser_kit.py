@@ -113,7 +113,7 @@ def text_now(page: Page, selector: str) -> str:
 
 
 def barriers(page: Page, seconds: float = 15) -> list[tuple[str, list[str]]]:
-    """What axe calls serious or critical on a page and what is still there after some seconds.
+    """What axe finds on a page, of any severity, and what is still there after some seconds.
 
     A page that is being drawn has buttons whose labels come a moment later.
     """
@@ -122,7 +122,6 @@ def barriers(page: Page, seconds: float = 15) -> list[tuple[str, list[str]]]:
         found = [
             (rule["id"], [node["html"][:200] for node in rule["nodes"]])
             for rule in Axe().run(page).response["violations"]
-            if rule["impact"] in ("serious", "critical")
         ]
         if not found or time.monotonic() > until:
             return found

@@ -40,6 +40,31 @@ test("keys in a field, with control, or of no meaning here, are left alone", () 
   assert.equal(it.cursor.step, 100);
 });
 
+test("up and down pick a layer where a chart has the focus, and scroll the page elsewhere", () => {
+  const it = { ...player(), lanes: [{ about: { first: 1, depth: 3 } }, { about: { first: 1, depth: 4 } }] };
+  const chart = { target: { closest: (some) => some.includes(".nv-chart") && !some.includes("input") } };
+  assert.ok(!press(it, "ArrowUp"));
+  assert.equal(it.cursor.layer, null);
+  assert.ok(press(it, "ArrowUp", chart));
+  assert.equal(it.cursor.layer, 1);
+  press(it, "ArrowDown", chart);
+  assert.equal(it.cursor.layer, 1);
+  for (let i = 0; i < 9; i++) press(it, "ArrowUp", chart);
+  assert.equal(it.cursor.layer, 4);
+  press(it, "Escape", chart);
+  press(it, "ArrowDown", chart);
+  assert.equal(it.cursor.layer, 4);
+});
+
+test("with shortcuts turned off keys act in the player alone", () => {
+  const it = { ...player(), what: { shortcuts: false } };
+  assert.ok(!press(it, "ArrowLeft") && !press(it, " "));
+  assert.equal(it.cursor.step, 50);
+  it.root.contains = () => true;
+  assert.ok(press(it, "ArrowLeft"));
+  assert.equal(it.cursor.step, 49);
+});
+
 function pointed(name, chart) {
   const it = { ...player(), tip() {} }, host = element();
   it.pointer({ host, ...chart }, name);

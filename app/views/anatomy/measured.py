@@ -67,9 +67,9 @@ def show(it: Anatomy, runs: list[Run]) -> None:
     with st.container(key="measured"):
         title = st.empty()
         if _open(runs):
-            title.markdown("**Measuring at initialisation ...**")
+            title.markdown("## Measuring at initialisation ...")
             runs = _after_a_moment(it, shared(), runs)
-        title.markdown("**Measured at initialisation**")
+        title.markdown("## Measured at initialisation")
         if it.refused:
             st.error(f"Not measured here: {it.refused}.")
         st.fragment(guarded(_tick), run_every=TICK_SECONDS if _open(runs) else None)(it)
@@ -154,7 +154,8 @@ def _charts(it: Anatomy, back: SharedBackend) -> None:
         frames = [back.frames.lane(run, _name(i, run), probe) for i, run in enumerate(found)]
         record = PROBES[probe]
         st.markdown(
-            record.axis_label.partition(" (")[0], help=f"{record.definition} ({record.source})"
+            f"### {record.axis_label.partition(' (')[0]}",
+            help=f"{record.definition} ({record.source})",
         )
         st.vega_lite_chart(
             charts.layers.chart(frames), key=f"layers_{probe}", width="stretch",

@@ -18,7 +18,7 @@ from normviz.links import as_params
 from ...session import address
 from ...session.backend import shared
 from ...session.markdown import capital, literal, source
-from ...widgets import link_notices, page_links, placement
+from ...widgets import glossary, link_notices, page_links, placement
 from . import measured, state
 from .state import Anatomy
 
@@ -37,6 +37,18 @@ def page() -> None:
         st.markdown("# Anatomy of a placement")
     link_notices.show(it, "anatomy", "Below is what this page opens with.")
     _controls(it)
+    glossary.line(
+        "placement",
+        "stream",
+        "branch",
+        "norm",
+        "final",
+        "init",
+        "depth",
+        "rms",
+        "gradient",
+        "cosine",
+    )
     left, right = st.columns([len(it.lanes), 1], gap="medium")
     with right:
         charts = st.container(key="charts")
@@ -106,16 +118,16 @@ def _train(it: Anatomy) -> None:
         page_links.open_duel(lanes, shared(), "follow")
 
 
-def _title(words: str, field: str, it: Anatomy) -> str:
+def _title(title: str, field: str, it: Anatomy) -> str:
     differ = len({getattr(lane, field) for lane in it.lanes}) > 1
-    return f"{words} :orange[(A and B differ)]" if differ else words
+    return f"{title} :orange[(A and B differ)]" if differ else title
 
 
-def _pick(words: str, field: str, value: str, registry: Registry, lane: int | None = None) -> None:
+def _pick(label: str, field: str, value: str, registry: Registry, lane: int | None = None) -> None:
     key = f"anatomy_{field}"
     st.session_state[key] = value
     st.selectbox(
-        words, registry.keys(), key=key, format_func=registry.label, on_change=_take,
+        label, registry.keys(), key=key, format_func=registry.label, on_change=_take,
         args=(field, lane),
     )  # fmt: skip
 
@@ -136,10 +148,12 @@ def _second(lanes: tuple[RunConfig, ...]) -> None:
 def _formulas(name: str, config: RunConfig) -> None:
     placement.formulas(config, f"{name}: ")
     if anatomy.gradient_path(config.scheme, config.depth):
-        st.caption(f"{name}: what the gradient is multiplied by in the backward pass")
+        glossary.caption(
+            f"{name}: what the [[gradient]] is multiplied by in the [[backward]] (J is a [[jacobian]])"
+        )
         placement.gradients(config)
     if SCHEMES[config.scheme].constants:
-        st.caption(f"{name}: constants at depth {config.depth}")
+        glossary.caption(f"{name}: [[gain|constants]] at depth {config.depth}")
         placement.constants(config)
     st.caption(literal(placement.letters(config)))
 
@@ -156,8 +170,8 @@ def _facts(name: str, config: RunConfig) -> None:
         ("Used by", literal(scheme.used_by or "no model that we know of")),
         ("Checked against", _held_against(scheme)),
     )
-    st.markdown(f"**{name} {literal(scheme.label)}**")
-    st.markdown("\n".join(f"* **{words}**: {text}" for words, text in rows))
+    st.markdown(f"### Facts on {name} {literal(scheme.label)}")
+    st.markdown("\n".join(f"* **{name}**: {text}" for name, text in rows))
 
 
 def _adds(config: RunConfig) -> str:
@@ -182,7 +196,7 @@ def _code(name: str, config: RunConfig) -> None:
     text = anatomy.code(config, placement.VOCABULARY)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(
-            f"**{name} {literal(SCHEMES.label(config.scheme))} in PyTorch**", width="content"
+            f"## {name} {literal(SCHEMES.label(config.scheme))} in PyTorch", width="content"
         )
         st.download_button(
             "Download .py", text, f"normviz_{config.scheme}.py", "text/x-python",

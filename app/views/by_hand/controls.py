@@ -54,7 +54,7 @@ def _editor(it: Hand) -> None:
     }
     key = f"hand_table_{it.editor}"
     st.data_editor(
-        pd.DataFrame(cells, lines, names), key=key, on_change=_typed, args=(key,),
+        pd.DataFrame(cells, pd.Index(lines, name="x"), names), key=key, on_change=_typed, args=(key,),
         column_config=column, alt="The table x, with gamma and beta of each feature below it",
     )  # fmt: skip
     st.caption(

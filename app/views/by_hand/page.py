@@ -11,14 +11,14 @@ from normviz.catalog import NORMS
 
 from ...session import address
 from ...session.markdown import literal, source
-from ...widgets import link_notices
+from ...widgets import glossary, link_notices
 from ...widgets.copy_button import COPY
 from . import controls, matrix, state
 
 AXES = {
-    "row": "averages **each row** over its features",
-    "column": "averages **each column** over the rows",
-    "running": "uses **running** statistics",
+    "row": "Averages **each row** over its [[feature|features]].",
+    "column": "Averages **each column** over the rows.",
+    "running": "Uses [[running]].",
 }
 
 
@@ -31,6 +31,7 @@ def page() -> None:
         st.markdown("# Norms by hand: which numbers are averaged together?", width="stretch")
         _copy(it)
     link_notices.show(it, "hand", "Below is what this page opens with.")
+    glossary.line("norm", "feature", "rms", "gamma", "beta", "eps", "running", "eval", "padding")
     left, right = st.columns([1, 1], gap="medium")
     with left:
         controls.table(it)
@@ -61,7 +62,8 @@ def _copy(it: state.Hand) -> None:
 
 
 def _norm(it: Work, key: str) -> None:
-    st.markdown(f"**{literal(NORMS.label(key))}** {AXES[it.now[key].axis]}.")
+    st.markdown(f"## {literal(NORMS.label(key))}")
+    glossary.markdown(AXES[it.now[key].axis])
     matrix.show(it, key)
     st.markdown(literal(sentences.seen(it, key)))
     if warning := NORMS[key].warning:
@@ -71,7 +73,7 @@ def _norm(it: Work, key: str) -> None:
 def _sheet(it: Work, key: str) -> None:
     example, axis = it.example, it.now[key].axis
     what = f"row {example.row}" if axis == "row" else f"feature {example.feature}"
-    st.markdown(f"**{literal(NORMS.label(key))}, {what}, step by step**")
+    st.markdown(f"### {literal(NORMS.label(key))}, {what}, step by step")
     st.latex(NORMS[key].formula)
     st.html(html(steps.sheet(it, key)))
     st.caption(source(NORMS[key].source))
@@ -84,16 +86,16 @@ def _code(it: Work) -> None:
         strict=True,
     ):  # fmt: skip
         with column:
-            st.markdown(f"**The same in {name}**")
+            st.markdown(f"## The same in {name}")
             st.code(text, language="python", wrap_lines=True)
 
 
 def _conventions(it: Work) -> None:
-    lines = ["| | PyTorch | Keras |", "|---|---|---|"]
+    lines = ["| What | PyTorch | Keras |", "|---|---|---|"]
     lines += [
         f"| {literal(a)} | {literal(b)} | {literal(c)} |" for a, b, c in formulas.table(it.example)
     ]
-    st.markdown("**Same words, different meanings**")
+    st.markdown("## Same words, different meanings")
     st.markdown("\n".join(lines))
 
 

@@ -15,7 +15,7 @@ from normviz.catalog.scheme import Scheme
 from normviz.config import ConfigError, RunConfig
 
 from ...session.markdown import literal, source
-from ...widgets import link_notices, page_links, placement
+from ...widgets import glossary, link_notices, page_links, placement
 from . import census as census_charts
 
 DEPTH = RunConfig().depth
@@ -30,6 +30,9 @@ def page() -> None:
         models = len({model.model for model in census().models})
         st.markdown(f"# Catalogue: {len(SCHEMES)} placements, {len(NORMS)} norms, {models} models")
     link_notices.strange()
+    glossary.line(
+        "placement", "norm", "pre", "post", "stream", "branch", "final", "qk", "gamma", "beta"
+    )
     words = st.text_input(
         "Search", key="search", placeholder="sandwich, Gemma, arXiv:2002.04745, tanh ...",
         label_visibility="collapsed",
@@ -161,7 +164,7 @@ def _about_scheme(scheme: Scheme) -> None:
 
 def _about_norm(norm: NormRecord) -> None:
     with st.container(border=True):
-        st.markdown(f"**{literal(norm.label)}**")
+        st.markdown(f"## {literal(norm.label)}")
         st.markdown(literal(" ".join(filter(None, (norm.sentence, norm.warning)))))
         st.latex(norm.formula)
         st.markdown(source(norm.source))

@@ -20,7 +20,7 @@ from normviz.links import cut
 from ...session import address
 from ...session.backend import shared
 from ...session.markdown import capital, literal, source
-from ...widgets import link_notices
+from ...widgets import glossary, link_notices
 from ...widgets.buttons import button
 from . import card
 
@@ -38,6 +38,9 @@ def page() -> None:
     with st.container(key="head"):
         st.markdown(f"# {len(CLAIMS)} claims about norm placement, tested")
     st.caption(INTRO)
+    glossary.line(
+        "placement", "loss", "nat", "gradient", "rate", "warmup", "seed", "median", "interval"
+    )
     link_notices.strange("claim")
     first = st.session_state.get("claim_linked")
     contents = st.container(key="claim_contents")

@@ -192,6 +192,11 @@ def _switches(lane: Lane) -> None:
         _own(lane)
 
 
+def spoken(lanes: list[Lane], shared: SharedBackend) -> str:
+    """Each lane's name and verdict, as a screen reader says them when a run has ended."""
+    return "; ".join(f"{lane.label}: {chip(lane, shared).sentence}" for lane in lanes)
+
+
 def chip(lane: Lane, shared: SharedBackend) -> Verdict:
     """A lane's verdict, or why it has none."""
     if lane.run is None:

@@ -9,7 +9,7 @@ from normviz.links import as_params, differences
 
 from ...session import address, duel, presence
 from ...session.backend import SharedBackend, shared
-from ...widgets import link_notices
+from ...widgets import glossary, link_notices, page_foot
 from . import charts_panel, gallery, knobs, outcome, share, tour, transport
 from . import lanes as page_lanes
 
@@ -35,6 +35,7 @@ def page() -> None:
         _embedded(it, lanes, back)
         return
     waits = tour.waits(it)
+    page_foot.announce("" if waits else page_lanes.spoken(lanes, back))
     with st.container(key="head", horizontal=True, vertical_alignment="center"):
         st.markdown(f"# {QUESTION} :small[:gray[{_difference(lanes)}]]", width="stretch")
         with st.container(key="ways_in", horizontal=True, gap="xsmall", width="content"):
@@ -54,6 +55,9 @@ def page() -> None:
             else:
                 charts_panel.show(lanes, back)
                 outcome.show(lanes, back)
+                glossary.line(
+                    "loss", "nat", "chance", "floor", "stream", "gradient", "rms", "warmup", "seed"
+                )
             if not it.story:
                 gallery.tries(back)
             share.show(lanes, back)

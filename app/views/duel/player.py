@@ -10,6 +10,7 @@ from normviz.player import SCRIPTS, VIEWS, css, version
 
 from ...session import duel
 from ...session.progress import signature
+from ...widgets import shortcuts
 from .lanes import Lane
 
 # The scripts come from routes of the server, once; the component's own script only fetches them.
@@ -74,6 +75,7 @@ def show(lanes: list[Lane]) -> None:
         "start": it.start,
         "nonce": it.nonce,
         "signature": signature(every),
+        "shortcuts": shortcuts.are_on(),
     }
     scripts = [f"{name}-{version(text)}" for name, text in SCRIPTS.items()]
     PLAYER(

@@ -18,7 +18,7 @@ from normviz.maps.summary import Sensitivity, comparisons, place_name, sensitivi
 
 from ...session.backend import SharedBackend, shared
 from ...session.markdown import literal
-from ...widgets import page_links
+from ...widgets import glossary, page_links
 from .state import Maps
 
 PER_ROW = 3
@@ -93,16 +93,17 @@ def reach(it: Maps, drawn: list[Map]) -> None:
 # Findings: sensitivity to the learning rate, best losses, and differences in words.
 
 SENSITIVITY = (
-    "Sensitivity is the mean over the learning rates of min(loss, loss at initialisation) minus the "
-    "best loss (Wortsman et al. 2023, [arXiv\\:2309.14322](https://arxiv.org/abs/2309.14322), section "
-    "2.2), in nats: median over seeds, with their range. Two traps: where no rate trains it is near "
-    "zero and says nothing, and a low rate that only lacked steps counts as if it were unstable."
+    "[[sensitivity|Sensitivity]] is the mean over the learning rates of min(loss, loss at "
+    "initialisation) minus the best loss (Wortsman et al. 2023, "
+    "[arXiv\\:2309.14322](https://arxiv.org/abs/2309.14322), section 2.2), in [[nat|nats]]: [[median]] "
+    "over seeds, with their range. It misleads in two cases: it is near zero where no learning rate "
+    "trains, and a low learning rate that only lacked steps counts as unstable."
 )
 
 DIFFERENCES = (
-    "Each at its own best learning rate of those tried. Two count as different only if the difference has "
-    "the same sign in every pair of seeds and its 95 % interval excludes zero. With many comparisons some "
-    "will do so by chance."
+    "Each placement at its own best learning rate of those tried. Two count as different only if the "
+    "difference has the same sign in every pair of seeds and its [[interval]] excludes zero. With many "
+    "comparisons some will do so by chance."
 )
 
 
@@ -129,10 +130,10 @@ def show_summary(it: Maps, results: GridResults) -> None:
                 ],
                 hide_index=True, row_height=36,
             )  # fmt: skip
-            st.caption(SENSITIVITY)
+            glossary.caption(SENSITIVITY)
         if lines:
             st.markdown("\n".join(f"* {literal(line)}" for line in lines))
-            st.caption(DIFFERENCES)
+            glossary.caption(DIFFERENCES)
 
 
 def _mind(row: Sensitivity) -> str:

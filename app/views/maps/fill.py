@@ -16,6 +16,7 @@ from normviz.maps.summary import duration
 from ...session import fragments, presence, visitor
 from ...session.backend import SharedBackend, adopt_maps, shared
 from ...session.markdown import literal, sentence
+from ...widgets import glossary
 from ...widgets.buttons import button
 from ...widgets.store_errors import guarded
 from . import charts
@@ -23,10 +24,11 @@ from .state import Maps
 
 TICK_SECONDS = 0.5
 MARKS = (
-    "Colour: the mean loss of the last tenth of the steps, at most chance. × diverged · ○ stopped "
-    "early, flat at chance · ▼ the loss was still falling: undertrained, not unstable. The line is "
-    "the largest learning rate that trains: the loss comes at least half of the way from chance to "
-    "the lowest possible loss. Point at a cell for its loss curves. Click it to open its run in the duel."
+    "Colour: the mean [[loss]] of the last tenth of the steps, at most [[chance]]. × [[diverged]] · ○ "
+    "stopped early, because the loss stayed at chance · ▼ the loss was still falling: undertrained, not "
+    "unstable. The line ([[frontier]]) is the largest learning rate that trains: the loss comes at least "
+    "half of the way from chance to the [[floor]]. Point at a cell for its loss curves. Click it to open "
+    "its run in the duel."
 )
 
 
@@ -135,7 +137,7 @@ def _tick(it: Maps) -> None:
         it.asked.grid, results.points, it.asked.fields, job.running if job else (), results.curve
     )
     picked = charts.charts(it, drawn, is_filling=job is not None)
-    st.caption(MARKS)
+    glossary.caption(MARKS)
     charts.show_summary(it, results)
     charts.reach(it, drawn)
     if picked:

@@ -14,6 +14,7 @@ from normviz.maps.summary import table
 
 from ...session import address
 from ...session.backend import SharedBackend, shared
+from ...widgets import glossary
 from ...widgets.copy_button import COPY
 from . import fill, knobs, state
 from .state import Maps
@@ -26,6 +27,19 @@ def page() -> None:
     address.write(it.asked.params())
     with st.container(key="head"):
         st.markdown("# Where does it train?")
+    glossary.line(
+        "placement",
+        "depth",
+        "rate",
+        "warmup",
+        "cell",
+        "chance",
+        "floor",
+        "nat",
+        "diverged",
+        "init",
+        "seed",
+    )
     knobs.show(it)
     fill.show(it, back)
     show_downloads(it, back)

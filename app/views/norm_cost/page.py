@@ -21,7 +21,7 @@ from normviz.norm_cost.variants import BOTH, CONTEXTS, FORWARD, PASSES, VARIANTS
 from ...session import fragments
 from ...session.backend import SharedBackend, shared
 from ...session.markdown import literal, sentence, source
-from ...widgets import link_notices
+from ...widgets import glossary, link_notices
 from ...widgets.buttons import button
 from ...widgets.store_errors import guarded
 
@@ -45,6 +45,7 @@ def page() -> None:
             "# What does a norm cost? :small[:gray[Time relative to LayerNorm, on this machine.]]"
         )
     link_notices.strange()
+    glossary.line("norm", "width", "token", "batch", "median", "interval", "backward", "kernel")
     if hosted.limits():
         st.info(SHARED)
     else:
@@ -141,8 +142,8 @@ def _shown(back: SharedBackend) -> Measurement:
 
 HOW = (
     "Every round times each variant three times, in random order. The fastest time counts, divided by "
-    "LayerNorm's in the same round. Marks are medians of {rounds} rounds, bars 95 % intervals for the "
-    "median. Grey bands are the same LayerNorm, timed twice. An interval that overlaps its band is drawn "
+    "LayerNorm's in the same round. Marks are medians of {rounds} rounds. Bars are 95 % intervals for "
+    "the median. Grey bands are the same LayerNorm, timed twice. An interval that overlaps its band is drawn "
     "pale: not distinguishable. Dashed lines: what is claimed for RMSNorm. PyTorch {torch}, float32, not "
     "compiled. One thread is timed by its CPU time."
 )
@@ -155,13 +156,13 @@ def show(it: Measurement) -> None:
     with st.container(key="cost_charts"):
         for context, column in zip(CONTEXTS, st.columns(len(CONTEXTS), gap="medium"), strict=True):
             with column:
-                st.markdown(f"**{context.label}**", help=context.sentence)
+                st.markdown(f"## {context.label}", help=context.sentence)
                 st.vega_lite_chart(
                     charts.cost.chart(it, context.key, dark), key=f"cost_{context.key}",
                     width="stretch", alt=findings.finding(it, context.key),
                 )  # fmt: skip
-    st.caption(
-        "Circles: forward. Diamonds: forward and backward. "
+    glossary.caption(
+        "Circles: forward pass. Diamonds: forward and [[backward]]. "
         + literal(HOW.format(rounds=it.rounds, torch=it.torch))
     )
     _operations(it)
@@ -177,7 +178,7 @@ def show(it: Measurement) -> None:
 def _operations(it: Measurement) -> None:
     """Operations, kernels, bytes and time of the norms alone."""
     st.markdown(
-        "**Operations and time** :gray[norm alone; forward / forward and backward]",
+        "## Operations and time :small[:gray[norm alone; forward / forward and backward]]",
         help="Operations: elementary operations of the formula for each number. Kernels: started by "
         "PyTorch, counted by its dispatcher. Read and written: bytes of these kernels if nothing stays in "
         "a cache.",

@@ -19,7 +19,7 @@ from normviz.runs.store import SHIPPED, Clause, Condition, Query, Run
 from ...session import duel, presence, visitor
 from ...session.backend import SharedBackend, shared
 from ...session.markdown import literal, sentence
-from ...widgets import badge, link_notices
+from ...widgets import badge, glossary, link_notices
 from ...widgets.store_errors import guarded
 from . import selected_runs
 
@@ -49,6 +49,7 @@ def page() -> None:
         number = st.session_state[pager] = _pages(found)
         found = back.shelf.page(wanted, ROWS, ROWS * (number - 1))
     st.caption(_counted(found, number))
+    glossary.line("loss", "nat", "chance", "floor", "diverged", "seed", "init", "warmup", "rate")
     if hosted.limits():
         st.caption(TEXTS)
     if not found.total:

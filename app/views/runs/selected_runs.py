@@ -19,7 +19,7 @@ from normviz.runs.store import Run
 from ...session import duel, visitor
 from ...session.backend import SharedBackend
 from ...session.markdown import literal, sentence
-from ...widgets import page_links
+from ...widgets import page_links, shortcuts
 from ...widgets.buttons import button
 
 # The choice.
@@ -105,7 +105,7 @@ def _about(rows: list[ListRow]) -> None:
     if not found:
         st.markdown("The chosen runs have the same settings.")
     table = found | {
-        "came out": [row.outcome.words for row in rows],
+        "outcome": [row.outcome.words for row in rows],
         "final loss": [row.outcome.loss or "none" for row in rows],
     }
     cells = {name: [literal(value) for value in values] for name, values in table.items()}
@@ -119,8 +119,8 @@ def _actions(runs: list[Run], back: SharedBackend, mine: frozenset[int]) -> None
     own_open = tuple(run.id for run in runs if run.is_open and run.id in mine)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if st.button(
-            _opens(runs), key="reopen", type="primary", icon=":material/open_in_new:", shortcut="O",
-            disabled=bool(misfits) or len(runs) > MAX_LANES,
+            _opens(runs), key="reopen", type="primary", icon=":material/open_in_new:",
+            shortcut=shortcuts.of("O"), disabled=bool(misfits) or len(runs) > MAX_LANES,
         ):  # fmt: skip
             duel.show_runs(runs)
             st.switch_page(page_links.named("Duel"))
