@@ -10,12 +10,13 @@ import pytest
 from anatomy_kit import measure
 from normviz.app.asgi.snapshot import Topic, look
 from normviz.app.views.duel import share
-from normviz.app.views.duel.lanes import USUAL, current
+from normviz.app.views.duel.lanes import current
 from page_kit import MAIN, Open, checked, chips, duel, runs, shown, words_of
 from shelf_kit import SMALL, kept
 
 from normviz import RunConfig
 from normviz.catalog import NORMS, SCHEMES
+from normviz.duel.presets import QUICK
 from normviz.duel.seeds import seeded
 from normviz.home import shipped
 from normviz.links import encode
@@ -43,7 +44,7 @@ def test_the_page_never_loads_torch(folder: Path) -> None:
     subprocess.run([sys.executable, "-c", script, MAIN, str(Path(MAIN).parent)], check=True)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES.keys()[:USUAL])
+@pytest.mark.parametrize("scheme", QUICK)
 def test_a_switch_changes_its_lane_alone(page: Open, scheme: str) -> None:
     at = page()
     checked(at.button_group(key="lane1_scheme").set_value(scheme).run())

@@ -9,6 +9,7 @@ import streamlit as st
 from normviz.catalog import INITS, NORMS, QK_NORMS, SCHEMES
 from normviz.charts import lane_styles
 from normviz.config import ConfigError, RunConfig
+from normviz.duel.presets import QUICK
 from normviz.duel.seeds import named, seeded
 from normviz.links import FIELDS, differences, shown
 from normviz.runs import shipped
@@ -23,8 +24,6 @@ from ...widgets import badge, placement
 
 SAID = 2
 """Settings that differ and are named; more are counted."""
-USUAL = 6
-"""Placements on the segmented control, the first of the registry; the list beside it has all."""
 
 
 @dataclass(frozen=True)
@@ -204,12 +203,11 @@ def chip(lane: Lane, shared: SharedBackend) -> Verdict:
 
 
 def _placement(i: int, value: str) -> None:
-    """A segmented control of the usual placements, and of the chosen one if it is another."""
+    """A segmented control of the quick placements, and of the chosen one if it is another."""
     key = f"lane{i}_scheme"
     duel.show(key, value)
-    usual = SCHEMES.keys()[:USUAL]
     st.segmented_control(
-        "Placement", usual if value in usual else (*usual, value), key=key,
+        "Placement", QUICK if value in QUICK else (*QUICK, value), key=key,
         format_func=SCHEMES.label, required=True, on_change=_set, args=("scheme", i),
         label_visibility="collapsed",
     )  # fmt: skip
