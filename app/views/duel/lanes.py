@@ -193,6 +193,8 @@ def _switches(lane: Lane) -> None:
 
 def chip(lane: Lane, shared: SharedBackend) -> Verdict:
     """A lane's verdict, or why it has none."""
+    if lane.config in duel.duel().soon:
+        return Verdict("queued", "trains in a moment")
     if lane.run is None:
         return Verdict("none", "not trained yet: press Train")
     if not lane.is_current and not lane.run.is_open:
