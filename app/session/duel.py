@@ -228,9 +228,10 @@ def change(field: str, value: Any, lane: int | None = None) -> None:
 def _touch(it: Duel) -> None:
     """Mark the settings as the visitor's own, so that the URL names them.
 
-    The first change adds an entry to the browser's history; further changes replace it.
+    The first change adds an entry to the browser's history; further changes replace it. Stored runs of
+    the new settings show their end at once, and open ones are followed.
     """
-    it.touched, it.changed = True, time.monotonic()
+    it.touched, it.start, it.changed = True, "follow", time.monotonic()
     if it.kept:
         it.kept = False
         address.new_entry()

@@ -27,7 +27,11 @@ def heading(name: str, scheme: str, color: str | None = None) -> None:
 
 def diagram(config: RunConfig, color: str | None = None) -> None:
     norm, color = NORMS.label(config.placed().norm), color or scheme_style(config.scheme).color
-    st.image(anatomy.diagram(config.scheme, config.depth, norm, color), width=244)
+    label = SCHEMES.label(config.scheme)
+    st.image(
+        anatomy.diagram(config.scheme, config.depth, norm, color), width=244,
+        alt=f"Diagram of a block: where {label} puts the norm",
+    )  # fmt: skip
 
 
 def formulas(config: RunConfig, before: str = "") -> None:

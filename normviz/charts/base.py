@@ -42,8 +42,11 @@ def look(dark: bool) -> Spec:
 
 
 def compiled(layers: Sequence[alt.Chart], height: int, **properties: Any) -> Spec:
-    """The layers as a Vega-Lite dict, checked against Altair's schema; `height` in pixels."""
-    spec = alt.layer(*layers, height=height, **properties).to_dict()
+    """The layers as a Vega-Lite dict; `height` in pixels.
+
+    It is not checked against Altair's schema, which takes twice as long as the rest; a test does that.
+    """
+    spec = alt.layer(*layers, height=height, **properties).to_dict(validate=False)
     # Set here and not by alt.theme, which is global to all threads of the server.
     return {**spec, "autosize": FIT, "config": CONFIG, "usermeta": CANVAS}
 
@@ -57,7 +60,7 @@ def step_axis(steps: int, title: str = "step") -> alt.X:
     """The steps axis, fixed to the configured steps; each step is centred on its number."""
     return alt.X(
         "step:Q",
-        scale=alt.Scale(domain=[-0.5, steps - 0.5], nice=False, zero=False),
+        scale=alt.Scale(domain=[-0.5, max(steps, 1) - 0.5], nice=False, zero=False),
         axis=alt.Axis(
             title=title,
             grid=False,

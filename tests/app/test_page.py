@@ -248,3 +248,28 @@ def test_a_page_that_holds_a_copy_which_is_deleted_shows_the_one_that_is_kept(
     checked(at.run())
     assert runs(at) == [kept, *others]
     assert "learned" in chips(at)[0]
+
+
+def test_a_typed_value_that_is_not_allowed_stays_to_be_corrected(page: Open) -> None:
+    at = page()
+    at.selectbox(key="lane1_own").set_value("warmup")
+    checked(at.text_input(key="lane1_value").set_value("1o0").run())
+    assert at.text_input(key="lane1_value").value == "1o0"
+    assert "Warmup is '1o0'" in words_of(at.error[0])
+    checked(at.text_input(key="lane1_value").set_value("100").run())
+    assert at.text_input(key="lane1_value").value == "" and duel(at).lanes[1].warmup == 100
+
+
+def test_an_error_names_a_setting_without_its_underscore(page: Open) -> None:
+    at = page()
+    checked(at.text_input(key="knob_init_seed").set_value("x").run())
+    assert words_of(at.error[0]).startswith("Init seed is 'x'")
+
+
+def test_the_diagrams_of_the_blocks_are_described(
+    page: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words: list[str] = []
+    monkeypatch.setattr("streamlit.image", lambda *_, alt="", **__: words.append(alt))
+    page()
+    assert len(words) == 2 and "Pre-LN" in words[0] and "Post-LN" in words[1]

@@ -252,4 +252,5 @@ def _set_own(lane: int) -> None:
     value = st.session_state[f"lane{lane}_value"].strip()
     if value:
         duel.change(st.session_state[f"lane{lane}_own"], value, lane)
-        st.session_state[f"lane{lane}_value"] = ""
+        if not duel.duel().complaint:  # else it stays there to be corrected
+            st.session_state[f"lane{lane}_value"] = ""
