@@ -27,7 +27,7 @@ HISTORY = component(
           it.before ??= location.href;
           history.replaceState(state, title, url);
         };
-        addEventListener("popstate", () => { it.before = null; });
+        addEventListener("popstate", () => { it.before = null; it.isBack = true; });
         it.push = (url) => push.call(history, {}, "", url);
         return it;
       })();
@@ -38,6 +38,11 @@ HISTORY = component(
       };
 
       export default function ({ data }) {
+        // Another page, or one that Back or Forward leads to, begins at its top.
+        if (kept.isBack || (kept.path !== null && kept.path !== location.pathname)) {
+          document.querySelector(".stMain")?.scrollTo({ top: 0, behavior: "instant" });
+        }
+        kept.isBack = false;
         const there = query(location.search) === query(data.query);
         if (data.entry > kept.entry && kept.path === location.pathname) {
           const now = location.href;

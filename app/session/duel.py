@@ -6,6 +6,7 @@ that is not allowed changes nothing, and `complaint` says why.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -51,6 +52,9 @@ class Duel(PageState):
     story      the step of the tour, from 1; 0 outside of it
     guess      the choice taken in the step's question (-1: none); None before the guess
     kept       the next change of a setting adds a history entry, so that Back leads here
+    changed    when the visitor changed a setting that has not been trained since (monotonic seconds)
+    soon       the configs that train in a moment without a click
+    automatic  the runs that started without a click last
     """
 
     lanes: tuple[RunConfig, ...]
@@ -71,6 +75,9 @@ class Duel(PageState):
     story: int = 0
     guess: int | None = None
     kept: bool = True
+    changed: float | None = None
+    soon: tuple[RunConfig, ...] = ()
+    automatic: frozenset[int] = frozenset()
 
 
 def label(index: int, config: RunConfig, repeated: bool = False) -> str:
@@ -221,9 +228,10 @@ def change(field: str, value: Any, lane: int | None = None) -> None:
 def _touch(it: Duel) -> None:
     """Mark the settings as the visitor's own, so that the URL names them.
 
-    The first change adds an entry to the browser's history; further changes replace it.
+    The first change adds an entry to the browser's history; further changes replace it. Stored runs of
+    the new settings show their end at once, and open ones are followed.
     """
-    it.touched = True
+    it.touched, it.start, it.changed = True, "follow", time.monotonic()
     if it.kept:
         it.kept = False
         address.new_entry()

@@ -14,8 +14,9 @@ ADDRESS = re.compile(r"(?i)(?<=https)(?=://)|(?<=http)(?=://)|(?<=www)(?=\.)|(?=
 
 
 def capital(words: str) -> str:
-    """Words with an upper-case letter first; the others stay as they are."""
-    return f"{words[:1].upper()}{words[1:]}"
+    """Words with an upper-case letter first; a setting's name there, as in init_seed, becomes words."""
+    first, space, rest = words.partition(" ")
+    return f"{first[:1].upper()}{first[1:].replace('_', ' ')}{space}{rest}"
 
 
 def sentence(words: str) -> str:

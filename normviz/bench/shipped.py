@@ -32,7 +32,7 @@ def measure() -> str:
         shipped.adopt(store)
         shipped.adopt_cells(store)
         kinds = {
-            "runs of the presets and the tour": _rows(store, "shipped"),
+            "runs of the presets, the tour and the quick placements": _rows(store, "shipped"),
             "cells of maps and runs behind claims": _rows(store, "shipped sweep"),
             "cells as the maps show them": _cells(store),
             "claims as shipped": (repr(asdict(read(it))) for it in sorted(folder().glob("*.json"))),

@@ -60,7 +60,7 @@ def step_axis(steps: int, title: str = "step") -> alt.X:
     """The steps axis, fixed to the configured steps; each step is centred on its number."""
     return alt.X(
         "step:Q",
-        scale=alt.Scale(domain=[-0.5, steps - 0.5], nice=False, zero=False),
+        scale=alt.Scale(domain=[-0.5, max(steps, 1) - 0.5], nice=False, zero=False),
         axis=alt.Axis(
             title=title,
             grid=False,

@@ -22,6 +22,8 @@ CELL = 46
 PER_ROW = 3
 PICK = "pick"
 Domain = tuple[float, float]
+UNKNOWN: Domain = (0.0, 1.0)
+"""The domain of maps without a result, which get no legend."""
 EMPTY = {False: "#eceef1", True: "#2b2a28"}
 """Colour of a cell that nobody ran yet, by whether the page is dark."""
 MARKS = {"diverged": "cross", "flat": "circle", "falling": "triangle-down"}
@@ -95,7 +97,7 @@ def colours(maps: Sequence[Map]) -> Domain:
     """The losses at both ends of the colours that all maps share."""
     floors = [one.floor for one in maps if one.floor is not None]
     chances = [one.chance for one in maps if one.chance is not None]
-    return min(floors, default=0.0), max(chances, default=1.0)
+    return (min(floors, default=UNKNOWN[0]), max(chances)) if chances else UNKNOWN
 
 
 def _rows(one: Map, i: int) -> dict[str, Rows]:
@@ -127,7 +129,7 @@ def _one(one: Map, i: int, domain: Domain, dark: bool, is_live: bool = False) ->
     color = alt.Color(
         "loss:Q",
         scale=alt.Scale(domain=list(domain), scheme=RAMP_SCHEME, reverse=True, clamp=True),
-        legend=None if i else legend,
+        legend=None if i or domain == UNKNOWN else legend,
     )
     color = alt.condition("datum.there", color, alt.value(EMPTY[dark]))
     tooltips = [alt.Tooltip("where:N", title="title"), alt.Tooltip("words:N", title="result")]
@@ -199,7 +201,9 @@ def finding(one: Map) -> str:
     """What a map shows: how many of its cells came to what, and its frontier."""
     marks = [cell.mark for cell in one.cells]
     todo = sum(cell.loss is None for cell in one.cells)
-    parts = [f"{len(marks)} cells"] + ([f"{todo} not run yet"] if todo else [])
+    parts = [f"{len(marks)} cell{'s' * (len(marks) != 1)}"] + (
+        [f"{todo} not run yet"] if todo else []
+    )
     for mark, words in (
         ("diverged", "diverged"),
         ("flat", "stopped early, flat at chance"),

@@ -51,7 +51,7 @@ COMMANDS = {
     "bench": ("bench", "Measure this machine: each command prints what it measured, and how."),
     "ship": (
         "ship",
-        "Train every lane of the presets and the tour on one thread and write them to assets/runs.",
+        "Train the missing runs that ship on one thread, and write them to assets/runs.",
     ),
     "ship-maps": (
         "ship",

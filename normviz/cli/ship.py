@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..config import RunConfig
-from ..duel.presets import PRESETS
+from ..duel.presets import PRESETS, quick
 from ..home import made, shipped
 from ..maps import cores, read
 from ..maps.drive import stored
@@ -23,9 +23,11 @@ from .run import follow
 
 
 def shipped_lanes() -> dict[str, RunConfig]:
-    """Every lane of the presets and the tour by its file name, each config once."""
+    """Every lane of the presets and the tour, and the hero with each quick placement, by its file name.
+    Each config occurs once."""
     duels = [(preset.key, preset.lanes()) for preset in PRESETS]
     duels += [(f"tour-{step.key}", step.lanes()) for step in STEPS]
+    duels += [("quick", quick())]
     named: dict[str, RunConfig] = {}
     for key, lanes in duels:
         for i, config in enumerate(lanes, start=1):
@@ -39,7 +41,10 @@ def ship(
     folder: Annotated[Path | None, typer.Argument(help="Where to write")] = None,
     again: Annotated[bool, typer.Option(help="Also train runs that exist already")] = False,
 ) -> None:
-    """Train every lane of the presets and the tour on one thread and write them to assets/runs."""
+    """Train the missing runs that ship on one thread, and write them to assets/runs.
+
+    These are the lanes of the presets and the tour, and the hero with each quick placement.
+    """
     folder = made(folder or shipped("assets") / "runs", "name another one")
     for name, config in shipped_lanes().items():
         path = folder / f"{name}.npz"

@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ..catalog import SCHEMES
 from ..catalog.registry import Registry
 from ..config import RunConfig
 
 Lanes = tuple[RunConfig, ...]
+
+QUICK = SCHEMES.keys()[:6]
+"""Placements that the page offers at one click for each lane."""
+
+QUICK_INITS = ("xavier", "torch")
+"""Initialisations with which the hero's quick placements ship as finished runs."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +32,12 @@ class Preset:
 def hero() -> Lanes:
     """Pre-LN against Post-LN, 12 blocks, Xavier, learning rate 0.003, 200 steps."""
     return RunConfig(), RunConfig(scheme="post")
+
+
+def quick() -> Lanes:
+    """The hero with each quick placement and each of the two initialisations."""
+    first = hero()[0]
+    return tuple(first.replace(scheme=key, init=init) for init in QUICK_INITS for key in QUICK)
 
 
 def prose() -> Lanes:

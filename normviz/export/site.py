@@ -29,6 +29,7 @@ from .replay import frame, replay
 
 KEY = re.compile(r"e\d+-[0-9a-f]{16}")
 NUMBER = re.compile(r"\d{1,18}")
+TOUR = "The tour"
 
 
 @dataclass(frozen=True)
@@ -65,8 +66,8 @@ def shipped_duels(store: Store) -> list[SiteDuel]:
         words = " ".join(filter(None, (step.where(), caption)))
         found.append(
             SiteDuel(
-                f"tour-{number}-{step.key}", "The tour", f"{number}. {step.title}",
-                words.replace("**", ""), _lanes(runs, frames), step.probe,
+                f"tour-{number}-{step.key}", TOUR, f"{number}. {step.title}",
+                words.replace("*", ""), _lanes(runs, frames), step.probe,
             )
         )  # fmt: skip
     return found
@@ -160,6 +161,7 @@ def site(duels: Sequence[SiteDuel], title: str, url: str = "") -> Iterator[tuple
     scripts = {f"{name}-{version(text)}.js": text for name, text in SCRIPTS.items()}
     yield from ((name, text.encode()) for name, text in scripts.items())
     cards: dict[str, list[str]] = {}
+    tour = [f"{duel.name}.html" for duel in duels if duel.group == TOUR]
     for duel in duels:
         lanes = [frame(lane, SHOWN) for lane in duel.lanes]
         yield (
@@ -167,10 +169,12 @@ def site(duels: Sequence[SiteDuel], title: str, url: str = "") -> Iterator[tuple
             picture(charts.loss.chart(lanes), "png", width=PICTURE_WIDTH, look=charts.look(False)),
         )
         description = " ".join(filter(None, (duel.words, _outcome(duel))))
+        at = tour.index(f"{duel.name}.html") if duel.group == TOUR else None
         text = replay(
             duel.lanes, duel.probe, title=f"NormViz: {duel.title}", words=description, scripts=tuple(scripts),
             head=preview(duel.title, description, f"{duel.name}.html", url, thumb.finding(lanes)),
-            up="index.html",
+            up="index.html", before=tour[at - 1] if at else "",
+            after=tour[at + 1] if at is not None and at + 1 < len(tour) else "",
         )  # fmt: skip
         yield f"{duel.name}.html", text.encode()
         cards.setdefault(duel.group, []).append(_card(duel, lanes))

@@ -58,11 +58,11 @@ def trained(codes: NDArray[np.int64]) -> NDArray[np.int64]:
     return codes[: len(codes) - len(codes) // HELD_OUT]
 
 
-def clean(given: str | bytes) -> str:
+def clean(given: str | bytes, seq_len: int = SHORTEST) -> str:
     """A text without byte order mark and with \\n alone as line end. Raises TextError.
 
-    Bytes are UTF-8. Everything that training needs of a text is checked here, except the length that
-    the sequences of a config need.
+    Bytes are UTF-8. Everything that training needs of a text is checked here, and that it is long enough
+    for sequences of `seq_len`.
     """
     if len(given) > 2 * MAX_TEXT_BYTES + 3:  # line ends can't halve it to what is allowed
         raise too_long(len(given))
@@ -84,7 +84,7 @@ def clean(given: str | bytes) -> str:
         ) from None
     if size > MAX_TEXT_BYTES:
         raise too_long(size)
-    check_length(len(text), SHORTEST)
+    check_length(len(text), seq_len)
     if len(set(text[: len(text) - len(text) // HELD_OUT])) == 1:
         raise TextError(
             f"the text repeats one character, {text[0]!r}, and there is nothing to learn in it: give "

@@ -69,8 +69,7 @@ def add(
     Where MAX_TEXTS are stored already, the text used longest ago is deleted, except those that `needed`
     returns (`Store.needed_texts`); without `needed` none is. Raises TextError where none may be deleted.
     """
-    text = clean(_bytes(given) if isinstance(given, Path) else given)
-    check_length(len(text), seq_len)
+    text = clean(_bytes(given) if isinstance(given, Path) else given, seq_len)
     key = _hash(text.encode())
     try:
         if not is_here(key):

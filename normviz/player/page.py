@@ -20,13 +20,13 @@ PAGE = """<!doctype html>
 <title>{title}</title>
 {head}
 <style>
-:root {{ color-scheme: light dark; }}
+:root {{ color-scheme: light; }}
 body {{ font: 16px/1.5 system-ui, sans-serif; margin: 1rem auto; max-width: 1200px; padding: 0 1rem;
   background: {paper}; color: {ink}; }}
 p {{ white-space: pre-line; }}
 {css}
 </style></head>
-<body>{up}<h1>{title}</h1><p>{words}</p><div id="player"></div>
+<body>{ways}<h1>{title}</h1><p>{words}</p><div id="player"></div>
 {scripts}
 <script type="application/json" id="numbers">{numbers}</script>
 <script>
@@ -44,11 +44,15 @@ class SharedFiles(TypedDict, total=False):
     scripts  names of the files beside it that hold SCRIPTS, in their order
     head     further HTML of its head
     up       the file beside it that lists all
+    before   the file beside it to read before this one, if there is one
+    after    the file beside it to read after this one, if there is one
     """
 
     scripts: Sequence[str]
     head: str
     up: str
+    before: str
+    after: str
 
 
 def page(
@@ -86,7 +90,7 @@ def page(
         ink="#31333f",
         css=css(),
         head=outside.get("head", ""),
-        up=f'<p><a href="{escape(up)}">All duels</a></p>' if (up := outside.get("up")) else "",
+        ways=_ways(outside),
         scripts="\n".join(
             [f'<script src="{escape(name)}"></script>' for name in outside.get("scripts", ())]
             or [f"<script>{_inline(text)}</script>" for text in SCRIPTS.values()]
@@ -94,6 +98,17 @@ def page(
         numbers=json.dumps(file).replace("<", "\\u003c"),
         probe=json.dumps(probe if probe in frames else next(iter(frames))),
     )
+
+
+def _ways(outside: SharedFiles) -> str:
+    """Links to the files beside this one; empty for a file alone."""
+    named = [
+        ("All duels", outside.get("up")),
+        ("Back", outside.get("before")),
+        ("Next", outside.get("after")),
+    ]
+    links = [f'<a href="{escape(file)}">{label}</a>' for label, file in named if file]
+    return f"<nav><p>{' · '.join(links)}</p></nav>" if links else ""
 
 
 def _probe(

@@ -1,5 +1,5 @@
-"""Results that ship with the product, and their way into a store: runs of presets and the tour, cells of
-the standard maps, and runs of claims."""
+"""Results that ship with the product, and their way into a store: runs of presets, the tour and
+the quick placements, cells of the standard maps, and runs of claims."""
 
 from __future__ import annotations
 

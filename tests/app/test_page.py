@@ -10,12 +10,13 @@ import pytest
 from anatomy_kit import measure
 from normviz.app.asgi.snapshot import Topic, look
 from normviz.app.views.duel import share
-from normviz.app.views.duel.lanes import USUAL, current
+from normviz.app.views.duel.lanes import current
 from page_kit import MAIN, Open, checked, chips, duel, runs, shown, words_of
 from shelf_kit import SMALL, kept
 
 from normviz import RunConfig
 from normviz.catalog import NORMS, SCHEMES
+from normviz.duel.presets import QUICK
 from normviz.duel.seeds import seeded
 from normviz.home import shipped
 from normviz.links import encode
@@ -43,7 +44,7 @@ def test_the_page_never_loads_torch(folder: Path) -> None:
     subprocess.run([sys.executable, "-c", script, MAIN, str(Path(MAIN).parent)], check=True)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES.keys()[:USUAL])
+@pytest.mark.parametrize("scheme", QUICK)
 def test_a_switch_changes_its_lane_alone(page: Open, scheme: str) -> None:
     at = page()
     checked(at.button_group(key="lane1_scheme").set_value(scheme).run())
@@ -247,3 +248,28 @@ def test_a_page_that_holds_a_copy_which_is_deleted_shows_the_one_that_is_kept(
     checked(at.run())
     assert runs(at) == [kept, *others]
     assert "learned" in chips(at)[0]
+
+
+def test_a_typed_value_that_is_not_allowed_stays_to_be_corrected(page: Open) -> None:
+    at = page()
+    at.selectbox(key="lane1_own").set_value("warmup")
+    checked(at.text_input(key="lane1_value").set_value("1o0").run())
+    assert at.text_input(key="lane1_value").value == "1o0"
+    assert "Warmup is '1o0'" in words_of(at.error[0])
+    checked(at.text_input(key="lane1_value").set_value("100").run())
+    assert at.text_input(key="lane1_value").value == "" and duel(at).lanes[1].warmup == 100
+
+
+def test_an_error_names_a_setting_without_its_underscore(page: Open) -> None:
+    at = page()
+    checked(at.text_input(key="knob_init_seed").set_value("x").run())
+    assert words_of(at.error[0]).startswith("Init seed is 'x'")
+
+
+def test_the_diagrams_of_the_blocks_are_described(
+    page: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words: list[str] = []
+    monkeypatch.setattr("streamlit.image", lambda *_, alt="", **__: words.append(alt))
+    page()
+    assert len(words) == 2 and "Pre-LN" in words[0] and "Post-LN" in words[1]

@@ -63,7 +63,7 @@ def test_the_whole_story(page: Page, browser: Browser, address: str) -> None:
     assert "stuck at chance" in chip(page, 1)
 
     page.locator(".st-key-lane1_scheme").get_by_text("Peri-LN", exact=True).click()
-    page.get_by_text("settings changed: press Train").wait_for()
+    wait_for(lambda: "learned" in chip(page, 1))  # a run that ships
     press(page, "train")
     seen: set[str] = set()
     wait_for(lambda: seen.add(progress(page)) or len({s for s in seen if "steps/s" in s}) >= 4)

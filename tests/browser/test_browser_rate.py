@@ -35,7 +35,10 @@ def page(folder: Path, browser: Browser) -> Iterator[Page]:
     with server(folder) as (address, _):
         lanes = [RunConfig(scheme=scheme, init_seed=999, steps=120) for scheme in ("pre", "post")]
         tab = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
-        yield opened(tab, f"{address}/?{encode(lanes)}", charts=0)
+        opened(tab, f"{address}/?{encode(lanes)}", charts=0)
+        tab.locator(".st-key-by_itself label").click()  # only Train starts the runs
+        wait_for(lambda: tab.locator(".st-key-by_itself input:not(:checked)").count())
+        yield tab
 
 
 @contextmanager

@@ -112,6 +112,21 @@ def test_every_page_can_be_previewed_and_names_only_its_neighbours(folder: Path)
 
 
 @pytest.mark.slow
+def test_a_page_prints_no_asterisk_and_the_tour_leads_on_and_back(folder: Path) -> None:
+    tour = [f"tour-{n}-{step.key}.html" for n, step in enumerate(STEPS, start=1)]
+    for at, name in enumerate(tour):
+        text = (folder / name).read_text("utf-8")
+        words = text.partition("<body>")[2].partition('<div id="player">')[0]
+        assert STEPS[at].title in words and "*" not in words
+        beside = [f'<a href="{tour[at - 1]}">Back</a>'] * (at > 0)
+        beside += [f'<a href="{other}">Next</a>' for other in tour[at + 1 : at + 2]]
+        assert re.findall(r'<a href="tour[^"]*">\w+</a>', words) == beside
+    assert (
+        "tour-" not in (folder / "hero.html").read_text("utf-8").partition('<div id="player">')[0]
+    )
+
+
+@pytest.mark.slow
 def test_a_title_is_text_and_never_html(folder: Path) -> None:
     text = (folder / "index.html").read_text("utf-8")
     assert "<script" not in text

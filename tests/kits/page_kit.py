@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from normviz.app.bench.fuzzed import at_page
+from normviz.app.views.duel.by_itself import SWITCH
 from streamlit.testing.v1 import AppTest
 
 from normviz.execution.client import Backend
@@ -32,10 +33,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def page(folder: Path) -> Open:
-    """Opens the page at a query string."""
+    """Opens the page at a query string. A change of a setting trains nothing, unless `by_itself`."""
 
-    def opened(query: str = "") -> AppTest:
+    def opened(query: str = "", by_itself: bool = False) -> AppTest:
         at = at_page("duel")
+        at.session_state[SWITCH] = by_itself
         for pair in filter(None, query.split("&")):
             name, _, value = pair.partition("=")
             at.query_params[name] = value

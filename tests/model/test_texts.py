@@ -308,3 +308,8 @@ def test_givers_go_with_their_text_and_are_not_without_end(
     os.utime(texts._path(KEY), (1, 1))
     newest = texts.add(f"more {WORDS}", giver="a", needed=tuple)
     assert {path.name for path in kept.iterdir()} == {f"{newest}.txt", f"{newest}.givers"}
+
+
+def test_a_text_that_is_far_too_short_names_the_sequences_that_it_is_for() -> None:
+    with pytest.raises(TextError, match=r"3 characters, and sequences of 32 need 330 or more"):
+        texts.add(b"abc", 32)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from normviz import RunConfig
-from normviz.duel.presets import PRESETS
+from normviz.duel.presets import PRESETS, QUICK, QUICK_INITS, quick
 from normviz.home import shipped as shipped_folder
 from normviz.runs import archive, collect, shipped
 from normviz.runs.store import Store
@@ -19,6 +19,14 @@ from normviz.training.events import Diverged, Finished, Started, Step
 from normviz.training.loop import train
 
 SHIPPED = sorted((shipped_folder("assets") / "runs").glob("*.npz"))
+
+
+@pytest.fixture(scope="module")
+def shipped_store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A store with the runs that ship, for tests that only read it."""
+    store = Store(tmp_path_factory.mktemp("shipped"))
+    shipped.adopt(store)
+    return store
 
 
 def test_runs_ship_with_the_product() -> None:
@@ -36,6 +44,23 @@ def test_the_hero_is_finished_on_opening(store: Store, lane: int) -> None:
     assert steps.step.tolist() == list(range(config.steps))
     assert steps.layer_steps[[0, -1]].tolist() == [0, config.steps - 1]
     assert np.isfinite(steps.loss).all()
+
+
+@pytest.mark.parametrize("config", quick(), ids=lambda one: f"{one.scheme}-{one.init}")
+def test_every_quick_placement_of_the_hero_is_finished_on_opening(
+    shipped_store: Store, config: RunConfig
+) -> None:
+    run = shipped_store.latest(config.key)
+    assert run is not None and run.config == config
+    assert (run.is_done, run.origin, run.is_coarse) == (True, "shipped", False)
+
+
+def test_the_quick_placements_are_the_hero_with_both_initialisations() -> None:
+    hero, _ = PRESETS["hero"].lanes()
+    assert [(one.scheme, one.init) for one in quick()] == [
+        (key, init) for init in QUICK_INITS for key in QUICK
+    ]
+    assert all(one.replace(scheme=hero.scheme, init=hero.init) == hero for one in quick())
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)

@@ -14,7 +14,7 @@ from normviz.charts import lane_styles
 from normviz.limits import estimated_seconds
 from normviz.model import texts
 
-from ...session import visitor
+from ...session import duel, visitor
 from ...session.backend import SharedBackend
 from ...session.markdown import capital, literal, source
 from ...widgets import page_links, placement
@@ -26,7 +26,8 @@ from .lanes import Lane
 def show(lanes: list[Lane], shared: SharedBackend) -> None:
     """The charts. Their numbers come through a WebSocket (see `numbers_socket`), without a script run."""
     with st.container(key="before"):
-        if earlier := [lane for lane in lanes if lane.earlier]:
+        # Where training starts by itself, the curves are replaced in a moment.
+        if (earlier := [lane for lane in lanes if lane.earlier]) and not duel.duel().soon:
             _before(earlier, shared)
     with st.container(key="live"):
         if any(lane.run is not None for lane in lanes):
@@ -51,6 +52,8 @@ def _before(lanes: list[Lane], shared: SharedBackend) -> None:
 
 
 def _what_now(lanes: list[Lane]) -> str:
+    if duel.duel().soon:
+        return "It trains in a moment"
     configs = [lane.config for lane in lanes]
     try:
         hosted.check(configs)

@@ -9,6 +9,7 @@ import streamlit as st
 from normviz.catalog import INITS, NORMS, QK_NORMS, SCHEMES
 from normviz.charts import lane_styles
 from normviz.config import ConfigError, RunConfig
+from normviz.duel.presets import QUICK
 from normviz.duel.seeds import named, seeded
 from normviz.links import FIELDS, differences, shown
 from normviz.runs import shipped
@@ -23,8 +24,6 @@ from ...widgets import badge, placement
 
 SAID = 2
 """Settings that differ and are named; more are counted."""
-USUAL = 6
-"""Placements on the segmented control, the first of the registry; the list beside it has all."""
 
 
 @dataclass(frozen=True)
@@ -199,6 +198,8 @@ def spoken(lanes: list[Lane], shared: SharedBackend) -> str:
 
 def chip(lane: Lane, shared: SharedBackend) -> Verdict:
     """A lane's verdict, or why it has none."""
+    if lane.config in duel.duel().soon:
+        return Verdict("queued", "trains in a moment")
     if lane.run is None:
         return Verdict("none", "not trained yet: press Train")
     if not lane.is_current and not lane.run.is_open:
@@ -209,12 +210,11 @@ def chip(lane: Lane, shared: SharedBackend) -> Verdict:
 
 
 def _placement(i: int, value: str) -> None:
-    """A segmented control of the usual placements, and of the chosen one if it is another."""
+    """A segmented control of the quick placements, and of the chosen one if it is another."""
     key = f"lane{i}_scheme"
     duel.show(key, value)
-    usual = SCHEMES.keys()[:USUAL]
     st.segmented_control(
-        "Placement", usual if value in usual else (*usual, value), key=key,
+        "Placement", QUICK if value in QUICK else (*QUICK, value), key=key,
         format_func=SCHEMES.label, required=True, on_change=_set, args=("scheme", i),
         label_visibility="collapsed",
     )  # fmt: skip
@@ -259,4 +259,5 @@ def _set_own(lane: int) -> None:
     if value:
         everywhere = st.session_state[f"lane{lane}_all"]
         duel.change(st.session_state[f"lane{lane}_own"], value, None if everywhere else lane)
-        st.session_state[f"lane{lane}_value"] = ""
+        if not duel.duel().complaint:  # else it stays there to be corrected
+            st.session_state[f"lane{lane}_value"] = ""

@@ -10,7 +10,7 @@ from normviz.links import as_params, differences
 from ...session import address, duel, presence
 from ...session.backend import SharedBackend, shared
 from ...widgets import glossary, link_notices, page_foot
-from . import charts_panel, gallery, knobs, outcome, share, tour, transport
+from . import by_itself, charts_panel, gallery, knobs, outcome, share, tour, transport
 from . import lanes as page_lanes
 
 QUESTION = "What does it do to a transformer where you put the norm?"
@@ -31,6 +31,7 @@ def page() -> None:
         link_notices.keep(shown, back)
         it.notices += link_notices.gone([lane.config for lane in lanes if lane.run is None], back)
         it.opened = False
+    it.soon = by_itself.wanted(lanes, back)
     if st.context.is_embedded:
         _embedded(it, lanes, back)
         return

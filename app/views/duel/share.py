@@ -81,7 +81,7 @@ def _files(lanes: list[Lane], shared: SharedBackend) -> None:
         "normviz.html",
         "text/html",
         done,
-        "One file that replays this duel with no server and no network",
+        "One file that replays this duel with no server and no network. It takes some seconds to prepare",
     )
     _file(
         "Numbers (CSV)",
@@ -117,7 +117,9 @@ def _files(lanes: list[Lane], shared: SharedBackend) -> None:
             "Plain PyTorch without NormViz, with the same final loss"
             + (f" as {named(lane.config)}" if lane.repeats else ""),
         )
-    st.caption("PNG and SVG of a chart: at its upper right corner.")
+    st.caption(
+        "The replay takes some seconds to prepare. PNG and SVG of a chart: at its upper right corner."
+    )
 
 
 def _file(label, content, name, kind, ready, words) -> None:

@@ -21,6 +21,7 @@ from ...session.markdown import capital, literal
 from ...widgets import page_links
 from ...widgets.buttons import button
 from ...widgets.store_errors import kept
+from . import by_itself, tour
 from .lanes import Lane
 
 
@@ -32,12 +33,13 @@ def show(lanes: list[Lane], shared: SharedBackend) -> None:
     paused = bool(opened) and all(run.status == "paused" for run in opened)
     changed = any(lane.run and not lane.is_current for lane in lanes)
     others = visitor.why_not(opened)
+    guess = "Guess first: the charts wait for it" if tour.waits(duel.duel()) else None
     idle = not opened or others is not None
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         button(
             "Train (settings changed)" if changed and not opened else "Train", train, shared,
             key="train", type="primary", icon=":material/play_arrow:", shortcut="T",
-            help="Train all lanes from their first step",
+            disabled=guess is not None, help=guess or "Train all lanes from their first step",
         )  # fmt: skip
         button(
             "Resume" if paused else "Pause", ask, shared, "resume" if paused else "pause",
@@ -45,8 +47,8 @@ def show(lanes: list[Lane], shared: SharedBackend) -> None:
         )  # fmt: skip
         button(
             "Step", step, shared, key="step", icon=":material/skip_next:", shortcut="S",
-            disabled=repeating or others is not None,
-            help=others or "One training step in every lane. Starts the lanes if none runs.",
+            disabled=repeating or bool(others or guess),
+            help=others or guess or "One training step in every lane. Starts the lanes if none runs.",
         )  # fmt: skip
         button("Stop", stop, shared, key="stop", icon=":material/stop:", disabled=idle, help=others)
         button(
@@ -57,7 +59,7 @@ def show(lanes: list[Lane], shared: SharedBackend) -> None:
         all_seeds = all(len(lane.repeats) == SEEDS for lane in lanes)
         button(
             "Show one seed" if all_seeds else f"Repeat with {SEEDS} seeds", repeat, shared,
-            key="repeat", icon=":material/repeat:", disabled=opened != [] or not shown,
+            key="repeat", icon=":material/repeat:", disabled=bool(opened or guess) or not shown,
             help=f"Train every lane from {SEEDS} seeds, to see how much is chance",
         )  # fmt: skip
         duel.show("n_lanes", len(lanes))
@@ -66,6 +68,7 @@ def show(lanes: list[Lane], shared: SharedBackend) -> None:
             args=(shared,),
             format_func=lambda n: f"{n} lane{'s' * (n > 1)}", label_visibility="collapsed",
         )  # fmt: skip
+        by_itself.show(lanes, shared, _queue)
         st.page_link(page_links.named("Runs"), label="Earlier runs")
     if refused := duel.duel().refused:
         st.error(literal(capital(refused)))
@@ -89,6 +92,7 @@ def train(shared: SharedBackend, paused: bool = False) -> None:
     leave(shared, gone)
     it.extra -= set(gone)
     it.runs = tuple(queued)
+    it.changed, it.automatic = None, frozenset()
     duel.begin("follow")
     it.link, it.notices, it.touched, it.kept = None, (), True, True
 

@@ -90,8 +90,17 @@ def _axis(field: str, label: str) -> None:
 def _text(field: str, label: str) -> None:
     """A text field for one value, or for several separated by commas."""
     key = f"map_{field}"
-    st.session_state[key] = st.session_state["maps"].asked.values(field)
-    st.text_input(label, key=key, help=_help(field), on_change=_take, args=(field, key))
+    it: Maps = st.session_state["maps"]
+    st.session_state[key] = it.typed.get(field, it.asked.values(field))
+    st.text_input(label, key=key, help=_help(field), on_change=_take_text, args=(field, key))
+
+
+def _take_text(field: str, key: str) -> None:
+    """Set the field. Text that is not allowed stays in it."""
+    typed = st.session_state[key]
+    _take(field, key)
+    it: Maps = st.session_state["maps"]
+    it.typed = {field: typed} if it.complaint else {}
 
 
 def _take(field: str, key: str) -> None:

@@ -23,6 +23,7 @@ class Maps(PageState):
     early      cells that stay flat at chance are stopped
     results      what the store has of them, read as far as it was looked at
     jobs       sweeps that this visitor asked for
+    typed      the text of a field that was not allowed, which stays there to be corrected
     nonce      counts visits of the duel from a cell: the charts begin anew, with nothing picked
     """
 
@@ -30,6 +31,7 @@ class Maps(PageState):
     early: bool = True
     results: GridResults | None = None
     jobs: list[MapJob] = field(default_factory=list)
+    typed: dict[str, str] = field(default_factory=dict)
     nonce: int = 0
 
 
@@ -54,7 +56,7 @@ def maps() -> Maps:
 def show(asked: MapRequest) -> None:
     """Show other maps."""
     it: Maps = st.session_state["maps"]
-    it.asked, it.results = asked, None
+    it.asked, it.results, it.typed = asked, None, {}
     it.changed()
 
 

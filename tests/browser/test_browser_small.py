@@ -1,0 +1,58 @@
+"""Small faults of the pages that only a browser shows: where a page begins, and colours in the dark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from browser_kit import PATIENCE_MS, barriers, opened, wait_for
+from playwright.sync_api import Browser, Page
+
+from normviz.player.page import PAGE
+
+pytestmark = pytest.mark.browser
+
+TOP = "document.querySelector('.stMain').scrollTop"
+
+
+def scroll_down(page: Page) -> None:
+    page.evaluate("document.querySelector('.stMain').scrollTo(0, 700)")
+    wait_for(lambda: page.evaluate(TOP) > 100)
+
+
+def test_another_page_and_back_begin_at_their_top(browser: Browser, address: str) -> None:
+    page = opened(browser.new_context(viewport={"width": 1280, "height": 720}).new_page(), address)
+    scroll_down(page)
+    page.locator(".st-key-try_0 button").click()
+    wait_for(lambda: "init=xavier" in page.url)
+    scroll_down(page)
+    page.evaluate("history.back()")
+    wait_for(lambda: page.evaluate(TOP) == 0)
+    page.goto(f"{address}/claims")
+    row = page.locator("[class*=st-key-claim_row_] button").last
+    row.wait_for(timeout=PATIENCE_MS)
+    scroll_down(page)
+    row.click()
+    page.get_by_role("button", name="runs in the duel").click()
+    page.wait_for_selector(".st-key-copy_link button", timeout=PATIENCE_MS)
+    wait_for(lambda: page.evaluate(TOP) == 0)
+    page.context.close()
+
+
+def test_tags_are_legible_in_the_dark_and_a_replay_stays_light(
+    browser: Browser, address: str, tmp_path: Path
+) -> None:
+    page = browser.new_context(color_scheme="dark").new_page()
+    page.goto(f"{address}/maps")
+    page.locator("[data-tag]:visible").first.wait_for(timeout=PATIENCE_MS)
+    faint = [
+        html for rule, found in barriers(page, 5) for html in found if rule == "color-contrast"
+    ]
+    assert not faint
+    file = tmp_path / "replay.html"
+    names = ("title", "head", "css", "ways", "words", "scripts", "numbers", "probe")
+    empty = dict.fromkeys(names, "") | {"numbers": "{}", "probe": "null"}
+    file.write_text(PAGE.format(paper="#ffffff", ink="#31333f", **empty))
+    page.goto(file.as_uri())
+    assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "light"
+    page.context.close()
