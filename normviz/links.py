@@ -247,7 +247,7 @@ def view_notices(params: Params) -> list[str]:
             f"The link asks for {cut(seeds)} seeds, allowed is {' or '.join(SEEDS_SHOWN)}. The page "
             f"shows {SEEDS_SHOWN[0]}."
         )
-    return found + strangers(params, {"v", "lanes", "story", *VIEW, *FIELDS})
+    return found + strangers(params, {"v", "lanes", "preset", "story", *VIEW, *FIELDS})
 
 
 PAGE = ("embed", "embed_options")

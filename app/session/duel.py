@@ -17,7 +17,18 @@ from normviz.config import ConfigError, RunConfig
 from normviz.duel.presets import PRESETS
 from normviz.duel.seeds import named
 from normviz.limits import MAX_LANES, SEEDS
-from normviz.links import VIEW, cut, decode, names_a_setting, view_notices
+from normviz.links import (
+    FIELDS,
+    VIEW,
+    Link,
+    Params,
+    Problem,
+    cut,
+    decode,
+    names_a_setting,
+    problems_of_form,
+    view_notices,
+)
 from normviz.player import VIEWS, View
 from normviz.runs.store import Action, Run
 from normviz.tour import STEPS, numbered
@@ -90,11 +101,45 @@ def duel() -> Duel:
     return it
 
 
+@dataclass(frozen=True)
+class Linked:
+    """What an address asks for. `link` is None if it names neither settings nor a preset; `story` is the
+    step of the tour, or 0."""
+
+    link: Link | None
+    story: int
+
+    @property
+    def lanes(self) -> tuple[RunConfig, ...]:
+        """The lanes to show; none where the link has problems."""
+        if self.link is not None:
+            return self.link.lanes
+        return STEPS[self.story - 1].lanes() if self.story else PRESETS["hero"].lanes()
+
+
+def linked(params: Params) -> Linked:
+    """Read the parameters of an address."""
+    return Linked(_link(params), numbered(next(iter(params.get("story", [])), "")) or 0)
+
+
+def _link(params: Params) -> Link | None:
+    """The link of a preset or of settings."""
+    if "preset" not in params:
+        return decode(params) if names_a_setting(params) else None
+    key, problems = params["preset"][0], problems_of_form(params, ("preset",))
+    if set(params) & {"lanes", *FIELDS}:
+        problems.append("the link names a preset and settings, allowed is one of them")
+    if key not in PRESETS:
+        problems.append(f"the link names the {PRESETS.unknown(key)[:-1]}")
+    if problems:
+        return Link(problems=tuple(map(Problem, problems)))
+    return Link(PRESETS[key].lanes(), notices=tuple(view_notices(params)))
+
+
 def _opened() -> Duel:
     params = address.params()
-    link = decode(params) if names_a_setting(params) else None
-    word = params.get("story", [""])[0]
-    story = numbered(word) or 0
+    asked = linked(params)
+    link, story, word = asked.link, asked.story, params.get("story", [""])[0]
     if link is None and story:
         step = replace(_step(story, 0), notices=tuple(view_notices(params)))
         return _looked_at(step, params)

@@ -40,7 +40,10 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
       changed: (now) => root.tell.changed(now),
     });
     root.player.update(root.what);
-  }, () => { root.textContent = "The charts' script did not arrive: reload the page."; });
+  }, () => {
+    root.textContent = "The charts' script did not arrive: reload the page.";
+    dispatchEvent(new Event("normviz-drawn"));  // takes away the still of the first paint
+  });
   return () => { root.gone = true; root.player?.close(); };
 }
 """

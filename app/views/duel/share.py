@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from normviz.catalog import SCHEMES
+from normviz.duel import titles
 from normviz.duel.seeds import named
 from normviz.export import ExportLane, archive, replay, script, stored_lane, write_configs
 from normviz.links import encode
@@ -34,7 +34,7 @@ def address(lanes: list[Lane]) -> str:
 
 def title(lanes: list[Lane]) -> str:
     """ "Pre-LN against Post-LN"."""
-    return " against ".join(SCHEMES.label(lane.config.scheme) for lane in lanes)
+    return titles.title([lane.config for lane in lanes])
 
 
 def show(lanes: list[Lane], shared: SharedBackend) -> None:
