@@ -227,11 +227,36 @@ VIEW = ("probe", "view", "seeds")
 """Parameters of a link that set the view of a duel and not its result."""
 
 
+CURSOR = ("at", "layer")
+"""Parameters of a link that set the cursor of the charts: a step and a layer."""
+
+
+def cursor(params: Params, lanes: Sequence[RunConfig]) -> tuple[dict[str, int], list[str]]:
+    """The step and the layer that a link sets the cursor to, and a sentence for each that no lane has."""
+    most = {
+        "at": max((lane.steps for lane in lanes), default=1) - 1,
+        "layer": max((lane.depth for lane in lanes), default=0),
+    }
+    found: dict[str, int] = {}
+    wrong = []
+    for name in CURSOR:
+        word = next(iter(params.get(name, [])), "")
+        is_whole = word.isascii() and word.isdecimal() and len(word) < 10
+        if is_whole and int(word) <= most[name]:
+            found[name] = int(word)
+        elif word:
+            wrong.append(
+                f"The link sets {name} to {cut(word)}, allowed is a whole number from 0 to "
+                f"{max(0, most[name])}: not used."
+            )
+    return found, wrong
+
+
 def view_notices(params: Params) -> list[str]:
     """A sentence for each unknown value of a view parameter, and for names that are not settings."""
     found = [
         f"The link gives {name} {len(params[name])} times, allowed is once: the first one is used."
-        for name in (*VIEW, "story")
+        for name in (*VIEW, *CURSOR, "story")
         if len(params.get(name, [""])) > 1
     ]
     probe, view, seeds = (params.get(name, [""])[0] for name in VIEW)
@@ -247,7 +272,7 @@ def view_notices(params: Params) -> list[str]:
             f"The link asks for {cut(seeds)} seeds, allowed is {' or '.join(SEEDS_SHOWN)}. The page "
             f"shows {SEEDS_SHOWN[0]}."
         )
-    return found + strangers(params, {"v", "lanes", "preset", "story", *VIEW, *FIELDS})
+    return found + strangers(params, {"v", "lanes", "preset", "story", *VIEW, *CURSOR, *FIELDS})
 
 
 PAGE = ("embed", "embed_options")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 from unittest.mock import patch
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlencode
 
 import pytest
 from hypothesis import assume, example, given
@@ -335,3 +335,26 @@ def test_what_messengers_append_is_no_link(params: dict[str, list[str]], is_one:
 def test_an_unknown_probe_is_said() -> None:
     (notice, *_) = [n for n in decode("probe=stream_rm").notices if "probe" in n]
     assert "stream_rms" in notice
+
+
+@pytest.mark.parametrize(
+    ("query", "found", "wrong"),
+    [
+        ("at=30&layer=4", {"at": 30, "layer": 4}, []),
+        ("at=0&layer=24", {"at": 0, "layer": 24}, []),
+        ("at=199", {"at": 199}, []),
+        ("at=200&layer=3", {"layer": 3}, ["at to '200', allowed is a whole number from 0 to 199"]),
+        ("layer=25", {}, ["layer to '25', allowed is a whole number from 0 to 24"]),
+        ("at=-1&layer=x", {}, ["at to '-1'", "layer to 'x'"]),
+        ("at=٣&layer=1e3", {}, ["at to", "layer to '1e3'"]),
+        ("at=" + "9" * 5000, {}, ["at to"]),
+    ],
+)
+def test_a_link_sets_the_cursor(query: str, found: dict[str, int], wrong: list[str]) -> None:
+    """To a step and a layer that some lane has."""
+    params = parse_qs(query)
+    cursor, sentences = links.cursor(params, (RunConfig(), RunConfig(depth=24)))
+    assert cursor == found
+    assert len(sentences) == len(wrong)
+    assert all(words in said for words, said in zip(wrong, sentences, strict=True))
+    assert decode("v=1&at=30&layer=4").notices == ()

@@ -7,7 +7,7 @@ that is not allowed changes nothing, and `complaint` says why.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import streamlit as st
@@ -23,6 +23,7 @@ from normviz.links import (
     Link,
     Params,
     Problem,
+    cursor,
     cut,
     decode,
     names_a_setting,
@@ -56,6 +57,7 @@ class Duel(PageState):
     extra      repeats from other seeds that this visitor queued
     mine       runs that this visitor started: nobody else's are stopped by leaving them
     trained    of each lane the run it shows and that run's config, as the page last saw them
+    cursor     the step ("at") and the layer that the charts start at, where the link names them
     text       hash of the text used last, or empty
     wants_text the task "your own text" is chosen, and no text has been given yet
     text_problem  why the text that was given is not used
@@ -74,6 +76,7 @@ class Duel(PageState):
     mine: frozenset[int] = frozenset()
     extra: frozenset[int] = frozenset()
     trained: tuple[tuple[int, RunConfig] | None, ...] = ()
+    cursor: dict[str, int] = field(default_factory=dict)
     opened: bool = False
     touched: bool = False
     text: str = ""
@@ -168,6 +171,7 @@ def reopen() -> tuple[int | None, ...]:
     found = _opened()
     if (found.lanes, found.story) == (it.lanes, it.story):  # as when another page was left
         it.probe, it.view, it.seeds = found.probe, found.view, found.seeds
+        it.cursor = found.cursor
         return ()
     found.opened, found.nonce, found.text = False, it.nonce + 1, found.text or it.text
     st.session_state["duel"] = found
@@ -183,6 +187,8 @@ def _looked_at(found: Duel, params: dict[str, list[str]]) -> Duel:
         found.view = view
     if seeds == str(SEEDS):
         found.seeds = SEEDS
+    found.cursor, wrong = cursor(params, found.lanes)
+    found.notices += tuple(wrong)
     return found
 
 
@@ -192,8 +198,9 @@ def view_params() -> dict[str, str]:
     said = {
         "story": str(it.story), "probe": it.probe, "view": it.view, "seeds": str(it.seeds)
     }  # fmt: skip
-    usual = {"story": "0", "view": "heat", "seeds": "1"}
-    return {name: value for name, value in said.items() if usual.get(name) != value}
+    usual = {"story": "0", "probe": "grad_block", "view": "heat", "seeds": "1"}
+    words = {name: value for name, value in said.items() if usual.get(name) != value}
+    return words | {name: str(value) for name, value in it.cursor.items()}
 
 
 def reset(name: str = "hero") -> None:
@@ -268,7 +275,7 @@ def _touch(it: Duel) -> None:
 
     The first change adds an entry to the browser's history; further changes replace it.
     """
-    it.touched = True
+    it.touched, it.cursor = True, {}
     if it.kept:
         it.kept = False
         address.new_entry()
@@ -283,7 +290,7 @@ def show(key: str, value: object) -> None:
 def begin(start: Literal["follow", "replay", "end"]) -> None:
     """Restart the charts."""
     it = duel()
-    it.start, it.nonce = start, it.nonce + 1
+    it.start, it.nonce, it.cursor = start, it.nonce + 1, {}
 
 
 def set_lane_count(n: int) -> None:

@@ -74,3 +74,24 @@ def test_a_visitor_who_acts_has_the_page_at_once_and_other_pages_have_titles(
     page.get_by_text("Nobody has run this yet").wait_for(timeout=PATIENCE_MS)
     wait_for(lambda: page.title() == "Pre-LN · NormViz")
     page.context.close()
+
+
+def test_a_copied_link_holds_the_cursor_and_opens_there(browser: Browser, warm: str) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = opened(context.new_page(), f"{warm}/?v=1&scheme=pre,post&at=30&layer=4", charts=4)
+    step = page.locator(".nv-step output")
+    wait_for(lambda: step.inner_text() == "30")
+    assert "layer 4" in page.locator(".nv-readout").inner_text()
+    page.locator(".nv-step input").focus()
+    page.keyboard.press("ArrowRight")
+    wait_for(lambda: step.inner_text() == "31")
+    links = []
+    for key in ("copy_link", "copy_embed"):
+        page.locator(f".st-key-{key} button").click()
+        page.locator(f".st-key-{key}").get_by_text("Copied").wait_for()
+        links.append(page.evaluate("navigator.clipboard.readText()"))
+    assert links[0] == f"{warm}/?v=1&scheme=pre,post&at=31&layer=4"
+    whole = links[0].replace("&", "&amp;")
+    assert f'<p><a href="{whole}">NormViz: Pre-LN against Post-LN</a></p>' in links[1]
+    context.close()

@@ -75,6 +75,7 @@ def show(lanes: list[Lane]) -> None:
         "dark": st.context.theme.type == "dark",
         "earlier": [lane.earlier for lane in lanes],
         "start": it.start,
+        "cursor": it.cursor,
         "nonce": it.nonce,
         "signature": signature(every),
     }

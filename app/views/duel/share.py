@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from html import escape
-from urllib.parse import urlencode
 
 import streamlit as st
 
+from normviz import links
 from normviz.duel import titles
 from normviz.duel.seeds import named
 from normviz.export import ExportLane, archive, replay, script, stored_lane, write_configs
@@ -24,7 +24,7 @@ from .lanes import Lane, runs
 
 def query(lanes: list[Lane]) -> str:
     """The query string of this duel and its view."""
-    return f"{encode([lane.config for lane in lanes])}&{urlencode(duel.view_params())}"
+    return links.query(links.as_params([lane.config for lane in lanes]) | duel.view_params())
 
 
 def address(lanes: list[Lane]) -> str:
