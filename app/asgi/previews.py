@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
@@ -102,18 +103,20 @@ class Previews:
         self._kept: OrderedDict[tuple[object, ...], preview.Preview] = OrderedDict()
         self._coming: dict[tuple[object, ...], Future[preview.Preview | None]] = {}
         self._begun: deque[float] = deque(maxlen=A_MINUTE)
+        self._lock = threading.Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="normviz-draw")
 
     def kept(self, duel: LinkedDuel) -> preview.Preview | None:
         """The duel's preview, if it is drawn."""
-        if duel.key in self._kept:
+        with self._lock:
+            if duel.key not in self._kept:
+                return None
             self._kept.move_to_end(duel.key)
             return self._kept[duel.key]
-        return None
 
     def ask(self, duel: LinkedDuel) -> Future[preview.Preview | None] | None:
-        """Draw the duel's preview; None if too many are drawn already, or it has no stored result."""
-        if not duel.lanes:
+        """Draw the duel's preview; None if it is drawn, or too many are, or it has no stored result."""
+        if not duel.lanes or self.kept(duel) is not None:
             return None
         if duel.key in self._coming:
             return self._coming[duel.key]
@@ -128,9 +131,10 @@ class Previews:
     def _make(self, duel: LinkedDuel) -> preview.Preview | None:
         try:
             drawn = self._draw(duel.lanes, duel.probe)
-            self._kept[duel.key] = drawn
-            while sum(one.nbytes for one in self._kept.values()) > MOST_BYTES:
-                self._kept.popitem(last=False)
+            with self._lock:
+                self._kept[duel.key] = drawn
+                while sum(one.nbytes for one in self._kept.values()) > MOST_BYTES:
+                    self._kept.popitem(last=False)
             return drawn
         except (ValueError, OSError) as error:
             log.warning("the preview of %s: %s", duel.query, error)

@@ -33,7 +33,7 @@ export class Player {
   }
 
   // what: { runs, repeats, earlier, probe, view, dark, start: "follow" | "replay" | "end", nonce,
-  //   cursor: { at, layer } of a link }.
+  //   cursor: { at, layer } of a link, name and caption: [line, ...] of saved charts }.
   update(what) {
     const before = this.what, text = JSON.stringify;
     const same = (name) => text(before?.[name]) === text(this.what[name]);

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ..catalog import SCHEMES
 from ..config import RunConfig
 from ..links import differences
 
+LONGEST = 80
+"""Characters of a file's name before its suffix."""
 MOST_SETTINGS = 2
 """Settings that a lane's name gives; a duel that differs in more is named by its placements alone."""
 
@@ -15,6 +18,12 @@ MOST_SETTINGS = 2
 def title(lanes: Sequence[RunConfig]) -> str:
     """ "Pre-LN against Post-LN", or "Post-LN against Post-LN with warm-up 200"."""
     return " against ".join(_named(lane, lanes[:i]) for i, lane in enumerate(lanes))
+
+
+def file_name(lanes: Sequence[RunConfig]) -> str:
+    """What files of a duel are called: "normviz-pre-ln-against-post-ln"."""
+    words = re.sub(r"[^a-z0-9]+", "-", title(lanes).lower()).strip("-")
+    return f"normviz-{words}"[:LONGEST].rstrip("-")
 
 
 def settings(lanes: Sequence[RunConfig]) -> str:

@@ -8,6 +8,7 @@ from html import escape
 from typing import Any, TypedDict, Unpack
 
 from ..config import RunConfig
+from ..duel import titles
 from ..runs.frames import LaneFrame
 from .bundle import SCRIPTS, css
 from .message import Sent, choices, message
@@ -32,7 +33,8 @@ body {{ font: 16px/1.5 system-ui, sans-serif; margin: 1rem auto; max-width: 1200
 const messages = JSON.parse(document.getElementById("numbers").textContent);
 const player = normvizPlayer.mount(document.getElementById("player"), {{
   source: normvizPlayer.embedded(messages) }});
-player.update({{ runs: [0], probe: {probe}, dark: false, start: "replay", nonce: 0 }});
+player.update({{ runs: [0], probe: {probe}, dark: false, start: "replay", nonce: 0,
+  name: {name}, caption: {caption} }});
 </script></body></html>
 """
 
@@ -91,6 +93,8 @@ def page(
             or [f"<script>{_inline(text)}</script>" for text in SCRIPTS.values()]
         ),
         numbers=json.dumps(file).replace("<", "\\u003c"),
+        name=json.dumps(titles.file_name(configs)),
+        caption=json.dumps([titles.title(configs), titles.settings(configs)]),
         probe=json.dumps(probe if probe in frames else next(iter(frames))),
     )
 

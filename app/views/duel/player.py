@@ -6,10 +6,12 @@ import streamlit as st
 from streamlit.components.v2 import component
 
 from normviz.catalog import PROBES
+from normviz.duel import titles
 from normviz.player import SCRIPTS, VIEWS, css, version
 
 from ...session import duel
 from ...session.progress import signature
+from . import share
 from .lanes import Lane
 
 # The scripts come from routes of the server, once; the component's own script only fetches them.
@@ -76,6 +78,8 @@ def show(lanes: list[Lane]) -> None:
         "earlier": [lane.earlier for lane in lanes],
         "start": it.start,
         "cursor": it.cursor,
+        "name": titles.file_name([lane.config for lane in lanes]),
+        "caption": share.caption(lanes),
         "nonce": it.nonce,
         "signature": signature(every),
     }
