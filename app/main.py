@@ -6,6 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 from normviz.app import visit
+from normviz.app.session.pages import PAGES
 from normviz.app.views.anatomy import page as anatomy
 from normviz.app.views.by_hand import page as by_hand
 from normviz.app.views.catalog import page as catalogue
@@ -20,16 +21,20 @@ from normviz.app.widgets import page_links
 HERE = Path(__file__).parent
 st.set_page_config("NormViz", str(HERE / "icon.png"), layout="wide")
 st.html(HERE / "style.css")
+views = {
+    "duel": duel.page,
+    "maps": maps.page,
+    "claims": claims.page,
+    "choose": choose.page,
+    "anatomy": anatomy.page,
+    "catalogue": catalogue.page,
+    "by-hand": by_hand.page,
+    "cost": norm_cost.page,
+    "runs": runs.page,
+}
 pages = [
-    st.Page(duel.page, title="Duel", url_path="duel", default=True),
-    st.Page(maps.page, title="Maps", url_path="maps"),
-    st.Page(claims.page, title="Claims", url_path="claims"),
-    st.Page(choose.page, title="Choose", url_path="choose"),
-    st.Page(anatomy.page, title="Anatomy", url_path="anatomy"),
-    st.Page(catalogue.page, title="Catalogue", url_path="catalogue"),
-    st.Page(by_hand.page, title="By hand", url_path="by-hand"),
-    st.Page(norm_cost.page, title="Norm cost", url_path="cost"),
-    st.Page(runs.page, title="Runs", url_path="runs"),
+    st.Page(view, title=PAGES[path].name, url_path=path, default=path == "duel")
+    for path, view in views.items()
 ]
 page_links.register(pages)
 visit.run(st.navigation(pages, position="hidden" if st.context.is_embedded else "top"))

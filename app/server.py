@@ -8,6 +8,7 @@ from functools import lru_cache
 
 import search_path  # noqa: F401 (before all that imports normviz)
 import streamlit as st
+from normviz.app.asgi.first_paint import PICTURE, FirstPaint, picture
 from normviz.app.asgi.health import healthz
 from normviz.app.asgi.numbers_socket import numbers
 from normviz.app.asgi.tuning import tune
@@ -47,7 +48,8 @@ app = st.App(
     routes=[
         Route("/healthz", healthz),
         Route("/normviz/{script}.js", _script),
+        Route(f"/{PICTURE}", picture),
         WebSocketRoute("/normviz/numbers", numbers),
     ],
-    middleware=[Middleware(Uploads), Middleware(VisitorCookie)],
+    middleware=[Middleware(Uploads), Middleware(VisitorCookie), Middleware(FirstPaint)],
 )

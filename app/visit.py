@@ -10,6 +10,7 @@ from normviz.hosted import Misconfigured
 from normviz.runs.store import StoreError
 
 from .session import address, presence, render_lock
+from .session.pages import tab_title
 from .widgets import page_foot, store_errors
 
 
@@ -21,6 +22,7 @@ def run(page: StreamlitPage) -> None:
         came_back = address.is_old_entry()
         st.session_state["arrived"] = came_back or st.session_state.get("page") != page.url_path
         st.session_state["page"] = page.url_path
+        st.set_page_config(tab_title(page.title))  # a duel names itself
         place = st.container(key="trouble")
         with render_lock.turn(is_new):
             presence.begin()

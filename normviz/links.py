@@ -1,9 +1,10 @@
-"""A duel as a link: every setting that decides the result, in plain text, plus a version.
+"""A duel as a link: a version, and the settings that differ from the values of that version.
 
-    v=1&lanes=2&scheme=pre,post&depth=12&lr=0.003&...
+    v=1&scheme=pre,post&depth=24
 
 A setting that all lanes share is written once. One that differs is written once per lane, separated
-by commas. The link names every field, so its meaning does not change when a default does.
+by commas. A setting that the link does not name has its value in `PINNED`, so the meaning of a link
+does not change when a default does. Links of earlier releases name every setting, and are read too.
 """
 
 from __future__ import annotations
@@ -21,7 +22,18 @@ from .limits import MAX_LANES, RANGES, SEEDS
 VERSION = 1
 FIELDS = tuple(RunConfig.model_fields)
 UNSAID = ("text",)
-"""Left out if no lane has one: such a link means the same in every release."""
+"""Left out of files if no lane has one: such a file means the same in every release."""
+PINNED: Mapping[str, str] = {
+    "scheme": "pre", "norm": "layernorm", "init": "xavier", "qk_norm": "off", "v_norm": "off",
+    "depth": "12", "width": "32", "heads": "4", "ffn_ratio": "4", "activation": "relu",
+    "task": "markov", "text": "none", "seq_len": "32", "batch": "8", "steps": "200",
+    "optimizer": "adamw", "lr": "0.003", "beta1": "0.9", "beta2": "0.999", "momentum": "0.0",
+    "weight_decay": "0.0", "warmup": "0", "schedule": "constant", "clip": "off", "dropout": "0.0",
+    "init_seed": "0", "data_seed": "0", "device": "auto", "lr_edits": "none",
+}  # fmt: skip
+"""What a link of version 1 means by a setting that it does not name, as links write it. Links that
+were copied rely on it: a default of `RunConfig` may change, this may not. A new setting gets the value
+that trains as before it existed."""
 Params = Mapping[str, Sequence[str]]
 
 
@@ -36,7 +48,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Link:
-    """A parsed link. `lanes` is empty if there are problems. `missing` fields took defaults."""
+    """A parsed link. `lanes` is empty if there are problems. `missing` fields have their pinned values."""
 
     lanes: tuple[RunConfig, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -45,14 +57,23 @@ class Link:
 
 
 def as_params(lanes: Sequence[RunConfig]) -> dict[str, str]:
-    """The parameters of a duel of 1 to 4 lanes: version, number of lanes, every setting."""
-    params: dict[str, str] = {"v": str(VERSION), "lanes": str(len(lanes))}
-    for name in FIELDS:
-        words = [as_word(getattr(lane, name)) for lane in lanes]
-        if name in UNSAID and set(words) == {"none"}:
-            continue
-        params[name] = words[0] if len(set(words)) == 1 else ",".join(words)
-    return params
+    """The parameters of a duel of 1 to 4 lanes: version, and every setting that is not as pinned.
+
+    The number of lanes is named where no setting differs among them.
+    """
+    columns = {name: [as_word(getattr(lane, name)) for lane in lanes] for name in FIELDS}
+    said = {name: words for name, words in columns.items() if set(words) != {PINNED[name]}}
+    differ = any(len(set(words)) > 1 for words in said.values())
+    count = {} if differ or len(lanes) == 1 else {"lanes": str(len(lanes))}
+    values = {
+        name: words[0] if len(set(words)) == 1 else ",".join(words) for name, words in said.items()
+    }
+    return {"v": str(VERSION), **count, **values}
+
+
+def pinned() -> RunConfig:
+    """The settings of a link that names none."""
+    return RunConfig(**{name: _value(name, word) for name, word in PINNED.items()})
 
 
 def encode(lanes: Sequence[RunConfig]) -> str:
@@ -101,7 +122,9 @@ def decode(link: str | Params, offers: bool = True) -> Link:
     if problems:
         return Link(problems=tuple(problems))
     n_lanes = int(params["lanes"][0]) if "lanes" in params else _widest(params)
-    columns = {name: params[name][0].split(",") for name in FIELDS if name in params}
+    columns = {
+        name: params[name][0].split(",") if name in params else [PINNED[name]] for name in FIELDS
+    }
     lanes: list[RunConfig] = []
     for i in range(n_lanes):
         values = {
@@ -116,7 +139,7 @@ def decode(link: str | Params, offers: bool = True) -> Link:
         found = tuple(unique.values())
         return Link(problems=tuple(_honest(p, len(found)) for p in found) if offers else found)
     missing = tuple(name for name in FIELDS if name not in params and name not in UNSAID)
-    notices = tuple(_notices(params, missing))
+    notices = tuple(view_notices(params))
     return Link(lanes=tuple(lanes), missing=missing, notices=notices)
 
 
@@ -204,23 +227,36 @@ VIEW = ("probe", "view", "seeds")
 """Parameters of a link that set the view of a duel and not its result."""
 
 
-def _notices(params: Params, missing: tuple[str, ...]) -> list[str]:
-    """Notices about a link that was read without a problem."""
-    notices = []
-    if missing:
-        named = ", ".join(missing[:5]) + (" and others" if len(missing) > 5 else "")
-        notices.append(
-            f"The link does not name {named}: today's defaults fill in, so it may mean something "
-            "else in another release. Copy the link again to fix every setting."
-        )
-    return notices + view_notices(params)
+CURSOR = ("at", "layer")
+"""Parameters of a link that set the cursor of the charts: a step and a layer."""
+
+
+def cursor(params: Params, lanes: Sequence[RunConfig]) -> tuple[dict[str, int], list[str]]:
+    """The step and the layer that a link sets the cursor to, and a sentence for each that no lane has."""
+    most = {
+        "at": max((lane.steps for lane in lanes), default=1) - 1,
+        "layer": max((lane.depth for lane in lanes), default=0),
+    }
+    found: dict[str, int] = {}
+    wrong = []
+    for name in CURSOR:
+        word = next(iter(params.get(name, [])), "")
+        is_whole = word.isascii() and word.isdecimal() and len(word) < 10
+        if is_whole and int(word) <= most[name]:
+            found[name] = int(word)
+        elif word:
+            wrong.append(
+                f"The link sets {name} to {cut(word)}, allowed is a whole number from 0 to "
+                f"{max(0, most[name])}: not used."
+            )
+    return found, wrong
 
 
 def view_notices(params: Params) -> list[str]:
     """A sentence for each unknown value of a view parameter, and for names that are not settings."""
     found = [
         f"The link gives {name} {len(params[name])} times, allowed is once: the first one is used."
-        for name in (*VIEW, "story")
+        for name in (*VIEW, *CURSOR, "story")
         if len(params.get(name, [""])) > 1
     ]
     probe, view, seeds = (params.get(name, [""])[0] for name in VIEW)
@@ -236,7 +272,7 @@ def view_notices(params: Params) -> list[str]:
             f"The link asks for {cut(seeds)} seeds, allowed is {' or '.join(SEEDS_SHOWN)}. The page "
             f"shows {SEEDS_SHOWN[0]}."
         )
-    return found + strangers(params, {"v", "lanes", "story", *VIEW, *FIELDS})
+    return found + strangers(params, {"v", "lanes", "preset", "story", *VIEW, *CURSOR, *FIELDS})
 
 
 PAGE = ("embed", "embed_options")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from unittest.mock import patch
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlencode
 
 import pytest
 from hypothesis import assume, example, given
@@ -13,7 +14,18 @@ from hypothesis import strategies as st
 from normviz import ConfigError, RunConfig, links
 from normviz.config import CHOICES
 from normviz.limits import MAX_LANES, RANGES
-from normviz.links import FIELDS, Link, decode, differences, encode, settings, shown
+from normviz.links import (  # fmt: skip
+    FIELDS,
+    PINNED,
+    Link,
+    as_word,
+    decode,
+    differences,
+    encode,
+    query,
+    settings,
+    shown,
+)
 
 
 def numbers(name: str) -> st.SearchStrategy[Any]:
@@ -48,6 +60,15 @@ def configs(draw: st.DrawFn) -> RunConfig:
         raise
 
 
+def long(lanes: Sequence[RunConfig]) -> str:
+    """The link as releases until 0.9 wrote it: every setting of every lane."""
+    columns = {name: [as_word(getattr(lane, name)) for lane in lanes] for name in FIELDS}
+    if set(columns["text"]) == {"none"}:
+        del columns["text"]
+    words = {name: ",".join(w if len(set(w)) > 1 else w[:1]) for name, w in columns.items()}
+    return query({"v": "1", "lanes": str(len(lanes)), **words})
+
+
 def assert_sane(link: Link) -> None:
     """Lanes or problems, never both or neither; every problem is one sentence."""
     assert bool(link.lanes) != bool(link.problems)
@@ -61,7 +82,8 @@ def assert_sane(link: Link) -> None:
 @given(st.lists(configs(), min_size=1, max_size=MAX_LANES))
 def test_round_trip(lanes: list[RunConfig]) -> None:
     link = decode(encode(lanes))
-    assert link == Link(lanes=tuple(lanes))
+    assert link == Link(lanes=tuple(lanes), missing=link.missing)
+    assert decode(long(lanes)).lanes == tuple(lanes)
 
 
 @pytest.mark.parametrize("head", ["", "?", "http://localhost:8501/?", "https://a.b/c/d?"])
@@ -70,11 +92,60 @@ def test_a_link_is_read_with_or_without_its_head(head: str) -> None:
     assert decode(head + encode(lanes)).lanes == lanes
 
 
-def test_a_link_names_its_version_and_every_setting() -> None:
-    query = encode([RunConfig(), RunConfig(scheme="post")])
-    names = [pair.split("=")[0] for pair in query.split("&")]
-    assert names == ["v", "lanes", *(name for name in FIELDS if name != "text")]
-    assert query.startswith("v=1&lanes=2&scheme=pre,post&norm=layernorm&")
+@pytest.mark.parametrize(
+    ("lanes", "query"),
+    [
+        ([RunConfig()], "v=1"),
+        ([RunConfig(), RunConfig(scheme="post")], "v=1&scheme=pre,post"),
+        ([RunConfig(), RunConfig()], "v=1&lanes=2"),
+        ([RunConfig(depth=24)] * 3, "v=1&lanes=3&depth=24"),
+        ([RunConfig(clip=1.0), RunConfig(lr=0.01)], "v=1&lr=0.003,0.01&clip=1.0,off"),
+    ],
+)
+def test_a_link_names_what_differs_from_its_version(lanes: list[RunConfig], query: str) -> None:
+    assert encode(lanes) == query
+    assert decode(query).lanes == tuple(lanes)
+
+
+def test_the_meaning_of_version_1_never_changes() -> None:
+    """Neither a new default nor a new field changes the result that a copied link leads to."""
+    assert set(PINNED) == set(FIELDS)
+    assert decode("v=1").lanes[0].key == "e1-a4f6321d1ac5099a"
+    meant = decode("v=1&scheme=pre,post").lanes
+    assert [lane.key for lane in meant] == ["e1-a4f6321d1ac5099a", "e1-f97979bef25f9f81"]
+
+
+def test_a_new_default_changes_no_link() -> None:
+    """As if a release trained 24 blocks where nothing is said: old links still mean 12."""
+    before = RunConfig.model_fields["depth"].default
+    try:
+        RunConfig.model_fields["depth"].default = 24
+        RunConfig.model_rebuild(force=True)
+        assert RunConfig().depth == 24
+        assert decode("v=1&scheme=post").lanes[0].depth == 12
+        assert encode([RunConfig()]) == "v=1&depth=24"
+    finally:
+        RunConfig.model_fields["depth"].default = before
+        RunConfig.model_rebuild(force=True)
+
+
+OLD = [
+    "v=1&lanes=2&scheme=pre,post&norm=layernorm&init=xavier&qk_norm=off&v_norm=off&depth=12&width=32&heads=4"
+    "&ffn_ratio=4&activation=relu&task=markov&seq_len=32&batch=8&steps=200&optimizer=adamw&lr=0.003"
+    "&beta1=0.9&beta2=0.999&momentum=0.0&weight_decay=0.0&warmup=0&schedule=constant&clip=off&dropout=0.0"
+    "&init_seed=0&data_seed=0&device=auto&lr_edits=none",
+    "?v=1&lanes=2&scheme=pre,post",
+    "scheme=pre,post",
+    "https://a.b/?v=1&lanes=2&scheme=pre,post&depth=12&probe=grad_w2&view=lines&seeds=5&embed=true",
+    "lanes=2&scheme=pre,post&lr=3e-3&clip=none&qk_norm=off",
+    "v=1&scheme=pre%2Cpost&utm_source=mail",
+]
+"""Links of the hero as every release has written or read them."""
+
+
+@pytest.mark.parametrize("link", OLD)
+def test_old_links_open_for_ever(link: str) -> None:
+    assert encode(decode(link).lanes) == "v=1&scheme=pre,post"
 
 
 # Whatever is pasted
@@ -190,20 +261,17 @@ def test_nothing_is_offered_for_a_word() -> None:
 
 def test_a_link_names_a_text_by_its_hash_where_a_lane_has_one() -> None:
     own = RunConfig(task="text", text="ab" * 16)
-    assert f"&task=text&text={'ab' * 16}&" in encode([own, own])
-    assert f"&task=text,markov&text={'ab' * 16},none&" in encode([own, RunConfig()])
+    assert encode([own, own]) == f"v=1&lanes=2&task=text&text={'ab' * 16}"
+    assert encode([own, RunConfig()]) == f"v=1&task=text,markov&text={'ab' * 16},none"
 
 
 @pytest.mark.parametrize("name", [name for name in FIELDS if name != "text"])
-def test_a_missing_setting_is_noticed(name: str) -> None:
-    query = "&".join(
-        pair for pair in encode([RunConfig()]).split("&") if not pair.startswith(f"{name}=")
-    )
-    link = decode(query)
+def test_a_setting_that_is_not_named_has_its_pinned_value(name: str) -> None:
+    whole = long([RunConfig()]).split("&")
+    link = decode("&".join(pair for pair in whole if not pair.startswith(f"{name}=")))
     assert link.lanes == (RunConfig(),)
     assert link.missing == (name,)
-    assert len(link.notices) == 1
-    assert f"does not name {name}:" in link.notices[0]
+    assert link.notices == ()
 
 
 def test_an_unknown_setting_is_noticed() -> None:
@@ -267,3 +335,26 @@ def test_what_messengers_append_is_no_link(params: dict[str, list[str]], is_one:
 def test_an_unknown_probe_is_said() -> None:
     (notice, *_) = [n for n in decode("probe=stream_rm").notices if "probe" in n]
     assert "stream_rms" in notice
+
+
+@pytest.mark.parametrize(
+    ("query", "found", "wrong"),
+    [
+        ("at=30&layer=4", {"at": 30, "layer": 4}, []),
+        ("at=0&layer=24", {"at": 0, "layer": 24}, []),
+        ("at=199", {"at": 199}, []),
+        ("at=200&layer=3", {"layer": 3}, ["at to '200', allowed is a whole number from 0 to 199"]),
+        ("layer=25", {}, ["layer to '25', allowed is a whole number from 0 to 24"]),
+        ("at=-1&layer=x", {}, ["at to '-1'", "layer to 'x'"]),
+        ("at=٣&layer=1e3", {}, ["at to", "layer to '1e3'"]),
+        ("at=" + "9" * 5000, {}, ["at to"]),
+    ],
+)
+def test_a_link_sets_the_cursor(query: str, found: dict[str, int], wrong: list[str]) -> None:
+    """To a step and a layer that some lane has."""
+    params = parse_qs(query)
+    cursor, sentences = links.cursor(params, (RunConfig(), RunConfig(depth=24)))
+    assert cursor == found
+    assert len(sentences) == len(wrong)
+    assert all(words in said for words, said in zip(wrong, sentences, strict=True))
+    assert decode("v=1&at=30&layer=4").notices == ()

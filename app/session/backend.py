@@ -22,7 +22,8 @@ from normviz.runs.frames import Frames
 from normviz.runs.listing import RunList
 from normviz.runs.shipped import adopt
 from normviz.runs.store import Store, StoreFull
-from normviz.runs.store.repair import damage, opened
+from normviz.runs.store.repair import damage
+from normviz.runs.store.repair import opened as open_store
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def folder() -> Path | None:
 
 @st.cache_resource(show_spinner=False)
 def _open() -> SharedBackend:
-    store, said = opened()
+    store, said = open_store()
     _state()["folder"] = store.folder
     if said is not None:
         found().append(said)
@@ -91,6 +92,11 @@ def _open() -> SharedBackend:
 def _is_open(session: str) -> bool:
     """Whether a page is still connected; Streamlit notices a closed one within seconds."""
     return runtime.exists() and runtime.get_instance().is_active_session(session)
+
+
+def opened() -> SharedBackend:
+    """The shared back end, for what only reads: it starts no supervisor."""
+    return _open()
 
 
 def watchers() -> OpenPages:

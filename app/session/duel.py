@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import streamlit as st
@@ -18,7 +18,19 @@ from normviz.config import ConfigError, RunConfig
 from normviz.duel.presets import PRESETS
 from normviz.duel.seeds import named
 from normviz.limits import MAX_LANES, SEEDS
-from normviz.links import VIEW, cut, decode, names_a_setting, view_notices
+from normviz.links import (
+    FIELDS,
+    VIEW,
+    Link,
+    Params,
+    Problem,
+    cursor,
+    cut,
+    decode,
+    names_a_setting,
+    problems_of_form,
+    view_notices,
+)
 from normviz.player import VIEWS, View
 from normviz.runs.store import Action, Run
 from normviz.tour import STEPS, numbered
@@ -46,6 +58,7 @@ class Duel(PageState):
     extra      repeats from other seeds that this visitor queued
     mine       runs that this visitor started: nobody else's are stopped by leaving them
     trained    of each lane the run it shows and that run's config, as the page last saw them
+    cursor     the step ("at") and the layer that the charts start at, where the link names them
     text       hash of the text used last, or empty
     wants_text the task "your own text" is chosen, and no text has been given yet
     text_problem  why the text that was given is not used
@@ -67,6 +80,7 @@ class Duel(PageState):
     mine: frozenset[int] = frozenset()
     extra: frozenset[int] = frozenset()
     trained: tuple[tuple[int, RunConfig] | None, ...] = ()
+    cursor: dict[str, int] = field(default_factory=dict)
     opened: bool = False
     touched: bool = False
     text: str = ""
@@ -97,11 +111,45 @@ def duel() -> Duel:
     return it
 
 
+@dataclass(frozen=True)
+class Linked:
+    """What an address asks for. `link` is None if it names neither settings nor a preset; `story` is the
+    step of the tour, or 0."""
+
+    link: Link | None
+    story: int
+
+    @property
+    def lanes(self) -> tuple[RunConfig, ...]:
+        """The lanes to show; none where the link has problems."""
+        if self.link is not None:
+            return self.link.lanes
+        return STEPS[self.story - 1].lanes() if self.story else PRESETS["hero"].lanes()
+
+
+def linked(params: Params) -> Linked:
+    """Read the parameters of an address."""
+    return Linked(_link(params), numbered(next(iter(params.get("story", [])), "")) or 0)
+
+
+def _link(params: Params) -> Link | None:
+    """The link of a preset or of settings."""
+    if "preset" not in params:
+        return decode(params) if names_a_setting(params) else None
+    key, problems = params["preset"][0], problems_of_form(params, ("preset",))
+    if set(params) & {"lanes", *FIELDS}:
+        problems.append("the link names a preset and settings, allowed is one of them")
+    if key not in PRESETS:
+        problems.append(f"the link names the {PRESETS.unknown(key)[:-1]}")
+    if problems:
+        return Link(problems=tuple(map(Problem, problems)))
+    return Link(PRESETS[key].lanes(), notices=tuple(view_notices(params)))
+
+
 def _opened() -> Duel:
     params = address.params()
-    link = decode(params) if names_a_setting(params) else None
-    word = params.get("story", [""])[0]
-    story = numbered(word) or 0
+    asked = linked(params)
+    link, story, word = asked.link, asked.story, params.get("story", [""])[0]
     if link is None and story:
         step = replace(_step(story, 0), notices=tuple(view_notices(params)))
         return _looked_at(step, params)
@@ -130,6 +178,7 @@ def reopen() -> tuple[int | None, ...]:
     found = _opened()
     if (found.lanes, found.story) == (it.lanes, it.story):  # as when another page was left
         it.probe, it.view, it.seeds = found.probe, found.view, found.seeds
+        it.cursor = found.cursor
         return ()
     found.opened, found.nonce, found.text = False, it.nonce + 1, found.text or it.text
     st.session_state["duel"] = found
@@ -145,6 +194,8 @@ def _looked_at(found: Duel, params: dict[str, list[str]]) -> Duel:
         found.view = view
     if seeds == str(SEEDS):
         found.seeds = SEEDS
+    found.cursor, wrong = cursor(params, found.lanes)
+    found.notices += tuple(wrong)
     return found
 
 
@@ -154,8 +205,9 @@ def view_params() -> dict[str, str]:
     said = {
         "story": str(it.story), "probe": it.probe, "view": it.view, "seeds": str(it.seeds)
     }  # fmt: skip
-    usual = {"story": "0", "view": "heat", "seeds": "1"}
-    return {name: value for name, value in said.items() if usual.get(name) != value}
+    usual = {"story": "0", "probe": "grad_block", "view": "heat", "seeds": "1"}
+    words = {name: value for name, value in said.items() if usual.get(name) != value}
+    return words | {name: str(value) for name, value in it.cursor.items()}
 
 
 def reset(name: str = "hero") -> None:
@@ -231,7 +283,7 @@ def _touch(it: Duel) -> None:
     The first change adds an entry to the browser's history; further changes replace it. Stored runs of
     the new settings show their end at once, and open ones are followed.
     """
-    it.touched, it.start, it.changed = True, "follow", time.monotonic()
+    it.touched, it.start, it.changed, it.cursor = True, "follow", time.monotonic(), {}
     if it.kept:
         it.kept = False
         address.new_entry()
@@ -246,7 +298,7 @@ def show(key: str, value: object) -> None:
 def begin(start: Literal["follow", "replay", "end"]) -> None:
     """Restart the charts."""
     it = duel()
-    it.start, it.nonce = start, it.nonce + 1
+    it.start, it.nonce, it.cursor = start, it.nonce + 1, {}
 
 
 def set_lane_count(n: int) -> None:

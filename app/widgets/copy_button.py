@@ -21,9 +21,18 @@ COPY = component(
       export default function ({ data, parentElement, setTriggerValue }) {
         const button = parentElement.querySelector("button");
         const status = parentElement.querySelector("span");
-        const url = (more) => location.origin + location.pathname + "?" + data.query + more;
+        const url = (more) => {
+          // The charts' cursor is the browser's: a link holds it as it is at the click.
+          const query = new URLSearchParams(data.query);
+          const cursor = document.querySelector(".nv-root")?.player?.cursor.words;
+          if (cursor) for (const name of ["at", "layer"]) query.delete(name);
+          for (const [name, value] of Object.entries(cursor ?? {})) query.set(name, value);
+          const text = query.toString().replace(/%(2C|3A|3B)/g, (code) => decodeURIComponent(code));
+          return location.origin + location.pathname + "?" + text + more;
+        };
         const frame = () => `<iframe src="${url("&embed=true")}" title="${data.title}" width="100%" `
-          + `height="900" style="border:0" loading="lazy"></iframe>`;
+          + `height="900" style="border:0" loading="lazy"></iframe>\n`
+          + `<p><a href="${url("").replaceAll("&", "&amp;")}">${data.title}</a></p>`;
         button.textContent = data.label;
         button.dataset.link = url("");
         button.onclick = async () => {

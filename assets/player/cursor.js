@@ -19,6 +19,14 @@ export class Cursor {
     return Math.min(this.hover ?? this.step, this.last);
   }
 
+  // What a link says of it: a step where it was left before the end, and the layer that was picked.
+  get words() {
+    const words = {};
+    if (!this.playing && !this.following && this.step < this.last) words.at = this.step;
+    if (this.layer !== null) words.layer = this.layer;
+    return words;
+  }
+
   pin(step) {
     this.playing = null;
     this.following = false;

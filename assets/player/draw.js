@@ -33,6 +33,8 @@ export const drawing = {
       await Promise.all(charts.map((chart) => chart.stale && chart.draw()));
       for (const chart of charts) chart.stale = false;
       if (!this.gone) this.overlays();
+      if (!this.shown) globalThis.dispatchEvent?.(new Event("normviz-drawn"));  // takes away the still
+      this.shown = true;
     } finally {
       this.asked = false;
       if (moves || this.due) this.redraw(this.due ?? "cursor");

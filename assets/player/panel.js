@@ -2,7 +2,7 @@
 
 import { Chart } from "./chart.js";
 import { digits, recordAt } from "./numbers.js";
-import { savePicture } from "./picture.js";
+import { captioned, savePicture } from "./picture.js";
 
 export const PAGE = `
 <div class="nv-progress" hidden><progress max="1"></progress><span role="status"></span></div>
@@ -81,8 +81,10 @@ export const panel = {
     const chart = this.charts[name];
     chart.unsaved?.remove();
     try {
-      const file = `normviz-${name}-step${this.cursor.at}.${kind}`;
-      await savePicture(JSON.parse(chart.spec), this.rows(name), kind, this.paper, file);
+      const { name: duel = "normviz", caption = [] } = this.what;
+      const file = `${duel}-${name}-step${this.cursor.at}.${kind}`;
+      const spec = captioned(JSON.parse(chart.spec), caption);
+      await savePicture(spec, this.rows(name), kind, this.paper, file);
     } catch (problem) {
       chart.unsaved = document.createElement("p");
       chart.unsaved.className = "nv-failed";

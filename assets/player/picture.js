@@ -2,6 +2,16 @@
 
 const PICTURE = { width: 720, scale: { png: 2, svg: 1 } };
 
+// The spec with lines above it: which duel it is of, with which settings, and where it can be opened.
+export function captioned(spec, [head, ...lines]) {
+  if (!head) return spec;
+  const color = spec.config?.axis?.labelColor ?? "#5b606b";
+  const own = { text: head, color, subtitleColor: color, fontSize: 15, subtitleFontSize: 11, offset: 12, anchor: "start" };
+  if (!spec.title) return { ...spec, title: { ...own, subtitle: lines } };
+  const { subtitle = [], ...title } = spec.title;
+  return { ...spec, title: { ...title, subtitle: [subtitle, head, ...lines].flat() } };
+}
+
 // `sets` are all rows of the chart; `kind` is png or svg.
 export async function savePicture(spec, sets, kind, background, name) {
   const embedded = await globalThis.normvizVega.vegaEmbed(

@@ -32,7 +32,8 @@ export class Player {
     return this.root.querySelector(selector);
   }
 
-  // what: { runs, repeats, earlier, probe, view, dark, start: "follow" | "replay" | "end", nonce }.
+  // what: { runs, repeats, earlier, probe, view, dark, start: "follow" | "replay" | "end", nonce,
+  //   cursor: { at, layer } of a link, name and caption: [line, ...] of saved charts }.
   update(what) {
     const before = this.what, text = JSON.stringify;
     const same = (name) => text(before?.[name]) === text(this.what[name]);
@@ -163,7 +164,10 @@ export class Player {
     this.cursor.hover = null;
     this.cursor.following = start === "follow" && this.live;
     this.cursor.step = start === "replay" && !still ? 0 : this.cursor.last;
-    if (start === "replay" && !still && !this.live) this.cursor.play();
+    const { at, layer } = this.what.cursor ?? {};
+    if (layer !== undefined) this.cursor.layer = layer;
+    if (at !== undefined && !this.live) this.cursor.step = Math.min(at, this.cursor.last);
+    else if (start === "replay" && !still && !this.live) this.cursor.play();
     this.redraw("data");
   }
 

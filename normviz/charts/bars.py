@@ -135,6 +135,18 @@ def outside(
     ]
 
 
+def rows_at(lanes: Sequence[LaneFrame]) -> dict[str, list[dict[str, Any]]]:
+    """The datasets at the last record of each lane, as `barsAt` of the player has them."""
+    at = [(i, lane, shown(lane)[-1]) for i, lane in enumerate(lanes) if len(lane.probe_steps)]
+    bars = [
+        {"layer": probe_of(lane).first_layer + k, "lane": i, "value": value, "name": name(lane)}
+        for i, lane, values in at
+        for k, value in enumerate(values.tolist())
+    ]
+    steps = {int(lane.probe_steps[-1]) for _, lane, _ in at}
+    return {"bars": bars, "note": [{"text": f"step {steps.pop()}"}] if len(steps) == 1 else []}
+
+
 def row_at(lane: LaneFrame, cursor: int) -> int | None:
     """Index of the last record at or before step `cursor`; None where there is none."""
     row = int(np.searchsorted(lane.probe_steps, cursor, side="right")) - 1

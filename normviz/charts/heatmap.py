@@ -10,6 +10,7 @@ from functools import lru_cache
 
 import altair as alt
 import numpy as np
+from numpy.typing import NDArray
 
 from normviz.catalog.probes import PROBES, ProbeRecord
 from normviz.runs.frames import LaneFrame
@@ -25,7 +26,21 @@ from .base import (
     tick_label,
     value_scale,
 )
-from .palette import DIVERGING, RAMP_SCHEME, RED, LaneStyle, ink, paper
+from .palette import (
+    BROKEN,
+    DIVERGING,
+    EMPTY,
+    LEVELS,
+    LOWEST,
+    PALETTE,
+    RAMP_SCHEME,
+    RED,
+    ZERO,
+    LaneStyle,
+    ink,
+    paper,
+)
+from .png import data_uri, png
 from .scale import Domain, probe_of, shown
 from .sentences import diverged, first_bad, name, number
 
@@ -35,6 +50,42 @@ MOST_COLUMNS = MOST_ROWS = 256
 def fixed(lane: LaneFrame) -> dict[str, Rows]:
     """The datasets that the cursor does not change, as rows of JSON."""
     return {"bad": _bad_rows(lane)}
+
+
+def rows(lane: LaneFrame, domain: Domain) -> dict[str, Rows]:
+    """The datasets of a finished lane, with its picture as the player paints it."""
+    picture = png(codes(lane, domain), PALETTE)
+    return {"picture": [{"url": data_uri(picture)}], "cursor": [], "ahead": []}
+
+
+def codes(lane: LaneFrame, domain: Domain) -> NDArray[np.uint8]:
+    """[rows, columns] palette codes of a finished lane, the last layer on top, as `cells` of the player
+    has them."""
+    values, first = shown(lane), probe_of(lane).first_layer
+    layers, known = lane.depth + 1 - first, _known_steps(lane)
+    columns, per = grid(lane.steps, MOST_COLUMNS)
+    cells, each = grid(layers, MOST_ROWS)
+    found = np.full((cells, columns), EMPTY, np.uint8)
+    with np.errstate(invalid="ignore"):
+        scaled = LOWEST + np.floor(domain.place(values) * (LEVELS - 1) + 0.5)
+    coded = np.where(np.isfinite(values), np.where(domain.zero(values), ZERO, scaled), BROKEN)
+    tops = np.minimum((np.arange(cells) + 1) * each, layers) - 1
+    for c in range(min(columns, -(-known // per))):
+        at = min((c + 1) * per, lane.steps) - 1
+        if (record := int(np.searchsorted(lane.probe_steps, at, side="right")) - 1) >= 0:
+            found[:, c] = coded[record, tops]
+    for i, k in np.argwhere(~np.isfinite(values)):
+        found[k // each, lane.probe_steps[i] // per] = BROKEN
+    return found[::-1]
+
+
+def _known_steps(lane: LaneFrame) -> int:
+    """Steps that the records hold for: the last one as long as the one before it."""
+    at = lane.probe_steps
+    if len(at) == 0:
+        return 0
+    gap = at[-1] - at[-2] if len(at) > 1 else 1
+    return int(min(at[-1] + gap, max(len(lane.loss), at[-1] + 1)))
 
 
 def _bad_rows(lane: LaneFrame) -> Rows:

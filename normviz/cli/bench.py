@@ -53,6 +53,17 @@ def live(
     typer.echo(measure(seconds))
 
 
+@bench.command("open")
+def open_(rounds: Annotated[int, typer.Option(min=1, help="Visits of each kind")] = 5) -> None:
+    """When the first chart is seen and how much the page shifts, beside a plain Streamlit page.
+
+    Needs the tests' packages.
+    """
+    from ..bench.open import measure
+
+    typer.echo(measure(rounds))
+
+
 @bench.command()
 def film(
     out: Annotated[Path, typer.Option(exists=True, file_okay=False, help="Folder for the files")],

@@ -12,10 +12,14 @@ import re
 import subprocess
 import sys
 import threading
+from base64 import b64decode, b64encode
 from typing import Any
 
 IMAGE = re.compile(r'<image[^>]*?href="(?!data:)([^"]*)"')
 """An image that lies elsewhere."""
+
+ID = re.compile(r'\bid="|url\(#|xlink:href="#')
+"""Where an SVG sets or uses an id."""
 
 DENSITY = 72
 """Pixels an inch at which a PNG has the size of its SVG, before `scale`."""
@@ -39,15 +43,43 @@ def draw(spec: dict[str, Any], kind: str, scale: float) -> bytes:
     return svg.encode() if kind == "svg" else vl_convert.svg_to_png(svg, scale=scale, ppi=DENSITY)
 
 
+def draw_named(specs: dict[str, dict[str, Any]], card: str) -> tuple[dict[str, str], bytes]:
+    """Charts as SVG by name, and the SVG `card` as PNG with the charts that its comments name.
+
+    Drawn in another process. Raises ValueError where one can't be drawn.
+    """
+    done = json.loads(_apart({"specs": specs, "card": card}))
+    return done["charts"], b64decode(done["card"])
+
+
+def _named(specs: dict[str, dict[str, Any]], card: str) -> bytes:
+    import vl_convert
+
+    charts = {}
+    for name, spec in specs.items():
+        # Several charts get into one document, where an id may be taken once.
+        charts[name] = ID.sub(rf"\g<0>{name}-", draw(spec, "svg", 1).decode())
+        card = card.replace(f"<!--{name}-->", charts[name])
+    png = vl_convert.svg_to_png(card, scale=1, ppi=DENSITY)
+    return json.dumps({"charts": charts, "card": b64encode(png).decode("ascii")}).encode()
+
+
 def draw_apart(spec: dict[str, Any], kind: str, scale: float) -> bytes:
     """The same in another process, one at a time. Raises ValueError where it can't be drawn."""
-    asked = json.dumps({"spec": spec, "kind": kind, "scale": scale}).encode()
+    return _apart({"spec": spec, "kind": kind, "scale": scale})
+
+
+def _apart(asked: dict[str, Any]) -> bytes:
     command = [sys.executable, "-I", __file__]
     if not ALONE.acquire(timeout=SECONDS):
         raise ValueError(f"other pictures are drawn first, for {SECONDS:g} s by now: try again")
     try:
         done = subprocess.run(
-            command, input=asked, capture_output=True, timeout=SECONDS, check=False
+            command,
+            input=json.dumps(asked).encode(),
+            capture_output=True,
+            timeout=SECONDS,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         raise ValueError(f"this picture is not drawn after {SECONDS:g} s") from None
@@ -63,7 +95,8 @@ if __name__ == "__main__":
     if hasattr(os, "nice"):
         os.nice(10)  # whoever watches a run comes first
     try:
-        content = draw(**json.load(sys.stdin))
+        asked = json.load(sys.stdin)
+        content = _named(**asked) if "specs" in asked else draw(**asked)
     except ValueError as error:
         sys.exit(str(error))
     sys.stdout.buffer.write(content)

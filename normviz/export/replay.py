@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from ..catalog import PROBES, SCHEMES
+from ..duel import titles
 from ..duel.seeds import named as seed_of
 from ..player import SharedFiles, page
 from ..runs.frames import LaneFrame, lane_frame
@@ -26,7 +27,7 @@ def replay(
     """
     keys = [key for key in PROBES.keys() if all(key in lane.recorded.probes for lane in lanes)]  # noqa: SIM118 (a registry)
     frames = {key: [frame(lane, key) for lane in lanes] for key in keys}
-    named = " against ".join(SCHEMES.label(lane.config.scheme) for lane in lanes)
+    named = titles.title([lane.config for lane in lanes])
     configs = [lane.config for lane in lanes]
     repeats = [_curves(lane) for lane in lanes]
     words = words or "\n".join(came_out(lanes).lines)

@@ -14,9 +14,9 @@ from pathlib import Path
 from urllib.parse import urljoin
 
 from .. import charts
-from ..catalog import SCHEMES
 from ..charts import thumb
 from ..config import RunConfig
+from ..duel import titles
 from ..duel.presets import PRESETS
 from ..limits import MAX_LANES
 from ..player import SCRIPTS, version
@@ -25,6 +25,7 @@ from ..runs.store import Run, Store
 from ..tour import STEPS
 from .lane import ExportLane, stored_lane
 from .pictures import picture
+from .preview import tags
 from .replay import frame, replay
 
 KEY = re.compile(r"e\d+-[0-9a-f]{16}")
@@ -84,7 +85,7 @@ def chosen_duels(store: Store, words: Sequence[str]) -> list[SiteDuel]:
         if len(runs) > MAX_LANES:
             raise ValueError(f"{word!r} names {len(runs)} runs, allowed are up to {MAX_LANES}")
         name = f"run-{'-'.join(str(run.id) for run in runs)}"
-        title = " against ".join(SCHEMES.label(run.config.scheme) for run in runs)
+        title = titles.title([run.config for run in runs])
         found[name] = SiteDuel(name, "Chosen runs", title, "", _lanes(runs, frames))
     return list(found.values())
 
@@ -172,7 +173,8 @@ def site(duels: Sequence[SiteDuel], title: str, url: str = "") -> Iterator[tuple
         at = tour.index(f"{duel.name}.html") if duel.group == TOUR else None
         text = replay(
             duel.lanes, duel.probe, title=f"NormViz: {duel.title}", words=description, scripts=tuple(scripts),
-            head=preview(duel.title, description, f"{duel.name}.html", url, thumb.finding(lanes)),
+            head=_tags(duel.title, description, url, f"{duel.name}.html", f"{duel.name}.png",
+                       thumb.finding(lanes)),
             up="index.html", before=tour[at - 1] if at else "",
             after=tour[at + 1] if at is not None and at + 1 < len(tour) else "",
         )  # fmt: skip
@@ -182,31 +184,14 @@ def site(duels: Sequence[SiteDuel], title: str, url: str = "") -> Iterator[tuple
         f"<h2>{escape(group)}</h2>\n<ul>\n{''.join(some)}</ul>" for group, some in cards.items()
     )
     first = duels[0].name if duels else ""
-    head = preview(title, WORDS, "index.html", url, picture_of=first)
+    head = _tags(title, WORDS, url, "index.html", f"{first}.png")
     page = INDEX.format(title=escape(title), words=escape(WORDS), groups=groups, head=head)
     yield "index.html", page.encode()
 
 
-def preview(
-    title: str, words: str, file: str, url: str = "", alt: str = "", picture_of: str = ""
-) -> str:
-    """Open-graph tags: the preview of a link to the page `file` in a chat or a feed."""
-    image = f"{picture_of or file.removesuffix('.html')}.png"
-    tags = [
-        ("og:type", "website"),
-        ("og:site_name", "NormViz"),
-        ("og:title", title),
-        ("og:description", words),
-        ("og:image", urljoin(url, image)),
-        ("og:image:type", "image/png"),
-        ("og:image:alt", alt or title),
-    ]
-    if url:
-        tags.append(("og:url", urljoin(url, file)))
-    lines = [f'<meta property="{name}" content="{escape(text)}">' for name, text in tags]
-    lines.append(f'<meta name="description" content="{escape(words)}">')
-    lines.append('<meta name="twitter:card" content="summary_large_image">')
-    return "\n".join(lines)
+def _tags(title: str, words: str, url: str, file: str, image: str, alt: str = "") -> str:
+    """The tags of a page `file` of the folder at `url`, with its picture beside it."""
+    return tags(title, words, urljoin(url, file) if url else "", urljoin(url, image), alt)
 
 
 def write(folder: Path, files: Iterator[tuple[str, bytes]]) -> Iterator[str]:

@@ -1,8 +1,9 @@
 """A page of maps as settings and as a link: what is swept, and which two settings span each map.
 
-    v=1&across=depth&up=lr&seeds=3&scheme=post,pre&depth=2,4,8&lr=0.001,0.01&...
+    v=1&across=depth&up=lr&seeds=3&scheme=post,pre&depth=2,4,8&lr=0.001,0.01&steps=150
 
-A setting with several values, joined by commas, is an axis; the link names every other setting too.
+A setting with several values, joined by commas, is an axis. The link also names every other setting
+that is not as `links.PINNED` has it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ..config import CHOICES, RunConfig
 from ..limits import MAX_MAPS, RANGES
 from ..links import (  # fmt: skip
     FIELDS,
-    UNSAID,
+    PINNED,
     VERSION,
     Params,
     as_word,
@@ -77,7 +78,11 @@ class MapRequest:
     def params(self) -> dict[str, str]:
         """The parameters of its link."""
         values = {name: self.values(name) for name in NAMES if name in FIELDS}
-        kept = {name: text for name, text in values.items() if name not in UNSAID or text != "none"}
+        kept = {
+            name: text
+            for name, text in values.items()
+            if text != PINNED[name] or name in self.fields
+        }
         span = {"across": self.across, "up": self.up, "seeds": str(self.grid.seeds)}
         return {"v": str(VERSION), **span, **kept}
 
@@ -167,7 +172,8 @@ def decode(params: Params) -> MapRequest:
     params = {name: values for name, values in params.items() if values}
     for problem in problems_of_form(params, NAMES):
         raise SweepError(problem)
-    words = {name: params[name][0] for name in NAMES if name in params and name not in SPAN}
+    given = {name: params[name][0] for name in NAMES if name in params and name not in SPAN}
+    words = {name: word for name, word in PINNED.items() if name in NAMES} | given
     grid = read(words, RunConfig())
     if all(name in params for name in SPAN):
         across, up = (params[name][0] for name in SPAN)

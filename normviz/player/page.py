@@ -8,6 +8,7 @@ from html import escape
 from typing import Any, TypedDict, Unpack
 
 from ..config import RunConfig
+from ..duel import titles
 from ..runs.frames import LaneFrame
 from .bundle import SCRIPTS, css
 from .message import Sent, choices, message
@@ -33,7 +34,8 @@ p {{ white-space: pre-line; }}
 const messages = JSON.parse(document.getElementById("numbers").textContent);
 const player = normvizPlayer.mount(document.getElementById("player"), {{
   source: normvizPlayer.embedded(messages) }});
-player.update({{ runs: [0], probe: {probe}, dark: false, start: "replay", nonce: 0 }});
+player.update({{ runs: [0], probe: {probe}, dark: false, start: "replay", nonce: 0,
+  name: {name}, caption: {caption} }});
 </script></body></html>
 """
 
@@ -96,6 +98,8 @@ def page(
             or [f"<script>{_inline(text)}</script>" for text in SCRIPTS.values()]
         ),
         numbers=json.dumps(file).replace("<", "\\u003c"),
+        name=json.dumps(titles.file_name(configs)),
+        caption=json.dumps([titles.title(configs), titles.settings(configs)]),
         probe=json.dumps(probe if probe in frames else next(iter(frames))),
     )
 

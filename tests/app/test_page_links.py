@@ -239,3 +239,30 @@ def test_curves_of_earlier_settings_are_named_and_nothing_untrue_is_said_of_them
         assert at.download_button(key="take_normviz-csv.zip").disabled
     checked(at.button(key="train_before").click().run())
     assert shown(at)["earlier"] == ["", ""] and "train_before" not in [b.key for b in at.button]
+
+
+def test_a_link_holds_step_and_layer_until_the_duel_changes(page: Open) -> None:
+    at = page("v=1&scheme=pre,post&at=30&layer=4")
+    assert shown(at)["cursor"] == {"at": 30, "layer": 4}
+    said = {name: at.query_params[name] for name in at.query_params}
+    assert said == {"v": "1", "scheme": "pre,post", "at": "30", "layer": "4"}
+    checked(at.select_slider(key="knob_depth").set_value(16).run())
+    assert shown(at)["cursor"] == {} and "at" not in at.query_params
+    at = page("v=1&scheme=pre,post&at=900")
+    assert shown(at)["cursor"] == {}
+    assert any("allowed is a whole number from 0 to 199" in words_of(info) for info in at.info)
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        ("preset=nothing", "the link names the unknown preset 'nothing'"),
+        ("preset=warmup&depth=3", "names a preset and settings, allowed is one of them"),
+        ("v=2&preset=warmup", "version '2', allowed is 1"),
+    ],
+)
+def test_a_link_of_a_preset(page: Open, query: str, sentence: str) -> None:
+    at = page("preset=warmup")
+    assert duel(at).lanes == PRESETS["warmup"].lanes()
+    assert at.query_params["warmup"] in ("0,200", ["0,200"]) and "preset" not in at.query_params
+    assert sentence in words_of(page(query).error[0])

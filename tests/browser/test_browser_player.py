@@ -210,7 +210,7 @@ def pictures(page: Page, chart: str, folder: Path) -> tuple[Path, str]:
     """The file of a chart as PNG, and its SVG; both are named after the chart and the step."""
     buttons = page.locator(f".nv-{chart} .nv-save")
     png, svg = (saved(page, buttons.filter(has_text=kind), folder) for kind in ("PNG", "SVG"))
-    name = f"normviz-{chart}-step{step(page)}"
+    name = f"normviz-pre-ln-against-post-ln-{chart}-step{step(page)}"
     assert (png.name, svg.name) == (f"{name}.png", f"{name}.svg")
     words = svg.read_text("utf-8")
     assert words.startswith("<svg") and 'width="720"' in words
@@ -242,8 +242,10 @@ def test_charts_become_pictures_without_the_server(
         _, svg = pictures(page, chart, tmp_path)
         assert not [word for word in words if word not in svg], chart
         assert 'fill="#ffffff"' in svg
+        assert "12 blocks, width 32, learning rate 0.003, 200 steps" in svg
+        assert f"{address}/?v=1&amp;scheme=pre,post" in svg
     assert not asked
-    smooth = (tmp_path / "normviz-loss-step150.svg").read_text("utf-8")
+    smooth = (tmp_path / "normviz-pre-ln-against-post-ln-loss-step150.svg").read_text("utf-8")
     page.locator(".nv-smooth").select_option(label="off")
     assert unnumbered(pictures(page, "loss", tmp_path)[1]) == unnumbered(smooth)
     for view, chart, word in (("A ÷ B", "ratio", "quotient"), ("First, middle", "lines", "middle")):

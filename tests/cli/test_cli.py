@@ -100,10 +100,10 @@ def test_a_link_can_be_named(tiny: RunConfig) -> None:
     assert run_json(link, "scheme=none", "steps=1")["config"]["scheme"] == "none"
 
 
-def test_an_old_link_is_run_with_a_notice() -> None:
+def test_a_link_without_a_version_is_run_as_version_1() -> None:
     result = normviz("run", "http://x/?depth=1&steps=1", "--json")
-    assert json.loads(result.stdout)["config"]["depth"] == 1
-    assert "The link does not name scheme" in result.stderr
+    assert RunConfig(**json.loads(result.stdout)["config"]) == RunConfig(depth=1, steps=1)
+    assert result.stderr == ""
 
 
 def test_people_read_the_verdict_the_numbers_and_a_link(tiny: RunConfig) -> None:

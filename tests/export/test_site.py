@@ -135,11 +135,11 @@ def test_a_title_is_text_and_never_html(folder: Path) -> None:
 
 
 def test_without_an_address_all_is_relative(tmp_path: Path) -> None:
-    from normviz.export.site import preview
+    from normviz.export.preview import tags
 
-    tags = preview('"><b>', "words", "a.html")
-    assert 'property="og:image" content="a.png"' in tags and "og:url" not in tags
-    assert "<b>" not in tags
+    found = tags('"><b>', "words", "", "a.png")
+    assert 'property="og:image" content="a.png"' in found and "og:url" not in found
+    assert "<b>" not in found
 
 
 @pytest.fixture(scope="module")

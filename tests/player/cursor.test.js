@@ -37,6 +37,21 @@ test("a layer is picked, and dropped when it is picked again", () => {
   assert.equal(it.layer, null);
 });
 
+test("a link says where the cursor was left, not where it plays or follows", () => {
+  const [it] = cursor();
+  it.pin(100);
+  assert.deepEqual(it.words, {});
+  it.pin(30);
+  it.pick(4);
+  assert.deepEqual(it.words, { at: 30, layer: 4 });
+  it.play();
+  assert.deepEqual(it.words, { layer: 4 });
+  it.pin(30);
+  it.following = true;
+  it.pick(4);
+  assert.deepEqual(it.words, {});
+});
+
 test("a replay is slow first, ends at the last step, and starts over from there", () => {
   const [it] = cursor();
   it.play();

@@ -58,13 +58,14 @@ test("a chart is saved under its name and step; where it can't be, a sentence st
     return { view: { toImageURL: async () => "data:it" }, finalize() {} };
   } };
   const figure = element(), chart = { figure, spec: "{}" };
-  const it = { ...panel, charts: { loss: chart }, cursor: { at: 48 }, rows: () => ({}), paper: "#ffffff" };
+  const it = { ...panel, charts: { loss: chart }, cursor: { at: 48 }, rows: () => ({}), paper: "#ffffff",
+    what: { name: "normviz-a-against-b" } };
   await it.save("loss", "svg");
   files.push(...globalThis.clicked.map(({ download }) => download));
   works = false;
   await it.save("loss", "png");
   await it.save("loss", "png");
-  assert.deepEqual(files, ["normviz-loss-step48.svg"]);
+  assert.deepEqual(files, ["normviz-a-against-b-loss-step48.svg"]);
   assert.deepEqual(figure.children.map(({ textContent }) => textContent), ["This chart can't be saved (no memory)."]);
   works = true;
   await it.save("loss", "png");

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { savePicture } from "../../assets/player/picture.js";
+import { captioned, savePicture } from "../../assets/player/picture.js";
 import "./dom.js";
 
 function vega(toImageURL) {
@@ -29,4 +29,13 @@ test("what can't be drawn is thrown, and the view is given back", async () => {
   const calls = vega(async () => { throw new Error("no memory"); });
   await assert.rejects(savePicture({}, {}, "png", "white", "it.png"), /no memory/);
   assert.deepEqual([calls.finalized, globalThis.clicked.length], [1, 0]);
+});
+
+test("a saved chart says which duel it is of, its settings and its address", () => {
+  const lines = ["Pre-LN against Post-LN", "12 blocks", "https://a.org/?v=1"];
+  const { title } = captioned({ mark: "line" }, lines);
+  assert.deepEqual([title.text, title.subtitle], ["Pre-LN against Post-LN", ["12 blocks", "https://a.org/?v=1"]]);
+  const heat = captioned({ title: { text: "A Pre-LN", subtitle: "Gradient", color: "#123456" } }, lines).title;
+  assert.deepEqual([heat.text, heat.color, heat.subtitle], ["A Pre-LN", "#123456", ["Gradient", ...lines]]);
+  assert.deepEqual(captioned({ mark: "line" }, []), { mark: "line" });
 });

@@ -18,8 +18,6 @@ from normviz.links import FIELDS, Link, Problem, decode, encode, names_a_setting
 from ...session import address, visitor
 from ...session.page_state import PageState
 
-UNSAID = "The link does not name every setting: today's defaults fill in, and the address now names them."
-
 TRAINED = (
     "The link also has settings of training, such as steps and learning rate. They are left out: this "
     "page measures before the first step, where they have no effect."
@@ -78,7 +76,7 @@ def _opened(params: dict[str, list[str]]) -> Anatomy:
         link = Link(problems=(problem,))
     if link.problems:
         return Anatomy(usual, link=link)
-    notices = [UNSAID] * bool(set(link.missing) - {*TRAINING, "steps"})
+    notices: list[str] = []
     if len(link.lanes) > len(NAMES):
         notices.append(f"The link has {len(link.lanes)} lanes: the first two are shown here.")
     said = {*TRAINING, "steps"} - set(link.missing)

@@ -9,6 +9,7 @@ from normviz.links import as_params, differences
 
 from ...session import address, duel, presence
 from ...session.backend import SharedBackend, shared
+from ...session.pages import tab_title
 from ...widgets import glossary, link_notices, page_foot
 from . import by_itself, charts_panel, gallery, knobs, outcome, share, tour, transport
 from . import lanes as page_lanes
@@ -25,6 +26,7 @@ def page() -> None:
     lanes = page_lanes.current(it, back)
     if it.touched:  # so that a reload or a copied URL keeps the settings
         address.write(as_params(it.lanes) | duel.view_params())
+    st.set_page_config(tab_title(share.title(lanes)))
     shown = page_lanes.runs(lanes)
     presence.runs(shown)
     if it.opened:

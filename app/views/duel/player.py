@@ -6,11 +6,13 @@ import streamlit as st
 from streamlit.components.v2 import component
 
 from normviz.catalog import PROBES
+from normviz.duel import titles
 from normviz.player import SCRIPTS, VIEWS, css, version
 
 from ...session import duel
 from ...session.progress import signature
 from ...widgets import shortcuts
+from . import share
 from .lanes import Lane
 
 # The scripts come from routes of the server, once; the component's own script only fetches them.
@@ -41,7 +43,10 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
       changed: (now) => root.tell.changed(now),
     });
     root.player.update(root.what);
-  }, () => { root.textContent = "The charts' script did not arrive: reload the page."; });
+  }, () => {
+    root.textContent = "The charts' script did not arrive: reload the page.";
+    dispatchEvent(new Event("normviz-drawn"));  // takes away the still of the first paint
+  });
   return () => { root.gone = true; root.player?.close(); };
 }
 """
@@ -73,6 +78,9 @@ def show(lanes: list[Lane]) -> None:
         "dark": st.context.theme.type == "dark",
         "earlier": [lane.earlier for lane in lanes],
         "start": it.start,
+        "cursor": it.cursor,
+        "name": titles.file_name([lane.config for lane in lanes]),
+        "caption": share.caption(lanes),
         "nonce": it.nonce,
         "signature": signature(every),
         "shortcuts": shortcuts.are_on(),

@@ -5,17 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from html import escape
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlsplit
 
 import streamlit as st
 
-from normviz.catalog import SCHEMES
-from normviz.duel.seeds import named
+from normviz import links
+from normviz.duel import titles
+from normviz.duel.seeds import named as seed_of
 from normviz.export import ExportLane, archive, replay, script, stored_lane, write_configs
 from normviz.links import encode
 from normviz.model import texts
 from normviz.runs.store import retention
 
+from ...asgi.previews import PREVIEWS, read
 from ...session import duel, visitor
 from ...session.backend import SharedBackend
 from ...widgets.copy_button import COPY
@@ -24,17 +26,23 @@ from .lanes import Lane, runs
 
 def query(lanes: list[Lane]) -> str:
     """The query string of this duel and its view."""
-    return f"{encode([lane.config for lane in lanes])}&{urlencode(duel.view_params())}"
+    return links.query(links.as_params([lane.config for lane in lanes]) | duel.view_params())
 
 
 def address(lanes: list[Lane]) -> str:
     """The duel's whole URL."""
-    return f"{(st.context.url or '').split('?')[0]}?{query(lanes)}"
+    place = urlsplit(st.context.url or "")
+    return f"{place.scheme}://{place.netloc}{place.path or '/'}?{query(lanes)}"
 
 
 def title(lanes: list[Lane]) -> str:
     """ "Pre-LN against Post-LN"."""
-    return " against ".join(SCHEMES.label(lane.config.scheme) for lane in lanes)
+    return titles.title([lane.config for lane in lanes])
+
+
+def caption(lanes: list[Lane]) -> list[str]:
+    """What saved charts say of their origin: the duel, its settings and its address."""
+    return [title(lanes), titles.settings([lane.config for lane in lanes]), address(lanes)]
 
 
 def show(lanes: list[Lane], shared: SharedBackend) -> None:
@@ -58,8 +66,9 @@ def show(lanes: list[Lane], shared: SharedBackend) -> None:
 
 
 def _keep(lanes: list[Lane], shared: SharedBackend) -> None:
-    """Mark the runs of a copied link, so that retention keeps them."""
+    """Mark the runs of a copied link, so that retention keeps them, and draw the preview of the link."""
     retention.link(shared.store, [run.id for run in runs(lanes)])
+    PREVIEWS.ask(read(parse_qs(query(lanes))))
 
 
 def _files(lanes: list[Lane], shared: SharedBackend) -> None:
@@ -75,7 +84,15 @@ def _files(lanes: list[Lane], shared: SharedBackend) -> None:
     def taken() -> list[ExportLane]:
         return [_taken(lane, shared, me) for lane in lanes]
 
-    _file(
+    named = titles.file_name([lane.config for lane in lanes])
+
+    def file(label, content, name, kind, ready, words) -> None:
+        st.download_button(
+            label, content, name.replace("normviz", named, 1), kind, key=f"take_{name}",
+            on_click="ignore", disabled=not ready, help=words, width="stretch",
+        )  # fmt: skip
+
+    file(
         "Replay (HTML)",
         lambda: replay(taken(), probe),
         "normviz.html",
@@ -83,7 +100,7 @@ def _files(lanes: list[Lane], shared: SharedBackend) -> None:
         done,
         "One file that replays this duel with no server and no network. It takes some seconds to prepare",
     )
-    _file(
+    file(
         "Numbers (CSV)",
         lambda: archive(taken(), "csv"),
         "normviz-csv.zip",
@@ -91,7 +108,7 @@ def _files(lanes: list[Lane], shared: SharedBackend) -> None:
         done,
         "Every number of every lane and seed in tidy tables, with a dictionary of their columns",
     )
-    _file(
+    file(
         "Numbers (Parquet)",
         lambda: archive(taken(), "parquet"),
         "normviz-parquet.zip",
@@ -99,7 +116,7 @@ def _files(lanes: list[Lane], shared: SharedBackend) -> None:
         done,
         "The same tables for pandas, polars, DuckDB or R",
     )
-    _file(
+    file(
         "Settings (JSON)",
         lambda: write_configs(taken()),
         "normviz.json",
@@ -108,25 +125,18 @@ def _files(lanes: list[Lane], shared: SharedBackend) -> None:
         "`normviz run --config normviz.json` repeats them",
     )
     for lane in lanes:
-        _file(
+        file(
             f"Lane {lane.name} as a script (.py)",
             lambda lane=lane: script(_taken(lane, shared, me)),
             f"normviz-{lane.name}-{lane.config.scheme}.py",
             "text/x-python",
             True,
             "Plain PyTorch without NormViz, with the same final loss"
-            + (f" as {named(lane.config)}" if lane.repeats else ""),
+            + (f" as {seed_of(lane.config)}" if lane.repeats else ""),
         )
     st.caption(
         "The replay takes some seconds to prepare. PNG and SVG of a chart: at its upper right corner."
     )
-
-
-def _file(label, content, name, kind, ready, words) -> None:
-    st.download_button(
-        label, content, name, kind, key=f"take_{name}", on_click="ignore", disabled=not ready,
-        help=words, width="stretch",
-    )  # fmt: skip
 
 
 def _taken(lane: Lane, shared: SharedBackend, me: str) -> ExportLane:

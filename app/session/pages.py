@@ -1,0 +1,65 @@
+"""The pages: their names in the navigation, their paths, and what previews of their links say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+NAME = "NormViz"
+
+
+@dataclass(frozen=True)
+class AboutPage:
+    """A page: its name, its path, and one sentence about it."""
+
+    name: str
+    path: str
+    words: str
+
+
+DUEL = AboutPage(
+    "Duel", "duel",
+    "What does it do to a transformer where you put the norm? Train small transformers side by side in "
+    "the browser, and watch loss and gradients of every layer.",
+)  # fmt: skip
+PAGES = {
+    page.path: page
+    for page in (
+        DUEL,
+        AboutPage(
+            "Maps", "maps",
+            "At which depths and learning rates does each norm placement train? Maps of stored runs.",
+        ),
+        AboutPage(
+            "Claims", "claims",
+            "What papers say about norm placement, each claim with an experiment and its verdict.",
+        ),
+        AboutPage(
+            "Choose", "choose",
+            "Which norm placement should I use? Placements for a depth, with what was measured, what papers "
+            "claim, and which models use them.",
+        ),
+        AboutPage(
+            "Anatomy", "anatomy",
+            "Norm placements side by side: diagram, formula, gradient path, code, and numbers measured "
+            "before the first training step.",
+        ),
+        AboutPage(
+            "Catalogue", "catalogue",
+            "All norm placements and norms with formulas and sources, and what real models use.",
+        ),
+        AboutPage(
+            "By hand", "by-hand",
+            "LayerNorm, RMSNorm and BatchNorm worked out step by step on a table of numbers.",
+        ),
+        AboutPage(
+            "Norm cost", "cost",
+            "LayerNorm, RMSNorm, DyT and no norm, timed alone, in a block and in a training step.",
+        ),
+        AboutPage("Runs", "runs", "All runs that this server stores, with filters and a search."),
+    )
+}  # fmt: skip
+
+
+def tab_title(title: str) -> str:
+    """What a browser's tab shows for a page or a duel."""
+    return f"{title} · {NAME}"

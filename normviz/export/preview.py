@@ -1,0 +1,216 @@
+"""The preview of a duel whose runs are stored: a still of its charts for the first paint of the page,
+a picture for chats and feeds, and the tags that name both.
+
+All are drawn from the charts of the player, once, in another process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from .. import charts
+from ..catalog import SCHEMES
+from ..charts.base import Spec
+from ..charts.palette import paper
+from ..duel.titles import settings, title
+from ..player.specs import Axes, ChartOptions, axes, specs
+from ..runs.frames import LaneFrame
+from .engine import draw_named
+from .lane import ExportLane
+from .pictures import whole
+from .replay import frame
+
+WIDTH = 460
+"""Pixels of a chart: legible on a phone, where it shrinks a little, and on a desk, where it grows."""
+CARD = (1200, 630)
+"""Pixels of the picture for chats and feeds."""
+INK, GREY = "#31333f", "#5b606b"
+FONT = "'Source Sans','Source Sans 3','Segoe UI',system-ui,sans-serif"
+
+
+@dataclass(frozen=True)
+class Preview:
+    """A drawn preview: charts as SVG by name, for light and dark pages, and the picture as PNG."""
+
+    light: dict[str, str]
+    dark: dict[str, str]
+    card: bytes
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it takes in memory, about."""
+        return len(self.card) + sum(map(len, (*self.light.values(), *self.dark.values())))
+
+
+def draw(lanes: Sequence[ExportLane], probe: str) -> Preview:
+    """The preview of lanes that were run. Raises ValueError for lanes that can't be drawn."""
+    frames = [frame(lane, probe) for lane in lanes]
+    drawn = {dark: _charts(frames, ChartOptions(dark=dark)) for dark in (False, True)}
+    asked = {
+        f"{'dark' if dark else 'light'}-{name}": spec
+        for dark, some in drawn.items()
+        for name, spec in some.items()
+    }
+    pictures, card = draw_named(asked, _card(lanes, frames))
+    sides = [
+        {name: pictures[f"{side}-{name}"] for name in drawn[False]} for side in ("light", "dark")
+    ]
+    return Preview(sides[0], sides[1], card)
+
+
+def _charts(frames: Sequence[LaneFrame], look: ChartOptions) -> dict[str, Spec]:
+    """Loss, bars and heatmaps at the last step, whole."""
+    drawn: Axes = axes(frames, (), look, live=False)
+    rows = {
+        "loss": charts.loss.chart(frames, look.dark)["datasets"],
+        "bars": charts.bars.rows_at(frames),
+    }
+    for i, one in enumerate(frames):
+        rows[f"heat{i}"] = {**charts.heatmap.rows(one, drawn.values), **charts.heatmap.fixed(one)}
+    return {
+        name: whole({**spec, "datasets": rows[name]}, WIDTH)
+        for name, spec in specs(frames, drawn, look).items()
+    }
+
+
+def outcome(lanes: Sequence[ExportLane]) -> str:
+    """What came of each lane, in words."""
+    return " ".join(f"{_heading(lane)}: {lane.verdict}." for lane in lanes)
+
+
+def _heading(lane: ExportLane) -> str:
+    return f"{lane.name} {SCHEMES.label(lane.config.scheme)}"
+
+
+# The picture for chats and feeds.
+
+EDGE, LINE, TOP = 56, 36, 92
+CHART = 322
+"""Pixels of a chart's height with its axis, legend and note."""
+
+
+def _card(lanes: Sequence[ExportLane], frames: Sequence[LaneFrame]) -> str:
+    """The picture as SVG: title, verdicts, and two charts that are drawn later, in place of comments."""
+    width, height = CARD
+    y = TOP + 12 + LINE * len(lanes)
+    room = (width - 2 * EDGE - 32) // 2
+    lines = [_text(title([lane.config for lane in lanes]), TOP - 12, 46, INK, 600)]
+    for i, (lane, style) in enumerate(zip(lanes, charts.styles_of(frames), strict=True)):
+        at = TOP + LINE * (i + 1)
+        lines.append(_text(f"{_heading(lane)}  {lane.verdict}", at, 25, INK))
+        lines.append(
+            f'<rect x="{EDGE - 20}" y="{at - 22}" width="8" height="28" fill="{style.color}"/>'
+        )
+    lines.append(
+        _text(f"NormViz, {settings([lane.config for lane in lanes])}", height - 20, 21, GREY)
+    )
+    for i, name in enumerate(("light-loss", "light-bars")):
+        place = f'x="{EDGE + i * (room + 32)}" y="{y}" width="{room}" height="{height - y - 52}"'
+        box = f'viewBox="0 0 {WIDTH} {CHART}" preserveAspectRatio="xMidYMin"'
+        lines.append(f"<svg {place} {box}><!--{name}--></svg>")
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
+        f'width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
+        f'<rect width="{width}" height="{height}" fill="#fff"/>{"".join(lines)}</svg>'
+    )
+
+
+def _text(words: str, y: int, size: int, color: str, weight: int = 400) -> str:
+    """A line of words; a long one is drawn smaller."""
+    size = min(size, int((CARD[0] - 2 * EDGE) / (0.5 * max(1, len(words)))))
+    return (
+        f'<text x="{EDGE}" y="{y}" font-family="{FONT}" font-size="{size}" font-weight="{weight}" '
+        f'fill="{color}">{escape(words)}</text>'
+    )
+
+
+# The still for the first paint of the page.
+
+STYLE = f"""
+#nv-still {{ position: fixed; inset: 0; z-index: 999990; overflow: auto; box-sizing: border-box;
+  padding: 3.4rem 4rem 1rem; background: {paper(False)}; color: {INK}; font: 16px/1.5 {FONT}; }}
+#nv-still.nv-on-dark {{ background: {paper(True)}; color: #fafafa; }}
+#nv-still h1 {{ font-size: 1.5rem; line-height: 1.25; font-weight: 600; margin: 0 0 .4rem; padding: 0; }}
+#nv-still p {{ margin: .2rem 0; padding-left: .6rem; border-left: .5rem solid; }}
+#nv-still div {{ display: grid; grid-template-columns: repeat(2, minmax(0, 36rem)); gap: .5rem 1.2rem;
+  margin-top: .7rem; }}
+#nv-still figure {{ margin: 0; }}
+#nv-still svg {{ display: block; width: 100%; height: auto; }}
+#nv-still .nv-dark, #nv-still.nv-on-dark .nv-light {{ display: none; }}
+#nv-still.nv-on-dark .nv-dark {{ display: block; }}
+#nv-still ~ #root, #nv-still ~ #root * {{ visibility: hidden !important; }}
+@media (max-width: 640px) {{
+  #nv-still {{ padding: 3.4rem .7rem 1rem; }}
+  #nv-still h1 {{ font-size: 1.2rem; }}
+  #nv-still div {{ grid-template-columns: minmax(0, 1fr); }}
+}}
+"""
+SCRIPT = """
+(() => {
+  const still = document.getElementById("nv-still"), options = new URLSearchParams(location.search);
+  const themes = options.getAll("embed_options").filter((one) => one.endsWith("_theme"));
+  let theme = themes.at(-1) ?? "";
+  try {
+    for (const [key, text] of Object.entries(localStorage)) {
+      if (!theme && key.startsWith("stActiveTheme-" + location.pathname)) theme = text;
+    }
+  } catch { /* a browser that keeps nothing for this page */ }
+  const usual = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+  still.classList.toggle("nv-on-dark", (/dark|light/i.exec(theme)?.[0] ?? usual).toLowerCase() === "dark");
+  const go = () => { still.remove(); clearInterval(looking); };
+  addEventListener("normviz-drawn", go, { once: true });
+  for (const act of ["pointerdown", "keydown"]) addEventListener(act, go, { once: true });
+  const began = performance.now();
+  const looking = setInterval(() => {
+    const find = (what) => document.querySelector(what);
+    const other = find(".st-key-history") && !find(".st-key-player");
+    if (other || find("[role=dialog], .stException") || performance.now() - began > PATIENCE) go();
+  }, 250);
+})();
+"""
+PATIENCE_MS = 20_000
+"""The page is shown as it is after this time, even if the charts have not said that they are drawn."""
+
+
+def still(lanes: Sequence[ExportLane], drawn: Preview, embedded: bool = False) -> str:
+    """HTML of the finished charts that covers the page until the player has drawn them."""
+    frames = [frame(lane, lane.recorded.probes[0]) for lane in lanes]
+    verdicts = "".join(
+        f'<p style="border-color: {style.color}"><b>{escape(_heading(lane))}</b> {escape(lane.verdict)}</p>'
+        for lane, style in zip(lanes, charts.styles_of(frames), strict=True)
+    )
+    pictures = "".join(
+        f'<figure class="nv-{side}">{svg}</figure>'
+        for side, some in (("light", drawn.light), ("dark", drawn.dark))
+        for svg in some.values()
+    )
+    head = "" if embedded else f"<h1>{escape(title([lane.config for lane in lanes]))}</h1>"
+    script = SCRIPT.replace("PATIENCE", str(PATIENCE_MS))
+    return (
+        f'<style>{STYLE}</style><div id="nv-still" role="img" aria-label="{escape(outcome(lanes))}">'
+        f"{head}{verdicts}<div>{pictures}</div></div><script>{script}</script>"
+    )
+
+
+# What the served page says about itself.
+
+
+def tags(title: str, words: str, url: str = "", image: str = "", alt: str = "") -> str:
+    """Title, description and open-graph tags of a page: the preview of a link in a chat or a feed."""
+    found = [("og:type", "website"), ("og:site_name", "NormViz"), ("og:title", title),
+             ("og:description", words)]  # fmt: skip
+    if image:
+        found += [
+            ("og:image", image),
+            ("og:image:type", "image/png"),
+            ("og:image:alt", alt or title),
+        ]
+    if url:
+        found.append(("og:url", url))
+    lines = [f'<meta property="{name}" content="{escape(text)}">' for name, text in found]
+    lines.append(f'<meta name="description" content="{escape(words)}">')
+    if image:
+        lines.append('<meta name="twitter:card" content="summary_large_image">')
+    return "\n".join(lines)
