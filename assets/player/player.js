@@ -32,7 +32,8 @@ export class Player {
     return this.root.querySelector(selector);
   }
 
-  // what: { runs, repeats, earlier, probe, view, dark, start: "follow" | "replay" | "end", nonce }.
+  // what: { runs, repeats, earlier, probe, view, dark, start: "follow" | "replay" | "end", nonce, and
+  // perhaps park, the step at which the replay stops, and tab, what a phone shows first }.
   update(what) {
     const before = this.what, text = JSON.stringify;
     const same = (name) => text(before?.[name]) === text(this.what[name]);
@@ -43,6 +44,8 @@ export class Player {
     }
     this.given = what;
     if (!before || !same("nonce") || !same("runs")) this.start = what.start;
+    if (!before || !same("tab")) this.tab(what.tab ?? "loss");
+    if (before && !same("nonce") && what.start === "follow") this.reveal();
     if (!same("runs") || !same("probe")) this.fresh = true;
     if (before && ["runs", "repeats", "earlier", "probe", "view", "dark"].every(same)) {
       if (this.start) this.begin();
@@ -155,6 +158,14 @@ export class Player {
     });
   }
 
+  // Training began: a visitor who can't see the curves is taken to them.
+  reveal() {
+    const { top, bottom } = this.find(".nv-grid").getBoundingClientRect();
+    if (top < innerHeight / 2 && bottom > innerHeight / 4) return;
+    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    this.root.scrollIntoView({ block: "start", behavior: still ? "auto" : "smooth" });
+  }
+
   // A new duel starts to move, or stands at its end.
   begin() {
     const start = this.start, still = matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -162,8 +173,9 @@ export class Player {
     this.cursor.playing = null;
     this.cursor.hover = null;
     this.cursor.following = start === "follow" && this.live;
-    this.cursor.step = start === "replay" && !still ? 0 : this.cursor.last;
-    if (start === "replay" && !still && !this.live) this.cursor.play();
+    const moves = start === "replay" && !still, park = start === "replay" ? this.what.park : null;
+    this.cursor.step = moves ? 0 : Math.min(park ?? this.cursor.last, this.cursor.last);
+    if (moves && !this.live && park !== 0) this.cursor.play(park ?? undefined);
     this.redraw("data");
   }
 
@@ -210,6 +222,7 @@ export class Player {
   close() {
     this.gone = true;
     document.removeEventListener("keydown", this.keys);
+    document.removeEventListener("click", this.links, true);
     this.resized.disconnect();
     this.options.source.close();
     for (const chart of Object.values(this.charts)) chart.close();

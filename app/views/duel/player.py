@@ -7,6 +7,7 @@ from streamlit.components.v2 import component
 
 from normviz.catalog import PROBES
 from normviz.player import SCRIPTS, VIEWS, css, version
+from normviz.tour import STEPS
 
 from ...session import duel
 from ...session.progress import signature
@@ -72,6 +73,8 @@ def show(lanes: list[Lane]) -> None:
         "dark": st.context.theme.type == "dark",
         "earlier": [lane.earlier for lane in lanes],
         "start": it.start,
+        "park": STEPS[it.story - 1].at if it.story else None,
+        "tab": "layers" if it.story else "loss",
         "nonce": it.nonce,
         "signature": signature(every),
     }
