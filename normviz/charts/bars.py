@@ -23,7 +23,7 @@ from .palette import RED, LaneStyle, ink
 from .scale import Domain, probe_of, shown
 from .sentences import SOLVED, divergences, name, number
 
-HEIGHT = 200
+HEIGHT = 184
 NOTE_BELOW = 50  # pixels under the axis: the row of the axis title
 MOST_BARS = 40  # of all lanes; more would be too thin to compare, so lines replace them
 

@@ -122,7 +122,7 @@ def show(lanes: list[Lane], shared: SharedBackend) -> None:
 
 def verdicts(lanes: list[Lane], shared: SharedBackend, secret: bool = False) -> None:
     """Glyph, name and verdict of each lane, in a row; `secret` without verdicts."""
-    with st.container(horizontal=True, gap="medium", key="verdicts"):
+    with st.container(horizontal=True, gap="medium", key=f"verdicts_{len(lanes)}"):
         for lane, style in zip(lanes, _styles(lanes), strict=True):
             with st.container(
                 horizontal=True, vertical_alignment="center", width="content", gap="small",
@@ -185,7 +185,7 @@ def _settings(lane: Lane, lanes: list[Lane]) -> None:
     """A popover with the lane's name: all its own settings, and every placement."""
     i, config, key = lane.index, lane.config, f"lane{lane.index}_open"
     popover = st.popover(
-        literal(name(lane, lanes)), key=key, on_change="rerun", width="content",
+        f"{literal(name(lane, lanes))} :gray[norm, init, more]", key=key, on_change="rerun", width="content",
         help=f"Placement, norm and any other setting of lane {lane.name}",
     )  # fmt: skip
     with popover, st.container(key=f"lane{i}_sheet", width=720):
@@ -260,7 +260,7 @@ def _pick(field, label, i, value, registry) -> None:
     duel.show(key, value)
     st.selectbox(
         label, registry.keys(), key=key, format_func=registry.label, on_change=_set,
-        args=(field, i), width=210,
+        args=(field, i), width=200,
     )  # fmt: skip
 
 

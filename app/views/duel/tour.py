@@ -63,8 +63,6 @@ def show(lanes: list[Lane], shared: SharedBackend) -> None:
                 _ask(step.question)
             else:
                 _out(step, _told(lanes, shared), it.guess)
-                if it.story == len(STEPS):
-                    _end(shared)
 
 
 def _step(it: duel.Duel) -> TourStep | None:
@@ -74,7 +72,7 @@ def _step(it: duel.Duel) -> TourStep | None:
 
 
 def _ways(number: int, shared: SharedBackend) -> None:
-    """The buttons Back, Next and Close."""
+    """The buttons Back, Next and Close; after the last step the ways to go on."""
     button(
         "Back", go, number - 1, shared, key="story_back", disabled=number == 1, shortcut="B",
         icon=":material/arrow_back:",
@@ -84,15 +82,12 @@ def _ways(number: int, shared: SharedBackend) -> None:
             "Next", go, number + 1, shared, key="story_next", type="primary", shortcut="N",
             icon=":material/arrow_forward:",
         )  # fmt: skip
-    button("Close", close, key="story_close", icon=":material/close:", help="Leave the tour here")
-
-
-def _end(shared: SharedBackend) -> None:
-    """Where to go after the last step."""
-    with st.container(horizontal=True, gap="xsmall", key="story_end", vertical_alignment="center"):
-        button("Change a setting yourself", close, key="story_play", type="primary")
+    else:
+        button("Start again", go, 1, shared, key="story_first")
         st.page_link(page_links.named("Claims"), label="See what papers claim")
-        button("Start again", go, 1, shared, key="story_first", type="tertiary")
+        button("Change a setting yourself", close, key="story_play", type="primary")
+        return
+    button("Close", close, key="story_close", icon=":material/close:", help="Leave the tour here")
 
 
 def _ask(question: Question) -> None:

@@ -37,11 +37,11 @@ def show(lanes: list[Lane], shared: SharedBackend) -> None:
     changed = any(lane.run and not lane.is_current for lane in lanes)
     others = visitor.why_not(opened)
     idle = not opened or others is not None
-    row = st.container(
-        horizontal=True, vertical_alignment="center", gap="xsmall",
-        key="transport_busy" if opened else "transport_idle",
-    )  # fmt: skip
-    with st.container(key="transport"), row:
+    state = "transport_busy" if opened else "transport_idle"
+    with (
+        st.container(key="transport"),
+        st.container(horizontal=True, vertical_alignment="center", gap="xsmall", key=state),
+    ):
         button(
             "Train (settings changed)" if changed and not opened else "Train", train, shared,
             key="train", type="primary", icon=":material/play_arrow:", shortcut="T",
