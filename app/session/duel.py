@@ -75,8 +75,8 @@ class Duel(PageState):
 
 def label(index: int, config: RunConfig, lanes: Sequence[RunConfig], repeated: bool = False) -> str:
     """ "B  Post-LN, warm-up 200": a lane's name among all lanes, with the seed if several are shown."""
-    seed = f", {named(config)}" if repeated else ""
-    return f"{lane_name(index, config, lanes)}{seed}"
+    name = lane_name(index, config, lanes)
+    return f"{name}, {named(config)}" if repeated and "seed" not in name else name
 
 
 def duel() -> Duel:

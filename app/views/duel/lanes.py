@@ -190,11 +190,12 @@ def _settings(lane: Lane, lanes: list[Lane]) -> None:
     )  # fmt: skip
     with popover, st.container(key=f"lane{i}_sheet", width=720):
         _compared(lane, lanes[0])
-        with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-            _pick("norm", "Norm", i, config.norm, NORMS)
-            _pick("init", "Initialisation", i, config.init, INITS)
-            _pick("qk_norm", "QK-norm", i, config.qk_norm, QK_NORMS)
-        _own(lane)
+        with st.container(key=f"lane{i}_rest"):
+            with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+                _pick("norm", "Norm", i, config.norm, NORMS)
+                _pick("init", "Initialisation", i, config.init, INITS)
+                _pick("qk_norm", "QK-norm", i, config.qk_norm, QK_NORMS)
+            _own(lane)
         st.session_state[f"lane{i}_any_scheme"] = None  # the lane's name shows the choice
         st.selectbox(
             f"Placement: search all {len(SCHEMES)}", SCHEMES.keys(), index=None,
