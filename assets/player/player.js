@@ -13,7 +13,7 @@ export function mount(root, options) {
 }
 
 export class Player {
-  // options: source; probe(key), view(key) and changed(now) tell the page.
+  // options: source; probe(key), view(key), changed(now) and follow() (training began) tell the page.
   constructor(root, options) {
     this.root = root;
     this.options = options;
@@ -45,7 +45,10 @@ export class Player {
     this.given = what;
     if (!before || !same("nonce") || !same("runs")) this.start = what.start;
     if (!before || !same("tab")) this.tab(what.tab ?? "loss");
-    if (before && !same("nonce") && what.start === "follow") this.reveal();
+    if (before && !same("nonce") && what.start === "follow") {
+      this.options.follow?.();
+      this.reveal();
+    }
     if (!same("runs") || !same("probe")) this.fresh = true;
     if (before && ["runs", "repeats", "earlier", "probe", "view", "dark"].every(same)) {
       if (this.start) this.begin();

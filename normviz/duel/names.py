@@ -18,12 +18,13 @@ OFF = ("off", None)
 
 def difference(config: RunConfig, others: Sequence[RunConfig]) -> str:
     """The lane's values of the settings that differ between the lanes, for example "warm-up 200";
-    empty if the placement alone differs."""
+    first those that the first lane has otherwise. Empty if the placement alone differs."""
     fields = [
         name
         for name in FIELDS
         if name not in UNNAMED and len({getattr(one, name) for one in (config, *others)}) > 1
     ]
+    fields.sort(key=lambda name: bool(others) and getattr(config, name) == getattr(others[0], name))
     words = [_words(name, config) for name in fields if getattr(config, name) not in OFF]
     more = f" and {len(words) - NAMED} more" if len(words) > NAMED else ""
     return ", ".join(words[:NAMED]) + more

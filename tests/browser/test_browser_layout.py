@@ -124,8 +124,10 @@ def test_train_shows_its_effect_on_a_phone(browser: Browser, address: str) -> No
     """From the lower end of the page: the curves come into view, and a status above the button."""
     with tab(browser, PHONE, f"{address}/?v=1&lanes=1&scheme=post&steps=900", charts=0) as page:
         page.evaluate("document.querySelector('.stMain').scrollTo(0, 1e5)")
+        page.locator(".sheet summary").click()
         page.locator(".st-key-train button:visible").first.click()
         page.locator(".nv-progress span").wait_for()
+        page.locator(".st-key-knobs").wait_for(state="hidden")
         wait_for(lambda: "steps" in page.locator(".nv-progress span").inner_text())
         assert 0 < bottom(page, ".nv-progress") <= box(page, ".st-key-stop button")[1]
         wait_for(lambda: 0 <= box(page, ".nv-loss")[1] < 500)

@@ -30,7 +30,8 @@ from .lanes import Lane
 
 
 def show(lanes: list[Lane], shared: SharedBackend) -> None:
-    """The row of buttons; beside the charts' replay, on a phone at the lower edge of the screen."""
+    """The row of buttons, and why a run or a setting was refused. It is beside the charts' replay, on a
+    phone at the lower edge of the screen."""
     opened = _open(lanes)
     repeating = bool(opened) and not any(lane.run and lane.run.is_open for lane in lanes)
     paused = bool(opened) and all(run.status == "paused" for run in opened)
@@ -57,8 +58,10 @@ def show(lanes: list[Lane], shared: SharedBackend) -> None:
             help=others or "One training step in every lane. Starts the lanes if none runs.",
         )  # fmt: skip
         button("Stop", stop, shared, key="stop", icon=":material/stop:", disabled=idle, help=others)
-    if refused := duel.duel().refused:
-        st.error(literal(capital(refused)))
+    it = duel.duel()
+    with st.container(key="problems"):
+        for problem in filter(None, (it.refused, it.complaint)):
+            st.error(literal(capital(problem)))
 
 
 def show_more(lanes: list[Lane], shared: SharedBackend) -> None:
