@@ -75,7 +75,7 @@ def show(lanes: list[Lane]) -> None:
         "earlier": [lane.earlier for lane in lanes],
         "start": it.start,
         "park": STEPS[it.story - 1].at if it.story else None,
-        "tab": "layers" if it.story else "loss",
+        "tab": "layers" if it.story else "time" if it.view != "heat" else "loss",
         "nonce": it.nonce,
         "signature": signature(every),
     }
