@@ -19,8 +19,14 @@ from normviz.app.views.runs import page as runs
 from normviz.app.widgets import page_links
 
 HERE = Path(__file__).parent
+LOGO = (
+    '<svg xmlns="http://www.w3.org/2000/svg" width="104" height="28" viewBox="0 0 104 28">'
+    '<text x="0" y="21" font-family="system-ui, sans-serif" font-size="22" font-weight="700" '
+    'fill="#3b7dd8">NormViz</text></svg>'
+)
 st.set_page_config("NormViz", str(HERE / "icon.png"), layout="wide")
 st.html(HERE / "style.css")
+st.logo(LOGO, size="large")
 views = {
     "duel": duel.page,
     "maps": maps.page,

@@ -18,6 +18,7 @@ from typing import TypeVar
 
 from normviz.catalog import PROBES
 from normviz.config import RunConfig
+from normviz.duel.names import LETTERS
 from normviz.duel.titles import title
 from normviz.export import ExportLane, preview, stored_lane
 from normviz.limits import MAX_LANES
@@ -27,7 +28,7 @@ from normviz.runs.store import Store
 from normviz.tour import STEPS
 
 from ..session.backend import opened
-from ..session.duel import NAMES, linked
+from ..session.duel import linked
 from ..session.pages import DUEL
 
 A_MINUTE = 10
@@ -91,7 +92,7 @@ def lanes(configs: Sequence[RunConfig], store: Store, frames: Frames) -> tuple[E
     done = [run for run in runs if run is not None and run.is_done]
     if len(done) < len(configs):
         return ()
-    found = tuple(stored_lane(name, run, frames) for name, run in zip(NAMES, done, strict=False))
+    found = tuple(stored_lane(name, run, frames) for name, run in zip(LETTERS, done, strict=False))
     return found if all(len(lane.recorded.steps) for lane in found) else ()
 
 

@@ -141,8 +141,11 @@ def look(topic: Topic) -> Snapshot:
     if not runs:
         return Snapshot(topic, said, None)
 
+    configs = [run.config for _, run in runs]
+
     def frame(index: int, run: Run, probe: str = topic.probe) -> LaneFrame:
-        name = label(index, run.config, bool(more.get(index)))
+        own = configs if run.config in configs else [run.config]  # a repeat's seeds are its own
+        name = label(index, run.config, own, bool(more.get(index)))
         return back.frames.lane(run, name, probe, earlier.get(index, ""))
 
     frames = [frame(i, run) for i, run in runs]

@@ -13,8 +13,9 @@ from typing import Any, Literal
 
 import streamlit as st
 
-from normviz.catalog import PROBES, SCHEMES
+from normviz.catalog import PROBES
 from normviz.config import ConfigError, RunConfig
+from normviz.duel.names import lane_name
 from normviz.duel.presets import PRESETS
 from normviz.duel.seeds import named
 from normviz.limits import MAX_LANES, SEEDS
@@ -39,7 +40,6 @@ from . import address, visitor
 from .backend import SharedBackend
 from .page_state import PageState
 
-NAMES = "ABCD"
 EARLIER = 120
 """Most characters of the words that name the earlier settings of a curve."""
 
@@ -94,10 +94,10 @@ class Duel(PageState):
     automatic: frozenset[int] = frozenset()
 
 
-def label(index: int, config: RunConfig, repeated: bool = False) -> str:
-    """ "A  Pre-LN": a lane's letter and placement, with the seed if several are shown."""
-    seed = f", {named(config)}" if repeated else ""
-    return f"{NAMES[index]}  {SCHEMES.label(config.scheme)}{seed}"
+def label(index: int, config: RunConfig, lanes: Sequence[RunConfig], repeated: bool = False) -> str:
+    """ "B  Post-LN, warm-up 200": a lane's name among all lanes, with the seed if several are shown."""
+    name = lane_name(index, config, lanes)
+    return f"{name}, {named(config)}" if repeated and "seed" not in name else name
 
 
 def duel() -> Duel:

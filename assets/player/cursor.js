@@ -54,11 +54,12 @@ export class Cursor {
     this.changed();
   }
 
-  play() {
+  // until: the step at which it stops; without one it plays to the last.
+  play(until) {
     this.following = false;
     this.hover = null;
     const from = this.step >= this.last ? 0 : this.step;
-    this.playing = { since: performance.now(), from: Math.sqrt(from / Math.max(1, this.last)) };
+    this.playing = { since: performance.now(), from: Math.sqrt(from / Math.max(1, this.last)), until };
     this.changed();
   }
 
@@ -70,7 +71,7 @@ export class Cursor {
   rate(speed) {
     const going = this.playing;
     this.speed = speed;
-    if (going) this.play();
+    if (going) this.play(going.until);
   }
 
   // Slow first: the early steps decide. True while it moves.
@@ -78,8 +79,9 @@ export class Cursor {
     if (!this.playing) return false;
     const passed = ((now - this.playing.since) / 1000 / REPLAY_SECONDS) * this.speed;
     const share = Math.min(1, this.playing.from + Math.max(0, passed));
-    this.step = Math.round(this.last * share * share);
-    if (share >= 1) this.playing = null;
+    const end = Math.min(this.playing.until ?? this.last, this.last);
+    this.step = Math.min(end, Math.round(this.last * share * share));
+    if (share >= 1 || this.step >= end) this.playing = null;
     return true;
   }
 }

@@ -16,8 +16,22 @@ export const hands = {
     this.find(".nv-linear").onchange = (event) => this.look({ linear: event.target.checked });
     this.find(".nv-smooth").onchange = () => this.redraw("cursor");
     this.find(".nv-table").ontoggle = () => this.redraw("cursor");
+    for (const button of this.root.querySelectorAll(".nv-tabs button")) {
+      button.onclick = () => this.tab(button.value);
+    }
     this.keys = (event) => this.key(event);
     document.addEventListener("keydown", this.keys);
+    this.links = (event) => this.follow(event);
+    document.addEventListener("click", this.links, true);
+  },
+
+  // A link "#step-30" of the page sets the cursor.
+  follow(event) {
+    const step = /^#step-(\d+)$/.exec(event.target.closest?.("a")?.getAttribute("href") ?? "");
+    if (!step) return;
+    event.preventDefault();
+    event.stopPropagation();
+    this.cursor.pin(Number(step[1]));
   },
 
   key(event) {

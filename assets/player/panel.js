@@ -6,18 +6,25 @@ import { captioned, savePicture } from "./picture.js";
 
 export const PAGE = `
 <div class="nv-progress" hidden><progress max="1"></progress><span role="status"></span></div>
-<div class="nv-bar">
-  <label class="nv-field">Quantity <select class="nv-probe"></select></label>
-  <button type="button" class="nv-play">▶ Replay</button>
-  <label class="nv-field">Speed <select class="nv-speed">
+<div class="nv-bar nv-replay">
+  <button type="button" class="nv-play"></button>
+  <label class="nv-field nv-pace">Speed <select class="nv-speed">
     <option value=".25">¼</option><option value=".5">½</option><option value="1" selected>1</option>
     <option value="2">2</option><option value="4">4</option></select></label>
   <label class="nv-field nv-step">Step <output></output>
     <input type="range" min="0" step="1" value="0" aria-label="Step"></label>
 </div>
-<p class="nv-definition"></p>
 <p class="nv-readout"></p>
+<div class="nv-tabs" role="group" aria-label="Charts">
+  <button type="button" value="loss">Loss</button>
+  <button type="button" value="layers">Layers at this step</button>
+  <button type="button" value="time">Layers over time</button>
+</div>
 <div class="nv-grid">
+<div class="nv-what">
+  <label class="nv-field">Quantity <select class="nv-probe"></select></label>
+  <p class="nv-definition"></p>
+</div>
 <div class="nv-bar nv-look">
   <fieldset class="nv-views"><legend>Layers</legend></fieldset>
   <label class="nv-check"><input type="checkbox" class="nv-linear"> Linear axes</label>
@@ -54,6 +61,15 @@ export const panel = {
     }
     this.pointer(chart, name);
     return chart;
+  },
+
+  // On a phone one kind of chart is shown at a time (see `player.css`).
+  tab(name) {
+    this.root.dataset.tab = name;
+    for (const button of this.root.querySelectorAll(".nv-tabs button")) {
+      button.setAttribute("aria-pressed", String(button.value === name));
+    }
+    this.fit();
   },
 
   head(name, title, note) {

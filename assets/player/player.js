@@ -13,7 +13,7 @@ export function mount(root, options) {
 }
 
 export class Player {
-  // options: source; probe(key), view(key) and changed(now) tell the page.
+  // options: source; probe(key), view(key), changed(now) and follow() (training began) tell the page.
   constructor(root, options) {
     this.root = root;
     this.options = options;
@@ -33,7 +33,8 @@ export class Player {
   }
 
   // what: { runs, repeats, earlier, probe, view, dark, start: "follow" | "replay" | "end", nonce,
-  //   cursor: { at, layer } of a link, name and caption: [line, ...] of saved charts }.
+  //   cursor: { at, layer } of a link, name and caption: [line, ...] of saved charts, and perhaps park,
+  //   the step at which the replay stops, and tab, what a phone shows first }.
   update(what) {
     const before = this.what, text = JSON.stringify;
     const same = (name) => text(before?.[name]) === text(this.what[name]);
@@ -44,6 +45,11 @@ export class Player {
     }
     this.given = what;
     if (!before || !same("nonce") || !same("runs")) this.start = what.start;
+    if (!before || !same("nonce")) this.tab(what.tab ?? "loss");
+    if (before && !same("nonce") && what.start === "follow") {
+      this.options.follow?.();
+      this.reveal();
+    }
     if (!same("runs") || !same("probe")) this.fresh = true;
     if (before && ["runs", "repeats", "earlier", "probe", "view", "dark"].every(same)) {
       if (this.start) this.begin();
@@ -156,6 +162,14 @@ export class Player {
     });
   }
 
+  // Training began: a visitor who can't see the curves is taken to them.
+  reveal() {
+    const { top, bottom } = this.find(".nv-grid").getBoundingClientRect();
+    if (top < innerHeight / 2 && bottom > innerHeight / 4) return;
+    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    this.root.scrollIntoView({ block: "start", behavior: still ? "auto" : "smooth" });
+  }
+
   // A new duel starts to move, or stands at its end.
   begin() {
     const start = this.start, still = matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -163,11 +177,12 @@ export class Player {
     this.cursor.playing = null;
     this.cursor.hover = null;
     this.cursor.following = start === "follow" && this.live;
-    this.cursor.step = start === "replay" && !still ? 0 : this.cursor.last;
+    const moves = start === "replay" && !still, park = start === "replay" ? this.what.park : null;
+    this.cursor.step = moves ? 0 : Math.min(park ?? this.cursor.last, this.cursor.last);
     const { at, layer } = this.what.cursor ?? {};
     if (layer !== undefined) this.cursor.layer = layer;
     if (at !== undefined && !this.live) this.cursor.step = Math.min(at, this.cursor.last);
-    else if (start === "replay" && !still && !this.live) this.cursor.play();
+    else if (moves && !this.live && park !== 0) this.cursor.play(park ?? undefined);
     this.redraw("data");
   }
 
@@ -214,6 +229,7 @@ export class Player {
   close() {
     this.gone = true;
     document.removeEventListener("keydown", this.keys);
+    document.removeEventListener("click", this.links, true);
     this.resized.disconnect();
     this.options.source.close();
     for (const chart of Object.values(this.charts)) chart.close();

@@ -96,6 +96,52 @@ def diagram(key: str, depth: int, norm: str, color: str) -> str:
     )
 
 
+GLYPH_WIDTH, GLYPH_HEIGHT = 84, 36
+MAIN, ABOVE = 27, 10  # heights of the stream and of the branch
+
+
+def glyph(key: str, depth: int, color: str) -> str:
+    """A small SVG of the topmost kind of block: the stream below, from left to right; the branches
+    above it as boxes; each norm a bar in the lane's colour. One sublayer if all are wired alike."""
+    scheme, group = SCHEMES[key], patterns(key, depth)[-1]
+    sublayers = [group.ffn] if group.is_one_wire else [group.attention, group.ffn]
+    width = GLYPH_WIDTH * len(sublayers)
+    lines = [
+        f'<path d="M0 {MAIN + 4 * i}H{width}"/>' for i in range(STREAMS[scheme.streams].beside + 1)
+    ]
+    parts = [_small(s, color, GLYPH_WIDTH * i) for i, s in enumerate(sublayers)]
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {GLYPH_HEIGHT}" '
+        f'height="{GLYPH_HEIGHT}" width="{width}" fill="none" stroke="{INK}" stroke-width="2">'
+        f"{''.join(lines)}{''.join(parts)}</svg>"
+    )
+
+
+def _small(s: Slots, color: str, left: int) -> str:
+    """One sublayer of a glyph: fork, branch with its norms, sum, and the norms on the stream."""
+    fork, join = left + (20 if s.norm_fork else 8), left + GLYPH_WIDTH - (20 if s.norm_main else 8)
+
+    def norm(x: float, y: int) -> str:
+        return f'<rect x="{x - 4}" y="{y - 8}" width="8" height="16" rx="2" fill="{color}" stroke="none"/>'
+
+    middle = (fork + join) / 2
+    found = [
+        f'<path d="M{fork} {MAIN}V{ABOVE}H{join}V{MAIN}"/>',
+        f'<rect x="{middle - 9}" y="{ABOVE - 8}" width="18" height="16" rx="3" fill="{INK}" stroke="none"/>',
+        f'<circle cx="{join}" cy="{MAIN}" r="4.5" fill="{INK}" stroke="none"/>',
+        f'<path d="M{join - 2.5} {MAIN}h5M{join} {MAIN - 2.5}v5" stroke="#fff" stroke-width="1"/>',
+    ]
+    places = (
+        (s.norm_fork, left + 8, MAIN),
+        (s.norm_in and not s.shares_norm, middle - 16, ABOVE),
+        (s.norm_inner or s.norm_qkv or s.unit_qk, middle, ABOVE),
+        (s.norm_out, middle + 16, ABOVE),
+        (s.norm_skip, middle, MAIN),
+        (s.norm_main, left + GLYPH_WIDTH - 8, MAIN),
+    )
+    return "".join(found + [norm(x, y) for there, x, y in places if there])
+
+
 def _sublayer(d: Drawing, name: str, s: Slots) -> None:
     if before := _before_the_fork(d, s):
         d.word(STREAM + 6, d.up(0.6), before)

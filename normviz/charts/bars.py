@@ -1,6 +1,6 @@
 """One quantity in every layer at the cursor's step, lane beside lane on one axis.
 
-Bars on a log axis, so that a gradient of 1e-5 can be seen; points and a line in deep models. Zero,
+Bars on a log axis, so that a gradient of 1e-5 can be seen; points and lines where there would be many. Zero,
 values off the axis and numbers that are not finite have marks of their own, never a gap. The rows
 are the numbers as they were recorded: Vega sorts them into marks.
 """
@@ -23,9 +23,9 @@ from .palette import RED, LaneStyle, ink
 from .scale import Domain, probe_of, shown
 from .sentences import SOLVED, divergences, name, number
 
-HEIGHT = 200
+HEIGHT = 184
 NOTE_BELOW = 50  # pixels under the axis: the row of the axis title
-MOST_BARS = 40  # layers; in deeper models bars would be thinner than the gaps between them
+MOST_BARS = 40  # of all lanes; more would be too thin to compare, so lines replace them
 
 
 def spec(
@@ -58,7 +58,7 @@ def _spec(
     )
     color = lane_color(styles, labels, "square")
     layers = [
-        *_values(place, y, color, domain, deep=depth > MOST_BARS),
+        *_values(place, y, color, domain, deep=_is_deep(depth, len(styles))),
         *outside(place, color, js(domain.lo), js(domain.hi), domain.scale == "log"),
         named("note")
         .mark_text(align="right", baseline="middle", fontSize=TEXT_SIZE, color=ink(dark))
@@ -71,9 +71,14 @@ def _spec(
     return compiled(layers, HEIGHT)
 
 
+def _is_deep(depth: int, lanes: int) -> bool:
+    """Whether lines are drawn instead of bars."""
+    return depth * lanes > MOST_BARS
+
+
 def _place(first: int, depth: int, lanes: int) -> dict[str, Any]:
-    """The position of a layer: lanes side by side in a band, or on one line in deep models."""
-    if depth > MOST_BARS:
+    """The position of a layer: lanes side by side in a band, or on one axis where lines are drawn."""
+    if _is_deep(depth, lanes):
         scale = alt.Scale(domain=[first - 0.5, depth + 0.5], nice=False, zero=False)
         axis = alt.Axis(title="layer", grid=False, format="d", tickMinStep=1)
         return {"x": alt.X("layer:Q", scale=scale, axis=axis)}

@@ -23,7 +23,7 @@ from .palette import RED, LaneStyle, ink, paper
 from .sentences import diverged, divergences, first_bad, listed, name, number, short
 
 ZOOM = "loss_zoom"  # the selection a page lists in selection_mode, or zoom is lost at every tick
-HEIGHT = 240  # pixels of the plot
+HEIGHT = 212  # pixels of the plot
 ROW_HEIGHT, TOP_ROW = 16, 8  # pixels: words about events are below one another
 RATE_ROW, RATE_ROWS = HEIGHT - 22, 4  # those about learning rates over one another, so many at most
 RATE_TICK = 14

@@ -76,8 +76,8 @@ def scheme_style(scheme: str) -> LaneStyle:
 def lane_styles(schemes: tuple[str, ...]) -> tuple[LaneStyle, ...]:
     """One style a lane, all with different colours, and all but plain Pre- and Post-LN by dash.
 
-    A lane has its placement's own unless that comes too near to another lane's: then another
-    lightness of it, or a colour of a placement that is not in this chart.
+    A lane has its placement's own unless that comes too near to another lane's, as where a placement
+    repeats: then it has the colour of a placement that is not in this chart, or another lightness.
     """
     first = [scheme in SCHEMES and scheme not in schemes[:i] for i, scheme in enumerate(schemes)]
     chosen: dict[int, LaneStyle] = {}
@@ -97,12 +97,12 @@ def faded(style: LaneStyle, dark: bool) -> LaneStyle:
 
 
 def _color(own: str, others: list[str]) -> str:
-    """`own` where it differs enough from the others, else a shade of it, else a stand-in."""
+    """`own` where it differs enough from the others, else a stand-in, else a shade of it."""
 
     def room(color: str) -> float:
         return min((distance(color, other) for other in others), default=100.0)
 
-    for kind in ([own], _shades(own), STAND_INS):
+    for kind in ([own], STAND_INS, _shades(own)):
         best = max(kind, key=room)
         if room(best) >= APART:
             return best

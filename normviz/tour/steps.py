@@ -32,6 +32,7 @@ class TourStep:
     look     what the charts show and where to look, without results; {1.depth} is lane B's depth
     found    the result; its {names} are filled with `numbers`, computed from the lanes' runs
     holds    whether the runs agree with `found`, because other hardware may give another result
+    at       the step at which the replay stops, because the text is about it; None: the last one
     """
 
     key: str
@@ -44,6 +45,7 @@ class TourStep:
     holds: Callable[[Runs], bool]
     question: Question | None = None
     sources: tuple[str, ...] = ()
+    at: int | None = None
 
     @property
     def label(self) -> str:
@@ -144,6 +146,7 @@ STEPS = (
             and runs[0].at("stream_rms", 0, -1) > 10 * runs[1].at("stream_rms", 0, -1)
         ),
         sources=("Ba et al. 2016, arXiv:1607.06450",),
+        at=0,
     ),
     TourStep(
         "places",
@@ -169,6 +172,7 @@ STEPS = (
             and runs[1].is_stuck
         ),
         sources=("Vaswani et al. 2017, arXiv:1706.03762", "Xiong et al. 2020, arXiv:2002.04745"),
+        at=0,
     ),
     TourStep(
         "cliff",
@@ -201,6 +205,7 @@ STEPS = (
             _which_block,
         ),
         ("Xiong et al. 2020, arXiv:2002.04745", "Liu et al. 2020, arXiv:2004.08249"),
+        at=EARLY,
     ),
     TourStep(
         "tokens",
@@ -229,6 +234,7 @@ STEPS = (
             and runs[0].at("token_cosine", EARLY, -1) < runs[0].at("token_cosine", 0, -1)
         ),
         sources=("Dong et al. 2021, arXiv:2103.03404", "Noci et al. 2022, arXiv:2206.03126"),
+        at=10,
     ),
     TourStep(
         "init",

@@ -137,3 +137,29 @@ def test_a_plus_is_not_crossed_by_the_stream() -> None:
 def boxes(s: Slots) -> int:
     """Norms in front of, behind and around a branch; those inside are written on it."""
     return sum((s.norm_fork, s.norm_in and not s.shares_norm, s.norm_out, s.norm_skip, s.norm_main))
+
+
+@ALL_SCHEMES
+def test_the_glyph_has_a_bar_for_each_norm_of_the_block(scheme: str) -> None:
+    color = "#123456"
+    root = ElementTree.fromstring(anatomy.glyph(scheme, 12, color))
+    bars = [one for one in root.iter() if one.get("fill") == color]
+    group = patterns(scheme, 12)[-1]
+    sublayers = [group.ffn] if group.is_one_wire else [group.attention, group.ffn]
+    norms = sum(
+        s.norm_fork + (s.norm_in and not s.shares_norm) + s.norm_out + s.norm_skip + s.norm_main
+        + (s.norm_inner or s.norm_qkv or s.unit_qk)
+        for s in sublayers
+    )  # fmt: skip
+    assert len(bars) == norms
+    width = float(root.get("width", 0))
+    assert all(0 <= float(bar.get("x", -1)) <= width - 8 for bar in bars)
+
+
+def test_the_norm_moves_in_the_glyph() -> None:
+    def place(scheme: str) -> tuple[str | None, str | None]:
+        root = ElementTree.fromstring(anatomy.glyph(scheme, 12, "#123456"))
+        (bar,) = [one for one in root.iter() if one.get("fill") == "#123456"]
+        return bar.get("x"), bar.get("y")
+
+    assert place("pre") != place("post")

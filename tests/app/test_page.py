@@ -208,7 +208,8 @@ def test_where_several_seeds_are_shown_chips_and_charts_say_of_which_they_are(
     what = shown(at)
     topic = Topic(tuple(what["runs"]), "grad_block", repeats=tuple(map(tuple, what["repeats"])))
     found = look(topic).lanes
-    assert found and [frame.label for frame in found.frames] == ["A  Pre-LN, seed 0", "B  Post-LN"]
+    labels = ["A  Pre-LN, init seed 0", "B  Post-LN, init seed 3"]
+    assert found and [frame.label for frame in found.frames] == labels
     from normviz.app.session.backend import shared  # the page's own
 
     taken = share._taken(current(duel(at), shared())[0], shared(), "")

@@ -167,7 +167,7 @@ def test_no_other_host_is_asked(page: Page, address: str) -> None:
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_a_phone_in_light_and_dark(browser: Browser, address: str, dark: bool) -> None:
-    """At 375 px nothing is cut off to the right, charts come before the knobs, colours follow."""
+    """At 375 px nothing is cut off to the right, the knobs are in a sheet, colours follow."""
     scheme = "dark" if dark else "light"
     with browser.new_context(viewport={"width": 375, "height": 740}, color_scheme=scheme) as phone:
         page = opened(phone.new_page(), address)
@@ -177,8 +177,11 @@ def test_a_phone_in_light_and_dark(browser: Browser, address: str, dark: bool) -
         )
         assert page.evaluate("document.querySelector('.stMain').scrollWidth") <= 375
         assert page.evaluate(cut) == 0
-        top = "document.querySelector('.st-key-{}').getBoundingClientRect().top"
-        assert page.evaluate(top.format("charts")) < page.evaluate(top.format("knobs"))
+        knobs = page.locator(".st-key-knobs")
+        assert not knobs.is_visible()
+        page.locator(".sheet summary").click()
+        knobs.wait_for()
+        assert page.evaluate(cut) == 0
         color = page.evaluate("getComputedStyle(document.querySelector('.stApp')).backgroundColor")
         red = int(color.split("(")[1].split(",")[0])
         assert (red < 60) == dark

@@ -9,7 +9,7 @@ import pytest
 from browser_kit import PATIENCE_MS, chip, opened, wait_for
 from playwright.sync_api import Browser, Page
 
-from normviz.catalog import SCHEMES
+from normviz.duel.names import lane_name
 from normviz.duel.presets import PRESETS
 from normviz.links import decode
 from normviz.tour import STEPS
@@ -30,15 +30,15 @@ def press(page: Page, key: str) -> None:
 
 
 def names(page: Page) -> list[str]:
-    """What the lanes' cards are headed by: "A Pre-LN"."""
-    return page.locator(".stMain .lane-name").all_inner_texts()
+    """The lanes' names, "A Pre-LN"; a wide page shows them in the buttons beside."""
+    return page.locator(".stMain .lane-name").all_text_contents()
 
 
 def shows(page: Page, lanes: Any) -> bool:
     """Whether cards and address are of these lanes; the hero's address may say nothing."""
     query = page.evaluate("location.search")
     said = decode(query).lanes if query else PRESETS["hero"].lanes()
-    expected = [f"{'ABCD'[i]} {SCHEMES.label(lane.scheme)}" for i, lane in enumerate(lanes)]
+    expected = [" ".join(lane_name(i, lane, lanes).split()) for i, lane in enumerate(lanes)]
     return names(page)[: len(lanes)] == expected and list(said) == list(lanes)
 
 

@@ -263,6 +263,7 @@ def test_a_picture_is_the_same_on_a_phone_and_dark_on_a_dark_page(
     look = {"viewport": {"width": 375, "height": 740}, "color_scheme": "dark"}
     with browser.new_context(**look, reduced_motion="reduce") as context:  # type: ignore[arg-type]
         phone = still(context.new_page(), address)
+        phone.locator(".nv-tabs button[value=time]").click()
         png, svg = pictures(phone, "heat0", tmp_path)
     assert size(png) == wide
     assert 'fill="#171614"' in svg and 'fill="#c9ced6"' in svg
@@ -291,6 +292,9 @@ def test_embedded_it_shows_verdicts_and_charts_alone(page: Page, address: str) -
 def test_a_phone_needs_no_sideways_scroll(browser: Browser, address: str, view: str) -> None:
     with browser.new_context(viewport={"width": 375, "height": 740}) as phone:
         page = opened(phone.new_page(), f"{address}/?view={view}", charts=2)
+        if view == "heat":  # a link to another view opens it
+            page.locator(".nv-loss canvas").wait_for()
+            page.locator(".nv-tabs button[value=time]").click()
         page.locator(".nv-walk-lane svg, .nv-heat0 canvas, .nv-ratio canvas").first.wait_for()
         assert page.evaluate("document.querySelector('.stMain').scrollWidth") <= 375
         beyond = "[...document.querySelectorAll('.nv *')].filter(e => e.getBoundingClientRect().right > 376)"

@@ -31,7 +31,7 @@ def stands(page: Page, number: int) -> None:
         wait_for(lambda: canvases(page) == 0)
         page.locator(".st-key-guess_1 button").focus()
         page.keyboard.press("Enter")
-        page.locator(".st-key-story").get_by_text(re.compile("^(Right|Not here)")).wait_for()
+        page.locator(".st-key-story").get_by_text(re.compile("^(Right|Not quite)")).wait_for()
     wait_for(lambda: canvases(page) >= 2 + len(step.lanes()))
     page.locator(".st-key-story").get_by_text(re.compile("1 seed each")).wait_for()
     wait_for(lambda: page.locator(".nv-probe").input_value() == step.probe)
@@ -51,10 +51,10 @@ def test_the_whole_tour(browser: Browser, address: str) -> None:
         assert f"story={number}" in page.url
         # The strip leaves room for the curves: they begin in the upper two thirds.
         top = page.locator(".nv-loss").bounding_box()
-        assert top is not None and top["y"] < 600
+        assert top is not None and top["y"] < 500
         if number < len(STEPS):
             page.keyboard.press("n")
-    press(page, "story_close")
+    press(page, "story_play")
     page.locator(".st-key-tour button").first.wait_for()
     assert not errors and hosts <= {"127.0.0.1", None}
     assert page.locator(".stException").count() == 0

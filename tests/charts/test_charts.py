@@ -216,6 +216,14 @@ def test_bars_show_the_last_record_at_or_before_the_cursor() -> None:
     assert data["note"] == [{"text": "step 30"}]
 
 
+def test_lines_replace_bars_that_would_be_too_many() -> None:
+    for depth, kind in ((bars.MOST_BARS // 4, "rect"), (bars.MOST_BARS // 4 + 1, "line")):
+        values = np.full((STEPS, depth + 1), 0.1)
+        lanes = [make(depth=depth, values=values, label=f"{name}  Pre-LN") for name in "ABCD"]
+        kinds = {one["kind"] for one in marks(drawn(lanes, 9)["bars"]) if one["role"] == "mark"}
+        assert kind in kinds and len({"rect", "line"} & kinds) == 1, depth
+
+
 def sorted_marks(chart: dict[str, Any]) -> dict[str, list[int]]:
     """The layers at which each kind of mark is."""
     items = list(marks(chart))

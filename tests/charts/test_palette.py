@@ -107,8 +107,9 @@ def test_a_placement_keeps_its_colour_beside_all_but_its_namesakes() -> None:
     assert scheme_style("new_scheme") == scheme_style("new_scheme")
 
 
-def test_the_second_lane_of_a_placement_is_another_shade_of_it() -> None:
+def test_lanes_of_one_placement_have_different_colours_and_not_shades_of_one() -> None:
     for scheme in SCHEMES:
-        first, second = lane_styles((scheme, scheme))
+        first, *others = lane_styles((scheme,) * 3)
         assert first == scheme_style(scheme)
-        assert second.color not in {style.color for style in SCHEMES.values()}, scheme
+        assert {style.color for style in others} <= {style.color for style in SCHEMES.values()}
+        assert not {style.color for style in others} & {SCHEMES["pre"].color, SCHEMES["post"].color}

@@ -18,9 +18,9 @@ from normviz.maps import link as map_link
 
 from ...session import duel
 from ...session.backend import SharedBackend
+from ...session.duel import label
 from ...widgets import page_links
 from ...widgets.buttons import button
-from .lanes import label
 
 OPEN = "presets_open"
 """The key of the presets' popover."""
@@ -69,8 +69,10 @@ def _picture(lanes: Lanes, shared: SharedBackend) -> str | None:
 @st.cache_data(show_spinner=False, max_entries=200)
 def _drawn(numbers: tuple[int, ...], _shared: SharedBackend) -> str:
     runs = [run for number in numbers if (run := _shared.store.run(number))]
+    configs = [run.config for run in runs]
     frames = [
-        _shared.frames.lane(run, label(i, run.config), "grad_block") for i, run in enumerate(runs)
+        _shared.frames.lane(run, label(i, run.config, configs), "grad_block")
+        for i, run in enumerate(runs)
     ]
     data = b64encode(thumb.svg(frames).encode()).decode("ascii")
     return f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(thumb.finding(frames))}">'

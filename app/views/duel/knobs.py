@@ -15,7 +15,6 @@ from normviz.training.schedule import peak_at
 
 from ...session import duel, visitor
 from ...session.backend import SharedBackend
-from ...session.markdown import capital, literal
 from ...widgets.store_errors import kept
 from . import own_text
 from .lanes import Lane
@@ -33,7 +32,6 @@ MORE_CHOICES = ("v_norm", "activation", "optimizer", "schedule", "device")
 
 def show(lanes: list[Lane], shared: SharedBackend) -> None:
     """The usual settings, then all others in the expander "More settings"."""
-    it = duel.duel()
     configs = [lane.config for lane in lanes]
     _slide("depth", "Depth (blocks)", configs, DEPTHS)
     _rate(lanes, shared)
@@ -48,8 +46,6 @@ def show(lanes: list[Lane], shared: SharedBackend) -> None:
             _number(name, configs)
     seconds = sum(estimated_seconds(config) for config in configs)
     st.caption(f"About {seconds:.0f} s of one CPU core for all lanes. {hosted.summary()}")
-    if it.complaint:
-        st.error(literal(capital(it.complaint)))
 
 
 def _key(name: str, value: object) -> str:

@@ -1,14 +1,17 @@
-"""The lanes: the settings of each, the stored run that it shows, and its verdict."""
+"""The lanes: the settings of each, the stored run that it shows, and its verdict. One row for each lane."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 
 import streamlit as st
 
+from normviz.anatomy import glyph
 from normviz.catalog import INITS, NORMS, QK_NORMS, SCHEMES
-from normviz.charts import lane_styles
+from normviz.charts import LaneStyle, lane_styles
 from normviz.config import ConfigError, RunConfig
+from normviz.duel.names import LETTERS, lane_name
 from normviz.duel.presets import QUICK
 from normviz.duel.seeds import named, seeded
 from normviz.links import FIELDS, differences, shown
@@ -18,9 +21,9 @@ from normviz.runs.verdict import Verdict, of_seeds
 
 from ...session import duel
 from ...session.backend import SharedBackend, adopt_maps
-from ...session.duel import EARLIER, label
+from ...session.duel import EARLIER
 from ...session.markdown import literal
-from ...widgets import badge, placement
+from ...widgets import badge, placement, placement_list
 
 SAID = 2
 """Settings that differ and are named; more are counted."""
@@ -38,12 +41,7 @@ class Lane:
 
     @property
     def name(self) -> str:
-        return duel.NAMES[self.index]
-
-    @property
-    def label(self) -> str:
-        """The lane's name in the charts, with the placement that its curves were trained with."""
-        return label(self.index, self.run.config if self.run else self.config, bool(self.repeats))
+        return LETTERS[self.index]
 
     @property
     def is_current(self) -> bool:
@@ -108,28 +106,51 @@ def _repeats(run: Run | None, seeds: int, shared: SharedBackend) -> tuple[Run, .
     return (run, *known) if known else ()
 
 
-def show(
-    lanes: list[Lane], shared: SharedBackend, brief: bool = False, secret: bool = False
-) -> None:
-    """One card for each lane: `brief` without widgets, `secret` without verdicts."""
-    columns = st.columns(len(lanes)) if len(lanes) < 4 else [*st.columns(2), *st.columns(2)]
-    styles = lane_styles(tuple(lane.config.scheme for lane in lanes))
-    for lane, column, style in zip(lanes, columns, styles, strict=True):
-        with column, st.container(border=True, key=f"card_{lane.index}"):
-            _card(lane, lanes[0], shared, style.color, brief, secret)
+def show(lanes: list[Lane], shared: SharedBackend) -> None:
+    """One row for each lane: glyph, name, placement, verdict. Its name opens all its settings."""
+    with st.container(key=f"lanes_{len(lanes)}", gap="xxsmall"):
+        for lane, style in zip(lanes, _styles(lanes), strict=True):
+            with st.container(key=f"card_{lane.index}", gap="xxsmall"):
+                with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+                    _mark(lane, lanes, style.color)
+                    _settings(lane, lanes)
+                    _placement(lane.index, lane.config.scheme)
+                    _verdict(lane, shared)
+                _notes(lane)
 
 
-def verdicts(lanes: list[Lane], shared: SharedBackend) -> None:
-    """Name and verdict of each lane, in a row."""
-    styles = lane_styles(tuple(lane.config.scheme for lane in lanes))
-    with st.container(horizontal=True):
-        for lane, style in zip(lanes, styles, strict=True):
-            with st.container(horizontal=True, vertical_alignment="center", width="content"):
-                _head(lane, shared, style.color)
+def verdicts(lanes: list[Lane], shared: SharedBackend, secret: bool = False) -> None:
+    """Glyph, name and verdict of each lane, in a row; `secret` without verdicts."""
+    with st.container(horizontal=True, gap="medium", key=f"verdicts_{len(lanes)}"):
+        for lane, style in zip(lanes, _styles(lanes), strict=True):
+            with st.container(
+                horizontal=True, vertical_alignment="center", width="content", gap="small",
+                key=f"card_{lane.index}",
+            ):  # fmt: skip
+                _mark(lane, lanes, style.color)
+                _verdict(lane, shared, secret)
 
 
-def _head(lane: Lane, shared: SharedBackend, color: str, secret: bool = False) -> None:
-    placement.heading(lane.name, lane.config.scheme, color)
+def name(lane: Lane, lanes: list[Lane]) -> str:
+    """ "B Post-LN, warm-up 200": the lane's name among all lanes."""
+    return " ".join(lane_name(lane.index, lane.config, [one.config for one in lanes]).split())
+
+
+def _styles(lanes: list[Lane]) -> tuple[LaneStyle, ...]:
+    return lane_styles(tuple(lane.config.scheme for lane in lanes))
+
+
+def _mark(lane: Lane, lanes: list[Lane], color: str) -> None:
+    """The lane's colour, the glyph of its block, and its name."""
+    drawn = placement_list.picture(glyph(lane.config.scheme, lane.config.depth, color))
+    st.html(
+        f'<h2 class="lane-name" style="border-color:{color}"><img class="glyph" alt="" src="{drawn}">'
+        f"<span>{escape(name(lane, lanes))}</span></h2>",
+        width="content",
+    )
+
+
+def _verdict(lane: Lane, shared: SharedBackend, secret: bool = False) -> None:
     verdict = Verdict("secret", "waits for your guess") if secret else chip(lane, shared)
     several = lane.repeats and lane.is_current and not secret
     seed = f"{named(lane.config)}: " if several else ""
@@ -149,51 +170,66 @@ def _all_seeds(lane: Lane, shared: SharedBackend) -> str:
     return of_seeds(ended, duel.duel().seeds)
 
 
-def _card(
-    lane: Lane, first: Lane, shared: SharedBackend, color: str, brief: bool, secret: bool
-) -> None:
-    config = lane.config
-    with st.container(horizontal=True, vertical_alignment="center"):
-        _head(lane, shared, color, secret)
-    if not brief:
-        _switches(lane)
-    if warning := placement.about_norm(config):
+def _notes(lane: Lane) -> None:
+    """What a reader of the lane has to know beside its verdict."""
+    if warning := placement.about_norm(lane.config):
         st.caption(f":material/warning: :orange[{warning}]")
     if lane.run is not None and lane.run.is_coarse and lane.is_current:
         st.caption(
             "A cell of a map: its layers were recorded at a few steps. Train records them all."
         )
-    if lane is not first and (found := differences(config, first.config)):
+
+
+def _settings(lane: Lane, lanes: list[Lane]) -> None:
+    """A popover with the lane's name: all its own settings, and every placement."""
+    i, config, key = lane.index, lane.config, f"lane{lane.index}_open"
+    popover = st.popover(
+        f"{literal(name(lane, lanes))} :gray[norm, init, more]", key=key, on_change="rerun", width="content",
+        help=f"Placement, norm and any other setting of lane {lane.name}",
+    )  # fmt: skip
+    with popover, st.container(key=f"lane{i}_sheet", width=720):
+        _compared(lane, lanes[0])
+        with st.container(key=f"lane{i}_rest"):
+            with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+                _pick("norm", "Norm", i, config.norm, NORMS)
+                _pick("init", "Initialisation", i, config.init, INITS)
+                _pick("qk_norm", "QK-norm", i, config.qk_norm, QK_NORMS)
+            _own(lane)
+        st.session_state[f"lane{i}_any_scheme"] = None  # the lane's name shows the choice
+        st.selectbox(
+            f"Placement: search all {len(SCHEMES)}", SCHEMES.keys(), index=None,
+            key=f"lane{i}_any_scheme", placeholder="Type a name",
+            format_func=lambda key: f"{SCHEMES.label(key)} ({SCHEMES[key].family})",
+            on_change=_set_scheme, args=(i,),
+        )  # fmt: skip
+        if popover.open:  # the many buttons are made where somebody sees them
+            placement_list.show(
+                f"lane{i}", config.scheme, config.depth, _styles(lanes)[i].color, _choose, i
+            )
+
+
+def _compared(lane: Lane, first: Lane) -> None:
+    """In which settings the lane differs from the first one."""
+    if lane is first:
+        st.caption("The other lanes are compared with this one.")
+    elif found := differences(lane.config, first.config):
         words = "; ".join(
             f"{RunConfig.model_fields[name].title}: {a} → {b}" for name, (a, b) in found.items()
         )
         st.caption(f"Compared with A: {words}")
     else:
-        st.caption("Same settings as A" if lane is not first else "The lane to compare with")
+        st.caption("Same settings as A")
 
 
-def _switches(lane: Lane) -> None:
-    """The widgets for a lane's own settings."""
-    i, config = lane.index, lane.config
-    with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
-        _placement(i, config.scheme)
-        st.session_state[f"lane{i}_any_scheme"] = None  # the control beside it shows the choice
-        st.selectbox(
-            "All placements", SCHEMES.keys(), index=None, key=f"lane{i}_any_scheme", width=128,
-            format_func=lambda key: f"{SCHEMES.label(key)} ({SCHEMES[key].family})",
-            placeholder=f"All {len(SCHEMES)}", on_change=_set_scheme, args=(i,),
-            label_visibility="collapsed",
-        )  # fmt: skip
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall"):
-        _pick("norm", "Norm", "{}", i, config.norm, NORMS)
-        _pick("init", "Initialisation", "{} init", i, config.init, INITS)
-        _pick("qk_norm", "QK-norm", "QK: {}", i, config.qk_norm, QK_NORMS)
-        _own(lane)
+def _choose(scheme: str, lane: int) -> None:
+    """Set a placement of the list, and close it."""
+    st.session_state[f"lane{lane}_open"] = False
+    duel.change("scheme", scheme, lane)
 
 
 def spoken(lanes: list[Lane], shared: SharedBackend) -> str:
     """Each lane's name and verdict, as a screen reader says them when a run has ended."""
-    return "; ".join(f"{lane.label}: {chip(lane, shared).sentence}" for lane in lanes)
+    return "; ".join(f"{name(lane, lanes)}: {chip(lane, shared).sentence}" for lane in lanes)
 
 
 def chip(lane: Lane, shared: SharedBackend) -> Verdict:
@@ -214,23 +250,23 @@ def _placement(i: int, value: str) -> None:
     key = f"lane{i}_scheme"
     duel.show(key, value)
     st.segmented_control(
-        "Placement", QUICK if value in QUICK else (*QUICK, value), key=key,
+        f"Placement of lane {LETTERS[i]}", QUICK if value in QUICK else (*QUICK, value), key=key,
         format_func=SCHEMES.label, required=True, on_change=_set, args=("scheme", i),
-        label_visibility="collapsed",
+        label_visibility="collapsed", width="content",
     )  # fmt: skip
 
 
 def _set_scheme(lane: int) -> None:
     if scheme := st.session_state[f"lane{lane}_any_scheme"]:
-        duel.change("scheme", scheme, lane)
+        _choose(scheme, lane)
 
 
-def _pick(field, label, words, i, value, registry) -> None:
+def _pick(field, label, i, value, registry) -> None:
     key = f"lane{i}_{field}"
     duel.show(key, value)
     st.selectbox(
-        label, registry.keys(), key=key, format_func=lambda k: words.format(registry.label(k)),
-        on_change=_set, args=(field, i), label_visibility="collapsed", width=142,
+        label, registry.keys(), key=key, format_func=registry.label, on_change=_set,
+        args=(field, i), width=200,
     )  # fmt: skip
 
 
@@ -239,12 +275,12 @@ def _set(field: str, lane: int) -> None:
 
 
 def _own(lane: Lane) -> None:
-    """A popover for any other setting of this lane, or of all lanes."""
-    with st.popover("More", help="Any setting, for this lane alone or for all"):
-        i = lane.index
-        names = [name for name in FIELDS if name not in ("scheme", "norm", "init", "lr_edits")]
+    """Any other setting of this lane, or of all lanes."""
+    i = lane.index
+    names = [name for name in FIELDS if name not in ("scheme", "norm", "init", "lr_edits")]
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         field = st.selectbox(
-            f"Setting of lane {lane.name}", names, index=names.index("warmup"),
+            f"Setting of lane {lane.name}", names, index=names.index("warmup"), width=210,
             key=f"lane{i}_own", format_func=lambda name: RunConfig.model_fields[name].title or name,
         )  # fmt: skip
         st.text_input(

@@ -9,11 +9,10 @@ from normviz.limits import SEEDS
 
 from ...session import duel
 from ...session.backend import SharedBackend
-from ...session.duel import label
 from ...session.markdown import literal
 from ...widgets.buttons import button
 from . import transport
-from .lanes import Lane
+from .lanes import Lane, name
 
 FEW = 2
 """Lanes up to which there is only one pair to compare."""
@@ -25,7 +24,7 @@ ABOUT = (
 
 def show(lanes: list[Lane], shared: SharedBackend) -> None:
     """The sentences, once a lane has a finished run of its present settings."""
-    names = [" ".join(label(lane.index, lane.config).split()) for lane in lanes]
+    names = [name(lane, lanes) for lane in lanes]
     current = [lane for lane in lanes if lane.is_current and lane.run and lane.run.is_done]
     if not current:
         return

@@ -9,12 +9,14 @@ from normviz.links import as_params, differences
 
 from ...session import address, duel, presence
 from ...session.backend import SharedBackend, shared
+from ...session.markdown import literal
 from ...session.pages import tab_title
 from ...widgets import glossary, link_notices, page_foot
-from . import by_itself, charts_panel, gallery, knobs, outcome, share, tour, transport
+from . import by_itself, charts_panel, gallery, headline, knobs, outcome, share, tour, transport
 from . import lanes as page_lanes
 
-QUESTION = "What does it do to a transformer where you put the norm?"
+SHEET = '<details class="sheet"><summary aria-label="Settings">Settings</summary></details>'
+"""Opens the settings on a phone: the rules are in `style.css`, so that it opens without the server."""
 
 
 def page() -> None:
@@ -37,21 +39,25 @@ def page() -> None:
     if st.context.is_embedded:
         _embedded(it, lanes, back)
         return
-    waits = tour.waits(it)
+    waits, guided = tour.waits(it), tour.is_on(it)
     page_foot.announce("" if waits else page_lanes.spoken(lanes, back))
-    with st.container(key="head", horizontal=True, vertical_alignment="center"):
-        st.markdown(f"# {QUESTION} :small[:gray[{_difference(lanes)}]]", width="stretch")
-        with st.container(key="ways_in", horizontal=True, gap="xsmall", width="content"):
-            tour.invite(back)
-            gallery.presets(back)
+    if not it.story:
+        _head(lanes, back)
     link_notices.show(it, "duel", "Below is the duel that this page opens with.")
     tour.show(lanes, back)
-    page_lanes.show(lanes, back, brief=bool(it.story), secret=waits)
-    transport.show(lanes, back)
-    with st.container(key="body"):
+    if guided:
+        page_lanes.verdicts(lanes, back, secret=waits)
+    else:
+        page_lanes.show(lanes, back)
+    with st.container(key="body_guided" if guided else "body"):
         left, right = st.columns([1, 3], gap="medium")
-        with left, st.container(key="knobs"):
-            knobs.show(lanes, back)
+        if not guided:
+            with left:
+                transport.show(lanes, back)
+                st.html(SHEET)
+                with st.container(key="knobs"):
+                    transport.show_more(lanes, back)
+                    knobs.show(lanes, back)
         with right, st.container(key="charts"):
             if waits:
                 st.info("The charts wait for your guess.")
@@ -65,6 +71,16 @@ def page() -> None:
                 gallery.tries(back)
             share.show(lanes, back)
             charts_panel.show_explanation(lanes)
+
+
+def _head(lanes: list[page_lanes.Lane], back: SharedBackend) -> None:
+    """The headline, and the ways to other duels."""
+    with st.container(key="head", horizontal=True, vertical_alignment="center"):
+        said = literal(headline.headline(lanes, back))
+        st.markdown(f"# {said}. :small[:gray[{_difference(lanes)}]]", width="stretch")
+        with st.container(key="ways_in", horizontal=True, gap="xsmall", width="content"):
+            tour.invite(back)
+            gallery.presets(back)
 
 
 def _embedded(it: duel.Duel, lanes: list[page_lanes.Lane], back: SharedBackend) -> None:

@@ -8,6 +8,7 @@ from streamlit.components.v2 import component
 from normviz.catalog import PROBES
 from normviz.duel import titles
 from normviz.player import SCRIPTS, VIEWS, css, version
+from normviz.tour import STEPS
 
 from ...session import duel
 from ...session.progress import signature
@@ -41,6 +42,7 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
       probe: (key) => root.tell.probe(key),
       view: (key) => root.tell.view(key),
       changed: (now) => root.tell.changed(now),
+      follow: () => document.querySelector(".sheet")?.removeAttribute("open"),
     });
     root.player.update(root.what);
   }, () => {
@@ -81,6 +83,8 @@ def show(lanes: list[Lane]) -> None:
         "cursor": it.cursor,
         "name": titles.file_name([lane.config for lane in lanes]),
         "caption": share.caption(lanes),
+        "park": STEPS[it.story - 1].at if it.story else None,
+        "tab": "layers" if it.story else "time" if it.view != "heat" else "loss",
         "nonce": it.nonce,
         "signature": signature(every),
         "shortcuts": shortcuts.are_on(),

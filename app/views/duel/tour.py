@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import streamlit as st
 
 from normviz.tour import STEPS, Question, Runs, TourStep
@@ -9,10 +11,12 @@ from normviz.tour import STEPS, Question, Runs, TourStep
 from ...session import duel
 from ...session.backend import SharedBackend
 from ...session.markdown import source
+from ...widgets import page_links
 from ...widgets.buttons import button
 from .lanes import Lane
 
 GREY_NOTE = ":small[:gray[{}]]"
+STEP_NUMBER = re.compile(r"\bstep (\d+)\b")
 
 
 def invite(shared: SharedBackend) -> None:
@@ -22,6 +26,11 @@ def invite(shared: SharedBackend) -> None:
             "Take the tour", go, 1, shared, key="tour", type="primary", icon=":material/tour:",
             help=f"{len(STEPS)} short steps: each sets the duel and says what to look at",
         )  # fmt: skip
+
+
+def is_on(it: duel.Duel) -> bool:
+    """Whether the page shows a step of the tour with the step's own settings."""
+    return _step(it) is not None
 
 
 def waits(it: duel.Duel) -> bool:
@@ -39,7 +48,7 @@ def show(lanes: list[Lane], shared: SharedBackend) -> None:
     with st.container(border=True, key="story"):
         with st.container(horizontal=True, vertical_alignment="center", key="story_head"):
             st.markdown(
-                f"**{title}** {GREY_NOTE.format(f'Tour, step {it.story} of {len(STEPS)}')}",
+                f"# **{title}** {GREY_NOTE.format(f'Tour, step {it.story} of {len(STEPS)}')}",
                 width="stretch",
             )
             _ways(it.story, shared)
@@ -48,7 +57,7 @@ def show(lanes: list[Lane], shared: SharedBackend) -> None:
             button("Restore this step", go, it.story, shared, key="story_again")
             return
         look, out = st.columns([4, 5], gap="large")
-        look.markdown(step.where())
+        look.markdown(_with_links(step.where()))
         with out:
             if step.question is not None and it.guess is None:
                 _ask(step.question)
@@ -63,7 +72,7 @@ def _step(it: duel.Duel) -> TourStep | None:
 
 
 def _ways(number: int, shared: SharedBackend) -> None:
-    """The buttons Back, Next and Close."""
+    """The buttons Back, Next and Close; after the last step the ways to go on."""
     button(
         "Back", go, number - 1, shared, key="story_back", disabled=number == 1, shortcut="B",
         icon=":material/arrow_back:",
@@ -73,6 +82,11 @@ def _ways(number: int, shared: SharedBackend) -> None:
             "Next", go, number + 1, shared, key="story_next", type="primary", shortcut="N",
             icon=":material/arrow_forward:",
         )  # fmt: skip
+    else:
+        button("Start again", go, 1, shared, key="story_first")
+        st.page_link(page_links.named("Claims"), label="See what papers claim")
+        button("Change a setting yourself", close, key="story_play", type="primary")
+        return
     button("Close", close, key="story_close", icon=":material/close:", help="Leave the tour here")
 
 
@@ -98,10 +112,15 @@ def _out(step: TourStep, told: Runs | None, taken: int | None) -> None:
         right = step.question.answer(told)
         said = f"**{step.question.choices[right]}.**"
         if taken >= 0:
-            said = f"{'Right' if taken == right else 'Not here'}: {said}"
+            said = f"{'Right' if taken == right else 'Not quite'}: {said}"
         caption = f"{said} {caption}"
     sources = "; ".join(source(words) for words in step.sources)
-    st.markdown(f"{caption} {GREY_NOTE.format(f'1 seed each. {sources}')}")
+    st.markdown(f"{_with_links(caption)} {GREY_NOTE.format(f'1 seed each. {sources}')}")
+
+
+def _with_links(words: str) -> str:
+    """The words with each step's number as a link that sets the charts' cursor."""
+    return STEP_NUMBER.sub(r"[\g<0>](#step-\g<1>)", words)
 
 
 def _told(lanes: list[Lane], shared: SharedBackend) -> Runs | None:

@@ -1,4 +1,7 @@
-"""The buttons that control the lanes' runs (Train, Pause, Step, Stop, Reset, Repeat), and their callbacks."""
+"""The buttons that control the lanes' runs (Train, Pause, Step, Stop, Reset, Repeat), and their callbacks.
+
+While nothing trains, Pause, Step and Stop are not shown (see `style.css`); the key S still trains one step.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from normviz.config import ConfigError, RunConfig
 from normviz.duel.seeds import seeded
 from normviz.hosted import Refused
 from normviz.limits import MAX_LANES, SEEDS
+from normviz.runs.store import Run
 from normviz.runs.store.admission import ask as queue
 
 from ...session import duel, visitor
@@ -21,25 +25,29 @@ from ...session.markdown import capital, literal
 from ...widgets import page_links
 from ...widgets.buttons import button
 from ...widgets.store_errors import kept
-from . import by_itself, tour
+from . import by_itself
+from . import lanes as page_lanes
 from .lanes import Lane
 
 
 def show(lanes: list[Lane], shared: SharedBackend) -> None:
-    """The row of buttons."""
-    runs = [run for lane in lanes for run in (lane.run, *lane.repeats) if run is not None]
-    opened = [run for run in runs if run.is_open]
+    """The row of buttons, and why a run or a setting was refused. It is beside the charts' replay, on a
+    phone at the lower edge of the screen."""
+    opened = _open(lanes)
     repeating = bool(opened) and not any(lane.run and lane.run.is_open for lane in lanes)
     paused = bool(opened) and all(run.status == "paused" for run in opened)
     changed = any(lane.run and not lane.is_current for lane in lanes)
     others = visitor.why_not(opened)
-    guess = "Guess first: the charts wait for it" if tour.waits(duel.duel()) else None
     idle = not opened or others is not None
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+    state = "transport_busy" if opened else "transport_idle"
+    with (
+        st.container(key="transport"),
+        st.container(horizontal=True, vertical_alignment="center", gap="xsmall", key=state),
+    ):
         button(
             "Train (settings changed)" if changed and not opened else "Train", train, shared,
             key="train", type="primary", icon=":material/play_arrow:", shortcut="T",
-            disabled=guess is not None, help=guess or "Train all lanes from their first step",
+            help="Train all lanes from their first step. The key S trains one step",
         )  # fmt: skip
         button(
             "Resume" if paused else "Pause", ask, shared, "resume" if paused else "pause",
@@ -47,10 +55,20 @@ def show(lanes: list[Lane], shared: SharedBackend) -> None:
         )  # fmt: skip
         button(
             "Step", step, shared, key="step", icon=":material/skip_next:", shortcut="S",
-            disabled=repeating or bool(others or guess),
-            help=others or guess or "One training step in every lane. Starts the lanes if none runs.",
+            disabled=repeating or others is not None,
+            help=others or "One training step in every lane. Starts the lanes if none runs.",
         )  # fmt: skip
         button("Stop", stop, shared, key="stop", icon=":material/stop:", disabled=idle, help=others)
+    it = duel.duel()
+    with st.container(key="problems"):
+        for problem in filter(None, (it.refused, it.complaint)):
+            st.error(literal(capital(problem)))
+
+
+def show_more(lanes: list[Lane], shared: SharedBackend) -> None:
+    """Reset, Repeat and the number of lanes."""
+    opened = _open(lanes)
+    with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
         button(
             "Reset", back, shared, key="reset", icon=":material/restart_alt:",
             help="Stop, and return to the duel that this page opens with",
@@ -59,19 +77,22 @@ def show(lanes: list[Lane], shared: SharedBackend) -> None:
         all_seeds = all(len(lane.repeats) == SEEDS for lane in lanes)
         button(
             "Show one seed" if all_seeds else f"Repeat with {SEEDS} seeds", repeat, shared,
-            key="repeat", icon=":material/repeat:", disabled=bool(opened or guess) or not shown,
+            key="repeat", icon=":material/repeat:", disabled=bool(opened) or not shown,
             help=f"Train every lane from {SEEDS} seeds, to see how much is chance",
         )  # fmt: skip
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         duel.show("n_lanes", len(lanes))
         st.segmented_control(
             "Lanes", range(1, MAX_LANES + 1), required=True, key="n_lanes", on_change=kept(count),
-            args=(shared,),
-            format_func=lambda n: f"{n} lane{'s' * (n > 1)}", label_visibility="collapsed",
+            args=(shared,), width="content",
         )  # fmt: skip
         by_itself.show(lanes, shared, _queue)
         st.page_link(page_links.named("Runs"), label="Earlier runs")
-    if refused := duel.duel().refused:
-        st.error(literal(capital(refused)))
+
+
+def _open(lanes: list[Lane]) -> list[Run]:
+    """The queued, running and paused runs of the lanes and their repeats."""
+    return [run for run in page_lanes.runs(lanes) if run.is_open]
 
 
 def count(shared: SharedBackend) -> None:

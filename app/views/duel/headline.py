@@ -1,0 +1,73 @@
+"""The page's headline: what came out in each lane, in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from normviz.catalog import SCHEMES
+from normviz.duel.names import difference
+
+from ...session.backend import SharedBackend
+from .lanes import Lane, chip
+
+LONGEST = 84
+"""Characters of a headline with the placements' names; in a longer one the lanes are letters."""
+OUTCOMES = {
+    "learned": "learned", "solved": "solved the task", "stuck": "stayed at chance",
+    "above": "ended above chance", "diverged": "diverged", "unsettled": "did not settle",
+    "short": "ran too few steps to judge", "measured": "was measured before training",
+    "stopped": "was stopped", "failed": "failed", "none": "is not trained yet",
+    "changed": "has new settings",
+}  # fmt: skip
+
+
+def headline(lanes: list[Lane], shared: SharedBackend) -> str:
+    """ "Pre-LN learned, Post-LN stayed at chance"; while something trains, what is compared."""
+    said = [_outcome(lane, shared) for lane in lanes]
+    if any(lane.run and lane.run.is_open for lane in lanes):
+        return f"Training {_listed(_names(lanes), ' against ')}"
+    for names in (_names(lanes), [lane.name for lane in lanes]):
+        words = _sentence(names, said)
+        if len(words) <= LONGEST:
+            break
+    return words
+
+
+def _outcome(lane: Lane, shared: SharedBackend) -> str:
+    verdict = chip(lane, shared)
+    if verdict.sentence.startswith("learned little"):
+        return "learned little"
+    return OUTCOMES.get(verdict.kind, verdict.sentence)
+
+
+def _names(lanes: list[Lane]) -> list[str]:
+    """The placements; with what differs where two lanes have the same one."""
+    configs = [lane.config for lane in lanes]
+    labels = [SCHEMES.label(config.scheme) for config in configs]
+    if len(set(labels)) == len(labels):
+        return labels
+    found = [difference(config, configs) for config in configs]
+    return [
+        f"{label} with {words}" if words else label
+        for label, words in zip(labels, found, strict=True)
+    ]
+
+
+def _sentence(names: Sequence[str], outcomes: Sequence[str]) -> str:
+    """Lanes with the same outcome share a verb."""
+    groups: dict[str, list[str]] = {}
+    for name, outcome in zip(names, outcomes, strict=True):
+        groups.setdefault(outcome, []).append(name)
+    plural = {"was": "were", "is": "are", "has": "have"}
+    parts = []
+    for outcome, those in groups.items():
+        verb, _, rest = outcome.partition(" ")
+        if len(those) > 1 and verb in plural:
+            outcome = f"{plural[verb]} {rest}"
+        parts.append(f"{_listed(list(dict.fromkeys(those)), ' and ')} {outcome}")
+    return ", ".join(parts)
+
+
+def _listed(names: list[str], last: str) -> str:
+    """ "A, B and C"; any other last link reads as in "A against B"."""
+    return last.join(filter(None, (", ".join(names[:-1]), names[-1])))

@@ -1,0 +1,82 @@
+"""The lanes' rows: headline, names, and the list of all placements; without a browser."""
+
+from __future__ import annotations
+
+import pytest
+from page_kit import Open, checked, duel, words_of
+from streamlit.testing.v1 import AppTest
+
+from normviz.catalog import SCHEMES
+from normviz.config import RunConfig
+from normviz.duel.names import lane_name
+from normviz.duel.presets import PRESETS
+from normviz.links import encode
+
+
+def headline(at: AppTest) -> str:
+    """The page's heading, without the small words after it."""
+    found = [words_of(one) for one in at.markdown if one.value.startswith("# ")]
+    assert len(found) == 1
+    return found[0].removeprefix("# ").partition(" :small")[0]
+
+
+def names(*lanes: RunConfig) -> list[str]:
+    return [" ".join(lane_name(i, lane, lanes).split()) for i, lane in enumerate(lanes)]
+
+
+@pytest.mark.parametrize(
+    ("preset", "words"),
+    [
+        ("hero", "Pre-LN learned, Post-LN stayed at chance."),
+        ("init", "Post-LN with Xavier init stayed at chance, Post-LN with PyTorch init learned."),
+        ("warmup", "Post-LN with warm-up 0 stayed at chance, Post-LN with warm-up 200 learned."),
+    ],
+)
+def test_the_headline_is_the_verdict(page: Open, preset: str, words: str) -> None:
+    assert headline(page(encode(PRESETS[preset].lanes()))) == words
+
+
+def test_the_headline_says_what_is_not_trained_and_what_trains(page: Open) -> None:
+    at = page(encode([RunConfig(scheme="peri", steps=33), RunConfig(scheme="post", steps=33)]))
+    assert headline(at) == "Peri-LN and Post-LN are not trained yet."
+    checked(at.button(key="train").click().run())
+    assert headline(at) == "Training Peri-LN against Post-LN."
+
+
+def test_many_lanes_of_one_placement_are_letters_in_the_headline(page: Open) -> None:
+    lanes = [RunConfig(scheme="post", warmup=warmup, steps=33) for warmup in (0, 50, 100, 200)]
+    assert headline(page(encode(lanes))) == "A, B, C and D are not trained yet."
+
+
+def test_a_guess_is_asked_for_under_a_heading_without_the_verdict(page: Open) -> None:
+    assert "learned" not in headline(page("story=3")) + headline(page("story=5"))
+
+
+def test_names_carry_what_differs_between_the_lanes() -> None:
+    post = RunConfig(scheme="post")
+    assert names(RunConfig(), post) == ["A Pre-LN", "B Post-LN"]
+    assert names(post, post.replace(warmup=200)) == [
+        "A Post-LN, warm-up 0", "B Post-LN, warm-up 200"
+    ]  # fmt: skip
+    assert names(
+        post, post.replace(norm="rmsnorm", init="torch"), post.replace(qk_norm="head")
+    ) == [
+        "A Post-LN, LayerNorm, Xavier init",
+        "B Post-LN, RMSNorm, PyTorch init",
+        "C Post-LN, QK-norm Per head, LayerNorm and 1 more",
+    ]
+    assert names(post, post) == ["A Post-LN", "B Post-LN"]
+
+
+def test_the_list_of_placements_is_grouped_and_sets_the_lane(page: Open) -> None:
+    at = page()
+    assert not [b for b in at.button if b.key and "_to_" in b.key]  # made once it is open
+    at.session_state["lane1_open"] = True
+    checked(at.run())
+    keys = [b.key for b in at.button if b.key and b.key.startswith("lane1_to_")]
+    assert sorted(keys) == sorted(f"lane1_to_{scheme}" for scheme in SCHEMES.keys())  # noqa: SIM118
+    captions = {caption.value for caption in at.caption}
+    assert {f"**{scheme.family}**" for scheme in SCHEMES} <= captions
+    checked(at.button(key="lane1_to_resp").click().run())
+    assert [lane.scheme for lane in duel(at).lanes] == ["pre", "resp"]
+    assert not at.session_state["lane1_open"]
