@@ -18,8 +18,7 @@ from typing import TypeVar
 
 from normviz.catalog import PROBES
 from normviz.config import RunConfig
-from normviz.duel.names import LETTERS
-from normviz.duel.titles import title
+from normviz.duel.names import LETTERS, title
 from normviz.export import ExportLane, preview, stored_lane
 from normviz.limits import MAX_LANES
 from normviz.links import encode

@@ -1,7 +1,8 @@
-"""Names of the lanes of a duel: the letter, the placement, and what else differs between the lanes."""
+"""Names of a duel and of its lanes: the placements, and what else differs between the lanes."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ..catalog import SCHEMES
@@ -9,6 +10,8 @@ from ..config import RunConfig
 from ..links import FIELDS, shown
 
 LETTERS = "ABCD"
+LONGEST = 80
+"""Characters of a file's name before its suffix."""
 NAMED = 2
 """Settings in a lane's name at most; further ones are counted."""
 UNNAMED = ("scheme", "lr_edits", "text")
@@ -34,6 +37,43 @@ def lane_name(index: int, config: RunConfig, lanes: Sequence[RunConfig]) -> str:
     """ "B  Post-LN, warm-up 200": the name of one lane among all `lanes` of its duel."""
     parts = (SCHEMES.label(config.scheme), difference(config, lanes))
     return f"{LETTERS[index]}  {', '.join(filter(None, parts))}"
+
+
+def placements(lanes: Sequence[RunConfig]) -> list[str]:
+    """The lanes' placements; "Post-LN with warm-up 200" where two lanes have the same one."""
+    labels = [SCHEMES.label(lane.scheme) for lane in lanes]
+    if len(set(labels)) == len(labels):
+        return labels
+    found = (difference(lane, lanes) for lane in lanes)
+    return [
+        f"{label} with {words}" if words else label
+        for label, words in zip(labels, found, strict=True)
+    ]
+
+
+def title(lanes: Sequence[RunConfig]) -> str:
+    """ "Pre-LN against Post-LN"."""
+    return " against ".join(placements(lanes))
+
+
+def file_name(lanes: Sequence[RunConfig]) -> str:
+    """What files of a duel are called: "normviz-pre-ln-against-post-ln"."""
+    words = re.sub(r"[^a-z0-9]+", "-", title(lanes).lower()).strip("-")
+    return f"normviz-{words}"[:LONGEST].rstrip("-")
+
+
+def settings(lanes: Sequence[RunConfig]) -> str:
+    """The size and length of the runs in words, with every value where lanes differ."""
+    named = {
+        "depth": "{} blocks",
+        "width": "width {}",
+        "lr": "learning rate {}",
+        "steps": "{} steps",
+    }
+    return ", ".join(
+        words.format(" / ".join(dict.fromkeys(f"{getattr(lane, name):g}" for lane in lanes)))
+        for name, words in named.items()
+    )
 
 
 def _words(name: str, config: RunConfig) -> str:

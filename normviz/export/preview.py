@@ -14,13 +14,13 @@ from .. import charts
 from ..catalog import SCHEMES
 from ..charts.base import Spec
 from ..charts.palette import paper
-from ..duel.titles import settings, title
+from ..duel.names import settings, title
 from ..player.specs import Axes, ChartOptions, axes, specs
 from ..runs.frames import LaneFrame
 from .engine import draw_named
 from .lane import ExportLane
 from .pictures import whole
-from .replay import frame
+from .replay import frames as frames_of
 
 WIDTH = 460
 """Pixels of a chart: legible on a phone, where it shrinks a little, and on a desk, where it grows."""
@@ -46,7 +46,7 @@ class Preview:
 
 def draw(lanes: Sequence[ExportLane], probe: str) -> Preview:
     """The preview of lanes that were run. Raises ValueError for lanes that can't be drawn."""
-    frames = [frame(lane, probe) for lane in lanes]
+    frames = frames_of(lanes, probe)
     drawn = {dark: _charts(frames, ChartOptions(dark=dark)) for dark in (False, True)}
     asked = {
         f"{'dark' if dark else 'light'}-{name}": spec
@@ -176,7 +176,7 @@ PATIENCE_MS = 20_000
 
 def still(lanes: Sequence[ExportLane], drawn: Preview, embedded: bool = False) -> str:
     """HTML of the finished charts that covers the page until the player has drawn them."""
-    frames = [frame(lane, lane.recorded.probes[0]) for lane in lanes]
+    frames = frames_of(lanes, lanes[0].recorded.probes[0])
     verdicts = "".join(
         f'<p style="border-color: {style.color}"><b>{escape(_heading(lane))}</b> {escape(lane.verdict)}</p>'
         for lane, style in zip(lanes, charts.styles_of(frames), strict=True)

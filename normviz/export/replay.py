@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from ..catalog import PROBES, SCHEMES
-from ..duel import titles
+from ..config import RunConfig
+from ..duel import names
 from ..duel.seeds import named as seed_of
 from ..player import SharedFiles, page
 from ..runs.frames import LaneFrame, lane_frame
@@ -26,13 +27,13 @@ def replay(
     Without `title` and `words` the placements are the title, and the words say what came out.
     """
     keys = [key for key in PROBES.keys() if all(key in lane.recorded.probes for lane in lanes)]  # noqa: SIM118 (a registry)
-    frames = {key: [frame(lane, key) for lane in lanes] for key in keys}
-    named = titles.title([lane.config for lane in lanes])
+    shown = {key: frames(lanes, key) for key in keys}
+    named = names.title([lane.config for lane in lanes])
     configs = [lane.config for lane in lanes]
     repeats = [_curves(lane) for lane in lanes]
     words = words or "\n".join(came_out(lanes).lines)
     return page(
-        title or f"NormViz: {named}", words, frames, configs, probe, repeats, **outside
+        title or f"NormViz: {named}", words, shown, configs, probe, repeats, **outside
     )  # fmt: skip
 
 
@@ -40,11 +41,20 @@ def _curves(lane: ExportLane) -> list[LaneFrame]:
     """The loss curves of a lane of several seeds; none of a run that has not begun."""
     if not lane.repeats:
         return []
-    return [frame(one, one.recorded.probes[0]) for one in lane.seeds if len(one.recorded.steps)]
+    return [
+        _frame(one, one.recorded.probes[0], ()) for one in lane.seeds if len(one.recorded.steps)
+    ]
 
 
-def frame(lane: ExportLane, probe: str) -> LaneFrame:
-    """What charts draw of a lane that was run."""
-    seed = f", {seed_of(lane.config)}" if lane.repeats else ""
-    label = f"{lane.name}  {SCHEMES.label(lane.config.scheme)}{seed}"
+def frames(lanes: Sequence[ExportLane], probe: str) -> list[LaneFrame]:
+    """What charts draw of lanes that were run; their names say what differs between them."""
+    configs = [lane.config for lane in lanes]
+    return [_frame(lane, probe, configs) for lane in lanes]
+
+
+def _frame(lane: ExportLane, probe: str, among: Sequence[RunConfig]) -> LaneFrame:
+    parts = (SCHEMES.label(lane.config.scheme), names.difference(lane.config, among))
+    label = f"{lane.name}  {', '.join(filter(None, parts))}"
+    if lane.repeats and "seed" not in label:
+        label = f"{label}, {seed_of(lane.config)}"
     return lane_frame(lane.recorded, label, probe)

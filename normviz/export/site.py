@@ -16,7 +16,7 @@ from urllib.parse import urljoin
 from .. import charts
 from ..charts import thumb
 from ..config import RunConfig
-from ..duel import titles
+from ..duel import names
 from ..duel.presets import PRESETS
 from ..limits import MAX_LANES
 from ..player import SCRIPTS, version
@@ -26,7 +26,7 @@ from ..tour import STEPS
 from .lane import ExportLane, stored_lane
 from .pictures import picture
 from .preview import tags
-from .replay import frame, replay
+from .replay import frames, replay
 
 KEY = re.compile(r"e\d+-[0-9a-f]{16}")
 NUMBER = re.compile(r"\d{1,18}")
@@ -85,7 +85,7 @@ def chosen_duels(store: Store, words: Sequence[str]) -> list[SiteDuel]:
         if len(runs) > MAX_LANES:
             raise ValueError(f"{word!r} names {len(runs)} runs, allowed are up to {MAX_LANES}")
         name = f"run-{'-'.join(str(run.id) for run in runs)}"
-        title = titles.title([run.config for run in runs])
+        title = names.title([run.config for run in runs])
         found[name] = SiteDuel(name, "Chosen runs", title, "", _lanes(runs, frames))
     return list(found.values())
 
@@ -164,7 +164,7 @@ def site(duels: Sequence[SiteDuel], title: str, url: str = "") -> Iterator[tuple
     cards: dict[str, list[str]] = {}
     tour = [f"{duel.name}.html" for duel in duels if duel.group == TOUR]
     for duel in duels:
-        lanes = [frame(lane, SHOWN) for lane in duel.lanes]
+        lanes = frames(duel.lanes, SHOWN)
         yield (
             f"{duel.name}.png",
             picture(charts.loss.chart(lanes), "png", width=PICTURE_WIDTH, look=charts.look(False)),

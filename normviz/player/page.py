@@ -8,7 +8,7 @@ from html import escape
 from typing import Any, TypedDict, Unpack
 
 from ..config import RunConfig
-from ..duel import titles
+from ..duel import names
 from ..runs.frames import LaneFrame
 from .bundle import SCRIPTS, css
 from .message import Sent, choices, message
@@ -98,8 +98,8 @@ def page(
             or [f"<script>{_inline(text)}</script>" for text in SCRIPTS.values()]
         ),
         numbers=json.dumps(file).replace("<", "\\u003c"),
-        name=json.dumps(titles.file_name(configs)),
-        caption=json.dumps([titles.title(configs), titles.settings(configs)]),
+        name=json.dumps(names.file_name(configs)),
+        caption=json.dumps([names.title(configs), names.settings(configs)]),
         probe=json.dumps(probe if probe in frames else next(iter(frames))),
     )
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from normviz.catalog import SCHEMES
-from normviz.duel.names import difference
+from normviz.duel.names import placements, title
 
 from ...session.backend import SharedBackend
 from .lanes import Lane, chip
@@ -24,9 +23,10 @@ OUTCOMES = {
 def headline(lanes: list[Lane], shared: SharedBackend) -> str:
     """ "Pre-LN learned, Post-LN stayed at chance"; while something trains, what is compared."""
     said = [_outcome(lane, shared) for lane in lanes]
+    configs = [lane.config for lane in lanes]
     if any(lane.run and lane.run.is_open for lane in lanes):
-        return f"Training {_listed(_names(lanes), ' against ')}"
-    for names in (_names(lanes), [lane.name for lane in lanes]):
+        return f"Training {title(configs)}"
+    for names in (placements(configs), [lane.name for lane in lanes]):
         words = _sentence(names, said)
         if len(words) <= LONGEST:
             break
@@ -40,19 +40,6 @@ def _outcome(lane: Lane, shared: SharedBackend) -> str:
     return OUTCOMES.get(verdict.kind, verdict.sentence)
 
 
-def _names(lanes: list[Lane]) -> list[str]:
-    """The placements; with what differs where two lanes have the same one."""
-    configs = [lane.config for lane in lanes]
-    labels = [SCHEMES.label(config.scheme) for config in configs]
-    if len(set(labels)) == len(labels):
-        return labels
-    found = [difference(config, configs) for config in configs]
-    return [
-        f"{label} with {words}" if words else label
-        for label, words in zip(labels, found, strict=True)
-    ]
-
-
 def _sentence(names: Sequence[str], outcomes: Sequence[str]) -> str:
     """Lanes with the same outcome share a verb."""
     groups: dict[str, list[str]] = {}
@@ -64,10 +51,10 @@ def _sentence(names: Sequence[str], outcomes: Sequence[str]) -> str:
         verb, _, rest = outcome.partition(" ")
         if len(those) > 1 and verb in plural:
             outcome = f"{plural[verb]} {rest}"
-        parts.append(f"{_listed(list(dict.fromkeys(those)), ' and ')} {outcome}")
+        parts.append(f"{_listed(list(dict.fromkeys(those)))} {outcome}")
     return ", ".join(parts)
 
 
-def _listed(names: list[str], last: str) -> str:
-    """ "A, B and C"; any other last link reads as in "A against B"."""
-    return last.join(filter(None, (", ".join(names[:-1]), names[-1])))
+def _listed(names: list[str]) -> str:
+    """ "A, B and C"."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

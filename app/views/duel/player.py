@@ -6,7 +6,7 @@ import streamlit as st
 from streamlit.components.v2 import component
 
 from normviz.catalog import PROBES
-from normviz.duel import titles
+from normviz.duel import names
 from normviz.player import SCRIPTS, VIEWS, css, version
 from normviz.tour import STEPS
 
@@ -81,7 +81,7 @@ def show(lanes: list[Lane]) -> None:
         "earlier": [lane.earlier for lane in lanes],
         "start": it.start,
         "cursor": it.cursor,
-        "name": titles.file_name([lane.config for lane in lanes]),
+        "name": names.file_name([lane.config for lane in lanes]),
         "caption": share.caption(lanes),
         "park": STEPS[it.story - 1].at if it.story else None,
         "tab": "layers" if it.story else "time" if it.view != "heat" else "loss",

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import streamlit as st
 
 from normviz import links
-from normviz.duel import titles
+from normviz.duel import names
 from normviz.duel.seeds import named as seed_of
 from normviz.export import ExportLane, archive, replay, script, stored_lane, write_configs
 from normviz.links import encode
@@ -37,12 +37,12 @@ def address(lanes: list[Lane]) -> str:
 
 def title(lanes: list[Lane]) -> str:
     """ "Pre-LN against Post-LN"."""
-    return titles.title([lane.config for lane in lanes])
+    return names.title([lane.config for lane in lanes])
 
 
 def caption(lanes: list[Lane]) -> list[str]:
     """What saved charts say of their origin: the duel, its settings and its address."""
-    return [title(lanes), titles.settings([lane.config for lane in lanes]), address(lanes)]
+    return [title(lanes), names.settings([lane.config for lane in lanes]), address(lanes)]
 
 
 def show(lanes: list[Lane], shared: SharedBackend) -> None:
@@ -84,7 +84,7 @@ def _files(lanes: list[Lane], shared: SharedBackend) -> None:
     def taken() -> list[ExportLane]:
         return [_taken(lane, shared, me) for lane in lanes]
 
-    named = titles.file_name([lane.config for lane in lanes])
+    named = names.file_name([lane.config for lane in lanes])
 
     def file(label, content, name, kind, ready, words) -> None:
         st.download_button(
