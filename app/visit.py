@@ -24,7 +24,7 @@ def run(page: StreamlitPage) -> None:
         st.session_state["page"] = page.url_path
         st.set_page_config(tab_title(page.title))  # a duel names itself
         place = st.container(key="trouble")
-        with render_lock.turn(is_new):
+        with render_lock.held(is_new):
             presence.begin()
             page.run()
             page_foot.show()

@@ -51,7 +51,7 @@ def unreadable(why: object) -> Health:
     return Health("dead", 0, str(why), None, None)
 
 
-def look(store: Store, silent: float = 0.0) -> Health:
+def read(store: Store, silent: float = 0.0) -> Health:
     """The health of a store's server, whose supervisor has not answered for `silent` seconds.
 
     Raises Misconfigured for an invalid limit.
@@ -71,12 +71,12 @@ def look(store: Store, silent: float = 0.0) -> Health:
     return Health(supervisor, workers, "ok", census, limit, scarce(store.folder), refuses)
 
 
-def look_twice(store: Store) -> Health:
-    """`look` for a first check: a single look can't tell whether the supervisor hangs.
+def read_twice(store: Store) -> Health:
+    """`read` for a first check: a single reading can't tell whether the supervisor hangs.
 
     Takes half a second if the supervisor is alive. Raises Misconfigured and OSError.
     """
-    return look(store, listen(store.folder) if is_supervised(store) else 0.0)
+    return read(store, listen(store.folder) if is_supervised(store) else 0.0)
 
 
 def _refuses(store: Store, limit: int | None) -> str | None:

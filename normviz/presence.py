@@ -69,7 +69,7 @@ class OpenPages:
             pages = [name for name, it in self._pages.items() if run in it.runs and name != page]
         return any(map(self.is_open, pages))
 
-    def look(self, seconds: float) -> None:
+    def refresh(self, seconds: float) -> None:
         """Report the runs that pages show to the store, and end jobs unwatched for the grace period.
 
         `seconds` have passed since the last call.
@@ -96,6 +96,6 @@ class OpenPages:
         while True:
             time.sleep(BEAT_SECONDS)
             try:
-                self.look(BEAT_SECONDS)
+                self.refresh(BEAT_SECONDS)
             except Exception:  # such as a full disk: the next beat may succeed
                 LOG.exception("the open pages could not be written to the store")

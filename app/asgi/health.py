@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from normviz.health import Health, look, unreadable
+from normviz.health import Health, read, unreadable
 from normviz.home import FolderError
 from normviz.hosted import Misconfigured
 from normviz.runs.store import StoreError
@@ -21,16 +21,16 @@ from ..session.backend import shared
 async def healthz(request: Request) -> Response:
     """The server's health. Leaves out the messages of failed runs."""
     del request
-    health = await run_in_threadpool(_look)
+    health = await run_in_threadpool(_read)
     said = health.as_json()
     if census := said["census"]:
         del census["failures"]
     return JSONResponse(said, 200 if health.is_well else 503, headers={"Cache-Control": "no-store"})
 
 
-def _look() -> Health:
+def _read() -> Health:
     try:
         back = shared()
-        return look(back.store, back.backend.silent())
+        return read(back.store, back.backend.silent())
     except (StoreError, FolderError, Misconfigured) as error:
         return unreadable(error)

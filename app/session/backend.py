@@ -32,7 +32,7 @@ class SharedBackend:
 
     store: Store
     frames: Frames
-    shelf: RunList
+    run_list: RunList
     backend: Backend
     filler: Filler
     bench: ClaimJobs

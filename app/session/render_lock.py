@@ -20,7 +20,7 @@ _until = 0.0
 
 
 @contextmanager
-def turn(is_new: bool) -> Iterator[None]:
+def held(is_new: bool) -> Iterator[None]:
     """Hold the lock during a script run. A session's first run does not wait for it."""
     if is_new:
         yield

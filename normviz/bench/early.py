@@ -58,7 +58,7 @@ def measure() -> str:
 def stops(it: Recording) -> int | None:
     """How many steps a recorded run would have made."""
     flat = FlatDetector(it.config, it.chance)
-    return next((step.step + 1 for step in it.steps if flat.look(step)), None)
+    return next((step.step + 1 for step in it.steps if flat.check(step)), None)
 
 
 def _stopped(store: Store, grid: Grid) -> list[tuple[str, int, str, str]]:

@@ -5,7 +5,7 @@ then only numbers (`normviz.player`). No Streamlit and no torch in here.
 """
 
 from . import bars, cost, heatmap, layers, lines, loss, ratio, sentences, thumb
-from .base import look
+from .base import theme
 from .lanes import styles_of
 from .loss import ZOOM
 from .palette import LaneStyle, lane_styles, scheme_style
@@ -21,12 +21,12 @@ __all__ = [
     "lane_styles",
     "layers",
     "lines",
-    "look",
     "loss",
     "quantised_domain",
     "ratio",
     "scheme_style",
     "sentences",
     "styles_of",
+    "theme",
     "thumb",
 ]

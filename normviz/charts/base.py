@@ -26,7 +26,7 @@ FIT: Spec = {"type": "fit-x", "contains": "padding"}
 CANVAS: Spec = {"embedOptions": {"renderer": "canvas"}}
 
 
-def look(dark: bool) -> Spec:
+def theme(dark: bool) -> Spec:
     """Vega-Lite config: fonts and quiet axes, for the page's light or dark background."""
     words, lines = ("#c9ced6", "#33363d") if dark else ("#5b606b", "#e3e6ea")
     return {

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ..health import Health, look_twice, unreadable
+from ..health import Health, read_twice, unreadable
 from ..home import FolderError
 from ..hosted import Misconfigured
 from ..runs.listing import ago
@@ -30,7 +30,7 @@ def status(
     """Print the state of supervisor, queue and store. Exit code 1 without a working supervisor, a readable
     store, or free space on the disk."""
     try:
-        health = look_twice(Store())
+        health = read_twice(Store())
     except (FolderError, StoreError, OSError) as error:
         health = unreadable(error)
     except Misconfigured as error:

@@ -226,7 +226,7 @@ def write(grid: Grid, points: Sequence[Point], path: Path) -> None:
 
 def draw(grid: Grid, points: Sequence[Point], path: Path) -> None:
     """The maps side by side. Raises ValueError if no cell has ended."""
-    from ..charts import look
+    from ..charts import theme
     from ..charts.map import chart
     from ..export.pictures import picture
     from ..maps.layout import maps
@@ -234,4 +234,4 @@ def draw(grid: Grid, points: Sequence[Point], path: Path) -> None:
     if not points:
         raise ValueError("no cell has ended, so there is no map to draw")
     spec = chart(maps(grid, points))
-    path.write_bytes(picture(spec, "svg" if path.suffix == ".svg" else "png", look=look(False)))
+    path.write_bytes(picture(spec, "svg" if path.suffix == ".svg" else "png", look=theme(False)))

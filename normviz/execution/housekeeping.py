@@ -87,7 +87,7 @@ class UnwatchedRuns:
         self.grace = grace
         self._changed: dict[int, tuple[int, float]] = {}
 
-    def look(self, counts: dict[int, int], now: float) -> list[int]:
+    def update(self, counts: dict[int, int], now: float) -> list[int]:
         """The overdue runs, from these counts at `now`; a new run counts as changed."""
         for run, count in counts.items():
             if run not in self._changed or self._changed[run][0] != count:
@@ -131,7 +131,7 @@ class Housekeeper:
         self.delete_oldest()
         if self.unwatched is None:
             return []
-        runs = self.unwatched.look(self.store.looked_at(), self.lived)
+        runs = self.unwatched.update(self.store.looked_at(), self.lived)
         for run in runs:
             log.say("unwatched", run)
         return runs

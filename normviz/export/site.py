@@ -167,7 +167,7 @@ def site(duels: Sequence[SiteDuel], title: str, url: str = "") -> Iterator[tuple
         lanes = frames(duel.lanes, SHOWN)
         yield (
             f"{duel.name}.png",
-            picture(charts.loss.chart(lanes), "png", width=PICTURE_WIDTH, look=charts.look(False)),
+            picture(charts.loss.chart(lanes), "png", width=PICTURE_WIDTH, look=charts.theme(False)),
         )
         description = " ".join(filter(None, (duel.words, _outcome(duel))))
         at = tour.index(f"{duel.name}.html") if duel.group == TOUR else None

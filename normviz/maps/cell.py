@@ -62,7 +62,7 @@ def measure(config: RunConfig, early: bool) -> Recording:
             match event:
                 case Started():
                     flat = FlatDetector(config, event.chance) if early else None
-                case Step() if flat is not None and (reason := flat.look(event)):
+                case Step() if flat is not None and (reason := flat.check(event)):
                     break
     except MemoryError:
         error = "it needs more memory than this machine has"

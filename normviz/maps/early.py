@@ -89,7 +89,7 @@ class FlatDetector:
         self.cut_off = 0
         self.applies = applies(config)
 
-    def look(self, step: Step) -> str | None:
+    def check(self, step: Step) -> str | None:
         """Take in the next step. The reason to stop after it, if there is one."""
         self.losses.append(step.loss)
         if not self.applies or step.step < max(self.config.warmup, WINDOW):

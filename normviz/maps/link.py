@@ -94,7 +94,7 @@ class MapRequest:
         """The same with other settings. Raises ConfigError or SweepError."""
         return ask({**self.words, **words}, self.across, self.up)
 
-    def turned(self, side: str, field: str) -> MapRequest:
+    def with_axis(self, side: str, field: str) -> MapRequest:
         """The same with another setting across or up; the one it replaces has its usual value."""
         other = self.up if side == "across" else self.across
         old = getattr(self, side)

@@ -19,8 +19,8 @@ class GridResults:
         self._points: dict[Cell, Point] = {}
         self._losses: dict[int, Floats] = {}
 
-    def look(self) -> None:
-        """Take in the cells that have ended since the last look."""
+    def refresh(self) -> None:
+        """Take in the cells that have ended since the last call."""
         for cell in self.missing:
             run = stored(self.store, cell.key, self.early)
             if run is not None:

@@ -83,5 +83,5 @@ def specs(lanes: Sequence[LaneFrame], axes: Axes, look: ChartOptions) -> dict[st
             found[f"heat{i}"] = charts.heatmap.spec(
                 style, lane.label, probe, lane.depth, lane.steps, axes.values, dark
             )
-    config = charts.look(dark)
+    config = charts.theme(dark)
     return {name: {**spec, "config": {**spec["config"], **config}} for name, spec in found.items()}

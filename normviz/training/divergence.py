@@ -36,7 +36,7 @@ class DivergenceGuard:
         self.began: Diverged | None = None
         self.losses: list[float] = []
 
-    def look(self, step: int, loss: float, grad_norm: float) -> Diverged | None:
+    def check(self, step: int, loss: float, grad_norm: float) -> Diverged | None:
         """How the run diverged, or None if it has not (yet); `loss` in nats, `grad_norm` before clipping."""
         if not (math.isfinite(loss) and math.isfinite(grad_norm)):
             return self._non_finite(step)

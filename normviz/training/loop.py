@@ -57,7 +57,7 @@ def train(
     flat = Flat(model, device)
     optimizer = Optimizer(config, flat)
     wanted = {*(recorded(config) if record is None else record), *also_at}
-    stacks, watchman = probes.Stacks(), DivergenceGuard(model, flat, task)
+    stacks, guard = probes.Stacks(), DivergenceGuard(model, flat, task)
     parameters, threads = sum(p.numel() for p in model.parameters()), torch.get_num_threads()
     yield Started(config, device.type, threads, parameters, task.chance, task.floor, task.text)
 
@@ -72,7 +72,7 @@ def train(
         loss = backward(model, flat, task, step, tap or untapped)
         norm = torch.linalg.vector_norm(flat.grads)
         value, grad_norm = loss.item(), norm.item()
-        bad = watchman.look(step, value, grad_norm)
+        bad = guard.check(step, value, grad_norm)
 
         layers = probes.read(probes.StepTensors(config, flat, tap, stacks)) if tap else None
         if bad is None and config.steps:

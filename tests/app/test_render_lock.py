@@ -32,7 +32,7 @@ class Pages:
             thread.start()
 
     def _draw(self) -> None:
-        with render_lock.turn(is_new=False):
+        with render_lock.held(is_new=False):
             with self._lock:
                 self.drawing += 1
                 self.most = max(self.most, self.drawing)
@@ -51,7 +51,7 @@ def test_one_is_drawn_at_a_time_and_who_comes_goes_first() -> None:
     pages = Pages()
     pages.ask(20)
     wait_for(lambda: pages.drawing == 1, "the first one")
-    with render_lock.turn(is_new=True):  # returns at once although the turn is taken
+    with render_lock.held(is_new=True):  # returns at once although the turn is taken
         assert (pages.drawing, pages.done) == (1, 0)
     pages.end()
     assert (pages.most, pages.done) == (1, 20)
@@ -75,8 +75,8 @@ def test_a_page_that_takes_long_does_not_keep_the_others(monkeypatch: pytest.Mon
 
 def test_a_page_that_fails_gives_its_turn_back() -> None:
     for _ in range(4):
-        with pytest.raises(ZeroDivisionError), render_lock.turn(is_new=False):
+        with pytest.raises(ZeroDivisionError), render_lock.held(is_new=False):
             _ = 1 / 0
     began = time.monotonic()
-    with render_lock.turn(is_new=False):
+    with render_lock.held(is_new=False):
         assert time.monotonic() - began < 30

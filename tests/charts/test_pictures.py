@@ -13,7 +13,7 @@ import altair as alt
 import pytest
 from charts_kit import broken, drawn, make
 
-from normviz.charts import look, loss
+from normviz.charts import loss, theme
 from normviz.export import engine, picture
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -52,7 +52,7 @@ def test_scale_multiplies_the_pixels() -> None:
 
 def test_a_look_and_a_background() -> None:
     chart = loss.chart([make()], dark=True)
-    svg = picture(chart, "svg", look=look(dark=True), background="#0e1117").decode()
+    svg = picture(chart, "svg", look=theme(dark=True), background="#0e1117").decode()
     assert 'fill="#0e1117"' in svg
     assert 'fill="#c9ced6"' in svg, "the words of the dark page"
     assert 'fill="white"' in picture(chart, "svg").decode()

@@ -201,7 +201,7 @@ def test_a_run_is_overdue_when_its_count_has_not_moved(
         if run not in counts or looked:
             counts[run] = counts.get(run, 0) + 1
             last[run] = now
-        assert sorted(unwatched.look(counts, now)) == sorted(
+        assert sorted(unwatched.update(counts, now)) == sorted(
             r for r in counts if now - last[r] > grace
         )
 
@@ -232,11 +232,11 @@ def test_all_open_pages_are_told_in_one_write(
     pages.discard("gone")
     writes: list[list[int]] = []
     monkeypatch.setattr(store, "look_at", lambda runs: writes.append(list(runs)))
-    watchers.look(5.0)
+    watchers.refresh(5.0)
     assert writes == [[seen]]
     watchers.begin("one")
     watchers.begin("two")  # both show something else now
-    watchers.look(5.0)
+    watchers.refresh(5.0)
     assert writes == [[seen]]
 
 
@@ -248,7 +248,7 @@ def test_two_servers_of_one_store_tell_of_their_own_pages(
     runs = [store.enqueue(SHORT, visitor=visitor) for visitor in "ab"]
     for watchers, run in zip(servers, runs, strict=True):
         watchers.begin("one", [run])
-        watchers.look(5.0)
+        watchers.refresh(5.0)
     assert store.looked_at() == dict.fromkeys(runs, 1)
 
 
@@ -257,7 +257,7 @@ def test_outside_of_hosted_mode_nobody_is_counted(store: Store) -> None:
     run = store.enqueue(SHORT, visitor="a")
     watchers.begin("one")
     watchers.has_open("one", [run])
-    watchers.look(5.0)
+    watchers.refresh(5.0)
     assert store.looked_at() == {run: 0} and watchers._thread is None
 
 
@@ -271,12 +271,12 @@ def test_a_map_that_nobody_has_open_stops_filling(
     watchers.begin("one")
     watchers.has_open("one", job=job)
     for _ in range(4):
-        watchers.look(5.0)
+        watchers.refresh(5.0)
     assert not job.stopped
     watchers.begin("one")
-    watchers.look(5.0)
+    watchers.refresh(5.0)
     assert not job.stopped
-    watchers.look(5.0)
+    watchers.refresh(5.0)
     assert job.stopped and job.why
     wait_for(lambda: not job.is_open, "its end")
 
@@ -312,10 +312,10 @@ def test_a_new_job_is_not_taken_for_one_that_ended(
     watchers.begin("one")
     for job in line.jobs:
         watchers.has_open("one", job=job)
-    watchers.look(5.0)
+    watchers.refresh(5.0)
     del job
     line.jobs.clear()
     line.jobs.extend(Plain() for _ in range(500))
     for _ in range(3):
-        watchers.look(5.0)
+        watchers.refresh(5.0)
     assert all(job.stopped for job in line.jobs)

@@ -91,7 +91,7 @@ def test_no_link_is_answered_with_anything_but_a_sentence(params: dict[str, list
 @pytest.mark.parametrize("field", spanning())
 def test_any_setting_can_span_a_map(side: str, field: str) -> None:
     one = ask({"depth": "2,4", "lr": "0.001,0.01"}, "depth", "lr")
-    turned = one.turned(side, field)
+    turned = one.with_axis(side, field)
     assert getattr(turned, side) == field or field in ("depth", "lr")
     assert {turned.across, turned.up} <= {field, "depth", "lr"}
     assert len(turned.grid.axis(field).values) > 1  # pyright: ignore
@@ -143,7 +143,7 @@ def grid() -> Grid:
 def test_cells_that_nobody_ran_are_there_and_say_so(store: Store) -> None:
     it = grid()
     results = GridResults(store, it)
-    results.look()
+    results.refresh()
     running = [it.cells[0]]
     pre, post = maps(it, results.points, ("depth", "lr"), running, results.curve)
     assert [len(one.cells) for one in (pre, post)] == [4, 4]
@@ -166,7 +166,7 @@ def test_a_board_reads_a_cell_once_and_fills(store: Store, monkeypatch: pytest.M
     first = next(c for c in it.cells if c.config.scheme == "post" and c.seed == 0)
     run = kept(store, first.config)
     for _ in range(3):
-        results.look()
+        results.refresh()
     assert reads == [run]
     assert [one.cell for one in results.points] == [first]
     assert first not in results.missing and len(results.missing) == len(it.cells) - 1
@@ -183,7 +183,7 @@ def test_the_chart_of_a_page_stays_the_same_while_it_fills(store: Store) -> None
     for cell in it.cells[:2]:
         kept(store, cell.config)
         results = GridResults(store, it)
-        results.look()
+        results.refresh()
         drawn = maps(it, results.points, ("depth", "lr"), curve=results.curve)
         spec = live(drawn[0], 0, (1.1, 3.3))
         assert PICK in [
@@ -198,7 +198,7 @@ def test_a_setting_of_names_can_go_upwards(store: Store) -> None:
     for cell in it.cells:
         kept(store, cell.config)
     results = GridResults(store, it)
-    results.look()
+    results.refresh()
     (one,) = maps(it, results.points)
     assert (one.x, one.y) == ("depth", "initialisation")
     assert one.rows == ("xavier", "torch") or "Xavier" in one.rows
@@ -221,6 +221,6 @@ def test_a_cell_that_nobody_ran_has_no_loss_colour(store: Store) -> None:
     it = grid()
     kept(store, it.cells[0].config)
     results = GridResults(store, it)
-    results.look()
+    results.refresh()
     svg = picture_of(chart(maps(it, results.points, ("depth", "lr"))), "svg").decode()
     assert svg.count(f'fill="{EMPTY[False]}"') == 2 * 4 - 1

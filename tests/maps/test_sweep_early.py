@@ -38,7 +38,7 @@ def replay(losses: list[float], ratio: float = 1e-6, config: RunConfig = CONFIG)
     layers = np.ones((len(PROBES), config.depth + 1))
     layers[GRAD, 1] = ratio
     for step, loss in enumerate(losses):
-        if flat.look(Step(step, loss, config.lr, 1.0, layers if step in looks(config) else None)):
+        if flat.check(Step(step, loss, config.lr, 1.0, layers if step in looks(config) else None)):
             return step + 1
     return None
 
@@ -89,7 +89,7 @@ def test_a_gradient_that_comes_back_starts_the_count_again() -> None:
         layers = np.ones((len(PROBES), CONFIG.depth + 1))
         layers[GRAD, 1] = 1.0 if step == 64 else 1e-6
         shown = layers if step in looks(CONFIG) else None
-        if ended is None and flat.look(Step(step, CHANCE, CONFIG.lr, 1.0, shown)):
+        if ended is None and flat.check(Step(step, CHANCE, CONFIG.lr, 1.0, shown)):
             ended = step
     assert ended == 64 + 3 * 16
 

@@ -229,7 +229,7 @@ def test_without_norms_and_with_xavier_the_loss_blows_up() -> None:
     assert len(steps) == PATIENCE
 
 
-def watchman(config: RunConfig) -> DivergenceGuard:
+def guard_of(config: RunConfig) -> DivergenceGuard:
     with model_seen() as models:
         next(train(config))
     from normviz.model.flat import Flat
@@ -238,7 +238,7 @@ def watchman(config: RunConfig) -> DivergenceGuard:
 
 
 def test_a_spike_shorter_than_the_patience_is_survived(tiny: RunConfig) -> None:
-    look = watchman(tiny).look
+    look = guard_of(tiny).look
     high, low = 1.01 * TIMES_CHANCE * make_task(tiny).chance, 3.0
     for step, loss in enumerate([*[high] * (PATIENCE - 1), low, *[high] * (PATIENCE - 1)]):
         assert look(step, loss, 1.0) is None
@@ -248,23 +248,23 @@ def test_a_spike_shorter_than_the_patience_is_survived(tiny: RunConfig) -> None:
 
 
 def test_a_loss_that_starts_high_and_falls_is_let_go_on(tiny: RunConfig) -> None:
-    guard = watchman(tiny)
+    guard = guard_of(tiny)
     high = 3 * TIMES_CHANCE * make_task(tiny).chance
-    assert not any(guard.look(step, high * 0.99**step, 1.0) for step in range(3 * PATIENCE))
-    flat = [guard.look(step, high, 1.0) for step in range(3 * PATIENCE, 5 * PATIENCE)]
+    assert not any(guard.check(step, high * 0.99**step, 1.0) for step in range(3 * PATIENCE))
+    flat = [guard.check(step, high, 1.0) for step in range(3 * PATIENCE, 5 * PATIENCE)]
     assert any(flat)
 
 
 def test_a_norm_that_overflows_is_told_from_a_gradient_that_does(tiny: RunConfig) -> None:
-    guard = watchman(tiny)
+    guard = guard_of(tiny)
     guard.flat.block_grads[0, :] = 3e38
-    assert guard.look(5, 3.0, math.inf) == Diverged(5, 1, "gradient norm")
+    assert guard.check(5, 3.0, math.inf) == Diverged(5, 1, "gradient norm")
 
 
 def test_bad_gradients_of_a_finite_loss_name_the_last_bad_block(tiny: RunConfig) -> None:
-    guard = watchman(tiny)
+    guard = guard_of(tiny)
     guard.flat.block_grads[0, 3] = math.inf
-    assert guard.look(5, 3.0, math.inf) == Diverged(5, 1, "gradient")
+    assert guard.check(5, 3.0, math.inf) == Diverged(5, 1, "gradient")
 
 
 def test_the_parameters_of_a_diverged_run_are_those_that_were_seen(tiny: RunConfig) -> None:

@@ -6,7 +6,7 @@ import streamlit as st
 
 from normviz.catalog.models import TITLES, Census
 from normviz.charts import census as charts
-from normviz.charts import look
+from normviz.charts import theme
 
 from ...session.markdown import literal
 
@@ -36,5 +36,5 @@ def show(it: Census) -> None:
 
 def _chart(spec: charts.Spec, said: str, key: str) -> None:
     dark = st.context.theme.type == "dark"
-    spec = {**spec, "config": {**look(dark), **spec["config"]}}
+    spec = {**spec, "config": {**theme(dark), **spec["config"]}}
     st.vega_lite_chart(spec, width="stretch", alt=said, theme=None, key=f"census_{key}")

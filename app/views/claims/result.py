@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from normviz.charts import look
+from normviz.charts import theme
 from normviz.charts.claim import chart, finding
 from normviz.claims import Claim
 from normviz.claims.figure import drawn
@@ -17,7 +17,7 @@ def figure(claim: Claim, result: ClaimResult) -> None:
     it = drawn(claim, result)
     dark = st.context.theme.type == "dark"
     spec = chart(it, dark)
-    spec = {**spec, "config": {**look(dark), **spec["config"]}}
+    spec = {**spec, "config": {**theme(dark), **spec["config"]}}
     st.vega_lite_chart(spec, width="stretch", alt=finding(it), theme=None,
                        key=f"figure_{claim.key}_{result.date}_{result.seeds}")  # fmt: skip
 

@@ -46,7 +46,7 @@ def looked(it: Maps, back: SharedBackend) -> GridResults:
     """The maps' cells that the store has now."""
     if it.results is None:
         it.results = GridResults(back.store, it.asked.grid, it.early)
-    it.results.look()
+    it.results.refresh()
     return it.results
 
 

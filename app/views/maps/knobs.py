@@ -174,7 +174,7 @@ def _more(it: Maps) -> None:
 
 
 def _take_side(side: str, key: str) -> None:
-    state.turn(side, st.session_state[key])
+    state.set_axis(side, st.session_state[key])
 
 
 def _take_early() -> None:

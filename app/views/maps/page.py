@@ -6,7 +6,7 @@ import shlex
 
 import streamlit as st
 
-from normviz.charts import look
+from normviz.charts import theme
 from normviz.charts.map import chart
 from normviz.export.pictures import picture
 from normviz.maps.layout import maps
@@ -57,7 +57,7 @@ def show_downloads(it: Maps, back: SharedBackend) -> None:
 
     def drawn(kind):
         spec = chart(maps(it.asked.grid, results.points, it.asked.fields))
-        return picture(spec, kind, look=look(False), apart=True)
+        return picture(spec, kind, look=theme(False), apart=True)
 
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         asked = {"query": it.asked.query(), "label": "Copy link", "frame": False}

@@ -69,10 +69,10 @@ def change(**words: str) -> None:
         it.complaint = sentence(str(error))
 
 
-def turn(side: str, setting: str) -> None:
+def set_axis(side: str, setting: str) -> None:
     """Change the setting of an axis: `side` is "across" or "up"."""
     it: Maps = st.session_state["maps"]
     try:
-        show(it.asked.turned(side, setting))
+        show(it.asked.with_axis(side, setting))
     except ValueError as error:
         it.complaint = sentence(str(error))

@@ -44,10 +44,10 @@ def page() -> None:
     wanted, asked = _wanted(mine)
     pager = _pager(wanted)
     number = st.session_state.get(pager, 1)
-    found = back.shelf.page(wanted, ROWS, ROWS * (number - 1))
+    found = back.run_list.page(wanted, ROWS, ROWS * (number - 1))
     if number > _pages(found):  # runs were deleted
         number = st.session_state[pager] = _pages(found)
-        found = back.shelf.page(wanted, ROWS, ROWS * (number - 1))
+        found = back.run_list.page(wanted, ROWS, ROWS * (number - 1))
     st.caption(_counted(found, number))
     glossary.line("loss", "nat", "chance", "floor", "diverged", "seed", "init", "warmup", "rate")
     if hosted.limits():
@@ -188,7 +188,7 @@ def _live(number: int) -> None:
         number in selected_runs.selection().runs or number in duel.duel().mine
     ):  # not all that are listed
         presence.runs([run])
-    outcome = back.shelf.row(run).outcome
+    outcome = back.run_list.row(run).outcome
     total = max(run.config.steps, 1)
     words = outcome.words
     if run.status != "queued":

@@ -78,7 +78,7 @@ def show(back: SharedBackend, mine: frozenset[int]) -> None:
         it.notice = ""
     if not found:
         return
-    rows = [back.shelf.row(run) for run in found]
+    rows = [back.run_list.row(run) for run in found]
     with st.container(key="chosen", border=True):
         if it.asking:
             _confirm(found, back)
