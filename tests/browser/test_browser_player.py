@@ -312,7 +312,7 @@ def test_reduced_motion_starts_at_the_end_and_others_replay(
     page: Page, browser: Browser, address: str
 ) -> None:
     still(page, address)
-    with browser.new_context() as moving:
+    with browser.new_context(reduced_motion="no-preference") as moving:
         other = opened(moving.new_page(), address, charts=4)
         wait_for(lambda: step(other) < 199)
         seen: set[int] = set()

@@ -11,6 +11,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -63,9 +64,14 @@ def answers(url: str) -> bool:
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """A headless browser. Fails, and does not skip, where Chromium is missing."""
+    """A headless browser. Fails, and does not skip, where Chromium is missing.
+
+    Its pages reduce motion unless a test asks for it: a replay takes a core, in every page that opens.
+    """
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        for make in (browser.new_context, browser.new_page):
+            setattr(browser, make.__name__, partial(make, reduced_motion="reduce"))
         yield browser
         browser.close()
 
