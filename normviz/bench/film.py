@@ -12,7 +12,7 @@ from typing import Any
 from .browser import FLAGS, served
 
 SIZE: Any = {"width": 1280, "height": 720}
-FOUR = "?v=1&lanes=4&scheme=pre,post,peri,resp"
+FOUR = "?v=1&lanes=4&scheme=pre,post,peri,sandwich"
 STILLS: dict[str, tuple[str, dict[str, Any]]] = {
     "page": ("", {"viewport": SIZE}),
     "dark": ("", {"viewport": SIZE, "color_scheme": "dark"}),
