@@ -18,7 +18,7 @@ COMMANDS = {
     "app": ("app", "Start the page."),
     "run": (
         "run",
-        "Train one lane of a link or preset (default: hero, Pre-LN) with settings changed.",
+        "Train one lane of a link or preset (default: hero, Pre-LN), or all, with settings changed.",
     ),
     "sweep": (
         "sweep",
@@ -55,7 +55,7 @@ COMMANDS = {
     ),
     "ship-maps": (
         "ship",
-        "Run the missing cells of the standard maps and write the maps to assets/maps.",
+        "Run the missing cells of the standard maps, or of those named, and write these to assets/maps.",
     ),
     "ship-claims": (
         "claims",

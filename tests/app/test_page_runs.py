@@ -173,7 +173,7 @@ def test_what_can_not_be_deleted_says_why(shelf: AppTest, folder: Path) -> None:
     theirs, still = kept(store), kept(store, SMALL, "running")
     own(at, still)
     for run, why in (
-        (1, "ships with NormViz"),
+        (theirs - 1, "ships with NormViz"),
         (theirs, "in this visit"),
         (still, "stop it first"),
     ):

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from normviz.config import RunConfig
 from normviz.duel.presets import PRESETS
 from normviz.duel.suggest import suggestions
-from normviz.links import encode
+from normviz.links import decode, encode
 from normviz.runs.frames import Frames
 from normviz.runs.store import Store
 from normviz.tour import STEPS
@@ -164,7 +164,11 @@ def test_a_preset_opens_finished(page: Open, preset) -> None:
     assert duel(at).lanes == preset.lanes()
     assert len(runs(at)) == len(preset.lanes()) and shown(at)["start"] == "replay"
     assert not [c for c in chips(at) if "not trained" in c or "press Train" in c]
-    assert at.query_params["depth"]
+    params = {
+        name: [value] if isinstance(value, str) else value
+        for name, value in at.query_params.items()
+    }
+    assert decode(params).lanes == preset.lanes()
 
 
 def test_every_preset_has_a_picture_of_its_result(page: Open) -> None:

@@ -12,6 +12,7 @@ from normviz.claims import CLAIMS
 from normviz.claims.sentences import ORDER, chip
 from normviz.claims.stored import read, shipped_result
 from normviz.cli import main
+from normviz.links import encode
 
 
 def normviz(*words: str) -> Result:
@@ -31,7 +32,7 @@ def test_a_record_is_shown_with_rule_command_and_duel() -> None:
     said = normviz("claims", "show", "c6")
     assert said.exit_code == 0, said.stderr
     for words in ("arXiv:2203.00555", "arm      DeepNorm: scheme=deepnorm", "rule     for one SGD",
-                  "run it   normviz claims run C6", "its duel ?v=1&lanes=3"):  # fmt: skip
+                  "run it   normviz claims run C6", f"its duel ?{encode(CLAIMS['C6'].lanes())}"):  # fmt: skip
         assert words in said.stdout
 
 

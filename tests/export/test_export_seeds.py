@@ -102,7 +102,7 @@ def test_a_replay_holds_every_seed_and_says_which_one_its_layers_are_of(
     for probe in file["probes"].values():
         assert "repeats" not in probe["numbers"]  # once is enough
         assert [lane["name"] for lane in probe["numbers"]["about"]] == [
-            "A Pre-LN, seed 0", "B Post-LN"
+            "A Pre-LN, init seed 0", "B Post-LN, init seed 7"
         ]  # fmt: skip
     assert " of 3" in text.split('id="player"')[0]
     alone = replay(repeated[1:])

@@ -14,7 +14,7 @@ import pytest
 from normviz.catalog import PROBES
 from normviz.cli.ship import shipped_lanes
 from normviz.config import RunConfig
-from normviz.duel.presets import PRESETS
+from normviz.duel.presets import PRESETS, quick
 from normviz.duel.suggest import MOST, suggestions
 from normviz.home import shipped as shipped_folder
 from normviz.runs import shipped
@@ -70,9 +70,9 @@ def test_there_are_six_to_eight_steps_and_an_address_names_them_from_one() -> No
     assert [numbered(word) for word in ("", "x", "-1", "1.0", "01", "٣", "1" * 5000)] == [None] * 7
 
 
-def test_what_ships_is_every_lane_of_presets_and_tour_and_small() -> None:
+def test_what_ships_is_every_lane_of_presets_quick_switch_and_tour_and_small() -> None:
     lanes = {lane for preset in PRESETS for lane in preset.lanes()}
-    lanes |= {lane for step in STEPS for lane in step.lanes()}
+    lanes |= {lane for step in STEPS for lane in step.lanes()} | set(quick())
     assert set(raw()) == lanes == set(shipped_lanes().values())
     assert {path.stem for path in RUNS.glob("*.npz")} == set(shipped_lanes())
     assert sum(path.stat().st_size for path in RUNS.glob("*.npz")) < 2e6

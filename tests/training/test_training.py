@@ -238,7 +238,7 @@ def guard_of(config: RunConfig) -> DivergenceGuard:
 
 
 def test_a_spike_shorter_than_the_patience_is_survived(tiny: RunConfig) -> None:
-    look = guard_of(tiny).look
+    look = guard_of(tiny).check
     high, low = 1.01 * TIMES_CHANCE * make_task(tiny).chance, 3.0
     for step, loss in enumerate([*[high] * (PATIENCE - 1), low, *[high] * (PATIENCE - 1)]):
         assert look(step, loss, 1.0) is None
