@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 import pytest
 from browser_kit import PATIENCE_MS, chip, text_now, wait_for
 from playwright.sync_api import Browser, Page
 
+from normviz.links import decode
 from normviz.maps.link import ask
 
 pytestmark = pytest.mark.browser
@@ -43,7 +46,8 @@ def test_from_a_shipped_map_to_the_run_of_a_cell(browser: Browser, address: str)
     page.mouse.click(*place)
     page.wait_for_selector(".st-key-live canvas")
     wait_for(lambda: "learned" in chip(page, 0))
-    assert "scheme=post" in page.url and "depth=4" in page.url and "lr=0.003" in page.url
+    (shown,) = decode(urlsplit(page.url).query).lanes
+    assert (shown.scheme, shown.depth, shown.lr) == ("post", 4, 0.003)
     page.get_by_text("A cell of a map").wait_for()
     page.locator(".stAppHeader").get_by_text("Maps").click()
     page.wait_for_function(f"document.querySelectorAll('{CHARTS}').length == 3")

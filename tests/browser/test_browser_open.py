@@ -41,13 +41,15 @@ def test_the_still_is_seen_without_any_script_of_streamlit(
     page.context.close()
 
 
-@pytest.mark.parametrize("size", [(1280, 720), (375, 812)], ids=["desk", "phone"])
+@pytest.mark.parametrize(
+    ("size", "shown"), [((1280, 720), 4), ((375, 812), 1)], ids=["desk", "phone"]
+)
 def test_the_still_goes_when_the_charts_are_drawn_and_nothing_shifts(
-    browser: Browser, warm: str, size: tuple[int, int]
+    browser: Browser, warm: str, size: tuple[int, int], shown: int
 ) -> None:
     context = browser.new_context(viewport={"width": size[0], "height": size[1]})
     page = context.new_page()
-    page.add_init_script(WATCH.replace("CHARTS", "4"))
+    page.add_init_script(WATCH.replace("CHARTS", str(shown)))
     opened(page, warm, charts=4)
     page.wait_for_function("window.seen.live !== null")
     assert page.locator("#nv-still").count() == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -63,7 +64,7 @@ def another_seed(page: Page, seed: int) -> None:
     field = page.locator(".st-key-knob_init_seed input")
     field.fill(str(seed))
     field.press("Enter")
-    wait_for(lambda: f"init_seed={seed}&" in page.evaluate("location.search"), 20)
+    wait_for(lambda: re.search(rf"init_seed={seed}\b", page.evaluate("location.search")), 20)
 
 
 def progress(page: Page) -> str:

@@ -45,6 +45,8 @@ def test_from_training_to_deletion(
     page.goto(f"{address}/?v=1&lanes=1&scheme=pre&depth=2&steps=5000&init_seed={width}")
     press(page, "train")
     wait_for(lambda: chip(page, 0) == "training")
+    if width < 641:
+        page.locator(".sheet summary").click()
     page.get_by_text("Earlier runs").click()
 
     page.locator(".st-key-shelf").get_by_text("of 5000 steps").wait_for()  # it goes on meanwhile

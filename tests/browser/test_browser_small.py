@@ -24,7 +24,7 @@ def test_another_page_and_back_begin_at_their_top(browser: Browser, address: str
     page = opened(browser.new_context(viewport={"width": 1280, "height": 720}).new_page(), address)
     scroll_down(page)
     page.locator(".st-key-try_0 button").click()
-    wait_for(lambda: "init=xavier" in page.url)
+    wait_for(lambda: "v=1" in page.url)
     scroll_down(page)
     page.evaluate("history.back()")
     wait_for(lambda: page.evaluate(TOP) == 0)
@@ -50,8 +50,19 @@ def test_tags_are_legible_in_the_dark_and_a_replay_stays_light(
     ]
     assert not faint
     file = tmp_path / "replay.html"
-    names = ("title", "head", "css", "ways", "words", "scripts", "numbers", "probe")
-    empty = dict.fromkeys(names, "") | {"numbers": "{}", "probe": "null"}
+    names = (
+        "title",
+        "head",
+        "css",
+        "ways",
+        "words",
+        "scripts",
+        "numbers",
+        "probe",
+        "name",
+        "caption",
+    )
+    empty = dict.fromkeys(names, "") | {"numbers": "{}"} | dict.fromkeys(names[7:], "null")
     file.write_text(PAGE.format(paper="#ffffff", ink="#31333f", **empty))
     page.goto(file.as_uri())
     assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "light"
