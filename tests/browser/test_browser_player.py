@@ -107,7 +107,9 @@ def test_keys_move_and_play(page: Page, address: str) -> None:
     page.keyboard.press("Home")
     wait_for(lambda: step(page) == 0)
     # Typing in a field of the page moves nothing.
-    page.locator(".st-key-knobs input:not([type=range], [type=checkbox], [type=radio])").first.click()
+    page.locator(
+        ".st-key-knobs input:not([type=range], [type=checkbox], [type=radio])"
+    ).first.click()
     page.keyboard.press("ArrowRight")
     page.wait_for_timeout(300)
     assert step(page) == 0

@@ -13,7 +13,7 @@ function player() {
   root.querySelectorAll = () => [];
   const it = Object.assign(Object.create(Player.prototype), {
     root, lanes: [], charts: {}, sets: {}, options: { source: { ask: (request, receive) => asked.push([request(), receive]) } },
-    find: () => element(), walk() {}, head() {}, fade() {}, redraw: (what) => drawn.push(what),
+    find: () => element(), walk() {}, head() {}, reveal() { it.revealed = (it.revealed ?? 0) + 1; }, fade() {}, redraw: (what) => drawn.push(what),
     build(message) { it.built = message.charts; it.lanes.forEach((lane, i) => { lane.about = message.about[i]; }); },
   });
   it.cursor = new Cursor(() => {});
@@ -22,6 +22,17 @@ function player() {
 }
 
 const about = [{ first: 1, depth: 1, steps: 9 }];
+
+test("curves that begin to train come into view, also the first ones of a page", () => {
+  const { it } = player();
+  assert.equal(it.revealed, 1);
+  it.update({ runs: [2], start: "follow", nonce: 0 });
+  assert.equal(it.revealed, 1);
+  it.update({ runs: [2], start: "replay", nonce: 1 });
+  assert.equal(it.revealed, 1);
+  it.update({ runs: [3], start: "follow", nonce: 2 });
+  assert.equal(it.revealed, 2);
+});
 const numbers = (from, ...loss) => [{ from: [from, 0], loss: packed(...loss), records: [], values: "", bad: null }];
 const first = { view: "heat", probe: "grad_block", live: true, charts: {}, about, lanes: numbers(0, 4, 3), sets: {} };
 
