@@ -125,21 +125,25 @@ def asked(address: str) -> tuple[int, dict[str, Any]]:
         return error.code, json.loads(error.read())
 
 
+def supervisor_of(store: Store) -> int:
+    return store.db.connection.execute("SELECT pid FROM supervisor").fetchone()["pid"]
+
+
 @pytest.mark.slow
 def test_healthz_follows_the_supervisor_and_the_store(tmp_path: Path) -> None:
     store = Store(tmp_path)
     with server(tmp_path) as (address, _):
         wait_for(lambda: asked(address)[0] == 200, "a supervisor, which asking starts")
         wait_for(lambda: asked(address)[1]["supervisor"] == "alive", "a warm worker")
-        pid = store.db.connection.execute("SELECT pid FROM supervisor").fetchone()["pid"]
+        pid = supervisor_of(store)
         said = asked(address)[1]
         assert said["healthy"] and said["store"] == "ok" and "failures" not in said["census"]
 
         os.kill(pid, signal.SIGKILL)
         wait_for(lambda: asked(address)[0] == 503, "the truth")
         wait_for(lambda: asked(address)[0] == 200, "another supervisor")
-
-        pid = store.db.connection.execute("SELECT pid FROM supervisor").fetchone()["pid"]
+        wait_for(lambda: supervisor_of(store) != pid, "its entry, which comes after its lock")
+        pid = supervisor_of(store)
         os.kill(pid, signal.SIGSTOP)
         wait_for(lambda: asked(address)[1]["supervisor"] == "silent", "that it hangs")
         wait_for(lambda: asked(address)[0] == 200, "one in its place")

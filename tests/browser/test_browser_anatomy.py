@@ -43,7 +43,7 @@ def test_from_the_duel_through_the_catalogue_and_back(browser: Browser, address:
     page.locator(".st-key-search input").press("Enter")
     page.get_by_text("Anatomy of LayerNorm Scaling, learned").click()
     page.get_by_text("A LayerNorm Scaling, learned", exact=True).first.wait_for()
-    wait_for(lambda: "scheme=lns_learned" in page.url)
+    page.wait_for_url("**scheme=lns_learned*")
     page.locator(".stAppHeader").get_by_text("Duel").click()
     page.wait_for_selector(".st-key-live canvas")
     assert page.locator(".stException").count() == 0

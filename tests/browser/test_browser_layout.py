@@ -82,7 +82,7 @@ def test_every_placement_is_in_a_list_that_is_wide_enough(browser: Browser, addr
         assert right - left > 500
         page.locator(".st-key-lane1_to_resp button:visible").first.click()
         wait_for(lambda: page.locator(".st-key-lane1_sheet:visible").count() == 0)
-        wait_for(lambda: "scheme=pre,resp" in page.url.replace("%2C", ","))
+        page.wait_for_url("**scheme=pre%2Cresp*")
 
 
 def test_a_step_of_the_tour_is_on_one_screen_and_parks(browser: Browser, address: str) -> None:

@@ -24,7 +24,7 @@ def test_another_page_and_back_begin_at_their_top(browser: Browser, address: str
     page = opened(browser.new_context(viewport={"width": 1280, "height": 720}).new_page(), address)
     scroll_down(page)
     page.locator(".st-key-try_0 button").click()
-    wait_for(lambda: "v=1" in page.url)
+    page.wait_for_url("**v=1*")
     scroll_down(page)
     page.evaluate("history.back()")
     wait_for(lambda: page.evaluate(TOP) == 0)

@@ -161,7 +161,7 @@ def address(folder: Path) -> Iterator[str]:
 def test_every_page_plays_in_a_browser_and_asks_nobody_else(
     browser: Browser, address: str, folder: Path
 ) -> None:
-    page = browser.new_page()
+    page = browser.new_page(reduced_motion="no-preference")
     page.set_default_timeout(PATIENCE_MS)
     wrong: list[str] = []
     asked: set[str] = set()
