@@ -45,6 +45,7 @@ def test_without_a_supervisor_it_is_not_well(here: Store) -> None:
     assert "supervisor  none" in lines and "failed      run 1, just now: no memory" in lines
 
 
+@pytest.mark.slow
 def test_a_working_server_is_well_and_counted(here: Store) -> None:
     with supervisor(here.folder, grace=600.0):
         lanes = [Lane(here, LONG), Lane(here, LONG.replace(lr=0.01))]

@@ -138,6 +138,7 @@ for name in {TORCH_FREE}:
     assert done.returncode == 0, done.stderr[-500:]
 
 
+@pytest.mark.slow
 def test_streamlit_stays_in_the_page_and_altair_in_the_charts() -> None:
     assert {user.split("/")[0] for user in users("streamlit")} <= {"app"}
     assert users("altair") <= {"normviz/charts"}

@@ -79,6 +79,7 @@ def assert_sane(link: Link) -> None:
         assert (problem.mended is None) == (problem.offer is None)
 
 
+@pytest.mark.slow
 @given(st.lists(configs(), min_size=1, max_size=MAX_LANES))
 def test_round_trip(lanes: list[RunConfig]) -> None:
     link = decode(encode(lanes))

@@ -174,6 +174,7 @@ def test_the_terminal_examples_parse(text: str) -> None:
     assert parsed >= 3
 
 
+@pytest.mark.slow
 def test_ranges_hold_the_pinned_set() -> None:
     """requirements.txt satisfies pyproject's ranges: pip would install nothing more."""
     check = [sys.executable, "-m", "pip", "check"]

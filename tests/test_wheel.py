@@ -42,6 +42,7 @@ def run(*words: str | Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_commands_run_from_the_wheel(python: Path) -> None:
     code = "import normviz, normviz.app.visit; print(normviz.__file__, normviz.app.visit.__file__)"
     for file in run(python, "-c", code).split():

@@ -51,6 +51,7 @@ def assert_sentence(text: str) -> None:
     assert "\n" not in text and "Traceback" not in text and "Error(" not in text
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**9))
 @settings(max_examples=1500)
 def test_every_link_is_taken_or_told(seed: int) -> None:

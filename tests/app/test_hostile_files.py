@@ -204,6 +204,7 @@ def mutated(place: tuple[Any, ...], value: Any) -> str:
     return json.dumps(whole)
 
 
+@pytest.mark.slow
 @given(st.sampled_from(PLACES), VALUES | NUMBERS | WHENS | st.just(GONE))
 @settings(max_examples=150)
 @example(("rows",), [])

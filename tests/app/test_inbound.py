@@ -63,6 +63,7 @@ def answered(host: str, method: str, path: str, body: bytes = b"", **headers: st
         connection.close()
 
 
+@pytest.mark.slow
 def test_a_large_message_ends_the_line_of_the_page(host: str) -> None:
     ask = BackMsg()
     ask.rerun_script.query_string = "x" * 4_000_001

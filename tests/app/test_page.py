@@ -32,6 +32,7 @@ def test_opens_with_the_finished_hero_and_replays(page: Open) -> None:
     assert len(runs(at)) == 2 and shown(at)["start"] == "replay"
 
 
+@pytest.mark.slow
 def test_the_page_never_loads_torch(folder: Path) -> None:
     script = (
         "import sys; sys.path.insert(0, sys.argv[2]);"
@@ -61,6 +62,7 @@ def test_the_list_has_every_placement_and_the_page_explains_it(page: Open, schem
     assert any(SCHEMES[scheme].sentence in caption.value for caption in at.caption)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("key", "value", "expected"),
     [

@@ -220,6 +220,7 @@ def test_a_run_of_no_steps_has_no_update_and_shows_no_red(page: Open, folder: Pa
     assert "not finite" not in json.dumps(message([lane], Sent(), live=False, look=ChartOptions()))
 
 
+@pytest.mark.slow
 def test_curves_of_earlier_settings_are_named_and_nothing_untrue_is_said_of_them(
     page: Open,
 ) -> None:
@@ -241,6 +242,7 @@ def test_curves_of_earlier_settings_are_named_and_nothing_untrue_is_said_of_them
     assert shown(at)["earlier"] == ["", ""] and "train_before" not in [b.key for b in at.button]
 
 
+@pytest.mark.slow
 def test_a_link_holds_step_and_layer_until_the_duel_changes(page: Open) -> None:
     at = page("v=1&scheme=pre,post&at=30&layer=4")
     assert shown(at)["cursor"] == {"at": 30, "layer": 4}

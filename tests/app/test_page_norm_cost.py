@@ -62,6 +62,7 @@ def test_too_much_is_a_sentence_and_no_button(cost: AppTest, started: list[Setti
     assert cost.button(key="cost_start").disabled
 
 
+@pytest.mark.slow
 def test_a_new_result_is_shown_and_stays_after_a_reload(folder: Path, cost: AppTest) -> None:
     from normviz.app.session.backend import shared
 

@@ -42,6 +42,7 @@ def process(how: str) -> tuple[int, float]:
     return int(arenas), float(seconds)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="of the GNU C library alone")
 def test_the_servers_threads_share_two_arenas_and_take_turns_sooner() -> None:
     plain, tuned = process("plain"), process("server")

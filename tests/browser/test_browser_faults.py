@@ -17,7 +17,7 @@ from playwright.sync_api import Browser
 from normviz.runs.store import Store
 
 pytestmark = pytest.mark.browser
-LONG = "?v=1&lanes=1&scheme=deepnorm&steps=1500"
+LONG = "?v=1&lanes=1&scheme=deepnorm&depth=4&steps=2000"
 
 
 def progress(page) -> str:
@@ -36,13 +36,14 @@ def test_a_browser_that_comes_back_in_the_middle_of_a_run_sees_it_to_its_end(
         context.set_offline(True)
         n = len(store.steps(run).step)
         wait_for(lambda: len(store.steps(run).step) > n + 20)  # it goes on unseen
+        assert (now := store.run(run.id)) is not None and now.is_open
         context.set_offline(False)
         wait_for(
             lambda: chip(page, 0).startswith(("learned", "solved", "stuck", "trained", "above"))
         )
         ended = store.run(run.id)
         assert ended is not None and ended.status == "finished"
-        assert store.steps(run).step.tolist() == list(range(1500))
+        assert store.steps(run).step.tolist() == list(range(2000))
         assert page.locator(".stException").count() == 0
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser_kit import PATIENCE_MS, barriers, opened, wait_for
+from browser_kit import PATIENCE_MS, opened, wait_for
 from charts_kit import STEPS, make
 from playwright.sync_api import Browser, Download, Locator, Page, WebSocketRoute
 
@@ -302,13 +302,6 @@ def test_a_phone_needs_no_sideways_scroll(browser: Browser, address: str, view: 
         assert page.evaluate("document.querySelector('.stMain').scrollWidth") <= 375
         beyond = "[...document.querySelectorAll('.nv *')].filter(e => e.getBoundingClientRect().right > 376)"
         assert page.evaluate(f"{beyond}.map(e => e.className)") == []
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(browser: Browser, address: str, scheme: str) -> None:
-    with browser.new_context(color_scheme=scheme, reduced_motion="reduce") as context:  # type: ignore[arg-type]
-        page = still(context.new_page(), address)
-        assert barriers(page) == []
 
 
 def test_reduced_motion_starts_at_the_end_and_others_replay(

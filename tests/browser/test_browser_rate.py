@@ -19,11 +19,11 @@ from normviz.runs.store import Run, Store
 
 pytestmark = pytest.mark.browser
 
-TRIALS = 20
 HOWS = ("key", "click", "drag", "paused")
 SLIDER = ".st-key-knob_lr input[type=range]"
 TRACK = ".st-key-knob_lr [role=group] > div"
-RATE, FASTER = 0.003, 0.01
+LADDER = (0.003, 0.01, 0.03)
+"""The rate at the start of a trial, and after each press."""
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def page(folder: Path, browser: Browser) -> Iterator[Page]:
     with server(folder) as (address, _):
-        lanes = [RunConfig(scheme=scheme, init_seed=999, steps=120) for scheme in ("pre", "post")]
+        lanes = [RunConfig(scheme=scheme, init_seed=999, steps=240) for scheme in ("pre", "post")]
         tab = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
         opened(tab, f"{address}/?{encode(lanes)}", charts=0)
         tab.locator(".st-key-by_itself label").click()  # only Train starts the runs
@@ -107,32 +107,35 @@ def ended(folder: Path, seed: int) -> list[Run]:
     return runs if len(runs) == 2 and not any(run.is_open for run in runs) else []
 
 
-@pytest.mark.parametrize("trial", range(TRIALS))
-def test_one_press_is_one_edit(page: Page, folder: Path, trial: int) -> None:
-    """Both lanes take it, at one step; the rate stays where it was put; the run ends with a verdict."""
-    how = HOWS[trial % len(HOWS)]
-    another_seed(page, 1000 + trial)
-    while shown_rate(page) > RATE:  # the rate that the trial before ended with
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("others", [0, 2], ids=["quiet", "busy"])
+def test_one_press_is_one_edit(page: Page, folder: Path, how: str, others: int) -> None:
+    """Both lanes take each press at one step, the rate stays where it was put, the run ends with a verdict."""
+    seed = 1000 + 10 * others + HOWS.index(how)
+    another_seed(page, seed)
+    while shown_rate(page) > LADDER[0]:  # the rate that the trial before ended with
         page.locator(SLIDER).focus()
         page.keyboard.press("ArrowLeft")
         page.wait_for_timeout(500)
-    wait_for(lambda: shown_rate(page) == RATE)
-    with busy(2 if (trial + trial // len(HOWS)) % 2 else 0):  # each way with and without
+    wait_for(lambda: shown_rate(page) == LADDER[0])
+    with busy(others):
         press(page, "train")
         wait_for(lambda: progress(page)[:1].isdigit() and int(progress(page).split()[0]) > 30)
-        if how == "paused":
-            press(page, "pause")
-            wait_for(lambda: "Paused" in progress(page))
-        turn(page, how)
-        page.wait_for_timeout(1000)  # whatever takes the rate back has this long to do so
-        assert shown_rate(page) == FASTER
-        if how == "paused":
-            press(page, "pause")
-        wait_for(lambda: ended(folder, 1000 + trial))
-    runs = ended(folder, 1000 + trial)
+        for rate in LADDER[1:]:
+            if how == "paused":
+                press(page, "pause")
+                wait_for(lambda: "Paused" in progress(page))
+            turn(page, how)
+            page.wait_for_timeout(1000)  # whatever takes the rate back has this long to do so
+            assert shown_rate(page) == rate
+            if how == "paused":
+                press(page, "pause")
+                wait_for(lambda: "Paused" not in progress(page))
+        wait_for(lambda: ended(folder, seed))
+    runs = ended(folder, seed)
     edits = [run.config.lr_edits for run in runs]
-    print(f"trial {trial} by {how}: {edits}")
+    print(f"by {how}: {edits}")
     assert [run.status for run in runs] == ["finished", "finished"]
-    assert edits[0] == edits[1] and len(edits[0]) == 1 and edits[0][0][1] == FASTER
+    assert edits[0] == edits[1] and tuple(rate for _, rate in edits[0]) == LADDER[1:]
     wait_for(lambda: all("loss" in chip(page, lane) for lane in (0, 1)))
-    assert shown_rate(page) == FASTER
+    assert shown_rate(page) == LADDER[-1]

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 SCRIPT = """
 import sys
@@ -42,6 +44,7 @@ print("all of it holds")
 """
 
 
+@pytest.mark.slow
 def test_the_files_of_the_readme_are_all_that_a_norm_needs(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "normviz", tmp_path / "normviz")
     text = (ROOT / "normviz" / "README.md").read_text()

@@ -386,6 +386,7 @@ def test_another_depth_and_range_compile_nothing() -> None:
     assert first["params"] != second["params"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("look", VIEWS, ids=str)
 def test_every_chart_keeps_to_the_schema_of_altair(look: ChartOptions) -> None:
     """The product skips this check, to save time."""

@@ -95,6 +95,7 @@ def test_the_engine_is_loaded_for_the_first_picture_alone() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.slow
 def test_another_process_draws_the_same() -> None:
     """And this one stays as small as it was."""
     chart = loss.chart([make()])

@@ -151,6 +151,7 @@ def _made(path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_claim_of_a_lab_is_measured(store: Store) -> None:
     result, news = finished(store, COUNTED)
     assert len(news) == 3 and result.runs == []
@@ -168,6 +169,7 @@ def test_a_stopped_claim_has_no_result(store: Store) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_is_said(store: Store) -> None:
     arm = {**SMALL.arms["slow"], "task": "text", "text": "a" * 32}
     broken = Claim("T3", "", "", "", {"slow": arm, "fast": arm}, SMALL.numbers, SMALL.rule, "",
@@ -273,6 +275,7 @@ def test_a_cheap_result_comes_out_again(key: str, store: Store) -> None:
         assert fresh.numbers[name] == pytest.approx(values, rel=0.02, abs=1e-9), name
 
 
+@pytest.mark.slow
 def test_no_caption_contradicts_a_stored_run(tmp_path: Path) -> None:
     """Every number of a result whose runs all ship is what those runs give."""
     store = Store(_made(tmp_path / "all"))

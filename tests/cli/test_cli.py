@@ -70,6 +70,7 @@ def test_a_diverged_run_is_a_result_with_nulls() -> None:
     assert None in [*got["losses"], *(row["value"] for row in got["layers"])]
 
 
+@pytest.mark.slow
 def test_python_m_normviz_prints_nothing_but_the_object() -> None:
     command = [sys.executable, "-m", "normviz", "run", *TINY, "--json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
@@ -263,6 +264,7 @@ main()
 """The command itself, but it says on standard error when it is training."""
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_is_there() -> None:
     command = [sys.executable, "-c", TELLING, "run", "steps=2000", "--json"]
     # A shell starts background jobs with SIGINT ignored, and children inherit that.

@@ -9,9 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from browser_kit import answers, free_port, wait_for
 
 
+@pytest.mark.slow
 def test_a_first_start_in_a_terminal_asks_nothing(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     port = free_port()

@@ -61,6 +61,7 @@ def test_a_paused_run_gives_way_when_another_waited_long_for_its_memory(
     assert budget.stay(2) == 4
 
 
+@pytest.mark.slow
 def test_a_run_waits_for_the_memory_of_a_paused_one_and_then_gets_it(tmp_path: Path) -> None:
     """There is a slot and a warm worker for it all the time; the paused one is watched."""
     store = Store(tmp_path)

@@ -45,6 +45,7 @@ def post() -> Result:
     return collect(train(SHORT.replace(scheme="post")))
 
 
+@pytest.mark.slow
 def test_a_result_is_one_frame_that_can_not_reach_the_notebook(pre: Result) -> None:
     ((tag, attrs),) = Tags(pre._repr_html_()).found
     assert tag == "iframe"
@@ -55,6 +56,7 @@ def test_a_result_is_one_frame_that_can_not_reach_the_notebook(pre: Result) -> N
     assert repr(pre) == f"Result(Pre-LN: {pre.verdict.sentence})"
 
 
+@pytest.mark.slow
 def test_results_side_by_side_are_the_lanes_of_one_player(pre: Result, post: Result) -> None:
     both = Duel(pre, post)
     ((_, attrs),) = Tags(both._repr_html_()).found

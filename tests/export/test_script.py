@@ -121,6 +121,7 @@ def test_the_shipped_hero_is_repeated_for_all_its_steps(store: Store, tmp_path: 
         assert f"{ours[-20:].mean():.6f} nats per token" in script(lane)
 
 
+@pytest.mark.slow
 def test_a_diverged_run_ends_where_it_did(tmp_path: Path) -> None:
     """At its first number that is not finite, or after 20 steps above 100 times chance."""
     nan = TINY.replace(scheme="none", optimizer="sgd", lr=10.0, momentum=0.99, steps=50)
@@ -135,6 +136,7 @@ def test_a_diverged_run_ends_where_it_did(tmp_path: Path) -> None:
     assert np.array_equal(got["losses"], results[1].losses)
 
 
+@pytest.mark.slow
 def test_without_a_run_it_stops_at_the_first_loss_that_is_not_finite(tmp_path: Path) -> None:
     config = TINY.replace(scheme="none", optimizer="sgd", lr=10.0, momentum=0.99, steps=50)
     (got,) = run_alone(tmp_path, [script(ExportLane("A", config))])
@@ -170,6 +172,7 @@ def test_it_is_short() -> None:
     assert max(sizes.values()) <= 210
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kinds", [40, 600], ids=["few", "many"])
 def test_a_text_of_one_s_own_is_given_to_the_script(tmp_path: Path, kinds: int) -> None:
     """It is not in the script; of more than 512 kinds of characters the rarest share a symbol."""
@@ -192,6 +195,7 @@ def trained(config: RunConfig, **said: object) -> ExportLane:
     return ExportLane("A", config, Recording(config, started, steps, "finished"))
 
 
+@pytest.mark.slow
 def test_another_text_is_said_not_trained(tmp_path: Path) -> None:
     lane = trained(TINY.replace(task="prose"), text="0" * 64)
     with pytest.raises(AssertionError, match="another text than the run read"):

@@ -18,6 +18,7 @@ def grid(config=SHORT, **axes) -> Grid:
     return make(config, axes or {"lr": [1e-3, 1e-2]})
 
 
+@pytest.mark.slow
 def test_a_map_fills_and_says_how_far_it_is(store: Store) -> None:
     filler = Filler(store, 2)
     job = filler.ask(grid(), True)
@@ -32,6 +33,7 @@ def test_a_map_fills_and_says_how_far_it_is(store: Store) -> None:
     assert again.todo == 0
 
 
+@pytest.mark.slow
 def test_a_stop_ends_its_processes_and_lets_the_next_begin(store: Store) -> None:
     filler = Filler(store, 2)
     slow = filler.ask(grid(SLOW), True)
@@ -48,6 +50,7 @@ def test_a_stop_ends_its_processes_and_lets_the_next_begin(store: Store) -> None
     assert missing(store, grid(depth=[1, 2]), True)
 
 
+@pytest.mark.slow
 def test_an_error_ends_one_map_alone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     filler = Filler(store, 1)
     keep = store.keep_all
@@ -63,6 +66,7 @@ def test_an_error_ends_one_map_alone(store: Store, monkeypatch: pytest.MonkeyPat
     assert (fine.ended, fine.failures) == (2, [])
 
 
+@pytest.mark.slow
 def test_two_lines_that_share_a_turn_take_it_in_turns(store: Store) -> None:
     """As maps and claims of a shared server do: each is a process with PyTorch."""
     turn = threading.Lock()

@@ -74,6 +74,7 @@ def test_kernels_are_counted_and_views_are_none() -> None:
     assert count(lambda: x.sum(0)).operations == x.numel()
 
 
+@pytest.mark.slow
 def test_fused_layernorm_is_one_kernel_forward(measured: Measurement) -> None:
     assert measured.row("layernorm", "alone", "forward").kernels == 1
     assert measured.row("none", "alone", "forward").kernels == 0

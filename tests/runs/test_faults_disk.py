@@ -55,6 +55,7 @@ def test_a_run_on_a_full_disk_fails_with_a_sentence_and_the_next_one_trains(
         backend.close()
 
 
+@pytest.mark.slow
 def test_what_is_held_back_says_so_while_the_disk_is_full(disk: Path) -> None:
     """The end of the run is written although nothing else can be."""
     store = Store(disk)

@@ -98,6 +98,7 @@ def test_a_result_that_cannot_be_read_hides_none(store: Store) -> None:
     assert latest is not None and latest.id == best
 
 
+@pytest.mark.slow
 def test_stopped_attempts_do_not_hide_a_cells_result(store: Store) -> None:
     """Neither a finished run, nor a cell that a sweep stopped because it was flat at chance."""
     done = RunConfig(depth=6)

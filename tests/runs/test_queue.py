@@ -151,6 +151,7 @@ def test_a_place_has_a_number_and_a_time(store: Store) -> None:
     assert store.place(runs[0]) is None
 
 
+@pytest.mark.slow
 def test_a_supervisor_hands_out_in_turn(tmp_path: Path) -> None:
     """One slot, so that runs begin in the order in which they are handed out."""
     store, short = Store(tmp_path), SHORT.replace(steps=5)

@@ -35,6 +35,7 @@ def change(scheme: str, depth: int, kind: str = "matrices", matrices_times: floa
     return (model(tokens).detach() - before).square().mean().sqrt().item()
 
 
+@pytest.mark.slow
 def test_deepnorms_step_does_not_depend_on_depth() -> None:
     """Wang et al. 2022, theorem 4.2, which is about matrices. Measured at 6, 24 and 48 blocks:
     DeepNorm 1.2e-3 each time, Post-LN 0.06, 0.37, 0.51, Pre-LN 0.02, 0.06, 0.08."""
