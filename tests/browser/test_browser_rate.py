@@ -110,7 +110,7 @@ def ended(folder: Path, seed: int) -> list[Run]:
 @pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("others", [0, 2], ids=["quiet", "busy"])
 def test_one_press_is_one_edit(page: Page, folder: Path, how: str, others: int) -> None:
-    """Both lanes take each press at one step, the rate stays where it was put, the run ends with a verdict."""
+    """Both lanes take each press at one step, the rate stays where it was put, and the run ends well."""
     seed = 1000 + 10 * others + HOWS.index(how)
     another_seed(page, seed)
     while shown_rate(page) > LADDER[0]:  # the rate that the trial before ended with
