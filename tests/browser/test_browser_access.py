@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
@@ -29,27 +30,31 @@ def opened(page: Page, url: str) -> Page:
 
 
 @pytest.fixture(scope="module")
-def views(browser: Browser):
-    """A page in each theme, for all tests of this file that change nothing."""
-    contexts = [browser.new_context(color_scheme=scheme) for scheme in ("light", "dark")]
-    yield [context.new_page() for context in contexts]
-    for context in contexts:
-        context.close()
+def view(browser: Browser) -> Iterator[Page]:
+    """A page for all tests of this file that change nothing."""
+    with browser.new_context() as context:
+        yield context.new_page()
+
+
+BACKGROUND = "getComputedStyle(document.querySelector('.stApp')).backgroundColor"
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_axe_finds_nothing_and_no_heading_is_skipped(
-    views: list[Page], address: str, name: str
-) -> None:
-    for page in views:
-        opened(page, f"{address}/{name.removeprefix('duel')}")
-        if name == "duel":
-            page.wait_for_function("document.querySelectorAll('.st-key-live canvas').length >= 4")
-        assert barriers(page) == []
-        levels = page.evaluate(HEADINGS)
-        assert levels.count(1) == ("embed" not in name), levels
-        assert levels[0] == 1 or "embed" in name, levels
-        assert all(b - a <= 1 for a, b in pairwise(levels)), levels
+def test_axe_finds_nothing_and_no_heading_is_skipped(view: Page, address: str, name: str) -> None:
+    """In both themes; the page follows the system from one to the other."""
+    view.emulate_media(color_scheme="light")
+    opened(view, f"{address}/{name.removeprefix('duel')}")
+    if name == "duel":
+        view.wait_for_function("document.querySelectorAll('.st-key-live canvas').length >= 4")
+    assert barriers(view) == []
+    light = view.evaluate(BACKGROUND)
+    view.emulate_media(color_scheme="dark")
+    view.wait_for_function(f"{BACKGROUND} !== '{light}'")
+    assert barriers(view) == []
+    levels = view.evaluate(HEADINGS)
+    assert levels.count(1) == ("embed" not in name), levels
+    assert levels[0] == 1 or "embed" in name, levels
+    assert all(b - a <= 1 for a, b in pairwise(levels)), levels
 
 
 def test_a_word_opens_its_sentence_by_key_and_by_touch(browser: Browser, address: str) -> None:
