@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
-from browser_kit import PATIENCE_MS, barriers, text_now, wait_for
+from browser_kit import PATIENCE_MS, barriers, becomes_dark, text_now, wait_for
 from playwright.sync_api import Browser, Page
 
 from normviz.catalog import WORDS
@@ -36,9 +36,6 @@ def view(browser: Browser) -> Iterator[Page]:
         yield context.new_page()
 
 
-BACKGROUND = "getComputedStyle(document.querySelector('.stApp')).backgroundColor"
-
-
 @pytest.mark.parametrize("name", PAGES)
 def test_axe_finds_nothing_and_no_heading_is_skipped(view: Page, address: str, name: str) -> None:
     """In both themes; the page follows the system from one to the other."""
@@ -47,9 +44,7 @@ def test_axe_finds_nothing_and_no_heading_is_skipped(view: Page, address: str, n
     if name == "duel":
         view.wait_for_function("document.querySelectorAll('.st-key-live canvas').length >= 4")
     assert barriers(view) == []
-    light = view.evaluate(BACKGROUND)
-    view.emulate_media(color_scheme="dark")
-    view.wait_for_function(f"{BACKGROUND} !== '{light}'")
+    becomes_dark(view)
     assert barriers(view) == []
     levels = view.evaluate(HEADINGS)
     assert levels.count(1) == ("embed" not in name), levels

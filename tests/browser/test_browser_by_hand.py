@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import pytest
-from browser_kit import PATIENCE_MS, barriers, server, text_now, wait_for
+from browser_kit import PATIENCE_MS, barriers, becomes_dark, server, text_now, wait_for
 from playwright.sync_api import Browser, Page
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
@@ -124,14 +124,10 @@ def test_a_changed_neighbour_moves_rows_through_batchnorm_alone(page: Page, addr
     wait_for(lambda: "60" in sheet(page, "layernorm"))
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_phone_cuts_nothing_off_and_axe_finds_nothing_serious(
-    browser: Browser, address: str, scheme: str
+    browser: Browser, address: str
 ) -> None:
-    with browser.new_context(
-        viewport={"width": 375, "height": 740},
-        color_scheme=scheme,  # type: ignore[arg-type]
-    ) as context:
+    with browser.new_context(viewport={"width": 375, "height": 740}) as context:
         page = context.new_page()
         page.set_default_timeout(PATIENCE_MS)
         opened(page, address)
@@ -141,5 +137,7 @@ def test_a_phone_cuts_nothing_off_and_axe_finds_nothing_serious(
         for table in page.locator(".hand table").all():
             box = table.bounding_box()
             assert box and box["x"] + box["width"] <= 375
+        assert barriers(page) == []
+        becomes_dark(page)
         assert barriers(page) == []
         assert page.locator(".stException").count() == 0

@@ -118,6 +118,16 @@ def text_now(page: Page, selector: str) -> str:
     return next(iter(page.locator(selector).all_inner_texts()), "")
 
 
+BACKGROUND = "getComputedStyle(document.querySelector('.stApp')).backgroundColor"
+
+
+def becomes_dark(page: Page) -> None:
+    """Turn the system's theme from light to dark, and wait until the page follows."""
+    light = page.evaluate(BACKGROUND)
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function(f"{BACKGROUND} !== '{light}'")
+
+
 def barriers(page: Page, seconds: float = 15) -> list[tuple[str, list[str]]]:
     """What axe finds on a page, of any severity, and what is still there after some seconds.
 
