@@ -26,6 +26,7 @@ def page() -> None:
         transport.come_back(back)
     it = duel.duel()
     lanes = page_lanes.current(it, back)
+    it.kept = it.kept or page_lanes.all_done(lanes)
     if it.touched:  # so that a reload or a copied URL keeps the settings
         address.write(as_params(it.lanes) | duel.view_params())
     st.set_page_config(tab_title(share.title(lanes)))

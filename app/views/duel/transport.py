@@ -73,7 +73,7 @@ def show_more(lanes: list[Lane], shared: SharedBackend) -> None:
             "Reset", back, shared, key="reset", icon=":material/restart_alt:",
             help="Stop, and return to the duel that this page opens with",
         )  # fmt: skip
-        shown = all(lane.run and lane.run.is_done and lane.is_current for lane in lanes)
+        shown = page_lanes.all_done(lanes)
         all_seeds = all(len(lane.repeats) == SEEDS for lane in lanes)
         button(
             "Show one seed" if all_seeds else f"Repeat with {SEEDS} seeds", repeat, shared,
