@@ -135,9 +135,7 @@ def spec(
 
 
 @lru_cache(maxsize=128)
-def _plot(
-    first: int, depth: int, steps: int, domain: Domain, dark: bool, comparing: bool
-) -> Spec:
+def _plot(first: int, depth: int, steps: int, domain: Domain, dark: bool, comparing: bool) -> Spec:
     """The chart without its title: the same for all lanes of these axes, because it takes long to compile."""
     columns, per_column = grid(steps, MOST_COLUMNS)
     cells, per_row = grid(depth + 1 - first, MOST_ROWS)
