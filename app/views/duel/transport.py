@@ -80,7 +80,7 @@ def show_more(lanes: list[Lane], shared: SharedBackend) -> None:
             key="repeat", icon=":material/repeat:", disabled=bool(opened) or not shown,
             help=f"Train every lane from {SEEDS} seeds, to see how much is chance",
         )  # fmt: skip
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         duel.show("n_lanes", len(lanes))
         st.segmented_control(
             "Lanes", range(1, MAX_LANES + 1), required=True, key="n_lanes", on_change=kept(count),
