@@ -3,6 +3,12 @@
 
 const CONTAINER = "container_width";  // the legends' columns depend on it
 
+// The spec for a place of that width.
+export function fitted(spec, width) {
+  const params = spec.params?.map((one) => one.name === CONTAINER ? { ...one, value: width } : one);
+  return { ...spec, ...(params && { params }), width };
+}
+
 export class Chart {
   constructor(host) {
     this.host = host;
@@ -17,8 +23,7 @@ export class Chart {
     room.style.display = this.view ? "none" : "";
     let view = null, problem = null;
     try {
-      const width = this.width(), params = spec.params?.map((one) => one.name === CONTAINER ? { ...one, value: width } : one);
-      ({ view } = await globalThis.normvizVega.vegaEmbed(room, { ...spec, params, width }, {
+      ({ view } = await globalThis.normvizVega.vegaEmbed(room, fitted(spec, this.width()), {
         mode: "vega-lite", renderer: "canvas", actions: false, defaultStyle: false, patch: drawn,
       }));
     } catch (error) {
