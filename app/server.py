@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import search_path  # noqa: F401 (before all that imports normviz)
 import streamlit as st
-from normviz.app.asgi.first_paint import PICTURE, FirstPaint, picture
+from normviz.app.asgi.first_paint import PICTURE, FirstPaint, drawn_first, picture
 from normviz.app.asgi.health import healthz
 from normviz.app.asgi.numbers_socket import numbers
 from normviz.app.asgi.tuning import tune
@@ -51,5 +51,6 @@ app = st.App(
         Route(f"/{PICTURE}", picture),
         WebSocketRoute("/normviz/numbers", numbers),
     ],
+    lifespan=drawn_first,
     middleware=[Middleware(Uploads), Middleware(VisitorCookie), Middleware(FirstPaint)],
 )

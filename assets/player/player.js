@@ -46,7 +46,7 @@ export class Player {
     this.given = what;
     if (!before || !same("nonce") || !same("runs")) this.start = what.start;
     if (!before || !same("nonce")) this.tab(what.tab ?? "loss");
-    if (!same("nonce") && what.start === "follow") {
+    if (!same("nonce") && what.begins) {
       this.options.follow?.();
       this.reveal();
     }

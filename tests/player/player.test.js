@@ -23,14 +23,17 @@ function player() {
 
 const about = [{ first: 1, depth: 1, steps: 9 }];
 
-test("curves that begin to train come into view, also the first ones of a page", () => {
+test("curves that begin to train come into view, also the first ones of a page; no others do", () => {
   const { it } = player();
+  assert.equal(it.revealed, undefined);
+  it.what = undefined;
+  it.update({ runs: [1], start: "follow", begins: true, nonce: 1 });
   assert.equal(it.revealed, 1);
-  it.update({ runs: [2], start: "follow", nonce: 0 });
+  it.update({ runs: [2], start: "follow", begins: true, nonce: 1 });
   assert.equal(it.revealed, 1);
-  it.update({ runs: [2], start: "replay", nonce: 1 });
+  it.update({ runs: [3], start: "follow", begins: false, nonce: 2 });
   assert.equal(it.revealed, 1);
-  it.update({ runs: [3], start: "follow", nonce: 2 });
+  it.update({ runs: [3], start: "follow", begins: true, nonce: 3 });
   assert.equal(it.revealed, 2);
 });
 const numbers = (from, ...loss) => [{ from: [from, 0], loss: packed(...loss), records: [], values: "", bad: null }];

@@ -80,6 +80,7 @@ def show(lanes: list[Lane]) -> None:
         "dark": st.context.theme.type == "dark",
         "earlier": [lane.earlier for lane in lanes],
         "start": it.start,
+        "begins": it.start == "follow" and it.nonce > 0 and any(run.is_open for run in every),
         "cursor": it.cursor,
         "name": names.file_name([lane.config for lane in lanes]),
         "caption": share.caption(lanes),
