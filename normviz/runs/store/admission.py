@@ -10,6 +10,7 @@ from ... import hosted
 from ...config import RunConfig
 from ...hosted import Refused
 from ...model import texts
+from ...training import text_privacy
 from .. import OPEN
 from . import queue, retention
 from .run import Run, true_status
@@ -39,6 +40,7 @@ def ask(
     """
     hosted.check(configs)
     texts.check(configs, visitor)
+    text_privacy.check(configs)
     with store.db.transaction() as db:
         if hosted.limits() is None:
             return queue.join_all(db, configs, visitor, paused)
