@@ -117,7 +117,7 @@ def address() -> str:
     """The network address of this page as a hash that a key of this server makes; empty where it is
     unknown. Raises FolderError."""
     network = client.of_page()
-    if not network:
+    if not network or not isinstance(network, str):  # a session without a connection
         return ""
     _, signer = _signer(home())
     keyed = Signer(signer.secret_key, salt="address", digest_method=sha256)
