@@ -24,7 +24,6 @@ with other seeds add up. The page says so.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 
 import numpy as np
 
@@ -57,7 +56,6 @@ def check(configs: Iterable[RunConfig]) -> None:
             raise Refused(why)
 
 
-@lru_cache(maxsize=4096)
 def _telling(config: RunConfig, characters: int) -> str | None:
     """Why the losses of a run would tell characters of a text that has so many, as a sentence; else None."""
     tokens = config.batch * config.seq_len
