@@ -26,6 +26,8 @@ from normviz.model import texts
 from normviz.runs.store import Run
 from normviz.runs.store.admission import OTHERS, may_steer
 
+from . import client
+
 FORMER_COOKIE = "_streamlit_xsrf"
 """Streamlit's own, which named a browser in earlier releases."""
 DIGITS = 12
@@ -109,6 +111,17 @@ def session() -> str:
     """The id of Streamlit's session; a reload starts a new session."""
     context = get_script_run_ctx()
     return context.session_id if context else ""
+
+
+def address() -> str:
+    """The network address of this page as a hash that a key of this server makes; empty where it is
+    unknown. Raises FolderError."""
+    network = client.of_page()
+    if not network or not isinstance(network, str):  # a session without a connection
+        return ""
+    _, signer = _signer(home())
+    keyed = Signer(signer.secret_key, salt="address", digest_method=sha256)
+    return _hash(keyed.get_signature(network))
 
 
 def steers(run: Run) -> bool:

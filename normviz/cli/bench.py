@@ -103,7 +103,9 @@ def early() -> None:
 @bench.command()
 def load(
     watchers: Annotated[int, typer.Option(min=1, max=1000, help="Visitors at once")] = 100,
-    queue: Annotated[int, typer.Option(min=0, max=1000, help="Runs queued after the duel")] = 50,
+    queued: Annotated[
+        int, typer.Option("--queue", min=0, max=1000, help="Runs queued after the duel")
+    ] = 50,
     seconds: Annotated[float, typer.Option(min=2, max=3600, help="Length of each phase")] = 10.0,
     rounds: Annotated[int, typer.Option(min=1, help="Phases with watchers")] = 6,
     churn: Annotated[
@@ -114,7 +116,7 @@ def load(
     """A class that watches one duel train: the visitors' update rate, and the cost to training."""
     from ..bench.load import measure
 
-    typer.echo(measure(watchers, queue, seconds, rounds, churn))
+    typer.echo(measure(watchers, queued, seconds, rounds, churn))
 
 
 @bench.command()
@@ -129,6 +131,18 @@ def churn(
     from ..bench.churn import measure
 
     typer.echo(measure(watchers, per_second, minutes))
+
+
+@bench.command()
+def queue(
+    minutes: Annotated[
+        float, typer.Option(min=1, max=1440, help="Simulated minutes of each attack")
+    ] = 20.0,
+) -> None:
+    """How long an honest visitor waits while new cookies ask a shared server without end (simulated time)."""
+    from ..bench.queue import measure
+
+    typer.echo(measure(minutes))
 
 
 @bench.command()

@@ -163,14 +163,14 @@ def test_place_and_time_are_said(page: Open, folder: Path, become: Become) -> No
     store.announce(1, ready=True, slots=1)
     for seed in range(3):
         store.enqueue(RunConfig(init_seed=seed + 9), visitor="b")
-    at = page(encode([FREE]))
+    at = page(encode([RunConfig(init_seed=7)]))
     checked(at.button(key="train").click().run())
     assert "waits in the queue" in chips(at)[0]
     (mine,) = runs(at)
     assert told(store, mine) == "Waiting, place 2 in the queue, about 3 s"
     for seed in range(2):  # whoever comes later takes turns with who has waited longer
-        store.enqueue(FREE.replace(init_seed=seed + 9), visitor="c")
-    last = store.enqueue(FREE.replace(init_seed=99), visitor=store_visitor(store, mine))
+        store.enqueue(RunConfig(init_seed=seed + 30), visitor="c")
+    last = store.enqueue(RunConfig(init_seed=99), visitor=store_visitor(store, mine))
     assert told(store, mine, last).startswith(
         "Waiting, places 2 and 5 in the queue, about 3 s until"
     )

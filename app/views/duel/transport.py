@@ -128,7 +128,7 @@ def _queue(
     it = duel.duel()
     try:
         hosted.check_lanes(len(it.lanes))
-        runs = queue(shared.store, configs, visitor.me(), paused, instead)
+        runs = queue(shared.store, configs, visitor.me(), paused, instead, visitor.address())
     except Refused as why:
         it.refused = f"{why}."
         return None
