@@ -1,7 +1,10 @@
 """One reader of the store for each topic, shared by all browsers that watch it.
 
 While a run trains, it reads ten times a second. It reads less often when very many browsers watch,
-because each costs the server a message, and when many different runs are watched.
+because each costs the server a message.
+
+All reads together have a limit. Network addresses share it equally, and so do the visitors of one
+address. A visitor who watches many different runs slows down only the own charts.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from .snapshot import Snapshot, Topic, apart, look
 
@@ -21,6 +25,18 @@ SLOWEST_SECONDS = 0.4
 IDLE_SECONDS = 1.0
 LOOKS_A_SECOND = 40
 """Reads of the store a second, for all topics together."""
+POLL_SECONDS = 0.5
+"""A topic whose visitor has to wait asks again after this time: another visitor may have come to it."""
+
+
+class Watcher(NamedTuple):
+    """A visitor, by network address and by cookie. Browsers without cookies are one visitor."""
+
+    address: str = ""
+    visitor: str = ""
+
+
+ANYBODY = Watcher()
 
 
 class Channel:
@@ -28,10 +44,15 @@ class Channel:
 
     def __init__(self, topic: Topic) -> None:
         self.topic = topic
-        self.watching = 0
+        self.watchers: list[Watcher] = []
         self.now: Snapshot | None = None
         self._news = asyncio.Event()
         self._reading = asyncio.create_task(self._read())
+
+    @property
+    def watching(self) -> int:
+        """How many browsers watch."""
+        return len(self.watchers)
 
     async def after(self, seen: Snapshot | None) -> Snapshot:
         """Wait for a snapshot newer than `seen`. Raises what reading the runs raised."""
@@ -44,6 +65,8 @@ class Channel:
     async def _read(self) -> None:
         try:
             while True:
+                while (wait := BUDGET.take(self.watchers)) > 0:
+                    await asyncio.sleep(min(wait, POLL_SECONDS))
                 began = time.monotonic()
                 fresh = await apart(look, self.topic)
                 fresh.watching = self.watching
@@ -63,6 +86,31 @@ class Channel:
         self._reading.cancel()
 
 
+class Budget:
+    """Who may read the store when."""
+
+    ACTIVE_SECONDS = 2.0
+    """A visitor has a share for this time after the last read."""
+
+    def __init__(self) -> None:
+        self._next: dict[Watcher, float] = {}
+        """When each visitor may read next, on the monotonic clock."""
+
+    def take(self, watchers: list[Watcher]) -> float:
+        """Seconds until one of the watchers may read; 0 if one may now, and then the read is theirs."""
+        now = time.monotonic()
+        self._next = {who: at for who, at in self._next.items() if at > now - self.ACTIVE_SECONDS}
+        payer = min(watchers, key=lambda who: self._next.get(who, 0.0), default=ANYBODY)
+        if (wait := self._next.get(payer, 0.0) - now) > 0:
+            return wait
+        active = {*self._next, payer}
+        addresses = {who.address for who in active}
+        here = sum(who.address == payer.address for who in active)
+        self._next[payer] = now + len(addresses) * here / LOOKS_A_SECOND
+        return 0.0
+
+
+BUDGET = Budget()
 _open: dict[Topic, Channel] = {}
 
 
@@ -70,21 +118,21 @@ def pause(is_live: bool) -> float:
     """Seconds between two reads of a topic, with an open run or without one."""
     watching = sum(channel.watching for channel in _open.values())
     tick = min(SLOWEST_SECONDS, max(TICK_SECONDS, SECONDS_EACH * watching))
-    return max(tick if is_live else IDLE_SECONDS, len(_open) / LOOKS_A_SECOND)
+    return tick if is_live else IDLE_SECONDS
 
 
 @contextmanager
-def watching(topic: Topic) -> Iterator[Channel]:
+def watching(topic: Topic, who: Watcher = ANYBODY) -> Iterator[Channel]:
     """The topic's channel, for one browser. It closes when the last browser leaves."""
     if topic not in _open:
         _open[topic] = Channel(topic)
     channel = _open[topic]
-    channel.watching += 1
+    channel.watchers.append(who)
     try:
         yield channel
     finally:
-        channel.watching -= 1
-        if channel.watching == 0:
+        channel.watchers.remove(who)
+        if not channel.watchers:
             channel.close()
             if _open.get(topic) is channel:
                 del _open[topic]
