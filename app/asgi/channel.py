@@ -13,8 +13,8 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
 
+from .budget import ANYBODY, Budget, Watcher
 from .snapshot import Snapshot, Topic, apart, look
 
 TICK_SECONDS = 0.1
@@ -25,18 +25,6 @@ SLOWEST_SECONDS = 0.4
 IDLE_SECONDS = 1.0
 LOOKS_A_SECOND = 40
 """Reads of the store a second, for all topics together."""
-POLL_SECONDS = 0.5
-"""A topic whose visitor has to wait asks again after this time: another visitor may have come to it."""
-
-
-class Watcher(NamedTuple):
-    """A visitor, by network address and by cookie. Browsers without cookies are one visitor."""
-
-    address: str = ""
-    visitor: str = ""
-
-
-ANYBODY = Watcher()
 
 
 class Channel:
@@ -65,8 +53,7 @@ class Channel:
     async def _read(self) -> None:
         try:
             while True:
-                while (wait := BUDGET.take(self.watchers)) > 0:
-                    await asyncio.sleep(min(wait, POLL_SECONDS))
+                await LOOKS.turn(self.watchers)
                 began = time.monotonic()
                 fresh = await apart(look, self.topic)
                 fresh.watching = self.watching
@@ -86,31 +73,7 @@ class Channel:
         self._reading.cancel()
 
 
-class Budget:
-    """Who may read the store when."""
-
-    ACTIVE_SECONDS = 2.0
-    """A visitor has a share for this time after the last read."""
-
-    def __init__(self) -> None:
-        self._next: dict[Watcher, float] = {}
-        """When each visitor may read next, on the monotonic clock."""
-
-    def take(self, watchers: list[Watcher]) -> float:
-        """Seconds until one of the watchers may read; 0 if one may now, and then the read is theirs."""
-        now = time.monotonic()
-        self._next = {who: at for who, at in self._next.items() if at > now - self.ACTIVE_SECONDS}
-        payer = min(watchers, key=lambda who: self._next.get(who, 0.0), default=ANYBODY)
-        if (wait := self._next.get(payer, 0.0) - now) > 0:
-            return wait
-        active = {*self._next, payer}
-        addresses = {who.address for who in active}
-        here = sum(who.address == payer.address for who in active)
-        self._next[payer] = now + len(addresses) * here / LOOKS_A_SECOND
-        return 0.0
-
-
-BUDGET = Budget()
+LOOKS = Budget(LOOKS_A_SECOND)
 _open: dict[Topic, Channel] = {}
 
 

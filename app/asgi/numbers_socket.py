@@ -24,7 +24,8 @@ from ..session import visitor
 from ..session.client import client
 from ..session.duel import EARLIER
 from . import connection_limit
-from .channel import ANYBODY, Watcher, watching
+from .budget import ANYBODY, Budget, Watcher
+from .channel import watching
 from .snapshot import Snapshot, Topic
 
 Count = Annotated[int, Field(ge=0, lt=2**53)]
@@ -34,6 +35,8 @@ LONGEST = 4096
 """Characters of a request; those of our pages have at most a thousand."""
 BETWEEN = 0.05
 """Seconds between two requests of one connection."""
+REQUESTS = Budget(200)
+"""Requests a second of all connections together."""
 log = logging.getLogger(__name__)
 
 
@@ -85,6 +88,7 @@ async def _answer(socket: WebSocket, who: Watcher = ANYBODY) -> None:
             if len(text) > LONGEST:
                 await socket.close(1009, f"a request has up to {LONGEST} characters")
                 break
+            await REQUESTS.turn([who])
             serving = asyncio.create_task(_serve(socket, text, who))
             await asyncio.sleep(BETWEEN)
     except WebSocketDisconnect:

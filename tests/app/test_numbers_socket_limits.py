@@ -148,13 +148,14 @@ def reads(
     monkeypatch: pytest.MonkeyPatch, watchers: dict[tuple[str, str], int], seconds: float
 ) -> Counter[tuple[str, str]]:
     """How many reads each visitor gets whose topics all want to be read at every moment."""
-    from normviz.app.asgi import channel
+    from normviz.app.asgi import budget as module
+    from normviz.app.asgi.channel import LOOKS_A_SECOND
 
-    clock, budget, got = Clock(), channel.Budget(), Counter[tuple[str, str]]()
-    monkeypatch.setattr(channel, "time", clock)
+    clock, budget, got = Clock(), module.Budget(LOOKS_A_SECOND), Counter[tuple[str, str]]()
+    monkeypatch.setattr(module, "time", clock)
     while clock.now < 1000 + seconds:
         for who, topics in watchers.items():
-            got[who] += sum(budget.take([channel.Watcher(*who)]) == 0 for _ in range(topics))
+            got[who] += sum(budget.take([module.Watcher(*who)]) == 0 for _ in range(topics))
         clock.now += 0.01
     return got
 
@@ -180,11 +181,11 @@ def test_many_topics_of_a_visitor_slow_down_nobody_else(monkeypatch: pytest.Monk
 
 
 def test_a_topic_is_read_for_the_watcher_who_waits_least(monkeypatch: pytest.MonkeyPatch) -> None:
-    from normviz.app.asgi import channel
+    from normviz.app.asgi import budget as module
 
-    clock, budget = Clock(), channel.Budget()
-    monkeypatch.setattr(channel, "time", clock)
-    busy, idle = channel.Watcher("a", "busy"), channel.Watcher("b", "idle")
+    clock, budget = Clock(), module.Budget(40)
+    monkeypatch.setattr(module, "time", clock)
+    busy, idle = module.Watcher("a", "busy"), module.Watcher("b", "idle")
     assert budget.take([busy]) == 0 < budget.take([busy])
     assert budget.take([busy, idle]) == 0
     clock.now += 60
