@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from statistics import median
 
@@ -132,7 +133,7 @@ def attacking(url: str, name: str) -> Iterator[None]:
 
 def _most(values: Sequence[float]) -> float:
     """The value that 95 of 100 do not exceed; infinite without values."""
-    return sorted(values)[int(0.95 * (len(values) - 1))] if values else float("inf")
+    return sorted(values)[ceil(0.95 * len(values)) - 1] if values else float("inf")
 
 
 def table(found: Sequence[Attacked], visitors: int, seconds: float, after: float) -> str:
