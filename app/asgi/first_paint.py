@@ -43,9 +43,8 @@ PROBLEMS = (StoreError, FolderError, Misconfigured, ValueError)
 
 
 @asynccontextmanager
-async def drawn_first(app: object) -> AsyncIterator[None]:
+async def drawn_first() -> AsyncIterator[None]:
     """Draw the still of the duel that the server opens with, beside its start: its first visitor gets it."""
-    del app
     task = asyncio.create_task(apart(_ask_first))
     yield
     task.cancel()

@@ -146,6 +146,34 @@ def queue(
 
 
 @bench.command()
+def attack(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Attacks, by name; all if none is named")
+    ] = None,
+    visitors: Annotated[int, typer.Option(min=1, max=200, help="Honest visitors at once")] = 20,
+    seconds: Annotated[float, typer.Option(min=1, max=3600, help="Length of each attack")] = 60.0,
+    after: Annotated[
+        float, typer.Option(min=1, max=3600, help="Seconds after an attack until memory is read")
+    ] = 60.0,
+) -> None:
+    """What visitors of a shared server feel while one network address asks too much of it.
+
+    The server runs on this machine's loopback address. Exit code 1 where a goal is missed.
+    """
+    from ..bench.attack import ATTACKS, measure, table
+
+    for name in names or ():
+        if name not in ATTACKS:
+            raise typer.BadParameter(
+                f"{name[:40]!r} is no attack, allowed are {', '.join(ATTACKS)}"
+            )
+    found = measure(names or ATTACKS, visitors, seconds, after)
+    typer.echo(table(found, visitors, seconds, after))
+    if any(one.wrong for one in found):
+        raise typer.Exit(1)
+
+
+@bench.command()
 def soak(
     links: Annotated[int, typer.Option(min=0, help="Hostile links to open")] = 10_000,
     kills: Annotated[int, typer.Option(min=0, help="Processes to kill while runs train")] = 100,
