@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from backend_kit import LONG, SHORT, Lane, wait_for
 from browser_kit import server
@@ -153,3 +155,20 @@ def test_healthz_follows_the_supervisor_and_the_store(tmp_path: Path) -> None:
         assert code == 503 and "can't be read" in said["store"]
         store.db.connection.execute("ALTER TABLE gone RENAME TO runs")
         wait_for(lambda: asked(address)[0] == 200, "the store")
+
+
+@pytest.mark.slow
+def test_a_deleted_data_folder_is_made_again(tmp_path: Path) -> None:
+    """With all that its server keeps there, and with run numbers that no open page knows."""
+    folder = tmp_path / "data"
+    with server(folder) as (address, _):
+        wait_for(lambda: asked(address)[0] == 200, "a supervisor, which asking starts")
+        first = Lane(Store(folder), SHORT)
+        first.reach("finished")
+        pid = supervisor_of(Store(folder))
+        shutil.rmtree(folder)
+        wait_for(lambda: asked(address)[0] == 200, "another supervisor")
+        lane = Lane(Store(folder), SHORT)
+        lane.reach("finished")
+        assert lane.id > first.id + 1000 and asked(address)[1]["census"]["shipped"] > 0
+        assert not psutil.pid_exists(pid)

@@ -9,6 +9,7 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from normviz.execution.startup import problem
 from normviz.home import FolderError
 from normviz.runs.store import StoreDamaged, StoreError
 from normviz.runs.store.disk_reserve import scarce
@@ -54,14 +55,16 @@ def say(error: StoreError | FolderError) -> None:
 
 
 def show(place: DeltaGenerator) -> None:
-    """At the top of a page: a callback's error, warnings about the store, and a nearly full disk."""
+    """At the top of a page: a callback's error, warnings about the store, and a nearly full disk,
+    and that no worker can start."""
     with place:
         if CLICK in st.session_state:
             st.error(_sentence(st.session_state.pop(CLICK)))
         for found in backend.found():
             st.warning(_sentence(found))
-        if (folder := backend.folder()) and (words := scarce(folder)):
-            st.warning(_sentence(words))
+        if folder := backend.folder():
+            for words in filter(None, (scarce(folder), problem(folder))):
+                st.warning(_sentence(words))
 
 
 def _is_mended(error: StoreError | FolderError) -> bool:
