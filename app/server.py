@@ -4,13 +4,16 @@ a container asks to know whether all is well."""
 from __future__ import annotations
 
 import gzip
+import sys
 from functools import lru_cache
 
 import search_path  # noqa: F401 (before all that imports normviz)
 import streamlit as st
+from normviz.app import streamlit_parts
 from normviz.app.asgi.first_paint import PICTURE, FirstPaint, picture
 from normviz.app.asgi.health import healthz
 from normviz.app.asgi.numbers_socket import numbers
+from normviz.app.asgi.own_hosts import OwnHosts
 from normviz.app.asgi.tuning import tune
 from normviz.app.asgi.uploads import Uploads
 from normviz.app.asgi.visitor_cookie import VisitorCookie
@@ -43,6 +46,9 @@ def _script(request: Request) -> Response:
 
 
 tune()
+streamlit_parts.ask_no_other_host()
+for part in streamlit_parts.changed():
+    print(f"normviz: {streamlit_parts.CHANGED.format(part)}", file=sys.stderr, flush=True)
 app = st.App(
     "main.py",
     routes=[
@@ -51,5 +57,10 @@ app = st.App(
         Route(f"/{PICTURE}", picture),
         WebSocketRoute("/normviz/numbers", numbers),
     ],
-    middleware=[Middleware(Uploads), Middleware(VisitorCookie), Middleware(FirstPaint)],
+    middleware=[
+        Middleware(OwnHosts),
+        Middleware(Uploads),
+        Middleware(VisitorCookie),
+        Middleware(FirstPaint),
+    ],
 )

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -22,6 +23,7 @@ from page_kit import Open, words_of
 from normviz.execution import startup
 from normviz.execution.client import Backend
 from normviz.execution.startup import Startup, problem
+from normviz.execution.supervisor import Supervisor
 from normviz.runs.frames import Frames
 from normviz.runs.store import Store
 
@@ -138,7 +140,7 @@ def test_a_worker_that_hangs_while_it_starts_is_said_and_a_long_timing_is_not(
 
 @pytest.mark.slow
 def test_a_killed_forkserver_costs_its_runs_and_nothing_else(tmp_path: Path) -> None:
-    """The supervisor goes on; today's forkserver is the parent of its workers."""
+    """The supervisor goes on."""
     backend = Backend(Store(tmp_path))
     backend.ensure()
     assert backend.process is not None
@@ -158,3 +160,19 @@ def test_a_killed_forkserver_costs_its_runs_and_nothing_else(tmp_path: Path) -> 
         assert backend.process.poll() is None and backend.process.pid == first
     finally:
         backend.close()
+
+
+@pytest.mark.parametrize(
+    "error", [EOFError("unexpected EOF"), ConnectionRefusedError(111, "refused")]
+)
+def test_a_forkserver_that_dies_while_a_worker_starts_does_not_end_the_supervisor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def start(*_: object) -> None:
+        raise error
+
+    supervisor = Supervisor(Store(tmp_path), 1)
+    monkeypatch.setattr(supervisor.context, "Process", lambda **_: SimpleNamespace(start=start))
+    supervisor.refill()
+    assert not supervisor.spares and str(error) in (supervisor.startup.why or "")
+    assert not supervisor.startup.may_try(False)
