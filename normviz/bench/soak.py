@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -228,7 +227,7 @@ def _one(
     if kind == "server":
         server.kill()
     else:
-        os.kill(victims[0], signal.SIGKILL)
+        psutil.Process(victims[0]).kill()
     gone = lanes if kind != "worker" else lanes[:1]
     fell.truth = max(fell.truth, _wait(lambda: all(_status(store, r) == "failed" for r in gone),
                                        f"the truth about the runs of a killed {kind}"))  # fmt: skip
