@@ -7,14 +7,13 @@ draw, which ends with the picture. That process runs this file alone, so it star
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
 import threading
 from base64 import b64decode, b64encode
 from typing import Any
-
-from ..execution.process import lower_priority
 
 IMAGE = re.compile(r'<image[^>]*?href="(?!data:)([^"]*)"')
 """An image that lies elsewhere."""
@@ -93,7 +92,8 @@ def _apart(asked: dict[str, Any]) -> bytes:
 
 
 if __name__ == "__main__":
-    lower_priority(10)  # whoever watches a run comes first
+    if hasattr(os, "nice"):
+        os.nice(10)  # whoever watches a run comes first
     try:
         asked = json.load(sys.stdin)
         content = _named(**asked) if "specs" in asked else draw(**asked)
