@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -18,6 +21,7 @@ from typing import Any
 
 import psutil
 import pytest
+import streamlit
 from browser_kit import wait_for
 from proxy_kit import DEPLOY, proxied
 
@@ -116,6 +120,14 @@ def test_answers_have_their_headers_once(address: str) -> None:
         assert headers.get_all("X-Content-Type-Options") == ["nosniff"]
         assert headers["Referrer-Policy"] == "same-origin" and headers["Server"] == "nginx"
         assert "X-Frame-Options" not in headers
+
+
+def test_the_one_script_inline_is_that_of_the_page() -> None:
+    """Another release of Streamlit has another one, which browsers would refuse to run."""
+    html = (Path(streamlit.__file__).parent / "static" / "index.html").read_bytes()
+    (inline,) = re.findall(rb"<script>(.*?)</script>", html, re.S)
+    digest = base64.b64encode(hashlib.sha256(inline).digest()).decode()
+    assert re.findall(r"'sha256-([^']*)'", (DEPLOY / "nginx.conf").read_text()) == [digest]
 
 
 def test_bodies_and_headers_have_an_end(address: str) -> None:
