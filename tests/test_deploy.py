@@ -49,7 +49,7 @@ def command() -> list[str]:
 
 def port() -> str:
     """That of the proxy, which is before the app."""
-    (found,) = set(re.findall(r"listen (?:\[::\]:)?(\d+) ", (DEPLOY / "nginx.conf").read_text()))
+    (found,) = set(re.findall(r"listen (\d+) ", (DEPLOY / "nginx.conf").read_text()))
     return found
 
 

@@ -18,8 +18,15 @@ from browser_kit import server
 from cli_kit import normviz
 from filelock import FileLock
 from hosted_kit import supervisor, turn_on
+from normviz.app.asgi import health
+from normviz.app.session.markdown import literal
+from normviz.app.widgets import store_errors
 from shelf_kit import fill, kept
+from starlette.applications import Starlette
+from starlette.routing import Route
+from starlette.testclient import TestClient
 
+from normviz.health import unreadable
 from normviz.home import VARIABLE
 from normviz.hosted import STORE
 from normviz.runs.store import Store, disk_reserve, retention
@@ -172,3 +179,24 @@ def test_a_deleted_data_folder_is_made_again(tmp_path: Path) -> None:
         lane.reach("finished")
         assert lane.id > first.id + 1000 and asked(address)[1]["census"]["shipped"] > 0
         assert not psutil.pid_exists(pid)
+
+
+def test_a_shared_server_does_not_say_where_its_data_folder_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the page and to whoever asks for its health; an operator's own machine says it."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.setenv(VARIABLE, str(folder))
+    error = (
+        f"the store {folder / 'normviz.sqlite'} can't be read; a folder '{folder}' can't be made"
+    )
+    monkeypatch.setattr(health, "_read", lambda: unreadable(error))
+    with TestClient(Starlette(routes=[Route("/healthz", health.healthz)])) as client:
+        assert client.get("/healthz").json()["store"] == error
+        turn_on(monkeypatch)
+        said = client.get("/healthz").json()["store"]
+    assert (
+        said == "the store normviz.sqlite can't be read; a folder 'the data folder' can't be made"
+    )
+    assert store_errors._sentence(error) == literal(f"T{said[1:]}.")

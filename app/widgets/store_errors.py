@@ -9,6 +9,7 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from normviz import hosted
 from normviz.execution.startup import problem
 from normviz.home import FolderError
 from normviz.runs.store import StoreDamaged, StoreError
@@ -76,4 +77,4 @@ def _is_mended(error: StoreError | FolderError) -> bool:
 
 
 def _sentence(words: str) -> str:
-    return literal(sentence(words))
+    return literal(sentence(hosted.without_paths(words)))
