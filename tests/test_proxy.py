@@ -103,12 +103,45 @@ def test_the_app_hears_the_address_that_connects_and_no_other(address: str) -> N
     assert said["headers"]["X-Forwarded-Proto"] == "https"
 
 
-def test_a_stated_proxy_before_it_is_believed(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def stated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The proxy after another one of this machine, which is stated."""
+    folder = tmp_path_factory.mktemp("stated")
+    (folder / "echo.py").write_text(ECHO)
+    with proxied(folder, folder / "echo.py", NORMVIZ_PROXY="127.0.0.0/8 fd00::/8") as (url, _):
+        yield url
+
+
+def test_a_stated_proxy_before_it_is_believed(stated: str) -> None:
     """And of what that one passes on only the address that it saw itself."""
-    (tmp_path / "echo.py").write_text(ECHO)
-    with proxied(tmp_path, tmp_path / "echo.py", NORMVIZ_PROXY="127.0.0.0/8 fd00::/8") as (url, _):
-        _, said, _ = asked(f"{url}/x", X_Forwarded_For="6.6.6.6, 9.9.9.9")
-        assert said["headers"]["X-Forwarded-For"] == "9.9.9.9"
+    _, said, _ = asked(f"{stated}/x", X_Forwarded_For="6.6.6.6, 9.9.9.9")
+    assert said["headers"]["X-Forwarded-For"] == "9.9.9.9"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "share"),
+    [
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::7", True),
+        ("2001:db8:5::7", "2001:db8:5:0:8::9", True),
+        ("2001:db8::1", "2001:db8::2", True),
+        ("2001:db8:6:2::7", "2001:db8:6:3::7", False),
+        ("2001:db8:7::7", "2001:db8:8::7", False),
+        ("192.0.2.1", "192.0.2.2", False),
+    ],
+)
+def test_the_addresses_of_one_network_are_one_client(
+    stated: str, first: str, second: str, share: bool
+) -> None:
+    """An owner of IPv6 has 2**64 of them."""
+
+    def taken(address: str) -> int:
+        picture = f"{stated}/normviz/preview.png"
+        with ThreadPoolExecutor(12) as pool:
+            codes = pool.map(lambda _: asked(picture, X_Forwarded_For=address)[0], range(80))
+        return [*codes].count(200)
+
+    assert taken(first) > 60
+    assert (taken(second) < 40) == share
 
 
 def test_answers_have_their_headers_once(address: str) -> None:

@@ -49,8 +49,8 @@ def lower_priority(niceness: int) -> None:
     with suppress(psutil.Error):
         if hasattr(os, "nice"):
             os.nice(niceness)
-        elif niceness and psutil.WINDOWS:
-            psutil.Process().nice(psutil.BELOW_NORMAL_PRIORITY_CLASS)
+        elif niceness and (lower := getattr(psutil, "BELOW_NORMAL_PRIORITY_CLASS", None)):
+            psutil.Process().nice(lower)
 
 
 def describe_end(code: int | None) -> str:
