@@ -4,17 +4,20 @@ a container asks to know whether all is well."""
 from __future__ import annotations
 
 import gzip
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import lru_cache
 
 import search_path  # noqa: F401 (before all that imports normviz)
 import streamlit as st
+from normviz.app import streamlit_parts
 from normviz.app.asgi import left_sessions, log_limit, transport_limits
 from normviz.app.asgi.connection_limit import Connections
 from normviz.app.asgi.first_paint import PICTURE, FirstPaint, drawn_first, picture
 from normviz.app.asgi.health import healthz
 from normviz.app.asgi.numbers_socket import numbers
+from normviz.app.asgi.own_hosts import OwnHosts
 from normviz.app.asgi.tuning import tune
 from normviz.app.asgi.uploads import Uploads
 from normviz.app.asgi.visitor_cookie import VisitorCookie
@@ -56,6 +59,9 @@ async def lifespan(app: object) -> AsyncIterator[None]:
 
 tune()
 transport_limits.install()
+streamlit_parts.ask_no_other_host()
+for part in streamlit_parts.changed():
+    print(f"normviz: {streamlit_parts.CHANGED.format(part)}", file=sys.stderr, flush=True)
 app = st.App(
     "main.py",
     lifespan=lifespan,
@@ -65,5 +71,7 @@ app = st.App(
         Route(f"/{PICTURE}", picture),
         WebSocketRoute("/normviz/numbers", numbers),
     ],
-    middleware=[Middleware(one) for one in (Connections, Uploads, VisitorCookie, FirstPaint)],
+    middleware=[
+        Middleware(one) for one in (OwnHosts, Connections, Uploads, VisitorCookie, FirstPaint)
+    ],
 )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from . import limits as usual
-from .home import Unusable
+from .home import Unusable, folder
 from .limits import estimated_gib, estimated_seconds
 
 if TYPE_CHECKING:
@@ -97,6 +97,16 @@ def store_bytes() -> int | None:
             f"{STORE} is {text[:40]!r}, allowed is a whole number of megabytes from 1 to 10000000"
         )
     return int(text) * 10**6
+
+
+def without_paths(sentence: str) -> str:
+    """A sentence for visitors: on a shared server it does not say where the data folder is."""
+    if limits() is None:
+        return sentence
+    folders = {str(folder()), str(folder().resolve())}
+    for path in sorted(folders, key=len, reverse=True):
+        sentence = sentence.replace(f"{path}{os.sep}", "").replace(path, "the data folder")
+    return sentence
 
 
 def verify() -> None:

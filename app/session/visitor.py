@@ -72,6 +72,11 @@ def _signer(folder: Path) -> tuple[str, Signer]:
     return f"normviz_{_hash(key)[:8]}", Signer(key, salt="visitor", digest_method=sha256)
 
 
+def forget_key() -> None:
+    """Read the key again next time: it may have been deleted with the data folder."""
+    _signer.cache_clear()
+
+
 def _key(folder: Path) -> bytes:
     """The key that all servers of a data folder share. Made if missing. Raises FolderError."""
     file = folder / "visitors.key"

@@ -126,7 +126,9 @@ def test_the_first_visitor_after_a_start_gets_the_still(folder: Path, drawn: Dra
 
     routes = [Route("/{page:path}", lambda _: FileResponse(INDEX))]
     drawn.may.clear()
-    app = Starlette(routes=routes, middleware=[Middleware(FirstPaint)], lifespan=lambda _: drawn_first())
+    app = Starlette(
+        routes=routes, middleware=[Middleware(FirstPaint)], lifespan=lambda _: drawn_first()
+    )
     with TestClient(app) as it:
         assert (
             it.get("/maps").status_code == 200

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from anatomy_kit import lanes
@@ -16,6 +17,7 @@ from test_page_maps import maps, small
 from test_page_text import give, press
 
 from normviz import RunConfig
+from normviz.claims import CLAIMS
 from normviz.links import encode
 from normviz.model import texts
 from normviz.runs.frames import Frames
@@ -262,6 +264,21 @@ def test_a_claim_is_stopped_by_who_asked_for_it(
     assert not [b for b in theirs.button if b.key in ("stop_E15", "run_E15")]
     long = claims(claim="E3")
     assert long.button(key="run_E3").disabled and "up to 12 min" in captions(long)
+
+
+def test_a_claim_that_takes_long_is_refused_again_where_its_button_is_pressed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A script can press a button that is off."""
+    import streamlit as st
+    from normviz.app.views.claims import run
+
+    said: dict[str, str] = {}
+    monkeypatch.setattr(st, "session_state", said)
+    monkeypatch.setattr(run, "adopt_maps", lambda: None)
+    nobody: Any = None  # whom it would ask
+    run._run(CLAIMS["E3"], nobody)
+    assert "up to 12 min" in said["claim_refused"]
 
 
 def test_a_text_is_one_of_few_and_short(page: Open) -> None:

@@ -120,6 +120,12 @@ class Database:
                     f"the store {path} has version {version} and this release reads version "
                     f"{VERSION}: set NORMVIZ_HOME to another folder, or move the file away"
                 )
+        self._file = _file_number(path)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the file was deleted or replaced: SQLite would go on to write where nobody reads."""
+        return _file_number(self.path) != self._file
 
     @property
     def connection(self) -> sqlite3.Connection:
@@ -153,6 +159,14 @@ class Database:
             if db.in_transaction:  # SQLite may have rolled back by itself
                 db.execute("ROLLBACK")
             raise
+
+
+def _file_number(path: Path) -> int | None:
+    """The file's number on its disk, which no other file of the disk has; None without a file."""
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return None
 
 
 def _bring_up(db: sqlite3.Connection, version: int) -> None:
