@@ -58,10 +58,12 @@ async def lifespan(app: object) -> AsyncIterator[None]:
 
 
 tune()
-transport_limits.install()
 streamlit_parts.ask_no_other_host()
-for part in streamlit_parts.changed():
+changed = streamlit_parts.changed()
+for part in changed:
     print(f"normviz: {streamlit_parts.CHANGED.format(part)}", file=sys.stderr, flush=True)
+if streamlit_parts.CONNECTIONS not in changed:
+    transport_limits.install()
 app = st.App(
     "main.py",
     lifespan=lifespan,

@@ -1,4 +1,4 @@
-"""Every private part of Streamlit that NormViz relies on, and a check of those that fail without a word.
+"""Private parts of Streamlit and uvicorn that NormViz relies on, and a check of those that fail silently.
 
 pyproject.toml allows the minor release that was tested. For the next one: install it, run
 `tests/app/test_streamlit_parts.py` and the browser tests, mend what fails, and raise the limit.
@@ -18,6 +18,9 @@ from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunCon
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 from streamlit.web.server import server_util
 from streamlit.web.server.starlette import starlette_app_utils, starlette_routes
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.server import ServerProtocol
 
 IMPORTS = {
     "streamlit.proto.BackMsg_pb2": "a simulated visitor speaks the page's protocol",
@@ -30,9 +33,10 @@ IMPORTS = {
 }
 """Private modules that the pages import, and what for. Tests and this file are left out."""
 
+CONNECTIONS = "what is known of open connections"
 CHANGED = (
-    "this release of Streamlit has changed {}: limits of a shared server may not hold. Install the one "
-    "that requirements.txt names"
+    "the installed Streamlit or uvicorn has changed {}: limits of a shared server may not hold. Install the "
+    "one that requirements.txt names"
 )
 
 
@@ -87,8 +91,25 @@ def _origins() -> bool:
     return getattr(server_util, "net_util", None) is net_util
 
 
+def _connections() -> bool:
+    """What `asgi/transport_limits.py` follows and reads of uvicorn's connections."""
+    http, socket = AutoHTTPProtocol, WebSocketsSansIOProtocol
+    followed = {"connection_made", "data_received", "connection_lost"}
+    return (
+        followed <= vars(http).keys() & vars(socket).keys()
+        and _sets(http, "cycle", "transport", "client", "scope")
+        and _sets(socket, "conn", "frames", "transport", "client")
+        and isinstance(ServerProtocol().reader.buffer, bytearray)
+    )
+
+
 def _has(thing: object, name: str) -> bool:
     return hasattr(thing, name)
+
+
+def _sets(kind: type, *names: str) -> bool:
+    """Whether the objects of a class get these attributes when they are made."""
+    return set(names) <= set(kind.__init__.__code__.co_names)
 
 
 SETTINGS = (
@@ -101,6 +122,7 @@ SETTINGS = (
     "server.address",
     "server.allowedHosts",
     "server.corsAllowedOrigins",
+    "server.disconnectedSessionTTL",
     "server.enableCORS",
     "server.fileWatcherType",
     "server.maxMessageSize",
@@ -119,6 +141,8 @@ PARTS: dict[str, Callable[[], bool]] = {
     "the names of its settings": _settings,
     "where it asks for this machine's address": _origins,
     "whether a page is still connected": lambda: _has(Runtime, "is_active_session"),
+    "where it keeps its sessions": lambda: _sets(Runtime, "_session_mgr"),
+    CONNECTIONS: _connections,
 }
 
 

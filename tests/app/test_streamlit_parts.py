@@ -17,6 +17,8 @@ from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileMan
 from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 from streamlit.web.server import server_util
 from streamlit.web.server.starlette import starlette_app_utils, starlette_routes
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from normviz.home import shipped
 
@@ -45,6 +47,9 @@ def test_nothing_has_changed() -> None:
         (ScriptRunContext, "__dataclass_fields__", "the context of a script run"),
         (server_util, "net_util", "where it asks for this machine's address"),
         (Runtime, "is_active_session", "whether a page is still connected"),
+        (Runtime, "__init__", "where it keeps its sessions"),
+        (AutoHTTPProtocol, "__init__", parts.CONNECTIONS),
+        (WebSocketsSansIOProtocol, "__init__", parts.CONNECTIONS),
     ],
 )
 def test_a_part_with_another_name_is_found(
