@@ -65,6 +65,19 @@ def open_(rounds: Annotated[int, typer.Option(min=1, help="Visits of each kind")
 
 
 @bench.command()
+def switch(
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of four placements")] = 5,
+) -> None:
+    """From a turn of the placement switch to the finished curves, in headless Chromium.
+
+    Needs the tests' packages.
+    """
+    from ..bench.switch import measure
+
+    typer.echo(measure(rounds))
+
+
+@bench.command()
 def film(
     out: Annotated[Path, typer.Option(exists=True, file_okay=False, help="Folder for the files")],
 ) -> None:
