@@ -92,7 +92,7 @@ def test_letters_can_be_turned_off_for_good_and_an_end_is_read_out(
 
         page.reload()
         page.wait_for_function(IDLE)
-        assert not switch.is_checked()
+        wait_for(lambda: not switch.is_checked())
         page.locator("h1").click()
         page.keyboard.press("t")
         page.get_by_text("Keyboard shortcuts").click()

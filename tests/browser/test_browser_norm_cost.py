@@ -13,6 +13,7 @@ from normviz.norm_cost.result import Setting
 
 pytestmark = pytest.mark.browser
 MINE = "[...document.querySelectorAll('input')].some((i) => i.value.startsWith('width 32, 64 '))"
+ACROSS = "document.querySelector('.stMain').scrollWidth"
 CHARTS = "document.querySelectorAll('.st-key-cost_charts canvas').length === 3"
 
 
@@ -26,7 +27,7 @@ def fits(page: Page) -> None:
     for width in (1280, 375):
         page.set_viewport_size({"width": width, "height": 800})
         page.wait_for_function(CHARTS)
-        assert page.evaluate("document.querySelector('.stMain').scrollWidth") <= width
+        wait_for(lambda w=width: page.evaluate(ACROSS) <= w)
 
 
 def test_from_the_shipped_result_to_one_s_own(browser: Browser, tmp_path: Path) -> None:
