@@ -4,13 +4,20 @@ a container asks to know whether all is well."""
 from __future__ import annotations
 
 import gzip
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import lru_cache
 
 import search_path  # noqa: F401 (before all that imports normviz)
 import streamlit as st
-from normviz.app.asgi.first_paint import PICTURE, FirstPaint, picture
+from normviz.app import streamlit_parts
+from normviz.app.asgi import left_sessions, log_limit, transport_limits
+from normviz.app.asgi.connection_limit import Connections
+from normviz.app.asgi.first_paint import PICTURE, FirstPaint, drawn_first, picture
 from normviz.app.asgi.health import healthz
 from normviz.app.asgi.numbers_socket import numbers
+from normviz.app.asgi.own_hosts import OwnHosts
 from normviz.app.asgi.tuning import tune
 from normviz.app.asgi.uploads import Uploads
 from normviz.app.asgi.visitor_cookie import VisitorCookie
@@ -42,14 +49,31 @@ def _script(request: Request) -> Response:
     return Response(gzip.decompress(packed), media_type="text/javascript", headers=KEPT)
 
 
+@asynccontextmanager
+async def lifespan(app: object) -> AsyncIterator[None]:
+    """What the server does beside its answers, from its start to its end."""
+    log_limit.install()
+    async with left_sessions.closing(), drawn_first():
+        yield
+
+
 tune()
+streamlit_parts.ask_no_other_host()
+changed = streamlit_parts.changed()
+for part in changed:
+    print(f"normviz: {streamlit_parts.CHANGED.format(part)}", file=sys.stderr, flush=True)
+if streamlit_parts.CONNECTIONS not in changed:
+    transport_limits.install()
 app = st.App(
     "main.py",
+    lifespan=lifespan,
     routes=[
         Route("/healthz", healthz),
         Route("/normviz/{script}.js", _script),
         Route(f"/{PICTURE}", picture),
         WebSocketRoute("/normviz/numbers", numbers),
     ],
-    middleware=[Middleware(Uploads), Middleware(VisitorCookie), Middleware(FirstPaint)],
+    middleware=[
+        Middleware(one) for one in (OwnHosts, Connections, Uploads, VisitorCookie, FirstPaint)
+    ],
 )

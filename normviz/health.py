@@ -8,6 +8,7 @@ from typing import Any
 from . import hosted
 from .execution.client import is_supervised
 from .execution.heartbeat import SILENT_SECONDS, listen
+from .execution.startup import problem
 from .runs.store import Store, StoreError, retention
 from .runs.store.admission import FULL
 from .runs.store.counts import StoreCounts, count
@@ -18,12 +19,14 @@ from .runs.store.disk_reserve import scarce
 class Health:
     """The state of a server.
 
-    supervisor  "alive", "starting" (no worker is warm yet), "silent" (it hangs) or "dead"
+    supervisor  "alive", "starting" (no worker is warm yet), "failing" (none could start for a minute),
+                "silent" (it hangs) or "dead"
     workers     processes of the supervisor at its last heartbeat
     store       "ok", or why it can't be read
     census      counts of the store; None if it can't be read
     limit       maximal bytes of the store, None for no limit
     disk        a sentence if the disk is full, else None
+    failing     why no worker can start, else None
     refuses     why no new runs are accepted although all else is well, else None
     """
 
@@ -33,6 +36,7 @@ class Health:
     census: StoreCounts | None
     limit: int | None
     disk: str | None = None
+    failing: str | None = None
     refuses: str | None = None
 
     @property
@@ -62,13 +66,17 @@ def read(store: Store, silent: float = 0.0) -> Health:
         census, refuses = count(store.db), _refuses(store, limit)
     except (StoreError, OSError) as error:
         return unreadable(error)
+    failing = problem(store.folder) if supervised else None
     supervisor = "alive" if census.ready or census.running else "starting"
+    if failing:
+        supervisor = "failing"
     if silent > SILENT_SECONDS:
         supervisor = "silent"
     if not supervised:
         supervisor = "dead"
     workers = census.workers if supervised else 0
-    return Health(supervisor, workers, "ok", census, limit, scarce(store.folder), refuses)
+    disk = scarce(store.folder)
+    return Health(supervisor, workers, "ok", census, limit, disk, failing, refuses)
 
 
 def read_twice(store: Store) -> Health:

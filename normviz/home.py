@@ -18,14 +18,15 @@ class FolderError(Unusable, ValueError):
     """A given folder can't be used; the sentence says which, why, and how to mend it."""
 
 
-def home() -> Path:
-    """The data folder: $NORMVIZ_HOME, else the platform's folder for user data. Created if missing.
-
-    Raises FolderError.
-    """
+def folder() -> Path:
+    """The data folder, which may be missing: $NORMVIZ_HOME, else the platform's folder for user data."""
     chosen = os.environ.get(VARIABLE)
-    folder = Path(chosen) if chosen else user_data_path("normviz", appauthor=False)
-    return made(folder, f"set {VARIABLE} to another folder")
+    return Path(chosen) if chosen else user_data_path("normviz", appauthor=False)
+
+
+def home() -> Path:
+    """The data folder, created if missing. Raises FolderError."""
+    return made(folder(), f"set {VARIABLE} to another folder")
 
 
 def made(folder: Path, mend: str) -> Path:

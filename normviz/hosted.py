@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from . import limits as usual
-from .home import Unusable
+from .home import Unusable, folder
 from .limits import estimated_gib, estimated_seconds
 
 if TYPE_CHECKING:
@@ -97,6 +97,16 @@ def store_bytes() -> int | None:
             f"{STORE} is {text[:40]!r}, allowed is a whole number of megabytes from 1 to 10000000"
         )
     return int(text) * 10**6
+
+
+def without_paths(sentence: str) -> str:
+    """A sentence for visitors: on a shared server it does not say where the data folder is."""
+    if limits() is None:
+        return sentence
+    folders = {str(folder()), str(folder().resolve())}
+    for path in sorted(folders, key=len, reverse=True):
+        sentence = sentence.replace(f"{path}{os.sep}", "").replace(path, "the data folder")
+    return sentence
 
 
 def verify() -> None:
@@ -206,7 +216,9 @@ def summary() -> str:
         f"This server is shared. Up to depth {here.depth}, width {here.width}, {here.steps:,} steps "
         f"and {here.lanes} lanes; a run may take about {here.seconds:g} s of one CPU core and "
         f"{here.gib:g} GiB (estimated). Each visitor may have {here.open_runs} open runs, and "
-        f"{here.queue} runs of all visitors may wait. The queue alternates between visitors. A run without "
+        f"{here.queue} runs of all visitors may wait. The cores are shared equally "
+        "among network addresses, and then among their visitors. An address may have a quarter of the "
+        "waiting runs, and fewer if many wait. A run without "
         f"an open page is stopped after {here.grace:g} s, and so is a paused one if another run waits that "
         "long for its memory. "
         "Links to bigger stored results open all the same."

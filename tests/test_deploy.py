@@ -18,6 +18,7 @@ from browser_kit import server, wait_for
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "assets" / "deploy"
 TEXT = (DEPLOY / "Dockerfile").read_text()
+START = (DEPLOY / "start.sh").read_text()
 Lines = list[tuple[str, str]]
 
 
@@ -41,12 +42,15 @@ def said(lines: Lines, word: str) -> list[str]:
 
 
 def command() -> list[str]:
-    (words,) = said(LAST, "CMD")
-    return json.loads(words)
+    """What the start command runs."""
+    (line,) = re.findall(r"^(normviz .*) &$", START, re.M)
+    return line.split()
 
 
 def port() -> str:
-    return command()[command().index("--port") + 1]
+    """That of the proxy, which is before the app."""
+    (found,) = set(re.findall(r"listen (\d+) ", (DEPLOY / "nginx.conf").read_text()))
+    return found
 
 
 def test_everything_that_is_copied_is_there() -> None:
@@ -58,8 +62,12 @@ def test_everything_that_is_copied_is_there() -> None:
     ).stdout.split()
     for source in sources:
         assert any(path == source or path.startswith(f"{source}/") for path in tracked), source
-    (last,) = said(LAST, "COPY")
-    assert last.split()[0] == "--from=build"
+    built, started = said(LAST, "COPY")
+    assert built.split()[0] == "--from=build"
+    *files, folder = started.split()
+    assert set(files) <= set(tracked) and said(LAST, "CMD") == [f'["{folder}start.sh"]']
+    assert {Path(file).name for file in files} == {"nginx.conf", "start.sh"}
+    assert os.access(DEPLOY / "start.sh", os.X_OK) and '$(dirname "$0")' in START
 
 
 def test_the_pinned_set_is_installed_before_the_package() -> None:
@@ -76,7 +84,7 @@ def test_the_pinned_set_is_installed_before_the_package() -> None:
 
 def test_nobody_is_root_and_the_data_are_theirs() -> None:
     (user,) = said(LAST, "USER")
-    (made,) = said(LAST, "RUN")
+    _, made = said(LAST, "RUN")
     (volume,) = said(LAST, "VOLUME")
     assert user == "normviz" and f"--uid 1000 {user}" in made and f"-o {user} {volume}" in made
     words = [word for word, _ in LAST]
@@ -87,6 +95,9 @@ def test_nobody_is_root_and_the_data_are_theirs() -> None:
 
 def test_ports_agree() -> None:
     assert said(LAST, "EXPOSE") == [port()]
+    behind = command()[command().index("--port") + 1]
+    assert f"server 127.0.0.1:{behind};" in (DEPLOY / "nginx.conf").read_text() and behind != port()
+    assert command()[command().index("--host") + 1] == "127.0.0.1", "nobody gets past the proxy"
     _, front, _ = (DEPLOY / "space" / "README.md").read_text().split("---\n", 2)
     space = yaml.safe_load(front)
     assert (space["sdk"], str(space["app_port"])) == ("docker", port())
@@ -157,7 +168,7 @@ def test_no_other_host_is_asked_where_this_one_is(
     monkeypatch.setattr("normviz.cli.app.os.execve", lambda _, words, __: seen.append(words))
     monkeypatch.setattr("normviz.cli.app.os.chdir", lambda _: None)
     monkeypatch.setattr("normviz.cli.app.check_address", lambda *_: None)
-    for words in (command()[1:], ["app", "--host", "127.0.0.1"]):
+    for words in (["app", "--host", "0.0.0.0"], command()[1:]):
         CliRunner().invoke(main, [*words, "--data", str(tmp_path)])
     told = "--browser.serverAddress=localhost"
     assert [told in words for words in seen] == [True, False]

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from backend_kit import LONG, SHORT, Lane, wait_for
 from browser_kit import server
 from cli_kit import normviz
 from filelock import FileLock
 from hosted_kit import supervisor, turn_on
+from normviz.app.asgi import health
+from normviz.app.session.markdown import literal
+from normviz.app.widgets import store_errors
 from shelf_kit import fill, kept
+from starlette.applications import Starlette
+from starlette.routing import Route
+from starlette.testclient import TestClient
 
+from normviz.health import unreadable
 from normviz.home import VARIABLE
 from normviz.hosted import STORE
 from normviz.runs.store import Store, disk_reserve, retention
@@ -154,3 +163,41 @@ def test_healthz_follows_the_supervisor_and_the_store(tmp_path: Path) -> None:
         assert code == 503 and "can't be read" in said["store"]
         store.db.connection.execute("ALTER TABLE gone RENAME TO runs")
         wait_for(lambda: asked(address)[0] == 200, "the store")
+
+
+@pytest.mark.slow
+def test_a_deleted_data_folder_is_made_again(tmp_path: Path) -> None:
+    """With all that its server keeps there, and with run numbers that no open page knows."""
+    folder = tmp_path / "data"
+    with server(folder) as (address, _):
+        wait_for(lambda: asked(address)[0] == 200, "a supervisor, which asking starts")
+        first = Lane(Store(folder), SHORT)
+        first.reach("finished")
+        pid = supervisor_of(Store(folder))
+        shutil.rmtree(folder)
+        wait_for(lambda: asked(address)[0] == 200, "another supervisor")
+        lane = Lane(Store(folder), SHORT)
+        lane.reach("finished")
+        assert lane.id > first.id + 1000 and asked(address)[1]["census"]["shipped"] > 0
+        assert not psutil.pid_exists(pid)
+
+
+def test_a_shared_server_does_not_say_where_its_data_folder_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the page and to whoever asks for its health; an operator's own machine says it."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.setenv(VARIABLE, str(folder))
+    error = (
+        f"the store {folder / 'normviz.sqlite'} can't be read; a folder '{folder}' can't be made"
+    )
+    monkeypatch.setattr(health, "_read", lambda: unreadable(error))
+    with TestClient(Starlette(routes=[Route("/healthz", health.healthz)])) as client:
+        assert client.get("/healthz").json()["store"] == error
+        turn_on(monkeypatch)
+        said = client.get("/healthz").json()["store"]
+    assert (
+        said == "the store normviz.sqlite can't be read; a folder 'the data folder' can't be made"
+    )
+    assert store_errors._sentence(error) == literal(f"T{said[1:]}.")

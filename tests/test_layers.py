@@ -39,6 +39,7 @@ INSIDE = {
     "normviz/bench/film.py": "playwright and Pillow are not installed with the package",
     "normviz/maps/ray.py": "Ray is an extra",
     "normviz/runs/store/machine_lock.py": "fcntl is not there on Windows",
+    "app/start.py": "Ctrl-C while they load is no error",
     "app/bench/fuzzed.py": "AppTest runs the source of a function without its module",
 }
 """Files that import inside functions, and why; commands import what they run when they run."""

@@ -79,11 +79,12 @@ async def until(done: Callable[[], bool]) -> None:
 
 async def watched(run: int, n: int, story: Callable[[list[Line]], Awaitable[None]]) -> list[Line]:
     """`n` browsers that watch a run while the story goes on."""
+    from normviz.app.asgi.budget import ANYBODY
     from normviz.app.asgi.numbers_socket import Request, _send
 
     lines = [Line() for _ in range(n)]
     asked = Request(runs=[run], probe="grad_block")
-    tasks = [asyncio.create_task(_send(line, asked)) for line in lines]  # type: ignore[arg-type]
+    tasks = [asyncio.create_task(_send(line, asked, ANYBODY)) for line in lines]  # type: ignore[arg-type]
     try:
         await until(lambda: all(line.texts for line in lines))
         await story(lines)
@@ -129,6 +130,7 @@ def test_a_slow_browser_keeps_nobody_waiting_and_misses_no_number(counts: Counts
 
 
 def test_who_comes_later_gets_all_and_then_the_same_as_others(counts: Counts) -> None:
+    from normviz.app.asgi.budget import ANYBODY
     from normviz.app.asgi.numbers_socket import Request, _send
 
     store, run, steps = training()
@@ -138,7 +140,7 @@ def test_who_comes_later_gets_all_and_then_the_same_as_others(counts: Counts) ->
         store.append(run, steps[:5])
         await until(lambda: len(lines[0].texts) == 2)
         asked = Request(runs=[run], probe="grad_block")
-        coming = asyncio.create_task(_send(late, asked))  # type: ignore[arg-type]
+        coming = asyncio.create_task(_send(late, asked, ANYBODY))  # type: ignore[arg-type]
         await until(lambda: bool(late.texts))
         before = counts["messages"]
         store.append(run, steps[5:6])

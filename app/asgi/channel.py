@@ -1,7 +1,10 @@
 """One reader of the store for each topic, shared by all browsers that watch it.
 
 While a run trains, it reads ten times a second. It reads less often when very many browsers watch,
-because each costs the server a message, and when many different runs are watched.
+because each costs the server a message.
+
+All reads together have a limit. Network addresses share it equally, and so do the visitors of one
+address. A visitor who watches many different runs slows down only the own charts.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from .budget import ANYBODY, Budget, Watcher
 from .snapshot import Snapshot, Topic, apart, look
 
 TICK_SECONDS = 0.1
@@ -28,10 +32,15 @@ class Channel:
 
     def __init__(self, topic: Topic) -> None:
         self.topic = topic
-        self.watching = 0
+        self.watchers: list[Watcher] = []
         self.now: Snapshot | None = None
         self._news = asyncio.Event()
         self._reading = asyncio.create_task(self._read())
+
+    @property
+    def watching(self) -> int:
+        """How many browsers watch."""
+        return len(self.watchers)
 
     async def after(self, seen: Snapshot | None) -> Snapshot:
         """Wait for a snapshot newer than `seen`. Raises what reading the runs raised."""
@@ -44,6 +53,7 @@ class Channel:
     async def _read(self) -> None:
         try:
             while True:
+                await LOOKS.turn(self.watchers)
                 began = time.monotonic()
                 fresh = await apart(look, self.topic)
                 fresh.watching = self.watching
@@ -63,6 +73,7 @@ class Channel:
         self._reading.cancel()
 
 
+LOOKS = Budget(LOOKS_A_SECOND)
 _open: dict[Topic, Channel] = {}
 
 
@@ -70,21 +81,21 @@ def pause(is_live: bool) -> float:
     """Seconds between two reads of a topic, with an open run or without one."""
     watching = sum(channel.watching for channel in _open.values())
     tick = min(SLOWEST_SECONDS, max(TICK_SECONDS, SECONDS_EACH * watching))
-    return max(tick if is_live else IDLE_SECONDS, len(_open) / LOOKS_A_SECOND)
+    return tick if is_live else IDLE_SECONDS
 
 
 @contextmanager
-def watching(topic: Topic) -> Iterator[Channel]:
+def watching(topic: Topic, who: Watcher = ANYBODY) -> Iterator[Channel]:
     """The topic's channel, for one browser. It closes when the last browser leaves."""
     if topic not in _open:
         _open[topic] = Channel(topic)
     channel = _open[topic]
-    channel.watching += 1
+    channel.watchers.append(who)
     try:
         yield channel
     finally:
-        channel.watching -= 1
-        if channel.watching == 0:
+        channel.watchers.remove(who)
+        if not channel.watchers:
             channel.close()
             if _open.get(topic) is channel:
                 del _open[topic]

@@ -1,16 +1,39 @@
-"""How many WebSockets of charts may be open: in all, and for one visitor. Others must wait."""
+"""How many requests and WebSockets may be open, and what their pages may hold: in all, for one visitor,
+and for one network address. Others must wait."""
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ..session.client import client
+from ..session.pages import PAGES
+from . import transport_limits
+from .budget import Budget, Watcher
 
 IN_ALL = 1000
 EACH = 30
 """Pages with charts, for one visitor."""
 NAMELESS = 500
 """For all browsers without cookies together: a whole class may use the page in another site's frame."""
+
+REQUESTS, CHARTS, OPENED = "requests", "charts", "pages"
+AT_ONCE = {REQUESTS: (100, 500), CHARTS: (150, 500), OPENED: (150, 300)}
+"""For one network address, which a whole school may share, and in all."""
+LARGE = 64_000
+"""Bytes of a message from which on it counts as something that a page's session holds."""
+HELD_EACH, HELD_IN_ALL = 12_000_000, 32_000_000
+"""Bytes of such messages, of the pages of one network address and of all."""
+LEFT_SECONDS = 35.0
+"""A session holds its values for this time after its page was closed (`left_sessions`)."""
+OPENINGS = Budget(20)
+"""Pages that connect in a second, of all visitors."""
+FULL = "{} {} are open {}, the most that this server has at once. Close some, or try again in a minute."
 
 _open: Counter[str | None] = Counter()
 
@@ -32,6 +55,99 @@ def held(who: str | None) -> Iterator[None]:
     try:
         yield
     finally:
-        _open[who] -= 1
-        if not _open[who]:
-            del _open[who]
+        _add(_open, who, -1)
+
+
+class Connections:
+    """Middleware that counts requests and WebSockets by network address, and refuses those above the
+    limits."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+        self.open = {kind: Counter[str]() for kind in AT_ONCE}
+        self.bytes = Counter[str]()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request or a WebSocket."""
+        if scope["type"] not in ("http", "websocket"):
+            await self.app(scope, receive, send)
+            return
+        kind, address = _kind(scope), client(scope)
+        needs = (OPENED, REQUESTS) if _is_page(scope) else (kind,)
+        if scope["type"] == "websocket" and transport_limits.is_penalised(address):
+            await _refuse(scope, receive, send, "")
+            return
+        if sentence := next(filter(None, (self._full(one, address) for one in needs)), None):
+            await _refuse(scope, receive, send, sentence)
+            return
+        self.open[kind][address] += 1
+        page = Page(self.bytes, address, receive, send)
+        try:
+            if kind == OPENED:
+                await OPENINGS.turn([Watcher(address)])
+            await self.app(scope, page.receive if kind == OPENED else receive, send)
+        finally:
+            _add(self.open[kind], address, -1)
+            page.close()
+
+    def _full(self, kind: str, address: str) -> str | None:
+        each, in_all = AT_ONCE[kind]
+        if self.open[kind][address] >= each:
+            return FULL.format(each, kind, "from your network")
+        if self.open[kind].total() >= in_all:
+            return FULL.format(in_all, kind, "in all")
+        return None
+
+
+class Page:
+    """What the session of one page holds: as much as the largest message of its browser."""
+
+    def __init__(self, held: Counter[str], address: str, receive: Receive, send: Send) -> None:
+        self.held, self.address, self.bytes = held, address, 0
+        self._receive, self._send = receive, send
+
+    async def receive(self) -> Message:
+        """The next message. The WebSocket is closed where the pages would hold too much with it."""
+        message = await self._receive()
+        size = len(message.get("bytes") or b"")
+        if size > max(LARGE, self.bytes):
+            more = size - self.bytes
+            if self.held[self.address] + more > HELD_EACH or self.held.total() + more > HELD_IN_ALL:
+                reason = "The pages hold too much text: close some, or try again in a minute"
+                await self._send({"type": "websocket.close", "code": 1013, "reason": reason})
+                return {"type": "websocket.disconnect", "code": 1013}
+            self.held[self.address] += more
+            self.bytes = size
+        return message
+
+    def close(self) -> None:
+        """Count what the session holds until it is closed too."""
+        if self.bytes:
+            loop = asyncio.get_running_loop()
+            loop.call_later(LEFT_SECONDS, _add, self.held, self.address, -self.bytes)
+
+
+def _add(counts: Counter, name: str | None, more: int) -> None:
+    counts[name] += more
+    if not counts[name]:
+        del counts[name]
+
+
+def _kind(scope: Scope) -> str:
+    if scope["type"] == "http":
+        return REQUESTS
+    return OPENED if scope["path"].endswith("/_stcore/stream") else CHARTS
+
+
+def _is_page(scope: Scope) -> bool:
+    """Whether a browser asks for the HTML of a page, and will open its WebSocket next."""
+    name = scope["path"].strip("/").rpartition("/")[2]
+    return scope["type"] == "http" and name in ("", *PAGES)
+
+
+async def _refuse(scope: Scope, receive: Receive, send: Send, sentence: str) -> None:
+    if scope["type"] == "websocket":
+        await send({"type": "websocket.close", "code": 1013, "reason": ""})
+        return
+    answer = PlainTextResponse(sentence, 503, headers={"Retry-After": "60"})
+    await answer(scope, receive, send)

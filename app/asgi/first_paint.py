@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import gzip
 import logging
-from collections.abc import Awaitable
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
 from functools import lru_cache
 from html import escape
 from urllib.parse import parse_qs, quote
@@ -39,6 +40,21 @@ LONGEST = 8000
 """Characters of a query that is read."""
 log = logging.getLogger(__name__)
 PROBLEMS = (StoreError, FolderError, Misconfigured, ValueError)
+
+
+@asynccontextmanager
+async def drawn_first() -> AsyncIterator[None]:
+    """Draw the still of the duel that the server opens with, beside its start: its first visitor gets it."""
+    task = asyncio.create_task(apart(_ask_first))
+    yield
+    task.cancel()
+
+
+def _ask_first() -> None:
+    try:
+        PREVIEWS.ask(read({}))
+    except PROBLEMS as error:  # the pages say what is wrong
+        log.info("no first preview: %s", error)
 
 
 class FirstPaint:

@@ -10,6 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from normviz import hosted
 from normviz.health import Health, read, unreadable
 from normviz.home import FolderError
 from normviz.hosted import Misconfigured
@@ -23,6 +24,7 @@ async def healthz(request: Request) -> Response:
     del request
     health = await run_in_threadpool(_read)
     said = health.as_json()
+    said["store"] = hosted.without_paths(said["store"])
     if census := said["census"]:
         del census["failures"]
     return JSONResponse(said, 200 if health.is_well else 503, headers={"Cache-Control": "no-store"})

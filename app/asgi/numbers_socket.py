@@ -21,8 +21,10 @@ from normviz.player import Have, View
 from normviz.runs.store import StoreError
 
 from ..session import visitor
+from ..session.client import client
 from ..session.duel import EARLIER
 from . import connection_limit
+from .budget import ANYBODY, Budget, Watcher
 from .channel import watching
 from .snapshot import Snapshot, Topic
 
@@ -33,6 +35,8 @@ LONGEST = 4096
 """Characters of a request; those of our pages have at most a thousand."""
 BETWEEN = 0.05
 """Seconds between two requests of one connection."""
+REQUESTS = Budget(200)
+"""Requests a second of all connections together."""
 log = logging.getLogger(__name__)
 
 
@@ -68,10 +72,10 @@ async def numbers(socket: WebSocket) -> None:
         await socket.close(1013, reason)
         return
     with connection_limit.held(who):
-        await _answer(socket)
+        await _answer(socket, Watcher(client(socket.scope), who or ""))
 
 
-async def _answer(socket: WebSocket) -> None:
+async def _answer(socket: WebSocket, who: Watcher = ANYBODY) -> None:
     """Serve the browser's requests. A new request replaces the one before."""
     serving: asyncio.Task[None] | None = None
     try:
@@ -84,7 +88,8 @@ async def _answer(socket: WebSocket) -> None:
             if len(text) > LONGEST:
                 await socket.close(1009, f"a request has up to {LONGEST} characters")
                 break
-            serving = asyncio.create_task(_serve(socket, text))
+            await REQUESTS.turn([who])
+            serving = asyncio.create_task(_serve(socket, text, who))
             await asyncio.sleep(BETWEEN)
     except WebSocketDisconnect:
         pass
@@ -105,7 +110,7 @@ def _may_come(origin: str | None, host: str | None) -> bool:
     )
 
 
-async def _serve(socket: WebSocket, text: str) -> None:
+async def _serve(socket: WebSocket, text: str, who: Watcher) -> None:
     """Answer one request: at once, and again whenever there are new numbers."""
     try:
         request = Request.model_validate_json(text)
@@ -113,7 +118,7 @@ async def _serve(socket: WebSocket, text: str) -> None:
         await socket.close(1008)
         return
     try:
-        await _send(socket, request)
+        await _send(socket, request, who)
     except StoreError as error:  # the page shows the error itself
         log.warning("numbers of runs %s: %s", request.runs, error)
         await socket.close(1011)
@@ -124,11 +129,12 @@ async def _serve(socket: WebSocket, text: str) -> None:
         await socket.close(1011)  # the browser connects again
 
 
-async def _send(socket: WebSocket, request: Request) -> None:
+async def _send(socket: WebSocket, request: Request, who: Watcher) -> None:
+    """Send the numbers as they come. Where no run is stored, none can come: one answer is enough."""
     before: Snapshot | tuple[Have, ...] = tuple(request.have)
     seen: Snapshot | None = None
-    with watching(request.topic()) as channel:
-        while True:
+    with watching(request.topic(), who) as channel:
+        while seen is None or seen.lanes is not None:
             seen = await channel.after(seen)
             await socket.send_text(await seen.text(before))
             before = seen

@@ -1,10 +1,16 @@
-"""Settings of the interpreter and the C library for a server process with many threads."""
+"""Settings of the interpreter, the C library and the operating system for a server process with many
+threads and connections."""
 
 from __future__ import annotations
 
 import ctypes
 import sys
 from contextlib import suppress
+
+try:
+    import resource
+except ImportError:  # Windows has no such limits
+    resource = None
 
 SWITCH_SECONDS = 0.0002
 """The interpreter's thread switch interval. A page sends hundreds of messages, and each waits for a
@@ -13,11 +19,42 @@ ARENAS = 2
 _ARENA_MAX = -8
 """M_ARENA_MAX of <malloc.h>. By default many threads get up to eight arenas a core, and an arena keeps
 memory that was freed."""
+FILES = 8192
+"""File descriptors: a page takes up to ten, with its connections, the store's file and an event loop."""
 
 
 def tune() -> None:
     """Call once, before threads start. Does nothing to memory with a C library other than glibc."""
     sys.setswitchinterval(SWITCH_SECONDS)
+    raise_file_limit()
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
             ctypes.CDLL("libc.so.6").mallopt(_ARENA_MAX, ARENAS)
+
+
+def raise_file_limit() -> int | None:
+    """Allow this process enough file descriptors, as far as it may; returns how many it has now. Says so
+    where that changes the limit, or is not enough. None where there is no limit."""
+    if resource is None:
+        return None
+    before, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if before == resource.RLIM_INFINITY or before >= FILES:
+        return None if before == resource.RLIM_INFINITY else before
+    now = FILES if most == resource.RLIM_INFINITY else min(FILES, most)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (now, most))
+    now, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    said = f"normviz: the limit of open files is {now:,}, raised from {before:,}."
+    if now < FILES:
+        said += (
+            f" A busy server needs {FILES:,}: raise the hard limit (ulimit -Hn) for more visitors."
+        )
+    print(said, file=sys.stderr, flush=True)
+    return now
+
+
+def trim() -> None:
+    """Give freed memory back to the operating system, where the C library is glibc."""
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL("libc.so.6").malloc_trim(0)

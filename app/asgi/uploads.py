@@ -1,27 +1,32 @@
-"""A limit on uploaded files that are not used yet: for each page, and in all.
+"""A limit on uploaded files that are not used yet: for each page, each network address, and in all.
 
 Streamlit keeps every uploaded file in memory until its page is closed, under any name it is sent.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import Counter
 
 from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import runtime
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from ..session import visitor
+from ..session.client import client
 
-EACH, IN_ALL = 4, 40
-"""Files, of up to a megabyte each."""
+EACH, ADDRESS_EACH, IN_ALL = 4, 10, 40
+"""Files, of up to a megabyte each: of a page, of a network address, in all."""
+SECONDS = 60.0
+"""An upload that takes longer is refused."""
 ADDRESS = re.compile(r"/_stcore/upload_file/([^/]+)/[^/]+/?$")
 FULL = (
     "{} uploaded files are not used yet. This server keeps up to {} {}: remove one, or try later."
 )
+SLOW = f"The file did not arrive within {SECONDS:g} s: try again, or paste the text."
 
 
 class Uploads:
@@ -30,6 +35,7 @@ class Uploads:
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
         self._coming: Counter[str] = Counter()
+        self._addresses: dict[str, str] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
@@ -38,21 +44,42 @@ class Uploads:
         if found is None:
             await self.app(scope, receive, send)
             return
-        if (sentence := self._full(page := found[1])) is not None:
+        if (sentence := self._full(page := found[1], client(scope))) is not None:
             await PlainTextResponse(sentence, 429)(scope, receive, send)
             return
         self._coming[page] += 1
+        self._addresses[page] = client(scope)
         try:
-            await self.app(scope, receive, send)
+            await self._serve(scope, receive, send)
         finally:
             self._coming[page] -= 1
             if not self._coming[page]:
                 del self._coming[page]
 
-    def _full(self, page: str) -> str | None:
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began = False
+
+        async def noted(message: Message) -> None:
+            nonlocal began
+            began = True
+            await send(message)
+
+        try:
+            async with asyncio.timeout(SECONDS):
+                await self.app(scope, receive, noted)
+        except TimeoutError:
+            if not began:
+                headers = {"Connection": "close"}
+                await PlainTextResponse(SLOW, 408, headers=headers)(scope, receive, send)
+
+    def _full(self, page: str, address: str) -> str | None:
         there = _stored() + self._coming
+        self._addresses = {one: at for one, at in self._addresses.items() if one in there}
         if there[page] >= EACH:
             return FULL.format(there[page], EACH, "for each page")
+        own = sum(n for one, n in there.items() if self._addresses.get(one) == address)
+        if own >= ADDRESS_EACH:
+            return FULL.format(own, ADDRESS_EACH, "for each network address")
         if there.total() >= IN_ALL:
             return FULL.format(there.total(), IN_ALL, "in all")
         return None

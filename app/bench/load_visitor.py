@@ -21,7 +21,10 @@ from websockets.asyncio.client import ClientConnection, connect
 PATIENCE_SECONDS = 120.0
 """A visitor without a page after this time counts as refused."""
 
-GET = "GET {path} HTTP/1.1\r\nHost: {host}\r\nAccept-Encoding: gzip\r\nConnection: close\r\n\r\n"
+GET = (
+    "GET {path} HTTP/1.1\r\nHost: {host}\r\nX-Forwarded-For: {address}\r\n"
+    "Accept-Encoding: gzip\r\nConnection: close\r\n\r\n"
+)
 FILES = ("", "_stcore/health", "_stcore/host-config")
 """What a browser requests before it opens the WebSocket; Streamlit's scripts come from its cache."""
 
@@ -34,6 +37,9 @@ class Visitor:
     interactive  seconds from the first request until the script run had ended and the charts had numbers
     updates      messages with new numbers since `since`, a time of `time.perf_counter`
     gap          the longest pause between two of them, in seconds
+    address      what the visitor's proxy states as its network address
+    pause        seconds between two clicks; 0 for none
+    clicks       for each click, seconds until its script run had ended
     """
 
     base: str
@@ -44,13 +50,18 @@ class Visitor:
     gap: float = 0.0
     since: float = 0.0
     last: float = 0.0
+    address: str = "127.0.0.1"
+    pause: float = 0.0
+    clicks: list[float] = field(default_factory=list)
     what: dict[str, Any] = field(default_factory=dict)
     scripts: list[str] = field(default_factory=list)
     have: list[tuple[int, int]] = field(default_factory=list)
 
-    @property
-    def _socket(self) -> str:
-        return self.base.replace("http", "ws", 1)
+    _rendered: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def _socket(self, path: str) -> connect:
+        url = f"{self.base.replace('http', 'ws', 1)}/{path}"
+        return connect(url, additional_headers={"X-Forwarded-For": self.address}, **_AS_BROWSER)
 
     async def stay(self) -> None:
         """The whole visit. Raises OSError, TimeoutError or an error of the WebSocket."""
@@ -58,7 +69,7 @@ class Visitor:
         async with asyncio.timeout(PATIENCE_SECONDS):
             for path in FILES:
                 await self._fetch(path)
-            page = await connect(f"{self._socket}/_stcore/stream", **_AS_BROWSER)
+            page = await self._socket("_stcore/stream")
         async with page:
             async with asyncio.timeout(PATIENCE_SECONDS):
                 await self._rerun(page)
@@ -67,20 +78,22 @@ class Visitor:
                     await self._fetch(f"normviz/{script}.js")
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._drain(page))
+                if self.pause:
+                    tasks.create_task(self._click(page))
                 while True:
                     await self.looking.wait()
                     await self._look(page, came, tasks)
 
     def mark(self) -> None:
         """Reset the counts."""
-        self.updates, self.gap = 0, 0.0
+        self.updates, self.gap, self.clicks = 0, 0.0, []
         self.since = self.last = time.perf_counter()
 
     async def _fetch(self, path: str) -> None:
         host = urlsplit(self.base).netloc
         name, _, port = host.partition(":")
         reader, writer = await asyncio.open_connection(name, int(port))
-        writer.write(GET.format(path=f"/{path}", host=host).encode())
+        writer.write(GET.format(path=f"/{path}", host=host, address=self.address).encode())
         status = await reader.readline()
         await reader.read()
         writer.close()
@@ -92,6 +105,18 @@ class Visitor:
         ask = BackMsg()
         ask.rerun_script.query_string = self.query
         await page.send(ask.SerializeToString())
+
+    async def _click(self, page: ClientConnection) -> None:
+        """Ask for the page again and again, as a click does."""
+        await asyncio.sleep(random() * self.pause)
+        while True:
+            self._rendered.clear()
+            began = time.perf_counter()
+            await self._rerun(page)
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await self._rendered.wait()
+            self.clicks.append(time.perf_counter() - began)
+            await asyncio.sleep(self.pause)
 
     async def _read_page(self, page: ClientConnection) -> None:
         """Read messages until the script run has ended."""
@@ -118,7 +143,7 @@ class Visitor:
         """Receive numbers while visitors watch. When a run changes, request one rerun, as the player
         does; it serves all changes until then."""
         told, asking = self.what["signature"], None
-        async with connect(f"{self._socket}/normviz/numbers", **_AS_BROWSER) as numbers:
+        async with self._socket("normviz/numbers") as numbers:
             await numbers.send(json.dumps(self._asked()))
             async for text in numbers:
                 out = json.loads(text)
@@ -153,7 +178,10 @@ class Visitor:
 
     async def _drain(self, page: ClientConnection) -> None:
         async for data in page:
-            self._notice(ForwardMsg.FromString(_bytes(data)))
+            said = ForwardMsg.FromString(_bytes(data))
+            if said.WhichOneof("type") == "script_finished":
+                self._rendered.set()
+            self._notice(said)
         raise ConnectionError("the server closed the page's connection")
 
 

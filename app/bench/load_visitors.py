@@ -2,7 +2,8 @@
 
 `{"watchers": 100, "per_second": 5, "churn": 0.5}` sets how many visitors watch, how many arrive a
 second at most, and how many a second are replaced. `{"query": "..."}` sets the link that new visitors
-open. `{"looking": false}` closes the WebSockets of their charts. `{"mark": true}` prints what was
+open. `{"pause": 3.0}` sets how many seconds new visitors wait between two clicks; without it they do not
+click. `{"looking": false}` closes the WebSockets of their charts. `{"mark": true}` prints what was
 measured since the last mark.
 """
 
@@ -24,7 +25,8 @@ class Crowd:
 
     def __init__(self, base: str, query: str) -> None:
         self.base, self.query = base, query
-        self.watchers, self.per_second, self.churn = 0, 5.0, 0.0
+        self.watchers, self.per_second, self.churn, self.pause = 0, 5.0, 0.0, 0.0
+        self.number = 0
         self.looking = asyncio.Event()
         self.looking.set()
         self.there: dict[Visitor, asyncio.Task[None]] = {}
@@ -48,7 +50,9 @@ class Crowd:
         self.credit = min(1.0, self.credit) + self.per_second * seconds
         while len(self.there) < self.watchers and self.credit >= 1:
             self.credit -= 1
-            one = Visitor(self.base, self.query, self.looking)
+            self.number += 1
+            address = f"198.18.{self.number // 250 % 250}.{1 + self.number % 250}"
+            one = Visitor(self.base, self.query, self.looking, address=address, pause=self.pause)
             self.there[one] = asyncio.create_task(one.stay())
             self.came.append(one)
 
@@ -63,6 +67,7 @@ class Crowd:
             "rates": [one.updates / (now - one.since) for one in counted],
             "gaps": [max(one.gap, now - one.last) for one in counted],
             "interactive": [one.interactive for one in self.came if one.interactive is not None],
+            "clicks": [seconds for one in watching for seconds in one.clicks],
             "failures": self.failures,
             "late": self.late,
         }
@@ -91,7 +96,7 @@ async def serve(base: str, query: str) -> None:
             print(json.dumps(crowd.mark()), flush=True)
         if "looking" in said:
             (crowd.looking.set if said["looking"] else crowd.looking.clear)()
-        for name in ("watchers", "per_second", "churn", "query"):
+        for name in ("watchers", "per_second", "churn", "pause", "query"):
             if name in said:
                 setattr(crowd, name, said[name])
         if going.done():

@@ -25,6 +25,8 @@ from normviz.runs.store import Store, StoreFull
 from normviz.runs.store.repair import damage
 from normviz.runs.store.repair import opened as open_store
 
+from . import visitor
+
 
 @dataclass(frozen=True)
 class SharedBackend:
@@ -62,7 +64,7 @@ def folder() -> Path | None:
 
 @st.cache_resource(show_spinner=False)
 def _open() -> SharedBackend:
-    store, said = open_store()
+    store, said = open_store(again=folder() is not None)
     _state()["folder"] = store.folder
     if said is not None:
         found().append(said)
@@ -96,12 +98,13 @@ def _is_open(session: str) -> bool:
 
 def opened() -> SharedBackend:
     """The shared back end, for what only reads: it starts no supervisor."""
-    return _open()
+    it = _open()
+    return _open() if it.store.db.is_gone and renew() else it
 
 
 def watchers() -> OpenPages:
     """The server's record of which pages show which runs."""
-    return _open().watchers
+    return opened().watchers
 
 
 @st.cache_resource(show_spinner="Unpacking the runs that ship")
@@ -112,7 +115,7 @@ def adopt_maps() -> None:
 
 def shared() -> SharedBackend:
     """The shared back end. Starts the supervisor if none is alive."""
-    it = _open()
+    it = opened()
     if it.backend.is_damaged and renew():
         it = _open()
     it.backend.ensure()
@@ -120,15 +123,17 @@ def shared() -> SharedBackend:
 
 
 def renew() -> bool:
-    """Set a damaged store aside and open a new one. Returns whether the store was damaged.
+    """Set a damaged store aside, or make a deleted data folder, and open a new store. Returns whether that
+    was needed.
 
     Raises StoreError if the damaged store is still in use.
     """
     with _renewing:  # many sessions may find the damage at once
         it = _open()
-        if damage(it.store.db.path, thorough=True) is None:
+        if not it.store.db.is_gone and damage(it.store.db.path, thorough=True) is None:
             return False
         it.backend.close()
+        visitor.forget_key()  # it was in the folder too
         _open.clear()
         adopt_maps.clear()
         _open()

@@ -64,7 +64,8 @@ class Duel(PageState):
     text_problem  why the text that was given is not used
     story      the step of the tour, from 1; 0 outside of it
     guess      the choice taken in the step's question (-1: none); None before the guess
-    kept       the next change of a setting adds a history entry, so that Back leads here
+    kept       Train was pressed or all results were shown: the next change of a setting adds a history
+               entry, so that Back leads here
     changed    when the visitor changed a setting that has not been trained since (monotonic seconds)
     soon       the configs that train in a moment without a click
     automatic  the runs that started without a click last
@@ -280,8 +281,8 @@ def change(field: str, value: Any, lane: int | None = None) -> None:
 def _touch(it: Duel) -> None:
     """Mark the settings as the visitor's own, so that the URL names them.
 
-    The first change adds an entry to the browser's history; further changes replace it. Stored runs of
-    the new settings show their end at once, and open ones are followed.
+    The first change of a duel whose results were all shown adds an entry to the browser's history; further
+    changes replace it. Stored runs of the new settings show their end at once, and open ones are followed.
     """
     it.touched, it.start, it.changed, it.cursor = True, "follow", time.monotonic(), {}
     if it.kept:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from normviz.execution.heartbeat import HANGS_SECONDS, SILENT_SECONDS
+from normviz.execution.startup import problem
 from normviz.links import as_word
 from normviz.runs.frames import Frames, queued
 from normviz.runs.store import Run, Store
@@ -61,6 +62,8 @@ def _words(store: Store, opened: list[Run], done: int, total: int) -> str:
         if store.is_timing():
             return "Waiting: the norm cost lab is measuring, and nothing may train meanwhile"
         _, warm = store.supervisor()
+        if problem(store.folder):
+            return "Waiting: no process that trains can start. The server tries again every 30 s"
         if not warm:
             return "Loading PyTorch in a worker: a few seconds"
         return capital(queued(opened, store))

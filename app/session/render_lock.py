@@ -1,49 +1,79 @@
-"""A lock that lets one page re-render at a time.
+"""A lock that lets one page re-render at a time, first come, first served.
 
 When a run ends, all browsers that watch it request a rerun. Threads of one interpreter share one lock,
 so running them one after another takes no longer. A new visitor's page does not wait for the lock.
+
+A visitor has one place among those that wait, and so has a network address, however many pages each of
+them has. Otherwise one browser with many pages would keep all others waiting.
 """
 
 from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 LONGEST_SECONDS = 0.3
 """A page loses the lock after this time, so that a slow page does not block the others."""
-_asked = threading.Condition()
-_drawn: object = None
+_lock = threading.Lock()
+_waiting: dict[str, dict[str, deque[Ticket]]] = {}
+"""The tickets of each visitor of each address, in the order in which they get the lock."""
+_drawn: Ticket | None = None
 _until = 0.0
 """The page that holds the lock, and until when, on the monotonic clock."""
 
 
+class Ticket(threading.Event):
+    """A page that waits for the lock, and then holds it: the event is set when the lock is its own."""
+
+
 @contextmanager
-def held(is_new: bool) -> Iterator[None]:
+def held(is_new: bool, visitor: str = "", address: str = "") -> Iterator[None]:
     """Hold the lock during a script run. A session's first run does not wait for it."""
     if is_new:
         yield
         return
-    me = _await()
+    mine = Ticket()
+    with _lock:
+        _waiting.setdefault(address, {}).setdefault(visitor, deque()).append(mine)
+        _go_on()
+    while not mine.wait(max(0.001, _until - time.monotonic())):
+        with _lock:
+            _go_on()
     try:
         yield
     finally:
-        _give_back(me)
+        _give_back(mine)
 
 
-def _await() -> object:
+def _go_on() -> None:
+    """Give the lock to the next page, if it is free or was held too long. Call with `_lock`."""
     global _drawn, _until
-    with _asked:
-        while (left := _until - time.monotonic()) > 0:
-            _asked.wait(left)
-        _drawn, _until = object(), time.monotonic() + LONGEST_SECONDS
-        return _drawn
+    if _waiting and (_drawn is None or time.monotonic() >= _until):
+        _drawn, _until = _next(), time.monotonic() + LONGEST_SECONDS
+        _drawn.set()
 
 
-def _give_back(me: object) -> None:
-    global _drawn, _until
-    with _asked:
-        if _drawn is me:
-            _drawn, _until = None, 0.0
-            _asked.notify()
+def _next() -> Ticket:
+    """Take out the first ticket of the first visitor of the first address. Visitor and address go to the
+    end of their order."""
+    address = next(iter(_waiting))
+    visitors = _waiting.pop(address)
+    visitor = next(iter(visitors))
+    tickets = visitors.pop(visitor)
+    ticket = tickets.popleft()
+    if tickets:
+        visitors[visitor] = tickets
+    if visitors:
+        _waiting[address] = visitors
+    return ticket
+
+
+def _give_back(mine: Ticket) -> None:
+    global _drawn
+    with _lock:
+        if _drawn is mine:
+            _drawn = None
+            _go_on()

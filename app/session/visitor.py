@@ -26,6 +26,8 @@ from normviz.model import texts
 from normviz.runs.store import Run
 from normviz.runs.store.admission import OTHERS, may_steer
 
+from . import client
+
 FORMER_COOKIE = "_streamlit_xsrf"
 """Streamlit's own, which named a browser in earlier releases."""
 DIGITS = 12
@@ -70,6 +72,11 @@ def _signer(folder: Path) -> tuple[str, Signer]:
     return f"normviz_{_hash(key)[:8]}", Signer(key, salt="visitor", digest_method=sha256)
 
 
+def forget_key() -> None:
+    """Read the key again next time: it may have been deleted with the data folder."""
+    _signer.cache_clear()
+
+
 def _key(folder: Path) -> bytes:
     """The key that all servers of a data folder share. Made if missing. Raises FolderError."""
     file = folder / "visitors.key"
@@ -109,6 +116,17 @@ def session() -> str:
     """The id of Streamlit's session; a reload starts a new session."""
     context = get_script_run_ctx()
     return context.session_id if context else ""
+
+
+def address() -> str:
+    """The network address of this page as a hash that a key of this server makes; empty where it is
+    unknown. Raises FolderError."""
+    network = client.of_page()
+    if not network or not isinstance(network, str):  # a session without a connection
+        return ""
+    _, signer = _signer(home())
+    keyed = Signer(signer.secret_key, salt="address", digest_method=sha256)
+    return _hash(keyed.get_signature(network))
 
 
 def steers(run: Run) -> bool:

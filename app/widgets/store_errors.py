@@ -9,6 +9,8 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from normviz import hosted
+from normviz.execution.startup import problem
 from normviz.home import FolderError
 from normviz.runs.store import StoreDamaged, StoreError
 from normviz.runs.store.disk_reserve import scarce
@@ -54,14 +56,16 @@ def say(error: StoreError | FolderError) -> None:
 
 
 def show(place: DeltaGenerator) -> None:
-    """At the top of a page: a callback's error, warnings about the store, and a nearly full disk."""
+    """At the top of a page: a callback's error, warnings about the store, and a nearly full disk,
+    and that no worker can start."""
     with place:
         if CLICK in st.session_state:
             st.error(_sentence(st.session_state.pop(CLICK)))
         for found in backend.found():
             st.warning(_sentence(found))
-        if (folder := backend.folder()) and (words := scarce(folder)):
-            st.warning(_sentence(words))
+        if folder := backend.folder():
+            for words in filter(None, (scarce(folder), problem(folder))):
+                st.warning(_sentence(words))
 
 
 def _is_mended(error: StoreError | FolderError) -> bool:
@@ -73,4 +77,4 @@ def _is_mended(error: StoreError | FolderError) -> bool:
 
 
 def _sentence(words: str) -> str:
-    return literal(sentence(words))
+    return literal(sentence(hosted.without_paths(words)))

@@ -1,6 +1,14 @@
 // One chart: a Vega view that stays while its numbers change, and is replaced unseen when its axes do.
 // Where Vega can't make the view, a sentence stands in its place, and the other charts go on.
 
+const CONTAINER = "container_width";  // the legends' columns depend on it
+
+// The spec for a place of that width.
+export function fitted(spec, width) {
+  const params = spec.params?.map((one) => one.name === CONTAINER ? { ...one, value: width } : one);
+  return { ...spec, ...(params && { params }), width };
+}
+
 export class Chart {
   constructor(host) {
     this.host = host;
@@ -15,7 +23,7 @@ export class Chart {
     room.style.display = this.view ? "none" : "";
     let view = null, problem = null;
     try {
-      ({ view } = await globalThis.normvizVega.vegaEmbed(room, { ...spec, width: this.width() }, {
+      ({ view } = await globalThis.normvizVega.vegaEmbed(room, fitted(spec, this.width()), {
         mode: "vega-lite", renderer: "canvas", actions: false, defaultStyle: false, patch: drawn,
       }));
     } catch (error) {
@@ -69,7 +77,8 @@ export class Chart {
   }
 
   fit() {
-    if (this.view && this.view.width() !== this.width()) this.view.width(this.width()).runAsync();
+    const width = this.width();
+    if (this.view && this.view.width() !== width) this.view.signal(CONTAINER, width).width(width).runAsync();
   }
 
   // Plot coordinates of a pointer: { x, y, inside }.

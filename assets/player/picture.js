@@ -1,5 +1,7 @@
 // A chart as a file: drawn once more at one width, whatever the screen, on the page's background.
 
+import { fitted } from "./chart.js";
+
 const PICTURE = { width: 720, scale: { png: 2, svg: 1 } };
 
 // The spec with lines above it: which duel it is of, with which settings, and where it can be opened.
@@ -16,7 +18,7 @@ export function captioned(spec, [head, ...lines]) {
 export async function savePicture(spec, sets, kind, background, name) {
   const embedded = await globalThis.normvizVega.vegaEmbed(
     document.createElement("div"),
-    { ...spec, background, width: PICTURE.width, datasets: structuredClone(sets) },
+    { ...fitted(spec, PICTURE.width), background, datasets: structuredClone(sets) },
     { mode: "vega-lite", renderer: "none", actions: false, defaultStyle: false },
   );
   try {

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from types import TracebackType
@@ -139,6 +139,7 @@ class Observed:
     interactive  seconds until the page was usable, of each new visitor
     failures     visits that ended unexpectedly, as sentences
     late         longest scheduling delay of the visitors' own process, in seconds
+    clicks       seconds until the page had rendered again, of each click
     """
 
     watching: int
@@ -148,6 +149,7 @@ class Observed:
     interactive: list[float]
     failures: list[str]
     late: float
+    clicks: list[float] = field(default_factory=list)
 
 
 class Crowd:

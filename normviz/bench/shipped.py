@@ -5,16 +5,20 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 
+from ..catalog import SCHEMES
 from ..claims import CLAIMS
 from ..claims.drive import read as from_runs
 from ..claims.stored import folder, read
+from ..duel.presets import PRESETS
 from ..maps.link import standard
 from ..maps.points import read_points as points
 from ..maps.standard import MAPS
-from ..runs import shipped
+from ..result import Duel, Result
+from ..runs import Recording, shipped
+from ..runs.frames import Frames
 from ..runs.store import Store
 
 RUN = (
@@ -26,7 +30,7 @@ STEP = "step, loss, lr, grad_norm, layers"
 
 def measure() -> str:
     """Put it all into a fresh store and read it back. A line a kind: how many there are, and a hash of
-    their keys, settings, words and arrays."""
+    their keys, settings, words and arrays; and the size of the first duel in a notebook."""
     with tempfile.TemporaryDirectory() as name:
         store = Store(Path(name))
         shipped.adopt(store)
@@ -38,7 +42,8 @@ def measure() -> str:
             "claims as shipped": (repr(asdict(read(it))) for it in sorted(folder().glob("*.json"))),
             "claims read anew from their runs": _claims(store),
         }
-        return "\n".join(_line(kind, found) for kind, found in kinds.items())
+        lines = [_line(kind, found) for kind, found in kinds.items()]
+        return "\n".join([*lines, *_notebook(store)])
 
 
 def _rows(store: Store, origin: str) -> Iterator[str]:
@@ -60,6 +65,20 @@ def _claims(store: Store) -> Iterator[str]:
     for claim in CLAIMS:
         if (result := from_runs(store, claim)) is not None:
             yield repr(asdict(replace(result, date="", seconds=0.0)))
+
+
+def _notebook(store: Store) -> Iterator[str]:
+    """What the player of one lane, and of both, adds to the file of a notebook."""
+    frames, results = Frames(store), []
+    for lane in PRESETS["hero"].lanes():
+        if (run := store.latest(lane.key)) is not None:
+            found = frames.recording(run)
+            results.append(
+                Result(**{one.name: getattr(found, one.name) for one in fields(Recording)})
+            )
+            size = len(Duel(*results)._repr_html_().encode())
+            names = " and ".join(SCHEMES.label(one.config.scheme) for one in results)
+            yield f"{size / 1e6:.1f} MB in a notebook: {names}"
 
 
 def _line(kind: str, found: Iterator[str]) -> str:

@@ -1,15 +1,14 @@
 """The soak test: hostile links through every page's state, and random kills while runs train.
 
-SIGKILL ends a worker, the supervisor or the server. After each kill the store is read as the page reads it.
-The test does not rely on the processes' own reports: it counts rows, checks the file, and trains a new run
-to its end.
+SIGKILL ends a worker, the process that forks workers, the supervisor or the server. After each kill the
+store is read as the page reads it. The test does not rely on the processes' own reports: it counts rows,
+checks the file, and trains a new run to its end.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 from urllib.parse import parse_qs
+
+import psutil
 
 from ..config import RunConfig
 from ..home import VARIABLE, shipped
@@ -124,8 +125,8 @@ def _felled(fell: dict[str, Fell], asked: int, seconds: float) -> list[str]:
 
 # Random kills while a server trains.
 
-KINDS = {"worker": 5, "supervisor": 3, "server": 2}
-"""What is killed, and how often in ten."""
+KINDS = {"worker": 4, "forkserver": 1, "supervisor": 3, "server": 2}
+"""What is killed, and how often in ten. A forkserver is the parent of all workers, on Linux alone."""
 TRUE_SECONDS = 5.0
 PATIENCE_SECONDS = 120.0
 SHORT = RunConfig(depth=2, width=16, heads=2, seq_len=8, batch=4, steps=20)
@@ -199,6 +200,8 @@ def kills(folder: Path, n: int, random: Random, until: float) -> dict[str, Fell]
             if time.monotonic() > until:
                 break
             kind = random.choices(tuple(KINDS), tuple(KINDS.values()))[0]
+            if kind == "forkserver" and sys.platform != "linux":
+                kind = "worker"
             fell = found[kind]
             try:
                 _one(store, server, kind, random, fell, expected)
@@ -216,13 +219,15 @@ def _one(
     time.sleep(random.uniform(0, 0.3))
     before = _all_rows(store)
     victims = [_pid(store, "SELECT pid FROM runs WHERE id = ?", lanes[0])]
+    if kind == "forkserver":
+        victims = [psutil.Process(victims[0]).ppid()]
     if kind == "supervisor":
         victims = [_pid(store, "SELECT pid FROM supervisor WHERE ? >= 0", 0)]
     began = time.monotonic()
     if kind == "server":
         server.kill()
     else:
-        os.kill(victims[0], signal.SIGKILL)
+        psutil.Process(victims[0]).kill()
     gone = lanes if kind != "worker" else lanes[:1]
     fell.truth = max(fell.truth, _wait(lambda: all(_status(store, r) == "failed" for r in gone),
                                        f"the truth about the runs of a killed {kind}"))  # fmt: skip

@@ -23,6 +23,9 @@ TEXT_SIZE = 12
 CONFIG: Spec = {"aria": False, "view": {"stroke": None}}
 # The page gives the width; the plot keeps its height whatever the legend above it needs.
 FIT: Spec = {"type": "fit-x", "contains": "padding"}
+CONTAINER_WIDTH = "container_width"
+"""Signal of the pixels that a page gives to the chart; 0 in a picture. The plot's width is known only
+after the legend is laid out."""
 CANVAS: Spec = {"embedOptions": {"renderer": "canvas"}}
 
 
@@ -48,7 +51,8 @@ def compiled(layers: Sequence[alt.Chart], height: int, **properties: Any) -> Spe
     """
     spec = alt.layer(*layers, height=height, **properties).to_dict(validate=False)
     # Set here and not by alt.theme, which is global to all threads of the server.
-    return {**spec, "autosize": FIT, "config": CONFIG, "usermeta": CANVAS}
+    params = [*spec.get("params", []), {"name": CONTAINER_WIDTH, "value": 0}]
+    return {**spec, "params": params, "autosize": FIT, "config": CONFIG, "usermeta": CANVAS}
 
 
 def named(dataset: str) -> alt.Chart:

@@ -116,29 +116,31 @@ def spec(
     dark: bool = False,
     comparing: bool = False,
 ) -> Spec:
-    """Vega-Lite dict of a heatmap without its data; a shallow copy of a cached one.
+    """Vega-Lite dict of a heatmap without its data.
 
     `comparing` is for quotients of two lanes: its colours part at 1.
     """
-    return dict(_spec(style, label, probe, depth, steps, domain, dark, comparing))
+    record = PROBES[probe]
+    title = {
+        "text": " ".join(label.split()),
+        "subtitle": _subtitle(record, domain, comparing),
+        "color": style.color,
+        "subtitleColor": ink(dark),
+        "subtitleFontSize": TEXT_SIZE,
+        "fontSize": 14,
+        "offset": 8,
+        "anchor": "start",
+    }
+    return {**_plot(record.first_layer, depth, steps, domain, dark, comparing), "title": title}
 
 
 @lru_cache(maxsize=128)
-def _spec(
-    style: LaneStyle,
-    label: str,
-    probe: str,
-    depth: int,
-    steps: int,
-    domain: Domain,
-    dark: bool,
-    comparing: bool,
-) -> Spec:
-    record = PROBES[probe]
+def _plot(first: int, depth: int, steps: int, domain: Domain, dark: bool, comparing: bool) -> Spec:
+    """The chart without its title: the same for all lanes of these axes, because it takes long to compile."""
     columns, per_column = grid(steps, MOST_COLUMNS)
-    cells, per_row = grid(depth + 1 - record.first_layer, MOST_ROWS)
+    cells, per_row = grid(depth + 1 - first, MOST_ROWS)
     x = step_axis(columns * per_column)
-    y = _layer_axis(record.first_layer, depth, cells * per_row)
+    y = _layer_axis(first, depth, cells * per_row)
     height = min(300, max(120, 11 * cells))
     layers = [
         _picture(),
@@ -148,17 +150,7 @@ def _spec(
         named("cursor").mark_rule(strokeWidth=1.5, color=ink(dark)).encode(x=x),
         *_bad(x, y, dark),
     ]
-    title = alt.TitleParams(
-        " ".join(label.split()),
-        subtitle=_subtitle(record, domain, comparing),
-        color=style.color,
-        subtitleColor=ink(dark),
-        subtitleFontSize=TEXT_SIZE,
-        fontSize=14,
-        offset=8,
-        anchor="start",
-    )
-    return compiled(layers, height, title=title)
+    return compiled(layers, height)
 
 
 def grid(size: int, most: int) -> tuple[int, int]:

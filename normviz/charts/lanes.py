@@ -9,10 +9,15 @@ import altair as alt
 
 from normviz.runs.frames import LaneFrame
 
-from .base import js
+from .base import CONTAINER_WIDTH, js
 from .palette import LaneStyle, faded, lane_styles
 
 Symbol = Literal["stroke", "square"]
+SYMBOL_WIDTH, LETTER_WIDTH = 34, 6
+"""Pixels that an entry of a legend takes, about."""
+NARROW, WIDE = 290, 480
+"""Pixels of the plots that a legend is laid out for: on a phone or beside the settings, and else."""
+AXIS_WIDTH = 60
 
 
 def styles_of(lanes: Sequence[LaneFrame], dark: bool = False) -> tuple[LaneStyle, ...]:
@@ -42,11 +47,13 @@ def _scale(styles: tuple[LaneStyle, ...], values: list[str] | list[list[int]]) -
 
 def _legend(labels: tuple[str, ...], symbol: Symbol) -> alt.Legend:
     names = [" ".join(label.split()) for label in labels]
+    widest = SYMBOL_WIDTH + LETTER_WIDTH * max(map(len, names), default=0)
+    narrow, wide = _fitting(widest, NARROW, 2), _fitting(widest, WIDE, 4)
     return alt.Legend(
         title=None,
         orient="top",
         direction="horizontal",
-        columns=alt.ExprRef("width < 480 ? 2 : 4"),
+        columns=alt.ExprRef(f"{CONTAINER_WIDTH} < {WIDE + AXIS_WIDTH} ? {narrow} : {wide}"),
         labelExpr=f"{js(names)}[datum.value]",
         labelLimit=170 if max(map(len, names), default=0) < 24 else 340,
         symbolType=symbol,
@@ -56,3 +63,8 @@ def _legend(labels: tuple[str, ...], symbol: Symbol) -> alt.Legend:
         offset=4,
         padding=0,
     )
+
+
+def _fitting(width: int, room: int, most: int) -> int:
+    """Entries of that width that fit side by side."""
+    return max(1, min(most, room // width))

@@ -41,7 +41,8 @@ def chart(lanes: Sequence[LaneFrame]) -> Spec:
     labels = tuple(lane.label for lane in lanes)
     depth = max(lane.depth for lane in lanes)
     constant = _spec(styles, labels, probe, domain.scale)
-    return {**constant, "params": _params(depth, domain), "datasets": {"bars": ipc(_rows(lanes))}}
+    params = [*constant["params"], *_params(depth, domain)]
+    return {**constant, "params": params, "datasets": {"bars": ipc(_rows(lanes))}}
 
 
 def _rows(lanes: Sequence[LaneFrame]) -> Columns:

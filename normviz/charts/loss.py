@@ -70,7 +70,7 @@ def fixed(lanes: Sequence[LaneFrame], domain: tuple[float, float]) -> dict[str, 
         "levels": _level_rows(lanes, domain),
         "rates": _rate_rows(lanes),
         "peaks": peaks,
-        "bad": _bad_rows(lanes, domain, first_row=len(peaks["text"])),
+        "bad": _bad_rows(lanes, domain, first_row=len(peaks["text"]) + bool(len(peaks["text"]))),
     }
     return {name: rows(columns) for name, columns in sets.items()}
 
@@ -261,7 +261,8 @@ def _peak_rows(lanes: Sequence[LaneFrame], top: float) -> dict[str, Column]:
     peaks = [int(np.argmax(over[i])) for i in some]
     words = [f"peak {number(lanes[i].loss[step])}" for i, step in zip(some, peaks, strict=True)]
     share = [step / lanes[i].steps for i, step in zip(some, peaks, strict=True)]
-    return {"lane": np.array(some, dtype=np.int64), **_beside(peaks, words, share, 0)}
+    # The words are below the triangles.
+    return {"lane": np.array(some, dtype=np.int64), **_beside(peaks, words, share, 1)}
 
 
 def _bad_rows(lanes: Sequence[LaneFrame], domain: tuple[float, float], first_row: int) -> Columns:
@@ -326,14 +327,16 @@ SPIKES = 0.03
 
 
 def y_domain(lanes: Sequence[LaneFrame]) -> tuple[float, float]:
-    """(bottom, top) of the loss axis in nats, for all losses so far; it only ever widens.
+    """(bottom, top) of the loss axis in nats, for all losses so far.
 
-    It starts at 1.5 times chance, and just below the floor (a third of chance where there is none).
+    It starts at 1.5 times chance, and just below the floor (a third of chance where there is none), and
+    widens. A lane that diverged does not widen it upwards beside one that did not.
     """
     chances = [lane.chance for lane in lanes if isfinite(lane.chance)] or [UNKNOWN_CHANCE]
     first_top = 1.5 * max(chances)
     tops = (first_top, *(t for t in TOPS if t > first_top))
-    top = max((_top(lane, tops) for lane in lanes), default=first_top)
+    sound = [lane for lane in lanes if first_bad(lane) is None]
+    top = max((_top(lane, tops) for lane in sound or lanes), default=first_top)
     floors = [lane.floor for lane in lanes if lane.floor is not None and lane.floor > 0]
     third = min(chances) / 3
     first_bottom = min(0.8 * min(floors), third) if floors else third

@@ -123,8 +123,8 @@ def _one(one: Map, i: int, domain: Domain, dark: bool, is_live: bool = False) ->
     x = alt.X("left:Q", scale=_scale(one.columns), axis=_axis(one.x, one.columns))
     y = alt.Y("low:Q", scale=_scale(one.rows), axis=_axis(one.y, one.rows))
     legend = alt.Legend(
-        title="loss (nats), at most chance", format=".2f", orient="bottom", direction="horizontal",
-        gradientLength=180, gradientThickness=10,
+        title=["loss (nats), at most chance", "brighter is lower"], format=".2f",
+        orient="bottom", direction="horizontal", gradientLength=180, titleLimit=260, gradientThickness=10,
     )  # fmt: skip
     color = alt.Color(
         "loss:Q",

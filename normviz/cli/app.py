@@ -41,12 +41,12 @@ def app(
     except StoreError as error:
         complain(error)
     check_address(host, port)
-    page = shipped("app") / "server.py"
+    page, start = shipped("app") / "server.py", shipped("app") / "start.py"
     options = {"server.port": port, "server.address": host, "server.headless": not browser}
     if host in EVERYWHERE:  # else Streamlit asks another host for this machine's address
         options["browser.serverAddress"] = "localhost"
     flags = [f"--{name}={str(value).lower()}" for name, value in options.items()]
-    command = [sys.executable, "-m", "streamlit", "run", str(page), *flags]
+    command = [sys.executable, str(start), "run", str(page), *flags]
     environment = {**os.environ, VARIABLE: str(folder.resolve())}
     os.chdir(page.parent)  # Streamlit reads its settings from here
     if os.name == "nt":

@@ -65,6 +65,19 @@ def open_(rounds: Annotated[int, typer.Option(min=1, help="Visits of each kind")
 
 
 @bench.command()
+def switch(
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of four placements")] = 5,
+) -> None:
+    """From a turn of the placement switch to the finished curves, in headless Chromium.
+
+    Needs the tests' packages.
+    """
+    from ..bench.switch import measure
+
+    typer.echo(measure(rounds))
+
+
+@bench.command()
 def film(
     out: Annotated[Path, typer.Option(exists=True, file_okay=False, help="Folder for the files")],
 ) -> None:
@@ -103,7 +116,9 @@ def early() -> None:
 @bench.command()
 def load(
     watchers: Annotated[int, typer.Option(min=1, max=1000, help="Visitors at once")] = 100,
-    queue: Annotated[int, typer.Option(min=0, max=1000, help="Runs queued after the duel")] = 50,
+    queued: Annotated[
+        int, typer.Option("--queue", min=0, max=1000, help="Runs queued after the duel")
+    ] = 50,
     seconds: Annotated[float, typer.Option(min=2, max=3600, help="Length of each phase")] = 10.0,
     rounds: Annotated[int, typer.Option(min=1, help="Phases with watchers")] = 6,
     churn: Annotated[
@@ -114,7 +129,7 @@ def load(
     """A class that watches one duel train: the visitors' update rate, and the cost to training."""
     from ..bench.load import measure
 
-    typer.echo(measure(watchers, queue, seconds, rounds, churn))
+    typer.echo(measure(watchers, queued, seconds, rounds, churn))
 
 
 @bench.command()
@@ -129,6 +144,46 @@ def churn(
     from ..bench.churn import measure
 
     typer.echo(measure(watchers, per_second, minutes))
+
+
+@bench.command()
+def queue(
+    minutes: Annotated[
+        float, typer.Option(min=1, max=1440, help="Simulated minutes of each attack")
+    ] = 20.0,
+) -> None:
+    """How long an honest visitor waits while new cookies ask a shared server without end (simulated time)."""
+    from ..bench.queue import measure
+
+    typer.echo(measure(minutes))
+
+
+@bench.command()
+def attack(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Attacks, by name; all if none is named")
+    ] = None,
+    visitors: Annotated[int, typer.Option(min=1, max=200, help="Honest visitors at once")] = 20,
+    seconds: Annotated[float, typer.Option(min=1, max=3600, help="Length of each attack")] = 60.0,
+    after: Annotated[
+        float, typer.Option(min=1, max=3600, help="Seconds after an attack until memory is read")
+    ] = 60.0,
+) -> None:
+    """What visitors of a shared server feel while one network address asks too much of it.
+
+    The server runs on this machine's loopback address. Exit code 1 where a goal is missed.
+    """
+    from ..bench.attack import ATTACKS, measure, table
+
+    for name in names or ():
+        if name not in ATTACKS:
+            raise typer.BadParameter(
+                f"{name[:40]!r} is no attack, allowed are {', '.join(ATTACKS)}"
+            )
+    found = measure(names or ATTACKS, visitors, seconds, after)
+    typer.echo(table(found, visitors, seconds, after))
+    if any(one.wrong for one in found):
+        raise typer.Exit(1)
 
 
 @bench.command()

@@ -19,6 +19,7 @@ from .errors import complain
 
 WORDS = {
     "dead": "none: start one with `normviz app`",
+    "failing": "fails to start workers",
     "silent": "hangs: it does not answer; a server replaces it when a page is opened",
 }
 
@@ -57,7 +58,9 @@ def report(health: Health, now: float) -> list[str]:
         f"store       {_size(it, health.limit)}",
         f"            {it.runs:,} runs, {it.shipped:,} shipped, {it.linked:,} linked",
     ]
-    lines += [f"            {text}" for text in (health.disk, health.refuses) if text]
+    lines += [
+        f"            {text}" for text in (health.disk, health.failing, health.refuses) if text
+    ]
     if it.oldest is not None:
         lines.append(f"oldest      {ago(it.oldest, now)}")
     for failure in it.failures:

@@ -228,10 +228,12 @@ def draw(grid: Grid, points: Sequence[Point], path: Path) -> None:
     """The maps side by side. Raises ValueError if no cell has ended."""
     from ..charts import theme
     from ..charts.map import chart
-    from ..export.pictures import picture
-    from ..maps.layout import maps
+    from ..export.pictures import captioned, picture
+    from ..maps.layout import maps, spanned
+    from ..maps.link import caption
 
     if not points:
         raise ValueError("no cell has ended, so there is no map to draw")
-    spec = chart(maps(grid, points))
+    across, up = spanned(grid)
+    spec = captioned(chart(maps(grid, points)), caption(grid, across.field, up.field))
     path.write_bytes(picture(spec, "svg" if path.suffix == ".svg" else "png", look=theme(False)))

@@ -1,4 +1,4 @@
-"""Suggestions of changes to a duel: sentences after "You could ...", with their lanes."""
+"""Suggestions of changes to a duel: words after "Try next:", with their lanes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HIGH, DEEP = 0.1, 24
 
 @dataclass(frozen=True)
 class Suggestion:
-    """The end of a sentence that starts with "You could ...", and the lanes that it opens."""
+    """A change, in words that follow "Try next:", and the lanes that it opens."""
 
     text: str
     lanes: Lanes

@@ -11,12 +11,13 @@ from multiprocessing.connection import Connection
 
 from .executor import Ended, Progress, TaskError, no_result
 from .parent import Parent
+from .process import lower_priority
 
 
 def main(pipe: int, niceness: int) -> None:
     """Answer until the parent is gone. What a task prints goes elsewhere."""
     os.set_inheritable(pipe, False)
-    os.nice(niceness)
+    lower_priority(niceness)
     parent = Parent(Connection(pipe))
     while True:
         _do_task(parent)

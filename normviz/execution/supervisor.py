@@ -24,12 +24,15 @@ from .client import DAMAGED
 from .heartbeat import Heartbeat
 from .housekeeping import Housekeeper, PendingEnds, too_many
 from .process import describe_end
+from .startup import Startup
 
 TICK_SECONDS = 0.015
 STOP_GRACE_SECONDS = 0.12
 """A worker that has not obeyed a stop by then (it may be inside one long step) is killed."""
 
 SPARES = 2
+JOIN_SECONDS = 0.1
+"""A process closes its pipe shortly before it has an exit code."""
 CALM_SECONDS = 0.15
 """For so long after a hand-out no process is forked: it would take the core on which the run begins."""
 
@@ -42,6 +45,7 @@ class Worker:
     """A process and our end of its pipe.
 
     warm     it waits for a run
+    started  it was warm at least once
     took     it reported that it has its run; if it dies before, it has not touched the run
     returns  it measures quickly, and will be warm again in a moment
     deaf     its end of the pipe is closed, which shows before the process has ended
@@ -53,6 +57,7 @@ class Worker:
     process: BaseProcess
     pipe: Connection
     warm: bool = False
+    started: bool = False
     took: bool = False
     returns: bool = False
     deaf: bool = False
@@ -73,7 +78,7 @@ class Worker:
                 if message not in ("warm", "took"):
                     self.why = message
                     continue
-                self.warm, self.took = message == "warm", message == "took"
+                self.warm, self.took, self.started = message == "warm", message == "took", True
         except (EOFError, OSError):
             self.deaf, self.warm = True, False
 
@@ -92,6 +97,7 @@ class Supervisor:
         else:
             self.context = mp.get_context("spawn")
         self.spares: list[Worker] = []
+        self.startup = Startup(store.folder)
         self.busy: dict[int, Worker] = {}
         self.ready = False
         self.pending_ends = PendingEnds(store)
@@ -112,13 +118,19 @@ class Supervisor:
             self.hand_out()
             self.refill()
 
-    def new_worker(self) -> Worker:
+    def new_worker(self) -> Worker | None:
+        """A new process, or None where none can be started."""
         ours, theirs = self.context.Pipe()
         process = self.context.Process(
             target=worker.main, args=(theirs, self.store.folder), daemon=True
         )
-        process.start()
-        theirs.close()
+        try:
+            process.start()
+        except (OSError, EOFError) as error:  # also if the process that forks was killed
+            self.startup.failed(f"no process can be started: {error}")
+            return None
+        finally:
+            theirs.close()
         return Worker(process, ours)
 
     def listen(self) -> None:
@@ -134,7 +146,12 @@ class Supervisor:
         del self.spares[SPARES:]
 
     def notice_deaths(self) -> None:
-        self.spares = [s for s in self.spares if not s.deaf and s.process.is_alive()]
+        dead = [s for s in self.spares if s.deaf or not s.process.is_alive()]
+        self.spares = [spare for spare in self.spares if spare not in dead]
+        for spare in dead:
+            if not spare.started:
+                spare.process.join(JOIN_SECONDS)
+                self.startup.failed(f"the last one {describe_end(spare.process.exitcode)}")
         for run, busy in list(self.busy.items()):
             if busy.process.is_alive():
                 continue
@@ -149,6 +166,8 @@ class Supervisor:
                     raise StoreDamaged(busy.why)
                 self.pending_ends.end(run, message)  # no effect if the run has ended
         ready = any(spare.warm for spare in self.spares) or self.returning() > 0
+        if ready or self.busy:
+            self.startup.worked()
         if ready != self.ready:
             self.ready = ready
             self.store.announce(os.getpid(), ready, self.slots, len(self.spares) + len(self.busy))
@@ -159,12 +178,16 @@ class Supervisor:
 
     def refill(self) -> None:
         """Fork missing spares: at once if runs wait although a slot is free. Else not while a run begins,
-        and not in place of workers that will be warm again in a moment."""
+        and not in place of workers that will be warm again in a moment. After failures only now and then."""
+        if not self.startup.may_try(bool(self.spares)):
+            return
         missing = self.waiting - len(self.spares)
         if time.monotonic() - self.handed_out > CALM_SECONDS:
             missing = max(missing, SPARES - len(self.spares) - self.returning())
         for _ in range(missing):
-            self.spares.append(self.new_worker())
+            if (fresh := self.new_worker()) is None:
+                return
+            self.spares.append(fresh)
 
     def make_stops_certain(self) -> None:
         # Counted from when this process reads it: the clock that stored the time of the stop may jump.

@@ -26,6 +26,7 @@ from . import log
 from .client import DAMAGED
 from .housekeeping import end
 from .parent import Parent
+from .process import lower_priority
 
 FLUSH_SECONDS = 0.06
 POLL_SECONDS = 0.01
@@ -103,7 +104,7 @@ class StoredRun:
                 return True
             quick = is_quick(record.config)
             if not quick:
-                os.nice(10)  # the page stays responsive; a measurement is what it waits for
+                lower_priority(10)  # the page stays responsive; a measurement is what it waits for
             self.config = record.config
             self.read_controls()
             self.machine_lock.wait(float("inf"), otherwise=self.is_asked_to_stop)

@@ -6,7 +6,7 @@ The engine is loaded for the first picture, because it stays in memory from then
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ Spec = dict[str, Any]
 Format = Literal["png", "svg"]
 WIDTH = 720
 """Pixels of a chart that leaves its width to the page."""
+GREY = "#5b606b"
 
 
 class Chart(Protocol):
@@ -47,6 +48,18 @@ def picture(
     config = {**(look or {}), **spec.get("config", {}), "background": background}
     spec = {**spec, "config": config, "background": background}
     return (draw_apart if apart else draw)(spec, kind, scale)
+
+
+def captioned(spec: Spec, lines: Sequence[str]) -> Spec:
+    """The chart with lines on its origin: under its title, or above the chart if it has none."""
+    small = {"subtitleColor": GREY, "subtitleFontSize": 11, "anchor": "start"}
+    if "title" not in spec:
+        title = {"text": lines[0], "subtitle": list(lines[1:]), "offset": 12}
+    else:
+        title = spec["title"]
+        own = title.get("subtitle", [])
+        title = {**title, "subtitle": [*([own] if isinstance(own, str) else own), *lines]}
+    return {**spec, "title": {**title, **small}}
 
 
 def whole(spec: Spec, width: int = WIDTH) -> Spec:

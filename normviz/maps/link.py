@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from math import prod
+from textwrap import wrap
 from typing import Any
 
 from ..config import CHOICES, RunConfig
@@ -25,6 +26,7 @@ from ..links import (  # fmt: skip
     is_named,
     problems_of_form,
     query,
+    shown,
     strangers,
 )
 from .grid import Grid, SweepError, read
@@ -41,6 +43,9 @@ USUAL = {
     "init_seed": "0,1,2,3", "data_seed": "0,1,2,3",
 }  # fmt: skip
 """Values that a setting gets when it becomes an axis; of a choice, all there are."""
+
+LINE = 70
+"""Characters of a line under a saved picture, which may be of one small map."""
 
 MAP_STEPS = 150
 """Steps of each cell if a map is made from a duel: enough to see which cells train."""
@@ -108,6 +113,20 @@ class MapRequest:
             words[field] = USUAL.get(field) or ",".join(key for key in every if key != "text")
         span = {"across": self.across, "up": self.up, side: field}
         return ask(words, **span)
+
+
+def caption(grid: Grid, across: str, up: str, place: str = "/maps") -> list[str]:
+    """What a saved picture of maps says of its origin: the settings that all cells share, and the link
+    (`place` is the address of the page)."""
+    spans = {axis.field for axis in grid.axes}
+    shared = ", ".join(
+        f"{RunConfig.model_fields[name].title or name} {shown(name, getattr(grid.base, name))}"
+        for name in ("scheme", "norm", "init", "depth", "width", "lr", "warmup", "steps", "task")
+        if name not in spans
+    )
+    seeds = "1 seed" if grid.seeds == 1 else f"{grid.seeds} seeds"
+    link = f"{place}?{MapRequest({}, across, up, grid).query()}"
+    return ["NormViz", *wrap(f"{shared}, {seeds} a cell", LINE), *wrap(link, LINE)]
 
 
 def ask(words: Mapping[str, str], across: str, up: str) -> MapRequest:

@@ -181,7 +181,8 @@ def sensitivity_words(grid: Grid, row: Sensitivity) -> Iterator[str]:
         rates = ", ".join(f"{rate:g}" for rate in row.undertrained)
         yield f"  still falling at lr {rates}: part of it is lack of steps, not instability"
     if row.stood_in:
-        yield f"  {row.stood_in} cells were stopped early: their loss at the stop stands in"
+        cells = "1 cell was" if row.stood_in == 1 else f"{row.stood_in} cells were"
+        yield f"  {cells} stopped early: the loss at the stop is used"
 
 
 def comparisons(grid: Grid, points: Sequence[Point]) -> Iterator[str]:

@@ -17,6 +17,7 @@ import os
 import re
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -28,6 +29,9 @@ from ..home import VARIABLE, FolderError, home
 from ..hosted import Refused
 from ..limits import MAX_TEXT_BYTES, MAX_TEXT_GIVERS, MAX_TEXTS, TEXT_DIGITS
 from .characters import SHORTEST, EncodedText, TextError, check_length, clean, too_long, write
+
+SHARE = 4
+"""On a hosted server one network address holds one in so many of MAX_TEXTS, at most."""
 
 
 @dataclass(frozen=True)
@@ -60,23 +64,27 @@ def add(
     seq_len: int = SHORTEST,
     giver: str = "",
     needed: Callable[[], Collection[str]] | None = None,
+    address: str = "",
 ) -> str:
     """Store a text (itself, its UTF-8 bytes, or the file at a path); returns the hash that names it.
 
-    `giver` is the visitor who gives it on a page. Raises TextError, also for a text too short for
-    sequences of `seq_len`. The same text is stored once, with all its givers.
+    `giver` is the visitor who gives it on a page, and `address` names the network address they come from.
+    Raises TextError, also for a text too short for sequences of `seq_len`. The same text is stored once,
+    with all its givers.
 
-    Where MAX_TEXTS are stored already, the text used longest ago is deleted, except those that `needed`
-    returns (`Store.needed_texts`); without `needed` none is. Raises TextError where none may be deleted.
+    Where MAX_TEXTS are stored already, one is deleted of the address that gave most (of visitors without
+    one, of the visitor): the one used longest ago, except those that `needed` returns
+    (`Store.needed_texts`); without `needed` none is. On a hosted server an address holds a quarter of them
+    at most, so that one more takes the place of one of its own. Raises TextError where none may be deleted.
     """
     text = clean(_bytes(given) if isinstance(given, Path) else given, seq_len)
     key = _hash(text.encode())
     try:
         if not is_here(key):
-            _make_room(needed)
+            _make_room(needed, address)
         _put(_path(key), text.encode())
         if giver:
-            _add_giver(key, giver)
+            _add_giver(key, giver, address)
     except OSError as error:
         raise TextError(f"the text can't be kept here: {error.strerror}") from None
     except FolderError as error:
@@ -228,35 +236,68 @@ def _path(key: str, data: Path | None = None) -> Path:
 
 
 def _givers(path: Path) -> Path:
-    """The folder beside a text that holds an empty file for each of its givers."""
+    """The folder beside a text that holds a file for each of its givers, which names their address."""
     return path.with_suffix(".givers")
 
 
-def _add_giver(key: str, visitor: str) -> None:
+def _add_giver(key: str, visitor: str, address: str) -> None:
     """Add a giver of a text; beyond MAX_TEXT_GIVERS the earliest ones are removed."""
     givers = _givers(_path(key))
     givers.mkdir(mode=0o700, exist_ok=True)
-    (givers / visitor).touch(mode=0o600)
+    file = os.open(givers / visitor, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(file, "w", encoding="utf-8") as new:
+        new.write(address)
+    os.utime(givers / visitor)
     for old in sorted(givers.iterdir(), key=_age)[MAX_TEXT_GIVERS:]:
         old.unlink(missing_ok=True)
 
 
-def _make_room(needed: Callable[[], Collection[str]] | None) -> None:
+def _make_room(needed: Callable[[], Collection[str]] | None, address: str) -> None:
     """Delete texts until one more may be stored. Raises TextError where too many of them are needed."""
     oldest_first = sorted(filter(Path.is_file, _folder().iterdir()), key=_age, reverse=True)
-    over = len(oldest_first) - MAX_TEXTS + 1
-    if over <= 0:
+    owners = {path: _owners(path) for path in oldest_first}
+    mine = [path for path, owner in owners.items() if address and f"@{address}" in owner]
+    is_much = hosted.limits() is not None and len(mine) >= max(1, MAX_TEXTS // SHARE)
+    if len(oldest_first) < MAX_TEXTS and not is_much:
         return
     stay = needed() if needed else None
-    free = [path for path in oldest_first if stay is not None and path.stem not in stay]
+    free = [
+        path
+        for path in (mine if is_much else oldest_first)
+        if stay is not None and path.stem not in stay
+    ]
+    left = Counter(owner for some in owners.values() for owner in some)
+    over = 1 if is_much else len(oldest_first) - MAX_TEXTS + 1
     if len(free) < over:
-        raise TextError(_full(stay is not None))
-    for path in free[:over]:
-        _remove(path)
+        raise TextError(_full(stay is not None, is_much))
+    for _ in range(over):
+        # Of several givers, the one who gave least protects the text.
+        gone = max(free, key=lambda path: min(left[owner] for owner in owners[path]))
+        free.remove(gone)
+        left.subtract(owners[gone])
+        _remove(gone)
 
 
-def _full(is_needed: bool) -> str:
-    """The sentence about a folder that has as many texts as allowed, of which none may be deleted."""
+def _owners(path: Path) -> set[str]:
+    """The addresses that gave a text, each after an @; of visitors without one the visitor. A text that
+    nobody gave on a page has one owner, with an empty name."""
+    found = set()
+    for giver in _givers(path).glob("*"):
+        with contextlib.suppress(OSError):
+            address = giver.read_text("utf-8")
+            found.add(f"@{address}" if address else giver.name)
+    return found or {""}
+
+
+def _full(is_needed: bool, is_much: bool) -> str:
+    """The sentence about a folder that has as many texts as allowed, of which none may be deleted; with
+    `is_much`, as many of one address."""
+    if is_much:
+        return (
+            f"{max(1, MAX_TEXTS // SHARE)} texts of your network address are kept here, as many as there "
+            "may be of one, and each is read by a run that waits, trains or is paused, or whose link was "
+            "copied: try again later"
+        )
     kept_here = f"{MAX_TEXTS} texts are kept here, as many as there may be"
     if hosted.limits() is not None:
         return (

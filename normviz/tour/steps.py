@@ -263,6 +263,7 @@ STEPS = (
             lambda runs: 0 if runs[1].has_learned else 1,
         ),
         ("Xiong et al. 2020, arXiv:2002.04745",),
+        at=0,
     ),
     TourStep(
         "warmup",

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import streamlit
+from browser_kit import wait_for
 from charts_kit import broken, cells, make
 from shelf_kit import SMALL, kept
 from starlette.applications import Starlette
@@ -117,6 +118,25 @@ def test_a_page_opens_with_title_description_picture_and_still(client: TestClien
         assert said["og:image"] == f"http://testserver/normviz/preview.png?{HERO}"
         assert "grad_block of pre12,post12" in html
         assert html.index('id="nv-still"') < html.index('<div id="root"></div>')
+
+
+def test_the_first_visitor_after_a_start_gets_the_still(folder: Path, drawn: Drawn) -> None:
+    from normviz.app.asgi.first_paint import PREVIEWS, FirstPaint, drawn_first
+    from normviz.app.asgi.previews import read
+
+    routes = [Route("/{page:path}", lambda _: FileResponse(INDEX))]
+    drawn.may.clear()
+    app = Starlette(
+        routes=routes, middleware=[Middleware(FirstPaint)], lifespan=lambda _: drawn_first()
+    )
+    with TestClient(app) as it:
+        assert (
+            it.get("/maps").status_code == 200
+        )  # the server answers while the still is being drawn
+        drawn.may.set()
+        wait_for(lambda: PREVIEWS.kept(read({})) is not None)
+        assert drawn.duels == [("pre12", "post12")]
+        assert 'id="nv-still"' in it.get("/").text
 
 
 def test_every_page_has_its_title(client: TestClient) -> None:

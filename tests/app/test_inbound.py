@@ -149,12 +149,28 @@ def test_files_of_all_pages_have_an_end(stored: dict[str, dict[str, object]]) ->
     def keep(page: str, name: str) -> None:
         stored.setdefault(page, {})[name] = b""
 
-    with TestClient(taking(keep)) as client:
-        codes = [client.put(ADDRESS.format(i, "f")).status_code for i in range(uploads.IN_ALL + 2)]
-        assert codes == [204] * uploads.IN_ALL + [429] * 2
-        assert client.delete(ADDRESS.format(0, "f")).status_code == 204
-        stored.popitem()
-        assert client.put(ADDRESS.format("new", "f")).status_code == 204
+    app, each = taking(keep), uploads.ADDRESS_EACH
+    clients = [TestClient(app, client=(f"198.51.100.{i}", 1)) for i in range(5)]
+    for i, client in enumerate(clients[:4]):
+        codes = [client.put(ADDRESS.format(f"{i}-{n}", "f")).status_code for n in range(each + 2)]
+        assert codes == [204] * each + [429] * 2, "a network address has a share"
+    last, files = clients[4], uploads.IN_ALL
+    assert len(stored) == files
+    assert "40 in all" in last.put(ADDRESS.format("new", "f")).text
+    assert last.delete(ADDRESS.format("0-0", "f")).status_code == 204
+    stored.popitem()
+    assert last.put(ADDRESS.format("new", "f")).status_code == 204
+
+
+def test_an_upload_that_does_not_end_is_refused(
+    stored: dict[str, dict[str, object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(scope: Any, receive: Any, send: Any) -> None:
+        await asyncio.sleep(3600)
+
+    monkeypatch.setattr(uploads, "SECONDS", 0.2)
+    answer = TestClient(uploads.Uploads(never)).put(ADDRESS.format("page", "f"))
+    assert answer.status_code == 408 and "did not arrive within" in answer.text
 
 
 def test_what_was_used_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -133,19 +134,75 @@ def test_requests_of_a_line_are_taken_with_pauses(monkeypatch: pytest.MonkeyPatc
     assert taken == 1
 
 
-def test_many_topics_are_looked_at_no_more_often_than_few(monkeypatch: pytest.MonkeyPatch) -> None:
+class Clock:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+def reads(
+    monkeypatch: pytest.MonkeyPatch, watchers: dict[tuple[str, str], int], seconds: float
+) -> Counter[tuple[str, str]]:
+    """How many reads each visitor gets whose topics all want to be read at every moment."""
+    from normviz.app.asgi import budget as module
+    from normviz.app.asgi.channel import LOOKS_A_SECOND
+
+    clock, budget, got = Clock(), module.Budget(LOOKS_A_SECOND), Counter[tuple[str, str]]()
+    monkeypatch.setattr(module, "time", clock)
+    while clock.now < 1000 + seconds:
+        for who, topics in watchers.items():
+            got[who] += sum(budget.take([module.Watcher(*who)]) == 0 for _ in range(topics))
+        clock.now += 0.01
+    return got
+
+
+def test_many_topics_are_read_no_more_often_than_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    from normviz.app.asgi.channel import LOOKS_A_SECOND
+
+    one = ("here", "one")
+    assert reads(monkeypatch, {one: 1}, 4)[one] >= 0.8 * 4 * LOOKS_A_SECOND
+    for many in ({one: 100}, {("here", f"{i}"): 5 for i in range(100)}):
+        assert reads(monkeypatch, many, 4).total() <= 4 * LOOKS_A_SECOND + len(many)
+
+
+def test_many_topics_of_a_visitor_slow_down_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest, same_place = ("here", "honest"), ("there", "neighbour")
+    got = reads(
+        monkeypatch,
+        {honest: 1, same_place: 1} | {("there", f"fresh cookie {i}"): 10 for i in range(20)},
+        10,
+    )
+    assert got[honest] >= 10 * 10, "as often as live charts are read at most"
+    assert got[same_place] >= 0.8 * got.total() / 2 / 21, "a share of the address's share"
+
+
+def test_a_topic_is_read_for_the_watcher_who_waits_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    from normviz.app.asgi import budget as module
+
+    clock, budget = Clock(), module.Budget(40)
+    monkeypatch.setattr(module, "time", clock)
+    busy, idle = module.Watcher("a", "busy"), module.Watcher("b", "idle")
+    assert budget.take([busy]) == 0 < budget.take([busy])
+    assert budget.take([busy, idle]) == 0
+    clock.now += 60
+    assert budget.take([busy]) == 0 and len(budget._next) == 1, "shares of visitors who left end"
+
+
+def test_a_topic_without_a_stored_run_is_answered_once_and_closed(client: TestClient) -> None:
     from normviz.app.asgi import channel
 
-    def looks_a_second(topics: int, is_live: bool) -> float:
-        monkeypatch.setattr(channel, "_open", dict.fromkeys(range(topics), one))
-        return topics / channel.pause(is_live)
-
-    one = SimpleNamespace(watching=1)
-    for is_live in (True, False):
-        assert all(
-            looks_a_second(n, is_live) <= channel.LOOKS_A_SECOND + 1e-9 for n in range(1, 999)
-        )
-    assert looks_a_second(2, True) == 2 / channel.TICK_SECONDS  # few are looked at as often as ever
+    with client.websocket_connect("/numbers") as line:
+        for probe in ("grad_block", "grad_w2"):
+            line.send_json({**ASKED, "probe": probe})
+            assert line.receive_json()["status"]
+            wait_for(lambda: not channel._open, "that the topic is closed")
+        line.send_json({"runs": hero(), "probe": "grad_block"})  # the connection still serves
+        assert line.receive_json()["lanes"]
+        assert len(channel._open) == 1
 
 
 def test_other_routes_keep_their_threads(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from anatomy_kit import lanes
@@ -16,6 +17,7 @@ from test_page_maps import maps, small
 from test_page_text import give, press
 
 from normviz import RunConfig
+from normviz.claims import CLAIMS
 from normviz.links import encode
 from normviz.model import texts
 from normviz.runs.frames import Frames
@@ -163,14 +165,14 @@ def test_place_and_time_are_said(page: Open, folder: Path, become: Become) -> No
     store.announce(1, ready=True, slots=1)
     for seed in range(3):
         store.enqueue(RunConfig(init_seed=seed + 9), visitor="b")
-    at = page(encode([FREE]))
+    at = page(encode([RunConfig(init_seed=7)]))
     checked(at.button(key="train").click().run())
     assert "waits in the queue" in chips(at)[0]
     (mine,) = runs(at)
     assert told(store, mine) == "Waiting, place 2 in the queue, about 3 s"
     for seed in range(2):  # whoever comes later takes turns with who has waited longer
-        store.enqueue(FREE.replace(init_seed=seed + 9), visitor="c")
-    last = store.enqueue(FREE.replace(init_seed=99), visitor=store_visitor(store, mine))
+        store.enqueue(RunConfig(init_seed=seed + 30), visitor="c")
+    last = store.enqueue(RunConfig(init_seed=99), visitor=store_visitor(store, mine))
     assert told(store, mine, last).startswith(
         "Waiting, places 2 and 5 in the queue, about 3 s until"
     )
@@ -262,6 +264,21 @@ def test_a_claim_is_stopped_by_who_asked_for_it(
     assert not [b for b in theirs.button if b.key in ("stop_E15", "run_E15")]
     long = claims(claim="E3")
     assert long.button(key="run_E3").disabled and "up to 12 min" in captions(long)
+
+
+def test_a_claim_that_takes_long_is_refused_again_where_its_button_is_pressed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A script can press a button that is off."""
+    import streamlit as st
+    from normviz.app.views.claims import run
+
+    said: dict[str, str] = {}
+    monkeypatch.setattr(st, "session_state", said)
+    monkeypatch.setattr(run, "adopt_maps", lambda: None)
+    nobody: Any = None  # whom it would ask
+    run._run(CLAIMS["E3"], nobody)
+    assert "up to 12 min" in said["claim_refused"]
 
 
 def test_a_text_is_one_of_few_and_short(page: Open) -> None:

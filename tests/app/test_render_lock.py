@@ -80,3 +80,62 @@ def test_a_page_that_fails_gives_its_turn_back() -> None:
     began = time.monotonic()
     with render_lock.held(is_new=False):
         assert time.monotonic() - began < 30
+
+
+def order(*waiting: tuple[str, str]) -> list[tuple[str, str]]:
+    """In which order pages render, each of an address and a visitor, that came while another rendered."""
+    drawn, threads = list[tuple[str, str]](), list[threading.Thread]()
+
+    def draw(address: str, visitor: str) -> None:
+        with render_lock.held(False, visitor, address):
+            drawn.append((address, visitor))
+
+    def tickets() -> int:
+        return sum(len(some) for one in render_lock._waiting.values() for some in one.values())
+
+    with render_lock.held(is_new=False):
+        for n, one in enumerate(waiting):
+            threads.append(threading.Thread(target=draw, args=one))
+            threads[-1].start()
+            wait_for(lambda n=n: tickets() == n + 1, "that it waits")
+    for thread in threads:
+        thread.join(60)
+    return drawn
+
+
+def test_the_first_page_that_asks_is_the_first_that_renders() -> None:
+    many = [("address", f"visitor {i}") for i in range(30)]
+    assert order(*many) == many
+
+
+def test_many_pages_of_a_visitor_have_one_place() -> None:
+    many, other = [("one", "a")] * 20, ("one", "b")
+    assert order(*many, other)[:2] == [many[0], other]
+
+
+def test_many_visitors_of_an_address_have_one_place() -> None:
+    fresh, other = [("one", f"cookie {i}") for i in range(20)], ("other", "b")
+    assert order(*fresh, other)[:2] == [fresh[0], other]
+
+
+def test_an_impatient_crowd_does_not_keep_a_click_waiting() -> None:
+    """Sixty sessions ask again as soon as they are served."""
+    crowd, seconds = 60, 0.002
+    ends, took = threading.Event(), list[float]()
+
+    def again(visitor: str) -> None:
+        while not ends.is_set():
+            with render_lock.held(False, visitor):
+                time.sleep(seconds)
+
+    threads = [threading.Thread(target=again, args=(f"{i}",)) for i in range(crowd)]
+    for thread in threads:
+        thread.start()
+    for _ in range(10):
+        began = time.monotonic()
+        with render_lock.held(False, "click"):
+            took.append(time.monotonic() - began)
+    ends.set()
+    for thread in threads:
+        thread.join(60)
+    assert max(took) <= 3 * crowd * seconds + 0.5, took

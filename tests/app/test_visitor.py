@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from itsdangerous import Signer
 from normviz.app.asgi.visitor_cookie import VisitorCookie
-from normviz.app.session import visitor
+from normviz.app.session import client, visitor
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -166,3 +166,21 @@ def test_a_folder_that_takes_no_key_gets_a_sentence(
     ):
         visitor.me()
     assert browser.get(HEALTH).text == "None"  # the server answers all the same
+
+
+def test_an_address_is_stored_as_a_keyed_hash_and_ipv6_by_its_network(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def named(host: str | None) -> str:
+        context = type("Context", (), {"ip_address": host})
+        monkeypatch.setattr(client.st, "context", context)
+        return visitor.address()
+
+    one = named("203.0.113.7")
+    assert len(one) == 12 and set(one) <= set("0123456789abcdef")
+    assert named("::ffff:203.0.113.7") == one != named("203.0.113.8")
+    assert named("2001:db8::1") == named("2001:db8::ffff:2") != named("2001:db8:0:1::1")
+    assert named(None) == ""
+    (folder / "visitors.key").unlink()
+    visitor._signer.cache_clear()
+    assert named("203.0.113.7") != one  # without the key the address can't be guessed

@@ -9,6 +9,7 @@ import pytest
 from browser_kit import PATIENCE_MS, chip, opened, wait_for
 from playwright.sync_api import Browser, Page
 
+from normviz.catalog import SCHEMES
 from normviz.duel.names import lane_name
 from normviz.duel.presets import PRESETS
 from normviz.links import decode
@@ -78,6 +79,20 @@ def test_every_duel_comes_back(page: Page) -> None:
     wait_for(lambda: length(page) == begin + 4)
     page.evaluate("history.forward()")
     wait_for(lambda: shows(page, peri))
+
+
+def test_a_duel_that_was_shown_from_stored_results_comes_back(page: Page) -> None:
+    """Two turns of the switch, each with a stored result, and Back through both."""
+    hero, begin = PRESETS["hero"].lanes(), length(page)
+    peri, deepnorm = ((hero[0], hero[1].replace(scheme=key)) for key in ("peri", "deepnorm"))
+    for turned, lanes in enumerate((peri, deepnorm), 1):
+        label = SCHEMES.label(lanes[1].scheme)
+        page.locator(".st-key-lane1_scheme").get_by_text(label, exact=True).click()
+        wait_for(lambda lanes=lanes: shows(page, lanes) and "learned" in chip(page, 1))
+        wait_for(lambda turned=turned: length(page) == begin + turned)
+    for lanes in (peri, hero):
+        back(page)
+        wait_for(lambda lanes=lanes: shows(page, lanes))
 
 
 def test_a_slider_that_is_moved_on_replaces_its_entry_and_what_was_trained_is_kept(

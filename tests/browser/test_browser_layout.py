@@ -70,6 +70,19 @@ def test_a_laptop_shows_the_whole_duel_on_its_first_screen(browser: Browser, add
         page.locator(".st-key-lane1_open button:visible").get_by_text("B Peri-LN").wait_for()
 
 
+def test_four_lanes_open_at_the_top_of_the_page_with_their_charts(
+    browser: Browser, address: str
+) -> None:
+    """Four shipped results: nothing scrolls by itself; loss and bars are whole."""
+    with tab(browser, LAPTOP, f"{address}/?v=1&scheme=pre,post,peri,deepnorm", 6) as page:
+        wait_for(lambda: max(bottom(page, ".nv-loss"), bottom(page, ".nv-bars")) <= 720)
+        assert page.evaluate("document.querySelector('.stMain').scrollTop") == 0
+        assert box(page, "h1")[3] - box(page, "h1")[1] < 50  # one line
+        train, lanes = box(page, ".st-key-by_itself"), page.get_by_role("link", name="Earlier runs")
+        found = lanes.bounding_box()
+        assert found and abs(found["y"] + found["height"] / 2 - (train[1] + train[3]) / 2) < 4
+
+
 def test_every_placement_is_in_a_list_that_is_wide_enough(browser: Browser, address: str) -> None:
     with tab(browser, LAPTOP, address) as page:
         page.locator(".st-key-lane1_open button:visible").first.click()

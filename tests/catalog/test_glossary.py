@@ -13,7 +13,7 @@ import pytest
 from normviz.catalog import WORDS
 
 APP = Path(__file__).parents[2] / "app"
-OURS = ("anatomy", "by_hand", "catalog", "claims", "duel", "maps", "norm_cost", "runs")
+OURS = ("anatomy", "by_hand", "catalog", "choose", "claims", "duel", "maps", "norm_cost", "runs")
 PAGES = [APP / "views" / name / "page.py" for name in OURS]
 SYNONYMS = {"cross-entropy": "loss", "shelf": "list", "held against": "checked against",
             "take away": "download", " stand ": "train"}  # fmt: skip

@@ -199,6 +199,26 @@ def test_y_domain_only_widens_and_changes_rarely() -> None:
     assert domains[-1][0] <= curve.min()
 
 
+def test_a_lane_that_diverged_does_not_flatten_the_others() -> None:
+    sound, lost = make("pre"), make("post", loss=np.full(STEPS, 5e3))
+    gone = replace(lost, first_bad=(0, 1))
+    assert y_domain([sound, lost])[1] >= 5e3
+    assert y_domain([sound, gone]) == y_domain([sound])
+    assert y_domain([gone])[1] >= 5e3  # alone it has an axis for its own losses
+
+
+@pytest.mark.parametrize(
+    ("name", "columns"), [("pre", "2 : 4"), ("Post-LN, warm-up 200, depth 10", "1 : 2")]
+)
+def test_a_legend_has_only_as_many_columns_as_its_names_leave_room_for(
+    name: str, columns: str
+) -> None:
+    lanes = [replace(make(), label=f"{letter}  {name}") for letter in "ABCD"]
+    assert f'"columns": {{"expr": "container_width < 540 ? {columns}"}}' in json.dumps(
+        loss.chart(lanes)
+    )
+
+
 def test_different_chances_each_have_a_rule() -> None:
     lanes = [make(), make("post", chance=2.2, floor=None)]
     texts = {r["text"] for r in loss.fixed(lanes, y_domain(lanes))["levels"]}

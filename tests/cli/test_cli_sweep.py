@@ -31,7 +31,11 @@ def test_a_sweep_says_what_it_does_and_what_came_out(tmp_path: Path) -> None:
     assert "8 of 8  " in result.stderr
     for words in ("Pre-LN", "Post-LN", "learning-rate sensitivity", "best loss", "(1 seed)"):
         assert words in result.stdout
-    assert svg.read_text().startswith("<svg")
+    drawn = svg.read_text()
+    assert drawn.startswith("<svg")
+    assert (
+        "steps 30" in drawn and "1 seed a cell" in drawn and "/maps?v=1&amp;across=depth" in drawn
+    )
     rows = pd.read_csv(csv)
     assert len(rows) == 8
     assert rows[["scheme", "depth", "lr"]].values.tolist() == [

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from normviz import RunConfig
+from normviz import RunConfig, bench
 from normviz.bench.hostile import SCRIPTS, STRANGE
 from normviz.cli import COMMANDS, app, main
 from normviz.home import VARIABLE
@@ -36,8 +36,8 @@ WITH = {"claims show": ["C1"], "claims run": ["C1"], "ship-claims": ["C1"], "exp
 WORK = (
     "cli.run.follow", "cli.export.follow", "cli.ship.follow", "cli.claims.follow", "cli.norm_cost._follow",
     "cli.sweep_output.follow", "cli.export.write", "cli.sweep.Cluster", "census.table.census",
-    *(f"bench.{name}.measure" for name in ("probes", "click", "live", "anatomy", "map", "early", "load",
-                                         "start", "shipped")),
+    *(f"bench.{one.stem}.measure" for one in sorted(Path(bench.__file__).parent.glob("*.py"))
+      if "def measure(" in one.read_text("utf-8")),
     "cli.app.check_address", "bench.film.film", "bench.soak.soak", "claims.ship.save_runs",
 )  # fmt: skip
 """What trains, serves, draws or waits: reached, the command has taken its words, and ends."""

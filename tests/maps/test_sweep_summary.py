@@ -56,7 +56,7 @@ def test_the_first_trap_is_named() -> None:
     assert row.stood_in == 1
     said = report(grid, points)
     assert "no rate trains, so a small sensitivity says nothing here" in said
-    assert "1 cells were stopped early" in said
+    assert "1 cell was stopped early" in said
     assert "f: stopped early, flat at chance: the number is the loss at the stop" in said
 
 

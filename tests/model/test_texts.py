@@ -153,6 +153,57 @@ def test_a_text_that_an_open_or_linked_run_reads_stays(
     assert free not in texts.kept()
 
 
+STRANGERS = 220
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("addresses", [1, 20])
+def test_strangers_push_out_their_own_texts(
+    kept: Path, store: Store, monkeypatch: pytest.MonkeyPatch, addresses: int
+) -> None:
+    """Each with a new cookie, from a few addresses, more texts than are kept in all."""
+    turn_on(monkeypatch)
+    honest = [texts.add(f"{n} honest {WORDS}", giver="h", address="home") for n in range(3)]
+    given = [texts.add(f"{n} old {WORDS}", giver=f"g{n}") for n in range(3)]  # address unknown
+    queued = texts.add(f"queued {WORDS}", giver="s", address="a0")
+    for age, key in enumerate((*honest, *given, queued)):
+        os.utime(texts._path(key), (age, age))
+    store.enqueue(RunConfig(task="text", text=queued))
+    for n in range(STRANGERS):
+        texts.add(
+            f"{n} stranger's {WORDS}"[:30], giver=f"s{n}", address=f"a{n % addresses}",
+            needed=store.needed_texts,
+        )  # fmt: skip
+    assert {*honest, *given, queued} <= set(texts.kept())
+    assert len(texts.kept()) == min(MAX_TEXTS, 6 + addresses * MAX_TEXTS // 4)
+
+
+def test_an_address_whose_texts_are_all_needed_gets_no_more_and_others_do(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turn_on(monkeypatch)
+    monkeypatch.setattr(texts, "MAX_TEXTS", 8)
+    for n in range(2):
+        key = texts.add(f"{n}{WORDS}", giver=f"s{n}", address="a")
+        store.enqueue(RunConfig(task="text", text=key))
+    with pytest.raises(TextError, match="2 texts of your network address are kept here"):
+        texts.add(f"2{WORDS}", giver="s2", address="a", needed=store.needed_texts)
+    texts.add(f"2{WORDS}", giver="h", address="b", needed=store.needed_texts)
+
+
+def test_a_text_that_a_modest_visitor_gave_too_is_protected_by_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(texts, "MAX_TEXTS", 3)
+    both, greedy = (texts.add(f"{n}{WORDS}", giver="a") for n in range(2))
+    texts.add(f"0{WORDS}", giver="b")
+    texts.add(f"2{WORDS}", giver="a")
+    for age, key in enumerate((both, greedy)):
+        os.utime(texts._path(key), (age, age))
+    texts.add(f"3{WORDS}", giver="c", needed=tuple)
+    assert both in texts.kept() and greedy not in texts.kept()
+
+
 def test_where_nobody_says_what_is_needed_nothing_is_deleted(full: list[str]) -> None:
     with pytest.raises(TextError, match=r"delete one with `normviz texts --delete HASH`"):
         texts.add(f"new {WORDS}")

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections import Counter
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
 from backend_kit import SHORT, wait_for
-from hosted_kit import supervisor
+from hosted_kit import supervisor, turn_on
 from hypothesis import given
 from hypothesis import strategies as st
 
 from normviz import RunConfig
+from normviz.bench.queue import simulate
+from normviz.hosted import Refused
 from normviz.limits import estimated_seconds
 from normviz.runs.store import Store, schema
+from normviz.runs.store import queue as store_queue
 from normviz.runs.store.admission import ask as queue
-from normviz.runs.store.queue import NEXT, Waiting, in_turn, until_free
+from normviz.runs.store.queue import LATELY, NEXT, Waiting, in_turn, until_free
 
 CONFIG = RunConfig(depth=3)
 
@@ -46,7 +51,82 @@ def test_who_comes_later_goes_before_the_rest_of_an_earlier_visitor_s(store: Sto
     ask(store, *"aaaa")
     assert hand_out(store) == "a"
     ask(store, "b")
-    assert [hand_out(store) for _ in range(3)] == ["a", "b", "a"]
+    assert [hand_out(store) for _ in range(3)] == ["b", "a", "a"]  # b has used no core yet
+
+
+def queue_from(store: Store, address: str, *visitors: str, steps: int = 200) -> list[int]:
+    """A run of each visitor, all from one network address."""
+    configs = [CONFIG.replace(steps=steps, data_seed=n) for n in range(len(visitors))]
+    return [
+        queue(store, [config], visitor, address=address)[0]
+        for config, visitor in zip(configs, visitors, strict=True)
+    ]
+
+
+def test_new_cookies_of_an_address_share_its_part_of_the_cores(store: Store) -> None:
+    queue_from(store, "1", *"abcdef")
+    assert hand_out(store) == "a"
+    queue_from(store, "2", *"xyz")
+    assert [hand_out(store) for _ in range(8)] == ["x", "b", "y", "c", "z", "d", "e", "f"]
+
+
+def test_an_address_whose_runs_are_long_gets_fewer_of_them(store: Store) -> None:
+    queue_from(store, "1", *"abc", steps=600)
+    queue_from(store, "2", *"uvwxyz")
+    assert [hand_out(store) for _ in range(6)] == ["u", "v", "a", "w", "x", "y"]
+
+
+def test_what_an_address_used_is_forgotten_after_a_while(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue_from(store, "1", "a", steps=2000)
+    assert hand_out(store) == "a"
+    queue_from(store, "1", "b")
+    queue_from(store, "2", "x", steps=600)
+    assert store.queued() == [3, 2]
+    later = time.time() + LATELY + 1
+    monkeypatch.setattr(store_queue, "clock", lambda: later)
+    assert store.queued() == [2, 3]
+    monkeypatch.setattr(store_queue, "clock", lambda: 0.0)  # a clock that was set back
+    assert store.queued() == [2, 3]
+
+
+def test_an_address_holds_a_quarter_of_the_queue_and_others_find_places(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turn_on(monkeypatch)
+    seeds = count()
+
+    def takes(address: str) -> bool:
+        """Whether the server takes a duel of a new cookie from this address."""
+        lanes = [CONFIG.replace(data_seed=next(seeds)) for _ in range(2)]
+        try:
+            queue(store, lanes, f"cookie {next(seeds)}", address=address)
+        except Refused as why:
+            refusals.append(str(why))
+            return False
+        return True
+
+    refusals: list[str] = []
+    held = Counter(address for address in "1" * 100 if takes(address))
+    assert held == {"1": 12}  # duels: 24 of 100 runs
+    assert refusals[0].startswith("24 runs from your network address wait already and 2 more were")
+    for _ in range(12):
+        held.update(filter(takes, map(str, range(2, 21))))
+    assert 2 * held.total() < 90 and set(held) == set(map(str, range(1, 21)))
+    assert takes("an honest one")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("longest", [False, True])
+@pytest.mark.parametrize(("addresses", "most"), [(1, 60), (20, 300)])
+def test_an_honest_visitor_trains_soon_while_new_cookies_ask(
+    addresses: int, most: float, longest: bool
+) -> None:
+    """`normviz bench queue` in short; without addresses nobody would be let in."""
+    found = simulate(addresses, 4, longest)
+    assert len(found.visitors) == 4 and all(one.began for one in found.visitors)
+    assert max(found.waits) <= most and not sum(one.refused for one in found.visitors)
 
 
 def test_the_lanes_of_a_duel_go_in_one_turn(store: Store) -> None:
@@ -54,7 +134,7 @@ def test_the_lanes_of_a_duel_go_in_one_turn(store: Store) -> None:
     lanes = [CONFIG.replace(init_seed=seed) for seed in range(5)]
     a = queue(store, lanes, "a")
     b = queue(store, lanes[:2], "b")
-    c = queue(store, lanes[:1], "c")
+    c = queue(store, lanes[:2], "c")
     order = [*a[:2], *b, *c, *a[2:4], a[4]]
     assert store.queued() == order
     for run in order:
@@ -194,7 +274,7 @@ def test_a_store_of_version_1_keeps_every_run(tmp_path: Path) -> None:
     assert store.queued() == [2, new]
     (tmp_path / "new").mkdir()
     fresh = Store(tmp_path / "new")
-    for table in ("runs", "steps", "controls", "supervisor", "served", "dropped"):
+    for table in ("runs", "steps", "controls", "supervisor", "served", "used", "dropped"):
         assert columns(store, table) == columns(fresh, table)
 
 

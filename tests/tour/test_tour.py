@@ -22,6 +22,7 @@ from normviz.runs.frames import Frames
 from normviz.runs.store import Store
 from normviz.tour import STEPS, Runs, TourStep, numbered
 from normviz.tour.formats import ratio, short
+from normviz.tour.steps import EARLY
 
 RUNS = shipped_folder("assets") / "runs"
 KEYS = [step.key for step in STEPS]
@@ -205,3 +206,11 @@ def test_suggestions_keep_within_the_limits() -> None:
     heavy = (RunConfig(depth=23, width=512, steps=300, lr=0.1),)
     for suggestion in suggestions(heavy):
         assert suggestion.lanes != heavy
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_the_charts_stop_at_a_step_that_the_text_names_else_at_the_last(key: str) -> None:
+    step = BY_KEY[key]
+    text = f"{step.look} {step.found}".replace("{early}", str(EARLY))
+    named = {int(n) for n in re.findall(r"\b(?:step|After) (\d+)\b", text)}
+    assert step.at in named if named else step.at is None

@@ -34,7 +34,7 @@ def ask(it: Anatomy, back: SharedBackend) -> list[Run]:
         ended = run is None or not (run.is_done or run.is_open)
         if run is None or run.status == "stopped" or (ended and config.key not in it.asked):
             try:
-                (number,) = queue(back.store, [config], visitor.me())
+                (number,) = queue(back.store, [config], visitor.me(), address=visitor.address())
             except Refused as why:
                 it.refused = str(why)
                 continue

@@ -13,7 +13,7 @@ from normviz.choose.properties import table
 
 from ...session import address
 from ...session.markdown import literal
-from ...widgets import link_notices
+from ...widgets import glossary, link_notices
 from . import html
 from .state import Choose, change, choose, key_of
 
@@ -42,6 +42,9 @@ def page() -> None:
     st.caption(literal(f"{ABOUT_TABLE} {setting(*measured_at(Answers()))}"))
     st.html(html.properties(table()))
     confusions()
+    glossary.line(
+        "placement", "norm", "rate", "loss", "nat", "chance", "stream", "gradient", "qk", "seed"
+    )
 
 
 def questions(it: Choose) -> None:

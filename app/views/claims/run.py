@@ -41,7 +41,7 @@ def show(claim: Claim, back: SharedBackend) -> None:
 def _offer(claim: Claim, back: SharedBackend) -> None:
     """The button to run the claim, with an estimate of the time, or why it can't run here."""
     processes = hosted.processes() or cores()
-    seconds = expected(claim, shipped_result(claim), None, processes)
+    seconds = _seconds(claim)
     too_long = ""
     try:
         hosted.check_minutes(seconds)
@@ -56,9 +56,14 @@ def _offer(claim: Claim, back: SharedBackend) -> None:
     )
 
 
+def _seconds(claim: Claim) -> float:
+    return expected(claim, shipped_result(claim), None, hosted.processes() or cores())
+
+
 def _run(claim: Claim, back: SharedBackend) -> None:
     adopt_maps()
     try:
+        hosted.check_minutes(_seconds(claim))  # a script can press a button that is off
         back.bench.ask(claim, visitor.me())
     except Refused as why:
         st.session_state["claim_refused"] = str(why)

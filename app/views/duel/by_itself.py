@@ -18,6 +18,7 @@ from normviz.execution.budget import default_slots
 from normviz.hosted import Refused
 from normviz.limits import estimated_seconds
 from normviz.model import texts
+from normviz.training import text_privacy
 
 from ...session import duel, fragments, visitor
 from ...session.backend import SharedBackend
@@ -80,6 +81,7 @@ def _is_allowed(configs: Sequence[RunConfig], shared: SharedBackend) -> bool:
         hosted.check_lanes(len(duel.duel().lanes))
         hosted.check(configs)
         texts.check(configs, visitor.me())
+        text_privacy.check(configs)
     except Refused:
         return False
     return hosted.limits() is None or set(shared.store.queued()) <= duel.duel().automatic

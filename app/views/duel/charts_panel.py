@@ -13,6 +13,7 @@ from normviz.catalog import SCHEMES
 from normviz.charts import lane_styles
 from normviz.limits import estimated_seconds
 from normviz.model import texts
+from normviz.training import text_privacy
 
 from ...session import duel, visitor
 from ...session.backend import SharedBackend
@@ -58,6 +59,7 @@ def _what_now(lanes: list[Lane]) -> str:
     try:
         hosted.check(configs)
         texts.check(configs, visitor.me())
+        text_privacy.check(configs)
     except hosted.Refused as why:
         return capital(str(why))
     return f"Press Train: about {sum(map(estimated_seconds, configs)):.0f} s"

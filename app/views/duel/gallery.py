@@ -82,7 +82,7 @@ def tries(shared: SharedBackend) -> None:
     """Suggestions of what to try next, as buttons and a link to the maps."""
     lanes = duel.duel().lanes
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="tries"):
-        st.markdown("You could", width="content")
+        st.markdown("Try next:", width="content")
         for i, suggestion in enumerate(suggestions(lanes)):
             button(
                 suggestion.text, duel.open_lanes, suggestion.lanes, shared, key=f"try_{i}",

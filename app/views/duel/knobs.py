@@ -9,6 +9,7 @@ import streamlit as st
 
 from normviz import hosted
 from normviz.config import CHOICES, RunConfig
+from normviz.hosted import Refused
 from normviz.limits import RANGES, estimated_seconds
 from normviz.runs.store import Run
 from normviz.training.schedule import peak_at
@@ -144,5 +145,10 @@ def _turn(key: str, shared: SharedBackend) -> None:
         if not same:
             duel.change("lr", rate, i)
     asked = [run for run in trains if run and peak_at(run.config, run.config.steps) != rate]
-    if asked and shared.store.set_rate([run.id for run in asked], rate) is None:
-        it.complaint = "the runs are at their last steps: their learning rate can't change any more"
+    try:
+        if asked and shared.store.set_rate([run.id for run in asked], rate) is None:
+            it.complaint = (
+                "the runs are at their last steps: their learning rate can't change any more"
+            )
+    except Refused as why:
+        it.complaint = str(why)

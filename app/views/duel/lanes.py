@@ -85,6 +85,11 @@ def runs(lanes: list[Lane]) -> list[Run]:
     return [run for lane in lanes if lane.run for run in (lane.run, *lane.repeats)]
 
 
+def all_done(lanes: list[Lane]) -> bool:
+    """Whether every lane shows the finished run of its present settings."""
+    return all(lane.run and lane.run.is_done and lane.is_current for lane in lanes)
+
+
 def _known(config: RunConfig, shared: SharedBackend) -> Run | None:
     """The stored run of a config, which may be a cell of a shipped map."""
     run = shared.store.latest(config.key)

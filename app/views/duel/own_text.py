@@ -30,21 +30,25 @@ bytes for each (.streamlit/config.toml); more than a text may have, so that no a
 
 KEPT = (
     "Your text stays on the server that runs this page, as a file named by its hash. It is never put "
-    "in a link and never shown again. {who} The losses of very small batches can reveal the characters "
-    "of a text: do not give a text that must stay secret. Delete it with the button that appears here "
-    "once it is used. This server knows your browser by a cookie that lasts until the browser is closed: "
-    f"after that, paste the text again to get that button. The server keeps up to {MAX_TEXTS} texts. To "
-    "make room, it deletes the one used longest ago, but none that an open run or a run with a copied "
-    "link needs."
+    "in a link and never shown again. {who} Other curves can tell something too: do not give a text that "
+    "must stay secret. Delete it with the button that appears here once it is used. This server knows your "
+    "browser by a cookie that lasts until the browser is closed: after that, paste the text again to get "
+    f"that button. The server keeps up to {MAX_TEXTS} texts. {{which}}, but none that an open run or a run "
+    "with a copied link needs."
 )
 HERE = (
     "Anybody who can open this page can see the curves of runs on it. With its hash, which a link holds, "
-    "they can also train on it."
+    "they can also train on it. The losses of very small batches can reveal the characters of a text."
 )
 SHARED = (
     "Only your browser can train on it, and any other browser that gives the same text. Others can see "
-    "the curves of your runs on it. The file stays until each browser that gave it has deleted it."
+    "the curves of your runs on it. A link to such a run holds its hash, with which a guess of the whole "
+    "text can be checked. The file stays until each browser that gave it has deleted it. The losses of very "
+    "small batches can reveal the characters of a text, and so can those of weights that hardly move: this "
+    "server refuses such runs."
 )
+OLDEST = "To make room, it deletes the one used longest ago"
+GREEDIEST = "To make room, it deletes one of the network address that gave most"
 
 
 def task(configs: Sequence[RunConfig], title: str, key: str) -> None:
@@ -67,7 +71,10 @@ def task(configs: Sequence[RunConfig], title: str, key: str) -> None:
             _offer_deletion(text, "Delete this text from the server")
         for text in _others(used):
             _offer_deletion(text, f"Delete text {text[:8]}… from the server")
-        st.caption(KEPT.format(who=SHARED if hosted.limits() else HERE))
+        is_shared = hosted.limits() is not None
+        st.caption(
+            KEPT.format(who=SHARED if is_shared else HERE, which=GREEDIEST if is_shared else OLDEST)
+        )
 
 
 def _others(used: Sequence[str]) -> list[str]:
@@ -156,7 +163,7 @@ def _use(area: str, file: str, seq_len: int) -> None:
     try:
         others = [key for key in texts.given_by(who) if key != texts.key_of(given)]
         hosted.check_text(len(others), len(given))
-        key = texts.add(given, seq_len, who, _needed)
+        key = texts.add(given, seq_len, who, _needed, visitor.address())
     except (TextError, Refused, StoreError) as error:
         it.text_problem = str(error)
         return

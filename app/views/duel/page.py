@@ -17,6 +17,8 @@ from . import lanes as page_lanes
 
 SHEET = '<details class="sheet"><summary aria-label="Settings">Settings</summary></details>'
 """Opens the settings on a phone: the rules are in `style.css`, so that it opens without the server."""
+ONE_LINE = 122
+"""Characters of small text that fit into one line of a laptop; a headline's are 1.5 times as wide."""
 
 
 def page() -> None:
@@ -26,6 +28,7 @@ def page() -> None:
         transport.come_back(back)
     it = duel.duel()
     lanes = page_lanes.current(it, back)
+    it.kept = it.kept or page_lanes.all_done(lanes)
     if it.touched:  # so that a reload or a copied URL keeps the settings
         address.write(as_params(it.lanes) | duel.view_params())
     st.set_page_config(tab_title(share.title(lanes)))
@@ -76,8 +79,11 @@ def page() -> None:
 def _head(lanes: list[page_lanes.Lane], back: SharedBackend) -> None:
     """The headline, and the ways to other duels."""
     with st.container(key="head", horizontal=True, vertical_alignment="center"):
-        said = literal(headline.headline(lanes, back))
-        st.markdown(f"# {said}. :small[:gray[{_difference(lanes)}]]", width="stretch")
+        said = headline.headline(lanes, back)
+        room = ONE_LINE - 1.5 * len(said)
+        st.markdown(
+            f"# {literal(said)}. :small[:gray[{_difference(lanes, room)}]]", width="stretch"
+        )
         with st.container(key="ways_in", horizontal=True, gap="xsmall", width="content"):
             tour.invite(back)
             gallery.presets(back)
@@ -96,14 +102,17 @@ def _embedded(it: duel.Duel, lanes: list[page_lanes.Lane], back: SharedBackend) 
     st.link_button("Open in NormViz", share.address(lanes), icon=":material/open_in_new:")
 
 
-def _difference(lanes: list[page_lanes.Lane]) -> str:
-    """A sentence on what the lanes have in common, true of the curves on the page."""
+def _difference(lanes: list[page_lanes.Lane], room: float) -> str:
+    """A sentence on what the lanes have in common, true of the curves on the page. The usual one is as long
+    as `room` characters let it."""
     first = lanes[0].config
     if any(lane.earlier for lane in lanes):
         return "Some curves show earlier settings: press Train."
     fields = {name for lane in lanes for name in differences(lane.config, first)}
     if fields == {"scheme"}:
-        return "Same model, same data, same seed. Only the norm moved."
+        moved = "Only the norm moved."
+        whole = f"Same model, same data, same seed. {moved}"
+        return next((words for words in (whole, moved) if len(words) <= room), "")
     if len(lanes) == 1:
         return "Add a second lane to compare it with another placement."
     if not fields:

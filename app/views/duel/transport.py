@@ -73,14 +73,14 @@ def show_more(lanes: list[Lane], shared: SharedBackend) -> None:
             "Reset", back, shared, key="reset", icon=":material/restart_alt:",
             help="Stop, and return to the duel that this page opens with",
         )  # fmt: skip
-        shown = all(lane.run and lane.run.is_done and lane.is_current for lane in lanes)
+        shown = page_lanes.all_done(lanes)
         all_seeds = all(len(lane.repeats) == SEEDS for lane in lanes)
         button(
             "Show one seed" if all_seeds else f"Repeat with {SEEDS} seeds", repeat, shared,
             key="repeat", icon=":material/repeat:", disabled=bool(opened) or not shown,
             help=f"Train every lane from {SEEDS} seeds, to see how much is chance",
         )  # fmt: skip
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         duel.show("n_lanes", len(lanes))
         st.segmented_control(
             "Lanes", range(1, MAX_LANES + 1), required=True, key="n_lanes", on_change=kept(count),
@@ -128,7 +128,7 @@ def _queue(
     it = duel.duel()
     try:
         hosted.check_lanes(len(it.lanes))
-        runs = queue(shared.store, configs, visitor.me(), paused, instead)
+        runs = queue(shared.store, configs, visitor.me(), paused, instead, visitor.address())
     except Refused as why:
         it.refused = f"{why}."
         return None

@@ -8,8 +8,9 @@ import streamlit as st
 
 from normviz.charts import theme
 from normviz.charts.map import chart
-from normviz.export.pictures import picture
+from normviz.export.pictures import captioned, picture
 from normviz.maps.layout import maps
+from normviz.maps.link import caption
 from normviz.maps.summary import table
 
 from ...session import address
@@ -55,8 +56,12 @@ def show_downloads(it: Maps, back: SharedBackend) -> None:
     def rows():
         return table(it.asked.grid, results.points)
 
+    # Streamlit makes the files outside of the script run, where there is no address.
+    origin = caption(it.asked.grid, *it.asked.fields, (st.context.url or "/maps").partition("?")[0])
+
     def drawn(kind):
         spec = chart(maps(it.asked.grid, results.points, it.asked.fields))
+        spec = captioned(spec, origin)
         return picture(spec, kind, look=theme(False), apart=True)
 
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):

@@ -41,7 +41,7 @@ SCHEMES = (
         label="Pre-LN",
         order=10,
         family="Pre-LN and Post-LN",
-        sentence="The norm stands in front of each branch; the residual stream itself is never "
+        sentence="The norm is at the start of each branch; the residual stream itself is never "
         "normalised until one final norm before the output.",
         trouble="The stream grows with depth, so each deeper block changes it less.",
         source="Baevski and Auli 2018, arXiv:1809.10853; Xiong et al. 2020, arXiv:2002.04745",
@@ -55,7 +55,7 @@ SCHEMES = (
         label="Post-LN",
         order=20,
         family="Pre-LN and Post-LN",
-        sentence="The norm stands on the residual stream itself, after each sum: the layout of the "
+        sentence="The norm is on the residual stream itself, after each sum: the layout of the "
         "original transformer.",
         trouble="With a large initialisation, a deep stack collapses in its first steps: every "
         "token looks the same to the upper blocks.",
@@ -85,7 +85,7 @@ SCHEMES = (
         label="Pre- and Post-LN",
         order=110,
         family="Pre-LN and Post-LN",
-        sentence="A norm in front of each branch and another on the stream after each sum.",
+        sentence="A norm at the start of each branch and another on the stream after each sum.",
         trouble="The stream is normalised at every sublayer, so a gradient passes every norm on "
         "its way down, as in Post-LN.",
         source="x-transformers, pre_and_post_norm",

@@ -38,7 +38,7 @@ SCHEMES = (
         label="Sub-LN",
         order=270,
         family="Norms inside the branch",
-        sentence="Pre-LN with one more norm in each branch, in front of its last matrix, and "
+        sentence="Pre-LN with one more norm in each branch, before its last matrix, and "
         "value, output and FFN matrices that start sqrt(ln 2L) times larger.",
         trouble="The norm in the FFN is as wide as its hidden layer, which costs time.",
         source="Wang et al. 2022 (Magneto), arXiv:2210.06423",
@@ -54,10 +54,10 @@ SCHEMES = (
         label="NormFormer",
         order=280,
         family="Norms inside the branch",
-        sentence="Pre-LN with a gain a head, a norm behind attention, a norm in front of the FFN's "
+        sentence="Pre-LN with a gain a head, a norm after attention, a norm before the FFN's "
         "last matrix, and a learned gain on the FFN's skip path.",
-        trouble="The gain of a head stands in front of the output matrix, as in the paper; the "
-        "published code applies it behind.",
+        trouble="The gain of a head is applied before the output matrix, as in the paper; the "
+        "published code applies it after that matrix.",
         source="Shleifer et al. 2021, arXiv:2110.09456",
         oracle="x-transformers Decoder(attn_head_scale, ff_post_act_ln, sandwich_norm, "
         "scale_residual), some of them in one branch",
@@ -82,7 +82,7 @@ SCHEMES = (
         label="HybridNorm*",
         order=300,
         family="Norms inside the branch",
-        sentence="HybridNorm whose first block has Pre-LN's norms in front of both branches.",
+        sentence="HybridNorm whose first block has Pre-LN's norms at the start of both branches.",
         trouble="As HybridNorm.",
         source="Zhuo et al. 2025, arXiv:2503.04598",
         slots=hybridnorm_star,

@@ -82,7 +82,7 @@ SCHEMES = (
         label="Norm before the fork",
         order=360,
         family="Other paths",
-        sentence="The norm stands before the fork: skip path and branch both start from the "
+        sentence="The norm is before the fork: skip path and branch both start from the "
         "normalised stream.",
         trouble="As in Post-LN a gradient passes every norm on its way down. MiniMax-Text-01 "
         "multiplies the skip path by a constant that is 1 here.",

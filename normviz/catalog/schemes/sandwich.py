@@ -113,7 +113,7 @@ SCHEMES = (
         label="Res-post-norm",
         order=160,
         family="Norms around the branch",
-        sentence="The norm stands behind each branch, before the sum; the branch reads the stream "
+        sentence="The norm is at the end of each branch, before the sum; the branch reads the stream "
         "as it is.",
         trouble="Without QK-norm the attention of a deep model starts saturated and gradients "
         "grow by orders of magnitude towards the first blocks.",

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ...config import RunConfig
 from ...home import home
+from ...training import text_privacy
 from ...training.events import Diverged, Started, Step
 from ...training.schedule import with_lr
 from .. import Recording, Steps
@@ -102,7 +103,7 @@ class Store:
 
         The change is stored in their configs. Runs that are not open, that are at their last steps, that
         end before that step, or that have this rate already stay as they are. Raises ConfigError for a
-        rate that is not allowed.
+        rate that is not allowed, and Refused where the rate would make losses tell a visitor's text.
         """
         changed = False
         with self.db.transaction() as db:
@@ -120,6 +121,7 @@ class Store:
                 if step and step >= run.config.steps:
                     continue
                 if (config := with_lr(run.config, step, lr)) != run.config:
+                    text_privacy.check([config])
                     db.execute(
                         "UPDATE runs SET key = ?, config = ? WHERE id = ?",
                         (config.key, config.canonical(), run.id),

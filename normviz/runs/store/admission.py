@@ -10,6 +10,7 @@ from ... import hosted
 from ...config import RunConfig
 from ...hosted import Refused
 from ...model import texts
+from ...training import text_privacy
 from .. import OPEN
 from . import queue, retention
 from .run import Run, true_status
@@ -30,24 +31,26 @@ def ask(
     visitor: str,
     paused: bool = False,
     instead: Collection[int] = (),
+    address: str = "",
 ) -> list[int]:
     """Queue configs for a visitor and return a run for each; the runs of `instead` are being given up
-    and do not count.
+    and do not count. `address` is a name of the visitor's network address, empty where it is unknown.
 
     In hosted mode a config that waits or trains already is not queued again: its run is returned. Raises
     Refused, with nothing queued, beyond the limits of the server or where the visitor lacks a text.
     """
     hosted.check(configs)
     texts.check(configs, visitor)
+    text_privacy.check(configs)
     with store.db.transaction() as db:
         if hosted.limits() is None:
-            return queue.join_all(db, configs, visitor, paused)
+            return queue.join_all(db, configs, visitor, paused, address)
         keys = {config.key: config for config in configs}
         runs = {} if paused else {key: _joined(db, key, instead) for key in keys}
         new = [config for key, config in keys.items() if runs.get(key) is None]
         if new:
-            _check(db, len(new), visitor, instead)
-        asked = queue.join_all(db, new, visitor, paused)
+            _check(db, len(new), visitor, instead, address)
+        asked = queue.join_all(db, new, visitor, paused, address)
         runs |= {config.key: run for config, run in zip(new, asked, strict=True)}
     return [run for config in configs if (run := runs[config.key]) is not None]
 
@@ -58,7 +61,9 @@ def may_steer(run: Run, visitor: str) -> bool:
     return hosted.limits() is None or run.visitor == visitor
 
 
-def _check(db: sqlite3.Connection, new: int, visitor: str, instead: Collection[int]) -> None:
+def _check(
+    db: sqlite3.Connection, new: int, visitor: str, instead: Collection[int], address: str
+) -> None:
     """Raises Refused where `new` more runs are too many."""
     here, limit = hosted.limits(), hosted.store_bytes()
     assert here is not None
@@ -73,6 +78,15 @@ def _check(db: sqlite3.Connection, new: int, visitor: str, instead: Collection[i
             f"{waits} runs wait already and {new} more were asked for, and the queue of this shared "
             f"server holds {here.queue}: look at stored runs meanwhile, and try again in a minute"
         )
+    if address:
+        theirs = _waiting(db, instead, address)
+        most = queue.most_waiting(here.queue, waits + new)
+        if theirs + new > (most if theirs else max(most, here.lanes)):
+            raise Refused(
+                f"{theirs} runs from your network address wait already and {new} more were asked for, and "
+                f"this shared server now lets an address have up to {most}, so that others find free "
+                "places: try again in a minute"
+            )
     if limit is not None and retention.is_full(db, limit):
         raise Refused(FULL)
 
@@ -99,7 +113,9 @@ def _open_runs(db: sqlite3.Connection, visitor: str, but: Collection[int]) -> in
     return sum(row["id"] not in but for row in rows)
 
 
-def _waiting(db: sqlite3.Connection, but: Collection[int]) -> int:
-    """How many runs wait, those of `but` left out."""
-    rows = db.execute("SELECT id FROM runs WHERE status = 'queued'")
+def _waiting(db: sqlite3.Connection, but: Collection[int], address: str = "") -> int:
+    """How many runs wait, or those from one address; the runs of `but` are left out."""
+    rows = db.execute(
+        "SELECT id FROM runs WHERE status = 'queued' AND ? IN ('', address)", (address,)
+    )
     return sum(row["id"] not in but for row in rows)

@@ -1,9 +1,15 @@
-"""The queue: visitors take turns, and each visitor's runs keep the order in which they were queued.
+"""The queue: network addresses share the cores, the visitors of an address take turns, and each visitor's
+runs keep the order in which they were queued.
 
 A turn is one run, or two runs that were queued together: the lanes of a duel train side by side. Each
 turn has a number. The position of a visitor is the number of their last turn or, if none of their runs
 waited since then, the last number when they came. So every other visitor gets at most one turn before a
 visitor who waits.
+
+A cookie is free, so addresses come first. The next turn is that of the address that would have had the
+fewest seconds of a core after it: those of its runs that were handed out within LATELY, by estimate, and
+those of this turn. Of equals the positions of the visitors decide. A visitor whose address is unknown counts
+as an address.
 """
 
 from __future__ import annotations
@@ -15,6 +21,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 
 from ...config import RunConfig
 from ...cores import cores
@@ -24,6 +31,10 @@ from .write import insert
 
 FORGOTTEN = 1000
 """Turns after which a visitor's last one is deleted; a waiting visitor has had another by then."""
+LATELY = 600.0
+"""Seconds for which a run that was handed out counts against its address."""
+CLEARANCE = 3
+"""An address has one waiting run for so many places that are left free, at most."""
 NEXT = -1
 TOGETHER = 2
 """Runs in one turn: as many as a small server trains at once."""
@@ -31,13 +42,15 @@ TOGETHER = 2
 
 @dataclass(frozen=True)
 class Waiting:
-    """A queued run; `turn` is None where a worker got it and has not begun yet, and NEXT where a worker
-    got the other run of its turn, `beside`."""
+    """A queued run of some estimated seconds; `turn` is None where a worker got it and has not begun yet,
+    and NEXT where a worker got the other run of its turn, `beside`."""
 
     run: int
     visitor: str
     turn: int | None
     beside: int | None = None
+    address: str = ""
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -48,8 +61,17 @@ class QueuePlace:
     seconds: float
 
 
-def in_turn(waiting: Sequence[Waiting], served: Mapping[str, int]) -> list[int]:
-    """The numbers of the runs in the order in which workers get them, if no other run is queued."""
+clock = time.time
+"""Seconds since 1970; a simulation has a clock of its own."""
+
+
+def in_turn(
+    waiting: Sequence[Waiting],
+    served: Mapping[str, int],
+    used: Mapping[str, float] = MappingProxyType({}),
+) -> list[int]:
+    """The numbers of the runs in the order in which workers get them, if no other run is queued; `used`
+    has the seconds that each address used lately."""
     own: dict[str, list[Waiting]] = {}
     for one in sorted(waiting, key=lambda one: one.run):
         if one.turn not in (None, NEXT):
@@ -60,20 +82,46 @@ def in_turn(waiting: Sequence[Waiting], served: Mapping[str, int]) -> list[int]:
         there, nth = {one.run for one in runs}, 0
         for one in runs:
             nth += one.beside not in there
-            ranked.append(((nth, stands, runs[0].run), one.run))
+            ranked.append(((nth, stands, runs[0].run), one))
     handed = sorted(one.run for one in waiting if one.turn is None)
     following = sorted(one.run for one in waiting if one.turn == NEXT)
-    return handed + following + [run for _, run in sorted(ranked)]
+    ranked.sort(key=lambda pair: (pair[0], pair[1].run))
+    return handed + following + _by_seconds(ranked, used)
+
+
+def _by_seconds(
+    ranked: Sequence[tuple[tuple[int, int, int], Waiting]], used: Mapping[str, float]
+) -> list[int]:
+    """The runs of ranked turns in the order of the seconds that their address would have used after them."""
+    turns: dict[tuple[int, int, int], list[Waiting]] = {}
+    for rank, one in ranked:
+        turns.setdefault(rank, []).append(one)
+    after = dict(used)
+    found = []
+    for rank, runs in turns.items():
+        whose = _whose(runs[0].visitor, runs[0].address)
+        after[whose] = after.get(whose, 0.0) + sum(one.seconds for one in runs)
+        found.append((after[whose], rank, [one.run for one in runs]))
+    return [run for _, _, runs in sorted(found) for run in runs]
+
+
+def _whose(visitor: str, address: str) -> str:
+    """What counts as an address: the visitor where the address is unknown."""
+    return f"@{address}" if address else visitor
 
 
 def join_all(
-    db: sqlite3.Connection, configs: Sequence[RunConfig], visitor: str | None, paused: bool = False
+    db: sqlite3.Connection,
+    configs: Sequence[RunConfig],
+    visitor: str | None,
+    paused: bool = False,
+    address: str = "",
 ) -> list[int]:
     """Queue the configs of one request in a transaction; returns the numbers of their runs."""
     runs: list[int] = []
     for nth, config in enumerate(configs):
         beside = runs[nth - nth % TOGETHER] if nth % TOGETHER else None
-        runs.append(join(db, config, visitor, paused, beside))
+        runs.append(join(db, config, visitor, paused, beside, address))
     return runs
 
 
@@ -83,14 +131,16 @@ def join(
     visitor: str | None,
     paused: bool = False,
     beside: int | None = None,
+    address: str = "",
 ) -> int:
     """Queue a config for a visitor, in a transaction; returns the run's number. A `paused` run waits
-    before its first step, and `beside` is the first run of the same turn."""
+    before its first step, `beside` is the first run of the same turn, and `address` is a name of the
+    visitor's network address."""
     run = insert(db, config, "queued", "here")
     db.execute(
-        "UPDATE runs SET visitor = ?, beside = ?, "
+        "UPDATE runs SET visitor = ?, beside = ?, address = ?, "
         "turn = (SELECT COALESCE(MAX(turn), 0) FROM served) WHERE id = ?",
-        (visitor, beside, run),
+        (visitor, beside, address or None, run),
     )
     if paused:
         db.execute(
@@ -104,10 +154,13 @@ def handed(db: sqlite3.Connection, run: int) -> None:
     """Store that a worker gets the run, in a transaction: it counts a turn of its visitor, and the other
     run of the turn is next."""
     row = db.execute(
-        "SELECT visitor, turn FROM runs WHERE id = ? AND turn IS NOT NULL", (run,)
+        "SELECT visitor, turn, address, config FROM runs WHERE id = ? AND turn IS NOT NULL", (run,)
     ).fetchone()
     if row is None:
         return
+    whose, now = _whose(row["visitor"] or "", row["address"] or ""), clock()
+    db.execute("INSERT INTO used VALUES (?, ?, ?)", (whose, now, _cost(row["config"])[0]))
+    db.execute("DELETE FROM used WHERE at NOT BETWEEN ? AND ?", (now - LATELY, now))
     db.execute("UPDATE runs SET turn = NULL WHERE id = ?", (run,))
     if row["turn"] == NEXT:
         return
@@ -123,14 +176,33 @@ def handed(db: sqlite3.Connection, run: int) -> None:
 def queued(db: sqlite3.Connection) -> list[int]:
     """The numbers of waiting runs, in the order in which workers get them."""
     rows = db.execute(
-        "SELECT id, visitor, turn, beside FROM runs WHERE status = 'queued'"
+        "SELECT id, visitor, turn, beside, address, config FROM runs WHERE status = 'queued'"
     ).fetchall()
     if len(rows) < 2:
         return [row["id"] for row in rows]
     served = dict(db.execute("SELECT visitor, turn FROM served").fetchall())
-    return in_turn(
-        [Waiting(r["id"], r["visitor"] or "", r["turn"], r["beside"]) for r in rows], served
-    )
+    now = clock()
+    used = db.execute(
+        "SELECT whose, SUM(seconds) FROM used WHERE at BETWEEN ? AND ? GROUP BY whose",
+        (now - LATELY, now),
+    ).fetchall()
+    waiting = [
+        Waiting(
+            r["id"], r["visitor"] or "", r["turn"], r["beside"], r["address"] or "",
+            _cost(r["config"])[0],
+        )
+        for r in rows
+    ]  # fmt: skip
+    return in_turn(waiting, served, dict(used))
+
+
+def most_waiting(of_all: int, waiting: int) -> int:
+    """How many runs an address may have among the `waiting` ones of a queue that holds `of_all`.
+
+    One for each CLEARANCE places that are left free. So one address gets a quarter of the queue at most, and
+    many of them together still leave places for an address that has none.
+    """
+    return max(0, of_all - waiting) // CLEARANCE
 
 
 def place(db: sqlite3.Connection, run: int) -> QueuePlace | None:

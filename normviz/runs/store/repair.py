@@ -25,9 +25,10 @@ SINCE = 1_767_225_600
 since then: no store gets a thousand runs a second for long, so the numbers are new."""
 
 
-def opened(folder: Path | None = None) -> tuple[Store, str | None]:
+def opened(folder: Path | None = None, again: bool = False) -> tuple[Store, str | None]:
     """The store of a folder, and a sentence about the damaged file, if there was one, with its new path.
 
+    `again`: this process has used the folder's store before, which may be gone now.
     A file that a supervisor still uses is never moved. Raises StoreError where no store can be opened.
     """
     folder = folder or home()
@@ -38,7 +39,7 @@ def opened(folder: Path | None = None) -> tuple[Store, str | None]:
             why = damage(path)
             said = None if why is None else _anew(path, why)
             store = Store(folder)
-            if said is not None:
+            if said is not None or again:
                 _number_on(store)
             return store, said
     except OSError:  # no lock can be made here, nor a file be moved
@@ -90,7 +91,7 @@ def _anew(path: Path, why: str) -> str:
 
 
 def _number_on(store: Store) -> None:
-    """Give runs of the fresh store numbers that no run of the damaged one had: open pages know runs by
+    """Give runs of a fresh store numbers that no run of the one before had: open pages know runs by
     their numbers, and may request to delete one."""
     first = int((time.time() - SINCE) * 1000)
     with store.db.transaction() as db:

@@ -19,7 +19,7 @@ SHIPPED = ("shipped", "shipped sweep")
 COARSE = ("sweep", "shipped sweep")
 """Origins of the cells of a sweep: all losses, but layers at a few steps alone."""
 
-INNER = ("pid", "turn", "watched", "beside", "reach")
+INNER = ("pid", "turn", "watched", "beside", "reach", "address")
 """Columns of `runs` for the queue and the supervisor alone."""
 
 FOREIGN = (

@@ -11,7 +11,7 @@ from pathlib import Path
 from .errors import Connection, StoreError, told
 from .run import alive
 
-VERSION = 4
+VERSION = 5
 FILE = "normviz.sqlite"
 
 SCHEMA = """
@@ -33,7 +33,8 @@ CREATE TABLE runs (
     watched INTEGER NOT NULL DEFAULT 0,  -- counts looks at it while it is open
     linked INTEGER NOT NULL DEFAULT 0,   -- 1 once its link was copied, or opened by somebody else
     beside INTEGER,               -- the run in whose turn it goes too, where it has none of its own
-    reach INTEGER NOT NULL DEFAULT 0  -- first step that its process does not take before it asks again
+    reach INTEGER NOT NULL DEFAULT 0,  -- first step that its process does not take before it asks again
+    address TEXT                  -- keyed hash of the network address of who asked for it, where known
 );
 CREATE INDEX runs_by_key ON runs (key);
 CREATE INDEX runs_by_status ON runs (status);
@@ -65,6 +66,11 @@ CREATE TABLE served (
     visitor TEXT PRIMARY KEY,     -- empty for runs of nobody on a page
     turn INTEGER NOT NULL         -- number of the last hand-out to them
 ) WITHOUT ROWID;
+CREATE TABLE used (
+    whose TEXT NOT NULL,          -- an address after an @, or a visitor without one
+    at REAL NOT NULL,             -- when a run of theirs was handed out
+    seconds REAL NOT NULL         -- of a core, by estimate
+);
 CREATE TABLE dropped (
     key TEXT PRIMARY KEY,         -- of a run whose link somebody may have, deleted to make room
     at REAL NOT NULL
@@ -88,6 +94,10 @@ CREATE TABLE dropped (key TEXT PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
     3: """
 ALTER TABLE runs ADD COLUMN reach INTEGER NOT NULL DEFAULT 0;
 """,
+    4: """
+ALTER TABLE runs ADD COLUMN address TEXT;
+CREATE TABLE used (whose TEXT NOT NULL, at REAL NOT NULL, seconds REAL NOT NULL);
+""",
 }
 """Statements that bring a store from each version to the next; all rows stay."""
 
@@ -110,6 +120,12 @@ class Database:
                     f"the store {path} has version {version} and this release reads version "
                     f"{VERSION}: set NORMVIZ_HOME to another folder, or move the file away"
                 )
+        self._file = _file_number(path)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the file was deleted or replaced: SQLite would go on to write where nobody reads."""
+        return _file_number(self.path) != self._file
 
     @property
     def connection(self) -> sqlite3.Connection:
@@ -143,6 +159,14 @@ class Database:
             if db.in_transaction:  # SQLite may have rolled back by itself
                 db.execute("ROLLBACK")
             raise
+
+
+def _file_number(path: Path) -> int | None:
+    """The file's number on its disk, which no other file of the disk has; None without a file."""
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return None
 
 
 def _bring_up(db: sqlite3.Connection, version: int) -> None:

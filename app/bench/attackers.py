@@ -1,0 +1,230 @@
+"""Clients that ask too much of a server, for `normviz bench attack`: a process for one kind of attack.
+
+It connects to a server on this machine alone, with as many connections as an attack names below, and ends
+when its standard input ends. Each attack comes from one network address, which it states as a proxy would.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import struct
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from itertools import count
+from urllib.parse import urlsplit
+
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import WebSocketException
+
+FROM = "203.0.113.7"
+HEADERS = {"X-Forwarded-For": FROM}
+STREAM, NUMBERS = "_stcore/stream", "normviz/numbers"
+RETRY_SECONDS = 0.2
+"""Between two tries of a connection that the server has closed."""
+MASK = b"\0\0\0\0"
+HANDSHAKE = (
+    "GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    f"X-Forwarded-For: {FROM}\r\n"
+    "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+)
+UPLOAD = (
+    "PUT /_stcore/upload_file/{page}/f{n} HTTP/1.1\r\nHost: {host}\r\nCookie: {cookie}\r\n"
+    f"X-Forwarded-For: {FROM}\r\nX-Xsrftoken: {{token}}\r\n"
+    "Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 900000\r\n\r\n"
+    '--x\r\nContent-Disposition: form-data; name="f"; filename="f"\r\n\r\n'
+)
+
+
+class Target:
+    """The server."""
+
+    def __init__(self, base: str) -> None:
+        self.host = urlsplit(base).netloc
+        self.name, _, port = self.host.partition(":")
+        self.port = int(port)
+        if self.name != "127.0.0.1":
+            raise ValueError(f"the server is {self.name!r}, allowed is 127.0.0.1")
+
+    def socket(self, path: str) -> connect:
+        return connect(
+            f"ws://{self.host}/{path}",
+            additional_headers=HEADERS,
+            compression=None,
+            max_size=None,
+            ping_interval=None,
+        )
+
+    async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection(self.name, self.port)
+
+    async def raw_socket(self, path: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A WebSocket whose frames the caller writes byte by byte."""
+        reader, writer = await self.open()
+        writer.write(HANDSHAKE.format(path=path, host=self.host).encode())
+        if b" 101 " not in await reader.readline():
+            writer.close()
+            raise ConnectionError("refused")
+        await reader.readuntil(b"\r\n\r\n")
+        return reader, writer
+
+
+def rerun(text: str = "") -> bytes:
+    """The message that asks for a page, with a text in one of its boxes."""
+    ask = BackMsg()
+    ask.rerun_script.query_string = ""
+    if text:
+        state = ask.rerun_script.widget_states.widgets.add()
+        state.id, state.string_value = f"$$ID-{secrets.token_hex(8)}-None", text
+    return ask.SerializeToString()
+
+
+async def finished(page: ClientConnection) -> None:
+    """Read until the page has rendered."""
+    while True:
+        data = await page.recv()
+        message = ForwardMsg.FromString(data if isinstance(data, bytes) else data.encode())
+        if message.WhichOneof("type") == "script_finished":
+            return
+
+
+async def frames(at: Target, number: int) -> None:
+    """A frame of 4 MB (or of 19 MB, each second one) that does not end, and answers to pings."""
+    size = 4_000_000 if number % 2 else 19_000_000
+    reader, writer = await at.raw_socket(STREAM if number % 3 else NUMBERS)
+    writer.write(b"\x82\xff" + struct.pack("!Q", size) + MASK)
+    for _ in range((size - 1) // 65_536):
+        writer.write(b"a" * 65_536)
+        await writer.drain()
+    await reader.read()
+    writer.close()
+
+
+async def fragments(at: Target, number: int) -> None:
+    """Fragments of two bytes of a message that does not end, each followed by a pong."""
+    del number
+    _, writer = await at.raw_socket(STREAM)
+    pong = b"\x8a\x80" + MASK
+    first, more = b"\x02\x82" + MASK + b"ab", b"\x00\x82" + MASK + b"ab"
+    writer.write(first)
+    try:
+        while True:
+            writer.write((more + pong) * 1000)
+            await writer.drain()
+            await asyncio.sleep(0.05)
+    finally:
+        writer.close()
+
+
+async def values(at: Target, number: int) -> None:
+    """A page with a text of 3.7 MB in a box, which closes after a while and comes again."""
+    async with at.socket(STREAM) as page:
+        await page.send(rerun("a" * 3_700_000))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(3 + number % 5):
+                while True:
+                    await page.recv()
+
+
+async def idle(at: Target, number: int) -> None:
+    """A connection that sends nothing, or headers that do not end."""
+    reader, writer = await at.open()
+    if number % 2:
+        writer.write(b"GET / HTTP/1.1\r\nHost: here\r\nX-A: " + b"a" * 50_000)
+    await reader.read()
+    writer.close()
+
+
+async def visits(at: Target, number: int) -> None:
+    """A page that leaves as soon as it has rendered."""
+    del number
+    async with at.socket(STREAM) as page:
+        await page.send(rerun())
+        await finished(page)
+
+
+async def topics(at: Target, number: int) -> None:
+    """Charts of runs that do not exist, another one with each request."""
+    async with at.socket(NUMBERS) as charts:
+        for i in count():
+            run = 10**9 + 10_000 * number + i % 10_000
+            await charts.send(f'{{"runs": [{run}], "probe": "grad_block"}}')
+            await asyncio.sleep(0.1)
+
+
+async def renders(at: Target, number: int) -> None:
+    """A page that asks to be rendered again as soon as it is."""
+    del number
+    async with at.socket(STREAM) as page:
+        while True:
+            await page.send(rerun())
+            await finished(page)
+
+
+async def uploads(at: Target, number: int) -> None:
+    """An upload to an open page that does not end."""
+    reader, writer = await at.open()
+    writer.write(
+        f"GET /_stcore/health HTTP/1.1\r\nHost: {at.host}\r\nX-Forwarded-For: {FROM}\r\n"
+        "Connection: close\r\n\r\n".encode()
+    )
+    head = (await reader.read()).decode()
+    writer.close()
+    cookie = next(
+        line.partition(": ")[2].partition(";")[0]
+        for line in head.split("\r\n")
+        if "_streamlit_xsrf=" in line
+    )
+    async with at.socket(STREAM) as page:
+        await page.send(rerun())
+        data = await page.recv()
+        assert isinstance(data, bytes)
+        session = ForwardMsg.FromString(data).new_session.initialize.session_id
+        reader, writer = await at.open()
+        token = cookie.partition("=")[2]
+        said = UPLOAD.format(page=session, n=number, host=at.host, cookie=cookie, token=token)
+        writer.write(said.encode() + b"a" * 500_000)
+        reading = asyncio.create_task(page.wait_closed())
+        await reader.read()
+        reading.cancel()
+        writer.close()
+
+
+ATTACKS: dict[str, tuple[Callable[[Target, int], Awaitable[None]], int]] = {
+    "frames": (frames, 100),
+    "fragments": (fragments, 40),
+    "values": (values, 60),
+    "idle": (idle, 1100),
+    "visits": (visits, 20),
+    "topics": (topics, 500),
+    "renders": (renders, 60),
+    "uploads": (uploads, 40),
+}
+"""What each client of an attack does again and again, and how many there are."""
+
+
+async def again(do: Callable[[Target, int], Awaitable[None]], at: Target, number: int) -> None:
+    """Do it until the task is cancelled."""
+    while True:
+        with suppress(OSError, EOFError, WebSocketException, StopIteration, RuntimeError):
+            await do(at, number)
+        await asyncio.sleep(RETRY_SECONDS)
+
+
+async def attack(base: str, name: str) -> None:
+    """Run an attack until standard input ends."""
+    do, many = ATTACKS[name]
+    tasks = [asyncio.create_task(again(do, Target(base), i)) for i in range(many)]
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    for task in tasks:
+        task.cancel()
+
+
+if __name__ == "__main__":
+    with suppress(KeyboardInterrupt):
+        asyncio.run(attack(*sys.argv[1:]))
+    os._exit(0)  # tasks that wait for a closing handshake need not end

@@ -1,0 +1,158 @@
+"""Private parts of Streamlit and uvicorn that NormViz relies on, and a check of those that fail silently.
+
+pyproject.toml allows the minor release that was tested. For the next one: install it, run
+`tests/app/test_streamlit_parts.py` and the browser tests, mend what fails, and raise the limit.
+Style sheets name classes and `data-testid`s of Streamlit's page too; the browser tests see those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import streamlit
+from streamlit import config, net_util
+from streamlit.runtime import Runtime
+from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
+from streamlit.runtime.uploaded_file_manager import UploadedFileRec
+from streamlit.web.server import server_util
+from streamlit.web.server.starlette import starlette_app_utils, starlette_routes
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.server import ServerProtocol
+
+IMPORTS = {
+    "streamlit.proto.BackMsg_pb2": "a simulated visitor speaks the page's protocol",
+    "streamlit.proto.ForwardMsg_pb2": "likewise",
+    "streamlit.runtime.memory_uploaded_file_manager": "asgi/uploads.py counts uploaded files",
+    "streamlit.runtime.uploaded_file_manager": "likewise",
+    "streamlit.runtime.scriptrunner": "a page's session, its fragments, and Back in the browser",
+    "streamlit.util": "bench/fuzzed.py opens a page by the hash of its name",
+    "streamlit.web": "start.py runs Streamlit's command",
+}
+"""Private modules that the pages import, and what for. Tests and this file are left out."""
+
+CONNECTIONS = "what is known of open connections"
+CHANGED = (
+    "the installed Streamlit or uvicorn has changed {}: limits of a shared server may not hold. Install the "
+    "one that requirements.txt names"
+)
+
+
+def ask_no_other_host() -> None:
+    """For a page of a foreign origin Streamlit asks another host for this machine's public address, and
+    would let in pages of that address. They have this server's `Host`, if they are its pages."""
+    net_util.get_external_ip = lambda: None
+
+
+def _uploads() -> bool:
+    kept = MemoryUploadedFileManager("/here")
+    kept.add_file("page", UploadedFileRec("a", "a", "text/plain", b"x"))
+    there = [*kept.file_storage["page"]]
+    kept.remove_file("page", "a")
+    return (
+        there == ["a"] and not kept.file_storage.get("page") and _has(Runtime, "uploaded_file_mgr")
+    )
+
+
+def _cookie() -> bool:
+    """The form in which `session/visitor.py` reads the names of earlier releases."""
+    version, mask, masked, _ = starlette_app_utils.generate_xsrf_token_string().split("|")
+    return version == "2" and bool(bytes.fromhex(mask)) and bool(bytes.fromhex(masked))
+
+
+def _html() -> bool:
+    """What `asgi/first_paint.py` replaces."""
+    html = (Path(streamlit.__file__).parent / "static" / "index.html").read_text("utf-8")
+    return html.count("<title>Streamlit</title>") == html.count('<div id="root"></div>') == 1
+
+
+def _addresses() -> bool:
+    """What `asgi/visitor_cookie.py`, `asgi/uploads.py` and the kept proxy look for."""
+    paths = starlette_routes.ROUTE_HEALTH, starlette_routes.BASE_ROUTE_UPLOAD_FILE
+    return (*paths, starlette_routes.ROUTE_METRICS) == (
+        "_stcore/health", "_stcore/upload_file", "_stcore/metrics",
+    )  # fmt: skip
+
+
+def _context() -> bool:
+    fields = ScriptRunContext.__dataclass_fields__
+    return {"session_id", "fragment_ids_this_run", "is_history_navigation"} <= set(fields)
+
+
+def _settings() -> bool:
+    """An unknown setting in config.toml is ignored."""
+    return set(SETTINGS) <= set(config.get_config_options())
+
+
+def _origins() -> bool:
+    """The module in which `ask_no_other_host` replaces a function is the one that is used."""
+    return getattr(server_util, "net_util", None) is net_util
+
+
+def _connections() -> bool:
+    """What `asgi/transport_limits.py` follows and reads of uvicorn's connections."""
+    http, socket = AutoHTTPProtocol, WebSocketsSansIOProtocol
+    followed = {"connection_made", "data_received", "connection_lost"}
+    return (
+        followed <= vars(http).keys() & vars(socket).keys()
+        and _sets(http, "cycle", "transport", "client", "scope")
+        and _sets(socket, "conn", "frames", "transport", "client")
+        and isinstance(ServerProtocol().reader.buffer, bytearray)
+    )
+
+
+def _has(thing: object, name: str) -> bool:
+    return hasattr(thing, name)
+
+
+def _sets(kind: type, *names: str) -> bool:
+    """Whether the objects of a class get these attributes when they are made."""
+    return set(names) <= set(kind.__init__.__code__.co_names)
+
+
+SETTINGS = (
+    "browser.gatherUsageStats",
+    "client.showErrorDetails",
+    "client.toolbarMode",
+    "global.minCachedMessageSize",
+    "runner.fastReruns",
+    "runner.postScriptGC",
+    "server.address",
+    "server.allowedHosts",
+    "server.corsAllowedOrigins",
+    "server.disconnectedSessionTTL",
+    "server.enableCORS",
+    "server.fileWatcherType",
+    "server.maxMessageSize",
+    "server.maxUploadSize",
+    "server.maxWidgetStateSize",
+    "server.showEmailPrompt",
+    "server.websocketPingInterval",
+    "server.xsrfCookieSameSite",
+)
+PARTS: dict[str, Callable[[], bool]] = {
+    "how it keeps uploaded files": _uploads,
+    "the form of its XSRF cookie": _cookie,
+    "the HTML of its page": _html,
+    "the addresses of health, uploads and metrics": _addresses,
+    "the context of a script run": _context,
+    "the names of its settings": _settings,
+    "where it asks for this machine's address": _origins,
+    "whether a page is still connected": lambda: _has(Runtime, "is_active_session"),
+    "where it keeps its sessions": lambda: _sets(Runtime, "_session_mgr"),
+    CONNECTIONS: _connections,
+}
+
+
+def changed() -> list[str]:
+    """The parts that are not as they were tested."""
+    return [name for name, is_same in PARTS.items() if not _holds(is_same)]
+
+
+def _holds(is_same: Callable[[], bool]) -> bool:
+    try:
+        return is_same()
+    except Exception:  # whatever a changed part raises
+        return False

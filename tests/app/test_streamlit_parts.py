@@ -1,0 +1,99 @@
+"""Streamlit's private parts are as the pages expect them. For a new release this file is the first to run."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+import streamlit
+from normviz.app import streamlit_parts as parts
+from normviz.app.asgi import first_paint, uploads, visitor_cookie
+from streamlit.runtime import Runtime
+from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
+from streamlit.web.server import server_util
+from streamlit.web.server.starlette import starlette_app_utils, starlette_routes
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+from normviz.home import shipped
+
+PUBLIC = {"streamlit.components.v2", "streamlit.delta_generator", "streamlit.navigation.page",
+          "streamlit.testing.v1"}  # fmt: skip
+
+
+def test_nothing_has_changed() -> None:
+    assert parts.changed() == []
+
+
+@pytest.mark.parametrize(
+    ("thing", "name", "part"),
+    [
+        (MemoryUploadedFileManager, "add_file", "how it keeps uploaded files"),
+        (MemoryUploadedFileManager, "remove_file", "how it keeps uploaded files"),
+        (Runtime, "uploaded_file_mgr", "how it keeps uploaded files"),
+        (starlette_app_utils, "generate_xsrf_token_string", "the form of its XSRF cookie"),
+        (streamlit, "__file__", "the HTML of its page"),
+        (starlette_routes, "ROUTE_HEALTH", "the addresses of health, uploads and metrics"),
+        (
+            starlette_routes,
+            "BASE_ROUTE_UPLOAD_FILE",
+            "the addresses of health, uploads and metrics",
+        ),
+        (ScriptRunContext, "__dataclass_fields__", "the context of a script run"),
+        (server_util, "net_util", "where it asks for this machine's address"),
+        (Runtime, "is_active_session", "whether a page is still connected"),
+        (Runtime, "__init__", "where it keeps its sessions"),
+        (AutoHTTPProtocol, "__init__", parts.CONNECTIONS),
+        (WebSocketsSansIOProtocol, "__init__", parts.CONNECTIONS),
+    ],
+)
+def test_a_part_with_another_name_is_found(
+    monkeypatch: pytest.MonkeyPatch, thing: object, name: str, part: str
+) -> None:
+    monkeypatch.delattr(thing, name)
+    assert parts.changed() == [part]
+
+
+def test_an_unknown_setting_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "SETTINGS", ("server.noSuchSetting",))
+    assert parts.changed() == ["the names of its settings"]
+
+
+def test_every_private_import_and_every_setting_is_listed() -> None:
+    found = set()
+    for path in shipped("app").rglob("*.py"):
+        if path.name == "streamlit_parts.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("streamlit."):
+                found.add(node.module)
+            elif isinstance(node, ast.ImportFrom) and node.module == "streamlit":
+                assert {alias.name for alias in node.names} <= {"runtime"}, path
+    assert found - PUBLIC == set(parts.IMPORTS)
+    text = (shipped("app") / ".streamlit" / "config.toml").read_text()
+    ours = {
+        f"{section}.{name}" for section, values in tomllib.loads(text).items() for name in values
+        if section != "theme"
+    }  # fmt: skip
+    read = set()
+    for path in shipped("app").rglob("*.py"):
+        read |= set(re.findall(r"get_option\(\s*\"([\w.]+)\"", path.read_text()))
+    assert ours | read <= set(parts.SETTINGS)
+
+
+def test_the_pages_look_for_what_is_checked() -> None:
+    assert f"/{starlette_routes.ROUTE_HEALTH}" == visitor_cookie.ADDRESS
+    assert uploads.ADDRESS.search(f"/{starlette_routes.BASE_ROUTE_UPLOAD_FILE}/page/file")
+    html = (Path(streamlit.__file__).parent / "static" / "index.html").read_text("utf-8")
+    assert html.count(first_paint.TITLE) == html.count(first_paint.ROOT) == 1
+
+
+def test_the_minor_release_that_was_tested_is_the_only_one_allowed() -> None:
+    major, minor = map(int, version("streamlit").split(".")[:2])
+    text = (Path(__file__).parents[2] / "pyproject.toml").read_text()
+    assert f'"streamlit>={major}.{minor},<{major}.{minor + 1}"' in text

@@ -1,0 +1,286 @@
+"""What a connection may hold and how long, on a real server, before a request or a message is whole."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from backend_kit import wait_for
+from browser_kit import free_port
+from normviz.app.asgi import connection_limit, left_sessions, log_limit, transport_limits
+from starlette.testclient import TestClient
+from starlette.types import Receive, Scope, Send
+from starlette.websockets import WebSocketDisconnect
+
+from normviz.home import shipped
+
+HANDSHAKE = (
+    "GET /normviz/numbers HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    "X-Forwarded-For: {address}\r\nSec-WebSocket-Version: 13\r\n"
+    "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+)
+MASK = b"\0\0\0\0"
+SERVER = """
+import sys, uvicorn
+from normviz.app.asgi import transport_limits
+from normviz.app.asgi.connection_limit import Connections
+for limit in sys.argv[2:]:
+    name, _, value = limit.partition("=")
+    setattr(transport_limits, name, float(value))
+
+async def app(scope, receive, send):
+    if scope["type"] == "websocket":
+        await send({"type": "websocket.accept"})
+        while (await receive())["type"] != "websocket.disconnect":
+            pass
+    elif scope["type"] == "http":
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"here"})
+
+transport_limits.install()
+uvicorn.run(Connections(app), host="127.0.0.1", port=int(sys.argv[1]), ws="websockets-sansio")
+"""
+LIMITS = (
+    "REQUEST_SECONDS=1", "MESSAGE_SECONDS=2", "SWEEP_SECONDS=0.1", "CONNECTIONS=20", "EACH=1000000",
+    "FRAGMENTS=50", "MESSAGE=500000", "PENALTY_SECONDS=1", "PENALTY_EACH=100000",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    """A server with small limits."""
+    found = free_port()
+    path = f"import sys; sys.path.insert(0, {str(shipped('app'))!r}); import search_path\n"
+    process = subprocess.Popen([sys.executable, "-c", path + SERVER, str(found), *LIMITS])
+    try:
+        wait_for(lambda: answers(found), "the server")
+        yield found
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def connected(port: int) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), timeout=20)
+
+
+def answers(port: int) -> bool:
+    try:
+        with connected(port) as one:
+            one.sendall(b"GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+            return b"here" in b"".join(iter(lambda: one.recv(4096), b""))
+    except OSError:
+        return False
+
+
+def upgraded(port: int, address: str) -> socket.socket:
+    one = connected(port)
+    one.sendall(HANDSHAKE.format(host=f"127.0.0.1:{port}", address=address).encode())
+    assert b" 101 " in one.recv(4096)
+    return one
+
+
+def closed_after(one: socket.socket) -> float:
+    """Seconds until the server closes a connection."""
+    began = time.monotonic()
+    try:
+        while one.recv(4096):
+            pass
+    except ConnectionError:
+        pass
+    return time.monotonic() - began
+
+
+def frame(opcode: int, size: int, body: bytes) -> bytes:
+    return bytes([opcode, 0xFF]) + struct.pack("!Q", size) + MASK + body
+
+
+def test_headers_that_do_not_end_and_silence_have_a_time(port: int) -> None:
+    with connected(port) as silent, connected(port) as slow:
+        slow.sendall(b"GET / HTTP/1.1\r\nHost: here\r\nX-A: ")
+        assert closed_after(silent) < 10 and closed_after(slow) < 10
+
+
+def test_a_message_that_does_not_end_has_a_time_and_a_whole_one_does_not(port: int) -> None:
+    with upgraded(port, "198.51.100.1") as slow, upgraded(port, "198.51.100.1") as whole:
+        whole.sendall(b"\x81\x82" + MASK + b"{}")
+        slow.sendall(frame(0x82, 1000, b"a"))
+        assert 1 < closed_after(slow) < 15
+        whole.sendall(b"\x89\x80" + MASK)  # a ping
+        assert whole.recv(100)[:1] == b"\x8a"
+
+
+def test_fragments_have_a_number(port: int) -> None:
+    with upgraded(port, "198.51.100.2") as one:
+        one.sendall(b"\x02\x81" + MASK + b"a" + (b"\x00\x81" + MASK + b"a") * 100)
+        assert closed_after(one) < 1.9, "before its time is over"
+
+
+def test_a_network_address_holds_so_much_and_others_have_their_own(port: int) -> None:
+    with upgraded(port, "198.51.100.3") as honest:
+        honest.sendall(frame(0x82, 1000, b"a" * 500))
+        many = [upgraded(port, "198.51.100.4") for _ in range(4)]
+        for one in many:
+            try:
+                one.sendall(frame(0x82, 450_000, b"a" * 400_000))
+            except ConnectionError:
+                continue
+        assert min(closed_after(one) for one in many) < 1.5
+        with connected(port) as again:  # and for a moment it opens no other
+            again.sendall(HANDSHAKE.format(host="here", address="198.51.100.4").encode())
+            assert b" 403 " in again.recv(4096)
+        honest.sendall(b"a" * 500)
+        honest.sendall(b"\x89\x80" + MASK)
+        assert honest.recv(100)[:1] == b"\x8a"
+        for one in many:
+            one.close()
+
+
+def test_silent_connections_give_way_to_a_request(port: int) -> None:
+    with ExitStack() as stack:
+        silent = [stack.enter_context(connected(port)) for _ in range(60)]
+        assert answers(port)
+        assert sum(closed_after(one) < 10 for one in silent) == 60
+
+
+def test_a_page_with_a_text_of_a_megabyte_fits() -> None:
+    assert transport_limits.MESSAGE > 4_000_000
+
+
+async def stays(scope: Scope, receive: Receive, send: Send) -> None:
+    """A page that is open until its browser leaves."""
+    await receive()
+    await send({"type": "websocket.accept"})
+    while (await receive())["type"] != "websocket.disconnect":
+        await send({"type": "websocket.send", "text": "got it"})
+
+
+def page(app: connection_limit.Connections, address: str = "198.51.100.1") -> TestClient:
+    return TestClient(app, client=(address, 1))
+
+
+def test_pages_of_an_address_and_in_all_have_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(connection_limit.AT_ONCE, connection_limit.OPENED, (2, 3))
+    app = connection_limit.Connections(stays)
+    path = "/_stcore/stream"
+    with page(app).websocket_connect(path), page(app).websocket_connect(path):
+        with (
+            pytest.raises(WebSocketDisconnect),
+            page(app).websocket_connect(path),
+        ):
+            pass
+        said = page(app).get("/maps")
+        assert said.status_code == 503 and "2 pages are open from your network" in said.text
+        with page(app, "198.51.100.2").websocket_connect(path):
+            assert "3 pages are open in all" in page(app, "198.51.100.3").get("/").text
+    assert not app.open[connection_limit.OPENED]
+
+
+def test_texts_of_the_pages_of_an_address_have_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_limit, "HELD_EACH", 250_000)
+    monkeypatch.setattr(connection_limit, "LEFT_SECONDS", 0.0)
+    app, path = connection_limit.Connections(stays), "/_stcore/stream"
+    with (
+        page(app).websocket_connect(path) as one,
+        page(app).websocket_connect(path) as two,
+        page(app, "198.51.100.2").websocket_connect(path) as other,
+    ):
+        for _ in range(3):  # what replaces an earlier message counts once
+            one.send_bytes(b"a" * 200_000)
+            assert one.receive_text() == "got it"
+        two.send_bytes(b"a" * 100_000)
+        with pytest.raises(WebSocketDisconnect) as end:
+            two.receive_text()
+        assert end.value.code == 1013 and "too much text" in end.value.reason
+        other.send_bytes(b"a" * 200_000)
+        assert other.receive_text() == "got it"
+
+
+class Server:
+    """Streamlit's runtime, with the sessions that it stores."""
+
+    def __init__(self) -> None:
+        self.stored: dict[str, Session] = {}
+        self.active = set[str]()
+        self._session_mgr = self
+
+    def list_sessions(self) -> list[object]:
+        from types import SimpleNamespace
+
+        return [SimpleNamespace(session=one) for one in self.stored.values()]
+
+    def is_active_session(self, name: str) -> bool:
+        return name in self.active
+
+    def close_session(self, name: str) -> None:
+        self.stored.pop(name, None)
+
+
+class Session:
+    def __init__(self, name: str) -> None:
+        self.id, self.closed = name, False
+
+    def shutdown(self) -> None:
+        self.closed = True
+
+
+def test_left_sessions_are_closed_also_those_that_are_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server, now = Server(), [1000.0]
+    monkeypatch.setattr(left_sessions.runtime, "get_instance", lambda: server)
+    monkeypatch.setattr(left_sessions.time, "monotonic", lambda: now[0])
+    monkeypatch.setenv("NORMVIZ_HOSTED", "1")
+    every = {name: Session(name) for name in ("open", "left", "forgotten")}
+    server.stored, server.active = dict(every), set(every)
+    sessions = left_sessions.Sessions()
+    assert sessions.sweep() == 0
+    server.active = {"open"}
+    del server.stored["forgotten"]
+    assert sessions.sweep() == 1 and every["forgotten"].closed and not every["left"].closed
+    now[0] += left_sessions.HOSTED_SECONDS + 1
+    assert sessions.sweep() == 1 and every["left"].closed and not every["open"].closed
+
+
+def test_the_same_line_is_logged_only_so_often(caplog: pytest.LogCaptureFixture) -> None:
+    import logging
+
+    limit, log = log_limit.LogLimit(), logging.getLogger("flooded")
+    caplog.handler.addFilter(limit)
+    try:
+        for i in range(1000):
+            log.warning("refused %s", i)
+        log.warning("another line")
+    finally:
+        caplog.handler.removeFilter(limit)
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) == log_limit.LINES + 1 and lines[-1] == "another line"
+    assert "further lines like this one are left out" in lines[-2]
+
+
+def test_the_limit_of_open_files_is_raised_and_said() -> None:
+    resource = pytest.importorskip("resource")
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if most != resource.RLIM_INFINITY and most < 2048:
+        pytest.skip("this machine allows no more")
+    lines = (
+        "import resource, sys",
+        f"sys.path.insert(0, {str(shipped('app'))!r})",
+        "import search_path",
+        "_, most = resource.getrlimit(resource.RLIMIT_NOFILE)",
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (256, most))",
+        "from normviz.app.asgi.tuning import raise_file_limit",
+        "raise_file_limit()",
+        "print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])",
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) >= 2048
+    assert "limit of open files is" in done.stderr and "raised from 256" in done.stderr

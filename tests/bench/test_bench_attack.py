@@ -1,0 +1,51 @@
+"""`normviz bench attack`: visitors of a shared server feel little of one that asks too much of it."""
+
+from __future__ import annotations
+
+import pytest
+from normviz.app.bench import attackers
+
+from normviz.bench import attack
+from normviz.bench.attack import Attacked, measure, table
+from normviz.bench.load import Observed
+
+WELL = Observed(20, 0, [3.0] * 20, [0.5] * 20, [0.3] * 20, [], 0.0, [0.2] * 40)
+
+
+def attacked(seen: Observed = WELL, peak: float = 650.0, after: float = 210.0) -> Attacked:
+    return Attacked("idle", seen, 205.0, 230.0, peak, after)
+
+
+def test_the_table_says_which_goal_was_missed() -> None:
+    assert attacked().wrong == []
+    cut = Observed(19, 0, [1.0], [5.0], [3.0], ["ConnectionError: gone"], 0.0, [4.0])
+    bad = attacked(cut, peak=800.0, after=300.0)
+    assert bad.wrong == [
+        "1 cut off (ConnectionError: gone)",
+        "pages late",
+        "clicks late",
+        "charts slow",
+        "memory high",
+        "memory not back",
+    ]
+    assert "pages late" in attacked(Observed(0, 20, [3.0], [], [], [], 0.0, [0.1])).wrong
+    text = table([attacked(), bad], 20, 60, 60)
+    assert text.splitlines()[-2].endswith("held") and "205 to 230" in text
+
+
+def test_every_attack_of_the_table_is_one_that_the_attackers_know() -> None:
+    assert {*attack.ATTACKS} - {attack.NONE} == {*attackers.ATTACKS}
+
+
+def test_attackers_connect_to_this_machine_alone() -> None:
+    with pytest.raises(ValueError, match=r"allowed is 127\.0\.0\.1"):
+        attackers.Target("http://192.0.2.1:80")
+
+
+@pytest.mark.slow
+def test_visitors_go_on_while_memory_is_attacked() -> None:
+    """Cut off, memory and updates; how late pages are is for a machine with nothing else to do."""
+    (found,) = measure(["frames"], visitors=3, seconds=5, after=1)
+    assert not found.seen.failures
+    assert found.seen.clicks and found.seen.rates
+    assert found.server_peak < found.server_before + 100, "without limits: 400 MiB more"

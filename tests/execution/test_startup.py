@@ -1,0 +1,178 @@
+"""A server whose workers can't start: it says so, and tries less and less often."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import psutil
+import pytest
+from backend_kit import LONG, SHORT, Lane, losses, wait_for
+from cli_kit import normviz
+from normviz.app.session.progress import status
+from page_kit import Open, words_of
+
+from normviz.execution import startup
+from normviz.execution.client import Backend
+from normviz.execution.startup import Startup, problem
+from normviz.execution.supervisor import Supervisor
+from normviz.runs.frames import Frames
+from normviz.runs.store import Store
+
+NO_TORCH = """
+from pathlib import Path
+import os
+with open(os.environ["TRIES"], "a") as tries:
+    tries.write("x")
+if not Path(os.environ["MENDED"]).exists():
+    raise ImportError("libtorch is broken")
+import sys
+here = sys.path.pop(0)
+del sys.modules["torch"]
+import torch
+sys.path.insert(0, here)
+"""
+SUPERVISOR = """
+import sys
+from normviz.execution import startup
+startup.STARTING_SECONDS, startup.LONGEST_PAUSE = 2.0, 2.0
+from normviz.execution.supervisor import serve
+sys.exit(serve())
+"""
+
+
+@contextmanager
+def broken(tmp_path: Path) -> Iterator[None]:
+    """A supervisor on this folder whose workers can't load PyTorch until the file `mended` is there."""
+    (tmp_path / "path" / "torch").mkdir(parents=True)
+    (tmp_path / "path" / "torch" / "__init__.py").write_text(NO_TORCH)
+    environment = {
+        **os.environ,
+        "NORMVIZ_HOME": str(tmp_path),
+        "PYTHONPATH": str(tmp_path / "path"),
+        "TRIES": str(tmp_path / "tries"),
+        "MENDED": str(tmp_path / "mended"),
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-c", SUPERVISOR], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        env=environment, start_new_session=True,
+    )  # fmt: skip
+    try:
+        yield
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        process.wait(20)
+
+
+@pytest.mark.slow
+def test_a_server_without_workers_is_starting_then_failing_then_well(
+    folder: Path, page: Open
+) -> None:
+    def told() -> tuple[int, str]:
+        done = normviz("status", "--json")
+        return done.exit_code, json.loads(done.stdout)["supervisor"]
+
+    store = Store(folder)
+    with broken(folder):
+        wait_for(lambda: (folder / "tries").exists(), "a try")
+        assert told() == (0, "starting")
+        wait_for(lambda: problem(folder), "that a minute, here 2 s, is over")
+        time.sleep(2.0)
+        tries = len((folder / "tries").read_text())  # that of the process that forks is one more
+        assert 2 < tries <= 13, "at 0, .5, 1.5, 3.5, 5.5 s, two each time"
+        assert told() == (1, "failing")
+        assert "could start for a minute (the last one ended with exit code 1)" in (
+            normviz("status").stdout
+        )
+        run = store.run(store.enqueue(SHORT))
+        assert run is not None
+        words = status(Frames(store), [run])["words"]
+        assert (
+            words == "Waiting: no process that trains can start. The server tries again every 30 s"
+        )
+        (warning,) = page("v=1").warning
+        assert words_of(warning).startswith("No process that trains could start for a minute")
+        (folder / "mended").touch()
+        Lane(store, SHORT.replace(lr=0.01)).reach("finished")
+        wait_for(lambda: told() == (0, "alive"), "the next warm worker")
+        assert not page("v=1").warning
+
+
+def test_pauses_grow_and_end_with_the_first_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, tries = 100.0, []
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    it = Startup(tmp_path)
+    while now < 400.0:
+        if it.may_try(False):
+            tries.append(now)
+            it.failed("it died")
+            it.failed("so did the other one")
+        assert bool(problem(tmp_path)) == (now > 100.0 + startup.STARTING_SECONDS)
+        now += 0.25
+    gaps = [b - a for a, b in zip(tries, tries[1:], strict=False)]
+    assert gaps[:6] == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0] and set(gaps[6:]) == {30.0}
+    it.worked()
+    assert it.may_try(False) and problem(tmp_path) is None
+
+
+def test_a_worker_that_hangs_while_it_starts_is_said_and_a_long_timing_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    it = Startup(tmp_path)
+    now += 600.0  # nothing was started meanwhile
+    assert it.may_try(False) and it.may_try(True) and problem(tmp_path) is None
+    now += 61.0
+    assert it.may_try(True) and "none is ready yet" in (problem(tmp_path) or "")
+
+
+@pytest.mark.slow
+def test_a_killed_forkserver_costs_its_runs_and_nothing_else(tmp_path: Path) -> None:
+    """The supervisor goes on."""
+    backend = Backend(Store(tmp_path))
+    backend.ensure()
+    assert backend.process is not None
+    first = backend.process.pid
+    try:
+        lane = Lane(backend.store, LONG)
+        lane.reach_step(3)
+        parent = psutil.Process(lane.pid).parent()
+        assert parent is not None and "forkserver" in " ".join(parent.cmdline())
+        before = lane.steps.loss.tobytes()
+        os.kill(parent.pid, signal.SIGKILL)
+        assert lane.reach("failed") < 5.0
+        assert lane.steps.loss.tobytes().startswith(before)
+        after = Lane(backend.store, SHORT)
+        after.reach("finished")
+        assert after.steps.loss.tolist() == losses(SHORT)
+        assert backend.process.poll() is None and backend.process.pid == first
+    finally:
+        backend.close()
+
+
+@pytest.mark.parametrize(
+    "error", [EOFError("unexpected EOF"), ConnectionRefusedError(111, "refused")]
+)
+def test_a_forkserver_that_dies_while_a_worker_starts_does_not_end_the_supervisor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def start(*_: object) -> None:
+        raise error
+
+    supervisor = Supervisor(Store(tmp_path), 1)
+    monkeypatch.setattr(supervisor.context, "Process", lambda **_: SimpleNamespace(start=start))
+    supervisor.refill()
+    assert not supervisor.spares and str(error) in (supervisor.startup.why or "")
+    assert not supervisor.startup.may_try(False)

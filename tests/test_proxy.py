@@ -1,0 +1,246 @@
+"""The proxy that the container has before the app: what it bounds, what it adds, and how both end."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import streamlit
+from browser_kit import wait_for
+from proxy_kit import DEPLOY, proxied
+
+pytestmark = pytest.mark.slow
+
+ECHO = """
+import json, sys, threading, time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+class Echo(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def answer(self):
+        size = int(self.headers.get("Content-Length") or 0)
+        began = time.monotonic()
+        self.rfile.read(size)
+        said = {"path": self.path, "headers": dict(self.headers), "seconds": time.monotonic() - began}
+        if self.path.startswith("/slow"):
+            time.sleep(2)
+        body = json.dumps(said).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_PUT = answer
+
+    def log_message(self, *words):
+        pass
+
+class Server(ThreadingHTTPServer):
+    request_queue_size = 500
+
+Server(("127.0.0.1", int(sys.argv[sys.argv.index("--port") + 1])), Echo).serve_forever()
+"""
+"""It answers with what it was asked."""
+SHORTER = {
+    "client_header_timeout 10s": "client_header_timeout 1s",
+    "client_body_timeout 10s": "client_body_timeout 1s",
+    "limit_conn open 300": "limit_conn open 20",
+}
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("proxy")
+    (folder / "echo.py").write_text(ECHO)
+    with proxied(folder, folder / "echo.py", SHORTER) as (url, _):
+        yield url
+
+
+def asked(url: str, body: bytes | None = None, **headers: str) -> tuple[int, Any, Any]:
+    """Status, answer and headers."""
+    given = {name.replace("_", "-"): value for name, value in headers.items()}
+    method = "GET" if body is None else "PUT"
+    try:
+        request = urllib.request.Request(url, body, given, method=method)
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.status, json.loads(answer.read()), answer.headers
+    except urllib.error.HTTPError as error:
+        return error.code, None, error.headers
+
+
+def line(address: str, text: str) -> socket.socket:
+    host, _, port = address.removeprefix("http://").partition(":")
+    it = socket.create_connection((host, int(port)), timeout=20)
+    it.sendall(text.encode())
+    return it
+
+
+def test_the_app_hears_the_address_that_connects_and_no_other(address: str) -> None:
+    _, said, _ = asked(f"{address}/x", X_Forwarded_For="6.6.6.6", Forwarded="for=6.6.6.6")
+    headers = said["headers"]
+    assert headers["X-Forwarded-For"] == "127.0.0.1" and "Forwarded" not in headers
+    assert headers["Host"] == address.removeprefix("http://")
+    assert headers["X-Forwarded-Proto"] == "http"
+    _, said, _ = asked(f"{address}/x", X_Forwarded_Proto="https")
+    assert said["headers"]["X-Forwarded-Proto"] == "https"
+
+
+@pytest.fixture(scope="module")
+def stated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The proxy after another one of this machine, which is stated."""
+    folder = tmp_path_factory.mktemp("stated")
+    (folder / "echo.py").write_text(ECHO)
+    with proxied(folder, folder / "echo.py", NORMVIZ_PROXY="127.0.0.0/8 fd00::/8") as (url, _):
+        yield url
+
+
+def test_a_stated_proxy_before_it_is_believed(stated: str) -> None:
+    """And of what that one passes on only the address that it saw itself."""
+    _, said, _ = asked(f"{stated}/x", X_Forwarded_For="6.6.6.6, 9.9.9.9")
+    assert said["headers"]["X-Forwarded-For"] == "9.9.9.9"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "share"),
+    [
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::7", True),
+        ("2001:db8:5::7", "2001:db8:5:0:8::9", True),
+        ("2001:db8::1", "2001:db8::2", True),
+        ("2001:db8:6:2::7", "2001:db8:6:3::7", False),
+        ("2001:db8:7::7", "2001:db8:8::7", False),
+        ("192.0.2.1", "192.0.2.2", False),
+    ],
+)
+def test_the_addresses_of_one_network_are_one_client(
+    stated: str, first: str, second: str, share: bool
+) -> None:
+    """An owner of IPv6 has 2**64 of them."""
+
+    def taken(address: str) -> int:
+        picture = f"{stated}/normviz/preview.png"
+        with ThreadPoolExecutor(12) as pool:
+            codes = pool.map(lambda _: asked(picture, X_Forwarded_For=address)[0], range(80))
+        return [*codes].count(200)
+
+    assert taken(first) > 60
+    assert (taken(second) < 40) == share
+
+
+def test_answers_have_their_headers_once(address: str) -> None:
+    for path, status in (("/", 200), ("/_stcore/metrics", 404), ("/maps/_stcore/metrics", 404)):
+        code, _, headers = asked(address + path)
+        assert code == status
+        policy = headers["Content-Security-Policy"]
+        assert "object-src 'none'" in policy and "frame-ancestors" not in policy
+        assert headers.get_all("X-Content-Type-Options") == ["nosniff"]
+        assert headers["Referrer-Policy"] == "same-origin" and headers["Server"] == "nginx"
+        assert "X-Frame-Options" not in headers
+
+
+def test_the_one_script_inline_is_that_of_the_page() -> None:
+    """Another release of Streamlit has another one, which browsers would refuse to run."""
+    html = (Path(streamlit.__file__).parent / "static" / "index.html").read_bytes()
+    (inline,) = re.findall(rb"<script>(.*?)</script>", html, re.S)
+    digest = base64.b64encode(hashlib.sha256(inline).digest()).decode()
+    assert re.findall(r"'sha256-([^']*)'", (DEPLOY / "nginx.conf").read_text()) == [digest]
+
+
+def test_bodies_and_headers_have_an_end(address: str) -> None:
+    assert asked(f"{address}/_stcore/upload_file/a/b", b"x" * 1_100_000)[0] == 200
+    assert asked(f"{address}/_stcore/upload_file/a/b", b"x" * 2_200_000)[0] == 413
+    assert asked(f"{address}/?{'x' * 8_000}")[0] == 200
+    assert asked(f"{address}/?{'x' * 20_000}")[0] == 414
+
+
+def test_a_slow_client_takes_no_time_of_the_app(address: str) -> None:
+    """Its body is taken whole first; headers and bodies that stop are cut off."""
+    head = "PUT /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 4\r\n\r\n"
+    with line(address, head) as slow:
+        for letter in b"abcd":
+            time.sleep(0.4)
+            slow.sendall(bytes([letter]))
+        answer = b""
+        while part := slow.recv(4000):
+            answer += part
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["seconds"] < 0.3
+    for begun in (head, "GET / HTTP/1.1\r\nHost: x\r\nA: "):
+        began = time.monotonic()
+        with line(address, begun) as stops:
+            try:
+                while stops.recv(4000):
+                    pass
+            except ConnectionResetError:
+                pass
+        assert time.monotonic() - began < 10
+
+
+def test_one_address_has_only_so_many_open_requests(address: str) -> None:
+    wait_for(lambda: asked(f"{address}/x")[0] == 200)
+    with ThreadPoolExecutor(40) as pool:
+        codes = [*pool.map(lambda _: asked(f"{address}/slow")[0], range(40))]
+    assert set(codes) == {200, 429} and codes.count(200) == 20
+    wait_for(lambda: asked(f"{address}/x")[0] == 200)
+
+
+@pytest.mark.parametrize(
+    ("path", "burst"), [("/normviz/preview.png", 60), ("/_stcore/health", 200)]
+)
+def test_what_costs_most_has_a_rate(address: str, path: str, burst: int) -> None:
+    with ThreadPoolExecutor(12) as pool:
+        codes = [*pool.map(lambda _: asked(address + path)[0], range(2 * burst))]
+    assert set(codes) == {200, 429} and codes.count(200) > burst
+    assert asked(f"{address}/x")[0] == 200  # the rest of the page goes on
+
+
+def test_an_unfinished_crowd_leaves_room_for_others(address: str) -> None:
+    """Sockets that ask for nothing are closed, and meanwhile no limit of requests counts them."""
+    with ExitStack() as crowd:
+        for _ in range(200):
+            crowd.enter_context(line(address, "GET / HT"))
+        assert asked(f"{address}/x")[0] == 200
+
+
+def test_both_end_together(tmp_path: Path) -> None:
+    for ending in ("stop", "nginx", "echo.py"):
+        folder = tmp_path / ending
+        folder.mkdir()
+        (folder / "echo.py").write_text(ECHO)
+        with proxied(folder, folder / "echo.py") as (_, process):
+            below = psutil.Process(process.pid).children(recursive=True)
+            assert any("echo.py" in " ".join(one.cmdline()) for one in below)
+            if ending == "stop":
+                process.send_signal(signal.SIGTERM)
+            else:
+                (one, *_) = [one for one in below if ending in " ".join(one.cmdline())]
+                os.kill(one.pid, signal.SIGTERM)
+            assert (process.wait(20) == 0) == (ending == "stop")
+            wait_for(lambda left=below: not any(one.is_running() for one in left))
+
+
+def test_nginx_finds_nothing_to_complain_about(tmp_path: Path) -> None:
+    text = (DEPLOY / "nginx.conf").read_text().replace("/tmp/nginx", str(tmp_path))
+    (tmp_path / "nginx.conf").write_text(text)
+    (tmp_path / "proxies.conf").write_text("")
+    done = subprocess.run(
+        ["/usr/sbin/nginx", "-t", "-e", "stderr", "-c", str(tmp_path / "nginx.conf")],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0 and "warn" not in done.stderr, done.stderr
