@@ -25,6 +25,8 @@ import streamlit
 from browser_kit import wait_for
 from proxy_kit import DEPLOY, proxied
 
+from normviz.export import preview
+
 pytestmark = pytest.mark.slow
 
 ECHO = """
@@ -155,12 +157,15 @@ def test_answers_have_their_headers_once(address: str) -> None:
         assert "X-Frame-Options" not in headers
 
 
-def test_the_one_script_inline_is_that_of_the_page() -> None:
-    """Another release of Streamlit has another one, which browsers would refuse to run."""
+def test_the_scripts_inline_are_those_of_the_page() -> None:
+    """Browsers refuse to run any other: that of another release of Streamlit, or a changed one of ours."""
     html = (Path(streamlit.__file__).parent / "static" / "index.html").read_bytes()
     (inline,) = re.findall(rb"<script>(.*?)</script>", html, re.S)
-    digest = base64.b64encode(hashlib.sha256(inline).digest()).decode()
-    assert re.findall(r"'sha256-([^']*)'", (DEPLOY / "nginx.conf").read_text()) == [digest]
+    digests = [
+        base64.b64encode(hashlib.sha256(script).digest()).decode()
+        for script in (inline, preview.SCRIPT.encode())
+    ]
+    assert re.findall(r"'sha256-([^']*)'", (DEPLOY / "nginx.conf").read_text()) == digests
 
 
 def test_bodies_and_headers_have_an_end(address: str) -> None:

@@ -140,13 +140,16 @@ STYLE = f"""
 #nv-still svg {{ display: block; width: 100%; height: auto; }}
 #nv-still .nv-dark, #nv-still.nv-on-dark .nv-light {{ display: none; }}
 #nv-still.nv-on-dark .nv-dark {{ display: block; }}
-#nv-still ~ #root, #nv-still ~ #root * {{ visibility: hidden !important; }}
+#nv-still:not(.nv-over) {{ display: none; }}
+#nv-still.nv-over ~ #root, #nv-still.nv-over ~ #root * {{ visibility: hidden !important; }}
 @media (max-width: 640px) {{
   #nv-still {{ padding: 3.4rem .7rem 1rem; }}
   #nv-still h1 {{ font-size: 1.2rem; }}
   #nv-still div {{ grid-template-columns: minmax(0, 1fr); }}
 }}
 """
+PATIENCE_MS = 20_000
+"""The page is shown as it is after this time, even if the charts have not said that they are drawn."""
 SCRIPT = """
 (() => {
   const still = document.getElementById("nv-still"), options = new URLSearchParams(location.search);
@@ -159,6 +162,7 @@ SCRIPT = """
   } catch { /* a browser that keeps nothing for this page */ }
   const usual = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
   still.classList.toggle("nv-on-dark", (/dark|light/i.exec(theme)?.[0] ?? usual).toLowerCase() === "dark");
+  still.classList.add("nv-over");  // only this script takes it away again
   const go = () => { still.remove(); clearInterval(looking); };
   addEventListener("normviz-drawn", go, { once: true });
   for (const act of ["pointerdown", "keydown"]) addEventListener(act, go, { once: true });
@@ -169,9 +173,8 @@ SCRIPT = """
     if (other || find("[role=dialog], .stException") || performance.now() - began > PATIENCE) go();
   }, 250);
 })();
-"""
-PATIENCE_MS = 20_000
-"""The page is shown as it is after this time, even if the charts have not said that they are drawn."""
+""".replace("PATIENCE", str(PATIENCE_MS))
+"""A proxy that lets only known scripts run has its hash: see assets/deploy/nginx.conf."""
 
 
 def still(lanes: Sequence[ExportLane], drawn: Preview, embedded: bool = False) -> str:
@@ -187,10 +190,9 @@ def still(lanes: Sequence[ExportLane], drawn: Preview, embedded: bool = False) -
         for svg in some.values()
     )
     head = "" if embedded else f"<h1>{escape(title([lane.config for lane in lanes]))}</h1>"
-    script = SCRIPT.replace("PATIENCE", str(PATIENCE_MS))
     return (
         f'<style>{STYLE}</style><div id="nv-still" role="img" aria-label="{escape(outcome(lanes))}">'
-        f"{head}{verdicts}<div>{pictures}</div></div><script>{script}</script>"
+        f"{head}{verdicts}<div>{pictures}</div></div><script>{SCRIPT}</script>"
     )
 
 
