@@ -13,7 +13,7 @@ from .base import CONTAINER_WIDTH, js
 from .palette import LaneStyle, faded, lane_styles
 
 Symbol = Literal["stroke", "square"]
-SYMBOL_WIDTH, LETTER_WIDTH = 34, 6
+SYMBOL_WIDTH, LETTER_WIDTH = 30, 6
 """Pixels that an entry of a legend takes, about."""
 NARROW, WIDE = 290, 480
 """Pixels of the plots that a legend is laid out for: on a phone or beside the settings, and else."""

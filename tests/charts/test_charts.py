@@ -208,7 +208,8 @@ def test_a_lane_that_diverged_does_not_flatten_the_others() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "columns"), [("pre", "2 : 4"), ("Post-LN, warm-up 200, depth 10", "1 : 2")]
+    ("name", "columns"),
+    [("pre", "2 : 4"), ("No norm, depth 12", "2 : 3"), ("Post-LN, warm-up 200, depth 10", "1 : 2")],
 )
 def test_a_legend_has_only_as_many_columns_as_its_names_leave_room_for(
     name: str, columns: str
