@@ -31,7 +31,7 @@ HELD_EACH, HELD_IN_ALL = 12_000_000, 32_000_000
 """Bytes of such messages, of the pages of one network address and of all."""
 LEFT_SECONDS = 35.0
 """A session holds its values for this time after its page was closed (`left_sessions`)."""
-OPENINGS = Budget(20)
+OPENINGS = Budget(8)
 """Pages that connect in a second, of all visitors."""
 FULL = "{} {} are open {}, the most that this server has at once. Close some, or try again in a minute."
 
