@@ -34,8 +34,8 @@ def proxied(
     """
     assert shutil.which("nginx", path="/usr/sbin:/usr/bin:/sbin"), "install Debian's nginx"
     ports = {"8501": str(free_port()), "8502": str(free_port())}
-    new = {**ports, "/tmp/nginx": str(folder / "nginx"), **(changes or {})}
-    (folder / "nginx").mkdir(parents=True)
+    new = {**ports, **(changes or {})}
+    folder.mkdir(parents=True, exist_ok=True)
     for name in ("nginx.conf", "start.sh"):
         text = (DEPLOY / name).read_text()
         for before, after in new.items():
@@ -52,7 +52,7 @@ def proxied(
     (folder / "bin" / "normviz").chmod(0o755)
     environment = {
         **os.environ, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}:/usr/sbin", "NORMVIZ_HOSTED": "1",
-        "NORMVIZ_HOME": str(folder / "data"), **more,
+        "NORMVIZ_HOME": str(folder / "data"), "TMPDIR": str(folder), **more,
     }  # fmt: skip
     process = subprocess.Popen(
         ["bash", str(folder / "start.sh")], env=environment, stdout=subprocess.DEVNULL,
