@@ -13,6 +13,8 @@ from pathlib import Path
 import streamlit
 from streamlit import config, net_util
 from streamlit.runtime import Runtime
+from streamlit.runtime.media_file_manager import MediaFileManager
+from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
@@ -28,6 +30,7 @@ IMPORTS = {
     "streamlit.runtime.memory_uploaded_file_manager": "asgi/uploads.py counts uploaded files",
     "streamlit.runtime.uploaded_file_manager": "likewise",
     "streamlit.runtime.scriptrunner": "a page's session, its fragments, and Back in the browser",
+    "streamlit.runtime.scriptrunner_utils": "asgi/log_limit.py silences one of its warnings",
     "streamlit.util": "bench/fuzzed.py opens a page by the hash of its name",
     "streamlit.web": "start.py runs Streamlit's command",
 }
@@ -54,6 +57,13 @@ def _uploads() -> bool:
     return (
         there == ["a"] and not kept.file_storage.get("page") and _has(Runtime, "uploaded_file_mgr")
     )
+
+
+def _downloads() -> bool:
+    """What `widgets/download.py` does with a file."""
+    kept = MediaFileManager(MemoryMediaFileStorage("/here"))
+    kept.add(b"x", "text/plain", "a", "a.txt", is_for_static_download=True)
+    return _has(Runtime, "media_file_mgr")
 
 
 def _cookie() -> bool:
@@ -134,6 +144,7 @@ SETTINGS = (
 )
 PARTS: dict[str, Callable[[], bool]] = {
     "how it keeps uploaded files": _uploads,
+    "how it keeps files that are downloaded": _downloads,
     "the form of its XSRF cookie": _cookie,
     "the HTML of its page": _html,
     "the addresses of health, uploads and metrics": _addresses,

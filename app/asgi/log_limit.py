@@ -6,6 +6,8 @@ import logging
 import time
 from collections import Counter
 
+from streamlit.runtime.scriptrunner_utils import script_run_context
+
 LINES, SECONDS = 20, 60.0
 """Lines of one kind in a time. A kind is a message before values are put into it."""
 
@@ -32,6 +34,8 @@ class LogLimit(logging.Filter):
 
 def install() -> None:
     """Put the limit on everything that logs by now. Call when the server starts."""
+    # A file that is made at a click belongs to no page, of which Streamlit would warn each time.
+    logging.getLogger(script_run_context.__name__).setLevel(logging.ERROR)
     limit = LogLimit()
     loggers = [logging.getLogger(), *map(logging.getLogger, logging.root.manager.loggerDict)]
     handlers = {handler for one in loggers for handler in one.handlers} | {logging.lastResort}

@@ -13,6 +13,7 @@ import streamlit
 from normviz.app import streamlit_parts as parts
 from normviz.app.asgi import first_paint, uploads, visitor_cookie
 from streamlit.runtime import Runtime
+from streamlit.runtime.media_file_manager import MediaFileManager
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 from streamlit.web.server import server_util
@@ -36,6 +37,8 @@ def test_nothing_has_changed() -> None:
         (MemoryUploadedFileManager, "add_file", "how it keeps uploaded files"),
         (MemoryUploadedFileManager, "remove_file", "how it keeps uploaded files"),
         (Runtime, "uploaded_file_mgr", "how it keeps uploaded files"),
+        (MediaFileManager, "add", "how it keeps files that are downloaded"),
+        (Runtime, "media_file_mgr", "how it keeps files that are downloaded"),
         (starlette_app_utils, "generate_xsrf_token_string", "the form of its XSRF cookie"),
         (streamlit, "__file__", "the HTML of its page"),
         (starlette_routes, "ROUTE_HEALTH", "the addresses of health, uploads and metrics"),

@@ -21,6 +21,7 @@ from ...asgi.previews import PREVIEWS, read
 from ...session import duel, visitor
 from ...session.backend import SharedBackend
 from ...widgets.copy_button import COPY
+from ...widgets.download import download
 from .lanes import Lane, runs
 
 
@@ -87,10 +88,8 @@ def _files(lanes: list[Lane], shared: SharedBackend) -> None:
     named = names.file_name([lane.config for lane in lanes])
 
     def file(label, content, name, kind, ready, words) -> None:
-        st.download_button(
-            label, content, name.replace("normviz", named, 1), kind, key=f"take_{name}",
-            on_click="ignore", disabled=not ready, help=words, width="stretch",
-        )  # fmt: skip
+        name_of_file = name.replace("normviz", named, 1)
+        download(label, content, name_of_file, kind, ready=ready, key=f"take_{name}", help=words)
 
     file(
         "Replay (HTML)",

@@ -17,6 +17,7 @@ from ...session import address
 from ...session.backend import SharedBackend, shared
 from ...widgets import glossary
 from ...widgets.copy_button import COPY
+from ...widgets.download import download
 from . import fill, knobs, state
 from .state import Maps
 
@@ -75,10 +76,8 @@ def show_downloads(it: Maps, back: SharedBackend) -> None:
                 ("Picture (SVG)", lambda: drawn("svg"), "maps.svg", "image/svg+xml"),
                 ("Picture (PNG)", lambda: drawn("png"), "maps.png", "image/png"),
             ):  # fmt: skip
-                st.download_button(
-                    label, make, f"normviz-{name}", kind, key=f"take_{name}", on_click="ignore",
-                    disabled=not results.points, width="stretch",
-                )  # fmt: skip
+                ready = bool(results.points)
+                download(label, make, f"normviz-{name}", kind, ready=ready, key=f"take_{name}")
     with st.expander("The same in a terminal"):
         st.code(command(it), language="bash", wrap_lines=True)
 

@@ -1,0 +1,53 @@
+"""A file that is made at the click is there when the browser asks for it, however busy the server is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import pytest
+import streamlit as st
+from normviz.app.widgets.download import KEPT, download
+from streamlit import runtime
+from streamlit.runtime.media_file_manager import MediaFileManager
+from streamlit.runtime.media_file_storage import MediaFileStorageError
+from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
+
+
+@pytest.fixture
+def click(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], bytes]:
+    """Presses the button of a file that holds this text, and fetches it after others ran their pages."""
+    files = MemoryMediaFileStorage("/media")
+    manager = MediaFileManager(files)
+    made = []
+    monkeypatch.setattr(runtime, "exists", lambda: True)
+    monkeypatch.setattr(runtime, "get_instance", lambda: SimpleNamespace(media_file_mgr=manager))
+    monkeypatch.setattr(
+        st, "download_button", lambda label, data, *more, **named: made.append(data)
+    )
+    addresses: dict[str, str] = {}
+
+    def fetched(text: str) -> bytes:
+        if text not in addresses:
+            download("Numbers", lambda: text, "numbers.csv", "text/csv")
+            button = manager.add_deferred(made[-1], "text/csv", "place", "numbers.csv")
+            addresses[text] = manager.execute_deferred(button)
+        for _ in range(3):
+            manager.remove_orphaned_files()
+        return files.get_file(addresses[text].rsplit("/", 1)[1]).content
+
+    return fetched
+
+
+def test_a_file_outlives_the_runs_of_other_pages(click: Callable[[str], bytes]) -> None:
+    assert click("a,b") == b"a,b"
+
+
+def test_the_server_keeps_the_last_files_only(click: Callable[[str], bytes]) -> None:
+    assert click("first") == b"first"
+    for n in range(KEPT - 1):
+        click(f"{n}")
+    assert click("first") == b"first"
+    click("one more")
+    with pytest.raises(MediaFileStorageError):
+        click("first")
