@@ -23,8 +23,9 @@ from . import catalog
 from .catalog.registry import Registry
 from .limits import RANGES, TEXT_DIGITS, over_budget
 
-ENGINE = 1
-"""Version of everything that turns a config into numbers. A change of any result raises it."""
+ENGINE = 2
+"""Version of everything that turns a config into numbers. A change of any result raises it. Results of
+older versions stay readable, see `keys_for`."""
 
 CHOICES: dict[str, Registry[Any]] = {
     "scheme": catalog.SCHEMES,
@@ -187,7 +188,24 @@ class RunConfig(BaseModel):
     @property
     def key(self) -> str:
         """Name of this config's result: engine version and content hash, as "e1-0123456789abcdef"."""
-        return f"e{ENGINE}-{hashlib.sha256(self.canonical().encode()).hexdigest()[:16]}"
+        return self.key_by(ENGINE)
+
+    def key_by(self, version: int) -> str:
+        """The key of this config's result by another version of the engine."""
+        return f"e{version}-{hashlib.sha256(self.canonical().encode()).hexdigest()[:16]}"
+
+
+def version_of(key: str) -> int:
+    """The version of the engine that a result's key names; 0 for what is no key."""
+    named = re.match(r"e(\d{1,6})-", key)
+    return int(named[1]) if named else 0
+
+
+def keys_for(key: str) -> tuple[str, ...]:
+    """The keys of the results that may stand for this one: itself, then the same settings by older versions,
+    the newest first."""
+    content = key.partition("-")[2]
+    return key, *(f"e{version}-{content}" for version in range(version_of(key) - 1, 0, -1))
 
 
 class ConfigErrorTogether(ValueError):

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import secrets
 from pathlib import Path
 
+from filelock import FileLock
 from platformdirs import user_data_path
 
 VARIABLE = "NORMVIZ_HOME"
+KEY_BYTES = 32
+LOCK_SECONDS = 10.0
 
 
 class Unusable(Exception):
@@ -41,6 +45,29 @@ def made(folder: Path, mend: str) -> Path:
         why = getattr(error, "strerror", None) or error
         raise FolderError(f"the folder {str(folder)!r} can't be made ({why}): {mend}") from None
     return folder
+
+
+def secret(folder: Path) -> bytes:
+    """The secret key of a data folder, which all servers of the folder share. Made if missing.
+
+    Raises FolderError.
+    """
+    file = folder / "visitors.key"
+    try:
+        with FileLock(folder / "visitors.lock", timeout=LOCK_SECONDS):
+            key = file.read_bytes() if file.exists() else b""
+            if len(key) != KEY_BYTES:
+                key = secrets.token_bytes(KEY_BYTES)
+                part = file.with_suffix(".part")
+                with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as new:
+                    new.write(key)
+                part.replace(file)
+            return key
+    except OSError as error:
+        raise FolderError(
+            f"the secret key can't be kept in {str(file)!r} ({error.strerror or error}): set "
+            f"{VARIABLE} to a folder that can be written"
+        ) from None
 
 
 def expanded(path: Path) -> Path:

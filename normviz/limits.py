@@ -7,9 +7,10 @@ quote them. No value is clamped.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from .catalog import SCHEMES
+from .native.library import unavailable
 
 if TYPE_CHECKING:
     from .config import RunConfig
@@ -70,7 +71,8 @@ RANGES: dict[str, Range] = {
 }
 
 MAX_MINUTES = 30.0
-"""Estimated minutes of one CPU core that a run may take."""
+"""Estimated minutes of one CPU core that a run may take by the eager engine. The tape would allow more,
+but a link must open on every machine."""
 
 MAX_GIB = 4.0
 """Estimated memory of a run in GiB."""
@@ -116,12 +118,23 @@ TEXT_DIGITS = 32
 QUICK_SECONDS, QUICK_GIB = 0.4, 0.5
 """Up to these estimates, a measurement at initialisation needs no process of its own."""
 
-# Fitted to `normviz run` on one thread of the development CPUs (2026-11), with widths 32 to 512,
-# sequences of 32 and 128, batches of 8 and 64. A block's time has terms for calls, arithmetic, and
-# passes over its attention matrices.
-SECONDS_PER_BLOCK_STEP = 0.75e-3
-FLOPS_PER_SECOND = 6.5e10
-SECONDS_PER_SCORE = 1.1e-8
+
+class Speed(NamedTuple):
+    """Seconds of an engine for a step of one block: for its calls, an operation of a matrix product, an
+    entry of the attention matrices, and a number of the stream."""
+
+    call: float
+    operation: float
+    score: float
+    number: float
+
+
+SPEEDS = {
+    "eager": Speed(0.75e-3, 1 / 6.5e10, 1.1e-8, 0.0),
+    "tape": Speed(0.0, 1 / 7.5e10, 2.6e-9, 2.4e-8),
+}
+"""Fitted on one thread of the development CPUs (2026-11), with widths 32 to 512, sequences of 16 to 128, and
+batches of 8 to 64. The tape was between 0.70 and 1.18 times as fast as this says."""
 SECONDS_PER_LOGIT = 6e-9
 """Term of the output head. Other tasks have thirty to a hundred symbols: too few for a term."""
 
@@ -131,15 +144,37 @@ def parameters_per_block(config: RunConfig) -> int:
     return (4 + 2 * config.ffn_ratio) * config.width**2
 
 
-def estimated_seconds(config: RunConfig) -> float:
-    """Estimated seconds on one CPU thread: calls plus arithmetic, forward and backward."""
-    tokens = config.batch * config.seq_len
-    arithmetic = 6 * parameters_per_block(config) * tokens / FLOPS_PER_SECOND
-    passes = tokens * config.seq_len * config.heads * SECONDS_PER_SCORE
-    head = logits(config) * SECONDS_PER_LOGIT
-    return (config.steps + 1) * (
-        config.depth * (SECONDS_PER_BLOCK_STEP + arithmetic + passes) + head
+EAGER_NORMS = frozenset({"seednorm", "batchnorm", "powernorm"})
+"""Norms that the tape does not have."""
+
+
+def engine_here() -> tuple[str, str]:
+    """The engine of this machine's runs, and a sentence why it is not the tape, or "".
+
+    A run whose scheme or norm the tape does not have uses eager anyway, and its `Started` says why.
+    """
+    why = unavailable()
+    return ("eager", why) if why else ("tape", "")
+
+
+def engine_of(config: RunConfig) -> str:
+    """The engine that trains a config on this machine's CPU."""
+    c = config.placed()
+    has_tape = SCHEMES[c.scheme].streams == "one" and c.norm not in EAGER_NORMS
+    return engine_here()[0] if has_tape else "eager"
+
+
+def estimated_seconds(config: RunConfig, engine: str | None = None) -> float:
+    """Estimated seconds on one CPU thread, forward and backward, by an engine; by default by the one that
+    trains the config on this machine."""
+    tokens, speed = config.batch * config.seq_len, SPEEDS[engine or engine_of(config)]
+    block = (
+        speed.call
+        + 6 * parameters_per_block(config) * tokens * speed.operation
+        + tokens * config.seq_len * config.heads * speed.score
+        + tokens * config.width * speed.number
     )
+    return (config.steps + 1) * (config.depth * block + logits(config) * SECONDS_PER_LOGIT)
 
 
 def logits(config: RunConfig) -> int:
@@ -173,12 +208,13 @@ def is_quick(config: RunConfig) -> bool:
 
 
 def over_budget(config: RunConfig) -> str | None:
-    """A sentence if the run exceeds the budget, else None."""
-    minutes = estimated_seconds(config) / 60
+    """A sentence if the run exceeds the budget, else None. The time is that of eager, so that a link is
+    allowed on every machine or on none."""
+    minutes = estimated_seconds(config, "eager") / 60
     if minutes > MAX_MINUTES:
         return (
-            f"this run would take about {minutes:,.0f} minutes of one CPU core and at most "
-            f"{MAX_MINUTES:g} are allowed: lower steps, depth, width, seq_len or batch"
+            f"this run would take about {minutes:,.0f} minutes of one CPU core with PyTorch's operations "
+            f"and at most {MAX_MINUTES:g} are allowed: lower steps, depth, width, seq_len or batch"
         )
     gib = estimated_gib(config)
     if gib > MAX_GIB:
@@ -195,5 +231,6 @@ def summary() -> str:
     return (
         f"Limits: depth {depth.low:g} to {depth.high:g}, width {width.low:g} to {width.high:g}, "
         f"up to {steps.high:,g} steps and {MAX_LANES} lanes; a run may take about "
-        f"{MAX_MINUTES:g} minutes of one CPU core and {MAX_GIB:g} GiB (estimated)."
+        f"{MAX_MINUTES:g} minutes of one CPU core with PyTorch's operations and {MAX_GIB:g} GiB "
+        "(estimated)."
     )

@@ -49,7 +49,7 @@ class Result(Recording):
         are None."""
         n, bad = len(self.steps), self.first_bad
         return {
-            "id": self.config.key,
+            "id": self.key,
             "config": self.config.model_dump(mode="json"),
             "status": self.status,
             "verdict": self.verdict.sentence,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import bytecode_kit  # noqa: F401 (before all that is compiled)
 import pytest
 import torch
 from anatomy_kit import anatomy
-from browser_kit import address, browser
+from browser_kit import address, browser, data
 from hypothesis import settings
 from page_kit import folder, page
 
@@ -16,7 +17,7 @@ from normviz import RunConfig
 from normviz.home import VARIABLE
 from normviz.runs.store import Store
 
-__all__ = ["address", "anatomy", "browser", "folder", "page"]
+__all__ = ["address", "anatomy", "browser", "data", "folder", "page"]
 
 settings.register_profile("normviz", deadline=None, derandomize=True, database=None)
 settings.load_profile("normviz")
@@ -51,6 +52,12 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(1)
+
+
+@pytest.fixture
+def by_eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Estimates are those of a machine without the fast engine."""
+    monkeypatch.setattr("normviz.limits.engine_here", lambda: ("eager", ""))
 
 
 @pytest.fixture

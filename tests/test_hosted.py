@@ -103,7 +103,7 @@ def test_whatever_the_page_offers_may_be_asked() -> None:
 def _seconds(claim: str) -> list[float]:
     from normviz.limits import estimated_seconds
 
-    return [estimated_seconds(cell.config) for cell in CLAIMS[claim].cells()]
+    return [estimated_seconds(cell.config, "eager") for cell in CLAIMS[claim].cells()]
 
 
 def test_every_limit_lies_within_the_usual_one_and_is_said() -> None:

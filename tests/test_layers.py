@@ -6,7 +6,7 @@ import ast
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,6 +27,7 @@ TORCH_FREE = [
 ]  # fmt: skip
 
 INSIDE = {
+    "normviz/bench/speed.py": "the tests' packages, where they are installed",
     "normviz/__init__.py": "PyTorch, only to train",
     "normviz/maps/cell.py": "PyTorch, for the process that trains",
     "normviz/execution/worker.py": "PyTorch, for the process that trains",
@@ -34,6 +35,7 @@ INSIDE = {
     "normviz/result.py": "pandas, PyArrow and Altair, for who takes a file away",
     "normviz/export/engine.py": "vl-convert, for the process that draws a picture",
     "normviz/player/bundle.py": "vl-convert, for who makes the player's script anew",
+    "normviz/native/library.py": "NumPy, to ask for the CPU's instructions",
     "normviz/model/corpora.py": "0.7 MB of text, for who trains on it",
     "normviz/bench/browser.py": "playwright is not installed with the package",
     "normviz/bench/film.py": "playwright and Pillow are not installed with the package",
@@ -52,13 +54,16 @@ def python(*words: str, seconds: float = 120, cwd: Path = ROOT) -> subprocess.Co
     )
 
 
-def imported(path: Path) -> Iterator[str]:
+@cache
+def imported(path: Path) -> frozenset[str]:
     """First names of all modules a file imports, however it spells it."""
+    found = set[str]()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            yield from (alias.name.split(".")[0] for alias in node.names)
+            found |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module.split(".")[0]
+            found.add(node.module.split(".")[0])
+    return frozenset(found)
 
 
 def users(module: str) -> set[str]:
@@ -66,7 +71,7 @@ def users(module: str) -> set[str]:
     return {
         "/".join(path.relative_to(ROOT).parts[:2])
         for path in SOURCES
-        if "tests" not in path.relative_to(ROOT).parts and module in set(imported(path))
+        if "tests" not in path.relative_to(ROOT).parts and module in imported(path)
     }
 
 

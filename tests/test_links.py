@@ -111,9 +111,9 @@ def test_a_link_names_what_differs_from_its_version(lanes: list[RunConfig], quer
 def test_the_meaning_of_version_1_never_changes() -> None:
     """Neither a new default nor a new field changes the result that a copied link leads to."""
     assert set(PINNED) == set(FIELDS)
-    assert decode("v=1").lanes[0].key == "e1-a4f6321d1ac5099a"
+    assert decode("v=1").lanes[0].key == "e2-a4f6321d1ac5099a"
     meant = decode("v=1&scheme=pre,post").lanes
-    assert [lane.key for lane in meant] == ["e1-a4f6321d1ac5099a", "e1-f97979bef25f9f81"]
+    assert [lane.key for lane in meant] == ["e2-a4f6321d1ac5099a", "e2-f97979bef25f9f81"]
 
 
 def test_a_new_default_changes_no_link() -> None:

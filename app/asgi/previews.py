@@ -81,13 +81,13 @@ def read(params: dict[str, list[str]]) -> LinkedDuel:
     probe = probe if probe in PROBES else USUAL
     if not found or any(probe not in lane.recorded.probes for lane in found):
         return LinkedDuel(named, DUEL.words, query)
-    key = (probe, *(lane.config.key for lane in found))
+    key = (probe, *(lane.key for lane in found))
     return LinkedDuel(named, preview.outcome(found), query, found, key, probe)
 
 
 def lanes(configs: Sequence[RunConfig], store: Store, frames: Frames) -> tuple[ExportLane, ...]:
     """The lanes with their stored results; none if one of them has none with a step."""
-    runs = [store.latest(config.key) for config in configs[:MAX_LANES]]
+    runs = store.together(configs[:MAX_LANES])
     done = [run for run in runs if run is not None and run.is_done]
     if len(done) < len(configs):
         return ()

@@ -12,9 +12,11 @@ import os
 import sys
 import traceback
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
@@ -32,6 +34,9 @@ VIEWS = ("duel", "maps", "claims", "choose", "anatomy", "catalogue", "hand", "co
 ADDRESSES = {"hand": "by-hand"}
 LONGEST = 1500
 """Characters allowed in a sentence; the longest one names every placement."""
+# AppTest reads the metadata of every installed package for each new session: once is enough.
+manifest_scanner.scan_component_manifests = cache(manifest_scanner.scan_component_manifests)
+
 wrote: set[str] = set()
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 CHANGES = {

@@ -7,7 +7,6 @@ own.
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -17,11 +16,10 @@ from itertools import cycle
 from pathlib import Path
 
 import streamlit as st
-from filelock import FileLock
 from itsdangerous import BadSignature, Signer
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from normviz.home import VARIABLE, FolderError, home
+from normviz.home import FolderError, home, secret
 from normviz.model import texts
 from normviz.runs.store import Run
 from normviz.runs.store.admission import OTHERS, may_steer
@@ -32,8 +30,6 @@ FORMER_COOKIE = "_streamlit_xsrf"
 """Streamlit's own, which named a browser in earlier releases."""
 DIGITS = 12
 """Of the name of a page without cookies, and of each name of an earlier release."""
-KEY_BYTES = 32
-LOCK_SECONDS = 10.0
 
 
 def me() -> str:
@@ -68,33 +64,13 @@ def _verified(cookies: Mapping[str, str]) -> str | None:
 def _signer(folder: Path) -> tuple[str, Signer]:
     """The cookie of the servers of a data folder, and what signs it. Its name is that of the key: a
     browser sends the cookies of all servers of a machine to each of them, whatever their ports."""
-    key = _key(folder)
+    key = secret(folder)
     return f"normviz_{_hash(key)[:8]}", Signer(key, salt="visitor", digest_method=sha256)
 
 
 def forget_key() -> None:
     """Read the key again next time: it may have been deleted with the data folder."""
     _signer.cache_clear()
-
-
-def _key(folder: Path) -> bytes:
-    """The key that all servers of a data folder share. Made if missing. Raises FolderError."""
-    file = folder / "visitors.key"
-    try:
-        with FileLock(folder / "visitors.lock", timeout=LOCK_SECONDS):
-            key = file.read_bytes() if file.exists() else b""
-            if len(key) != KEY_BYTES:
-                key = secrets.token_bytes(KEY_BYTES)
-                part = file.with_suffix(".part")
-                with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as new:
-                    new.write(key)
-                part.replace(file)
-            return key
-    except OSError as error:
-        raise FolderError(
-            f"the key that signs visitors' cookies can't be kept in {str(file)!r} "
-            f"({error.strerror or error}): set {VARIABLE} to a folder that can be written"
-        ) from None
 
 
 def _hash(name: bytes) -> str:

@@ -5,10 +5,16 @@ from __future__ import annotations
 import streamlit as st
 from streamlit.components.v2 import component
 
+from normviz.limits import engine_here
+
 from . import glossary, shortcuts
 
 # A status is read out when its text changes, so not when the page opens. What scrolls and holds nothing
 # that the Tab key reaches gets a stop of its own, or its end can't be read without a pointer.
+ENGINES = {
+    "tape": "Runs train in NormViz's engine in C++",
+    "eager": "Runs train with PyTorch's own operations",
+}
 PARTS = component(
     "page_parts",
     html='<p role="status" class="page-status"></p>',
@@ -77,3 +83,6 @@ def show() -> None:
         if st.button("All words", key="all_words", type="tertiary", icon=":material/menu_book:"):
             glossary.every()
         shortcuts.setting()
+        name, why = engine_here()
+        about = f"{ENGINES[name]}: {why}" if why else ENGINES[name]
+        st.caption(f"Engine: {name}", help=about, width="content")

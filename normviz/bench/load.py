@@ -40,7 +40,8 @@ COME_SECONDS = 0.25
 
 
 def duel(seconds: float) -> tuple[RunConfig, ...]:
-    """The hero preset with enough steps, and if needed blocks, to last that long by estimate."""
+    """The hero preset with enough steps, and if needed blocks, to last that long by estimate. Raises
+    ConfigError for longer than a run may take."""
     lanes = [lane.replace(steps=20_000) for lane in PRESETS["hero"].lanes()]
     while estimated_seconds(lanes[0]) < seconds and lanes[0].depth < 96:
         lanes = [lane.replace(depth=lane.depth + 6) for lane in lanes]

@@ -85,7 +85,9 @@ def result(
     points = [one.point for one in results.values() if one.point is not None]
     return ClaimResult(
         claim=claim.key,
-        engine=ENGINE,
+        engine=min(
+            (one.recording.version for one in results.values() if one.recording), default=ENGINE
+        ),
         date=date.today().isoformat(),
         seeds=seeds,
         seconds=round(sum(p.seconds for p in points) or lab_seconds, 1),

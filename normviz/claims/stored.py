@@ -34,6 +34,7 @@ class Series:
 class ClaimResult:
     """What came out of a claim's experiment.
 
+    engine   the version of the engine that trained its runs, the oldest
     rule     the rule's sentences when it was run, and `arms` the settings of its arms: where either
              has changed since, it needs a new run
     numbers  by name, a number a seed
@@ -61,9 +62,9 @@ class ClaimResult:
         return judge(claim.rule, self.numbers)
 
     def fits(self, claim: Claim) -> bool:
-        """Whether it was measured by this engine, in this experiment and for this rule."""
+        """Whether it was measured by no newer engine, in this experiment and for this rule."""
         return (
-            self.engine == ENGINE
+            0 < self.engine <= ENGINE
             and tuple(self.rule) == claim.rule_words()
             and self.arms == claim.settings()
             and set(self.numbers) == set(claim.numbers)
@@ -121,7 +122,8 @@ def folder() -> Path:
 
 
 def shipped_result(claim: Claim) -> ClaimResult | None:
-    """What ships of a claim; None where nothing does, or where it was another rule or engine."""
+    """What ships of a claim; None where nothing does, or where it was another rule or a
+    newer version of the engine."""
     path = folder() / f"{claim.key}.json"
     return _read(path, path.stat().st_mtime_ns, claim) if path.exists() else None
 

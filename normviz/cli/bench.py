@@ -236,6 +236,19 @@ def start(
 
 
 @bench.command()
+def speed(
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of all kinds")] = 5,
+) -> None:
+    """A training step with default probes, beside torch.nn, lean PyTorch, x-transformers and GPT-2.
+
+    The last two need the tests' packages.
+    """
+    from ..bench.speed import measure
+
+    typer.echo(measure(rounds))
+
+
+@bench.command()
 def shipped() -> None:
     """Counts and hashes of all shipped runs, maps and claims: equal where a change kept them."""
     from ..bench.shipped import measure

@@ -272,7 +272,8 @@ def report(result: Result) -> str:
             f"loss {losses[0]:.3f} at step 0, {final_loss(losses):.3f} in the last tenth; "
             f"chance {started.chance:.3f}, floor {floor} (nats per token)",
             f"{n} step{'s' * (n != 1)} in {result.seconds:.1f} s, {rate:.0f} a second "
-            f"({started.device}, {started.threads} thread{'s' * (started.threads > 1)})",
+            f"({started.device}, {started.threads} thread{'s' * (started.threads > 1)}, engine "
+            f"{started.engine}{f': {started.why}' if started.why else ''})",
             f"{config.key}  ?{encode([config])}",
         )
     )

@@ -11,6 +11,7 @@ import typer
 from ..health import Health, read_twice, unreadable
 from ..home import FolderError
 from ..hosted import Misconfigured
+from ..limits import engine_here
 from ..runs.listing import ago
 from ..runs.store import Store, StoreError
 from ..runs.store.counts import StoreCounts
@@ -29,7 +30,7 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object")] = False,
 ) -> None:
     """Print the state of supervisor, queue and store. Exit code 1 without a working supervisor, a readable
-    store, or free space on the disk."""
+    store, or free space on the disk. The last line names the engine that trains, and why."""
     try:
         health = read_twice(Store())
     except (FolderError, StoreError, OSError) as error:
@@ -37,9 +38,10 @@ def status(
     except Misconfigured as error:
         complain(error)
     if as_json:
-        typer.echo(json.dumps(health.as_json()))
+        name, why = engine_here()
+        typer.echo(json.dumps({**health.as_json(), "engine": name, "engine_why": why}))
     else:
-        typer.echo("\n".join(report(health, time.time())))
+        typer.echo("\n".join((*report(health, time.time()), engine_line())))
     if not health.is_well:
         raise typer.Exit(1)
 
@@ -66,6 +68,12 @@ def report(health: Health, now: float) -> list[str]:
     for failure in it.failures:
         lines.append(f"failed      run {failure.run}, {ago(failure.at, now)}: {failure.message}")
     return lines
+
+
+def engine_line() -> str:
+    """The engine of runs on this machine, and why it is not the tape."""
+    name, why = engine_here()
+    return f"engine      {name}: {why}" if why else f"engine      {name}"
 
 
 def _size(it: StoreCounts, limit: int | None) -> str:

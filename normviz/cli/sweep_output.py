@@ -27,6 +27,7 @@ from ..maps.summary import (
     sensitivity_words,
 )
 from ..runs.store import Store
+from ..runs.versions import made_by
 from .errors import complain
 
 LINES = 10
@@ -157,6 +158,8 @@ def report(grid: Grid, points: Sequence[Point]) -> str:
     for row in sensitivity(grid, points):
         lines += sensitivity_words(grid, row)
     lines += comparisons(grid, points)
+    if note := made_by((one.version for one in points), "cells"):
+        lines.append(note)
     return "\n".join(lines)
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from ..runs import Recording
 from ..runs.statistics import PAIRS, Comparison, compare
 from ..runs.verdict import of_seeds, still_falls
+from ..runs.versions import made_by
 
 Runs = Mapping[str, Sequence[Recording]]
 """By a lane's name its runs, one per seed, its own seed first. Empty: none with its settings yet."""
@@ -111,6 +112,11 @@ def _incomparable(lanes: Runs, reference: str, name: str) -> str:
         return "they have different tasks, so their losses mean different things"
     if 0 in (a.config.steps, b.config.steps):
         return "a lane of 0 steps is not trained"
+    if not {run.version for run in lanes[reference]} & {run.version for run in lanes[name]}:
+        return (
+            f"version {a.version} of the engine trained {reference} and version {b.version} {name}, so "
+            "they began from other numbers: train both again"
+        )
     if not _pairs(lanes[reference], lanes[name]):
         return "no seed has a finished run in both"
     return ""
@@ -122,8 +128,8 @@ def _pairs(first: Sequence[Recording], second: Sequence[Recording]) -> list[Pair
     return [(a, known[_seeds(a)]) for a in first if a.is_done and _seeds(a) in known]
 
 
-def _seeds(run: Recording) -> tuple[int, int]:
-    return run.config.init_seed, run.config.data_seed
+def _seeds(run: Recording) -> tuple[int, int, int]:
+    return run.config.init_seed, run.config.data_seed, run.version
 
 
 def _diverged(pairs: Sequence[Pair], *names: str) -> Iterator[str]:
@@ -169,6 +175,8 @@ def _digits(size: float) -> int:
 
 def _notes(lanes: Runs, found: Sequence[_Compared]) -> Iterator[str]:
     ended = {name: [run for run in runs if run.is_done] for name, runs in lanes.items()}
+    if note := made_by(run.version for runs in ended.values() for run in runs):
+        yield note
     steps = {name: runs[0].config.steps for name, runs in ended.items() if runs}
     if found and len(set(steps.values())) > 1:
         said = ", ".join(f"{name} {n}" for name, n in steps.items())

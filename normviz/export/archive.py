@@ -63,7 +63,7 @@ def archive(lanes: Sequence[ExportLane], kind: Kind) -> bytes:
 
 def readme(lanes: Sequence[ExportLane], kind: Kind) -> str:
     """What is in the zip, and the column dictionary as text."""
-    names = "; ".join(f"lane {lane.name} is {lane.config.key}" for lane in lanes)
+    names = "; ".join(f"lane {lane.name} is {lane.key}" for lane in lanes)
     several = any(lane.repeats for lane in lanes)
     columns = "\n".join(
         f"{f'{c.table}.{c.column}':20} {c.type:10} {c.unit:17} {c.meaning} [{c.source}]"

@@ -36,22 +36,19 @@ def write_configs(lanes: Sequence[ExportLane]) -> str:
     listed = [
         {
             "name": lane.name,
-            "run": lane.config.key,
+            "run": lane.key,
             "config": lane.settings,
-            **(
-                {"repeats": [_seeds(other.config) for other in lane.repeats]}
-                if lane.repeats
-                else {}
-            ),
+            **({"repeats": [_seeds(other) for other in lane.repeats]} if lane.repeats else {}),
         }
         for lane in lanes
     ]
-    whole = {"normviz": __version__, "engine": ENGINE, "lanes": listed}
+    whole = {"normviz": __version__, "engine": min(lane.version for lane in lanes), "lanes": listed}
     return json.dumps(whole, indent=2, sort_keys=True, allow_nan=False) + "\n"
 
 
-def _seeds(config: RunConfig) -> dict[str, str | int]:
-    return {"run": config.key, "init_seed": config.init_seed, "data_seed": config.data_seed}
+def _seeds(lane: ExportLane) -> dict[str, str | int]:
+    config = lane.config
+    return {"run": lane.key, "init_seed": config.init_seed, "data_seed": config.data_seed}
 
 
 def read_configs(text: str) -> Configs:
@@ -112,16 +109,20 @@ def _outer(read: dict[str, Any]) -> set[str]:
     return {*read} - {"config"} - own
 
 
-def _engine(given: Any) -> str:
-    return f"engine {given}" if isinstance(given, int) else "an engine that is no number"
+def _version(given: Any) -> str:
+    return (
+        f"version {given} of the engine"
+        if isinstance(given, int)
+        else "an engine that is no number"
+    )
 
 
 def _notices(read: dict[str, Any], found: list[dict[str, Any]]) -> list[str]:
     notices = []
-    engine = read.get("engine", ENGINE)
-    if engine != ENGINE:
+    given = read.get("engine", ENGINE)
+    if given != ENGINE:
         notices.append(
-            f"the configs come from {_engine(engine)} and this is engine {ENGINE}: the same "
+            f"the configs come from {_version(given)} and this is version {ENGINE}: the same "
             "settings may give other numbers"
         )
     if unread := [name for name in ("config", *FIELDS) if name in _outer(read)]:

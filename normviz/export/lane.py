@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..catalog import SCHEMES
-from ..config import RunConfig
+from ..config import ENGINE, RunConfig
 from ..duel.outcome import Outcome, outcome
 from ..runs import Recording
 from ..runs.frames import Frames
@@ -42,6 +42,16 @@ class ExportLane:
             runs = [one.recording for one in self.seeds if one.recording and one.is_done]
             return of_seeds([(it.verdict.sentence, it.losses) for it in runs], len(self.seeds))
         return self.recording.verdict.sentence if self.recording else "nobody has trained it here"
+
+    @property
+    def version(self) -> int:
+        """The version of the engine that trained it, or would."""
+        return self.recording.version if self.recording else ENGINE
+
+    @property
+    def key(self) -> str:
+        """Name of its result."""
+        return self.config.key_by(self.version)
 
     @property
     def is_done(self) -> bool:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import math
 from textwrap import fill, wrap
+from types import ModuleType
 
 from ..anatomy import classes, head_imports, sizes
+from ..anatomy.code import dropout
 from ..catalog import SCHEMES, TASKS
 from ..catalog.scheme import Gain, Matrix, Place, Slots
 from ..config import RunConfig
 from ..limits import HELD_OUT, MAX_SYMBOLS
 from ..model.corpora import STATES, SUCCESSOR_P, chain, prose
+from . import script_version1, script_version2
 from .lane import ExportLane
 
 SEEDS = """INIT_SEED, DATA_SEED, BATCH = {init_seed}, {data_seed}, {batch}  # sequences a step
@@ -27,29 +30,34 @@ def script(lane: ExportLane) -> str:
     Raises ValueError with a sentence for a scheme whose initial values can't be written out.
     """
     c, cuda = lane.config.placed(), lane.device == "cuda"
-    standard = {"import hashlib", *IMPORTS[c.task]}
+    templates = script_version1 if lane.version == 1 else script_version2
+    standard = {"import hashlib", *templates.IMPORTS[c.task]}
     standard |= {"import math"} if c.schedule == "cosine" or not lane.is_done else set()
     model = classes(c, exact=True)
+    if c.dropout and templates.DROPOUT:
+        own = templates.DROPOUT.format(seed=c.init_seed, p=c.dropout)
+        model = [own if part in dropout(c) else part for part in model]
     on = ', device="cuda"' if cuda else ""
     started = lane.recording.started if lane.recording else None
     read = text(c, started.text if started else None, on, lane.hides_text)
     first = vocabulary(c) is None  # the model needs to know how many kinds of tokens there are
     seeds = SEEDS.format(**c.model_dump(), threads=started.threads if started else 1)
     numbers = sizes(c, vocabulary(c)) + "\n" + seeds
-    start, drawn = initial_values(c)
+    start, drawn = initial_values(c, templates)
     if cuda:
         drawn += '\nmodel.to("cuda")'
     parts = [
         "\n".join([_docstring(lane), "", head_imports(c.norm, tuple(standard)), "", numbers]),
         *(read if first else []),
         *model,
+        templates.WORDS,
         start,
         drawn,
         *([] if first else read),
-        *batches(c, on),
+        *batches(c, on, templates),
         *(["\n".join(lines)] if (lines := profile(c)) else []),
         *learning_rate(c),
-        loop(lane, "progress=1.0" in model[-1]),
+        loop(lane, "progress=1.0" in model[-1], bool(c.dropout and templates.DROPOUT)),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -61,7 +69,7 @@ def _docstring(lane: ExportLane) -> str:
         "Plain PyTorch: it needs torch and nothing else, prints the loss of every 20th step, and "
         f"ends with the final loss. {_ours(lane)}{_how_exact(lane)}"
     )
-    title = f'"""{label}, {task}, {c.steps} steps: run {c.key} of NormViz.'
+    title = f'"""{label}, {task}, {c.steps} steps: run {lane.key} of NormViz.'
     return "\n\n".join([title, fill(about, 100)]) + '\n"""'
 
 
@@ -83,6 +91,12 @@ def _how_exact(lane: ExportLane) -> str:
             "Initial values and batches are the run's; a GPU adds in another order each time, so "
             "the losses agree up to rounding, which grows with the steps."
         )
+    started = lane.recording.started if lane.recording else None
+    if started is None or started.engine != "eager":
+        return (
+            "Initial values, batches and steps are the run's. NormViz's engine in C++ adds in another "
+            "order, so its losses agree up to rounding, which grows with the steps."
+        )
     return (
         "Initial values, batches and steps are the run's, and so are the losses: to the last digit "
         "on the machine and the release of torch that trained it, else up to rounding, which grows "
@@ -90,61 +104,9 @@ def _how_exact(lane: ExportLane) -> str:
     )
 
 
-# Batches: the generators of `normviz.model.data`.
+# Batches, by the templates of the version that trained the lane.
 
 COPY_KINDS = 32
-
-WORDS = '''
-def random_words(step):
-    """64-bit random words that depend on DATA_SEED and the step alone: numpy's Philox generator."""
-    top = 2**64 - 1
-    for counter in itertools.count(1):
-        a, b, c, d, key, other = counter, 0, 0, 0, DATA_SEED, step
-        for _ in range(10):
-            x, y = a * 0xD2E7470EE14C6C93, c * 0xCA5A826395121157
-            a, b, c, d = (y >> 64) ^ b ^ key, y & top, (x >> 64) ^ d ^ other, x & top
-            key, other = (key + 0x9E3779B97F4A7C15) & top, (other + 0xBB67AE8584CAA73B) & top
-        yield from (a, b, c, d)'''
-
-BELOW = '''
-def random_below(n, step):
-    """Random whole numbers below n, by Lemire's method on the halves of words, as in numpy."""
-    for word in random_words(step):
-        for half in (word & 0xFFFFFFFF, word >> 32):
-            if (half * n) & 0xFFFFFFFF >= (2**32 - n) % n:
-                yield (half * n) >> 32'''
-
-MARKOV = '''
-# Each of {n} states has four successors, of these probabilities; sequences start stationary.
-P = {p}
-SUCCESSORS = [
-{rows}
-]
-transition = torch.zeros(V, V, dtype=torch.float64)
-for state, successors in enumerate(SUCCESSORS):
-    transition[state, successors] = torch.tensor(P, dtype=torch.float64)
-START = torch.linalg.matrix_power(transition, 4096)[0].cumsum(0).tolist()
-NEXT = list(itertools.accumulate(P[:-1]))
-
-
-def batch(step):
-    """Inputs and targets [BATCH, T] of a step."""
-    uniform = ((word >> 11) / 2**53 for word in random_words(step))
-    states = [[bisect.bisect(START, next(uniform)) for _ in range(BATCH)]]
-    for _ in range(T):
-        states.append([SUCCESSORS[s][bisect.bisect(NEXT, next(uniform))] for s in states[-1]])
-    rows = torch.tensor(states{device}).T
-    return rows[:, :-1], rows[:, 1:]'''
-
-COPY = '''
-def batch(step):
-    """Inputs and targets [BATCH, T] of a step: random tokens, then the same tokens once more."""
-    tokens = random_below(V, step)
-    first = torch.tensor([[next(tokens) for _ in range(T // 2)] for _ in range(BATCH)]{device})
-    rows = torch.cat([first, first], 1)
-    targets = rows.roll(-1, 1)
-    targets[:, : T // 2 - 1] = targets[:, -1] = -100  # the loss counts the second half alone
-    return rows, targets'''
 
 PROSE = """
 # The language reference that comes with every Python, as characters.
@@ -174,20 +136,6 @@ CHECK = """if not hashlib.sha256(TEXT.encode()).hexdigest().startswith("{sha}"):
     raise SystemExit("this is not the text that the run read")
 """
 
-CHARACTERS = '''
-def batch(step):
-    """Inputs and targets [BATCH, T] of a step, from random offsets."""
-    starts = random_below(len(CODES) - T, step)
-    rows = torch.stack([CODES[i : i + T + 1] for i in itertools.islice(starts, BATCH)])
-    return rows[:, :-1], rows[:, 1:]'''
-
-IMPORTS = {
-    "markov": ("import bisect", "import itertools"),
-    "copy": ("import itertools",),
-    "prose": ("import itertools", "from pydoc_data.topics import topics"),
-    "text": ("import collections", "import itertools", "import pathlib", "import sys"),
-}
-
 
 def vocabulary(config: RunConfig) -> int | None:
     """Number of symbols of the config's task; None if it depends on a text."""
@@ -197,43 +145,33 @@ def vocabulary(config: RunConfig) -> int | None:
 
 
 def text(config: RunConfig, sha: str | None, device: str, hides: bool = False) -> list[str]:
-    """Source that reads the text of a task; `sha` is the SHA-256 of the run's text. With `hides` it
-    does not contain the hash of a visitor's text, so it can't check that it reads the same one."""
+    """Source that reads the text of a task; `sha` is the SHA-256 of the run's text. With `hides`, and
+    where a server's secret is in the hash that names the text, it can't check that it reads the same one."""
     if config.task == "prose":
         return [PROSE.format(sha=sha or prose()[2], device=device)]
     if config.task == "text":
         limits = {"symbols": MAX_SYMBOLS, "held_out": HELD_OUT}
-        check = "" if hides else CHECK.format(sha=config.text)
+        is_keyed = bool(sha) and not sha.startswith(config.text)
+        check = "" if hides or is_keyed else CHECK.format(sha=config.text)
         return [OWN.format(check=check, device=device, **limits)]
     return []
 
 
-def batches(config: RunConfig, device: str) -> list[str]:
+def batches(config: RunConfig, device: str, of: ModuleType) -> list[str]:
     """Sources that make the batches; `device` is the argument that places a tensor on the device."""
     if config.task == "markov":
         p, rows = SUCCESSOR_P.tolist(), chain()[0].tolist()
         four = [", ".join(map(str, rows[i : i + 4])) for i in range(0, STATES, 4)]
         listed = "\n".join(f"    {row}," for row in four)
-        return [WORDS, MARKOV.format(n=STATES, p=p, rows=listed, device=device)]
-    return [WORDS, BELOW, COPY.format(device=device) if config.task == "copy" else CHARACTERS]
+        return [of.MARKOV.format(n=STATES, p=p, rows=listed, device=device)]
+    rows = of.COPY.format(device=device) if config.task == "copy" else of.CHARACTERS
+    return [of.BELOW, rows]
 
 
 # Initial values: the rule of `normviz.model.init`.
 
-DRAW = '''
-def draw(name, values, size{normal}):
-    """Every parameter draws from a generator of its own, seeded by INIT_SEED and its name."""
-    digest = hashlib.sha256(f"{{INIT_SEED}}:{{name}}".encode()).digest()
-    generator = torch.Generator().manual_seed(int.from_bytes(digest[:7], "big"))
-{body}'''
-NORMAL = "    values.normal_(0.0, size, generator=generator)"
 WIDTH = 84
 """Characters in a row of numbers."""
-UNIFORM = "    values.uniform_(-1.0, 1.0, generator=generator).mul_(size)"
-EITHER = f"""    if normal:
-    {NORMAL}
-    else:
-    {UNIFORM}"""
 
 MATRICES: dict[str, tuple[str, ...]] = {
     "xavier": ("(6 / (D + D)) ** 0.5", "(6 / (D + D)) ** 0.5", *("(6 / (D + HIDDEN)) ** 0.5",) * 2),
@@ -247,7 +185,7 @@ SMALL = {"gpt2": "SMALL = 0.02", "gpt2_width": "SMALL = 0.02 * (768 / D) ** 0.5"
 NAMES = ("qkv", "out", "up", "down")
 
 
-def initial_values(config: RunConfig) -> list[str]:
+def initial_values(config: RunConfig, of: ModuleType) -> list[str]:
     """Sources of the function that draws, and of the lines that apply it to `model`."""
     c, gpt2 = config, config.init in SMALL
     own = SCHEMES[c.scheme].embedding_std
@@ -277,7 +215,8 @@ def initial_values(config: RunConfig) -> list[str]:
     lines += _gains(c)
     if SCHEMES[c.scheme].constraint != "none":
         lines.append("model.constrain()")
-    function = DRAW.format(normal="" if gpt2 else ", normal=False", body=NORMAL if gpt2 else EITHER)
+    body, default = (of.NORMAL, "") if gpt2 else (of.EITHER, ", normal=False")
+    function = of.DRAW.format(normal=default, body=body)
     return [function, "\n" + "\n".join(lines)]
 
 
@@ -396,12 +335,13 @@ def optimizer(c: RunConfig) -> str:
     return f"torch.optim.AdamW(model.parameters(), {c.lr!r}, {more}, fused=True)"
 
 
-def loop(lane: ExportLane, progress: bool) -> str:
-    """Source of the training loop; `progress`: the model wants to know how much of it is over."""
+def loop(lane: ExportLane, progress: bool, sited: bool) -> str:
+    """Source of the training loop; `progress`: the model wants to know how much of it is over; `sited`:
+    its dropout draws by step and site."""
     c, it = lane.config, lane.recording
     if c.steps == 0:
         final = 'print(f"final loss {loss.item():.6f} (at initialisation)")'
-        return "\n".join(["", *_forward("0", "0.0" if progress else ""), final])
+        return "\n".join(["", *_forward("0", "0.0" if progress else "", sited), final])
     steps, note = c.steps, ""
     if it is not None and it.status == "diverged":
         steps = len(it.steps)
@@ -409,7 +349,13 @@ def loop(lane: ExportLane, progress: bool) -> str:
     share = f"step / {c.steps}" if progress else ""
     stop = ["if not math.isfinite(losses[-1]):", "    break"] if not lane.is_done else []
     printed = ["if step % 20 == 0:", '    print(f"step {step:5}   loss {losses[-1]:.6f}")']
-    inside = [*_forward("step", share), "losses.append(loss.item())", *printed, *stop, *_update(c)]
+    inside = [
+        *_forward("step", share, sited),
+        "losses.append(loss.item())",
+        *printed,
+        *stop,
+        *_update(c),
+    ]
     return "\n".join(
         [
             "",
@@ -423,9 +369,10 @@ def loop(lane: ExportLane, progress: bool) -> str:
     )
 
 
-def _forward(step: str, share: str) -> list[str]:
+def _forward(step: str, share: str, sited: bool) -> list[str]:
     more = f", {share}" if share else ""
     return [
+        *([f"SITE, STEP = 0, {step}"] if sited else []),
         f"inputs, targets = batch({step})",
         f"loss = F.cross_entropy(model(inputs{more}).flatten(0, 1), targets.flatten())",
     ]

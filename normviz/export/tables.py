@@ -59,6 +59,7 @@ COLUMNS: tuple[Column, ...] = (
            STORE),
     Column("runs", "parameters", "integer", "numbers", "learned numbers of the model", STORE),
     Column("runs", "device", "text", "-", "cpu or cuda", STORE),
+    Column("runs", "engine", "text", "-", "what computed the steps: eager or tape", STORE),
     Column("runs", "threads", "integer", "threads", "CPU threads of the run", STORE),
     Column("runs", "text", "text", "-", "SHA-256 of the text that the task reads; empty without one",
            STORE),
@@ -184,7 +185,7 @@ def _names(lane: ExportLane, n: int) -> dict[str, pa.Array]:
     same = np.zeros(n, np.int32)
     return {
         "lane": pa.DictionaryArray.from_arrays(same, [lane.name]),
-        "run": pa.DictionaryArray.from_arrays(same, [lane.config.key]),
+        "run": pa.DictionaryArray.from_arrays(same, [lane.key]),
         "init_seed": pa.repeat(lane.config.init_seed, n),
         "data_seed": pa.repeat(lane.config.data_seed, n),
     }
@@ -193,10 +194,10 @@ def _names(lane: ExportLane, n: int) -> dict[str, pa.Array]:
 def _run(lane: ExportLane) -> dict[str, Any]:
     it, c = lane.recorded, lane.config
     started, bad = it.started, it.first_bad
-    names = ("device", "threads", "parameters", "chance", "floor", "text")
+    names = ("device", "engine", "threads", "parameters", "chance", "floor", "text")
     return {
         "lane": lane.name,
-        "run": c.key,
+        "run": lane.key,
         "config": json.dumps(lane.settings, sort_keys=True, separators=(",", ":")),
         "status": it.status,
         "verdict": it.verdict.sentence,

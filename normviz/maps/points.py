@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from ..config import ENGINE
 from ..runs import Recording
 from ..runs.store import Run, Store
 from ..runs.verdict import HALF, NEAR_CHANCE, still_falls
@@ -23,6 +24,7 @@ class Point:
     loss      mean of the last tenth of them, nats per token; not finite where it diverged so
     first     loss of step 0
     falling   undertrained, not unstable: its loss was still falling at its end
+    version   the version of the engine that trained it
     """
 
     cell: Cell
@@ -36,6 +38,7 @@ class Point:
     floor: float | None
     falling: bool
     seconds: float
+    version: int = ENGINE
 
     @property
     def is_lost(self) -> bool:
@@ -86,6 +89,7 @@ def _point(cell: Cell, run: int, it: Recording, flat: bool) -> Point:
     return Point(
         cell, run, kind, sentence, len(it.steps), it.final, float(it.losses[0]), it.chance,
         it.floor, kind not in ("diverged", "flat") and still_falls(it.losses, it.chance), it.seconds,
+        it.version,
     )  # fmt: skip
 
 

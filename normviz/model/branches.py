@@ -1,16 +1,16 @@
-"""The two branches that a sublayer wraps, causal self-attention and the feed-forward network.
-
-Their dropout has a random generator of its own, so that training never touches the global one.
-"""
+"""The two branches that a sublayer wraps, causal self-attention and the feed-forward network."""
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ..catalog.scheme import Slots
 from ..config import RunConfig
+from . import draws
 from .gains import Clock, Multiplier
 from .marks import drawn, kept
 from .norms import make_norm
@@ -19,19 +19,28 @@ from .sites import Tap
 
 
 class Dropout(nn.Module):
-    """Zeroes each number with probability `p` and divides the rest by 1 - p."""
+    """Zeroes each number with probability `p` and divides the rest by 1 - p.
 
-    def __init__(self, p: float, seed: int) -> None:
+    Its draws depend on the seed, the `site` and the step alone. Site 0 is the embedding, sites 2b - 1 and 2b
+    are attention and FFN of block b.
+    """
+
+    def __init__(self, p: float, seed: int, site: int, clock: Clock) -> None:
         super().__init__()
-        self.p = p
-        self.generator = torch.Generator().manual_seed(seed)
+        self.p, self.seed, self.name, self.clock = p, seed, f"dropout:{site}", clock
 
     def forward(self, x: Tensor) -> Tensor:
         """[...] to [...]; in evaluation, and where p is 0, x itself."""
         if self.p == 0.0 or not self.training:
             return x
-        kept = torch.rand(x.shape, generator=self.generator) >= self.p
-        return x * kept.to(x.device) / (1.0 - self.p)
+        mask = torch.from_numpy(self.mask(x.numel())).to(x.device)
+        return x * mask.view(x.shape)
+
+    def mask(self, size: int) -> NDArray[np.float32]:
+        """The factors [size] of the present step: 0 or 1 / (1 - p)."""
+        rng = draws.generator(self.name, self.seed, self.clock.step)
+        kept = draws.uniform(rng, size) >= self.p
+        return kept.astype(np.float32) / np.float32(1.0 - self.p)
 
 
 # Causal self-attention and the feed-forward network.

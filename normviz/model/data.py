@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from ..config import RunConfig
-from . import texts
+from . import draws, texts
 from .characters import entropy
 from .corpora import STATES, SUCCESSOR_P, Tokens, chain, prose
 
@@ -37,7 +37,7 @@ class Task(ABC):
 
     def batch(self, step: int) -> tuple[Tokens, Tokens]:
         """Inputs and targets [B, T] of a step, a function of (data seed, step)."""
-        return self._make(np.random.Generator(np.random.Philox(key=[self.seed, step])))
+        return self._make(draws.generator("batch", self.seed, step))
 
     def tensors(self, step: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
         """Inputs and targets [B, T] of a step, on a device."""
@@ -60,14 +60,17 @@ class Markov(Task):
 
     def _make(self, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
         states = np.empty((self.seq_len + 1, self.batch_size), np.int64)
-        states[0] = rng.choice(STATES, size=self.batch_size, p=self.stationary)
-        picks = np.searchsorted(
-            SUCCESSOR_P.cumsum()[:-1], rng.random((self.seq_len, self.batch_size)), side="right"
-        )
+        states[0] = _choices(self.stationary, draws.uniform(rng, self.batch_size))
+        picks = _choices(SUCCESSOR_P, draws.uniform(rng, (self.seq_len, self.batch_size)))
         for t in range(self.seq_len):
             states[t + 1] = self.successors[states[t], picks[t]]
         rows = np.ascontiguousarray(states.T)
         return rows[:, :-1], rows[:, 1:]
+
+
+def _choices(p: draws.Floats, uniform: draws.Floats) -> Tokens:
+    """Indices with the probabilities p [n], from uniform numbers of any shape."""
+    return np.searchsorted(p.cumsum()[:-1], uniform, side="right")
 
 
 class Copy(Task):
@@ -82,7 +85,7 @@ class Copy(Task):
 
     def _make(self, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
         half = self.seq_len // 2
-        first = rng.integers(self.vocabulary, size=(self.batch_size, half))
+        first = draws.below(rng, self.vocabulary, (self.batch_size, half))
         row = np.concatenate([first, first], axis=1)
         targets = np.roll(row, -1, axis=1)
         targets[:, : half - 1] = IGNORED
@@ -97,7 +100,7 @@ class Characters(Task):
     codes: Tokens
 
     def _make(self, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
-        starts = rng.integers(len(self.codes) - self.seq_len, size=self.batch_size)
+        starts = draws.below(rng, len(self.codes) - self.seq_len, self.batch_size)
         rows = self.codes[starts[:, None] + np.arange(self.seq_len + 1)]
         return rows[:, :-1], rows[:, 1:]
 

@@ -10,9 +10,11 @@ from .marks import kept
 
 
 class Clock:
-    """The share of the run that is over, 0 to 1; training sets it, ramps read it."""
+    """The step, and the share of the run that is over, 0 to 1; training sets them, dropout and ramps read
+    them."""
 
     def __init__(self) -> None:
+        self.step = 0
         self.share = 0.0
 
 

@@ -1,4 +1,4 @@
-"""Initial values. Each parameter draws from a generator seeded by its own name.
+"""Initial values. Each parameter draws from a generator of its own name and the run's seed (`model.draws`).
 
 So two lanes that share a parameter share its initial value bit for bit, whatever else they have.
 
@@ -21,7 +21,6 @@ start as their modules make them. The mark on a parameter (`model.marks`) decide
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 
 import torch
@@ -30,6 +29,7 @@ from torch import Tensor
 from ..catalog import SCHEMES
 from ..catalog.scheme import Place
 from ..config import RunConfig
+from . import draws
 from .branches import Attention, FeedForward
 from .constraint import constrain
 from .marks import EMBEDDINGS, KEPT, mark_of
@@ -42,11 +42,6 @@ class Draw:
 
     size: float
     normal: bool = False
-
-
-def seed_of(init_seed: int, name: str) -> int:
-    """Seed of a parameter's generator, from the run's seed and the parameter's name."""
-    return int.from_bytes(hashlib.sha256(f"{init_seed}:{name}".encode()).digest()[:7])
 
 
 def xavier(inputs: int, outputs: int) -> Draw:
@@ -118,14 +113,12 @@ def rule_of(config: RunConfig, role: str, shape: torch.Size) -> Draw | None:
     return RULES[config.init](config, role)
 
 
-def draw_into(parameter: Tensor, draw: Draw, seed: int) -> None:
-    """Fill a parameter in place from the generator of `seed`."""
-    generator = torch.Generator().manual_seed(seed)
-    if draw.normal:
-        parameter.normal_(0.0, draw.size, generator=generator)
-    else:
-        # Uniform on [-1, 1] first, so that two initialisations differ by a factor alone.
-        parameter.uniform_(-1.0, 1.0, generator=generator).mul_(draw.size)
+def draw_into(parameter: Tensor, draw: Draw, name: str, seed: int) -> None:
+    """Fill a parameter in place from the generator of its name and the seed."""
+    rng, shape = draws.generator(name, seed), parameter.shape
+    unit = draws.normal(rng, shape) if draw.normal else 2.0 * draws.uniform(rng, shape) - 1.0
+    # The size comes last, so that two initialisations differ by a factor alone.
+    parameter.copy_(torch.from_numpy(unit)).mul_(draw.size)
 
 
 @torch.no_grad()
@@ -147,7 +140,7 @@ def initialise(model: Transformer, config: RunConfig) -> None:
         if draw is None:
             parameter.zero_()
         else:
-            draw_into(parameter, draw, seed_of(config.init_seed, name))
+            draw_into(parameter, draw, name, config.init_seed)
     _apply_weight_gains(model, config)
     constrain(config.scheme, model.named_parameters())
 

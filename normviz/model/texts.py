@@ -6,13 +6,15 @@
 
 A text is never in a link, in a result, or on a page. Beside each file is the list of the text's givers:
 the visitors who gave it on a page. On a hosted server they alone can train on it, see its counts, or see
-whether it is stored; no visitor can do so with a text without a giver.
+whether it is stored; no visitor can do so with a text without a giver. The hash that names it is keyed there
+with the secret of the data folder, so whoever has a link or the key of a run can't test a guess of the text.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import hmac
 import os
 import re
 import shutil
@@ -25,7 +27,7 @@ from pathlib import Path
 
 from .. import hosted
 from ..config import RunConfig
-from ..home import VARIABLE, FolderError, home
+from ..home import VARIABLE, FolderError, home, secret
 from ..hosted import Refused
 from ..limits import MAX_TEXT_BYTES, MAX_TEXT_GIVERS, MAX_TEXTS, TEXT_DIGITS
 from .characters import SHORTEST, EncodedText, TextError, check_length, clean, too_long, write
@@ -93,7 +95,8 @@ def add(
 
 
 def key_of(given: str | bytes) -> str:
-    """The hash that names a text, stored here or not. Raises TextError for input that is not a text."""
+    """The hash that names a text, stored here or not. Raises TextError for input that is not a text, and
+    FolderError."""
     return _hash(clean(given).encode())
 
 
@@ -163,7 +166,7 @@ def read(key: str, data: Path | None = None) -> str:
         content = path.read_bytes()
     except OSError:
         raise TextError(missing("this run", key)) from None
-    if _hash(content) != key:
+    if key not in (_plain(content), _keyed(content, data or home())):
         raise TextError(missing("this run", key))
     with contextlib.suppress(OSError):
         os.utime(path)
@@ -318,7 +321,15 @@ def _remove(path: Path) -> None:
 
 
 def _hash(text: bytes) -> str:
+    return _plain(text) if hosted.limits() is None else _keyed(text, home())
+
+
+def _plain(text: bytes) -> str:
     return hashlib.sha256(text).hexdigest()[:TEXT_DIGITS]
+
+
+def _keyed(text: bytes, folder: Path) -> str:
+    return hmac.digest(secret(folder), b"text:" + text, "sha256").hex()[:TEXT_DIGITS]
 
 
 def _age(path: Path) -> float:

@@ -22,7 +22,7 @@ from .wire import SharedGains, SublayerContext
 class Block(nn.Module):
     """Attention and FFN, each in its wire. `block` counts from 1."""
 
-    def __init__(self, config: RunConfig, block: int, dropout: Dropout, clock: Clock) -> None:
+    def __init__(self, config: RunConfig, block: int, clock: Clock) -> None:
         super().__init__()
         c, scheme = config, SCHEMES[config.scheme]
         at, ff = Place(block, c.depth, "attention"), Place(block, c.depth, "ffn")
@@ -30,8 +30,11 @@ class Block(nn.Module):
         self.shared = SharedGains(scheme.slots(at), c.width, clock)
         attention = Attention(c, scheme.slots(at), block, clock)
         ffn = FeedForward(c, scheme.slots(ff), clock)
-        self.attention = make_wire(c, scheme, at, attention, self.shared, dropout, clock)
-        self.ffn = make_wire(c, scheme, ff, ffn, self.shared, dropout, clock)
+        first, second = (
+            Dropout(c.dropout, c.init_seed, site, clock) for site in (2 * block - 1, 2 * block)
+        )
+        self.attention = make_wire(c, scheme, at, attention, self.shared, first, clock)
+        self.ffn = make_wire(c, scheme, ff, ffn, self.shared, second, clock)
 
     def forward(self, state: Tensor, tap: Tap, embedding: Tensor) -> Tensor:
         """A state [B, T, k D] to the next; `embedding` is the first state, the output of `enter`."""
@@ -55,11 +58,9 @@ class Transformer(nn.Module):
         self.tokens = drawn(nn.Embedding(vocabulary, c.width), "tokens")
         self.positions = drawn(nn.Embedding(c.seq_len, c.width), "positions")
         self.embed_norm = make_norm(c.norm if scheme.embed_norm else "none", c.width)
-        self.dropout = Dropout(c.dropout, seed=c.init_seed)
         self.clock = Clock()
-        self.blocks = nn.ModuleList(
-            Block(c, b, self.dropout, self.clock) for b in range(1, c.depth + 1)
-        )
+        self.dropout = Dropout(c.dropout, c.init_seed, 0, self.clock)
+        self.blocks = nn.ModuleList(Block(c, b, self.clock) for b in range(1, c.depth + 1))
         share_first_values(self.blocks)
         self.streams = make_streams(c, scheme)
         self.streams.connect(self.blocks)

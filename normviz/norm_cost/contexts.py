@@ -16,7 +16,7 @@ from ..model.init import initialise
 from ..model.norms import BUILDERS
 from ..model.sites import untapped
 from ..model.transformer import Transformer, build
-from ..training.loop import Optimizer, backward, update
+from ..training.eager import Optimizer, backward, update
 from .result import Setting
 from .variants import BOTH, CASES, CONTROL, FORWARD, REFERENCE
 
@@ -82,7 +82,7 @@ def _model(variant: str, setting: Setting, device: torch.device) -> tuple[Transf
     numbers = count()
 
     def step() -> None:
-        loss = backward(model, flat, task, next(numbers), untapped)
+        loss = backward(model, flat, task.tensors(next(numbers), device), untapped)
         norm = torch.linalg.vector_norm(flat.grads)
         loss.item()
         update(config, optimizer, flat, config.lr, norm.item())

@@ -99,7 +99,7 @@ class Setting:
         """Estimated seconds of the fewest rounds on a CPU; 0 on a GPU."""
         if self.device != "cpu":
             return 0.0
-        step = estimated_seconds(self.config().replace(steps=0)) / self.threads
+        step = estimated_seconds(self.config().replace(steps=0), "eager") / self.threads
         return MIN_ROUNDS * len(VARIANTS) * STEPS_A_ROUND * step
 
     @property

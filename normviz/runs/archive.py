@@ -15,20 +15,22 @@ from typing import Any
 import numpy as np
 
 from ..catalog import PROBES
-from ..config import ENGINE, RunConfig
+from ..config import ENGINE, RunConfig, version_of
 from ..training.events import Diverged, Started
 from ..training.schedule import lr_at
 from .recording import Recording, Steps
 
 LAYERS = 4
 """The number of a cell's recorded steps that keep their layers, the first and the last among them."""
+EARLIER = ["eager", ""]
+"""Engine of runs whose file names none, and the reason."""
 STARTED = ("device", "threads", "parameters", "chance", "floor", "text")
 
 
 def save(it: Recording, path: Path) -> None:
     """Write one run to an .npz file, exactly. Raises OSError where the file can't be written."""
     steps = it.steps
-    about = {**_head(), **_settings(it), "bad": _bad(it)}
+    about = {**_head(it.version), **_settings(it), "bad": _bad(it)}
     np.savez_compressed(
         path,
         about=np.array(json.dumps(about)),
@@ -40,12 +42,13 @@ def save(it: Recording, path: Path) -> None:
 
 def save_cells(cells: Iterable[Recording], path: Path, layers_at: int = LAYERS) -> None:
     """Write cells of sweeps to an .npz file, each with the layers of at most `layers_at` recorded steps."""
-    about, scalars, layers = [], [], []
+    about, scalars, layers, newest = [], [], [], 1
     for it in cells:
+        newest = max(newest, it.version)
         steps = it.steps.with_layers_of(_few(len(it.steps.layer_steps), layers_at))
         about.append(
             {
-                "key": it.config.key,
+                "key": it.key,
                 **_settings(it),
                 "message": it.message,
                 "status": it.status,
@@ -59,14 +62,14 @@ def save_cells(cells: Iterable[Recording], path: Path, layers_at: int = LAYERS) 
         layers.append(steps.layers.astype(np.float32).ravel())
     np.savez_compressed(
         path,
-        about=np.frombuffer(json.dumps({**_head(), "runs": about}).encode(), np.uint8),
+        about=np.frombuffer(json.dumps({**_head(newest), "runs": about}).encode(), np.uint8),
         scalars=np.concatenate(scalars, axis=1),
         layers=np.concatenate(layers),
     )
 
 
 def load(path: Path, known: Collection[str] = ()) -> Iterator[Recording]:
-    """The recordings of a file except those with a key in `known`; none from another engine or with other
+    """The recordings of a file except those with a key in `known`; none from a newer engine or with other
     probes. Raises OSError where the file can't be read."""
     with np.load(path) as data:
         about = _about(data)
@@ -74,17 +77,21 @@ def load(path: Path, known: Collection[str] = ()) -> Iterator[Recording]:
             return
         if "runs" in about:
             yield from _cells(about["runs"], data["scalars"], data["layers"], known)
-        elif (config := RunConfig(**about["config"])).key not in known:
+        elif (config := RunConfig(**about["config"])).key_by(about["engine"]) not in known:
             loss, lr, norm = data["scalars"].T
             steps = Steps(np.arange(len(loss)), loss, lr, norm, data["layer_steps"], data["layers"])
-            yield _recording(about, config, steps, "diverged" if about["bad"] else "finished")
+            status = "diverged" if about["bad"] else "finished"
+            yield _recording(about, config, steps, status, about["engine"])
 
 
 def keys_of(path: Path) -> frozenset[str]:
-    """The keys of a file's cells; none from another engine or with other probes."""
+    """The keys, by today's version of the engine, of the settings of a file's cells, whichever version
+    trained them; none from a newer version or with other probes."""
     with np.load(path) as data:
         about = _about(data)
-    return frozenset(cell["key"] for cell in about["runs"]) if _fits(about) else frozenset()
+    if not _fits(about):
+        return frozenset()
+    return frozenset(f"e{ENGINE}-{cell['key'].partition('-')[2]}" for cell in about["runs"])
 
 
 def _cells(
@@ -99,12 +106,13 @@ def _cells(
         loss, norm = scalars[:, at : at + n]
         own = layers[layers_at : layers_at + int(np.prod(shape))].reshape(shape)
         at, layers_at = at + n, layers_at + own.size
-        if config.key in known:
+        version = version_of(about["key"])
+        if config.key_by(version) in known:
             continue
         lr = np.array([lr_at(config, step) for step in range(n)], dtype=np.float64)
         layer_steps = np.array(about["layer_steps"], dtype=np.int64)
         steps = Steps(np.arange(n), loss, lr, norm, layer_steps, own)
-        yield _recording(about, config, steps, about["status"])
+        yield _recording(about, config, steps, about["status"], version)
 
 
 def _about(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,19 +122,21 @@ def _about(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fits(about: dict[str, Any]) -> bool:
-    return about["engine"] == ENGINE and tuple(about["probes"]) == PROBES.keys()
+    return 0 < about["engine"] <= ENGINE and tuple(about["probes"]) == PROBES.keys()
 
 
-def _head() -> dict[str, Any]:
-    return {"engine": ENGINE, "probes": PROBES.keys()}
+def _head(version: int) -> dict[str, Any]:
+    return {"engine": version, "probes": PROBES.keys()}
 
 
 def _settings(it: Recording) -> dict[str, Any]:
     """The settings of a run and the values of its `Started` event."""
     assert it.started is not None
+    by = [it.started.engine, it.started.why]
     return {
         "config": it.config.model_dump(mode="json"),
         **{name: getattr(it.started, name) for name in STARTED},
+        **({} if by == EARLIER else {"computed_by": by}),
     }
 
 
@@ -135,11 +145,14 @@ def _bad(it: Recording) -> list[Any] | None:
     return [bad.step, bad.layer, bad.where] if bad else None
 
 
-def _recording(about: dict[str, Any], config: RunConfig, steps: Steps, status: Any) -> Recording:
+def _recording(
+    about: dict[str, Any], config: RunConfig, steps: Steps, status: Any, version: int
+) -> Recording:
     return Recording(
-        config, Started(config, **{name: about[name] for name in STARTED}), steps, status,
+        config, Started(config, *(about[name] for name in STARTED), *about.get("computed_by", EARLIER)),
+        steps, status,
         Diverged(*about["bad"]) if about["bad"] else None, about.get("message"),
-        about.get("seconds", 0.0),
+        about.get("seconds", 0.0), version=version,
     )  # fmt: skip
 
 

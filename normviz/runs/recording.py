@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog import PROBES
-from ..config import RunConfig
+from ..config import ENGINE, RunConfig
 from ..training.events import Diverged, Edited, Event, Finished, Started, Step
 from .verdict import Verdict, diverged, final_loss, judge
 
@@ -95,6 +95,7 @@ class Recording:
     message    why it was stopped or has failed, or None
     seconds    training time; for a cell of a sweep with the building of the model. 0 while it is open
     probes     keys of the rows of `steps.layers`
+    version    the version of the engine that trained it
     """
 
     config: RunConfig
@@ -105,6 +106,12 @@ class Recording:
     message: str | None = None
     seconds: float = 0.0
     probes: tuple[str, ...] = PROBES.keys()
+    version: int = ENGINE
+
+    @property
+    def key(self) -> str:
+        """Name of this result: the version of its engine and the hash of its settings."""
+        return self.config.key_by(self.version)
 
     @property
     def is_done(self) -> bool:

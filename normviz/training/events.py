@@ -12,7 +12,11 @@ from ..config import RunConfig
 
 @dataclass(frozen=True)
 class Started:
-    """First event. `chance` and `floor` in nats; `text` is the SHA-256 of the text that a task reads."""
+    """First event. `chance` and `floor` in nats; `text` is the SHA-256 of the text that a task reads.
+
+    `engine` computes the steps, "eager" or "tape"; `why` is a sentence where the tape was wanted and
+    does not run this config here, else "".
+    """
 
     config: RunConfig
     device: str
@@ -21,6 +25,8 @@ class Started:
     chance: float
     floor: float | None
     text: str | None
+    engine: str = "eager"
+    why: str = ""
 
 
 @dataclass(frozen=True)

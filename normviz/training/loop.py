@@ -11,19 +11,15 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
-from torch.optim.adamw import adamw
-from torch.optim.sgd import sgd
 
-from .. import probes
 from ..config import ConfigError, RunConfig
-from ..model.constraint import constrain
 from ..model.data import Task, make_task
 from ..model.flat import Flat, profile
 from ..model.init import initialise
-from ..model.sites import Tap, untapped
 from ..model.transformer import Transformer, build
+from .choice import choose
 from .divergence import DivergenceGuard
+from .engine import Choice
 from .events import Edited, Event, Finished, Started, Step
 from .schedule import lr_at, peak_at, recorded, with_lr
 
@@ -42,12 +38,14 @@ def train(
     also_at: Collection[int] = (),
     record: Collection[int] | None = None,
     begun: tuple[Transformer, Task] | None = None,
+    engine: Choice = "tape",
 ) -> Iterator[Event]:
     """Train one config. Yields Started, one Step a step, then Finished; Diverged comes before it.
 
     Layers are recorded at `record` (by default `schedule.recorded`) and `also_at`. With steps=0 it
     measures at initialisation and stops. To keep the trained model, make it by `begin` and pass it as
-    `begun`. Raises ConfigError for a device that this machine does not have.
+    `begun`. Where the tape does not run the config, eager does, and `Started` says why. Raises
+    ConfigError for a device that this machine does not have.
     """
     knobs = knobs or Knobs()
     device = find_device(config.device)
@@ -55,11 +53,14 @@ def train(
     if device.type != "cpu":
         model.to(device)  # buffers; the parameters move into the flat buffer next
     flat = Flat(model, device)
-    optimizer = Optimizer(config, flat)
+    runs, why = choose(engine, config, model, flat)
     wanted = {*(recorded(config) if record is None else record), *also_at}
-    stacks, guard = probes.Stacks(), DivergenceGuard(model, flat, task)
-    parameters, threads = sum(p.numel() for p in model.parameters()), torch.get_num_threads()
-    yield Started(config, device.type, threads, parameters, task.chance, task.floor, task.text)
+    guard = DivergenceGuard(model, flat, task)
+    parameters = sum(p.numel() for p in model.parameters())
+    yield Started(
+        config, device.type, runs.threads, parameters, task.chance, task.floor, task.text,
+        runs.name, why,
+    )  # fmt: skip
 
     for step in range(max(config.steps, 1)):
         if knobs.lr is not None and knobs.lr != peak_at(config, step):
@@ -67,20 +68,17 @@ def train(
             yield Edited(config)
         knobs.lr = None
         lr = lr_at(config, step)
+        model.clock.step = step
         model.clock.share = step / max(config.steps, 1)
-        tap = probes.fresh_watch() if step in wanted else None
-        loss = backward(model, flat, task, step, tap or untapped)
-        norm = torch.linalg.vector_norm(flat.grads)
-        value, grad_norm = loss.item(), norm.item()
-        bad = guard.check(step, value, grad_norm)
+        watched = step in wanted
+        loss = runs.step(task.tensors(step, device), watched)
+        grad_norm = torch.linalg.vector_norm(flat.grads).item()
+        bad = guard.check(step, loss, grad_norm)
 
-        layers = probes.read(probes.StepTensors(config, flat, tap, stacks)) if tap else None
+        layers = runs.layers() if watched else None
         if bad is None and config.steps:
-            before = stacks.copy("before", flat.blocks) if tap else None
-            update(config, optimizer, flat, lr, grad_norm)
-            if layers is not None and before is not None:
-                probes.read_update(layers, flat, before)
-        yield Step(step, value, lr, grad_norm, layers)
+            runs.update(config, lr, grad_norm, layers)
+        yield Step(step, loss, lr, grad_norm, layers)
         if bad is not None:
             yield bad
             break
@@ -107,55 +105,3 @@ def find_device(name: str) -> torch.device:
             name,
         )
     return torch.device("cuda" if there and name != "cpu" else "cpu")
-
-
-def backward(model: Transformer, flat: Flat, task: Task, step: int, tap: Tap) -> Tensor:
-    """Loss of a step's batch in nats, a scalar; its gradients are then in the flat buffer."""
-    inputs, targets = task.tensors(step, flat.values.device)
-    flat.grads.zero_()
-    loss = model.loss(inputs, targets, tap)
-    loss.backward()
-    return loss.detach()
-
-
-class Optimizer:
-    """AdamW or SGD over the one flat parameter, by PyTorch's functions of these names.
-
-    The classes in `torch.optim` call the same functions, but the first of them in a process imports
-    torch._dynamo, which takes about as long as the import of torch itself.
-    """
-
-    def __init__(self, config: RunConfig, flat: Flat) -> None:
-        self.config = config
-        self.values: list[Tensor] = [flat.optimised]
-        self.grads = [flat.grads]
-        self.momenta: list[Tensor | None] = [None]
-        if config.optimizer == "adamw":
-            self.means, self.squares = ([torch.zeros_like(flat.grads)] for _ in range(2))
-            self.taken = [torch.zeros((), device=flat.grads.device)]
-
-    @torch.no_grad()
-    def step(self, lr: float) -> None:
-        """Move the parameter by its gradient, at this learning rate."""
-        c = self.config
-        if c.optimizer == "sgd":
-            sgd(
-                self.values, self.grads, self.momenta, lr=lr, momentum=c.momentum,
-                weight_decay=c.weight_decay, dampening=0.0, nesterov=False, maximize=False,
-            )  # fmt: skip
-            return
-        adamw(
-            self.values, self.grads, self.means, self.squares, [], self.taken, fused=True, lr=lr,
-            beta1=c.beta1, beta2=c.beta2, weight_decay=c.weight_decay, eps=1e-8, amsgrad=False,
-            maximize=False,
-        )  # fmt: skip
-
-
-def update(
-    config: RunConfig, optimizer: Optimizer, flat: Flat, lr: float, grad_norm: float
-) -> None:
-    """Clip, let the optimizer step at this learning rate, and keep the scheme's constraint."""
-    if config.clip is not None and grad_norm > config.clip:
-        flat.grads.mul_(config.clip / grad_norm)
-    optimizer.step(lr)
-    constrain(config.scheme, flat.named())

@@ -160,6 +160,7 @@ def test_a_visitor_asks_for_so_much_and_no_more(
     assert store.queued() == []
 
 
+@pytest.mark.usefixtures("by_eager")
 def test_place_and_time_are_said(page: Open, folder: Path, become: Become) -> None:
     store = Store(folder)
     store.announce(1, ready=True, slots=1)
@@ -247,6 +248,7 @@ def test_a_map_is_one_visitor_s_and_short(
     assert "Depth is 97, and this shared server" in wide.error[0].value
 
 
+@pytest.mark.usefixtures("by_eager")
 def test_a_claim_is_stopped_by_who_asked_for_it(
     claims, become: Become, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -266,6 +268,7 @@ def test_a_claim_is_stopped_by_who_asked_for_it(
     assert long.button(key="run_E3").disabled and "up to 12 min" in captions(long)
 
 
+@pytest.mark.usefixtures("by_eager")
 def test_a_claim_that_takes_long_is_refused_again_where_its_button_is_pressed(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -124,12 +124,14 @@ def test_a_map_is_filled_and_a_cell_opens_in_the_duel(maps, folder: Path) -> Non
     assert any("A cell of a map" in caption.value for caption in at.caption)
 
 
+@pytest.mark.usefixtures("by_eager")
 def test_what_takes_too_long_for_a_page_says_where_to_run_it(maps) -> None:
     at = maps(small(steps="20000", depth="40,60", seeds="5"))
     assert at.button(key="fill").disabled
     assert "A page fills at most 30 min" in "".join(c.value for c in at.caption)
 
 
+@pytest.mark.usefixtures("by_eager")
 def test_settings_that_change_as_the_button_is_clicked_are_judged_anew(maps, folder: Path) -> None:
     """The button was there for other settings: a script, or a quick hand, sends both at once."""
     at = maps(small(depth="40,60", seeds="5"))

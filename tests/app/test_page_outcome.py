@@ -19,7 +19,7 @@ def came_out(at: AppTest) -> str:
     """The section's text; empty where it is not shown."""
     found = [words_of(one) for one in at.markdown]
     start = found.index("## What came out") if "## What came out" in found else len(found)
-    notes = [words_of(one) for one in at.caption if "Final loss:" in one.value]
+    notes = [words_of(one) for one in at.caption if "Final loss" in one.value]
     return "\n".join((*found[start : start + 2], *notes))
 
 
@@ -76,3 +76,31 @@ def test_a_setting_of_one_lane_can_be_applied_to_all(page: Open) -> None:
     checked(at.checkbox(key="lane1_all").uncheck().run())
     checked(at.text_input(key="lane1_value").set_value("0.7").run())
     assert [lane.clip for lane in duel(at).lanes] == [0.5, 0.7]
+
+
+OLDER = "by version 1 of the engine. Training again uses version 2, which draws other numbers"
+
+
+def test_the_page_says_that_an_older_engine_made_what_it_shows(page: Open) -> None:
+    at = page()  # the hero, which ships
+    assert f"Made {OLDER}" in came_out(at)
+    assert "Same model, same data, same seed" in words_of(at.markdown[0])
+
+
+def test_lanes_of_two_engines_are_said_and_not_compared(page: Open, folder: Path) -> None:
+    store = Store(folder)
+    kept(store)
+    older = store.run(kept(store, POST))
+    assert older is not None
+    store.db.connection.execute("UPDATE runs SET key = ? WHERE id = ?", (POST.key_by(1), older.id))
+    at = page(encode((SMALL, POST)))
+    assert (
+        "B Post-LN is not compared with A Pre-LN: version 2 of the engine trained A Pre-LN"
+        in came_out(at)
+    )
+    assert f"1 of these 2 runs were made {OLDER}" in came_out(at)
+    assert "Some curves are by an older version of the engine" in words_of(at.markdown[0])
+    kept(store, POST)
+    at = page(encode((SMALL, POST)))
+    assert "B Post-LN ends at the same loss as A Pre-LN." in came_out(at)
+    assert "older version of the engine" not in words_of(at.markdown[0])

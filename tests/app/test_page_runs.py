@@ -12,6 +12,7 @@ from shelf_kit import SMALL, kept
 from streamlit.testing.v1 import AppTest
 
 from normviz.links import encode
+from normviz.runs.shipped import adopt
 from normviz.runs.store import Condition, Query, Store
 
 
@@ -121,6 +122,7 @@ def test_pages_of_a_long_list(shelf: AppTest, folder: Path) -> None:
 
 def test_nothing_stored_yet(shelf: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("normviz.runs.shipped.load", lambda path: [])
+    monkeypatch.setattr("normviz.app.session.backend.adopt", adopt)
     at = checked(shelf.run())
     assert "No run is stored here yet" in words_of(at.info[0])
 

@@ -21,7 +21,7 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
 
-from normviz.home import FolderError
+from normviz.home import KEY_BYTES, FolderError, secret
 from normviz.runs.store.admission import OTHERS
 
 HEALTH = "/_stcore/health"
@@ -144,8 +144,8 @@ def test_a_page_without_cookies_is_a_visitor_of_its_own(
 
 def test_servers_of_one_data_folder_share_the_key(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
-        keys = set(pool.map(visitor._key, [tmp_path] * 40))
-    assert len(keys) == 1 and len(keys.pop()) == visitor.KEY_BYTES
+        keys = set(pool.map(secret, [tmp_path] * 40))
+    assert len(keys) == 1 and len(keys.pop()) == KEY_BYTES
     assert stat.S_IMODE((tmp_path / "visitors.key").stat().st_mode) == 0o600
     (tmp_path / "other").mkdir()
     assert visitor._signer(tmp_path)[0] != visitor._signer(tmp_path / "other")[0]
@@ -153,7 +153,7 @@ def test_servers_of_one_data_folder_share_the_key(tmp_path: Path) -> None:
 
 def test_a_key_that_was_cut_short_is_made_anew(tmp_path: Path) -> None:
     (tmp_path / "visitors.key").write_bytes(b"short")
-    assert len(visitor._key(tmp_path)) == visitor.KEY_BYTES
+    assert len(secret(tmp_path)) == KEY_BYTES
 
 
 def test_a_folder_that_takes_no_key_gets_a_sentence(
@@ -162,7 +162,7 @@ def test_a_folder_that_takes_no_key_gets_a_sentence(
     (folder / "visitors.key").mkdir()
     be(monkeypatch, {})
     with pytest.raises(
-        FolderError, match=r"signs visitors' cookies .* set NORMVIZ_HOME to a folder"
+        FolderError, match=r"the secret key can't be kept in .* set NORMVIZ_HOME to a folder"
     ):
         visitor.me()
     assert browser.get(HEALTH).text == "None"  # the server answers all the same

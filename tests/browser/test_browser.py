@@ -9,23 +9,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from browser_kit import BACKGROUND, becomes_dark, chip, opened, server, text_now, wait_for
+from browser_kit import chip, opened, server, text_now, wait_for
 from playwright.sync_api import Browser, Page
 
 from normviz.runs.store import Run, Store
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("store")
-
-
-@pytest.fixture(scope="module")
-def address(folder: Path) -> Iterator[str]:
-    with server(folder) as (url, _):
-        yield url
 
 
 @pytest.fixture
@@ -57,7 +46,10 @@ def train_to_the_end(page: Page) -> None:
 
 
 def test_the_whole_story(page: Page, browser: Browser, address: str) -> None:
-    """Open, flip a lane, train, see points arrive live, stop, train, copy the link, open it."""
+    """Open, flip a lane, train, see points arrive live, stop, train, copy the link, open it; nothing
+    asks another host."""
+    hosts: set[str | None] = set()
+    page.on("request", lambda request: hosts.add(urlsplit(request.url).hostname))
     opened(page, address)
     assert "learned" in chip(page, 0)
     assert "stuck at chance" in chip(page, 1)
@@ -84,14 +76,27 @@ def test_the_whole_story(page: Page, browser: Browser, address: str) -> None:
         other = opened(fresh.new_page(), link)
         assert (chip(other, 0), chip(other, 1)) == verdicts
         assert not progress(other)
+    assert hosts <= {"127.0.0.1", None}
 
 
-def test_charts_move_in_place(page: Page, address: str) -> None:
-    """While training no chart is built anew, its canvas stays the same node, and zoom is kept."""
-    opened(page, f"{address}/?v=1&lanes=2&scheme=pre,post&steps=500", charts=0)
+def test_a_run_in_progress(page: Page, browser: Browser, address: str) -> None:
+    """Charts move in place, it pauses, steps and goes on, a link to it shows it live, and it stops."""
+    opened(page, f"{address}/?v=1&lanes=2&scheme=pre,post&steps=2000", charts=0)
     press(page, "train")
     wait_for(lambda: "steps/s" in progress(page))
-    page.wait_for_timeout(500)
+    assert_charts_move_in_place(page)
+    assert_it_pauses_steps_and_goes_on(page)
+    with browser.new_context() as fresh:
+        other = opened(fresh.new_page(), page.url)
+        seen: set[str] = set()
+        wait_for(lambda: seen.add(progress(other)) or len(seen) >= 3)
+    press(page, "stop")
+    wait_for(lambda: all(chip(page, lane).startswith("stopped after") for lane in (0, 1)))
+
+
+def assert_charts_move_in_place(page: Page) -> None:
+    """No chart is built anew, its canvas stays the same node, and zoom is kept."""
+    page.wait_for_function("document.querySelectorAll('.st-key-live canvas').length >= 4")
     mark = "document.querySelectorAll('.st-key-live canvas').forEach(c => c.kept = true)"
     count = "[...document.querySelectorAll('.nv-loss canvas')].filter(c => c.kept).length"
     page.evaluate(mark)
@@ -101,19 +106,14 @@ def test_charts_move_in_place(page: Page, address: str) -> None:
     page.keyboard.down("Control")
     page.mouse.wheel(0, -400)
     page.keyboard.up("Control")
-    wait_for(lambda: page.evaluate(domain)[1] < 499)
+    wait_for(lambda: page.evaluate(domain)[1] < 1999)
     zoomed = page.evaluate(domain)
     wait_for(lambda: seen.add(progress(page)) or len(seen) >= 4)
     assert before == page.evaluate(count) > 0
     assert page.evaluate(domain) == zoomed
-    press(page, "stop")
-    wait_for(lambda: chip(page, 0).startswith("stopped after"))
 
 
-def test_pause_step_resume(page: Page, address: str) -> None:
-    opened(page, f"{address}/?v=1&lanes=2&scheme=pre,post&steps=400", charts=0)
-    press(page, "train")
-    wait_for(lambda: "steps/s" in progress(page))
+def assert_it_pauses_steps_and_goes_on(page: Page) -> None:
     press(page, "pause")
     wait_for(lambda: progress(page).startswith("Paused at"))
     page.wait_for_timeout(500)
@@ -124,70 +124,21 @@ def test_pause_step_resume(page: Page, address: str) -> None:
         wait_for(lambda at=done: progress(page).split()[2] == str(at))
     press(page, "pause")
     wait_for(lambda: "steps/s" in progress(page))
-    press(page, "stop")
-    wait_for(lambda: chip(page, 0).startswith("stopped after"))
 
 
 def test_a_killed_worker_is_said_and_the_other_lane_goes_on(
-    page: Page, address: str, folder: Path
+    page: Page, address: str, data: Path
 ) -> None:
     opened(page, f"{address}/?v=1&lanes=2&scheme=pre,post&depth=8&steps=400", charts=0)
     press(page, "train")
     wait_for(lambda: "steps/s" in progress(page))
-    store = Store(folder)
+    store = Store(data)
     row = store.db.connection.execute(
         "SELECT pid FROM runs WHERE status = 'running' AND config LIKE '%post%'"
     ).fetchone()
     os.kill(row["pid"], signal.SIGKILL)
     wait_for(lambda: "failed after" in chip(page, 1) and "kept" in chip(page, 1))
     wait_for(lambda: chip(page, 0).startswith(("learned", "solved")))
-
-
-def test_a_link_to_a_run_in_progress_shows_it_live(
-    page: Page, browser: Browser, address: str
-) -> None:
-    opened(page, f"{address}/?v=1&lanes=1&scheme=deepnorm&steps=600", charts=0)
-    press(page, "train")
-    wait_for(lambda: "steps/s" in progress(page))
-    with browser.new_context() as fresh:
-        other = opened(fresh.new_page(), page.url)
-        seen: set[str] = set()
-        wait_for(lambda: seen.add(progress(other)) or len(seen) >= 3)
-    press(page, "stop")
-    wait_for(lambda: chip(page, 0).startswith("stopped after"))
-
-
-def test_no_other_host_is_asked(page: Page, address: str) -> None:
-    hosts: set[str | None] = set()
-    page.on("request", lambda request: hosts.add(urlsplit(request.url).hostname))
-    opened(page, address)
-    page.wait_for_timeout(1000)
-    assert hosts <= {"127.0.0.1", None}
-
-
-def test_a_phone_in_light_and_dark(browser: Browser, address: str) -> None:
-    """At 375 px nothing is cut off to the right, the knobs are in a sheet, colours follow."""
-    with browser.new_context(viewport={"width": 375, "height": 740}) as phone:
-        page = opened(phone.new_page(), address)
-        cut = (
-            "[...document.querySelectorAll('.stMain button, .stMain canvas')]"
-            ".filter(e => e.getBoundingClientRect().right > 375).length"
-        )
-        assert page.evaluate("document.querySelector('.stMain').scrollWidth") <= 375
-        assert page.evaluate(cut) == 0
-        knobs = page.locator(".st-key-knobs")
-        assert not knobs.is_visible()
-        page.locator(".sheet summary").click()
-        knobs.wait_for()
-        assert page.evaluate(cut) == 0
-        light = red(page)
-        becomes_dark(page)
-        assert red(page) < 60 < light
-
-
-def red(page: Page) -> int:
-    """The red of the page's background, up to 255."""
-    return int(page.evaluate(BACKGROUND).split("(")[1].split(",")[0])
 
 
 def test_nothing_outlives_the_server(browser: Browser, tmp_path: Path) -> None:

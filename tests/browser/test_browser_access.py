@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
-from browser_kit import PATIENCE_MS, barriers, becomes_dark, text_now, wait_for
+from browser_kit import PATIENCE_MS, barriers, becomes_dark, other_hosts, text_now, wait_for
 from playwright.sync_api import Browser, Page
 
 from normviz.catalog import WORDS
@@ -37,13 +37,27 @@ def view(browser: Browser) -> Iterator[Page]:
         yield context.new_page()
 
 
+@pytest.fixture(scope="module")
+def asked(view: Page) -> list[str]:
+    """Each URL that `view` asks for."""
+    urls: list[str] = []
+    view.on("request", lambda request: urls.append(request.url))
+    view.on("websocket", lambda line: urls.append(line.url))
+    return urls
+
+
 @pytest.mark.parametrize("name", PAGES)
-def test_axe_finds_nothing_and_no_heading_is_skipped(view: Page, address: str, name: str) -> None:
+def test_axe_finds_nothing_no_heading_is_skipped_and_no_other_host_is_asked(
+    view: Page, asked: list[str], address: str, name: str
+) -> None:
     """In both themes; the page follows the system from one to the other."""
     view.emulate_media(color_scheme="light")
     opened(view, f"{address}/{name.removeprefix('duel')}")
     if name == "duel":
         view.wait_for_function("document.querySelectorAll('.st-key-live canvas').length >= 4")
+        assert_reduced_motion_moves_nothing(view)
+    if name == "maps":
+        view.locator("[data-tag]:visible").first.wait_for()
     assert barriers(view) == []
     becomes_dark(view)
     assert barriers(view) == []
@@ -51,10 +65,21 @@ def test_axe_finds_nothing_and_no_heading_is_skipped(view: Page, address: str, n
     assert levels.count(1) == ("embed" not in name), levels
     assert levels[0] == 1 or "embed" in name, levels
     assert all(b - a <= 1 for a, b in pairwise(levels)), levels
+    assert asked and not other_hosts(asked, address)
+    assert view.locator(".stException").count() == 0
+    if name == "maps":
+        assert_a_word_opens_its_sentence_by_key(view)
 
 
-def test_a_word_opens_its_sentence_by_key_and_by_touch(browser: Browser, address: str) -> None:
-    page = opened(browser.new_page(), f"{address}/maps")
+def assert_reduced_motion_moves_nothing(page: Page) -> None:
+    slow = """[...document.querySelectorAll(".stApp *")].filter((one) =>
+      [getComputedStyle(one).transitionDuration, getComputedStyle(one).animationDuration]
+        .some((words) => words.split(",").some((word) => parseFloat(word) > .001))).length"""
+    assert page.evaluate(slow) == 0
+    wait_for(lambda: text_now(page, ".nv-play") == "▶ Replay")  # it does not play by itself
+
+
+def assert_a_word_opens_its_sentence_by_key(page: Page) -> None:
     word, sentence = page.locator(".word", has_text="nat").first, page.locator("#word-nat")
     word.focus()
     page.keyboard.press("Enter")
@@ -66,8 +91,9 @@ def test_a_word_opens_its_sentence_by_key_and_by_touch(browser: Browser, address
     page.get_by_role("button", name="All words").click()
     listed = page.get_by_role("dialog", name="Words")
     listed.get_by_text(WORDS["kernel"].sentence).wait_for()
-    page.close()
 
+
+def test_a_word_opens_its_sentence_by_touch(browser: Browser, address: str) -> None:
     with browser.new_context(viewport={"width": 375, "height": 740}, has_touch=True) as phone:
         page = opened(phone.new_page(), f"{address}/maps")
         page.locator(".word", has_text="nat").first.tap()
@@ -102,13 +128,3 @@ def test_letters_can_be_turned_off_for_good_and_an_end_is_read_out(
         page.keyboard.press("t")
         wait_for(lambda: "loss" in text_now(page, heard))
         assert text_now(page, heard).startswith("A Pre-LN: learned")
-
-
-def test_reduced_motion_moves_nothing(browser: Browser, address: str) -> None:
-    with browser.new_context(reduced_motion="reduce") as context:
-        page = opened(context.new_page(), f"{address}/")
-        slow = """[...document.querySelectorAll(".stApp *")].filter((one) =>
-          [getComputedStyle(one).transitionDuration, getComputedStyle(one).animationDuration]
-            .some((words) => words.split(",").some((word) => parseFloat(word) > .001))).length"""
-        assert page.evaluate(slow) == 0
-        wait_for(lambda: text_now(page, ".nv-play") == "▶ Replay")  # it does not play by itself

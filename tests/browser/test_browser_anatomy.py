@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from browser_kit import PATIENCE_MS, text_now, wait_for
 from playwright.sync_api import Browser, Page
@@ -28,9 +30,12 @@ def test_another_depth_brings_new_curves(browser: Browser, address: str) -> None
     assert page.locator(".st-key-measured canvas").count() == 3
     assert "depth=7" in page.url
     assert page.locator(".stException").count() == 0
+    page.close()
 
 
-def test_from_the_duel_through_the_catalogue_and_back(browser: Browser, address: str) -> None:
+def test_from_the_duel_to_its_anatomy_the_catalogue_and_back(
+    browser: Browser, address: str
+) -> None:
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.set_default_timeout(PATIENCE_MS)
     page.goto(address)
@@ -38,6 +43,11 @@ def test_from_the_duel_through_the_catalogue_and_back(browser: Browser, address:
     page.get_by_text("Anatomy of A Pre-LN and B Post-LN").click()
     wait_for(lambda: "12 blocks of width 32, first batch" in measured(page))
     assert "scheme=pre%2Cpost" in page.url
+    page.locator(".st-key-train_these button:visible").first.click()
+    # Shipped: its result is there at once.
+    page.wait_for_function("document.querySelectorAll('.st-key-live canvas').length >= 3")
+    wait_for(lambda: "stuck at chance" in text_now(page, ".st-key-card_1"))
+    assert "scheme=pre%2Cpost" in page.url and "anatomy" not in page.url
     page.locator(".stAppHeader").get_by_text("Catalogue").click()
     page.locator(".st-key-search input").fill("LayerNorm Scaling, learned")
     page.locator(".st-key-search input").press("Enter")
@@ -47,23 +57,18 @@ def test_from_the_duel_through_the_catalogue_and_back(browser: Browser, address:
     page.locator(".stAppHeader").get_by_text("Duel").click()
     page.wait_for_selector(".st-key-live canvas")
     assert page.locator(".stException").count() == 0
+    page.close()
 
 
-def test_from_the_anatomy_to_the_duel_of_the_same_placements(
-    browser: Browser, address: str
-) -> None:
-    page = opened(browser.new_page(), f"{address}/anatomy?lanes=2&scheme=pre,post")
-    page.locator(".st-key-train_these button:visible").first.click()
-    # Shipped: its result is there at once.
-    page.wait_for_function("document.querySelectorAll('.st-key-live canvas').length >= 3")
-    wait_for(lambda: "stuck at chance" in text_now(page, ".st-key-card_1"))
-    assert "scheme=pre%2Cpost" in page.url and "anatomy" not in page.url
-    assert page.locator(".stException").count() == 0
+@pytest.fixture(scope="module")
+def phone(browser: Browser) -> Iterator[Page]:
+    with browser.new_context(viewport={"width": 375, "height": 740}) as context:
+        yield context.new_page()
 
 
 @pytest.mark.parametrize("path", ["anatomy?scheme=normformer,hybridnorm&lanes=2", "catalogue"])
-def test_a_phone_cuts_nothing_off(browser: Browser, address: str, path: str) -> None:
-    page = browser.new_page(viewport={"width": 375, "height": 740})
+def test_a_phone_cuts_nothing_off(phone: Page, address: str, path: str) -> None:
+    page = phone
     page.set_default_timeout(PATIENCE_MS)
     page.goto(f"{address}/{path}")
     page.wait_for_selector("canvas")

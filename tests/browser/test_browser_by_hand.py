@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import pytest
-from browser_kit import PATIENCE_MS, barriers, becomes_dark, server, text_now, wait_for
+from browser_kit import PATIENCE_MS, barriers, becomes_dark, text_now, wait_for
 from playwright.sync_api import Browser, Page
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
@@ -14,9 +14,8 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with server(tmp_path_factory.mktemp("store")) as (url, _):
-        yield f"{url}/by-hand"
+def address(address: str) -> str:
+    return f"{address}/by-hand"
 
 
 @pytest.fixture

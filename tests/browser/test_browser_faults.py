@@ -17,7 +17,7 @@ from playwright.sync_api import Browser
 from normviz.runs.store import Store
 
 pytestmark = pytest.mark.browser
-LONG = "?v=1&lanes=1&scheme=deepnorm&depth=4&steps=2000"
+LONG = "?v=1&lanes=1&scheme=deepnorm&depth=4&steps=800"
 
 
 def progress(page) -> str:
@@ -25,14 +25,15 @@ def progress(page) -> str:
 
 
 def test_a_browser_that_comes_back_in_the_middle_of_a_run_sees_it_to_its_end(
-    browser: Browser, tmp_path: Path
+    browser: Browser, address: str, data: Path
 ) -> None:
-    with server(tmp_path) as (address, _), browser.new_context() as context:
+    with browser.new_context() as context:
         page = opened(context.new_page(), f"{address}/{LONG}", charts=0)
         page.locator(".st-key-train button:visible").first.click()
         wait_for(lambda: "steps/s" in progress(page))
-        store = Store(tmp_path)
-        (run,) = [r for r in map(store.run, range(1, 200)) if r and r.is_open]
+        store = Store(data)
+        run = store.run(_last(data))
+        assert run is not None and run.is_open
         context.set_offline(True)
         n = len(store.steps(run).step)
         wait_for(lambda: len(store.steps(run).step) > n + 20)  # it goes on unseen
@@ -43,7 +44,7 @@ def test_a_browser_that_comes_back_in_the_middle_of_a_run_sees_it_to_its_end(
         )
         ended = store.run(run.id)
         assert ended is not None and ended.status == "finished"
-        assert store.steps(run).step.tolist() == list(range(2000))
+        assert store.steps(run).step.tolist() == list(range(800))
         assert page.locator(".stException").count() == 0
 
 

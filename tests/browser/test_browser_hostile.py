@@ -7,13 +7,12 @@ import json
 import socket
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import pytest
-from browser_kit import PATIENCE_MS, server, wait_for
+from browser_kit import PATIENCE_MS, other_hosts, wait_for
 from playwright.sync_api import Browser, Locator, Page
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
@@ -24,22 +23,10 @@ from normviz.runs.store import Store
 from normviz.training.events import Step
 
 pytestmark = pytest.mark.browser
-VIEWS = ("", "maps", "claims", "choose", "anatomy", "catalogue", "by-hand", "cost", "runs")
 STREAM = "_stcore/stream"
 SCRIPT_LINKS = r"""[...document.querySelectorAll('a[href], iframe[src], img[src]')]
   .map((e) => e.getAttribute('href') ?? e.getAttribute('src'))
   .filter((u) => /^\s*javascript:/i.test(u))"""
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("store")
-
-
-@pytest.fixture(scope="module")
-def address(folder: Path) -> Iterator[str]:
-    with server(folder) as (url, _):
-        yield url
 
 
 class Visit:
@@ -65,33 +52,34 @@ class Visit:
         )
         return self.page
 
-    def elsewhere(self) -> set[str]:
-        """What was asked of another host."""
-        ours = urlsplit(self.address).netloc
-        parts = {url: urlsplit(url) for url in self.asked}
-        return {
-            u for u, p in parts.items() if p.scheme not in ("data", "blob") and p.netloc != ours
-        }
-
     def assert_unharmed(self) -> None:
         assert self.page.evaluate("window.pwned") is None
         assert not self.dialogs
-        assert not self.elsewhere()
+        assert not other_hosts(self.asked, self.address)
         assert self.page.locator(".stException").count() == 0
         assert self.page.evaluate(SCRIPT_LINKS) == []
         self.page.context.close()
 
 
-def test_a_visit_to_every_page_asks_no_other_host(browser: Browser, address: str) -> None:
-    visit = Visit(browser, address)
-    for view in VIEWS:
-        visit.open(view)
+def test_a_visit_asks_no_other_host_and_sends_no_statistics(browser: Browser, address: str) -> None:
+    """What the server tells a browser, not what a file says. `test_browser_access.py` visits each page."""
+    visit, told = Visit(browser, address), []
+
+    def listen(frame: str | bytes) -> None:
+        told.append(frame if isinstance(frame, bytes) else frame.encode())
+
+    visit.page.on("websocket", lambda line: line.on("framereceived", listen))
     page = visit.open("")
     page.wait_for_function("document.querySelectorAll('.st-key-live canvas').length >= 3")
     page.get_by_role("link", name="Anatomy", exact=True).first.click()
     page.wait_for_selector("text=Anatomy of a placement")
-    assert len(visit.asked) > 20
+    assert len(visit.asked) > 20 and told
     assert any("normviz/numbers" in url for url in visit.asked)
+    answer = urllib.request.urlopen(f"{address}/_stcore/host-config", timeout=20).read()
+    assert json.loads(answer)
+    assert not [url for url in visit.asked if "segment" in url or "webhooks.fivetran" in url]
+    config = (Path(__file__).parents[2] / "app/.streamlit/config.toml").read_text()
+    assert "gatherUsageStats = false" in config
     visit.assert_unharmed()
 
 
@@ -170,9 +158,9 @@ def _pressed(button: Locator, shown: str) -> bool:
     return False
 
 
-def test_nothing_that_the_store_holds_is_run(browser: Browser, address: str, folder: Path) -> None:
+def test_nothing_that_the_store_holds_is_run(browser: Browser, address: str, data: Path) -> None:
     """Words that stand in a run's row, as another program on the machine may write them."""
-    store, visit = Store(folder), Visit(browser, address)
+    store, visit = Store(data), Visit(browser, address)
     config = RunConfig(depth=5, steps=3)
     run = store.enqueue(config)
     store.append(run, [Step(i, 2.0, 0.1, 1.0, None) for i in range(3)])
@@ -241,21 +229,3 @@ def test_no_path_leads_to_a_file(address: str, path: str) -> None:
     body = line.getresponse().read()
     line.close()
     assert b"root:" not in body and b"gatherUsageStats" not in body and b"st.navigation" not in body
-
-
-def test_usage_statistics_are_off(browser: Browser, address: str) -> None:
-    """What the server tells a browser, not what a file says."""
-    visit, told = Visit(browser, address), []
-
-    def listen(frame: str | bytes) -> None:
-        told.append(frame if isinstance(frame, bytes) else frame.encode())
-
-    visit.page.on("websocket", lambda line: line.on("framereceived", listen))
-    visit.open("")
-    wait_for(lambda: told)
-    answer = urllib.request.urlopen(f"{address}/_stcore/host-config", timeout=20).read()
-    assert json.loads(answer)
-    assert not [url for url in visit.asked if "segment" in url or "webhooks.fivetran" in url]
-    config = (Path(__file__).parents[2] / "app/.streamlit/config.toml").read_text()
-    assert "gatherUsageStats = false" in config
-    visit.assert_unharmed()

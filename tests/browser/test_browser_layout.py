@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from browser_kit import chip, opened, wait_for
+from browser_kit import BACKGROUND, becomes_dark, chip, opened, wait_for
 from playwright.sync_api import Browser, Page
 
 from normviz.tour import STEPS
@@ -16,6 +16,8 @@ pytestmark = pytest.mark.browser
 LAPTOP, PHONE = {"width": 1280, "height": 720}, {"width": 375, "height": 812}
 SEEN = 24
 """Pixels of a heatmap that are enough to see that there is more below."""
+CUT = """[...document.querySelectorAll('.stMain button, .stMain canvas')]
+    .filter(e => e.getBoundingClientRect().right > 375).length"""
 
 
 @contextmanager
@@ -68,6 +70,21 @@ def test_a_laptop_shows_the_whole_duel_on_its_first_screen(browser: Browser, add
         page.locator(".st-key-lane1_scheme").get_by_text("Peri-LN", exact=True).click()
         wait_for(lambda: page.evaluate(glyph) != before)
         page.locator(".st-key-lane1_open button:visible").get_by_text("B Peri-LN").wait_for()
+        assert_every_placement_is_in_a_list_that_is_wide_enough(page)
+
+
+def assert_every_placement_is_in_a_list_that_is_wide_enough(page: Page) -> None:
+    page.locator(".st-key-lane1_open button:visible").first.click()
+    last = page.locator("[class*='st-key-lane1_to_'] button:visible")
+    wait_for(lambda: last.count() >= 46)
+    clipped = """[...document.querySelectorAll("[class*='st-key-lane1_to_'] button p")]
+        .filter(p => p.scrollWidth > p.clientWidth + 1).length"""
+    assert page.evaluate(clipped) == 0
+    left, _, right, _ = box(page, ".st-key-lane1_sheet")
+    assert right - left > 500
+    page.locator(".st-key-lane1_to_resp button:visible").first.click()
+    wait_for(lambda: page.locator(".st-key-lane1_sheet:visible").count() == 0)
+    page.wait_for_url("**scheme=pre%2Cresp*")
 
 
 def test_four_lanes_open_at_the_top_of_the_page_with_their_charts(
@@ -81,21 +98,6 @@ def test_four_lanes_open_at_the_top_of_the_page_with_their_charts(
         train, lanes = box(page, ".st-key-by_itself"), page.get_by_role("link", name="Earlier runs")
         found = lanes.bounding_box()
         assert found and abs(found["y"] + found["height"] / 2 - (train[1] + train[3]) / 2) < 4
-
-
-def test_every_placement_is_in_a_list_that_is_wide_enough(browser: Browser, address: str) -> None:
-    with tab(browser, LAPTOP, address) as page:
-        page.locator(".st-key-lane1_open button:visible").first.click()
-        last = page.locator("[class*='st-key-lane1_to_'] button:visible")
-        wait_for(lambda: last.count() >= 46)
-        clipped = """[...document.querySelectorAll("[class*='st-key-lane1_to_'] button p")]
-            .filter(p => p.scrollWidth > p.clientWidth + 1).length"""
-        assert page.evaluate(clipped) == 0
-        left, _, right, _ = box(page, ".st-key-lane1_sheet")
-        assert right - left > 500
-        page.locator(".st-key-lane1_to_resp button:visible").first.click()
-        wait_for(lambda: page.locator(".st-key-lane1_sheet:visible").count() == 0)
-        page.wait_for_url("**scheme=pre%2Cresp*")
 
 
 def test_a_step_of_the_tour_is_on_one_screen_and_parks(browser: Browser, address: str) -> None:
@@ -112,7 +114,10 @@ def test_a_step_of_the_tour_is_on_one_screen_and_parks(browser: Browser, address
 
 
 def test_a_phone_shows_verdicts_chart_and_train(browser: Browser, address: str) -> None:
+    """Nothing is cut off to the right, the knobs are in a sheet, colours follow the system's theme."""
     with tab(browser, PHONE, address) as page:
+        assert page.evaluate("document.querySelector('.stMain').scrollWidth") <= 375
+        assert page.evaluate(CUT) == 0
         for lane in (0, 1):
             _, top, right, low = box(page, f".st-key-card_{lane}")
             assert low - top < 36 and right <= 375 and chip(page, lane)
@@ -125,12 +130,21 @@ def test_a_phone_shows_verdicts_chart_and_train(browser: Browser, address: str) 
         assert not page.locator(".st-key-knobs").is_visible()
         page.locator(".sheet summary").click()
         page.locator(".st-key-knob_depth").wait_for()
+        assert page.evaluate(CUT) == 0
         page.locator(".sheet summary").click()
         page.locator(".st-key-knobs").wait_for(state="hidden")
 
         page.locator(".nv-tabs button[value=time]").click()
         page.locator(".nv-heat0").wait_for()
         assert not page.locator(".nv-loss").is_visible()
+        light = red(page)
+        becomes_dark(page)
+        assert red(page) < 60 < light
+
+
+def red(page: Page) -> int:
+    """The red of the page's background, up to 255."""
+    return int(page.evaluate(BACKGROUND).split("(")[1].split(",")[0])
 
 
 def test_train_shows_its_effect_on_a_phone(browser: Browser, address: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from browser_kit import PATIENCE_MS, server, text_now, wait_for
+from browser_kit import PATIENCE_MS, text_now, wait_for
 from playwright.sync_api import Browser, ConsoleMessage, Page
 
 from normviz.norm_cost import stored_results
@@ -30,7 +30,7 @@ def fits(page: Page) -> None:
         wait_for(lambda w=width: page.evaluate(ACROSS) <= w)
 
 
-def test_from_the_shipped_result_to_one_s_own(browser: Browser, tmp_path: Path) -> None:
+def test_from_the_shipped_result_to_one_s_own(browser: Browser, address: str, data: Path) -> None:
     said: list[str] = []
 
     def hear(message: ConsoleMessage) -> None:
@@ -38,25 +38,24 @@ def test_from_the_shipped_result_to_one_s_own(browser: Browser, tmp_path: Path) 
         if message.type in ("error", "warning") and "/_stcore/" not in message.location["url"]:
             said.append(message.text)
 
-    with server(tmp_path) as (address, _):
-        page = browser.new_page(viewport={"width": 1280, "height": 800})
-        page.set_default_timeout(PATIENCE_MS)
-        page.on("console", hear)
-        page.goto(address)
-        page.get_by_role("link", name="Norm cost").click()
-        fits(page)
-        for knob in ("width", "tokens"):
-            least(page, knob)
-        page.get_by_text("About 23 s").wait_for()
-        page.locator(".st-key-cost_start button").click()
-        page.locator(".st-key-cost_status").get_by_text("Round").wait_for()
-        wait_for(lambda: len(stored_results.kept(tmp_path)) == 1)
-        page.wait_for_function(MINE)
-        page.wait_for_function(CHARTS)
-        assert stored_results.kept(tmp_path)[0].setting == Setting(width=32, tokens=64)
-        page.reload()
-        page.wait_for_function(MINE)
-        fits(page)
-        assert text_now(page, ".stException") == ""
-        page.close()
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.set_default_timeout(PATIENCE_MS)
+    page.on("console", hear)
+    page.goto(address)
+    page.get_by_role("link", name="Norm cost").click()
+    fits(page)
+    for knob in ("width", "tokens"):
+        least(page, knob)
+    page.get_by_text("About 23 s").wait_for()
+    page.locator(".st-key-cost_start button").click()
+    page.locator(".st-key-cost_status").get_by_text("Round").wait_for()
+    wait_for(lambda: len(stored_results.kept(data)) == 1)
+    page.wait_for_function(MINE)
+    page.wait_for_function(CHARTS)
+    assert stored_results.kept(data)[0].setting == Setting(width=32, tokens=64)
+    page.reload()
+    page.wait_for_function(MINE)
+    fits(page)
+    assert text_now(page, ".stException") == ""
+    page.close()
     assert said == []

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,20 +21,52 @@ from normviz import RunConfig, player
 pytestmark = pytest.mark.browser
 
 
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """A tab that stands still at the end of a duel until it is moved; it must not print errors."""
+@contextmanager
+def tab(browser: Browser) -> Iterator[tuple[Page, list[str]]]:
+    """A tab that stands still at the end of a duel until it is moved, and the errors that it prints."""
     context = browser.new_context(
         viewport={"width": 1280, "height": 1200}, reduced_motion="reduce", accept_downloads=True
     )
-    tab = context.new_page()
+    page = context.new_page()
     errors: list[str] = []
-    tab.on("console", lambda message: message.type == "error" and errors.append(message.text))
-    tab.on("pageerror", lambda error: errors.append(str(error)))
-    tab.set_default_timeout(PATIENCE_MS)
-    yield tab
-    assert not errors
+    page.on("console", lambda message: message.type == "error" and errors.append(message.text))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.set_default_timeout(PATIENCE_MS)
+    yield page, errors
     context.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A new tab, which must not print errors."""
+    with tab(browser) as (it, errors):
+        yield it
+        assert not errors
+
+
+@pytest.fixture(scope="module")
+def opening(browser: Browser, address: str) -> Iterator[tuple[Page, list[str]]]:
+    """The opening duel in one tab for the tests of this file that need nothing else."""
+    with tab(browser) as (it, errors):
+        still(it, address)
+        yield it, errors
+
+
+@pytest.fixture
+def hero(opening: tuple[Page, list[str]]) -> Iterator[Page]:
+    """The opening duel as it opens, which must not print errors: its default view, at the last step."""
+    it, errors = opening
+    it.get_by_label("Every layer").check()
+    it.locator(".nv-probe").select_option("grad_block")
+    it.locator(".nv-linear").uncheck()
+    it.locator(".nv-smooth").select_option(label="off")
+    it.locator(".nv-step input").fill("199")
+    it.locator(".nv-step input").blur()
+    it.keyboard.press("Escape")
+    it.locator(".nv-heat1 canvas").first.wait_for()
+    wait_for(lambda: step(it) == 199 and "layer" not in readout(it))
+    yield it
+    assert not errors
 
 
 def readout(page: Page) -> str:
@@ -64,8 +97,8 @@ def still(page: Page, address: str) -> Page:
     return page
 
 
-def test_a_pointer_on_one_chart_moves_all_and_a_click_keeps_it(page: Page, address: str) -> None:
-    still(page, address)
+def test_a_pointer_on_one_chart_moves_all_and_a_click_keeps_it(hero: Page) -> None:
+    page = hero
     before = rule(page)
     loss = page.locator(".nv-loss [role=img]")
     loss.hover(position=at(loss, 0.4, 0.5))
@@ -89,8 +122,8 @@ def test_a_pointer_on_one_chart_moves_all_and_a_click_keeps_it(page: Page, addre
     wait_for(lambda: "layer" not in readout(page))
 
 
-def test_keys_move_and_play(page: Page, address: str) -> None:
-    still(page, address)
+def test_keys_move_and_play(hero: Page) -> None:
+    page = hero
     page.locator("h1").click()
     page.keyboard.press("ArrowLeft")
     wait_for(lambda: step(page) == 198)
@@ -115,8 +148,8 @@ def test_keys_move_and_play(page: Page, address: str) -> None:
     assert step(page) == 0
 
 
-def test_the_table_has_the_numbers_of_the_step(page: Page, address: str) -> None:
-    still(page, address)
+def test_the_table_has_the_numbers_of_the_step(hero: Page) -> None:
+    page = hero
     page.get_by_text("Numbers at this step").click()
     rows = page.locator(".nv-table tbody tr")
     wait_for(lambda: rows.count() == 12)
@@ -125,8 +158,8 @@ def test_the_table_has_the_numbers_of_the_step(page: Page, address: str) -> None
     assert float(first[2]) < 1e-3 < float(last[2])  # Post-LN, after training
 
 
-def test_every_view_of_every_quantity_draws(page: Page, address: str) -> None:
-    still(page, address)
+def test_every_view_of_every_quantity_draws(hero: Page) -> None:
+    page = hero
     page.locator(".nv-linear").check()
     page.locator(".nv-smooth").select_option(label="much")
     for view, place in (
@@ -149,12 +182,6 @@ def test_every_view_of_every_quantity_draws(page: Page, address: str) -> None:
             page.wait_for_url(f"**probe={key}*")
 
 
-def test_a_link_says_what_is_looked_at(page: Page, address: str) -> None:
-    opened(page, f"{address}/?probe=stream_rms&view=walk", charts=2)
-    page.locator(".nv-walk-lane svg").first.wait_for()
-    assert page.locator(".nv-probe").input_value() == "stream_rms"
-
-
 def saved(page: Page, button: Locator, folder: Path) -> Path:
     with page.expect_download() as waiting:
         button.click()
@@ -164,11 +191,9 @@ def saved(page: Page, button: Locator, folder: Path) -> Path:
     return path
 
 
-def test_what_is_taken_away_opens(
-    page: Page, browser: Browser, address: str, tmp_path: Path
-) -> None:
+def test_what_is_taken_away_opens(hero: Page, browser: Browser, tmp_path: Path) -> None:
     """The replay opens from disk with the network off; the script repeats the run's loss."""
-    still(page, address)
+    page = hero
     page.get_by_text("Download", exact=True).click()
 
     def take(name: str) -> Path:
@@ -227,10 +252,10 @@ def unnumbered(svg: str) -> str:
 
 
 def test_charts_become_pictures_without_the_server(
-    page: Page, address: str, tmp_path: Path
+    hero: Page, address: str, tmp_path: Path
 ) -> None:
     """With legend, title and axes, at the cursor's step, not smoothed and without the zoom."""
-    still(page, address)
+    page = hero
     page.locator(".nv-smooth").select_option(label="much")
     page.locator(".nv-step input").fill("150")
     wait_for(lambda: step(page) == 150)
@@ -259,27 +284,32 @@ def test_charts_become_pictures_without_the_server(
 
 
 def test_a_picture_is_the_same_on_a_phone_and_dark_on_a_dark_page(
-    page: Page, browser: Browser, address: str, tmp_path: Path
+    hero: Page, browser: Browser, address: str, tmp_path: Path
 ) -> None:
-    still(page, address)
-    wide = size(pictures(page, "heat0", tmp_path)[0])
+    """And the phone, on which a tab leads to the heatmaps, needs no sideways scroll."""
+    wide = size(pictures(hero, "heat0", tmp_path)[0])
     look = {"viewport": {"width": 375, "height": 740}, "color_scheme": "dark"}
     with browser.new_context(**look, reduced_motion="reduce") as context:  # type: ignore[arg-type]
-        phone = still(context.new_page(), address)
+        phone = still(context.new_page(), f"{address}/?view=heat")
+        phone.locator(".nv-loss canvas").wait_for()
         phone.locator(".nv-tabs button[value=time]").click()
+        phone.locator(".nv-heat0 canvas").first.wait_for()
+        assert_fits_a_phone(phone)
         png, svg = pictures(phone, "heat0", tmp_path)
     assert size(png) == wide
     assert 'fill="#171614"' in svg and 'fill="#c9ced6"' in svg
 
 
-def test_a_picture_that_can_not_be_made_is_a_sentence(page: Page, address: str) -> None:
-    still(page, address)
-    page.evaluate("() => { normvizVega.vegaEmbed = () => Promise.reject(new Error('no memory')); }")
+def test_a_picture_that_can_not_be_made_is_a_sentence(hero: Page) -> None:
+    page = hero
+    page.evaluate("""() => { normvizVega.kept = normvizVega.vegaEmbed;
+      normvizVega.vegaEmbed = () => Promise.reject(new Error('no memory')); }""")
     page.locator(".nv-loss .nv-save").first.click()
     alert = page.locator(".nv-loss [role=alert]")
     assert alert.inner_text() == "This chart can't be saved (no memory)."
     page.locator(".nv-loss .nv-save").first.click()
     wait_for(lambda: alert.count() == 1)
+    page.evaluate("() => { normvizVega.vegaEmbed = normvizVega.kept; }")
 
 
 def test_embedded_it_shows_verdicts_and_charts_alone(page: Page, address: str) -> None:
@@ -291,23 +321,30 @@ def test_embedded_it_shows_verdicts_and_charts_alone(page: Page, address: str) -
     assert link and "scheme=pre%2Cpost" in link.replace(",", "%2C") and "embed" not in link
 
 
-@pytest.mark.parametrize("view", ["heat", "walk", "ratio"])
-def test_a_phone_needs_no_sideways_scroll(browser: Browser, address: str, view: str) -> None:
-    with browser.new_context(viewport={"width": 375, "height": 740}) as phone:
-        page = opened(phone.new_page(), f"{address}/?view={view}", charts=2)
-        if view == "heat":  # a link to another view opens it
-            page.locator(".nv-loss canvas").wait_for()
-            page.locator(".nv-tabs button[value=time]").click()
-        page.locator(".nv-walk-lane svg, .nv-heat0 canvas, .nv-ratio canvas").first.wait_for()
-        assert page.evaluate("document.querySelector('.stMain').scrollWidth") <= 375
-        beyond = "[...document.querySelectorAll('.nv *')].filter(e => e.getBoundingClientRect().right > 376)"
-        assert page.evaluate(f"{beyond}.map(e => e.className)") == []
+def assert_fits_a_phone(page: Page) -> None:
+    assert page.evaluate("document.querySelector('.stMain').scrollWidth") <= 375
+    beyond = (
+        "[...document.querySelectorAll('.nv *')].filter(e => e.getBoundingClientRect().right > 376)"
+    )
+    assert page.evaluate(f"{beyond}.map(e => e.className)") == []
 
 
-def test_reduced_motion_starts_at_the_end_and_others_replay(
-    page: Page, browser: Browser, address: str
+def test_a_link_to_a_view_opens_it_on_a_phone_without_sideways_scroll(
+    browser: Browser, address: str
 ) -> None:
-    still(page, address)
+    with browser.new_context(viewport={"width": 375, "height": 740}) as phone:
+        page = opened(phone.new_page(), f"{address}/?probe=stream_rms&view=walk", charts=2)
+        page.locator(".nv-walk-lane svg").first.wait_for()
+        assert page.locator(".nv-probe").input_value() == "stream_rms"
+        assert_fits_a_phone(page)
+        opened(page, f"{address}/?view=ratio", charts=2)
+        page.locator(".nv-ratio canvas").first.wait_for()
+        assert_fits_a_phone(page)
+
+
+@pytest.mark.usefixtures("hero")
+def test_reduced_motion_starts_at_the_end_and_others_replay(browser: Browser, address: str) -> None:
+    """The tab of this file, in which motion is reduced, opened at the end."""
     with browser.new_context(reduced_motion="no-preference") as moving:
         other = opened(moving.new_page(), address, charts=4)
         wait_for(lambda: step(other) < 199)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from browser_kit import chip, opened, server, text_now, wait_for
+from browser_kit import chip, opened, text_now, wait_for
 from playwright.sync_api import Browser, Page
 
 from normviz.config import RunConfig
@@ -27,16 +27,10 @@ LADDER = (0.003, 0.01, 0.03)
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("store")
-
-
-@pytest.fixture(scope="module")
-def page(folder: Path, browser: Browser) -> Iterator[Page]:
-    with server(folder) as (address, _):
-        lanes = [RunConfig(scheme=scheme, init_seed=999, steps=240) for scheme in ("pre", "post")]
-        tab = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
-        opened(tab, f"{address}/?{encode(lanes)}", charts=0)
+def page(address: str, browser: Browser) -> Iterator[Page]:
+    lanes = [RunConfig(scheme=scheme, init_seed=999, steps=240) for scheme in ("pre", "post")]
+    with browser.new_context(viewport={"width": 1280, "height": 900}) as context:
+        tab = opened(context.new_page(), f"{address}/?{encode(lanes)}", charts=0)
         tab.locator(".st-key-by_itself label").click()  # only Train starts the runs
         wait_for(lambda: tab.locator(".st-key-by_itself input:not(:checked)").count())
         yield tab
@@ -109,7 +103,7 @@ def ended(folder: Path, seed: int) -> list[Run]:
 
 @pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("others", [0, 2], ids=["quiet", "busy"])
-def test_one_press_is_one_edit(page: Page, folder: Path, how: str, others: int) -> None:
+def test_one_press_is_one_edit(page: Page, data: Path, how: str, others: int) -> None:
     """Both lanes take each press at one step, the rate stays where it was put, and the run ends well."""
     seed = 1000 + 10 * others + HOWS.index(how)
     another_seed(page, seed)
@@ -131,8 +125,8 @@ def test_one_press_is_one_edit(page: Page, folder: Path, how: str, others: int) 
             if how == "paused":
                 press(page, "pause")
                 wait_for(lambda: "Paused" not in progress(page))
-        wait_for(lambda: ended(folder, seed))
-    runs = ended(folder, seed)
+    wait_for(lambda: ended(data, seed))  # the runs have the lowest priority: the others are gone
+    runs = ended(data, seed)
     edits = [run.config.lr_edits for run in runs]
     print(f"by {how}: {edits}")
     assert [run.status for run in runs] == ["finished", "finished"]

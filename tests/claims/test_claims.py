@@ -22,6 +22,7 @@ from normviz.claims.rule import All, Between, Less, Part, Same, judge, value_sen
 from normviz.claims.sentences import expected
 from normviz.claims.stored import ClaimResult, explained, folder, shipped_result, write
 from normviz.claims.stored import read as read_file
+from normviz.config import ENGINE
 from normviz.export.pictures import picture
 from normviz.maps import Done, Reused
 from normviz.runs import shipped
@@ -266,10 +267,14 @@ def test_a_shipped_result_is_of_this_rule(key: str) -> None:
 @pytest.mark.parametrize("key", [key for key in CHEAP if key in SHIPPED])
 @pytest.mark.slow
 def test_a_cheap_result_comes_out_again(key: str, store: Store) -> None:
+    """If the present version of the engine measured it."""
     claim = CLAIMS[key]
     shipped = shipped_result(claim)
     assert shipped is not None
     fresh, _ = finished(store, claim)
+    assert fresh.engine == ENGINE and set(fresh.numbers) == set(shipped.numbers)
+    if shipped.engine < ENGINE:  # it drew other numbers
+        return
     assert fresh.verdict(claim) == shipped.verdict(claim)
     for name, values in shipped.numbers.items():
         assert fresh.numbers[name] == pytest.approx(values, rel=0.02, abs=1e-9), name

@@ -18,7 +18,7 @@ from normviz.cli import COMMANDS, main
 from normviz.model.flat import Flat
 from normviz.model.init import initialise
 from normviz.model.transformer import build
-from normviz.training.loop import Optimizer
+from normviz.training.eager import Optimizer
 
 HEAVY = {
     "altair", "numpy", "pandas", "pyarrow", "rich", "sqlite3", "streamlit", "torch", "vl_convert",

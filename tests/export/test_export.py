@@ -168,7 +168,7 @@ def test_updates_that_were_not_made_have_no_row(tiny: RunConfig) -> None:
 
 
 def test_a_lane_without_a_run_has_no_tables(tiny: RunConfig) -> None:
-    with pytest.raises(ValueError, match=r"lane 'A' \(e1-\w+\) has no run.*train it first"):
+    with pytest.raises(ValueError, match=r"lane 'A' \(e2-\w+\) has no run.*train it first"):
         archive([ExportLane("A", tiny)], "csv")
 
 
@@ -211,7 +211,9 @@ def test_the_object_of_a_run_and_bare_settings_are_configs_too(tiny: RunConfig) 
 
 def test_another_engine_is_said(tiny: RunConfig) -> None:
     text = json.dumps({"engine": 9, "config": tiny.model_dump(mode="json")})
-    assert "come from engine 9 and this is engine 1" in read_configs(text).notices[0]
+    assert (
+        "come from version 9 of the engine and this is version 2" in read_configs(text).notices[0]
+    )
 
 
 @pytest.mark.parametrize(

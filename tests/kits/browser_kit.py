@@ -9,10 +9,11 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -21,6 +22,21 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from normviz.bench.browser import FLAGS
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
+NO_POPUPS = "--disable-features=" + ",".join(
+    (
+        # Chromium 156 loads two pages of its own for each window, for its address bar: 0.7 s of a core.
+        *("WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "WebUIOmniboxFullPopup"),
+        # Of two such switches Chromium takes the last one, so these are Playwright's.
+        *("AvoidUnnecessaryBeforeUnloadCheckSync", "DestroyProfileOnBrowserClose", "HttpsUpgrades"),
+        *("HttpsFirstBalancedModeAutoEnable", "LensOverlay", "MediaRouter", "PaintHolding"),
+        *(
+            "ThirdPartyStoragePartitioning",
+            "AvoidCorsURLLoaderRestartOnRedirect",
+            "OptimizationHints",
+        ),
+        *("NetworkTimeServiceQuerying", "AimEnabled", "PreconnectToSearch"),
+    )
+)
 PATIENCE_MS = 120_000
 """Nothing here is a measurement: the machine may be busy."""
 
@@ -69,7 +85,7 @@ def chromium() -> Iterator[Browser]:
     Its pages reduce motion unless a test asks for it: a replay takes a core, in every page that opens.
     """
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS, NO_POPUPS])
         for make in (browser.new_context, browser.new_page):
             setattr(browser, make.__name__, partial(make, reduced_motion="reduce"))
         yield browser
@@ -83,10 +99,16 @@ def browser() -> Iterator[Browser]:
         yield it
 
 
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server with an empty store for all tests of a file."""
-    with server(tmp_path_factory.mktemp("store")) as (url, _):
+@pytest.fixture(scope="session")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data folder of `address`."""
+    return tmp_path_factory.mktemp("store")
+
+
+@pytest.fixture(scope="session")
+def address(data: Path) -> Iterator[str]:
+    """One server for all tests of this process that do not need an empty store."""
+    with server(data) as (url, _):
         yield url
 
 
@@ -126,6 +148,13 @@ def becomes_dark(page: Page) -> None:
     light = page.evaluate(BACKGROUND)
     page.emulate_media(color_scheme="dark")
     page.wait_for_function(f"{BACKGROUND} !== '{light}'")
+
+
+def other_hosts(asked: Iterable[str], address: str) -> set[str]:
+    """Which of the URLs that were asked for lie on another host than the server."""
+    parts = {url: urlsplit(url) for url in asked}
+    ours = urlsplit(address).netloc
+    return {u for u, p in parts.items() if p.scheme not in ("data", "blob") and p.netloc != ours}
 
 
 def barriers(page: Page, seconds: float = 15) -> list[tuple[str, list[str]]]:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
+import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from normviz.app.bench.fuzzed import at_page
+from normviz.app.session import backend
 from normviz.app.views.duel.by_itself import SWITCH
 from streamlit.testing.v1 import AppTest
 
 from normviz.execution.client import Backend
 from normviz.home import VARIABLE, shipped
+from normviz.runs.shipped import adopt
+from normviz.runs.store import Store
 
 MAIN = str(shipped("app") / "main.py")
 Open = Callable[..., AppTest]
@@ -27,8 +33,31 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     monkeypatch.setenv(VARIABLE, str(tmp_path))
     monkeypatch.setattr(Backend, "ensure", lambda self: None)
+    monkeypatch.setattr(backend, "adopt", _adopt)
     st.cache_resource.clear()
     return tmp_path
+
+
+@cache
+def _adopted() -> sqlite3.Connection:
+    """A store with the shipped runs, in memory: reading them again for each test takes longer than a page."""
+    it = sqlite3.connect(":memory:", check_same_thread=False)
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(Path(folder))
+        adopt(store)
+        store.db.connection.backup(it)
+        store.db.connection.close()
+    return it
+
+
+def _adopt(store: Store) -> None:
+    """What `adopt` does. A store without rows becomes a copy of one that has the shipped runs."""
+    db = store.db.connection
+    tables = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    if any(db.execute(f"SELECT 1 FROM {table['name']} LIMIT 1").fetchone() for table in tables):
+        adopt(store)
+    else:
+        _adopted().backup(db)
 
 
 @pytest.fixture

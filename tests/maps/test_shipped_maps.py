@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 from backend_kit import SHORT
 from cli_kit import normviz
+from scripts_kit import run_alone
 
 from normviz import RunConfig
 from normviz.catalog import PROBES, SCHEMES
 from normviz.catalog.registry import Registry
 from normviz.cli import ship
+from normviz.config import ENGINE
+from normviz.export import script, stored_lane
 from normviz.home import shipped
 from normviz.maps import make, missing, read, sweep
 from normviz.maps.layout import maps
@@ -23,10 +26,9 @@ from normviz.maps.standard import MAPS, Standard
 from normviz.maps.summary import by_place, frontier, trains
 from normviz.runs import archive
 from normviz.runs.archive import load, save_cells
+from normviz.runs.frames import Frames
 from normviz.runs.shipped import adopt_cells, cell_keys
 from normviz.runs.store import Store
-from normviz.training.events import Step
-from normviz.training.loop import train
 
 pytestmark = pytest.mark.slow
 
@@ -81,15 +83,16 @@ def test_with_rmsnorm_and_qk_norm_the_placement_decides_the_rate(full: Store) ->
     assert drawn.columns == ("Pre-LN", "Post-LN", "Peri-LN", "Res-post-norm", "DeepNorm")
 
 
-def test_a_shipped_cell_is_what_train_gives(full: Store) -> None:
+def test_a_shipped_cell_is_what_its_script_gives(full: Store, tmp_path: Path) -> None:
+    """The script of a run of version 1 of the engine draws as that version did."""
     config = RunConfig(scheme="post", init="torch", depth=2, lr=3e-3, steps=150)
     run = full.latest(config.key)
     assert run is not None and run.is_shipped and run.is_coarse
     assert run.stays  # nobody deletes it
-    fresh = [event for event in train(config) if isinstance(event, Step)]
+    (fresh,) = run_alone(tmp_path, [script(stored_lane("A", run, Frames(full)))])
     steps = full.steps(run)
-    np.testing.assert_allclose(steps.loss, [step.loss for step in fresh], rtol=1e-3)
-    assert steps.loss[:20].tolist() == pytest.approx([s.loss for s in fresh[:20]], rel=1e-5)
+    np.testing.assert_allclose(steps.loss, fresh["losses"], rtol=1e-3)
+    assert steps.loss[:20].tolist() == pytest.approx(fresh["losses"][:20], rel=1e-5)
     assert steps.layer_steps[[0, -1]].tolist() == [0, 149]
 
 
@@ -162,14 +165,14 @@ def test_a_file_gives_back_what_was_stored(store: Store, tmp_path: Path) -> None
     assert list(load(path, set(keys))) == []
 
 
-def test_a_file_of_another_engine_gives_nothing(
+def test_a_file_of_a_newer_engine_gives_nothing(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     list(sweep(store, make(SHORT, {}), 1))
     run = store.latest(SHORT.key)
     assert run is not None
     save_cells([store.recording(run)], tmp_path / "a.npz")
-    monkeypatch.setattr(archive, "ENGINE", 999)
+    monkeypatch.setattr(archive, "ENGINE", ENGINE - 1)
     assert list(load(tmp_path / "a.npz")) == []
 
 

@@ -110,6 +110,7 @@ def test_values_may_be_numbers_too() -> None:
     ],
     ids=lambda x: ",".join(x) if isinstance(x, dict) else "",
 )
+@pytest.mark.usefixtures("by_eager")
 def test_bad_input_gets_one_sentence(words: dict[str, str], sentence: str) -> None:
     with pytest.raises((SweepError, ConfigError)) as caught:
         grid(**words)

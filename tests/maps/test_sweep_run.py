@@ -180,13 +180,13 @@ def test_a_death_fails_only_its_cell_and_is_tried_once_more(
         assert [c.config.scheme for c in missing(store, small_pair(), True)] == ["pre"]
 
 
-@pytest.mark.parametrize("error", [ModuleNotFoundError("No module named 'x'"), KeyError("x"),
-                                   ValueError("unknown"), MemoryError()], ids=repr)  # fmt: skip
 def test_a_result_that_cannot_be_read_fails_only_its_cell(
-    store: Store, error: Exception, monkeypatch: pytest.MonkeyPatch
+    store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The map goes on, and says what went wrong."""
-    left, loads = [error], pickle.loads
+    errors = [ModuleNotFoundError("No module named 'x'"), KeyError("x"),
+              ValueError("unknown"), MemoryError()]  # fmt: skip
+    left, loads = errors[::-1], pickle.loads
 
     def unreadable(message: bytes) -> object:
         if left:
@@ -195,12 +195,14 @@ def test_a_result_that_cannot_be_read_fails_only_its_cell(
 
     monkeypatch.setattr(local.pickle, "loads", unreadable)
     until = time.monotonic() + 60
-    news = list(sweep(store, small_pair(), 1, stop=lambda: time.monotonic() > until))
-    ended = {one.cell.config.scheme: one for one in news if isinstance(one, Done)}
-    said = f"its process gave no result: {type(error).__name__}"
-    assert (ended["pre"].measured.message or "").startswith(said)
-    assert ended["pre"].run is None
-    assert ended["post"].measured.status == "finished"
+    grid = make(SHORT, {"init_seed": list(range(len(errors) + 1))})
+    news = list(sweep(store, grid, 1, stop=lambda: time.monotonic() > until))
+    *unread, last = [one for one in news if isinstance(one, Done)]
+    for ended, error in zip(unread, errors, strict=True):
+        said = f"its process gave no result: {type(error).__name__}"
+        assert (ended.measured.message or "").startswith(said)
+        assert ended.run is None
+    assert last.measured.status == "finished" and last.run is not None
 
 
 def test_an_error_of_the_worker_beside_the_training_is_its_message(store: Store) -> None:

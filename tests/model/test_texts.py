@@ -13,7 +13,7 @@ from task_kit import WORDS, with_task
 
 from normviz import ConfigError, RunConfig, train
 from normviz.home import VARIABLE
-from normviz.hosted import Refused
+from normviz.hosted import SWITCH, Refused
 from normviz.limits import MAX_TEXTS
 from normviz.model import texts
 from normviz.model.characters import TextError
@@ -311,7 +311,7 @@ def test_a_text_is_usable_for_its_givers_alone_on_a_hosted_server(
     config = with_task(tiny, "text")
     assert texts.obstacle(config, "b") is None  # one user, whatever they are called
     turn_on(monkeypatch)
-    texts.add(WORDS, giver="a")
+    config = config.replace(text=texts.add(WORDS, giver="a"))
     assert texts.obstacle(config, "a") is None
     unknown = config.replace(text="0" * 32)
     for who in ("b", "", None):
@@ -322,20 +322,36 @@ def test_a_text_is_usable_for_its_givers_alone_on_a_hosted_server(
     assert KEY[:8] not in texts.missing("this run", KEY)
 
 
+def test_on_a_hosted_server_no_guess_of_a_text_can_be_tested_by_its_name(
+    kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name is in links and, with the settings, in the keys of runs."""
+    plain = texts.add(WORDS)
+    turn_on(monkeypatch)
+    key = texts.add(WORDS)
+    assert key != plain and key == texts.key_of(WORDS) == texts.add(WORDS)
+    assert (
+        texts.read(key) == texts.read(plain) == WORDS
+    )  # a text of an earlier release stays readable
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "another"))
+    assert texts.key_of(WORDS) not in (key, plain)
+    monkeypatch.delenv(SWITCH)
+    assert texts.key_of(WORDS) == plain
+
+
 def test_a_text_goes_with_its_last_giver(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     turn_on(monkeypatch)
-    for who in ("a", "b"):
-        texts.add(WORDS, giver=who)
-    texts.take_back(KEY, "c")
-    texts.take_back(KEY, "a")
-    assert texts.is_here(KEY) and texts.is_giver(KEY, "b") and not texts.is_giver(KEY, "a")
-    texts.take_back(KEY, "a")
-    assert texts.is_here(KEY)
-    texts.take_back(KEY, "b")
+    key, _ = (texts.add(WORDS, giver=who) for who in ("a", "b"))
+    texts.take_back(key, "c")
+    texts.take_back(key, "a")
+    assert texts.is_here(key) and texts.is_giver(key, "b") and not texts.is_giver(key, "a")
+    texts.take_back(key, "a")
+    assert texts.is_here(key)
+    texts.take_back(key, "b")
     assert not list(kept.iterdir())
     texts.add(WORDS)
-    texts.take_back(KEY, "b")  # from a page that is still open
-    assert texts.is_here(KEY)
+    texts.take_back(key, "b")  # from a page that is still open
+    assert texts.is_here(key)
 
 
 def test_where_there_is_one_user_a_text_goes_at_once(kept: Path) -> None:

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from normviz import RunConfig, train
 from normviz.hosted import Refused
-from normviz.model import texts
+from normviz.model import draws, texts
 from normviz.model.transformer import Transformer
 from normviz.runs.store import Store
 from normviz.runs.store.admission import ask
@@ -62,9 +62,7 @@ def recovered(of: RunConfig, seen: list[float]) -> float:
     rows = len(codes) - of.seq_len
     batches = np.zeros((len(seen), rows))
     for step in range(len(seen)):
-        offsets = np.random.Generator(np.random.Philox(key=[of.data_seed, step])).integers(
-            rows, size=of.batch
-        )
+        offsets = draws.below(draws.generator("batch", of.data_seed, step), rows, of.batch)
         np.add.at(batches[step], offsets, 1)
     time = np.linspace(-1, 1, len(seen))[:, None] ** np.arange(1, TREND + 1) * of.batch
     sums = np.array(seen) * of.batch * of.seq_len

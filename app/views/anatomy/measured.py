@@ -30,7 +30,7 @@ def ask(it: Anatomy, back: SharedBackend) -> list[Run]:
     """The runs of the configs on the page. A run that is neither done nor open is queued once."""
     runs, it.refused = [], None
     for config in it.lanes:
-        run = back.store.latest(config.key)
+        run = back.store.latest(config.key, older=False)  # measured anew in a moment
         ended = run is None or not (run.is_done or run.is_open)
         if run is None or run.status == "stopped" or (ended and config.key not in it.asked):
             try:
@@ -91,7 +91,7 @@ def _after_a_moment(it: Anatomy, back: SharedBackend, runs: list[Run]) -> list[R
 
 
 def _latest(it: Anatomy, back: SharedBackend) -> list[Run]:
-    return [run for config in it.lanes if (run := back.store.latest(config.key))]
+    return [run for config in it.lanes if (run := back.store.latest(config.key, older=False))]
 
 
 def _open(runs: list[Run]) -> bool:

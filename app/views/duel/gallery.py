@@ -59,7 +59,7 @@ def _choose(lanes: Lanes, shared: SharedBackend) -> None:
 
 def _picture(lanes: Lanes, shared: SharedBackend) -> str | None:
     """The loss curves of the lanes' stored runs; None if one is missing."""
-    found = [run for lane in lanes if (run := shared.store.latest(lane.key)) and run.is_done]
+    found = [run for run in shared.store.together(lanes) if run and run.is_done]
     if len(found) < len(lanes):
         return None
     numbers = tuple(run.id for run in found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 import streamlit as st
@@ -62,7 +62,7 @@ class Lane:
 
 def current(it: duel.Duel, shared: SharedBackend) -> list[Lane]:
     """The lanes with their runs. Settings with a stored result show it at once."""
-    lanes = []
+    lanes, is_found = list[Lane](), False
     for i, config in enumerate(it.lanes):
         shown_run = it.runs[i]
         run = None if shown_run is None else shared.store.run(shown_run)
@@ -72,12 +72,28 @@ def current(it: duel.Duel, shared: SharedBackend) -> list[Lane]:
             known = _known(config, shared)
             # A run that ended early is shown only if the lane has no run yet.
             if known is not None and (run is None or known.is_done or known.is_open):
-                run = known
-                it.runs = (*it.runs[:i], known.id, *it.runs[i + 1 :])
-        lanes.append(Lane(i, config, run, _repeats(run, it.seeds, shared)))
+                run, is_found = known, True
+        lanes.append(Lane(i, config, run))
+    if is_found:
+        lanes = _of_one_version(lanes, shared)
+        it.runs = tuple(lane.run and lane.run.id for lane in lanes)
+    lanes = [replace(lane, repeats=_repeats(lane.run, it.seeds, shared)) for lane in lanes]
     it.lanes = tuple(lane.config for lane in lanes)
     it.trained = tuple(lane.run and (lane.run.id, lane.run.config) for lane in lanes)
     return lanes
+
+
+def _of_one_version(lanes: list[Lane], shared: SharedBackend) -> list[Lane]:
+    """The lanes with finished runs of one version of the engine, where the store has them."""
+    if not all_done(lanes) or not is_mixed(lanes):
+        return lanes
+    found = shared.store.together([lane.config for lane in lanes])
+    return [replace(lane, run=run) for lane, run in zip(lanes, found, strict=True)]
+
+
+def is_mixed(lanes: list[Lane]) -> bool:
+    """Whether the lanes show runs of different versions of the engine, which began from other numbers."""
+    return len({run.version for run in runs(lanes) if not run.is_open}) > 1
 
 
 def runs(lanes: list[Lane]) -> list[Run]:

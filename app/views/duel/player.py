@@ -28,6 +28,7 @@ const load = (name) => (globalThis.normvizScripts ??= {})[name] ??= new Promise(
 
 export default function ({ data, parentElement, setStateValue, setTriggerValue }) {
   const root = parentElement.querySelector(".nv-root");
+  root.gone = false;  // Streamlit may take a component away and put it back with the same elements
   root.what = data.what;
   root.tell = { probe: (key) => setStateValue("probe", key),
                 view: (key) => setStateValue("view", key),
@@ -49,7 +50,7 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
     root.textContent = "The charts' script did not arrive: reload the page.";
     dispatchEvent(new Event("normviz-drawn"));  // takes away the still of the first paint
   });
-  return () => { root.gone = true; root.player?.close(); };
+  return () => { root.gone = true; root.player?.close(); root.player = undefined; };
 }
 """
 

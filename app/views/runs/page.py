@@ -211,7 +211,10 @@ def _when(run: Run) -> str:
 
 def _device(run: Run) -> str:
     name = run.device or ""
-    return name.upper() if name in ("cpu", "cuda") else literal(name)
+    name = name.upper() if name in ("cpu", "cuda") else literal(name)
+    if not run.engine:
+        return name
+    return f"{name}, engine {literal(run.engine)}" + (f": {literal(run.why)}" if run.why else "")
 
 
 def _zone() -> ZoneInfo | None:

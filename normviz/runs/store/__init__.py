@@ -8,6 +8,7 @@ lock of its own besides SQLite's.
 
 from __future__ import annotations
 
+import json
 import logging
 import sqlite3
 import time
@@ -18,7 +19,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ...config import RunConfig
+from ...config import ENGINE, RunConfig, keys_for
 from ...home import home
 from ...training import text_privacy
 from ...training.events import Diverged, Started, Step
@@ -142,7 +143,7 @@ class Store:
 
     def adopt(self, it: Recording) -> None:
         """Store a finished run that ships with the product, unless its result is stored with its layers."""
-        known = self.latest(it.config.key)
+        known = self.latest(it.key)
         if known is not None and known.is_done and not known.is_coarse:
             return
         self.keep_all([it], "shipped")
@@ -160,7 +161,9 @@ class Store:
         ).fetchall()
         for key, origin in twice:
             with self.db.transaction() as db:
-                same = [run.id for run in self.results(key) if run.origin == origin]
+                same = [
+                    run.id for run in self.results(key) if (run.key, run.origin) == (key, origin)
+                ]
                 db.executemany("DELETE FROM runs WHERE id = ?", [(run,) for run in same[1:]])
 
     def done_keys(self) -> set[str]:
@@ -175,22 +178,41 @@ class Store:
         row = self.db.connection.execute("SELECT * FROM runs WHERE id = ?", (run,)).fetchone()
         return known(row) if row else None
 
-    def latest(self, key: str) -> Run | None:
+    def latest(self, key: str, older: bool = True) -> Run | None:
         """The best run to show for a config: a finished one, else an open one, else any.
 
-        A cell of a sweep comes after finished and open runs, because it recorded few layers.
+        A cell of a sweep comes after finished and open runs, because it recorded few layers. Of equals the
+        newest version's comes first; a key never finds a run of a newer version than its own, and without
+        `older` none of an older one.
         """
-        return next(self._ranked(key), None)
+        return next((run for run in self._ranked(key) if older or run.key == key), None)
+
+    def together(self, configs: Sequence[RunConfig]) -> list[Run | None]:
+        """The best runs to show side by side: all by one version of the engine, if there is one by which
+        each config that has a result has one; else the best of each."""
+        best = [self.latest(config.key) for config in configs]
+        if len({run.version for run in best if run is not None}) < 2:
+            return best
+        for version in range(ENGINE, 0, -1):
+            same = [self.latest(config.key_by(version)) for config in configs]
+            if all(
+                a is None or (b is not None and b.version == version and b.is_done >= a.is_done)
+                for a, b in zip(best, same, strict=True)
+            ):
+                return same
+        return best
 
     def results(self, key: str) -> Iterator[Run]:
         """The results of a config, in the order in which `latest` prefers them."""
         return self._ranked(key, RESULT)
 
     def _ranked(self, key: str, which: str = "1") -> Iterator[Run]:
-        """The runs of a config by RANK, of equals the newest first.
+        """The runs of a config by RANK, of equals those of the newest version first, then the newest.
         They are ranked all at once, and each is read when the iterator reaches it."""
         rows = self.db.connection.execute(
-            f"SELECT id FROM runs WHERE key = ? AND {which} ORDER BY {RANK}, id DESC", (key,)
+            "SELECT id FROM runs WHERE key IN (SELECT value FROM json_each(?)) "
+            f"AND {which} ORDER BY {RANK}, length(key) DESC, key DESC, id DESC",
+            (json.dumps(keys_for(key)),),
         ).fetchall()
         return filter(None, (self.run(row["id"]) for row in rows))
 
@@ -237,7 +259,11 @@ class Store:
         """Store that process `pid` has started the run; `reach` as in `append`."""
         with self.db.transaction() as db:
             _start(db, run, event, pid, "paused" if paused else "running", time.time())
-            db.execute("UPDATE runs SET reach = ? WHERE id = ?", (reach, run))
+            # An earlier release may have queued it: the version that trains it names it.
+            db.execute(
+                "UPDATE runs SET reach = ?, key = 'e' || ? || substr(key, instr(key, '-')) WHERE id = ?",
+                (reach, ENGINE, run),
+            )
 
     def append(self, run: int, steps: Iterable[Step], reach: int | None = None) -> None:
         """Commit steps, and with them `reach`: the first step that the run's process takes only after it

@@ -10,7 +10,7 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
-from ...config import RunConfig
+from ...config import RunConfig, version_of
 from ...training.events import Diverged, Started
 from .. import DONE, OPEN, STATUSES, Recording, Status, Steps
 from .errors import StoreUnreadable
@@ -64,6 +64,13 @@ class Run:
     message: str | None
     visitor: str | None = None
     linked: bool = False
+    engine: str | None = None
+    why: str | None = None
+
+    @property
+    def version(self) -> int:
+        """The version of the engine that trained it."""
+        return version_of(self.key)
 
     @property
     def is_open(self) -> bool:
@@ -90,12 +97,27 @@ class Run:
         about = self.device, self.threads, self.parameters, self.chance
         started = bad = None
         if None not in about:
-            started = Started(self.config, *about, self.floor, self.text)  # pyright: ignore
+            started = Started(
+                self.config,
+                *about,
+                self.floor,
+                self.text,
+                self.engine or "eager",
+                self.why or "",  # pyright: ignore
+            )
         if self.bad_step is not None:
             bad = Diverged(self.bad_step, self.bad_layer, self.bad_where or "")
         seconds = (self.ended or 0.0) - (self.started or 0.0) if self.ended else 0.0
         return Recording(
-            self.config, started, steps, self.status, bad, self.message, seconds, self.probes
+            self.config,
+            started,
+            steps,
+            self.status,
+            bad,
+            self.message,
+            seconds,
+            self.probes,
+            self.version,
         )
 
     @property
@@ -142,7 +164,7 @@ def read_run(row: sqlite3.Row) -> Run:
 
 
 WORDS = ("key", "origin")
-MAYBE_WORDS = ("device", "text", "bad_where", "message")
+MAYBE_WORDS = ("device", "text", "bad_where", "message", "engine", "why")
 NUMBERS = ("started", "ended", "chance", "floor", "threads", "parameters", "bad_step", "bad_layer")
 LATEST = 1e11
 """The upper bound of a valid time, in seconds since 1970."""

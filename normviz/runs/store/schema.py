@@ -11,7 +11,7 @@ from pathlib import Path
 from .errors import Connection, StoreError, told
 from .run import alive
 
-VERSION = 5
+VERSION = 6
 FILE = "normviz.sqlite"
 
 SCHEMA = """
@@ -34,7 +34,9 @@ CREATE TABLE runs (
     linked INTEGER NOT NULL DEFAULT 0,   -- 1 once its link was copied, or opened by somebody else
     beside INTEGER,               -- the run in whose turn it goes too, where it has none of its own
     reach INTEGER NOT NULL DEFAULT 0,  -- first step that its process does not take before it asks again
-    address TEXT                  -- keyed hash of the network address of who asked for it, where known
+    address TEXT,                 -- keyed hash of the network address of who asked for it, where known
+    engine TEXT,                  -- which engine computes its steps; NULL for runs that eager trained
+    why TEXT                      -- why it is not the tape, where the tape was wanted
 );
 CREATE INDEX runs_by_key ON runs (key);
 CREATE INDEX runs_by_status ON runs (status);
@@ -97,6 +99,10 @@ ALTER TABLE runs ADD COLUMN reach INTEGER NOT NULL DEFAULT 0;
     4: """
 ALTER TABLE runs ADD COLUMN address TEXT;
 CREATE TABLE used (whose TEXT NOT NULL, at REAL NOT NULL, seconds REAL NOT NULL);
+""",
+    5: """
+ALTER TABLE runs ADD COLUMN engine TEXT;
+ALTER TABLE runs ADD COLUMN why TEXT;
 """,
 }
 """Statements that bring a store from each version to the next; all rows stay."""

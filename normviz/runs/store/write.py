@@ -20,8 +20,9 @@ def keep(db: sqlite3.Connection, it: Recording, origin: str) -> int:
     """Store a run that has ended elsewhere; returns its number. Raises ValueError for one that has not
     started."""
     if it.started is None:
-        raise ValueError(f"run {it.config.key} has not started, so there is nothing to keep of it")
+        raise ValueError(f"run {it.key} has not started, so there is nothing to keep of it")
     run = insert(db, it.config, "running", origin)
+    db.execute("UPDATE runs SET key = ? WHERE id = ?", (it.key, run))
     start(db, run, it.started, os.getpid(), "running", time.time() - it.seconds)
     append(db, run, it.steps)
     end(db, run, it.status, it.first_bad, it.message)
@@ -46,9 +47,9 @@ def start(
     """Store the `Started` event of a run, `at` seconds since 1970."""
     db.execute(
         "UPDATE runs SET status = ?, started = ?, pid = ?, device = ?, threads = ?, "
-        "parameters = ?, chance = ?, floor = ?, text = ? WHERE id = ?",
+        "parameters = ?, chance = ?, floor = ?, text = ?, engine = ?, why = ? WHERE id = ?",
         (status, at, pid, event.device, event.threads,
-         event.parameters, event.chance, event.floor, event.text, run),
+         event.parameters, event.chance, event.floor, event.text, event.engine, event.why, run),
     )  # fmt: skip
 
 

@@ -1,0 +1,1 @@
+"""The engine in C++: its source, its compilation, and its library."""

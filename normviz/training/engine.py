@@ -1,0 +1,47 @@
+"""An engine computes the steps of a run: loss and gradients of a batch, the probes, and the update.
+
+`train` does not know which engine it has. `eager` runs every config; `tape` is faster, and runs what
+its operations cover, in float32 on a CPU.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..config import RunConfig
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Batch: TypeAlias = "tuple[Tensor, Tensor]"
+"""Inputs and targets [B, T] int64."""
+
+Choice = Literal["tape", "eager"]
+"""Which engine is wanted: the tape, with eager for what the tape does not run, or eager."""
+
+
+class Engine(Protocol):
+    """Computes the steps of one run on the model's flat buffers."""
+
+    name: str
+    threads: int
+    """Threads of a step."""
+
+    def step(self, batch: Batch, watched: bool) -> float:
+        """Loss of a batch in nats; its gradients are then in the flat buffer. `layers` needs `watched`."""
+        ...
+
+    def layers(self) -> NDArray[np.float64]:
+        """All probes of the last step except the update ratio, [probes, L+1] as in `events.Step`.
+        Call it before `update`."""
+        ...
+
+    def update(
+        self, config: RunConfig, lr: float, grad_norm: float, layers: NDArray[np.float64] | None
+    ) -> None:
+        """Clip, move the parameters at this learning rate, and keep the scheme's constraint. Writes the
+        update ratio into `layers` where they are given."""
+        ...

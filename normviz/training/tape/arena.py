@@ -1,0 +1,154 @@
+"""The place of every tensor in the buffers of activations and of gradients.
+
+Activations lie one after the other, since the backward pass needs most of them. Gradients share
+memory: one takes the place of another that is no longer needed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ...model.flat import Flat
+from .operations import OP, Activation, Flag, Kind, Number, Operation, Place, Program, number
+
+STEP = 16
+"""Places begin at multiples of this many floats, a cache line."""
+
+
+@dataclass
+class Arena:
+    """The operations as tape.cpp reads them, and the sizes of both buffers in floats.
+
+    `values` and `grads` have the offset of each tensor with memory of its own; `saves` that of what each
+    operation saves; `rising` has the constants that change from step to step, by operation and name.
+    """
+
+    operations: NDArray[np.void]
+    value_size: int
+    grad_size: int
+    values: dict[Place, int]
+    grads: dict[Place, int]
+    saves: dict[Operation, int]
+    rising: list[tuple[int, str, Number]]
+
+
+def rounded(size: int) -> int:
+    """A size in floats, up to the next multiple of STEP."""
+    return -(-size // STEP) * STEP
+
+
+def arena(program: Program, flat: Flat) -> Arena:
+    """Lay out a program for the parameters in a flat buffer."""
+    values, saves, value_size = _values(program)
+    gradients = _Gradients(flat)
+    found = np.zeros(len(program.operations), OP)
+    rising: list[tuple[int, str, Number]] = []
+    for i in reversed(range(len(program.operations))):
+        o = program.operations[i]
+        row: dict[str, Any] = {
+            "kind": o.kind, "mode": o.mode, "rows": o.rows, "groups": o.groups, "n": o.n, "k": o.k,
+            "weight": gradients.parameter(o.weight), "bias": gradients.parameter(o.bias),
+            "save": saves[o], "c0": number(o.c0), "c1": number(o.c1),
+        }  # fmt: skip
+        for name, x in zip(("a", "b", "c", "out"), (*o.inputs, o.out), strict=True):
+            if x is not None:
+                row[name] = values[x.base] + x.column
+                row["ldo" if name == "out" else f"ld{name}"] = x.base.width
+        row |= gradients.of(o)
+        found[i] = tuple(row.get(name, 0) for name in OP.names or ())
+        rising += [(i, name, c) for name, c in (("c0", o.c0), ("c1", o.c1)) if callable(c)]
+    return Arena(found, value_size, gradients.size, values, gradients.slots, saves, rising)
+
+
+def _values(program: Program) -> tuple[dict[Place, int], dict[Operation, int], int]:
+    """The offset of each tensor, the offset of what each operation saves, and the size of both."""
+    values: dict[Place, int] = {}
+    saves: dict[Operation, int] = {}
+    size = 0
+    for o in program.operations:
+        x, y = o.a, o.out
+        in_place = o.kind == Kind.ACTIVATION and o.mode == Activation.RELU and x and x.uses == 1
+        if y is not None:
+            if (
+                in_place and x
+            ):  # the backward pass of ReLU needs only the sign, which its output has
+                values[y] = values[x]
+            else:
+                values[y], size = size, size + rounded(y.rows * y.width)
+        saves[o] = size
+        size += rounded(o.saved)
+    return values, saves, size
+
+
+class _Gradients:
+    """Gives gradients their places, from the last operation to the first."""
+
+    def __init__(self, flat: Flat) -> None:
+        self.flat = flat
+        self.size = 0
+        self.slots: dict[Place, int] = {}
+        self.free: dict[int, list[int]] = defaultdict(list)
+        self.owners: dict[int, int] = {}
+        self.written: set[tuple[Place, int]] = set()
+        self.learned: set[Tensor] = set()
+
+    def parameter(self, p: Tensor | None) -> int:
+        """The offset of a parameter in the flat buffer, or -1."""
+        if p is None:
+            return -1
+        return (p.data_ptr() - self.flat.values.data_ptr()) // self.flat.values.element_size()
+
+    def of(self, o: Operation) -> dict[str, int]:
+        """The places of an operation's gradients, and its flags."""
+        flags, row = o.flags, {"gout": self.slots[o.out] if o.out else 0}
+        if o.weight is not None:
+            if o.weight in self.learned:
+                assert o.kind == Kind.GAIN, "only gains share a parameter"
+                assert o.bias is None
+                flags |= Flag.ADD_WEIGHT
+            self.learned.add(o.weight)
+        for name, x in zip("abc", o.inputs, strict=True):
+            if x is None:
+                continue
+            at = (x.base, x.column)
+            if at in self.written:
+                flags |= Flag[f"ADD_{name.upper()}"]
+            elif self._same(o, name, x):  # the same numbers: no copy
+                assert o.out is not None
+                self.slots[x] = slot = self.slots[o.out]
+                self.owners[slot] += 1
+                flags |= Flag[f"NO_{name.upper()}"]
+            elif x.base not in self.slots:
+                self.slots[x.base] = self._take(x.base)
+            self.written.add(at)
+            row[f"g{name}"] = self.slots[x.base] + x.column
+        if o.out is not None and not o.out.pinned:
+            self._drop(o.out)
+        return {**row, "flags": int(flags)}
+
+    def _same(self, o: Operation, name: str, x: Place) -> bool:
+        """Whether the gradient of this input is that of the output, and nobody writes to it later."""
+        factor = {"a": o.c0, "b": o.c1}.get(name)
+        alone = x.whole is None and x.uses == 1 and not x.pinned
+        return o.kind == Kind.MIX and factor == 1.0 and alone and not (o.out and o.out.pinned)
+
+    def _take(self, x: Place) -> int:
+        size = rounded(x.rows * x.width)
+        if self.free[size]:
+            slot = self.free[size].pop()
+        else:
+            slot, self.size = self.size, self.size + size
+        self.owners[slot] = 1
+        return slot
+
+    def _drop(self, x: Place) -> None:
+        slot = self.slots[x]
+        self.owners[slot] -= 1
+        if not self.owners[slot]:
+            self.free[rounded(x.rows * x.width)].append(slot)

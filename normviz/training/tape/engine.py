@@ -1,0 +1,155 @@
+"""The engine that runs a compiled model in C++, on the model's own flat buffers."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ...catalog import PROBES, SCHEMES
+from ...config import RunConfig
+from ...model.flat import Flat
+from ...model.transformer import Transformer
+from ...native.library import load
+from ...probes.instruments import ROWS
+from ..eager import EPS, Eager, clip
+from ..engine import Batch
+from .arena import arena
+from .compile import Unsupported, compiled
+from .operations import Kind, Number, Place, number
+
+Offsets = NDArray[np.int64]
+
+
+class Run(ctypes.Structure):
+    """The struct Run of tape.cpp."""
+
+    _fields_ = (
+        ("ops", ctypes.c_void_p), ("count", ctypes.c_int64), ("values", ctypes.c_void_p),
+        ("grads", ctypes.c_void_p), ("parameters", ctypes.c_void_p),
+        ("parameter_grads", ctypes.c_void_p), ("tokens", ctypes.c_void_p),
+        ("targets", ctypes.c_void_p), ("batch", ctypes.c_int64), ("length", ctypes.c_int64),
+        ("heads", ctypes.c_int64), ("watched", ctypes.c_int64), ("seen", ctypes.c_void_p),
+        ("scratch", ctypes.c_void_p), ("sums", ctypes.c_void_p), ("loss", ctypes.c_double),
+    )  # fmt: skip
+
+
+class Tape(Eager):
+    """Forward and backward pass, probes and AdamW in C++, in float32 on one core of a CPU.
+
+    SGD and constraints are eager's. Raises Unsupported for a run that has no tape, and Unavailable
+    where the library does not run.
+    """
+
+    name = "tape"
+
+    def __init__(self, config: RunConfig, model: Transformer, flat: Flat) -> None:
+        if flat.values.device.type != "cpu" or flat.values.dtype != torch.float32:
+            where = f"{flat.values.device.type} in {flat.values.dtype}".replace("torch.", "")
+            raise Unsupported(f"the tape runs on a CPU in float32, and this run is on {where}")
+        self.library = load()
+        program = compiled(config, model)
+        super().__init__(config, model, flat)
+        self.threads, self.steps = 1, 0
+        c, laid = config, arena(program, flat)
+        self.operations, self.rising = laid.operations, laid.rising
+        gains = [o.n // o.k for o in program.operations if o.kind == Kind.GAIN]
+        scratch = max(c.seq_len**2 + 8 * c.seq_len, (c.seq_len + 1) * c.width, *gains)
+        self.values = np.zeros(laid.value_size, np.float32)
+        self.hidden = np.zeros(laid.grad_size, np.float32)
+        self.scratch, self.sums = np.zeros(scratch, np.float32), np.zeros(2 * max(gains, default=1))
+        self.seen = np.zeros((c.depth, 2))
+        self.run = Run(
+            self.operations.ctypes.data, len(self.operations), self.values.ctypes.data,
+            self.hidden.ctypes.data, flat.values.data_ptr(), flat.grads.data_ptr(), 0, 0, c.batch,
+            c.seq_len, c.heads, 0, self.seen.ctypes.data, self.scratch.ctypes.data,
+            self.sums.ctypes.data, 0.0,
+        )  # fmt: skip
+
+        self.masks = [
+            (self.values[(at := laid.saves[o]) : at + o.saved], dropout)
+            for o, dropout in program.masks
+        ]
+
+        def places(of: dict[Place, int], tensors: list[Place]) -> Offsets:
+            return np.array([of[x.base] + x.column for x in tensors], np.int64)
+
+        self.stream = places(laid.values, program.stream)
+        self.stream_grads = places(laid.grads, program.stream)
+        self.skip = places(laid.values, [x for x, _ in program.skip])
+        self.branch = places(laid.values, [x for x, _ in program.branch])
+        self.factors: list[tuple[Number, Number]] = [
+            (a, g) for (_, a), (_, g) in zip(program.skip, program.branch, strict=True)
+        ]
+        self.rows: Offsets = np.arange(c.depth, dtype=np.int64) * flat.blocks.shape[1]
+
+    def step(self, batch: Batch, watched: bool) -> float:
+        inputs, targets = (x.contiguous() for x in batch)
+        for i, name, value in self.rising:
+            self.operations[name][i] = number(value)
+        for mask, dropout in self.masks:
+            mask[:] = dropout.mask(len(mask))
+        run = self.run
+        run.tokens, run.targets, run.watched = inputs.data_ptr(), targets.data_ptr(), int(watched)
+        self.library.tape_forward(ctypes.byref(run))
+        self.library.tape_backward(ctypes.byref(run))
+        return float(np.float32(run.loss))  # as eager's, which files keep exactly
+
+    def layers(self) -> NDArray[np.float64]:
+        c, columns = self.config, self.flat.columns
+        size = c.batch * c.seq_len * c.width
+        w2, qkv = columns["ffn.branch.down.weight"], columns["attention.branch.qkv.weight"]
+        with np.errstate(all="ignore"):  # NaN and inf are results
+            shares = np.array([abs(np.float64(number(g)) / number(a)) for a, g in self.factors])
+            ratio = shares * self._lengths(self.values, self.branch, size)
+            ratio /= self._lengths(self.values, self.skip, size)
+        grads = self.flat.grads.numpy()
+        found = {
+            "grad_block": self._lengths(grads, self.rows, self.flat.blocks.shape[1]),
+            "grad_w2": self._lengths(grads, self.rows + w2.start, w2.stop - w2.start),
+            "grad_qk": self._lengths(grads, self.rows + qkv.start, 2 * c.width**2),
+            "grad_hidden": self._lengths(self.hidden, self.stream_grads, size),
+            "branch_ratio": ratio.reshape(-1, 2).mean(1),
+            "stream_rms": self._lengths(self.values, self.stream, size) / size**0.5,
+            "token_cosine": self._cosines(),
+            "attn_logit_max": self.seen[:, 0],
+            "attn_entropy": self.seen[:, 1],
+        }
+        out = np.full((len(ROWS), c.depth + 1), np.nan)
+        for key, values in found.items():
+            out[ROWS[key], PROBES[key].first_layer :] = values
+        return out
+
+    def update(
+        self, config: RunConfig, lr: float, grad_norm: float, layers: NDArray[np.float64] | None
+    ) -> None:
+        if config.optimizer != "adamw" or SCHEMES[config.scheme].constraint != "none":
+            super().update(config, lr, grad_norm, layers)
+            return
+        clip(config, self.flat, grad_norm)
+        self.steps += 1
+        depth, row = self.flat.blocks.shape
+        ratios = None if layers is None else np.empty(depth)
+        flat, (mean,), (square,) = self.flat, self.optimizer.means, self.optimizer.squares
+        self.library.tape_adamw(
+            len(flat.values), depth, row, flat.values.data_ptr(), flat.grads.data_ptr(),
+            mean.data_ptr(), square.data_ptr(), lr, config.beta1, config.beta2, EPS,
+            config.weight_decay, self.steps, None if ratios is None else ratios.ctypes.data,
+        )  # fmt: skip
+        if layers is not None:
+            layers[ROWS["update_ratio"], 1:] = ratios
+
+    def _lengths(self, base: NDArray[np.float32], at: Offsets, size: int) -> NDArray[np.float64]:
+        out = np.empty(len(at))
+        self.library.tape_lengths(len(at), base.ctypes.data, at.ctypes.data, size, out.ctypes.data)
+        return out
+
+    def _cosines(self) -> NDArray[np.float64]:
+        c, out = self.config, np.empty(len(self.stream))
+        self.library.tape_cosines(
+            len(out), self.values.ctypes.data, self.stream.ctypes.data, c.batch, c.seq_len, c.width,
+            self.scratch.ctypes.data, out.ctypes.data,
+        )  # fmt: skip
+        return out

@@ -1,0 +1,12 @@
+"""Import this first: compiled modules are kept, also where the environment says not to keep them.
+
+Each process of the tests, and each process that a test starts, would otherwise compile every module again.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False

@@ -1,0 +1,333 @@
+"""The tape against eager: gradients in float64, probes, trajectories, divergence, memory, and fallbacks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from peek import model_seen
+from tape_kit import Compared, compare
+
+from normviz import RunConfig, limits
+from normviz.catalog import NORMS, PROBES, QK_NORMS, SCHEMES
+from normviz.native import build, library
+from normviz.probes.instruments import ROWS
+from normviz.training.engine import Choice
+from normviz.training.events import Diverged, Started, Step
+from normviz.training.loop import train
+
+FALLBACKS = {"denseformer", "attnres", "residual_dual", "siamese", "hyper", "mhc"}
+"""Placements of several streams."""
+NO_NORMS = {"seednorm", "batchnorm", "powernorm"}
+ILL_CONDITIONED = "prmsnorm"
+"""It divides by one channel of 20: rounding decides the fourth digit of a gradient."""
+TAPED = [scheme.key for scheme in SCHEMES if scheme.key not in FALLBACKS]
+TAPED_NORMS = [norm.key for norm in NORMS if norm.key not in {*NO_NORMS, ILL_CONDITIONED}]
+# GELU: where the input of a ReLU is within rounding of 0, its gradient may be on either side.
+SMALL = RunConfig(
+    depth=2, width=20, heads=2, seq_len=7, batch=5, ffn_ratio=3, activation="gelu", steps=1
+)
+SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1", "-g")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _compiled() -> None:
+    """The library, from the present tape.cpp."""
+    made = build.LIBRARY
+    if not made.exists() or made.stat().st_mtime < build.SOURCE.stat().st_mtime:
+        try:
+            build.build(made)
+        except build.BuildError as error:
+            pytest.skip(str(error))
+        library.load.cache_clear()
+
+
+def run(config: RunConfig, engine: Choice = "tape", **options: object) -> list[object]:
+    return list(train(config, engine=engine, **options))  # pyright: ignore
+
+
+def steps_of(events: list[object]) -> list[Step]:
+    return [event for event in events if isinstance(event, Step)]
+
+
+def losses(config: RunConfig, engine: Choice = "tape", **options: object) -> list[float]:
+    return [step.loss for step in steps_of(run(config, engine, **options))]
+
+
+def close(found: Compared) -> None:
+    """Gradients within 1e-6 of float64, or three times as far as eager where that is far itself; the
+    probes of both engines agree, and so do the losses."""
+    ours, theirs = found.error("tape"), found.error("eager")
+    assert ours <= (1e-6 if theirs < 3e-7 else 3 * theirs), (found.config, ours, theirs)
+    assert found.loss["tape"] == pytest.approx(found.loss["exact"], rel=max(1e-6, 3 * theirs))
+    for key, values, expected in zip(
+        PROBES.keys(), found.layers["tape"], found.layers["eager"], strict=True
+    ):
+        np.testing.assert_allclose(
+            values,
+            expected,
+            rtol=max(3e-5, 100 * theirs),
+            atol=1e-6,
+            err_msg=f"{key} {found.config}",
+        )
+
+
+@pytest.mark.parametrize("scheme", TAPED)
+def test_every_scheme_with_every_norm_has_eagers_gradients_and_probes(scheme: str) -> None:
+    """In turn with each QK-norm and with norms of values, in the ramp of the gains that have one."""
+    for n, norm in enumerate(TAPED_NORMS):
+        qk = list(QK_NORMS.keys())[(n + TAPED.index(scheme)) % len(QK_NORMS)]
+        v = ("off", "on")[n % 2]
+        config = SMALL.replace(scheme=scheme, norm=norm, qk_norm=qk, v_norm=v)
+        if norm == "groupnorm":  # rounding decides more where a group has five channels
+            config = config.replace(width=40)
+        close(compare(config, share=0.05))
+
+
+@pytest.mark.parametrize(("qk", "activation"), [*product(QK_NORMS.keys(), ("relu", "gelu"))])
+def test_every_qk_norm_with_every_activation(qk: str, activation: str) -> None:
+    close(compare(SMALL.replace(qk_norm=qk, activation=activation, init_seed=3)))
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"width": 36, "heads": 3, "seq_len": 23, "batch": 5},
+        {"width": 24, "heads": 2, "seq_len": 300, "batch": 1, "depth": 1},
+        {"width": 7, "heads": 7, "seq_len": 2, "batch": 1, "ffn_ratio": 1},
+        {"width": 64, "heads": 1, "seq_len": 33, "batch": 2, "task": "prose"},
+        {"width": 32, "heads": 4, "seq_len": 32, "batch": 8, "depth": 1},
+        {"width": 20, "heads": 5, "seq_len": 10, "task": "copy", "depth": 5},
+        {"width": 4, "heads": 1, "depth": 40, "scheme": "peri"},
+    ],
+)
+def test_sizes_that_are_not_round(sizes: dict[str, object]) -> None:
+    close(compare(SMALL.replace(**sizes)))
+
+
+@pytest.mark.parametrize("scheme", ["pre", "peri", "spannorm"])
+def test_dropout_has_eagers_gradients_and_draws_other_numbers_each_step(scheme: str) -> None:
+    config = SMALL.replace(scheme=scheme, dropout=0.3)
+    close(compare(config))
+    steps = config.replace(steps=3, lr=1e-6)
+    with_dropout, eager = losses(steps), losses(steps, "eager")
+    np.testing.assert_allclose(with_dropout, eager, rtol=1e-6)
+    assert with_dropout != pytest.approx(losses(steps.replace(dropout=0.0)), rel=1e-4)
+
+
+@pytest.mark.parametrize("scheme", ["pre", "post"])
+def test_the_norm_by_a_part_of_the_channels(scheme: str) -> None:
+    config = SMALL.replace(norm=ILL_CONDITIONED, scheme=scheme, width=64, activation="relu")
+    found = compare(config, noise=0.05)
+    assert found.error("tape") <= max(1e-6, 10 * found.error("eager")) <= 1e-4
+
+
+def test_a_norm_over_more_than_8192_channels() -> None:
+    config = SMALL.replace(
+        scheme="subln", depth=1, width=516, heads=1, ffn_ratio=16, seq_len=2, batch=1
+    )
+    found = compare(config, noise=0.01)
+    assert found.error("tape") <= max(1e-6, 3 * found.error("eager")) <= 1e-5
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"weight_decay": 0.1, "clip": 0.1, "lr": 0.3},
+        {"optimizer": "sgd", "lr": 1.0, "momentum": 0.5, "clip": 0.2},
+        {"scheme": "ngpt", "lr": 0.1},
+    ],
+)
+def test_the_update_and_its_ratio_are_eagers(change: dict[str, object]) -> None:
+    config = SMALL.replace(steps=3, **change)
+    ours, theirs = (steps_of(run(config, engine)) for engine in ("tape", "eager"))
+    for a, b in zip(ours, theirs, strict=True):
+        assert a.layers is not None and b.layers is not None
+        assert a.loss == pytest.approx(b.loss, rel=2e-5)
+        ratios = a.layers[ROWS["update_ratio"], 1:], b.layers[ROWS["update_ratio"], 1:]
+        assert np.isfinite(ratios[0]).all()
+        np.testing.assert_allclose(*ratios, rtol=2e-3)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"scheme": "post"},
+        {"scheme": "peri", "norm": "rmsnorm", "schedule": "cosine", "warmup": 5},
+        {"scheme": "prores", "qk_norm": "head", "beta2": 0.9},
+        {"scheme": "deepnorm", "norm": "dyt", "weight_decay": 0.1},
+        {"dropout": 0.1},
+    ],
+)
+def test_fifty_steps_follow_eager_and_probes_change_no_bit(change: dict[str, object]) -> None:
+    config = SMALL.replace(steps=50, **change)
+    always, never = losses(config, record=range(50)), losses(config, record=())
+    assert always == never == losses(config)
+    eager = losses(config, "eager")
+    np.testing.assert_allclose(always[:10], eager[:10], rtol=1e-5)
+    np.testing.assert_allclose(always, eager, rtol=5e-3)
+    assert always != eager  # they are two engines
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"scheme": "none", "depth": 16},
+        {"scheme": "none", "lr": 1.0},
+        {"scheme": "pre_nofinal", "lr": 10.0},
+        {"scheme": "post", "lr": 10.0},
+        {"scheme": "resid_const", "lr": 10.0, "norm": "none"},
+        {"norm": "none", "lr": 0.1, "depth": 24},
+        {"scheme": "none", "optimizer": "sgd", "lr": 10.0, "momentum": 0.99},
+    ],
+)
+def test_a_run_diverges_at_eagers_step_and_in_its_way(change: dict[str, object]) -> None:
+    """On the hero's size. Of a gradient that overflows, rounding decides which of two blocks is first."""
+    config = RunConfig(**{"steps": 40, **change})  # pyright: ignore
+    ours, theirs = (
+        [e for e in run(config, engine, record=()) if isinstance(e, Diverged)]
+        for engine in ("tape", "eager")
+    )
+    assert len(theirs) == 1
+    assert [(e.step, e.where) for e in ours] == [(e.step, e.where) for e in theirs]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_a_number_that_is_not_finite_ends_the_run_in_eagers_layer(
+    value: float, activation: str
+) -> None:
+    def diverged(engine: Choice) -> list[object]:
+        with model_seen() as models:
+            events = train(SMALL.replace(steps=9, activation=activation), engine=engine)
+            seen: list[object] = [next(events) for _ in range(3)]
+            models[0].blocks[1].ffn.branch.up.weight.data[0, 0] = value  # pyright: ignore
+            seen += list(events)
+        last = steps_of(seen)[-1]
+        return [e for e in seen if isinstance(e, Diverged)] + [np.isnan(last.loss), last.step]
+
+    assert diverged("tape") == diverged("eager")
+
+
+# What the tape does not run.
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        *(({"scheme": key}, f"several streams, such as {key}") for key in sorted(FALLBACKS)),
+        *(({"norm": key}, "no norm of the kind") for key in sorted(NO_NORMS)),
+    ],
+)
+def test_eager_runs_the_rest_and_the_run_says_why(change: dict[str, object], part: str) -> None:
+    config = SMALL.replace(**change)
+    started, *_ = run(config)
+    assert isinstance(started, Started)
+    assert started.engine == "eager"
+    assert part in started.why
+    assert losses(config) == losses(config, "eager")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [*({"scheme": key} for key in SCHEMES.keys()), *({"norm": key} for key in NORMS.keys())],  # noqa: SIM118
+)
+def test_estimates_know_the_engine_of_every_scheme_and_norm(change: dict[str, object]) -> None:
+    config = SMALL.replace(**change)
+    started = next(train(config))
+    assert isinstance(started, Started)
+    assert limits.engine_of(config) == started.engine
+
+
+def test_a_run_says_which_engine_it_has() -> None:
+    started = [run(SMALL, engine)[0] for engine in ("tape", "eager")]
+    said = [(s.engine, s.why) for s in started if isinstance(s, Started)]
+    assert said == [("tape", ""), ("eager", "")]
+
+
+@pytest.fixture
+def fresh() -> Iterator[None]:
+    library.load.cache_clear()
+    yield
+    library.load.cache_clear()
+
+
+@pytest.mark.usefixtures("fresh")
+@pytest.mark.parametrize(
+    ("broken", "part"),
+    [
+        (lambda m: m.setattr(library, "LIBRARY", Path(__file__)), "does not load"),
+        (lambda m: m.setattr(library, "VERSION", 0), "not 0: install NormViz again"),
+    ],
+)
+def test_without_a_library_that_loads_eager_runs(
+    monkeypatch: pytest.MonkeyPatch, broken: Callable[[pytest.MonkeyPatch], None], part: str
+) -> None:
+    broken(monkeypatch)
+    started = run(SMALL)[0]
+    assert isinstance(started, Started)
+    assert started.engine == "eager"
+    assert part in started.why
+
+
+# Memory.
+
+SANITIZED = """
+import sys
+from pathlib import Path
+from normviz import RunConfig, limits
+from normviz.native import library
+library.LIBRARY = Path({made!r})
+from normviz.training.loop import train
+small = dict(depth=1, width=12, heads=3, seq_len=7, batch=3, ffn_ratio=3, steps=1)
+for scheme in {schemes!r}:
+    for _ in train(RunConfig(scheme=scheme, qk_norm="cosine", **small)): pass
+for norm in {norms!r}:
+    for _ in train(RunConfig(norm=norm, scheme="hybridnorm", v_norm="on", **small)): pass
+for change in {changes!r}:
+    for event in train(RunConfig(**{{**small, **change}})): pass
+print(event)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="LD_PRELOAD is Linux's")
+def test_the_sanitizers_find_no_bad_address_and_nothing_undefined(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made = tmp_path / "tape.so"
+    monkeypatch.setattr(build, "FLAGS", (*build.FLAGS, *SANITIZERS))
+    build.build(made)
+    runtimes = [
+        subprocess.run(
+            ["g++", f"-print-file-name={name}"], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        for name in ("libasan.so", "libubsan.so")
+    ]
+    changes = [
+        {"width": 36, "seq_len": 23, "activation": "gelu"},
+        {"width": 8, "heads": 2, "seq_len": 270, "batch": 1, "depth": 1},
+        {"width": 7, "heads": 7, "seq_len": 2, "batch": 1, "ffn_ratio": 1},
+        {"scheme": "none", "lr": 10.0, "steps": 4, "depth": 3},
+        {"task": "copy", "seq_len": 8},
+        {"dropout": 0.5},
+    ]
+    code = SANITIZED.format(made=str(made), schemes=TAPED, norms=TAPED_NORMS, changes=changes)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={
+            **os.environ,
+            "LD_PRELOAD": " ".join(runtimes),
+            "ASAN_OPTIONS": "detect_leaks=0",
+        },
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.startswith("Finished")
