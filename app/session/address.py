@@ -19,15 +19,21 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 HISTORY = component(
     "history",
     js="""
+      // Another page, or one that Back or Forward leads to, begins at its top. It does so before its first
+      // element comes, so that nobody who scrolls on while the rest arrives is thrown back.
+      const top = () => document.querySelector(".stMain")?.scrollTo({ top: 0, behavior: "instant" });
       const kept = globalThis.normvizHistory ??= (() => {
         const it = { entry: null, path: null, before: null }, push = history.pushState;
         history.pushState = function (state, title, url) {
           const next = new URL(url, location.href);
-          if (next.pathname !== location.pathname) return push.call(history, state, title, url);
+          if (next.pathname !== location.pathname) {
+            push.call(history, state, title, url);
+            return top();
+          }
           it.before ??= location.href;
           history.replaceState(state, title, url);
         };
-        addEventListener("popstate", () => { it.before = null; it.isBack = true; });
+        addEventListener("popstate", () => { it.before = null; top(); });
         it.push = (url) => push.call(history, {}, "", url);
         return it;
       })();
@@ -38,11 +44,6 @@ HISTORY = component(
       };
 
       export default function ({ data }) {
-        // Another page, or one that Back or Forward leads to, begins at its top.
-        if (kept.isBack || (kept.path !== null && kept.path !== location.pathname)) {
-          document.querySelector(".stMain")?.scrollTo({ top: 0, behavior: "instant" });
-        }
-        kept.isBack = false;
         const there = query(location.search) === query(data.query);
         if (data.entry > kept.entry && kept.path === location.pathname) {
           const now = location.href;
