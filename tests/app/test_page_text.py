@@ -37,7 +37,10 @@ def press(at: AppTest, key: str):
 
 
 def words(at: AppTest) -> str:
-    """Everything that the page says, and the address."""
+    """Everything that the page says, the open text of its link too, and the address."""
+    at.session_state["link_text"] = True
+    checked(at.run())
+    assert [block for block in at.code if block.value.startswith("normviz run")]
     kinds = (at.markdown, at.caption, at.info, at.warning, at.error, at.code, at.html)
     said = [element.value for kind in kinds for element in kind]
     return "\n".join(

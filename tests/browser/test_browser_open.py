@@ -50,12 +50,19 @@ def test_the_still_goes_when_the_charts_are_drawn_and_nothing_shifts(
     context = browser.new_context(viewport={"width": size[0], "height": size[1]})
     page = context.new_page()
     page.add_init_script(WATCH.replace("CHARTS", str(shown)))
+    scripts = list[str]()
+    page.on("request", lambda request: scripts.append(request.url))
     opened(page, warm, charts=4)
     page.wait_for_function("window.seen.live !== null")
     assert page.locator("#nv-still").count() == 0
     assert page.title() == "Pre-LN against Post-LN · NormViz"
     page.wait_for_timeout(1000)  # what comes late would shift the page too
     assert page.evaluate("window.seen.shift") < 0.1
+    highlighter = "StreamlitSyntaxHighlighter"
+    assert not [url for url in scripts if highlighter in url]
+    page.get_by_text("The link, and the same in a terminal").click()
+    page.locator(".stCode").nth(2).wait_for(timeout=PATIENCE_MS)
+    assert [url for url in scripts if highlighter in url]  # its name has not changed
     context.close()
 
 

@@ -24,6 +24,10 @@ from ...widgets.copy_button import COPY
 from ...widgets.download import download
 from .lanes import Lane, runs
 
+TEXT = "link_text"
+"""The key of the part with the link as text. It is rendered once it is open: drawing code takes Streamlit
+1.5 MB of scripts, a quarter of the page."""
+
 
 def query(lanes: list[Lane]) -> str:
     """The query string of this duel and its view."""
@@ -60,10 +64,13 @@ def show(lanes: list[Lane], shared: SharedBackend) -> None:
             )  # fmt: skip
         with st.popover("Download", icon=":material/download:"):
             _files(lanes, shared)
-    with st.expander("The link, and the same in a terminal"):
-        st.code(address(lanes), language=None, wrap_lines=True)
-        for lane in lanes:
-            st.code(f"normviz run '?{encode([lane.config])}'", language="bash", wrap_lines=True)
+    text = st.expander("The link, and the same in a terminal", key=TEXT, on_change="rerun")
+    if text.open:
+        with text:
+            st.code(address(lanes), language=None, wrap_lines=True)
+            for lane in lanes:
+                command = f"normviz run '?{encode([lane.config])}'"
+                st.code(command, language="bash", wrap_lines=True)
 
 
 def _keep(lanes: list[Lane], shared: SharedBackend) -> None:

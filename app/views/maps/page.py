@@ -78,8 +78,9 @@ def show_downloads(it: Maps, back: SharedBackend) -> None:
             ):  # fmt: skip
                 ready = bool(results.points)
                 download(label, make, f"normviz-{name}", kind, ready=ready, key=f"take_{name}")
-    with st.expander("The same in a terminal"):
-        st.code(command(it), language="bash", wrap_lines=True)
+    terminal = st.expander("The same in a terminal", key="maps_terminal", on_change="rerun")
+    if terminal.open:
+        terminal.code(command(it), language="bash", wrap_lines=True)
 
 
 def command(it: Maps) -> str:
