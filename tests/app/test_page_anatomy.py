@@ -241,7 +241,9 @@ def test_what_cannot_be_trained_is_said(anatomy: Open, turned_to: list[str]) -> 
 
 
 def test_the_duel_leads_here(page: Open) -> None:
-    (link,) = [one for one in page().get("page_link") if one.proto.page == "anatomy"]
+    at = page()
+    at.session_state["why"] = True
+    (link,) = [one for one in at.run().get("page_link") if one.proto.page == "anatomy"]
     assert "scheme=pre%2Cpost" in link.proto.query_string
     assert "steps=0" in link.proto.query_string
 

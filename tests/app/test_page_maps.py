@@ -55,6 +55,16 @@ def test_the_page_opens_with_a_standard_map_that_is_there(maps) -> None:
     assert all(one["loss"] is not None for rows in cells(at) for one in rows)
 
 
+def test_sensitivities_are_rendered_once_their_part_is_open(maps) -> None:
+    at = maps()
+    assert not at.dataframe
+    at.session_state["maps_summary"] = True
+    (table,) = checked(at.run()).dataframe
+    assert {"sensitivity", "best loss", "note"} <= set(table.value)
+    assert len(table.value) >= 5
+    assert [note for note in at.caption if "Wortsman" in note.value]
+
+
 @pytest.mark.parametrize(
     ("field", "values"), [("scheme", "pre,post"), ("task", "markov,copy")], ids=["scheme", "task"]
 )

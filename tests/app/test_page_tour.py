@@ -191,6 +191,8 @@ def test_a_suggestion_sets_the_state(page: Open, at_: int) -> None:
 
 def test_references_are_links(page: Open) -> None:
     at = page()
+    at.session_state["why"] = True
+    checked(at.run())
     sources = [c.value for c in at.caption if "J is a Jacobian" in c.value]
     assert len(sources) == 2
     assert all("](https://arxiv.org/abs/" in value for value in sources)

@@ -19,7 +19,7 @@ from streamlit.testing.v1 import AppTest
 
 from normviz.execution.client import Backend
 from normviz.home import VARIABLE, shipped
-from normviz.runs.shipped import adopt
+from normviz.runs.shipped import adopt, adopt_cells
 from normviz.runs.store import Store
 
 MAIN = str(shipped("app") / "main.py")
@@ -34,30 +34,41 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv(VARIABLE, str(tmp_path))
     monkeypatch.setattr(Backend, "ensure", lambda self: None)
     monkeypatch.setattr(backend, "adopt", _adopt)
+    monkeypatch.setattr(backend.shipped, "adopt_cells", _adopt_cells)
     st.cache_resource.clear()
     return tmp_path
 
 
 @cache
-def _adopted() -> sqlite3.Connection:
-    """A store with the shipped runs, in memory: reading them again for each test takes longer than a page."""
+def _adopted(*shipped: Callable[[Store], None]) -> sqlite3.Connection:
+    """A store with what ships, in memory: reading it again for each test takes longer than a page."""
     it = sqlite3.connect(":memory:", check_same_thread=False)
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder))
-        adopt(store)
+        for each in shipped:
+            each(store)
         store.db.connection.backup(it)
         store.db.connection.close()
     return it
 
 
+def _rows(db: sqlite3.Connection) -> list[int]:
+    """The number of rows of each table."""
+    tables = db.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
+    return [db.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for (name,) in tables]
+
+
 def _adopt(store: Store) -> None:
     """What `adopt` does. A store without rows becomes a copy of one that has the shipped runs."""
     db = store.db.connection
-    tables = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-    if any(db.execute(f"SELECT 1 FROM {table['name']} LIMIT 1").fetchone() for table in tables):
-        adopt(store)
-    else:
-        _adopted().backup(db)
+    adopt(store) if any(_rows(db)) else _adopted(adopt).backup(db)
+
+
+def _adopt_cells(store: Store) -> None:
+    """What `adopt_cells` does. A store with the shipped runs alone becomes a copy of one that has all."""
+    db = store.db.connection
+    fresh = _rows(db) == _rows(_adopted(adopt))
+    _adopted(adopt, adopt_cells).backup(db) if fresh else adopt_cells(store)
 
 
 @pytest.fixture

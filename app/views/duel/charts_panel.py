@@ -67,10 +67,19 @@ def _what_now(lanes: list[Lane]) -> str:
 
 # The expander "Why".
 
+WHY = "why"
+"""Its key."""
+
 
 def show_explanation(lanes: list[Lane]) -> None:
-    """One column for each lane, and a link to the Anatomy page."""
-    with st.expander("Why: where the norm sits, and what a gradient passes on its way down"):
+    """One column for each lane, and a link to the Anatomy page. They are rendered once the part is open."""
+    why = st.expander(
+        "Why: where the norm sits, and what a gradient passes on its way down",
+        key=WHY, on_change="rerun",
+    )  # fmt: skip
+    if not why.open:
+        return
+    with why:
         styles = lane_styles(tuple(lane.config.scheme for lane in lanes))
         for column, lane, style in zip(st.columns(len(lanes)), lanes, styles, strict=True):
             with column:

@@ -108,13 +108,21 @@ DIFFERENCES = (
 
 
 def show_summary(it: Maps, results: GridResults) -> None:
-    """A table of sensitivities and best losses, and sentences on the differences."""
+    """A table of sensitivities and best losses, and sentences on the differences, once it is open."""
     grid, points = it.asked.grid, results.points
-    rows = sensitivity(grid, points)
-    lines = list(comparisons(grid, points))
-    if not rows and not lines:
+    if not points or (grid.axis("lr") is None and all(axis.is_ordered for axis in grid.axes)):
         return
-    with st.expander("Learning-rate sensitivity, best losses and differences"):
+    summary = st.expander(
+        "Learning-rate sensitivity, best losses and differences",
+        key="maps_summary", on_change="rerun",
+    )  # fmt: skip
+    if not summary.open:
+        return
+    with summary:
+        rows = sensitivity(grid, points)
+        lines = list(comparisons(grid, points))
+        if not rows and not lines:
+            st.caption("Cells are missing: sensitivity takes all learning rates of a row.")
         if rows:
             st.dataframe(
                 [
