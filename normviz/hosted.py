@@ -43,6 +43,7 @@ class Limits:
     queue         queued runs of all visitors
     fill_minutes  estimated minutes to fill a page of maps, or to run a claim
     fills         queued and running maps of one visitor, and claims likewise
+    address_fills queued and running maps of one network address, and claims likewise
     fill_queue    queued and running maps of all visitors, and claims likewise
     processes     processes that fill maps and run claims
     texts         stored texts of one visitor
@@ -64,6 +65,7 @@ class Limits:
     queue: int = 100
     fill_minutes: float = 12.0
     fills: int = 1
+    address_fills: int = 3
     fill_queue: int = 6
     processes: int = 1
     texts: int = 5
@@ -166,8 +168,9 @@ def check_text(given: int, size: int) -> None:
         )
 
 
-def check_fill(what: str, own: int, every: int) -> None:
-    """Raises Refused if a visitor has `own` open maps (or claims: `what`), of `every` in all, already."""
+def check_fill(what: str, own: int, near: int, every: int) -> None:
+    """Raises Refused if a visitor has `own` open maps (or claims: `what`), the visitor's network address
+    `near` and all visitors `every`, and one more is too many."""
     here = limits()
     if here is None:
         return
@@ -175,6 +178,11 @@ def check_fill(what: str, own: int, every: int) -> None:
         raise Refused(
             f"a {what} that you asked for is not finished yet, and this shared server takes up to "
             f"{here.fills} of each visitor: stop it, or wait until it has ended"
+        )
+    if near >= here.address_fills:
+        raise Refused(
+            f"{near} {what}s from your network address wait or run, and this shared server takes up to "
+            f"{here.address_fills} of each address: try again when one has ended"
         )
     if every >= here.fill_queue:
         raise Refused(

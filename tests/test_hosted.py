@@ -261,3 +261,23 @@ def test_maps_and_claims_take_a_text_from_its_giver_alone(
         for who in ("b", None):
             with pytest.raises(Refused, match="private to the browser that gave it"):
                 asked(who)
+
+
+def test_maps_are_fair_to_addresses(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Jobs, "_work", lambda self: None)  # they stay where they are
+    filler = Filler(store)
+    depths = iter(range(2, 40))
+
+    def asked(visitor: str, address: str):
+        return filler.ask(make(CONFIG, {"depth": [next(depths)]}), True, visitor, address)
+
+    crowd = [asked(f"cookie {n}", "one") for n in range(3)]
+    with pytest.raises(
+        Refused, match=r"3 maps from your network address wait or run.*up to 3 of each"
+    ):
+        asked("cookie 3", "one")
+    with pytest.raises(Refused, match="that you asked for is not finished yet"):
+        asked("cookie 1", "elsewhere")
+    alone, unknown = asked("b", "two"), asked("c", "")
+    assert filler.open_jobs() == [crowd[0], alone, unknown, *crowd[1:]]  # the first one trains
+    assert [filler.before(job) for job in (alone, crowd[1])] == [1, 3]

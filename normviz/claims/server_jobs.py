@@ -63,9 +63,10 @@ class ClaimJobs(Jobs[ClaimJob]):
         super().__init__(store, processes, alone)
         self._last: dict[str, ClaimJob] = {}
 
-    def ask(self, claim: Claim, visitor: str | None = None) -> ClaimJob:
+    def ask(self, claim: Claim, visitor: str | None = None, address: str = "") -> ClaimJob:
         """Run a claim, or queue it. Raises Refused if this server does not allow it."""
-        job = self._last[claim.key] = self._join(ClaimJob(claim, visitor=visitor))
+        job = self._join(ClaimJob(claim, visitor=visitor, address=address))
+        self._last[claim.key] = job
         return job
 
     def job(self, claim: Claim) -> ClaimJob | None:

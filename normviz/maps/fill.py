@@ -57,9 +57,9 @@ class Filler(Jobs[MapJob]):
 
     kind = "map"
 
-    def ask(self, grid: Grid, early: bool, visitor: str | None = None) -> MapJob:
+    def ask(self, grid: Grid, early: bool, visitor: str | None = None, address: str = "") -> MapJob:
         """Fill a grid, now or after the jobs before it. Raises Refused if that is too much here."""
-        return self._join(MapJob(grid, early, visitor=visitor))
+        return self._join(MapJob(grid, early, visitor=visitor, address=address))
 
     def job(self, grid: Grid, early: bool) -> MapJob | None:
         """The open job that fills a grid, whoever asked for it."""

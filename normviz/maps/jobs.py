@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Generic, TypeVar
@@ -24,6 +25,7 @@ class Job(ABC):
     """A visitor's request, and its progress.
 
     visitor   the visitor that asked for it
+    address   a name of the visitor's network address, empty where it is unknown
     ended     how many of its runs have ended
     failures  a sentence for each of what failed
     why       why it was stopped, unless somebody chose to
@@ -31,6 +33,7 @@ class Job(ABC):
     """
 
     visitor: str | None = None
+    address: str = ""
     ended: int = 0
     failures: list[str] = field(default_factory=list)
     why: str | None = None
@@ -52,6 +55,11 @@ class Job(ABC):
         """The settings of all its runs."""
 
     @property
+    def whose(self) -> str | None:
+        """The network address, or the visitor where that is unknown."""
+        return f"@{self.address}" if self.address else self.visitor
+
+    @property
     def share(self) -> float:
         """How much of the work is done, by estimated seconds, from 0 to 1."""
         return min(1.0, self.paid / self.cost) if self.cost else 0.0
@@ -70,8 +78,8 @@ J = TypeVar("J", bound=Job)
 class Jobs(ABC, Generic[J]):
     """The jobs of one kind that visitors asked for, in order.
 
-    In hosted mode a visitor has one at a time, and each is short, so the order of requests is fair. The
-    job that runs holds `alone`; of kinds of jobs that share this lock, only one runs.
+    Each network address has one, then each its second, and so on. The job that runs holds `alone`; of
+    kinds of jobs that share this lock, only one runs.
     """
 
     kind: ClassVar[str]
@@ -100,8 +108,10 @@ class Jobs(ABC, Generic[J]):
                 if job.what == wanted.what:
                     return job
             own = sum(job.visitor == wanted.visitor for job in opened)
-            hosted.check_fill(self.kind, own, len(opened))
+            near = sum(job.whose == wanted.whose for job in opened)
+            hosted.check_fill(self.kind, own, near, len(opened))
             self._jobs.append(wanted)
+            self._order()
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, daemon=True)
                 self._thread.start()
@@ -127,6 +137,15 @@ class Jobs(ABC, Generic[J]):
     def _close(self, job: J) -> None:
         self._jobs.remove(job)
         job.is_open = False
+
+    def _order(self) -> None:
+        """Sort the jobs by how many of the same address come before; the first one runs and stays."""
+        before = Counter[str | None]()
+        places = dict[J, int]()
+        for job in self._jobs:
+            places[job] = before[job.whose]
+            before[job.whose] += 1
+        self._jobs.sort(key=lambda job: places[job])
 
     def _work(self) -> None:
         while True:

@@ -64,7 +64,7 @@ def _run(claim: Claim, back: SharedBackend) -> None:
     adopt_maps()
     try:
         hosted.check_minutes(_seconds(claim))  # a script can press a button that is off
-        back.bench.ask(claim, visitor.me())
+        back.bench.ask(claim, visitor.me(), visitor.address())
     except Refused as why:
         st.session_state["claim_refused"] = str(why)
 

@@ -117,7 +117,7 @@ def _fill(it: Maps, back: SharedBackend) -> None:
         return
     try:
         hosted.check([cell.config for cell in it.asked.grid.cells])
-        it.jobs.append(back.filler.ask(it.asked.grid, it.early, visitor.me()))
+        it.jobs.append(back.filler.ask(it.asked.grid, it.early, visitor.me(), visitor.address()))
     except Refused as why:
         it.refused = sentence(str(why))
 
