@@ -6,15 +6,12 @@ import streamlit as st
 from streamlit.components.v2 import component
 
 from normviz.limits import engine_here
+from normviz.runs.versions import ENGINES
 
 from . import glossary, shortcuts
 
 # A status is read out when its text changes, so not when the page opens. What scrolls and holds nothing
 # that the Tab key reaches gets a stop of its own, or its end can't be read without a pointer.
-ENGINES = {
-    "tape": "Runs train in NormViz's engine in C++",
-    "eager": "Runs train with PyTorch's own operations",
-}
 PARTS = component(
     "page_parts",
     html='<p role="status" class="page-status"></p>',
@@ -84,5 +81,5 @@ def show() -> None:
             glossary.every()
         shortcuts.setting()
         name, why = engine_here()
-        about = f"{ENGINES[name]}: {why}" if why else ENGINES[name]
+        about = f"Runs train {ENGINES[name]}" + (f": {why}" if why else "")
         st.caption(f"Engine: {name}", help=about, width="content")

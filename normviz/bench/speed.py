@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.util import find_spec
 
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, relu, scaled_dot_product_attention
 
+from ..catalog import SCHEMES
 from ..config import RunConfig
 from ..limits import parameters_per_block
 from ..training.events import Started
@@ -21,11 +22,12 @@ from ..training.loop import train
 
 VOCABULARY = 32
 SIZES = {
-    "hero, 12 blocks": RunConfig(depth=12, steps=120),
-    "hero, 16 blocks": RunConfig(depth=16, steps=90),
-    "d 64": RunConfig(depth=12, width=64, seq_len=64, batch=16, steps=24),
-    "d 128": RunConfig(depth=12, width=128, seq_len=64, batch=16, steps=12),
+    "hero, 12 blocks": (RunConfig(depth=12, steps=120), ("post", "peri")),
+    "hero, 16 blocks": (RunConfig(depth=16, steps=90), ("post", "peri")),
+    "d 64": (RunConfig(depth=12, width=64, seq_len=64, batch=16, steps=24), ()),
+    "d 128": (RunConfig(depth=12, width=128, seq_len=64, batch=16, steps=12), ()),
 }
+"""Each size as Pre-LN, and the placements that are measured beside it."""
 REFERENCE = "torch.nn"
 OURS = "NormViz"
 PEER_SHARE = 3
@@ -127,10 +129,11 @@ def measure(rounds: int) -> str:
     torch.set_num_threads(1)
     lines = [
         f"speed: {rounds} rounds of interleaved CPU time, one thread. NormViz is train() with its default "
-        "probes and a new batch a step; a peer reuses one batch"
+        "probes and a new batch a step, Pre-LN where no placement is named; a peer is Pre-LN and reuses one "
+        "batch"
     ]
-    for what, config in SIZES.items():
-        lines += _size(what, config, rounds)
+    for what, (config, placements) in SIZES.items():
+        lines += _size(what, config, placements, rounds)
     lines += [
         f"  {name} is not installed: install tests/requirements.txt to measure it"
         for name, (package, _) in PEERS.items()
@@ -139,7 +142,7 @@ def measure(rounds: int) -> str:
     return "\n".join(lines)
 
 
-def _size(what: str, config: RunConfig, rounds: int) -> list[str]:
+def _size(what: str, config: RunConfig, placements: Sequence[str], rounds: int) -> list[str]:
     steps = {
         name: _peer_step(make(config), config)
         for name, (package, make) in PEERS.items()
@@ -149,7 +152,11 @@ def _size(what: str, config: RunConfig, rounds: int) -> list[str]:
     timers: dict[str, Callable[[], float]] = {
         name: partial(_seconds, step, n) for name, step in steps.items()
     }
-    timers |= {OURS: partial(_train_seconds, config), "GEMM": _gemm_seconds}
+    ours = {OURS: config} | {
+        f"{OURS} {SCHEMES.label(key)}": config.replace(scheme=key) for key in placements
+    }
+    timers |= {name: partial(_train_seconds, one) for name, one in ours.items()}
+    timers["GEMM"] = _gemm_seconds
     found = np.array([_round(timers, i) for i in range(rounds + 1)])[1:]  # one warms up
     names = list(timers)
     ratio = found[:, [names.index(REFERENCE)]] / found

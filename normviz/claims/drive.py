@@ -97,6 +97,7 @@ def result(
         figure=series(claim, samples, numbers),
         runs=[] if claim.lab else sorted(results),
         flat=sum(p.kind == "flat" for p in points),
+        tape=sum(p.engine == "tape" for p in points),
     )
 
 

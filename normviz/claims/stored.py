@@ -41,6 +41,7 @@ class ClaimResult:
     figure   what its figure shows
     runs     keys of the runs behind it
     flat     how many of them were stopped early because they were flat at chance
+    tape     how many of them trained in the engine in C++, the others with PyTorch's own operations
     seconds  of one CPU core, as measured
     date     of the run, ISO
     """
@@ -56,6 +57,12 @@ class ClaimResult:
     figure: Sequence[Series]
     runs: Sequence[str]
     flat: int = 0
+    tape: int = 0
+
+    @property
+    def engines(self) -> list[str]:
+        """The engine of each of its runs; none where a lab measured it."""
+        return ["tape"] * self.tape + ["eager"] * (len(self.runs) - self.tape)
 
     def verdict(self, claim: Claim) -> ClaimVerdict:
         """The rule's verdict over the numbers."""

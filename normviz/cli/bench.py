@@ -241,7 +241,7 @@ def speed(
 ) -> None:
     """A training step with default probes, beside torch.nn, lean PyTorch, x-transformers and GPT-2.
 
-    The last two need the tests' packages.
+    At the hero's size of Post-LN and Peri-LN, too. The last two peers need the tests' packages.
     """
     from ..bench.speed import measure
 

@@ -27,7 +27,7 @@ from ..maps.summary import duration
 from ..runs import shipped
 from ..runs.shipped import adopt
 from ..runs.store import Store, StoreError
-from ..runs.versions import made_by
+from ..runs.versions import computed_by, made_by
 from . import main
 from .errors import complain
 from .places import data_folder, is_folder
@@ -191,8 +191,8 @@ def result_words(claim: Claim, result: ClaimResult) -> str:
         f"verdict  {verdict.sentence} ({result.seeds} seeds, {result.date}, "
         f"{duration(result.seconds)} of one core{flat})"
     )
-    if note := made_by([result.engine]):
-        lines.append(f"         {note}")
+    notes = computed_by(result.engines), made_by([result.engine])
+    lines += [f"         {note}" for note in notes if note]
     return "\n".join(lines)
 
 

@@ -27,7 +27,7 @@ from ..maps.summary import (
     sensitivity_words,
 )
 from ..runs.store import Store
-from ..runs.versions import made_by
+from ..runs.versions import computed_by, made_by
 from .errors import complain
 
 LINES = 10
@@ -158,6 +158,7 @@ def report(grid: Grid, points: Sequence[Point]) -> str:
     for row in sensitivity(grid, points):
         lines += sensitivity_words(grid, row)
     lines += comparisons(grid, points)
+    lines.append(computed_by((one.engine for one in points), "cells"))
     if note := made_by((one.version for one in points), "cells"):
         lines.append(note)
     return "\n".join(lines)
@@ -238,5 +239,7 @@ def draw(grid: Grid, points: Sequence[Point], path: Path) -> None:
     if not points:
         raise ValueError("no cell has ended, so there is no map to draw")
     across, up = spanned(grid)
-    spec = captioned(chart(maps(grid, points)), caption(grid, across.field, up.field))
+    origin = caption(grid, across.field, up.field)
+    origin.append(computed_by((one.engine for one in points), "cells"))
+    spec = captioned(chart(maps(grid, points)), origin)
     path.write_bytes(picture(spec, "svg" if path.suffix == ".svg" else "png", look=theme(False)))

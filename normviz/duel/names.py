@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ..catalog import SCHEMES
 from ..config import RunConfig
 from ..links import FIELDS, shown
+from ..runs.versions import computed_by
 
 LETTERS = "ABCD"
 LONGEST = 80
@@ -74,6 +75,11 @@ def settings(lanes: Sequence[RunConfig]) -> str:
         words.format(" / ".join(dict.fromkeys(f"{getattr(lane, name):g}" for lane in lanes)))
         for name, words in named.items()
     )
+
+
+def caption(lanes: Sequence[RunConfig], engines: Iterable[str]) -> list[str]:
+    """What saved charts say, a line each: the duel, its settings, and the engines of its runs."""
+    return [line for line in (title(lanes), settings(lanes), computed_by(engines)) if line]
 
 
 def _words(name: str, config: RunConfig) -> str:

@@ -85,6 +85,12 @@ class ExportLane:
         started = self.recording and self.recording.started
         return started.device if started else None
 
+    @property
+    def engines(self) -> list[str]:
+        """The engine of each of its runs, "tape" or "eager"; none of a run that has not begun."""
+        recordings = [one.recording for one in self.seeds if one.recording]
+        return [it.started.engine for it in recordings if it.started]
+
 
 def stored_lane(name: str, run: Run, frames: Frames, repeats: Sequence[Run] = ()) -> ExportLane:
     """A run of a store, finished or not, as it is now; `repeats` are its runs from other seeds."""

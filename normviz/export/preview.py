@@ -14,7 +14,7 @@ from .. import charts
 from ..catalog import SCHEMES
 from ..charts.base import Spec
 from ..charts.palette import paper
-from ..duel.names import settings, title
+from ..duel.names import caption, title
 from ..player.specs import Axes, ChartOptions, axes, specs
 from ..runs.frames import LaneFrame
 from .engine import draw_named
@@ -96,18 +96,20 @@ def _card(lanes: Sequence[ExportLane], frames: Sequence[LaneFrame]) -> str:
     width, height = CARD
     y = TOP + 12 + LINE * len(lanes)
     room = (width - 2 * EDGE - 32) // 2
-    lines = [_text(title([lane.config for lane in lanes]), TOP - 12, 46, INK, 600)]
+    engines = [engine for lane in lanes for engine in lane.engines]
+    head, settings, *by = caption([lane.config for lane in lanes], engines)
+    lines = [_text(head, TOP - 12, 46, INK, 600)]
     for i, (lane, style) in enumerate(zip(lanes, charts.styles_of(frames), strict=True)):
         at = TOP + LINE * (i + 1)
         lines.append(_text(f"{_heading(lane)}  {lane.verdict}", at, 25, INK))
         lines.append(
             f'<rect x="{EDGE - 20}" y="{at - 22}" width="8" height="28" fill="{style.color}"/>'
         )
-    lines.append(
-        _text(f"NormViz, {settings([lane.config for lane in lanes])}", height - 20, 21, GREY)
-    )
+    below = [f"NormViz, {settings}", *by]
+    bottom = height - 24 - 28 * len(below)
+    lines += [_text(words, bottom + 32 + 28 * i, 21, GREY) for i, words in enumerate(below)]
     for i, name in enumerate(("light-loss", "light-bars")):
-        place = f'x="{EDGE + i * (room + 32)}" y="{y}" width="{room}" height="{height - y - 52}"'
+        place = f'x="{EDGE + i * (room + 32)}" y="{y}" width="{room}" height="{bottom - y}"'
         box = f'viewBox="0 0 {WIDTH} {CHART}" preserveAspectRatio="xMidYMin"'
         lines.append(f"<svg {place} {box}><!--{name}--></svg>")
     return (

@@ -32,9 +32,10 @@ def replay(
     configs = [lane.config for lane in lanes]
     repeats = [_curves(lane) for lane in lanes]
     words = words or "\n".join(came_out(lanes).lines)
+    engines = [engine for lane in lanes for engine in lane.engines]
     return page(
-        title or f"NormViz: {named}", words, shown, configs, probe, repeats, **outside
-    )  # fmt: skip
+        title or f"NormViz: {named}", words, shown, configs, probe, repeats, engines, **outside
+    )
 
 
 def _curves(lane: ExportLane) -> list[LaneFrame]:

@@ -25,6 +25,7 @@ class Point:
     first     loss of step 0
     falling   undertrained, not unstable: its loss was still falling at its end
     version   the version of the engine that trained it
+    engine    the engine that computed its steps, "tape" or "eager"
     """
 
     cell: Cell
@@ -39,6 +40,7 @@ class Point:
     falling: bool
     seconds: float
     version: int = ENGINE
+    engine: str = "eager"
 
     @property
     def is_lost(self) -> bool:
@@ -89,7 +91,7 @@ def _point(cell: Cell, run: int, it: Recording, flat: bool) -> Point:
     return Point(
         cell, run, kind, sentence, len(it.steps), it.final, float(it.losses[0]), it.chance,
         it.floor, kind not in ("diverged", "flat") and still_falls(it.losses, it.chance), it.seconds,
-        it.version,
+        it.version, it.started.engine if it.started else "eager",
     )  # fmt: skip
 
 

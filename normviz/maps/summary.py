@@ -224,6 +224,7 @@ def table(grid: Grid, points: Iterable[Point]) -> pd.DataFrame:
 
     seed         which repeat, from 0
     run          key of the result: engine version and hash of the config
+    engine       which one computed its steps: tape (in C++) or eager (PyTorch's own operations)
     result       learned, solved, stuck, above, unsettled, short, measured, diverged, or flat (stopped
                  early)
     verdict      the same in words
@@ -244,6 +245,7 @@ def table(grid: Grid, points: Iterable[Point]) -> pd.DataFrame:
             **{axis.field: axis.values[i] for axis, i in zip(grid.axes, one.cell.at, strict=True)},
             "seed": one.cell.seed,
             "run": one.cell.config.key_by(one.version),
+            "engine": one.engine,
             "result": one.kind,
             "verdict": one.sentence,
             "steps": one.steps,

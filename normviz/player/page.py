@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any, TypedDict, Unpack
 
@@ -64,10 +64,11 @@ def page(
     configs: Sequence[RunConfig],
     probe: str | None = None,
     repeats: Sequence[Sequence[LaneFrame]] = (),
+    engines: Iterable[str] = (),
     **outside: Unpack[SharedFiles],
 ) -> str:
     """The file's text: `frames` are the duel's lanes by probe; `probe` is shown first; `repeats` holds
-    the runs of each lane from all seeds, its own among them."""
+    the runs of each lane from all seeds, its own among them; `engines` the engine of every run."""
     if not frames:
         raise ValueError("a replay needs at least one probe's lanes, got none")
     offered = choices(list(frames))
@@ -99,7 +100,7 @@ def page(
         ),
         numbers=json.dumps(file).replace("<", "\\u003c"),
         name=json.dumps(names.file_name(configs)),
-        caption=json.dumps([names.title(configs), names.settings(configs)]),
+        caption=json.dumps(names.caption(configs, engines)),
         probe=json.dumps(probe if probe in frames else next(iter(frames))),
     )
 

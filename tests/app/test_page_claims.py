@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from backend_kit import wait_for
@@ -13,7 +15,9 @@ from streamlit.testing.v1 import AppTest
 from normviz.claims import CLAIMS
 from normviz.claims.record import QUESTIONS
 from normviz.claims.sentences import ORDER, chip
+from normviz.claims.server_jobs import ClaimJobs
 from normviz.claims.stored import finding, shipped_result
+from normviz.runs.versions import computed_by
 
 pytestmark = pytest.mark.slow
 
@@ -86,6 +90,7 @@ def test_a_link_opens_its_claim_with_rule_and_command(claims) -> None:
     assert listed(at)[0] == "C1"
     assert "in every seed" in text(at)
     assert any("normviz claims run C1" in one.value for one in at.code)
+    assert "of one core. Trained with PyTorch's own operations. Made by version 1" in text(at)
     at = claims(claim="C999")
     assert "'C999'" in words_of(at.error[0])
 
@@ -115,3 +120,14 @@ def test_a_cheap_claim_is_run_here(claims) -> None:
     assert not job.failures
     checked(at.run())
     assert "On this server: holds in part: for Post-LN" in "\n".join(map(words_of, at.success))
+
+
+def test_a_run_here_says_which_engine_trained_it(claims, monkeypatch: pytest.MonkeyPatch) -> None:
+    shipped = shipped_result(CLAIMS["C1"])
+    assert shipped is not None
+    here = replace(shipped, tape=len(shipped.runs) - 1)
+    ended = SimpleNamespace(is_open=False, why="", failures=[], result=here)
+    monkeypatch.setattr(ClaimJobs, "job", lambda _, claim: ended)
+    (said,) = claims(claim="C1").success
+    assert words_of(said).startswith("On this server: holds")
+    assert words_of(said).endswith("The shipped verdict is the same. " + computed_by(here.engines))

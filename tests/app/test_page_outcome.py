@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from page_kit import Open, checked, duel, words_of
+from page_kit import Open, checked, duel, shown, words_of
 from shelf_kit import SMALL, kept
 from streamlit.testing.v1 import AppTest
 
@@ -104,3 +104,17 @@ def test_lanes_of_two_engines_are_said_and_not_compared(page: Open, folder: Path
     at = page(encode((SMALL, POST)))
     assert "B Post-LN ends at the same loss as A Pre-LN." in came_out(at)
     assert "older version of the engine" not in words_of(at.markdown[0])
+
+
+def test_saved_charts_say_which_engine_trained_the_runs(page: Open, folder: Path) -> None:
+    store, lanes = Store(folder), (SMALL, POST)
+    for config in (*seeded(SMALL, 2), *seeded(POST, 2)[1:]):
+        kept(store, config)
+    kept(store, POST, "queued")
+    said = shown(page(encode(lanes)))["caption"]
+    assert said[2] == "Trained with PyTorch's own operations." and "?" in said[3]
+    store.db.connection.execute("UPDATE runs SET engine = 'tape' WHERE key = ?", (SMALL.key,))
+    assert shown(page(encode(lanes)))["caption"][2] == "Trained in NormViz's engine in C++."
+    assert shown(page(f"{encode(lanes)}&seeds=5"))["caption"][2] == (
+        "2 of these 3 runs trained with PyTorch's own operations, the other in NormViz's engine in C++."
+    )

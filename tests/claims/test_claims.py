@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from dataclasses import replace
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from claims_kit import COUNTED, SMALL
+from shelf_kit import kept
 
 from normviz import RunConfig
 from normviz.catalog import PROBES, SCHEMES
@@ -160,6 +162,25 @@ def test_a_claim_of_a_lab_is_measured(store: Store) -> None:
     assert result.verdict(COUNTED).kind == "holds"
     assert len(picture(chart(drawn(COUNTED, result)), "svg")) > 2000
     assert read(store, COUNTED) is None
+
+
+def test_a_result_counts_the_runs_of_each_engine(store: Store, tmp_path: Path) -> None:
+    for cell in SMALL.cells():
+        kept(store, cell.config, steps=cell.config.steps)
+    store.db.connection.execute("UPDATE runs SET engine = 'tape' WHERE id > 2")
+    store.db.connection.execute("UPDATE runs SET engine = NULL WHERE id = 1")
+    result = read(store, SMALL)
+    assert result is not None
+    assert sorted(result.engines) == ["eager"] * 2 + ["tape"] * 10
+    write(result, tmp_path / "now.json")
+    now = read_file(tmp_path / "now.json")
+    assert now.engines == result.engines
+    earlier = json.loads((tmp_path / "now.json").read_text())
+    del earlier["tape"]  # as files of earlier releases
+    (tmp_path / "earlier.json").write_text(json.dumps(earlier))
+    found = read_file(tmp_path / "earlier.json")
+    assert found == replace(now, tape=0) and set(found.engines) == {"eager"}
+    assert found.fits(SMALL)
 
 
 def test_a_stopped_claim_has_no_result(store: Store) -> None:

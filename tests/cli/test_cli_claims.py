@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from normviz.claims import CLAIMS
 from normviz.claims.sentences import ORDER, chip
 from normviz.claims.stored import read, shipped_result
 from normviz.cli import main
+from normviz.cli.claims import result_words
 from normviz.links import encode
 
 
@@ -34,6 +36,21 @@ def test_a_record_is_shown_with_rule_command_and_duel() -> None:
     for words in ("arXiv:2203.00555", "arm      DeepNorm: scheme=deepnorm", "rule     for one SGD",
                   "run it   normviz claims run C6", f"its duel ?{encode(CLAIMS['C6'].lanes())}"):  # fmt: skip
         assert words in said.stdout
+
+
+def test_a_result_says_which_engine_trained_its_runs() -> None:
+    claim = CLAIMS["C7"]
+    result = shipped_result(claim)
+    assert result is not None
+    assert (
+        "         Trained with PyTorch's own operations.\n"
+        in normviz("claims", "show", "c7").stdout
+    )
+    fresh = result_words(claim, replace(result, tape=len(result.runs)))
+    assert "         Trained in NormViz's engine in C++." in fresh.splitlines()
+    assert (
+        "Trained" not in normviz("claims", "show", "E15").stdout
+    )  # a lab counts, nothing is trained
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from normviz.cli import main
 from normviz.runs.store import Store
+from normviz.runs.versions import computed_by
 
 TINY = ("width=16", "heads=2", "seq_len=8", "batch=4", "steps=30")
 AXES = ("scheme=pre,post", "depth=1,2", "lr=1e-3,1e-2")
@@ -41,6 +42,8 @@ def test_a_sweep_says_what_it_does_and_what_came_out(tmp_path: Path) -> None:
     assert rows[["scheme", "depth", "lr"]].values.tolist() == [
         [s, d, lr] for s in ("pre", "post") for d in (1, 2) for lr in (1e-3, 1e-2)
     ]
+    by = computed_by(rows.engine, "cells")
+    assert f"{by}\n" in result.stdout and by in drawn
     store = Store(data)
     assert all(store.latest(key) is not None for key in rows.run)
 

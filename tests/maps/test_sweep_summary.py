@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -158,6 +159,15 @@ def test_the_table_tells_finished_losses_from_others() -> None:
     assert rows.capped_loss.tolist() == [1.5, 3.3, 3.3]
     assert rows.excess.iloc[0] == pytest.approx(0.4)
     assert isinstance(rows, pd.DataFrame)
+
+
+def test_the_table_and_the_report_say_which_engine_computed_the_cells() -> None:
+    grid, points = one_scheme([1.5, 1.2, 1.3])
+    points = [replace(one, engine="tape" if i else "eager") for i, one in enumerate(points)]
+    assert table(grid, points).engine.tolist() == ["eager", "tape", "tape"]
+    said = "1 of these 3 cells trained with PyTorch's own operations, the others in NormViz's engine in C++."
+    assert said in report(grid, points).splitlines()
+    assert "Trained in NormViz's engine in C++." in report(grid, points[1:]).splitlines()
 
 
 def test_the_map_marks_what_is_no_final_loss_and_draws() -> None:

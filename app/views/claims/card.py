@@ -7,7 +7,7 @@ import streamlit as st
 from normviz.claims import Claim
 from normviz.claims.stored import ClaimResult, explained, shipped_result
 from normviz.maps.summary import duration
-from normviz.runs.versions import made_by
+from normviz.runs.versions import computed_by, made_by
 
 from ...session.backend import SharedBackend, adopt_maps
 from ...session.markdown import literal, sentence, source
@@ -42,7 +42,7 @@ def _verdict(claim: Claim, result: ClaimResult) -> None:
     flat = f"; {result.flat} of its runs were stopped early, flat at chance" if result.flat else ""
     st.caption(
         f"{result.seeds} seeds, measured {result.date}, {duration(result.seconds)} of one core{flat}. "
-        f"{made_by([result.engine])}"
+        f"{computed_by(result.engines)} {made_by([result.engine])}"
     )
 
 

@@ -12,6 +12,7 @@ from normviz.claims.stored import ClaimResult, shipped_result
 from normviz.hosted import Refused
 from normviz.maps import cores
 from normviz.maps.summary import duration
+from normviz.runs.versions import computed_by
 
 from ...session import fragments, presence, visitor
 from ...session.backend import SharedBackend, adopt_maps
@@ -106,7 +107,8 @@ def _came_out(claim: Claim, result: ClaimResult) -> None:
     if ships is not None:
         there = ships.verdict(claim).sentence
         same = " The shipped verdict is the same." if there == said else f" Shipped: {there}."
-    st.success(f"On this server: {literal(said)} ({result.seeds} seeds).{literal(same)}")
+    by = computed_by(result.engines)
+    st.success(f"On this server: {literal(said)} ({result.seeds} seeds).{literal(same)} {by}")
     if ships is None:
         figure(claim, result)
         numbers(claim, result)

@@ -46,8 +46,9 @@ def title(lanes: list[Lane]) -> str:
 
 
 def caption(lanes: list[Lane]) -> list[str]:
-    """What saved charts say of their origin: the duel, its settings and its address."""
-    return [title(lanes), names.settings([lane.config for lane in lanes]), address(lanes)]
+    """What saved charts say of their origin: the duel, its settings, its engines and its address."""
+    began = {run.id: run.engine or "" for run in runs(lanes) if run.device}
+    return [*names.caption([lane.config for lane in lanes], began.values()), address(lanes)]
 
 
 def show(lanes: list[Lane], shared: SharedBackend) -> None:

@@ -12,7 +12,7 @@ from normviz.maps.fill import MapJob
 from normviz.maps.layout import maps
 from normviz.maps.results import GridResults
 from normviz.maps.summary import duration
-from normviz.runs.versions import made_by
+from normviz.runs.versions import computed_by, made_by
 
 from ...session import fragments, presence, visitor
 from ...session.backend import SharedBackend, adopt_maps, shared
@@ -139,8 +139,9 @@ def _tick(it: Maps) -> None:
     )
     picked = charts.charts(it, drawn, is_filling=job is not None)
     glossary.caption(MARKS)
-    if note := made_by((one.version for one in results.points), "cells"):
-        st.caption(note)
+    if points := results.points:
+        by = computed_by((one.engine for one in points), "cells")
+        st.caption(f"{by} {made_by((one.version for one in points), 'cells')}")
     charts.show_summary(it, results)
     charts.reach(it, drawn)
     if picked:

@@ -12,6 +12,7 @@ from normviz.export.pictures import captioned, picture
 from normviz.maps.layout import maps
 from normviz.maps.link import caption
 from normviz.maps.summary import table
+from normviz.runs.versions import computed_by
 
 from ...session import address
 from ...session.backend import SharedBackend, shared
@@ -62,7 +63,8 @@ def show_downloads(it: Maps, back: SharedBackend) -> None:
 
     def drawn(kind):
         spec = chart(maps(it.asked.grid, results.points, it.asked.fields))
-        spec = captioned(spec, origin)
+        by = computed_by((one.engine for one in results.points), "cells")
+        spec = captioned(spec, [*origin, by])
         return picture(spec, kind, look=theme(False), apart=True)
 
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
