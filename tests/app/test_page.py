@@ -56,6 +56,7 @@ def test_a_switch_changes_its_lane_alone(page: Open, scheme: str) -> None:
 @pytest.mark.slow
 def test_the_list_has_every_placement_and_the_page_explains_it(page: Open, scheme: str) -> None:
     at = page()
+    at.session_state["why"] = True
     checked(at.selectbox(key="lane1_any_scheme").set_value(scheme).run())
     assert duel(at).lanes == (RunConfig(), RunConfig(scheme=scheme))
     assert at.button_group(key="lane1_scheme").value == scheme
@@ -274,5 +275,8 @@ def test_the_diagrams_of_the_blocks_are_described(
 ) -> None:
     words: list[str] = []
     monkeypatch.setattr("streamlit.image", lambda *_, alt="", **__: words.append(alt))
-    page()
+    at = page()
+    assert not words
+    at.session_state["why"] = True
+    checked(at.run())
     assert len(words) == 2 and "Pre-LN" in words[0] and "Post-LN" in words[1]
