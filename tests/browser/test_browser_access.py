@@ -115,6 +115,7 @@ def test_letters_can_be_turned_off_for_good_and_an_end_is_read_out(
         letter.wait_for()
         page.get_by_text("Keyboard shortcuts").click()
         letter.wait_for(state="detached")
+        wait_for(lambda: [one for one in context.cookies() if one.get("value") == "off"])
 
         page.reload()
         page.wait_for_function(IDLE)

@@ -14,7 +14,8 @@ from normviz.runs.store import Run, Store
 
 pytestmark = pytest.mark.browser
 
-LONG = RunConfig(depth=24, steps=20_000, lr=1e-4, batch=2, seq_len=8)
+LONG = RunConfig(depth=48, steps=20_000, lr=1e-4)
+"""Several minutes."""
 SHORTER_GRACE = """
 from dataclasses import replace
 from normviz import hosted
