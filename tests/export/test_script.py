@@ -106,15 +106,15 @@ def test_batches_are_the_run_s_for_many_steps(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_shipped_hero_is_repeated_for_all_its_steps(store: Store, tmp_path: Path) -> None:
-    """It was trained by version 1 of the engine. The mean of the last tenth is within what rounding grows
-    to in 200 steps on another machine."""
+    """It was trained by version 1 of the engine. Rounding on another machine grows to 2.4e-5 in 20 steps on
+    one with AVX-512; other draws would differ by more than 1e-2."""
     shipped.adopt(store)
     runs = [store.latest(config.key) for config in PRESETS["hero"].lanes()]
     lanes = [stored_lane("A", run, Frames(store)) for run in runs if run is not None]
     assert len(lanes) == 2
     for lane, got in zip(lanes, run_alone(tmp_path, [script(lane) for lane in lanes]), strict=True):
         ours, theirs = lane.recorded.losses, np.array(got["losses"])
-        assert theirs[:20] == pytest.approx(ours[:20], rel=TOLERANCE)
+        assert theirs[:20] == pytest.approx(ours[:20], rel=1e-4)
         assert theirs[-20:].mean() == pytest.approx(ours[-20:].mean(), abs=2e-3)
         said = got["said"].splitlines()
         assert [line.split()[1] for line in said[:-1]] == [str(step) for step in range(0, 200, 20)]
