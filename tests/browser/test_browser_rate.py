@@ -101,8 +101,11 @@ def ended(folder: Path, seed: int) -> list[Run]:
     return runs if len(runs) == 2 and not any(run.is_open for run in runs) else []
 
 
-@pytest.mark.parametrize("how", HOWS)
-@pytest.mark.parametrize("others", [0, 2], ids=["quiet", "busy"])
+@pytest.mark.parametrize(
+    ("how", "others"),
+    [*((how, 0) for how in HOWS), ("drag", 2), ("paused", 2)],
+    ids=lambda it: it if isinstance(it, str) else ("busy" if it else "quiet"),
+)
 def test_one_press_is_one_edit(page: Page, data: Path, how: str, others: int) -> None:
     """Both lanes take each press at one step, the rate stays where it was put, and the run ends well."""
     seed = 1000 + 10 * others + HOWS.index(how)
