@@ -100,8 +100,8 @@ def test_the_limits_of_hosted_mode_are_those_of_the_code() -> None:
         f"{LIMITS.seconds:g} s of one core and {LIMITS.gib:g} GiB",
         f"{LIMITS.open_runs}",
         f"{LIMITS.queue}",
-        f"{LIMITS.fill_minutes:g} minutes; {LIMITS.fills} of each a visitor, {LIMITS.address_fills} of each a "
-        "network address, in an order that is fair to addresses",
+        f"{LIMITS.fill_minutes:g} minutes; {LIMITS.fills} of each a visitor, {LIMITS.address_fills} of "
+        "each a network address, in an order that is fair to addresses",
         f"{LIMITS.texts}, of up to {LIMITS.text_bytes:,} bytes each",
     ]
 
