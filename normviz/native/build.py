@@ -36,7 +36,8 @@ def is_x86() -> bool:
 
 
 def target_flags() -> tuple[str, ...]:
-    """One build for all CPUs of a type: AVX2 on x86, the baseline elsewhere."""
+    """One build for all CPUs of a type: AVX2 on x86, the baseline elsewhere. Where the CPU has AVX-512 the
+    library multiplies matrices by it, with the same bits."""
     return ("-march=x86-64-v3",) if is_x86() else ()
 
 

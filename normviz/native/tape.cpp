@@ -54,21 +54,21 @@ struct Run {
 
 // ------------------------------------------------------------------ matrix product
 
-constexpr int WIDE = 8, TALL = 6, DEEP = 256;  // a tile is TALL rows and WIDE or 2 WIDE columns
+constexpr int TALL = 6, DEEP = 256;  // a tile is TALL rows and one or two vectors of columns
 
 // In a struct: a template drops the attributes of a type, and with them "may lie anywhere".
-struct Wide { typedef float V __attribute__((vector_size(4 * WIDE), aligned(4), may_alias)); };
+template <int WIDE> struct Wide { typedef float V __attribute__((vector_size(4 * WIDE), aligned(4), may_alias)); };
 
 enum Start { ZERO, ADD, BIAS };
 enum Triangle { FULL, DEPTH_TO_ROW, DEPTH_FROM_ROW, COLUMNS_FROM_ROW };  // causal: what is not zero
 
 struct Matrix { const float* at; int64_t row, column; };  // element (i, j) is at[i * row + j * column]
 
-// C[M, columns] = start + A[M, depth] panel[depth, 2 WIDE or WIDE]
-template <int M, int VECTORS>
-void tile(int64_t depth, Matrix a, const float* panel, float* c, int64_t ldc, Start start, int columns,
+// C[M, columns] = start + A[M, depth] panel[depth, VECTORS * WIDE]
+template <int M, int WIDE, int VECTORS>
+[[gnu::always_inline]] inline void tile(int64_t depth, Matrix a, const float* panel, float* c, int64_t ldc, Start start, int columns,
           const float* bias) {
-    using V = Wide::V;
+    using V = typename Wide<WIDE>::V;
     constexpr int N = VECTORS * WIDE;
     V sum[M][VECTORS];
     for (int i = 0; i < M; i++) {
@@ -96,8 +96,8 @@ void tile(int64_t depth, Matrix a, const float* panel, float* c, int64_t ldc, St
     }
 }
 
-template <int VECTORS>
-void product(int64_t M, int64_t N, int64_t K, Matrix A, Matrix B, float* C, int64_t ldc, bool add,
+template <int WIDE, int VECTORS>
+[[gnu::always_inline]] inline void product(int64_t M, int64_t N, int64_t K, Matrix A, Matrix B, float* C, int64_t ldc, bool add,
              const float* bias, Triangle triangle) {
     constexpr int NR = VECTORS * WIDE;
     float panel[DEEP * NR], padded[NR] = {};
@@ -126,21 +126,37 @@ void product(int64_t M, int64_t N, int64_t K, Matrix A, Matrix B, float* C, int6
                 const float* p = panel + low * NR;
                 float* c = C + i * ldc + n0;
                 switch (m) {
-                case TALL: tile<TALL, VECTORS>(high - low, a, p, c, ldc, start, columns, padded); break;
-                case 4: tile<4, VECTORS>(high - low, a, p, c, ldc, start, columns, padded); break;
-                case 2: tile<2, VECTORS>(high - low, a, p, c, ldc, start, columns, padded); break;
-                default: tile<1, VECTORS>(high - low, a, p, c, ldc, start, columns, padded);
+                case TALL: tile<TALL, WIDE, VECTORS>(high - low, a, p, c, ldc, start, columns, padded); break;
+                case 4: tile<4, WIDE, VECTORS>(high - low, a, p, c, ldc, start, columns, padded); break;
+                case 2: tile<2, WIDE, VECTORS>(high - low, a, p, c, ldc, start, columns, padded); break;
+                default: tile<1, WIDE, VECTORS>(high - low, a, p, c, ldc, start, columns, padded);
                 }
             }
         }
     }
 }
 
+// Vectors of 16 numbers, where the CPU has them (AVX-512). Each number of C is the same sum in the same order, so
+// both ways give the same bits. A test compiles with NARROW and compares them.
+#if defined(__x86_64__) && !defined(NARROW)
+#define WIDER
+const bool wide = __builtin_cpu_supports("avx512f");
+
+[[gnu::target("avx512f"), gnu::noinline]]
+void wide_product(int64_t M, int64_t N, int64_t K, Matrix A, Matrix B, float* C, int64_t ldc, bool add, const float* bias) {
+    product<16, 2>(M, N, K, A, B, C, ldc, add, bias, FULL);
+}
+#endif
+
 // C[M, N] = A[M, K] B[K, N], plus C where `add`, plus bias[N] where there is one
+[[gnu::noinline]]
 void matmul(int64_t M, int64_t N, int64_t K, Matrix A, Matrix B, float* C, int64_t ldc, bool add = false,
             const float* bias = nullptr, Triangle triangle = FULL) {
-    if (N <= WIDE) product<1>(M, N, K, A, B, C, ldc, add, bias, triangle);
-    else product<2>(M, N, K, A, B, C, ldc, add, bias, triangle);
+#ifdef WIDER
+    if (wide && triangle == FULL && N >= 32) return wide_product(M, N, K, A, B, C, ldc, add, bias);
+#endif
+    if (N <= 8) product<8, 1>(M, N, K, A, B, C, ldc, add, bias, triangle);
+    else product<8, 2>(M, N, K, A, B, C, ldc, add, bias, triangle);
 }
 
 // ------------------------------------------------------------------ functions of one number

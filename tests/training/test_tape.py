@@ -277,6 +277,30 @@ def test_without_a_library_that_loads_eager_runs(
     assert part in started.why
 
 
+@pytest.mark.usefixtures("fresh")
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "change", [{}, {"width": 66, "heads": 3, "ffn_ratio": 3, "seq_len": 37, "batch": 3}], ids=str
+)
+def test_wider_vectors_change_no_bit(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, change: dict[str, object]
+) -> None:
+    """A CPU without AVX-512 has the narrow ones in both builds."""
+    config = SMALL.replace(**{"width": 48, "heads": 3, "depth": 3, "steps": 20, **change})
+    here = run(config)
+    narrow = tmp_path / "narrow.so"
+    monkeypatch.setattr(build, "FLAGS", (*build.FLAGS, "-DNARROW"))
+    build.build(narrow)
+    monkeypatch.setattr(library, "LIBRARY", narrow)
+    library.load.cache_clear()
+    there = run(config)
+    assert len(here) == len(there) > config.steps
+    for one, other in zip(here, there, strict=True):
+        if isinstance(one, Step) and isinstance(other, Step):
+            assert (one.loss, one.grad_norm) == (other.loss, other.grad_norm)
+            np.testing.assert_array_equal(one.layers, other.layers)
+
+
 # Memory.
 
 SANITIZED = """
