@@ -6,8 +6,11 @@ own, anew each time, and the store is only used for what links open.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import date
+
+import numpy as np
 
 from ..config import ENGINE
 from ..maps import Began, Cell, Done, Reused, sweep
@@ -17,7 +20,7 @@ from ..runs.store import Store
 from .evidence import CellResult, Sample
 from .figure import series
 from .lab_process import Reading, measure_all
-from .record import Claim
+from .record import APART, Claim
 from .stored import ClaimResult
 
 News = Reused | Began | Done | Reading | ClaimResult
@@ -33,21 +36,25 @@ def run(
     seeds: int | None = None,
     processes: int | None = None,
     stop: Callable[[], bool] = lambda: False,
+    first: int = 0,
 ) -> Iterator[News]:
-    """Run a claim's experiment and end with its Result, unless `stop` says so before.
+    """Run a claim's experiment from the seed `first` on and end with its Result, unless `stop` says so
+    before.
 
     Runs that ship do not count: what comes out is held against them.
     Raises ClaimError where a run failed.
     """
     readings: dict[str, dict[str, float]] = {}
     seconds, failures = 0.0, list[str]()
+    cells = claim.cells(seeds, first)
     if claim.lab:
-        for reading in measure_all(claim.lab, claim.cells(seeds), store.folder, stop):
+        for reading in measure_all(claim.lab, cells, store.folder, stop):
             readings[reading.cell.key] = reading.values
             seconds += reading.seconds
             yield reading
-    else:
-        for news in sweep(store, claim.whole(seeds), processes, True, stop, shipped=False):
+    elif cells:
+        grid = claim.whole(seeds, first)
+        for news in sweep(store, grid, processes, True, stop, shipped=False):
             if isinstance(news, Done) and news.run is None:
                 failures.append(news.measured.message or "a run ended without a word")
             yield news
@@ -55,33 +62,22 @@ def run(
         return
     if failures:
         raise ClaimError(f"{claim.key} has no result: {failures[0]}")
-    results = {
-        cell.key: _result_of(store, claim, cell, readings, False) for cell in claim.cells(seeds)
-    }
-    yield result(claim, results, seeds or claim.seeds, seconds)
+    results = {cell.key: _result_of(store, claim, cell, readings, False) for cell in cells}
+    yield result(claim, results, seeds or claim.seeds, seconds, first)
 
 
 def result(
-    claim: Claim, results: dict[str, CellResult], seeds: int, lab_seconds: float
+    claim: Claim,
+    results: dict[str, CellResult],
+    seeds: int,
+    lab_seconds: float,
+    first: int = 0,
 ) -> ClaimResult:
     """The claim's numbers and figure from its cells by key."""
-    samples = [
-        Sample(
-            {
-                arm: [
-                    results[cell.key]
-                    for cell in sorted(claim.grid(arm, seeds).cells, key=lambda cell: cell.at)
-                    if cell.seed == seed
-                ]
-                for arm in claim.arms
-            }
-        )
-        for seed in range(seeds)
-    ]
-    numbers = {
-        name: [float(number.of(sample)) for sample in samples]
-        for name, number in claim.numbers.items()
-    }
+    others = _samples(claim, results, claim.choosing, first + APART) if claim.choosing else []
+    samples = [replace(sample, others=others) for sample in _samples(claim, results, seeds, first)]
+    fallen = [sample.fallen() for sample in samples]
+    numbers = _numbers(claim, samples)
     points = [one.point for one in results.values() if one.point is not None]
     return ClaimResult(
         claim=claim.key,
@@ -90,15 +86,45 @@ def result(
         ),
         date=date.today().isoformat(),
         seeds=seeds,
+        first=first,
         seconds=round(sum(p.seconds for p in points) or lab_seconds, 1),
         arms=claim.settings(),
         rule=claim.rule_words(),
         numbers=numbers,
+        fallen={
+            name: values
+            for name, values in _numbers(claim, fallen).items()
+            if not np.array_equal(values, numbers[name], equal_nan=True)
+        },
         figure=series(claim, samples, numbers),
         runs=[] if claim.lab else sorted(results),
         flat=sum(p.kind == "flat" for p in points),
         tape=sum(p.engine == "tape" for p in points),
     )
+
+
+def _samples(claim: Claim, results: dict[str, CellResult], seeds: int, first: int) -> list[Sample]:
+    grids = {arm: claim.grid(arm, seeds, first).cells for arm in claim.arms}
+    return [
+        Sample(
+            {
+                arm: [
+                    results[cell.key]
+                    for cell in sorted(cells, key=lambda cell: cell.at)
+                    if cell.seed == seed
+                ]
+                for arm, cells in grids.items()
+            }
+        )
+        for seed in range(seeds)
+    ]
+
+
+def _numbers(claim: Claim, samples: Sequence[Sample]) -> dict[str, list[float]]:
+    return {
+        name: [float(number.of(sample)) for sample in samples]
+        for name, number in claim.numbers.items()
+    }
 
 
 def read(store: Store, claim: Claim, seeds: int | None = None) -> ClaimResult | None:

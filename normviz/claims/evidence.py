@@ -4,21 +4,41 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from ..config import RunConfig
-from ..maps.points import Point
+from ..maps.points import Point, trained_below
 from ..runs import Recording
+from ..runs.verdict import WINDOW, running_mean
+from ..training.schedule import lr_at
 
 
 @dataclass(frozen=True)
 class CellResult:
-    """One cell: what the store has of its run, or what a lab measured of it instead."""
+    """One cell: what the store has of its run, or what a lab measured of it instead.
+
+    `lowest` is a loss in nats that its end is read as if lower: what a run that still fell could reach.
+    """
 
     config: RunConfig
     recording: Recording | None = None
     point: Point | None = None
     lab: Mapping[str, float] = field(default_factory=dict)
+    lowest: float = math.inf
+
+    def fallen(self) -> CellResult:
+        """The same, down at the floor (0 where none is known) if it still fell at its end.
+
+        A run whose learning rate came down to a tenth of its peak has ended by its own plan.
+        """
+        if self.point is None or not self.point.falling:
+            return self
+        peak = max(lr_at(self.config, step) for step in range(self.config.steps))
+        if lr_at(self.config, self.config.steps - 1) < peak / 10:
+            return self
+        return replace(self, lowest=self.point.floor or 0.0)
 
 
 @dataclass(frozen=True)
@@ -36,9 +56,18 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Sample:
-    """The cells of one seed by arm, each arm's in the order of its axes."""
+    """The cells of one seed by arm, each arm's in the order of its axes.
+
+    `others` are the samples of the seeds on which learning rates are chosen.
+    """
 
     arms: Mapping[str, Sequence[CellResult]]
+    others: Sequence[Sample] = ()
+
+    def fallen(self) -> Sample:
+        """The same, as it would be if all runs that still fell came down to the floor."""
+        arms = {arm: [cell.fallen() for cell in cells] for arm, cells in self.arms.items()}
+        return Sample(arms, self.others)
 
     def runs(self, arm: str, **where: object) -> list[CellResult]:
         """The cells of an arm that have these settings."""
@@ -68,8 +97,41 @@ def point_of(cell: CellResult) -> Point:
     return cell.point
 
 
-FINAL = Quantity("final loss, at most chance", "nats", lambda one: point_of(one).capped)
+FINAL = Quantity(
+    "final loss, at most chance", "nats", lambda one: min(point_of(one).capped, one.lowest)
+)
 """Mean loss of the last tenth of the steps; chance where it diverged or ended above."""
+
+
+def _held_out(one: CellResult) -> float:
+    it = recording_of(one)
+    measured = math.inf if it.held_out is None or point_of(one).is_lost else it.held_out
+    return min(measured, it.chance, one.lowest)
+
+
+HELD_OUT = Quantity("held-out loss, at most chance", "nats", _held_out)
+"""The loss of the last evaluation on the batch that training never read."""
+
+
+def trains(one: CellResult) -> bool:
+    """Whether it came at least half of the way from chance to the floor (`Point.trains`)."""
+    point = point_of(one)
+    return min(point.capped, one.lowest) <= trained_below(point.chance, point.floor)
+
+
+def lifetime(level: float) -> Quantity:
+    """Steps until the mean of ten losses is at most `level` nats; infinite where it never is."""
+
+    def of(one: CellResult) -> float:
+        it = recording_of(one)
+        below = np.flatnonzero(running_mean(it.losses)[WINDOW - 1 :] <= level)
+        if len(below):
+            return float(below[0]) + WINDOW
+        return float(len(it.losses) + 1) if one.lowest <= level else math.inf
+
+    return Quantity(f"steps until the mean of ten losses is {level:g} nats", "steps", of)
+
+
 FIRST = Quantity("loss at initialisation", "nats", lambda one: point_of(one).first)
 
 

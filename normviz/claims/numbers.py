@@ -5,12 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from statistics import fmean
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..maps.summary import wortsman
-from .evidence import FINAL, Quantity, Sample, point_of, recording_of
+from .evidence import FINAL, HELD_OUT, Quantity, Sample, lifetime, recording_of, trains
 from .record import Number
 
 Of = Callable[[Sample], float]
+Floats = NDArray[Any]
 
 
 def value(arm: str, quantity: Quantity, **where: object) -> Of:
@@ -39,21 +44,55 @@ def layer_slope(arm: str, y: str, x: str, step: int, **where: object) -> Of:
     return of
 
 
-def best(arm: str, **where: object) -> Of:
-    """The lowest final loss among the cells with these settings, at most chance."""
-    return lambda sample: min(FINAL.of(one) for one in sample.runs(arm, **where))
+def growth_ratio(arm: str, what: Literal["power", "misfit"], **where: object) -> Of:
+    """Of the stream's variance over the blocks of one run, at its last step: the exponent of a power law,
+    or the squared error of an exponential over that of the power law, both fitted to the logarithm."""
+
+    def of(sample: Sample) -> float:
+        it = recording_of(sample.run(arm, **where))
+        blocks = np.arange(1, it.depth + 1)
+        logs = np.log([it.at("stream_rms", it.last, int(b)) ** 2 for b in blocks])
+        power, error = _fitted(np.log(blocks), logs)
+        return power if what == "power" else _fitted(blocks, logs)[1] / error
+
+    return of
+
+
+def _fitted(xs: Floats, ys: Floats) -> tuple[float, float]:
+    """Slope and sum of squared errors of the least-squares line."""
+    slope, start = np.polyfit(xs, ys, 1)
+    return float(slope), float(np.sum((ys - slope * xs - start) ** 2))
+
+
+def chosen_rate(arm: str, quantity: Quantity = HELD_OUT, **where: object) -> Of:
+    """The rate whose mean quantity over the seeds on which rates are chosen is the lowest."""
+
+    def of(sample: Sample) -> float:
+        rates = sorted({one.config.lr for one in sample.runs(arm, **where)})
+        return min(
+            rates,
+            key=lambda lr: fmean(quantity.of(it.run(arm, lr=lr, **where)) for it in sample.others),
+        )
+
+    return of
+
+
+def at_chosen_rate(arm: str, quantity: Quantity = HELD_OUT, **where: object) -> Of:
+    """A quantity of the cell with the rate that was chosen on other seeds."""
+    rate = chosen_rate(arm, quantity, **where)
+    return lambda sample: quantity.of(sample.run(arm, lr=rate(sample), **where))
 
 
 def largest_rate(arm: str, **where: object) -> Of:
     """The largest learning rate that trains; 0 where none does."""
     return lambda sample: max(
-        (one.config.lr for one in sample.runs(arm, **where) if point_of(one).trains), default=0.0
+        (one.config.lr for one in sample.runs(arm, **where) if trains(one)), default=0.0
     )
 
 
-def training(arm: str, **where: object) -> Of:
-    """How many of the cells with these settings train, as a share."""
-    return lambda sample: fmean(point_of(one).trains for one in sample.runs(arm, **where))
+def how_many_train(arm: str, **where: object) -> Of:
+    """How many of the cells with these settings train."""
+    return lambda sample: float(sum(trains(one) for one in sample.runs(arm, **where)))
 
 
 def over(first: Of, second: Of) -> Of:
@@ -83,6 +122,36 @@ HALF = 2.21
 def final(arm: str, words: str, **where: object) -> Number:
     """The final loss of one cell."""
     return Number(f"final loss, {words}", value(arm, FINAL, **where), unit="nats")
+
+
+def held_out(arm: str, words: str, **where: object) -> Number:
+    """The held-out loss of one cell at its end, to three digits."""
+    return Number(f"held-out loss, {words}", value(arm, HELD_OUT, **where), ".3f", "nats")
+
+
+def tuned(arm: str, words: str, quantity: Quantity = HELD_OUT, key: str = "") -> dict[str, Number]:
+    """The rate of an arm that was chosen on other seeds, and the quantity at it; named `key` or as the arm."""
+    name = key or arm
+    form, unit = (".3f", "nats") if quantity.unit == "nats" else (".0f", quantity.unit)
+    return {
+        f"{name}_rate": Number(
+            f"rate chosen on other seeds, {words}", chosen_rate(arm, quantity), "g"
+        ),
+        name: Number(
+            f"{quantity.label} at the chosen rate, {words}",
+            at_chosen_rate(arm, quantity), form, unit,
+        ),
+    }  # fmt: skip
+
+
+def steps_until(arm: str, words: str, level: float, **where: object) -> Number:
+    """The steps of one cell until the mean of ten losses is at most `level` nats."""
+    return Number(
+        f"steps to a loss of {level:g}, {words}",
+        value(arm, lifetime(level), **where),
+        ".0f",
+        "steps",
+    )
 
 
 def rate(arm: str, words: str, **where: object) -> Number:

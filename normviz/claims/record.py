@@ -12,6 +12,7 @@ from functools import cached_property
 
 from ..config import RunConfig
 from ..limits import estimated_seconds
+from ..links import shown
 from ..maps.grid import Cell, Grid, read
 from .evidence import Quantity, Sample
 from .rule import Part
@@ -29,6 +30,9 @@ QUESTIONS = {
     "": "Other claims",
 }
 """The questions that claims are grouped by, in the order of the page."""
+
+APART = 50
+"""How far the seeds that choose a learning rate lie behind the first of those that judge."""
 
 Arm = Mapping[str, str]
 """Settings in the syntax of `normviz sweep`: several values make a grid. `label` names the arm."""
@@ -99,12 +103,15 @@ class Claim:
     rule     fixed before running; see `rule`
     words    the result in sentences; {names} are replaced by numbers of the stored result
     seeds    the default number of seeds
+    choosing the number of other seeds on which learning rates are chosen
+    changed  what was changed in the experiment after a first result, and why
     lab      key of `normviz.labs`, for a quantity that training runs don't record (a timing)
     open_    for each lane of the duel that shows the claim: an arm, and the settings of its cell
     everyday whether teaching material repeats it
     question key of the question in QUESTIONS that it belongs to
     finding  the result in a sentence, whose {names} are replaced by medians; before it the outcomes of the
-             rule's parts that the sentence is true of, by first letters: "tfo" is true, false, open
+             rule's parts that the sentence is true of, by first letters: true, false, no difference,
+             undecided
     """
 
     key: str
@@ -117,7 +124,9 @@ class Claim:
     words: str
     figure: Curve | Layers | Strip
     theory: tuple[Theory, ...] = ()
-    seeds: int = 3
+    seeds: int = 5
+    choosing: int = 0
+    changed: str = ""
     lab: str = ""
     open_: tuple[tuple[str, Mapping[str, object]], ...] = ()
     everyday: bool = False
@@ -125,8 +134,23 @@ class Claim:
     finding: tuple[str, str] = ("", "")
 
     @cached_property
+    def scope(self) -> str:
+        """What all its runs share, for a chip: "Xavier, Markov chain, within 200 steps"."""
+        lanes = [cell.config for arm in self.arms for cell in self.grid(arm, 1).cells]
+        if not lanes:
+            return ""
+        shared = [
+            shown(field, getattr(lanes[0], field))
+            for field in ("init", "task")
+            if len({getattr(lane, field) for lane in lanes}) == 1
+        ]
+        steps = max(lane.steps for lane in lanes)
+        shared.append(f"within {steps} steps" if steps else "before training")
+        return ", ".join(shared)
+
+    @cached_property
     def order(self) -> tuple[str, int]:
-        """C1 to C28, then E1 to E15."""
+        """By letter, then by number: C1, C2, ... E1, ..."""
         return self.key[0], int(self.key[1:])
 
     def settings(self) -> dict[str, dict[str, str]]:
@@ -136,21 +160,27 @@ class Claim:
             for arm, words in self.arms.items()
         }
 
-    def grid(self, arm: str, seeds: int | None = None) -> Grid:
-        """The runs of an arm. Raises ConfigError or SweepError."""
-        return read({**self.settings()[arm], "seeds": str(seeds or self.seeds)}, RunConfig())
+    def grid(self, arm: str, seeds: int | None = None, first: int = 0) -> Grid:
+        """The runs of an arm from `seeds` seeds, of which `first` is the first. Raises ConfigError or
+        SweepError."""
+        base = RunConfig(init_seed=first, data_seed=first)
+        return read({**self.settings()[arm], "seeds": str(seeds or self.seeds)}, base)
 
-    def cells(self, seeds: int | None = None) -> tuple[Cell, ...]:
-        """The runs of all arms in the order of execution, each config once."""
+    def cells(self, seeds: int | None = None, first: int = 0) -> tuple[Cell, ...]:
+        """The runs of all arms in the order of execution, each config once; those of the seeds that
+        choose come last."""
+        asked = [(seeds or self.seeds, first)]
+        asked += [(self.choosing, first + APART)] if self.choosing else []
         found: dict[str, Cell] = {}
         for arm in self.arms:
-            for cell in self.grid(arm, seeds).cells:
-                found.setdefault(cell.key, cell)
+            for n, start in asked:
+                for cell in self.grid(arm, n, start).cells:
+                    found.setdefault(cell.key, cell)
         return tuple(found.values())
 
-    def whole(self, seeds: int | None = None) -> Grid:
+    def whole(self, seeds: int | None = None, first: int = 0) -> Grid:
         """All its runs as one grid without axes, as a sweep takes it."""
-        cells = self.cells(seeds)
+        cells = self.cells(seeds, first)
         return Grid(cells[0].config, (), seeds or self.seeds, cells)
 
     def estimated_seconds(self, seeds: int | None = None) -> float:

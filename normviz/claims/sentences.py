@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .record import Claim
-from .stored import ClaimResult
+from .stored import ClaimResult, finding, plain
 
-ORDER = ("contradicted", "holds in part", "not distinguishable", "holds", "not run")
+NOT_RUN = "not run"
+ORDER = (
+    "contradicted", "false in part", "holds in part", "no difference found", "undecided", "holds", NOT_RUN,
+)  # fmt: skip
 """Verdicts in the order of a listing, negative and surprising results first."""
-
-NOT_RUN = ORDER[-1]
 
 
 def chip(claim: Claim, result: ClaimResult | None) -> str:
@@ -32,3 +35,30 @@ def expected(claim: Claim, result: ClaimResult | None, seeds: int | None, proces
     return LOAD_SECONDS + max(
         seed * (seeds or claim.seeds), claim.estimated_seconds(seeds), RUN_SECONDS * n
     )
+
+
+def as_json(claim: Claim, result: ClaimResult) -> dict[str, Any]:
+    """A result as the card shows it: the claim, the verdict with the outcome of each part, the numbers."""
+    verdict = result.verdict(claim)
+    return {
+        "claim": claim.key,
+        "label": claim.label,
+        "sentence": claim.sentence,
+        "source": claim.source,
+        "scope": claim.scope,
+        "verdict": verdict.kind,
+        "parts": [
+            {"says": says, "outcome": found.outcome, "evidence": found.evidence}
+            for says, found in verdict.parts
+        ],
+        "finding": finding(claim, result),
+        "changed": claim.changed,
+        "seeds": [result.first + k for k in range(result.seeds)],
+        "numbers": {
+            name: {"label": number.label, "unit": number.unit, "values": plain(result.numbers[name])}
+            for name, number in claim.numbers.items()
+        },
+        "engine": result.engine,
+        "date": result.date,
+        "seconds": result.seconds,
+    }  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from statistics import median
@@ -38,6 +38,8 @@ class ClaimResult:
     rule     the rule's sentences when it was run, and `arms` the settings of its arms: where either
              has changed since, it needs a new run
     numbers  by name, a number a seed
+    fallen   those of them again that differ if all runs that still fell came down to the floor
+    first    the first of the seeds that judge
     figure   what its figure shows
     runs     keys of the runs behind it
     flat     how many of them were stopped early because they were flat at chance
@@ -58,6 +60,8 @@ class ClaimResult:
     runs: Sequence[str]
     flat: int = 0
     tape: int = 0
+    fallen: Numbers = field(default_factory=dict)
+    first: int = 0
 
     @property
     def engines(self) -> list[str]:
@@ -66,7 +70,7 @@ class ClaimResult:
 
     def verdict(self, claim: Claim) -> ClaimVerdict:
         """The rule's verdict over the numbers."""
-        return judge(claim.rule, self.numbers)
+        return judge(claim.rule, self.numbers, self.fallen)
 
     def fits(self, claim: Claim) -> bool:
         """Whether it was measured by no newer engine, in this experiment and for this rule."""
@@ -92,8 +96,8 @@ def finding(claim: Claim, result: ClaimResult) -> str:
     those that it was written for."""
     verdict = result.verdict(claim)
     outcomes, sentence = claim.finding
-    if outcomes != "".join(outcome[0] for _, outcome in verdict.parts):
-        return f"{verdict.sentence[:1].upper()}{verdict.sentence[1:]}."
+    if outcomes != verdict.outcomes:
+        return f"{claim.label}: {verdict.sentence}."
     units = {name: f" {it.unit}" if it.unit else "" for name, it in claim.numbers.items()}
     medians = {
         name: value_sentence([median(result.numbers[name])], it.form, seeds=False) + units[name]
@@ -109,14 +113,15 @@ def explained(claim: Claim, result: ClaimResult) -> str:
 
 
 def write(result: ClaimResult, path: Path) -> None:
-    """Write a result; numbers that are not finite become null."""
-    path.write_text(json.dumps(_plain(asdict(result)), indent=1) + "\n")
+    """Write a result; NaN becomes null, and infinity "inf"."""
+    path.write_text(json.dumps(plain(asdict(result)), indent=1) + "\n")
 
 
 def read(path: Path) -> ClaimResult:
     """Read a result."""
     it = json.loads(path.read_text())
     it["numbers"] = {name: _numbers(values) for name, values in it["numbers"].items()}
+    it["fallen"] = {name: _numbers(values) for name, values in it.get("fallen", {}).items()}
     it["figure"] = [
         Series(**{**one, "y": [_numbers(values) for values in one["y"]]}) for one in it["figure"]
     ]
@@ -141,15 +146,18 @@ def _read(path: Path, _changed: int, claim: Claim) -> ClaimResult | None:
     return result if result.fits(claim) else None
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A value for JSON: six digits of a number, "inf", and null for NaN."""
     if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
+        return {name: plain(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [plain(one) for one in value]
     if isinstance(value, float):
-        return float(f"{value:.6g}") if math.isfinite(value) else None
+        if math.isinf(value):
+            return "inf" if value > 0 else "-inf"
+        return None if math.isnan(value) else float(f"{value:.6g}")
     return value
 
 
-def _numbers(values: Sequence[float | None]) -> list[float]:
-    return [math.nan if value is None else value for value in values]
+def _numbers(values: Sequence[float | str | None]) -> list[float]:
+    return [math.nan if value is None else float(value) for value in values]

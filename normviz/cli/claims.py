@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ..claims import CLAIMS, Claim
-from ..claims.sentences import ORDER, chip, expected
+from ..claims.sentences import ORDER, as_json, chip, expected
 from ..claims.stored import (
     ClaimResult,
     explained,
@@ -42,6 +44,11 @@ Keys = Annotated[
 Seeds = Annotated[
     int | None, typer.Option(min=1, max=MAX_SWEEP_SEEDS, help="Seeds (default: the claim's own)")
 ]
+First = Annotated[
+    int,
+    typer.Option("--seeds-from", min=0, max=1_000_000, help="The first of the seeds that judge"),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the results as JSON")]
 Processes = Annotated[
     int | None, typer.Option(min=1, max=256, help="Runs at once (default: the cores)")
 ]
@@ -63,8 +70,12 @@ def list_(context: typer.Context) -> None:
 
 
 @claims.command()
-def show(keys: Keys) -> None:
+def show(keys: Keys, as_json_: Json = False) -> None:
     """Print the whole record of claims and their shipped results."""
+    if as_json_:
+        found = [(claim, shipped_result(claim)) for claim in read_keys(keys)]
+        print_json([as_json(claim, result) for claim, result in found if result is not None])
+        return
     for claim in read_keys(keys):
         typer.echo(record_words(claim))
         result = shipped_result(claim)
@@ -77,10 +88,11 @@ def show(keys: Keys) -> None:
 
 @claims.command("run")
 def run_(
-    keys: Keys, seeds: Seeds = None, processes: Processes = None, data: Data = None,
+    keys: Keys, seeds: Seeds = None, first: First = 0, processes: Processes = None, data: Data = None,
     out: Annotated[
         Path | None, typer.Option(help="Write each result as JSON into this folder")
     ] = None,
+    as_json_: Json = False,
 ) -> None:  # fmt: skip
     """Run claims' experiments, as far as this data folder lacks their runs, and judge them by their
     rules. Shipped results are not reused; the outcome is compared with them.
@@ -90,20 +102,71 @@ def run_(
     wanted = read_keys(keys)
     if out is not None and not is_folder(out):
         complain(f"--out names the folder {str(out)!r}, which does not exist")
-    store = opened(data)
-    failed = False
-    for claim in wanted:
-        result = follow(store, claim, seeds, processes)
-        failed |= result is None
-        if result is None:
-            continue
-        typer.echo(record_words(claim))
-        typer.echo(result_words(claim, result))
-        typer.echo(beside(claim, result))
+    results = list[dict[str, Any]]()
+    for claim, result in followed(wanted, data, seeds, processes, first):
+        if as_json_:
+            results.append(as_json(claim, result))
+        else:
+            typer.echo(record_words(claim))
+            typer.echo(result_words(claim, result))
+            typer.echo(beside(claim, result))
         if out is not None:
             write(result, out / f"{claim.key}.json")
-    if failed:
-        raise typer.Exit(1)
+    if as_json_:
+        print_json(results)
+
+
+@claims.command()
+def check(
+    keys: Keys,
+    first: First = 100,
+    seeds: Seeds = None,
+    processes: Processes = None,
+    data: Data = None,
+    as_json_: Json = False,
+) -> None:
+    """Run claims again on seeds that did not ship, and list the verdicts that change."""
+    wanted = read_keys(keys)
+    changed, same = list[dict[str, Any]](), 0
+    for claim, result in followed(wanted, data, seeds, processes, first):
+        ships = shipped_result(claim)
+        there, here = ships and ships.verdict(claim), result.verdict(claim)
+        if there is not None and there.outcomes == here.outcomes:
+            same += 1
+            continue
+        changed.append(
+            {
+                "claim": claim.key,
+                "shipped": there.kind if there else "nothing ships",
+                "now": here.kind,
+                "parts": [
+                    {"says": says, "shipped": was.outcome, "now": now.outcome, "evidence": now.evidence}
+                    for (says, was), (_, now) in zip(
+                        there.parts if there else here.parts, here.parts, strict=True
+                    )
+                    if there is None or was.outcome != now.outcome
+                ],
+            }
+        )  # fmt: skip
+    if as_json_:
+        print_json(changed)
+        return
+    kept = sum(one["shipped"] == one["now"] for one in changed)
+    typer.echo(
+        f"{same + len(changed)} claims from seed {first} on: {same} with the same outcome in every "
+        f"part, {kept} with the same verdict and another part, {len(changed) - kept} with another verdict"
+    )
+    for one in changed:
+        typer.echo(f"{one['claim']}: {one['shipped']} -> {one['now']}")
+        for part in one["parts"]:
+            typer.echo(
+                f"    {part['says']}: {part['shipped']} -> {part['now']} ({part['evidence']})"
+            )
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON."""
+    typer.echo(json.dumps(value, indent=1))
 
 
 @main.command("ship-claims")
@@ -117,13 +180,10 @@ def ship_claims(
     from ..claims.ship import save_runs
 
     to = made(folder_ or folder(), "choose another with --folder")
-    store = opened(data)
-    for claim in read_keys(keys):
-        result = follow(store, claim, None, processes)
-        if result is not None:
-            write(result, to / f"{claim.key}.json")
-            typer.echo(f"{claim.key}: {result.verdict(claim).sentence}")
-    typer.echo(save_runs(store, to / "runs.npz"))
+    for claim, result in followed(read_keys(keys), data, None, processes):
+        write(result, to / f"{claim.key}.json")
+        typer.echo(f"{claim.key}: {result.verdict(claim).sentence}")
+    typer.echo(save_runs(opened(data), to / "runs.npz"))
 
 
 def read_keys(keys: list[str]) -> list[Claim]:
@@ -145,19 +205,44 @@ def opened(data: Path | None) -> Store:
     return store
 
 
+def followed(
+    wanted: list[Claim],
+    data: Path | None,
+    seeds: int | None = None,
+    processes: int | None = None,
+    first: int = 0,
+) -> Iterator[tuple[Claim, ClaimResult]]:
+    """Run claims one after the other and report progress on standard error. Exits on Ctrl-C, and with 1
+    at the end if one failed."""
+    store = opened(data)
+    took = [expected(claim, shipped_result(claim), seeds, processes or cores()) for claim in wanted]
+    if len(wanted) > 1:
+        text = f"{len(wanted)} claims, at most about {duration(sum(took))}"
+        typer.echo(text, err=True)
+    failed = False
+    for claim in wanted:
+        result = follow(store, claim, seeds, processes, first)
+        if result is None:
+            failed = True
+        else:
+            yield claim, result
+    if failed:
+        raise typer.Exit(1)
+
+
 def follow(
-    store: Store, claim: Claim, seeds: int | None, processes: int | None
+    store: Store, claim: Claim, seeds: int | None, processes: int | None, first: int
 ) -> ClaimResult | None:
     """Run a claim and report progress on standard error; None if it failed. Exits on Ctrl-C."""
     from ..claims.drive import ClaimError, run
     from ..maps import Began
 
-    total = len(claim.cells(seeds))
+    total = len(claim.cells(seeds, first))
     takes = expected(claim, shipped_result(claim), seeds, processes or cores())
     typer.echo(f"{claim.key}: {total} runs, at most about {duration(takes)}", err=True)
     done = 0
     try:
-        for news in run(store, claim, seeds, processes):
+        for news in run(store, claim, seeds, processes, first=first):
             if isinstance(news, ClaimResult):
                 return news
             done += not isinstance(news, Began)
@@ -178,6 +263,7 @@ def record_words(claim: Claim) -> str:
         settings = " ".join(f"{name}={word}" for name, word in words.items())
         lines.append(f"arm      {claim.arm_label(arm)}: {settings}")
     lines += [f"rule     {sentence}" for sentence in claim.rule_words()]
+    lines += [f"changed  {claim.changed}"] if claim.changed else []
     return "\n".join(lines)
 
 
@@ -191,6 +277,7 @@ def result_words(claim: Claim, result: ClaimResult) -> str:
         f"verdict  {verdict.sentence} ({result.seeds} seeds, {result.date}, "
         f"{duration(result.seconds)} of one core{flat})"
     )
+    lines += [f"         {line}" for line in verdict.lines()]
     notes = computed_by(result.engines), made_by([result.engine])
     lines += [f"         {note}" for note in notes if note]
     return "\n".join(lines)
@@ -201,6 +288,6 @@ def beside(claim: Claim, result: ClaimResult) -> str:
     ships = shipped_result(claim)
     if ships is None:
         return "No result ships."
-    there = ships.verdict(claim).sentence
-    same = there == result.verdict(claim).sentence
-    return f"shipped  {'the same verdict' if same else there} ({ships.seeds} seeds, {ships.date})"
+    there = ships.verdict(claim)
+    same = there.outcomes == result.verdict(claim).outcomes
+    return f"shipped  {'the same outcomes' if same else there.sentence} ({ships.seeds} seeds, {ships.date})"

@@ -1,46 +1,51 @@
-"""What a trained model loses when one block is left out (layer removal, Sun et al. 2025).
+"""What a trained model loses when the branches of one block are left out (layer removal, Sun et al. 2025).
 
-arXiv:2502.05795 measures it on a held-out set. Here it is measured on batches of steps that training never
-reached. Those of `prose` are cut from the text that it was trained on, so they are not held out.
+arXiv:2502.05795 removes whole layers. Here attention and FFN of a block are set to zero and the skip path
+stays with the norms on it, because a whole block of a Post-type placement has norms that the model needs. The
+loss is of text or data that training never reads.
 """
 
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..config import RunConfig
-from ..model.data import Task
+from ..model.data import Task, make_task
+from ..model.sites import untapped
 from ..model.transformer import Transformer
 from ..training.loop import begin, train
-from .model import batch
 
-BATCHES = 20
-BEYOND = 100_000
-"""First step of the batches on which the model is judged."""
+ROWS = 128
+"""Sequences of the held-out batch."""
 
 
-class Skipped(nn.Module):
-    """Takes the place of a block and changes nothing."""
+class Without:
+    """A tap that sets both branches of a block to zero."""
 
-    def forward(self, state: Tensor, _tap: object, _embedding: Tensor) -> Tensor:
-        return state
+    def __init__(self, block: int) -> None:
+        self.sublayers = (2 * block, 2 * block + 1)
+
+    def __call__(self, site: str, index: int, x: Tensor, /) -> Tensor:
+        return torch.zeros_like(x) if site == "branch_out" and index in self.sublayers else x
 
 
 def measure(config: RunConfig) -> dict[str, float]:
-    """`loss` of the whole model; `first`, `middle` and `last`, the increase without that block (the
-    middle: mean of all others); `rank`, Spearman's correlation of the increase with the block."""
-    model, task = trained(config)
-    whole = later_loss(model, task)
-    costs = []
-    for b in range(config.depth):
-        block, model.blocks[b] = model.blocks[b], Skipped()
-        costs.append(later_loss(model, task) - whole)
-        model.blocks[b] = block
-    inner = costs[1:-1]
+    """`loss` of the whole model; the increase without the branches of the `first` block and, on average, of
+    the `deep` half; `rank`, Spearman's correlation of the increase with the block.
+
+    Raises ValueError for a task of which no part is held out.
+    """
+    held_out = make_task(config.replace(batch=ROWS)).held_out_tensors(torch.device("cpu"))
+    if held_out is None:
+        raise ValueError(f"training reads all of the task {config.task!r}, so nothing is held out")
+    model, _ = trained(config)
+    with torch.no_grad():
+        whole = float(model.loss(*held_out, untapped))
+        costs = [float(model.loss(*held_out, Without(b))) - whole for b in range(config.depth)]
+    deep = costs[config.depth // 2 :]
     return {
-        "loss": whole, "first": costs[0], "last": costs[-1], "middle": sum(inner) / len(inner),
-        "rank": spearman(costs),
+        "loss": whole, "first": costs[0], "deep": sum(deep) / len(deep), "rank": spearman(costs),
     }  # fmt: skip
 
 
@@ -50,13 +55,6 @@ def trained(config: RunConfig) -> tuple[Transformer, Task]:
     for _ in train(config.replace(device="cpu"), record=(), begun=begun):
         pass
     return begun
-
-
-@torch.no_grad()
-def later_loss(model: Transformer, task: Task) -> float:
-    """Mean loss over batches of steps that training never reached."""
-    losses = [model.loss(*batch(task, BEYOND + i)) for i in range(BATCHES)]
-    return float(torch.stack(losses).mean())
 
 
 def spearman(costs: list[float]) -> float:

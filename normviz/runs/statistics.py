@@ -12,13 +12,51 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median, stdev
+from typing import Literal
 
 T95 = (
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
     2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093,
 )  # fmt: skip
 """Student's two-sided 95 % quantile for 1, 2, ... 19 degrees of freedom."""
+T90 = (
+    6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812,
+    1.796, 1.782, 1.771, 1.761, 1.753, 1.746, 1.740, 1.734, 1.729,
+)  # fmt: skip
+"""The same for 90 %: one-sided 95 %."""
+Confidence = Literal["90 %", "95 %"]
 PAIRS = 3
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean of `n` seeds with the ends of its Student interval."""
+
+    mean: float
+    low: float
+    high: float
+    n: int
+
+
+def interval(
+    values: Sequence[float], ratio: bool = False, confidence: Confidence = "95 %"
+) -> Interval | None:
+    """Student's interval of the mean, for at most 20 numbers; with `ratio` of the geometric mean. None
+    for fewer than two numbers, where one is not finite, or, of ratios, not above 0."""
+    n = len(values)
+    if n < 2 or not all(math.isfinite(x) and (x > 0 or not ratio) for x in values):
+        return None
+    kept = [math.log(x) for x in values] if ratio else list(values)
+    quantile = (T95 if confidence == "95 %" else T90)[n - 2]
+    mean, half = fmean(kept), quantile * stdev(kept) / math.sqrt(n)
+    ends = (mean, mean - half, mean + half)
+    return Interval(*(map(math.exp, ends) if ratio else ends), n)
+
+
+def is_majority(count: int, n: int) -> bool:
+    """Whether `count` of `n` seeds are more than half of all seeds, by a sign test at 5 %: with 5 seeds
+    all of them, with 8 at least 7, with 20 at least 15."""
+    return sum(math.comb(n, k) for k in range(count, n + 1)) / 2**n <= 0.05
 
 
 @dataclass(frozen=True)
@@ -82,7 +120,7 @@ def compare(first: Sequence[float], second: Sequence[float]) -> Comparison:
     n, mean = len(differences), fmean(differences)
     if n == 1:
         return Comparison(mean, -math.inf, math.inf, 1, False)
-    half = T95[n - 2] * stdev(differences) / math.sqrt(n)
-    low, high = mean - half, mean + half
+    found = interval(differences)
+    low, high = (found.low, found.high) if found else (-math.inf, math.inf)
     one_sign = all(d > 0 for d in differences) or all(d < 0 for d in differences)
     return Comparison(mean, low, high, n, n >= PAIRS and one_sign and not low <= 0 <= high)

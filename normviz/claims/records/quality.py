@@ -1,36 +1,18 @@
-"""Final losses of placements, norms and initialisations."""
+"""Losses of placements, norms and initialisations."""
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
-
-from ...runs.verdict import WINDOW, running_mean
-from ..evidence import FINAL, CellResult, Quantity, Sample, at, recording_of
-from ..numbers import HALF, best, final, over, value
+from ..evidence import FINAL, HELD_OUT, Sample, at, lifetime
+from ..numbers import HALF, final, held_out, over, tuned, value
 from ..record import Claim, Curve, Number, Strip
-from ..rule import Between, Less, Part, Same
+from ..rule import Between, Less, Most, Part, Same
 
-PROSE = {"task": "prose", "depth": "4", "width": "64", "steps": "600", "warmup": "60",
+PROSE = {"task": "prose_split", "depth": "4", "width": "64", "steps": "600", "warmup": "60",
          "schedule": "linear"}  # fmt: skip
-GOAL = 1.6
-"""An intermediate loss in nats; the Markov task's floor is 1.11."""
-
-
-def _steps_to(one: CellResult) -> float:
-    """The first step at which the mean of ten losses is at most GOAL; infinite where none is."""
-    losses = recording_of(one).losses
-    below = np.flatnonzero(running_mean(losses)[WINDOW - 1 :] <= GOAL)
-    return float(below[0]) + WINDOW if len(below) else math.inf
-
-
-STEPS_TO = Quantity(f"steps until the mean of ten losses is {GOAL}", "steps", _steps_to)
-
-
-def fastest(arm: str):
-    """The fewest steps over the arm's rates."""
-    return lambda sample: min(_steps_to(one) for one in sample.runs(arm))
+GOAL = 1.25
+"""A loss in nats, 94 % of the way from chance to the floor of the Markov task."""
+SMALL = 0.005
+"""Nats below which a difference of held-out losses is called none."""
 
 
 def spread(arm: str, depth: int):
@@ -44,11 +26,8 @@ def spread(arm: str, depth: int):
 
 
 def pair(prefix: str, arms: dict[str, str]) -> dict[str, Number]:
-    """Final losses of a pair of norms to three digits."""
-    return {
-        name: Number(f"final loss, {prefix}, {label}", value(name, FINAL), ".3f", "nats")
-        for name, label in arms.items()
-    }
+    """Held-out losses of arms."""
+    return {name: held_out(name, f"{prefix}, {label}") for name, label in arms.items()}
 
 
 NORMS = {"layernorm": "LayerNorm", "layernorm_nobias": "LayerNorm without shift",
@@ -61,28 +40,34 @@ CLAIMS = (
         "nGPT reaches the same loss in 4 times fewer steps or less.",
         "Loshchilov et al. 2024, arXiv:2410.01131 (4 times at 1k tokens of context, up to 20 at 8k)",
         {
-            "ngpt": {"label": "nGPT", "scheme": "ngpt", "lr": "0.003,0.01,0.03,0.1"},
-            "pre": {"label": "Pre-LN", "scheme": "pre", "lr": "0.003,0.01,0.03,0.1"},
+            arm: {"label": label, "scheme": arm, "steps": "600", "lr": rates}
+            for arm, label, rates in (
+                ("ngpt", "nGPT", "0.01,0.02,0.04,0.08,0.16,0.32"),
+                ("pre", "Pre-LN", "0.002,0.004,0.008,0.016,0.032"),
+            )
         },
         {
-            "ngpt": Number(f"steps to a loss of {GOAL} at the best rate, nGPT", fastest("ngpt"), ".0f"),
-            "pre": Number(f"steps to a loss of {GOAL} at the best rate, Pre-LN", fastest("pre"), ".0f"),
-            "times": Number("how many times fewer", over(fastest("pre"), fastest("ngpt"))),
+            **tuned("ngpt", "nGPT", lifetime(GOAL)),
+            **tuned("pre", "Pre-LN", lifetime(GOAL)),
+            "times": Number("steps of Pre-LN over those of nGPT",
+                            over(tuned("pre", "", lifetime(GOAL))["pre"].of,
+                                 tuned("ngpt", "", lifetime(GOAL))["ngpt"].of)),
         },
         (
-            Part("in being 4 times as fast", Between("times", low=4)),
-            Part("in being faster at all", Less("ngpt", "pre")),
+            Part("It is 4 times as fast", Between("times", low=4, ratio=True)),
+            Part("It is faster at all", Between("times", low=1, ratio=True)),
         ),
-        "On the Markov task, each at the best of four rates, nGPT reaches a loss of 1.6 in {ngpt} steps "
-        "and Pre-LN in {pre}: {times} times fewer. The authors expect a smaller gain in short runs, "
-        "and this one is very short.",
-        Curve("lr", STEPS_TO),
-        open_=(("ngpt", {"lr": 0.03}), ("pre", {"lr": 0.01})),
+        "Steps to a mean loss of 1.25 on the Markov task (the floor is 1.11), each at the rate that needed "
+        "the fewest on three other seeds. nGPT at {ngpt_rate} needs {ngpt}, Pre-LN at {pre_rate} {pre}: "
+        "{times} times as many. The authors expect a smaller gain in short runs, and this one is "
+        "very short.",
+        Curve("lr", lifetime(GOAL)),
+        open_=(("ngpt", {"lr": 0.04}), ("pre", {"lr": 0.008})),
+        choosing=3,
+        seeds=8,
+        changed="The goal was a loss of 1.6, which both reached in the first 40 steps; the best rate was "
+        "chosen on each seed that judged it.",
         question="quality",
-        finding=(
-            "ft",
-            "nGPT needs {times} times fewer steps than Pre-LN here, not 4 times fewer.",
-        ),
     ),
     Claim(
         "E5",
@@ -90,35 +75,30 @@ CLAIMS = (
         "Post-LN is sensitive to the initialisation and Pre-LN is not.",
         "teaching material",
         {
-            arm: {"label": label, "scheme": arm, "init": "xavier,torch,gpt2,gpt2_width",
-                  "depth": "4,16", "lr": "0.003", "steps": "150"}
+            arm: {"label": label, "scheme": arm, "init": "xavier,fairseq,torch,gpt2,gpt2_width",
+                  "depth": "4,16", "lr": "0.003", "steps": "600"}
             for arm, label in (("post", "Post-LN"), ("pre", "Pre-LN"))
         },
         {
             f"{arm}{depth}": Number(
-                f"spread of the final loss over four initialisations, {label}, {depth} blocks",
-                spread(arm, depth), unit="nats")
+                f"spread of the final loss over five initialisations, {label}, {depth} blocks",
+                spread(arm, depth), ".3f", "nats")
             for arm, label in (("post", "Post-LN"), ("pre", "Pre-LN"))
             for depth in (4, 16)
         },
         (
-            Part("in that Post-LN depends on it more, 16 blocks", Less("pre16", "post16")),
-            Part("in that Post-LN depends on it more, 4 blocks", Less("pre4", "post4")),
-            Part("in that Pre-LN hardly depends on it, 16 blocks", Between("pre16", high=0.2)),
+            Part("With 16 blocks Post-LN depends on it more", Less("pre16", "post16", 0.02)),
+            Part("With 4 blocks Post-LN depends on it more", Less("pre4", "post4", 0.02)),
+            Part("With 16 blocks Pre-LN moves by less than 0.1 nats", Between("pre16", high=0.1)),
         ),
-        "Over Xavier, PyTorch's, GPT-2's and GPT-2's scaled by width, at a rate of 0.003, the final loss "
-        "spreads by {post4} with 4 blocks and {post16} with 16 in Post-LN, and by {pre4} and {pre16} in "
-        "Pre-LN.",
+        "Over Xavier, fairseq's, PyTorch's, GPT-2's and GPT-2's scaled by width, at a rate of 0.003, the "
+        "final loss spreads by {post4} with 4 blocks and {post16} with 16 in Post-LN, and by {pre4} and "
+        "{pre16} in Pre-LN.",
         Strip("spread of the final loss (nats)"),
         everyday=True,
         open_=(("post", {"depth": 16, "init": "xavier"}), ("post", {"depth": 16, "init": "torch"}),
                ("pre", {"depth": 16, "init": "xavier"})),
         question="train",
-        finding=(
-            "ttt",
-            "With 16 blocks the initialisation moves Post-LN's final loss by {post16} and "
-            "Pre-LN's by {pre16}.",
-        ),
     ),
     Claim(
         "E6",
@@ -128,9 +108,8 @@ CLAIMS = (
         {
             "pre": {"label": "Pre-LN", "scheme": "pre", "depth": "16"},
             "bare": {"label": "no final norm", "scheme": "pre_nofinal", "depth": "16"},
-            "pre_high": {"label": "Pre-LN, 0.1", "scheme": "pre", "lr": "0.1", "steps": "150"},
-            "bare_high": {"label": "no final norm, 0.1", "scheme": "pre_nofinal", "lr": "0.1",
-                          "steps": "150"},
+            "pre_high": {"label": "Pre-LN, 0.1", "scheme": "pre", "lr": "0.1"},
+            "bare_high": {"label": "no final norm, 0.1", "scheme": "pre_nofinal", "lr": "0.1"},
             "pre_prose": {"label": "Pre-LN, prose", "scheme": "pre", "lr": "0.008", **PROSE},
             "bare_prose": {"label": "no final norm, prose", "scheme": "pre_nofinal", "lr": "0.008",
                            **PROSE},
@@ -140,7 +119,7 @@ CLAIMS = (
                              over(value("pre", at("stream_rms", 0, -1)),
                                   value("pre", at("stream_rms", 0, 0)))),
             **{
-                arm: Number(f"final loss, {words}", value(arm, FINAL), ".3f", "nats")
+                arm: held_out(arm, words)
                 for arm, words in (
                     ("pre", "16 blocks, Pre-LN"), ("bare", "16 blocks, no final norm"),
                     ("pre_high", "rate 0.1, Pre-LN"), ("bare_high", "rate 0.1, no final norm"),
@@ -150,25 +129,23 @@ CLAIMS = (
             },
         },
         (
-            Part("in that the stream grows", Between("growth", low=2)),
-            Part("with 16 blocks at a rate of 0.003", Less("pre", "bare")),
-            Part("with 12 blocks at a rate of 0.1", Less("pre_high", "bare_high")),
-            Part("with 4 blocks on prose", Less("pre_prose", "bare_prose")),
+            Part("The stream grows at least twofold", Between("growth", low=2, ratio=True)),
+            Part("16 blocks at a rate of 0.003 end lower with the final norm", Less("pre", "bare", SMALL)),
+            Part("12 blocks at a rate of 0.1 end lower with the final norm",
+                 Less("pre_high", "bare_high", SMALL)),
+            Part("4 blocks on prose end lower with the final norm",
+                 Less("pre_prose", "bare_prose", SMALL)),
         ),
-        "The stream grows {growth} times over 16 blocks at step 0. Without the final norm their loss ends at "
-        "{bare} instead of {pre}, and at a rate of 0.1 at {bare_high} (at most chance) instead of "
+        "The stream grows {growth} times over 16 blocks at step 0. Without the final norm the "
+        "held-out loss "
+        "ends at {bare} instead of {pre}, and at a rate of 0.1 at {bare_high} (at most chance) instead of "
         "{pre_high}. On prose with 4 blocks and a warmed-up, falling rate it ends at {bare_prose} "
         "instead of {pre_prose}.",
-        Strip("final loss, at most chance (nats)",
+        Strip("held-out loss, at most chance (nats)",
               ("pre", "bare", "pre_high", "bare_high", "pre_prose", "bare_prose")),
         everyday=True,
         open_=(("pre_high", {}), ("bare_high", {}), ("pre_prose", {}), ("bare_prose", {})),
         question="stream",
-        finding=(
-            "tttf",
-            "The stream grows, and without the final norm 16 blocks end at {bare} instead of "
-            "{pre}. But 4 blocks on prose end lower without it.",
-        ),
     ),
     Claim(
         "E7",
@@ -179,36 +156,36 @@ CLAIMS = (
             f"{arm}_{init}": {"label": f"{label}, {words}", "scheme": arm, "init": init, "lr": rates,
                               **PROSE}
             for init, words, post, pre in (
-                ("torch", "PyTorch's init", "0.002,0.004,0.008", "0.004,0.008,0.016"),
-                ("xavier", "Xavier", "0.001,0.002,0.004", "0.004,0.008,0.016"),
+                ("torch", "PyTorch's init", "0.002,0.003,0.0045,0.007,0.01", "0.0045,0.007,0.01,0.015,0.022"),
+                ("xavier", "Xavier", "0.0009,0.0013,0.002,0.003,0.0045", "0.0045,0.007,0.01,0.015,0.022"),
             )
             for arm, label, rates in (("post", "Post-LN", post), ("pre", "Pre-LN", pre))
         },
         {
-            f"{arm}_{init}": Number(f"lowest final loss of three rates, {label}, {words}",
-                                    best(f"{arm}_{init}"), ".3f", "nats")
+            name: number
             for init, words in (("torch", "PyTorch's init"), ("xavier", "Xavier"))
             for arm, label in (("post", "Post-LN"), ("pre", "Pre-LN"))
+            for name, number in tuned(f"{arm}_{init}", f"{label}, {words}").items()
         },
         (
-            Part("with PyTorch's initialisation", Less("post_torch", "pre_torch")),
-            Part("with Xavier", Less("post_xavier", "pre_xavier")),
+            Part("With PyTorch's initialisation Post-LN ends lower", Less("post_torch", "pre_torch", SMALL)),
+            Part("With Xavier Post-LN ends lower", Less("post_xavier", "pre_xavier", SMALL)),
         ),
-        "Prose, 4 blocks, 600 steps, warm-up and a falling rate, each at the best of three rates. With "
-        "PyTorch's initialisation Post-LN ends at {post_torch} and Pre-LN at {pre_torch}; with Xavier "
-        "at {post_xavier} and {pre_xavier}. So the first two are not distinguishable, and with Xavier "
-        "Pre-LN ends better. This holds for a small model and three rates each.",
-        Curve("lr", FINAL, log_y=False),
-        seeds=5,
+        "Held-out loss on prose, 4 blocks, 600 steps, warm-up and a falling rate. Each arm has the rate of "
+        "five, a factor of 1.5 apart, that was best on three other seeds. With PyTorch's initialisation "
+        "Post-LN ends at {post_torch} (rate {post_torch_rate}) and Pre-LN at {pre_torch} (rate "
+        "{pre_torch_rate}); with Xavier at {post_xavier} ({post_xavier_rate}) and {pre_xavier} "
+        "({pre_xavier_rate}). This holds for a small model of 4 blocks.",
+        Curve("lr", HELD_OUT, log_y=False),
+        seeds=8,
+        choosing=3,
         everyday=True,
-        open_=(("post_torch", {"lr": 0.004}), ("pre_torch", {"lr": 0.008}),
-               ("post_xavier", {"lr": 0.002}), ("pre_xavier", {"lr": 0.008})),
+        open_=(("post_torch", {"lr": 0.0045}), ("pre_torch", {"lr": 0.01}),
+               ("post_xavier", {"lr": 0.002}), ("pre_xavier", {"lr": 0.01})),
+        changed="Rates were a factor of 2 apart, and the lowest training loss over three rates was "
+        "taken on "
+        "each seed, which favours the noisier arm.",
         question="quality",
-        finding=(
-            "of",
-            "Post-LN does not end better: with Xavier it ends at {post_xavier} and Pre-LN at "
-            "{pre_xavier}. With PyTorch's initialisation they are not distinguishable.",
-        ),
     ),
     Claim(
         "E10",
@@ -216,10 +193,11 @@ CLAIMS = (
         "Without any norm training is unstable, wherever the norm would have been.",
         "teaching material",
         {
-            "xavier": {"label": "No norm, Xavier", "scheme": "none", "depth": "12"},
+            "xavier": {"label": "No norm, Xavier", "scheme": "none", "depth": "12", "steps": "600"},
             "torch": {"label": "No norm, PyTorch's init", "scheme": "none", "init": "torch",
-                      "depth": "12,32"},
-            "pre": {"label": "Pre-LN, PyTorch's init", "scheme": "pre", "init": "torch", "depth": "12"},
+                      "depth": "12,32", "steps": "600"},
+            "pre": {"label": "Pre-LN, PyTorch's init", "scheme": "pre", "init": "torch", "depth": "12",
+                    "steps": "600"},
         },
         {
             "xavier": final("xavier", "no norm, Xavier, 12 blocks"),
@@ -228,23 +206,17 @@ CLAIMS = (
             "pre": final("pre", "Pre-LN, PyTorch's init, 12 blocks"),
         },
         (
-            Part("with Xavier and 12 blocks", Between("xavier", low=HALF)),
-            Part("with PyTorch's initialisation and 12 blocks", Between("torch12", low=HALF)),
-            Part("with PyTorch's initialisation and 32 blocks", Between("torch32", low=HALF)),
+            Part("With Xavier 12 blocks do not train", Most("xavier", low=HALF)),
+            Part("With PyTorch's initialisation 12 blocks do not train", Most("torch12", low=HALF)),
+            Part("With PyTorch's initialisation 32 blocks do not train", Most("torch32", low=HALF)),
         ),
-        "At a rate of 0.003, losses at most chance: with Xavier and 12 blocks it ends at {xavier}; with "
-        "PyTorch's smaller weights at {torch12}, where Pre-LN ends at {pre}, and with 32 blocks at "
-        "{torch32}. A norm buys depth and rate; it is not what makes training possible.",
+        "At a rate of 0.003, losses at most chance, after 600 steps: with Xavier and 12 blocks it ends at "
+        "{xavier}; with PyTorch's smaller weights at {torch12}, where Pre-LN ends at {pre}, and with 32 "
+        "blocks at {torch32}.",
         Curve("depth", FINAL, log_y=False),
         everyday=True,
         open_=(("xavier", {}), ("torch", {"depth": 12}), ("torch", {"depth": 32}), ("pre", {})),
         question="train",
-        finding=(
-            "tft",
-            "It depends on initialisation and depth: without norms 12 blocks end at {torch12} "
-            "with PyTorch's small weights and at {xavier} with Xavier's. 32 blocks fail even with "
-            "PyTorch's.",
-        ),
     ),
     Claim(
         "E11",
@@ -262,22 +234,17 @@ CLAIMS = (
             **pair("prose", {"layernorm_prose": "LayerNorm", "rmsnorm_prose": "RMSNorm"}),
         },
         (
-            Part("on the Markov task, up to 0.01 nats", Same("rmsnorm", "layernorm", 0.01)),
-            Part("on prose, up to 0.02 nats", Same("rmsnorm_prose", "layernorm_prose", 0.02)),
+            Part("On the Markov task they are equal up to 0.01 nats", Same("rmsnorm", "layernorm", 0.01)),
+            Part("On prose they are equal up to 0.02 nats", Same("rmsnorm_prose", "layernorm_prose", 0.02)),
         ),
-        "Pre-LN with 12 blocks on the Markov task ends at {layernorm} with LayerNorm and {rmsnorm} with "
-        "RMSNorm; with 4 blocks on prose at {layernorm_prose} and {rmsnorm_prose}. Both norms see the "
-        "same data and start from the same weights.",
-        Strip("final loss (nats)"),
-        seeds=5,
+        "Held-out losses at LayerNorm's rate. Pre-LN with 12 blocks on the Markov task ends at {layernorm} "
+        "with LayerNorm and {rmsnorm} with RMSNorm; with 4 blocks on prose at {layernorm_prose} and "
+        "{rmsnorm_prose}. Both norms see the same data and start from the same weights.",
+        Strip("held-out loss (nats)"),
+        seeds=8,
         everyday=True,
         open_=(("layernorm", {}), ("rmsnorm", {})),
         question="norm",
-        finding=(
-            "to",
-            "On the Markov task RMSNorm and LayerNorm end equal up to 0.01 nats. On prose the "
-            "seeds differ too much to tell.",
-        ),
     ),
     Claim(
         "E12",
@@ -297,21 +264,19 @@ CLAIMS = (
                                "rmsnorm_post": "not re-centred"}),
         },
         (
-            Part("in Pre-LN, up to 0.01 nats", Same("rmsnorm", "layernorm_nobias", 0.01)),
-            Part("in Post-LN, up to 0.01 nats", Same("rmsnorm_post", "layernorm_nobias_post", 0.01)),
+            Part("In Pre-LN they are equal up to 0.01 nats", Same("rmsnorm", "layernorm_nobias", 0.01)),
+            Part("In Post-LN they are equal up to 0.01 nats",
+                 Same("rmsnorm_post", "layernorm_nobias_post", 0.01)),
         ),
-        "Both norms lack a shift, so they differ in re-centring alone. Pre-LN with 12 blocks ends "
-        "at {layernorm_nobias} with it and {rmsnorm} without; Post-LN with PyTorch's initialisation at "
+        "Both norms lack a shift, so they differ in re-centring alone. Pre-LN with 12 blocks has a "
+        "held-out "
+        "loss of {layernorm_nobias} with it and {rmsnorm} without; Post-LN with PyTorch's initialisation "
         "{layernorm_nobias_post} and {rmsnorm_post}.",
-        Strip("final loss (nats)"),
-        seeds=5,
+        Strip("held-out loss (nats)"),
+        seeds=8,
         everyday=True,
         open_=(("layernorm_nobias", {}), ("rmsnorm", {}), ("layernorm_nobias_post", {}),
                ("rmsnorm_post", {})),
         question="norm",
-        finding=(
-            "tt",
-            "Without re-centring the loss is the same up to 0.01 nats, in Pre-LN and in Post-LN.",
-        ),
     ),
 )  # fmt: skip
