@@ -130,7 +130,7 @@ def held_out(arm: str, words: str, **where: object) -> Number:
 
 
 def tuned(arm: str, words: str, quantity: Quantity = HELD_OUT, key: str = "") -> dict[str, Number]:
-    """The rate of an arm that was chosen on other seeds, and the quantity at it; named `key` or as the arm."""
+    """The rate of an arm that was chosen on other seeds, and the quantity at it; named `key` or as it is."""
     name = key or arm
     form, unit = (".3f", "nats") if quantity.unit == "nats" else (".0f", quantity.unit)
     return {
