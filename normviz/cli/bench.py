@@ -254,3 +254,13 @@ def shipped() -> None:
     from ..bench.shipped import measure
 
     typer.echo(measure())
+
+
+@bench.command()
+def rules(
+    draws: Annotated[int, typer.Option(min=100, max=100_000, help="Draws of each kind")] = 4000,
+) -> None:
+    """How often the checks of claims are wrong and how often they decide, on simulated seeds."""
+    from ..bench.rules import measure
+
+    typer.echo(measure(draws))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from normviz.claims import Claim
-from normviz.claims.evidence import FINAL, at, lab
-from normviz.claims.numbers import slope, value
+from normviz.claims.evidence import FINAL, HELD_OUT, at, lab
+from normviz.claims.numbers import slope, tuned, value
 from normviz.claims.record import Curve, Number, Strip, Theory
-from normviz.claims.rule import Between, Less, Part
+from normviz.claims.rule import Between, Fact, Less, Part
 
 TINY = {"width": "16", "heads": "2", "seq_len": "8", "batch": "4", "steps": "30"}
 
@@ -27,13 +27,28 @@ SMALL = Claim(
         ),
     },
     (
-        Part("with 2 blocks", Less("fast", "slow")),
-        Part("in its gradients", Between("power", high=-5)),
+        Part("2 blocks learn more", Less("fast", "slow")),
+        Part("Its gradients vanish", Between("power", high=-5)),
     ),
     "Slow ends at {slow}, fast at {fast}; the exponent is {power}.",
     Curve("depth", FINAL, log_y=False),
     (Theory("half", "from the first point", lambda x, x0, y0: y0 * (x0 / x) ** 0.5, "slow"),),
     open_=(("slow", {"depth": 2}), ("fast", {"depth": 2})),
+    seeds=3,
+)
+
+TUNED = Claim(
+    "T5",
+    "A tuned claim",
+    "One block learns at the rate that was chosen on other seeds.",
+    "the tests",
+    {"pre": {"label": "Pre-LN", "scheme": "pre", **TINY, "depth": "1", "lr": "0.0001,0.03"}},
+    tuned("pre", "Pre-LN"),
+    (Part("It learns", Between("pre", high=3)),),
+    "At {pre_rate} it ends at {pre}.",
+    Curve("lr", HELD_OUT, log_y=False),
+    seeds=3,
+    choosing=2,
 )
 
 COUNTED = Claim(
@@ -43,8 +58,9 @@ COUNTED = Claim(
     "the tests",
     {"post": {"label": "Post-LN", "scheme": "post", **TINY, "depth": "2", "steps": "0"}},
     {"norms": Number("norms", value("post", lab("norms", "calls")), ".0f")},
-    (Part("for Post-LN", Between("norms", 4, 4)),),
+    (Part("Post-LN has four", Fact("norms", 4, 4)),),
     "It has {norms}.",
     Strip("norms"),
     lab="norms",
+    seeds=3,
 )

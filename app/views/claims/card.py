@@ -38,7 +38,11 @@ def show(claim: Claim, back: SharedBackend) -> None:
 
 
 def _verdict(claim: Claim, result: ClaimResult) -> None:
-    st.markdown(f"**{literal(sentence(result.verdict(claim).sentence))}**")
+    verdict = result.verdict(claim)
+    st.markdown(f"**{literal(sentence(verdict.sentence))}**")
+    st.markdown("\n".join(f"* {literal(line)}" for line in verdict.lines()))
+    if claim.changed:
+        st.caption(f"Changed after an earlier result: {literal(claim.changed)}")
     flat = f"; {result.flat} of its runs were stopped early, flat at chance" if result.flat else ""
     st.caption(
         f"{result.seeds} seeds, measured {result.date}, {duration(result.seconds)} of one core{flat}. "
@@ -50,14 +54,16 @@ def _rule(claim: Claim) -> None:
     st.markdown("**The rule, fixed before it was run**")
     st.markdown("\n".join(f"* {literal(sentence)}" for sentence in claim.rule_words()))
     st.caption(
-        "A part is true or false if all seeds agree; else it stays open (not distinguishable)."
+        "A part is true if an interval over the seeds lies inside of what is claimed, false if it lies "
+        "outside, else undecided. A run that still fell decides nothing."
     )
     with st.expander("The experiment"):
         for arm, words in claim.settings().items():
             settings = " ".join(f"{name}={word}" for name, word in words.items())
             st.markdown(f"**{literal(claim.arm_label(arm))}**: `{settings}`")
+        others = f" and {claim.choosing} other seeds that choose the rates" if claim.choosing else ""
         st.caption(
-            f"{len(claim.cells())} runs, {claim.seeds} seeds; other settings are the defaults."
+            f"{len(claim.cells())} runs, {claim.seeds} seeds{others}; other settings are the defaults."
         )
         st.code(f"normviz claims run {claim.key}", language="bash")
 

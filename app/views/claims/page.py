@@ -96,8 +96,8 @@ def _opened() -> str | None:
 # Filters and rows.
 
 COLORS = {
-    "contradicted": "orange", "holds in part": "violet", "not distinguishable": "gray",
-    "holds": "green", "not run": "blue",
+    "contradicted": "orange", "false in part": "orange", "holds in part": "violet",
+    "no difference found": "gray", "undecided": "gray", "holds": "green", "not run": "blue",
 }  # fmt: skip
 WHOSE = ("Papers", "Teaching material")
 LINKED = "The claim of the link"
@@ -146,7 +146,8 @@ def row(claim: Claim, is_open: bool) -> None:
     result = shipped_result(claim)
     kind = chip(claim, result)
     with st.container(key=f"claim_row_{claim.key}"):
-        st.badge(kind, color=COLORS[kind])  # pyright: ignore
+        scope = f" · {claim.scope}" if claim.scope else ""
+        st.badge(f"{kind}{scope}", color=COLORS[kind])  # pyright: ignore
         icon = ":material/expand_less:" if is_open else ":material/expand_more:"
         found = finding(claim, result) if result else f"{claim.label}: not run yet."
         button(

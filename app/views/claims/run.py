@@ -101,12 +101,16 @@ def _progress(job: ClaimJob, back: SharedBackend) -> None:
 
 def _came_out(claim: Claim, result: ClaimResult) -> None:
     """The verdict of this server's run, and whether the shipped verdict is the same."""
-    said = result.verdict(claim).sentence
+    said, here = result.verdict(claim).sentence, result.verdict(claim).outcomes
     ships = shipped_result(claim)
     same = ""
     if ships is not None:
-        there = ships.verdict(claim).sentence
-        same = " The shipped verdict is the same." if there == said else f" Shipped: {there}."
+        there = ships.verdict(claim)
+        same = (
+            " Each part has the shipped outcome."
+            if there.outcomes == here
+            else f" Shipped: {there.sentence}."
+        )
     by = computed_by(result.engines)
     st.success(f"On this server: {literal(said)} ({result.seeds} seeds).{literal(same)} {by}")
     if ships is None:
