@@ -27,6 +27,7 @@ TORCH_FREE = [
 ]  # fmt: skip
 
 INSIDE = {
+    "normviz/bench/early.py": "PyTorch, for the process that trains",
     "normviz/bench/speed.py": "the tests' packages, where they are installed",
     "normviz/__init__.py": "PyTorch, only to train",
     "normviz/maps/cell.py": "PyTorch, for the process that trains",

@@ -106,11 +106,15 @@ def map_() -> None:
 
 
 @bench.command()
-def early() -> None:
+def early(
+    runs: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Settings drawn from the rule's scope")
+    ] = 300,
+) -> None:
     """Early stop of sweeps: how many runs it stops, and how many of them would have trained."""
     from ..bench.early import measure
 
-    typer.echo(measure())
+    typer.echo(measure(runs))
 
 
 @bench.command()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from normviz import RunConfig, train
-from normviz.bench.early import grids, stops
+from normviz.bench.early import Watched, drawn, grids, stops, summary, watched
 from normviz.catalog.probes import recorded_by
 from normviz.config import CHOICES
 from normviz.home import shipped as shipped_folder
@@ -157,6 +157,33 @@ def test_no_run_of_a_preset_or_the_tour_is_stopped_that_learned(path: Path) -> N
 
 def test_some_shipped_run_is_stopped() -> None:
     assert sum(stops(it) is not None for path in SHIPPED for it in load(path)) >= 3
+
+
+def test_settings_drawn_for_the_bench_lie_in_the_rules_scope() -> None:
+    configs = drawn(60)
+    assert all(map(applies, configs)) and len(set(configs)) == 60
+    assert {one.init for one in configs} == {"xavier", "torch"}
+    assert {one.task for one in configs} == {"markov", "prose"}
+    assert max(one.depth for one in configs) >= 20 and max(one.steps for one in configs) > 300
+
+
+def test_the_bench_counts_a_stopped_run_that_would_have_trained() -> None:
+    config = RunConfig(scheme="post", steps=150)
+    runs = [
+        Watched(config, 70, "learned", "learned: ..."),
+        Watched(config, 66, "stuck", "stuck at chance"),
+        Watched(config, None, "learned", "learned: ..."),
+    ]
+    head, *lines = summary("runs", runs)
+    assert head.startswith("3 runs; it applies to 3, stops 2 and saves 36% of all steps; 1 of the")
+    assert "(1.3 to 98.7 %, 95 % interval)" in head
+    assert [line.strip().startswith("WRONG") for line in lines] == [True, False]
+
+
+@pytest.mark.slow
+def test_a_watched_run_goes_to_its_end() -> None:
+    dead = watched(RunConfig(scheme="post", lr=1e-2, steps=90).canonical())
+    assert (dead.stopped, dead.kind) == (65, "stuck") and not dead.is_wrong
 
 
 def test_a_stopped_cell_says_so_and_is_no_finished_loss(store: Store) -> None:
