@@ -1,4 +1,4 @@
-"""The tour: eight duels in order, each with instructions and its result. Torch-free."""
+"""The tour: eleven duels in order, each with instructions and its result. Torch-free."""
 
 from .steps import STEPS, Question, Runs, TourStep
 

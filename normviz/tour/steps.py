@@ -1,4 +1,4 @@
-"""The tour's eight steps: each one's duel, what to watch for, and its result.
+"""The tour's eleven steps: each one's duel, what to watch for, and its result.
 
 The sentences contain no measured number; all numbers come from the runs.
 """
@@ -9,6 +9,8 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from ..catalog.models import census
+from ..config import RunConfig
 from ..duel.presets import PRESETS, Lanes
 from ..runs import Recording
 from .formats import loss, ratio, short
@@ -63,10 +65,14 @@ class TourStep:
         return self.found.format(*(lane.config for lane in runs), **numbers)
 
 
-# The eight steps.
+# The eleven steps.
 
 EVEN = 2.0
 """Gradients count as even if their ratio is below this."""
+
+POST_RATE, PRE_RATE = 0.0045, 0.01
+CLOSE = 0.1
+"""Nats within which two held-out losses of one seed each do not say which is lower."""
 
 EARLY = 30
 """A step at which the outcome is decided and layers are still recorded at every step."""
@@ -81,6 +87,20 @@ def band() -> Lanes:
     """The warm-up duel, and its second lane with 24 blocks."""
     lanes = PRESETS["warmup"].lanes()
     return *lanes, lanes[1].replace(depth=24)
+
+
+def mended() -> Lanes:
+    """Deep Post-LN, and three placements that change its branches, its skip paths, or both."""
+    _, post, deepnorm = PRESETS["depth"].lanes()
+    return post, post.replace(scheme="post_scaled"), post.replace(scheme="admin"), deepnorm
+
+
+def tuned() -> Lanes:
+    """Post-LN and Pre-LN on prose, each at the rate that claim E7 chose for it on other seeds."""
+    prose = RunConfig(
+        task="prose_split", init="torch", depth=4, width=64, steps=600, warmup=60, schedule="linear"
+    )
+    return prose.replace(scheme="post", lr=POST_RATE), prose.replace(scheme="pre", lr=PRE_RATE)
 
 
 def room() -> Lanes:
@@ -118,6 +138,15 @@ def _dip(runs: Runs) -> int:
 
 def _cosine(runs: Runs, lane: int, step: int) -> str:
     return f"{runs[lane].at('token_cosine', step, -1):.2f}"
+
+
+def _stacks(*placements: str) -> str:
+    return str(sum(model.placement in placements for model in census().models))
+
+
+def _gap(runs: Runs) -> float:
+    first, second = (lane.held_out or math.nan for lane in runs)
+    return abs(first - second)
 
 
 STEPS = (
@@ -267,7 +296,7 @@ STEPS = (
     ),
     TourStep(
         "warmup",
-        "Warm-up rescues a band",
+        "Warm-up helps in a band",
         band,
         "grad_block",
         "*Warm-up* starts with a tiny learning rate and raises it step by step. All three lanes "
@@ -275,7 +304,7 @@ STEPS = (
         "like B but {2.depth} blocks deep.",
         "With {0.depth} blocks warm-up decides: A ends at {stuck}, B at {loss}. With {2.depth} blocks "
         "the same warm-up does not help: C ends at {lost}, chance is {chance}. Warm-up "
-        "rescues Post-LN in a band of depths and rates, not everywhere.",
+        "helps Post-LN in a band of depths and rates, not everywhere.",
         {
             "stuck": lambda runs: loss(runs[0].final),
             "loss": lambda runs: loss(runs[1].final),
@@ -325,8 +354,8 @@ STEPS = (
         "In the first step the model without a norm was lost. Lane A is that model with PyTorch's "
         "smaller weights. B is A with {1.depth} blocks. C is B with Pre-LN.",
         "A learns without any norm: loss {loss}. With {1.depth} blocks it does not: B {bad}. "
-        "Pre-LN at that depth reaches {deep}. So a transformer can train without a norm; here the "
-        "norm buys depth. Now close the tour and change a setting yourself.",
+        "Pre-LN at that depth reaches {deep}. So a transformer can train without a norm; with "
+        "one it trains at a greater depth here.",
         {
             "loss": lambda runs: loss(runs[0].final),
             "bad": lambda runs: runs[1].verdict.sentence.partition(",")[0],
@@ -339,5 +368,88 @@ STEPS = (
             "Zhang et al. 2019, arXiv:1901.09321",
             "Bachlechner et al. 2020, arXiv:2003.04887",
         ),
+    ),
+    TourStep(
+        "mend",
+        "Three ways to mend Post-LN",
+        mended,
+        "token_cosine",
+        "All four lanes have {0.depth} blocks and their norm after the sum. A is Post-LN. B divides each "
+        "branch by the square root of the number of branches. C is *Admin*: each skip path starts with "
+        "a gain that grows with the depth below it. D is *DeepNorm*: larger skip paths and smaller "
+        "weights. The bars show how alike the tokens are.",
+        "A ends at {stuck}, where chance is {chance}. B reaches {scaled}, C {admin} and D {deepnorm}. At "
+        "step 0 the cosine of the tokens after the last block is {post} in A; in B, C and D it is "
+        "{others}. What the three share: a branch changes the stream less.",
+        {
+            "stuck": lambda runs: loss(runs[0].final),
+            "chance": lambda runs: loss(runs[0].chance),
+            "scaled": lambda runs: loss(runs[1].final),
+            "admin": lambda runs: loss(runs[2].final),
+            "deepnorm": lambda runs: loss(runs[3].final),
+            "post": lambda runs: _cosine(runs, 0, 0),
+            "others": lambda runs: ", ".join(_cosine(runs, lane, 0) for lane in (1, 2, 3)),
+        },
+        lambda runs: (
+            runs[0].is_stuck
+            and all(lane.has_learned for lane in runs[1:])
+            and all(
+                lane.at("token_cosine", 0, -1) < runs[0].at("token_cosine", 0, -1)
+                for lane in runs[1:]
+            )
+        ),
+        sources=(
+            "Liu et al. 2020, arXiv:2004.08249",
+            "Wang et al. 2022, arXiv:2203.00555",
+        ),
+    ),
+    TourStep(
+        "models",
+        "What real models do",
+        PRESETS["today"].lanes,
+        "stream_rms",
+        "The lanes are three placements of today with what usually goes with them: RMSNorm, SwiGLU, "
+        "RoPE and QK-norm. A is Pre-LN. B is Peri-LN, a norm before and after each branch. C is "
+        "*Res-post-norm*, a norm on each branch alone.",
+        "Here all three learn: {a}, {b} and {c}. In the code of a library of open models, {pre} of "
+        "{all} stacks of blocks are Pre-LN, {both} have a norm before and after each branch, {res} on "
+        "each branch alone, and {post} are Post-LN. These are counts of code, not of models in use.",
+        {
+            "a": lambda runs: loss(runs[0].final),
+            "b": lambda runs: loss(runs[1].final),
+            "c": lambda runs: loss(runs[2].final),
+            "all": lambda _: str(len(census().models)),
+            "pre": lambda _: _stacks("pre"),
+            "both": lambda _: _stacks("peri", "sandwich"),
+            "res": lambda _: _stacks("resp"),
+            "post": lambda _: _stacks("post"),
+        },
+        lambda runs: (
+            [lane.config.scheme for lane in runs] == ["pre", "peri", "resp"]
+            and all(lane.has_learned for lane in runs)
+        ),
+        sources=("OLMo 2 2025, arXiv:2501.00656", "Gemma 2 2024, arXiv:2408.00118"),
+    ),
+    TourStep(
+        "quality",
+        "Which one ends lower?",
+        tuned,
+        "grad_block",
+        "Where both placements train, does the place of the norm decide the loss? A is Post-LN and B "
+        "Pre-LN, with {0.depth} blocks on prose. Each has a warm-up and the learning rate that was best "
+        "for it on other seeds: {0.lr:g} and {1.lr:g}. The thin lines are the loss on a part of the text "
+        "that training never reads.",
+        "On that part A ends at {post} and B at {pre}. That is one seed each, and seeds differ by more "
+        "than this gap of {gap}. Claim E7 asks eight seeds. Now close the tour and change a setting "
+        "yourself.",
+        {
+            "post": lambda runs: loss(runs[0].held_out or math.nan),
+            "pre": lambda runs: loss(runs[1].held_out or math.nan),
+            "gap": lambda runs: loss(_gap(runs)),
+        },
+        lambda runs: (
+            [lane.config.scheme for lane in runs] == ["post", "pre"] and _gap(runs) < CLOSE
+        ),
+        sources=("Liu et al. 2020, arXiv:2004.08249, section 2",),
     ),
 )

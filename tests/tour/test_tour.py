@@ -65,9 +65,9 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Callable[[TourStep], Runs]
     return runs
 
 
-def test_there_are_six_to_eight_steps_and_an_address_names_them_from_one() -> None:
-    assert 6 <= len(STEPS) <= 8
-    assert [numbered(str(n)) for n in range(len(STEPS) + 2)] == [None, *range(1, 9), None]
+def test_there_are_eleven_steps_and_an_address_names_them_from_one() -> None:
+    assert len(STEPS) == 11
+    assert [numbered(str(n)) for n in range(len(STEPS) + 2)] == [None, *range(1, 12), None]
     assert [numbered(word) for word in ("", "x", "-1", "1.0", "01", "٣", "1" * 5000)] == [None] * 7
 
 
