@@ -213,7 +213,7 @@ CLAIMS = (
         "KEEL trains very deep stacks, at learning rates at least as high as Pre-LN's.",
         "Chen and Wei 2026, arXiv:2601.19895 (alpha = 2L is from re-implementations)",
         {
-            arm: {"label": label, "scheme": arm, "depth": "64", "lr": "0.001,0.002,0.004,0.008,0.016",
+            arm: {"label": label, "scheme": arm, "depth": "48", "lr": "0.001,0.002,0.004,0.008,0.016",
                   "steps": "300"}
             for arm, label in (("keel", "KEEL"), ("pre", "Pre-LN"), ("post", "Post-LN"))
         },
@@ -222,11 +222,11 @@ CLAIMS = (
             for arm, label in (("keel", "KEEL"), ("pre", "Pre-LN"), ("post", "Post-LN"))
         },
         (
-            Part("KEEL trains 64 blocks at a rate of at least 0.001", Most("keel", low=0.001)),
+            Part("KEEL trains 48 blocks at a rate of at least 0.001", Most("keel", low=0.001)),
             Part("Its highest rate is greater than Pre-LN's", LessInMost("pre", "keel")),
             Part("Its highest rate is greater than Post-LN's", LessInMost("post", "keel")),
         ),
-        "With 64 blocks, 300 steps and rates from 0.001 to 0.016 a factor of 2 apart, the largest "
+        "With 48 blocks, 300 steps and rates from 0.001 to 0.016 a factor of 2 apart, the largest "
         "rate that "
         "trains is {keel} for KEEL, {pre} for Pre-LN and {post} for Post-LN (0: none).",
         Curve("lr", FINAL, log_y=False),
