@@ -140,7 +140,10 @@ def _verdict(it: Recording) -> tuple[str, str]:
 
 def _all(configs: Sequence[RunConfig]) -> Iterator[Watched]:
     tasks = {config: (config.canonical(),) for config in configs}
-    with tempfile.TemporaryDirectory() as folder, Local(watched, tasks, Path(folder), cores()) as pool:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Local(watched, tasks, Path(folder), cores()) as pool,
+    ):
         for event in pool.events(lambda: False):
             if isinstance(event, Ended):
                 if event.problem is not None:

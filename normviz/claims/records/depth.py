@@ -122,6 +122,12 @@ CLAIMS = (
         ),
         open_=(("pre", {"depth": 48}), ("lns", {"depth": 48})),
         question="stream",
+        finding=(
+            "fftt",
+            "Within 48 blocks Pre-LN's variance grows as a power law, not exponentially: as the block "
+            "to the power of {pre_power} after training. LayerNorm Scaling ends with {lns_end} "
+            "instead of {pre_end}.",
+        ),
     ),
     Claim(
         "C12",
@@ -336,5 +342,10 @@ CLAIMS = (
         everyday=True,
         open_=(("scaled", {"depth": 48}), ("post", {"depth": 48})),
         question="depth",
+        finding=(
+            "utt",
+            "With 48 blocks Post-LN ends at {post48}, and at {scaled48} with its branches divided by "
+            "sqrt(2L). With 12 blocks some seeds of Post-LN train by themselves within 600 steps.",
+        ),
     ),
 )  # fmt: skip

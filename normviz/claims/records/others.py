@@ -51,6 +51,10 @@ CLAIMS = (
         Curve("depth", FINAL, log_y=False),
         open_=(("admin", {"depth": 48}), ("post", {"depth": 48})),
         question="depth",
+        finding=(
+            "tt",
+            "With 48 blocks Admin ends at {admin48} and Post-LN at {post48}.",
+        ),
     ),
     Claim(
         "C19",

@@ -217,6 +217,12 @@ CLAIMS = (
         everyday=True,
         open_=(("xavier", {}), ("torch", {"depth": 12}), ("torch", {"depth": 32}), ("pre", {})),
         question="train",
+        finding=(
+            "tft",
+            "It depends on initialisation and depth: without norms 12 blocks end at {torch12} with "
+            "PyTorch's small weights and at {xavier} with Xavier's. 32 blocks fail even with "
+            "PyTorch's.",
+        ),
     ),
     Claim(
         "E11",

@@ -175,6 +175,11 @@ CLAIMS = (
         open_=(("off_run", {}), ("on_run", {})),
         seeds=8,
         question="gradient",
+        finding=(
+            "tttf",
+            "Res-post-norm trains without QK-norm too, to {off}. With it the gradients start more "
+            "even and the loss ends lower, at {on}.",
+        ),
     ),
     Claim(
         "E4",
