@@ -228,9 +228,8 @@ CLAIMS = (
         "The gradient at the embedding is {twelve} times that at the last block with 12 "
         "blocks, {most} times with 96, and {trained} times after 128 steps of training. So it is not "
         "weaker below. A quotient above 1 means that it has grown on the way, which 'unattenuated' "
-        "hides. In Post-LN it is {post} times with 96 blocks at step 0, and {post_trained} times "
-        "with 12 blocks "
-        "after 128 steps.",
+        "hides. After 32 steps it is {early} times, in Post-LN {post_early} times. Post-LN with 96 blocks "
+        "starts at {post} times.",
         Curve("depth", HIDDEN),
         everyday=True,
         open_=(("pre", {"depth": 96}), ("post", {"depth": 96})),
