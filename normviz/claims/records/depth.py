@@ -73,6 +73,10 @@ CLAIMS = (
         Strip("final loss (nats)", ("b2t", "post")),
         open_=(("b2t_run", {}), ("post_run", {})),
         question="depth",
+        finding=(
+            "ttt",
+            "With B2T the gradients stay even, and 18 blocks end at {b2t}. Post-LN ends at {post}.",
+        ),
     ),
     Claim(
         "C11",

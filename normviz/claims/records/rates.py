@@ -208,6 +208,11 @@ CLAIMS = (
         changed="Rates were a factor of 3 apart up to 0.03, where both placements still trained 2 blocks; "
         "runs had 150 steps.",
         question="rate",
+        finding=(
+            "utt",
+            "With 12 blocks Pre-LN trains up to a rate of {pre12} and Post-LN up to {post12}. With 2 "
+            "blocks one of Post-LN's runs still fell.",
+        ),
     ),
     Claim(
         "E13",

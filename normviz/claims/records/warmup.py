@@ -47,6 +47,11 @@ CLAIMS = (
         Curve("lr", FINAL, log_y=False),
         open_=(("post0", {"lr": 0.003}), ("post200", {"lr": 0.003}), ("pre0", {"lr": 0.003})),
         question="warmup",
+        finding=(
+            "ftut",
+            "Warm-up decides at 0.003: Post-LN ends at {post0_3} without it and {post200_3} with it. "
+            "At 0.001 it trains without. Pre-LN trains without it at all three rates.",
+        ),
     ),
     Claim(
         "E1",
@@ -84,6 +89,11 @@ CLAIMS = (
         open_=(("post", {"depth": 16}), ("xavier", {"warmup": 0}), ("xavier", {"warmup": 200})),
         changed="Runs had 150 and 400 steps, and one of them was still falling.",
         question="warmup",
+        finding=(
+            "tfft",
+            "It depends on the initialisation: with Xavier Post-LN ends at {x0} without warm-up and "
+            "{x200} with it. With PyTorch's 16 blocks train without, to {post16}.",
+        ),
     ),
     Claim(
         "E14",
