@@ -165,7 +165,7 @@ def _subtitle(record: ProbeRecord, domain: Domain, comparing: bool) -> str:
     if comparing:
         notes = [f"{record.label}, quotient: blue where the first is larger, orange the second"]
     if domain.zeros:
-        notes.append("grey: 0")
+        notes.append("grey: 0, or lost in rounding" if record.rounds_with else "grey: 0")
     if domain.broken:
         notes.append("red: not finite")
     return " · ".join(notes)

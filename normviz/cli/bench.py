@@ -118,6 +118,14 @@ def early(
 
 
 @bench.command()
+def verdicts() -> None:
+    """Error rate of the verdicts: on simulated curves, and on shipped runs that are cut short."""
+    from ..bench.verdicts import measure
+
+    typer.echo(measure())
+
+
+@bench.command()
 def load(
     watchers: Annotated[int, typer.Option(min=1, max=1000, help="Visitors at once")] = 100,
     queued: Annotated[

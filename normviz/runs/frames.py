@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import hosted
+from ..catalog.probes import PROBES, ROUNDING
 from . import Recording, Steps
 from .store import Run, Store
 from .verdict import Verdict
@@ -29,7 +30,8 @@ class LaneFrame:
     loss         [n] training loss in nats per token of steps 0..n-1; NaN or inf where not finite
     probe        key of the probe whose values follow
     probe_steps  [m] steps at which the probe was recorded, ascending
-    values       [m, L+1] value per layer; layers below the probe's first_layer are NaN and mean nothing
+    values       [m, L+1] value per layer, 0 where it is lost in rounding; layers below the probe's
+                 first_layer are NaN and mean nothing
     first_bad    (step, layer) where the run diverged, or None; layer None where unknown
     chance       loss of the best guess that ignores the context, in nats (unigram entropy)
     floor        lowest reachable loss in nats, or None where unknown
@@ -114,7 +116,7 @@ class Frames:
 def lane_frame(it: Recording, label: str, probe: str, earlier: str = "") -> LaneFrame:
     """What a run recorded, as one lane, without values of a probe that it did not record."""
     steps, bad = it.steps, it.first_bad
-    values = it.values(probe) if probe in it.probes else np.empty((0, it.depth + 1))
+    values = _without_rounding(it, probe)
     # Where nothing was updated there is no update to measure, which is not the same as a NaN.
     there = np.full(len(values), True)
     if probe == "update_ratio":
@@ -138,6 +140,17 @@ def lane_frame(it: Recording, label: str, probe: str, earlier: str = "") -> Lane
         held_out=steps.held_out[measured],
         recorded=it.probes,
     )
+
+
+def _without_rounding(it: Recording, probe: str) -> Floats:
+    """[m, L+1] values of a probe, 0 where they are below what float32 can tell from 0; none where the run
+    did not record it."""
+    if probe not in it.probes:
+        return np.empty((0, it.depth + 1))
+    values, larger = it.values(probe), PROBES[probe].rounds_with
+    if larger is None or larger not in it.probes:
+        return values
+    return np.where(values < ROUNDING * it.values(larger), 0.0, values)
 
 
 def verdict(run: Run, it: Recording, store: Store) -> Verdict:

@@ -110,6 +110,16 @@ def spread(values: Sequence[float]) -> Spread:
     return Spread(median(values), min(values), max(values), len(values))
 
 
+def wilson(k: int, n: int) -> tuple[float, float]:
+    """Wilson's 95 % interval for a rate of which k of n trials are seen; (0, 1) without a trial."""
+    if n == 0:
+        return 0.0, 1.0
+    z = 1.959964
+    middle = (k + z * z / 2) / (n + z * z)
+    half = z / (n + z * z) * math.sqrt(k * (n - k) / n + z * z / 4)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
 @dataclass(frozen=True)
 class Comparison:
     """The paired differences first - second: their mean, 95 % interval, and whether they tell apart."""

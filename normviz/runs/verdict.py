@@ -3,12 +3,16 @@
 diverged   a NaN or inf ended it, or a loss that stayed above 100 times chance for 20 steps
 short      fewer than 20 steps: too short to judge
 measured   steps=0: measured at initialisation
-solved     the mean loss of ten steps came within 2 % of the way from chance to the floor
-stuck      ended within 3 % of chance (the best loss without the context) and stayed there
-above      ended more than 3 % above chance
-unsettled  ended in either place, but its loss still fell, or was far from chance just before
-learned    ended below chance
+solved     the loss is within 2 % of the way from chance to the floor
+stuck      the loss is within 3 % of chance (the best loss without the context), and neither falls nor rises
+learned    ended more than 3 % below chance: "learned" at least half of the way to the floor, "learned
+           little" less than half, "learned in part" where the noise hides which
+above      ended more than 3 % above chance, and does not surely fall
+unsettled  still falling near or above chance, or the noise allows no other word
 training, queued, stopped, failed   not at its end
+
+A word is said only where the losses show it by ERRORS standard errors. These are the errors of a straight
+line through the tail of the losses (`tail_of`). `normviz bench verdicts` counts the wrong words.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +31,17 @@ NEAR_CHANCE = 0.03
 SOLVED = 0.02
 ENOUGH = 20
 HALF = 0.5
-STILL, ERRORS = 0.02, 3
-"""A loss still falls where the last fifth of the steps lies lower than the fifth before it by more
-than this share of chance, and by more than so many standard errors of the difference."""
+STILL = 0.02
+"""A loss still falls where its line falls by more than this share of chance in a fifth of the steps."""
+ERRORS = 2.576
+"""Standard errors by which a word must hold: 1 % of normal noise is further off, to either side."""
+TAILS = (2 / 3, 1 / 2, 1 / 3, 1 / 4, 1 / 6)
+"""Lengths of the tail that are tried, as shares of the steps; each has at least ENOUGH steps."""
+BENT = 3.0
+"""A line does not fit where the curvature, or the correlation of neighbouring residuals, is more than so
+many standard errors above zero."""
+FAR_ONE, FAR_MEAN = 4.0, 2.0
+"""A loss lies outside of a band where it is so many standard errors beyond it; the same for a mean."""
 Floats = NDArray[np.float64]
 
 
@@ -86,16 +98,86 @@ def running_mean(losses: Floats) -> Floats:
     return (sums[ends] - sums[starts]) / (ends - starts)
 
 
+@dataclass(frozen=True)
+class Tail:
+    """A straight line through the last losses of a run; each number with its standard error.
+
+    start   the step at which the tail begins
+    level   the line at the middle of the last tenth of the steps, in nats: what `final_loss` measures
+    mean    the mean of the tail, in nats
+    fall    by how much the line falls in a fifth of the run's steps, in nats
+    noise   standard deviation of a loss about the line
+    """
+
+    start: int
+    level: tuple[float, float]
+    mean: tuple[float, float]
+    fall: tuple[float, float]
+    noise: float
+
+    def falls(self, chance: float) -> bool:
+        """Whether the loss surely falls, and by more than STILL."""
+        fall, error = self.fall
+        return fall > STILL * chance and fall > ERRORS * error
+
+    def is_flat(self, chance: float) -> bool:
+        """Whether it surely neither falls nor rises by more than STILL, nor shows by half of that."""
+        fall, error = abs(self.fall[0]), ERRORS * self.fall[1]
+        return fall + error <= STILL * chance and fall <= max(error, STILL / 2 * chance)
+
+
+def tail_of(losses: Floats) -> Tail:
+    """The line through the longest of TAILS of losses [n], n at least ENOUGH, on which a line fits.
+
+    Where none fits, the shortest counts, and its bend is added to the errors. The noise of a step is taken
+    as independent of the step before; where the residuals are correlated the errors are larger.
+    """
+    n = len(losses)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for share in TAILS:
+            tail, bend = _line(losses, max(ENOUGH, round(share * n)))
+            if bend == 0:
+                return tail
+    (level, of_level), (fall, of_fall) = tail.level, tail.fall
+    of_level += bend / ERRORS
+    of_fall += 3 * bend / ERRORS * n / 5 / (n - tail.start)  # the slope at the end, not on average
+    return replace(tail, level=(level, of_level), fall=(fall, of_fall))
+
+
+def _line(losses: Floats, m: int) -> tuple[Tail, float]:
+    """The line through the last m of the losses [n], and by how much they bend away from it at the end,
+    in nats: 0 where the line fits."""
+    n, last = len(losses), losses[-m:]
+    at = np.linspace(-1, 1, m)
+    curve = at * at - np.mean(at * at)
+    size, of_curve = float(at @ at), float(curve @ curve)
+    mean, slope = float(last.mean()), float(at @ last) / size
+    rest = last - mean - slope * at
+    squares = float(rest @ rest)
+    noise = math.sqrt(squares / (m - 2))
+    bend = float(curve @ rest) / of_curve
+    of_bend = math.sqrt(max(0.0, squares - bend * bend * of_curve) / (m - 3) / of_curve)
+    correlation = float(rest[1:] @ rest[:-1]) / squares if squares > 0 else 0.0
+    fits = abs(bend) <= BENT * of_bend and correlation <= BENT / math.sqrt(m)
+    r = min(max(correlation, 0.0), 0.9)
+    of_rest = noise * math.sqrt((1 + r) / (1 - r))
+    of_mean, of_slope = of_rest / math.sqrt(m), of_rest / math.sqrt(size)
+    end, fifth = 1 - n / 10 / m, 2 * n / 5 / m
+    tail = Tail(
+        n - m,
+        (mean + slope * end, math.hypot(of_mean, of_slope * end)),
+        (mean, of_mean),
+        (-slope * fifth, of_slope * fifth),
+        noise,
+    )
+    return tail, 0.0 if fits else abs(bend) * float(curve[-1])
+
+
 def still_falls(losses: Floats, chance: float) -> bool:
     """Whether losses [n] were still falling at their end (see STILL); `chance` in nats."""
-    fifth = len(losses) // 5
-    if len(losses) < ENOUGH or not np.isfinite(losses[-2 * fifth :]).all():
+    if len(losses) < ENOUGH or not np.isfinite(losses).all():
         return False
-    before, last = losses[-2 * fifth : -fifth], losses[-fifth:]
-    with np.errstate(over="ignore"):
-        fall = float(before.mean() - last.mean())
-        error = math.sqrt((before.var(ddof=1) + last.var(ddof=1)) / fifth)
-    return fall > STILL * chance and fall > ERRORS * error
+    return tail_of(losses).falls(chance)
 
 
 def diverged(step: int, layer: int | None, where: str | None) -> Verdict:
@@ -116,37 +198,74 @@ def judge(losses: Floats, steps: int, chance: float, floor: float | None) -> Ver
         )
     if len(losses) < ENOUGH:
         return Verdict("short", f"too short to judge: loss {final:.3g} after {len(losses)} steps")
-    mean = running_mean(losses)
-    if floor is not None:
-        below = np.flatnonzero(mean <= floor + SOLVED * (chance - floor))
-        below = below[below >= WINDOW - 1]
-        if len(below) and final <= floor + 2 * SOLVED * (chance - floor):
-            step = int(below[0])
-            return Verdict("solved", f"solved at step {step}: loss {final:.3g}", step)
-    if final >= chance * (1 - NEAR_CHANCE) and still_falls(losses, chance):
-        return Verdict("unsettled", f"still falling: loss {final:.2f}, chance {chance:.2f}")
-    if final > chance * (1 + NEAR_CHANCE):
-        return Verdict("above", f"above chance: loss {final:.4g}, chance {chance:.2f}")
-    if final >= chance * (1 - NEAR_CHANCE):
-        return _stuck(mean, final, chance)
-    if floor is None:
-        return Verdict("learned", f"learned: loss {final:.2f}, chance {chance:.2f}")
-    share = (chance - final) / (chance - floor)
-    word = "learned" if share >= HALF else "learned little"
-    return Verdict("learned", f"{word}: loss {final:.2f}, {share:.0%} of the way to the floor")
-
-
-def _stuck(mean: Floats, final: float, chance: float) -> Verdict:
-    """The plateau at chance, and the step since which the loss has been flat there (within 6 %: the
-    mean of ten batches strays by itself). It covers the last tenth of the steps and at least ten."""
-    off = np.flatnonzero(np.abs(mean - chance) > 2 * NEAR_CHANCE * chance)
-    since = int(off[-1]) + 1 if len(off) else 0
-    if since > len(mean) - max(WINDOW, len(mean) // 10):
+    tail = tail_of(losses)
+    if (since := _solved(losses, tail, chance, floor)) is not None:
+        return Verdict("solved", f"solved at step {since}: loss {final:.3g}", since)
+    if (since := _stuck(losses, tail, chance)) is not None:
         return Verdict(
-            "unsettled",
-            f"not settled near chance: loss {final:.2f}, of the last {WINDOW} steps {mean[-1]:.2f}, "
-            f"chance {chance:.2f}",
+            "stuck",
+            f"stuck at chance since step {since}: loss {final:.2f}, chance {chance:.2f}",
+            since,
         )
+    level, error = tail.level
+    error *= ERRORS
+    near = NEAR_CHANCE * chance
+    if max(level + error, final) < chance - near:
+        return Verdict("learned", _learned(tail, final, chance, floor))
+    if tail.falls(chance):
+        return Verdict("unsettled", f"still falling: loss {final:.2f}, chance {chance:.2f}")
+    if min(level - error, final) > chance + near:
+        return Verdict("above", f"above chance: loss {final:.4g}, chance {chance:.2f}")
     return Verdict(
-        "stuck", f"stuck at chance since step {since}: loss {final:.2f}, chance {chance:.2f}", since
+        "unsettled", f"not settled: loss {final:.2f}, give or take {error:.2g}, chance {chance:.2f}"
     )
+
+
+def _solved(losses: Floats, tail: Tail, chance: float, floor: float | None) -> int | None:
+    """The step since which the loss has been within SOLVED of the floor; None where it surely is not."""
+    if floor is None:
+        return None
+    bar = floor + SOLVED * (chance - floor)
+    if any(value + ERRORS * error > bar for value, error in (tail.mean, tail.level)):
+        return None
+    return _since(losses, tail, -math.inf, bar)
+
+
+def _stuck(losses: Floats, tail: Tail, chance: float) -> int | None:
+    """The step since which the loss has been flat within NEAR_CHANCE of chance; None where it may not be."""
+    mean, error = tail.mean
+    near = NEAR_CHANCE * chance
+    within = abs(mean - chance) + ERRORS * error <= near and abs(tail.level[0] - chance) <= near
+    if not within or not tail.is_flat(chance):
+        return None
+    return _since(losses, tail, chance - near, chance + near)
+
+
+def _since(losses: Floats, tail: Tail, low: float, high: float) -> int | None:
+    """The first step from which no loss, and no mean of the ten around a step, lies outside of the band
+    from `low` to `high` by more than the noise explains; None where one of the tail does."""
+    since = 0
+    for width, far in ((1, FAR_ONE), (WINDOW, FAR_MEAN)):
+        window = np.ones(width)
+        steps = np.convolve(np.ones(len(losses)), window, "same")
+        mean = np.convolve(losses, window, "same") / steps
+        slack = far * tail.noise / np.sqrt(steps)
+        off = np.flatnonzero((mean < low - slack) | (mean > high + slack))
+        since = max(since, int(off[-1]) + 1 if len(off) else 0)
+    return since if since <= tail.start else None
+
+
+def _learned(tail: Tail, final: float, chance: float, floor: float | None) -> str:
+    if floor is None:
+        return f"learned: loss {final:.2f}, chance {chance:.2f}"
+    level, error = tail.level
+    half = chance - HALF * (chance - floor)
+    if max(level + ERRORS * error, final) <= half:
+        word = "learned"
+    elif min(level - ERRORS * error, final) > half:
+        word = "learned little"
+    else:
+        word = "learned in part"
+    share = (chance - final) / (chance - floor)
+    still = ", still falling" if word != "learned" and tail.falls(chance) else ""
+    return f"{word}: loss {final:.2f}, {share:.0%} of the way to the floor{still}"

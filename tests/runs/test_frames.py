@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from hosted_kit import turn_on
 
-from normviz import RunConfig
+from normviz import RunConfig, home
 from normviz.catalog import PROBES
 from normviz.catalog.probes import recorded_by
-from normviz.charts import sentences
+from normviz.charts import heatmap, sentences
+from normviz.charts.palette import LaneStyle
+from normviz.charts.scale import Domain
 from normviz.duel.presets import PRESETS
 from normviz.runs import Steps, archive, collect, shipped
 from normviz.runs import frames as module
@@ -164,3 +166,18 @@ def test_the_share_of_clipped_steps() -> None:
     assert collect(train(config.replace(steps=0, clip=1.0))).clipped is None
     assert collect(train(config.replace(clip=1e-6))).clipped == 1.0
     assert collect(train(config.replace(clip=float(2 * norms.max())))).clipped == 0.0
+
+
+def test_what_float32_rounds_away_is_drawn_as_zero() -> None:
+    """In the hero's Post-LN the query and key gradient of the last block sinks to rounding."""
+    it = next(archive.load(home.shipped("assets") / "runs" / "hero-2-post.npz"))
+    drawn, raw = lane_frame(it, "B  Post-LN", "grad_qk").values, it.values("grad_qk")
+    lost = raw < 2.0**-24 * it.values("grad_block")
+    assert lost[:, -1].any() and not lost[0].any()
+    assert (drawn[lost] == 0).all()
+    assert np.array_equal(drawn[~lost], raw[~lost], equal_nan=True)
+    assert np.array_equal(
+        lane_frame(it, "B  Post-LN", "grad_w2").values, it.values("grad_w2"), equal_nan=True
+    )
+    heat = heatmap.spec(LaneStyle("#000000"), "B", "grad_qk", 12, 200, Domain(1e-9, 1, zeros=True))
+    assert "lost in rounding" in heat["title"]["subtitle"]

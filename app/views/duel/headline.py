@@ -35,8 +35,9 @@ def headline(lanes: list[Lane], shared: SharedBackend) -> str:
 
 def _outcome(lane: Lane, shared: SharedBackend) -> str:
     verdict = chip(lane, shared)
-    if verdict.sentence.startswith("learned little"):
-        return "learned little"
+    for words in ("learned little", "learned in part"):
+        if verdict.sentence.startswith(words):
+            return words
     return OUTCOMES.get(verdict.kind, verdict.sentence)
 
 

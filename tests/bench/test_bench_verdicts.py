@@ -1,0 +1,139 @@
+"""`normviz bench verdicts`: what counts as wrong, and that few words are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normviz.bench.verdicts import (
+    KINDS,
+    Count,
+    Cut,
+    Noise,
+    Simulated,
+    cuts,
+    shipped_runs,
+    simulate,
+    word_of,
+)
+from normviz.runs import Recording
+from normviz.runs.statistics import wilson
+from normviz.runs.verdict import Verdict, judge
+
+CHANCE, FLOOR = 3.0, 1.0
+
+
+@pytest.fixture(scope="module")
+def runs() -> list[Recording]:
+    return list(shipped_runs())
+
+
+def said(word: str, step: int | None = None) -> Verdict:
+    kinds = {
+        "learned little": "learned",
+        "learned in part": "learned",
+        "still falling": "unsettled",
+    }
+    return Verdict(kinds.get(word, word), f"{word}: loss", step)
+
+
+FLAT, FALLING = np.full(100, 3.0), np.linspace(3.3, 2.95, 100)
+OFF = np.concatenate([np.full(70, 3.0), np.full(30, 2.5)])
+
+
+@pytest.mark.parametrize(
+    ("mu", "word", "step", "wrong"),
+    [
+        (FLAT, "stuck", 0, False),
+        (FLAT, "stuck", 100, True),
+        (FLAT, "still falling", None, True),
+        (FLAT, "above", None, True),
+        (FLAT, "learned", None, True),
+        (FLAT, "unsettled", None, False),
+        (FALLING, "stuck", 40, True),
+        (FALLING, "still falling", None, False),
+        (OFF, "stuck", 0, True),
+        (OFF, "learned little", None, False),
+        (OFF, "learned", None, True),
+        (OFF, "learned in part", None, False),
+        (np.full(100, 1.03), "solved", 0, False),
+        (np.full(100, 1.07), "solved", 0, True),
+        (np.concatenate([np.full(30, 2.0), np.full(70, 1.0)]), "solved", 0, True),
+        (np.concatenate([np.full(30, 2.0), np.full(70, 1.0)]), "solved", 30, False),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_of_a_simulated_curve(
+    mu: np.ndarray, word: str, step: int | None, wrong: bool
+) -> None:
+    assert Simulated(mu, CHANCE, FLOOR, mu).is_wrong(said(word, step)) is wrong
+
+
+@pytest.mark.parametrize(
+    ("whole", "word", "wrong"),
+    [
+        (np.full(200, 1.07), "solved", True),
+        (np.full(200, 1.03), "solved", False),
+        (np.linspace(3.8, 2.2, 200), "stuck", True),
+        (np.concatenate([np.full(100, 3.0), np.linspace(3, 2, 100)]), "stuck", False),
+        (np.concatenate([np.full(100, 3.0), np.full(100, 3.3)]), "still falling", True),
+        (np.linspace(3.8, 2.2, 200), "still falling", False),
+    ],
+)
+def test_what_the_rest_of_a_run_contradicts(whole: np.ndarray, word: str, wrong: bool) -> None:
+    noise = np.random.default_rng(0).normal(0, 0.01, len(whole))
+    cut = Cut(whole[:100], CHANCE, FLOOR, whole + noise)
+    assert cut.is_wrong(said(word, 50 if word == "stuck" else None)) is wrong
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_at_most_one_word_in_a_hundred_is_wrong_of_simulated_curves(
+    kind: str, runs: list[Recording]
+) -> None:
+    count = Count()
+    count.add(simulate(kind, Noise(runs), 300, seed=1), judge)
+    low, _ = wilson(count.wrong.total(), count.said.total() - count.said["unsettled"])
+    assert low < 0.01, count.words()
+    assert count.said["unsettled"] < 0.45 * 300
+
+
+def test_at_most_one_word_in_a_hundred_is_wrong_of_shipped_runs(runs: list[Recording]) -> None:
+    assert len(runs) >= 300
+    count = Count()
+    for it in runs[::3]:
+        count.add(cuts(it), judge)
+    words = count.said.total() - count.said["unsettled"]
+    assert count.wrong.total() < 0.01 * words
+    assert words > 0.85 * count.said.total()
+
+
+def test_a_rule_that_says_one_word_of_all_is_often_wrong(runs: list[Recording]) -> None:
+    count, noise = Count(), Noise(runs)
+    for kind in KINDS:
+        count.add(simulate(kind, noise, 20), lambda *_: said("stuck", 0))
+    assert count.wrong["stuck"] > 0.8 * count.said["stuck"]
+    assert count.words().startswith("stuck ")
+
+
+def test_the_noise_is_that_of_shipped_runs(runs: list[Recording]) -> None:
+    noise, rng = Noise(runs), np.random.default_rng(0)
+    chance, floor = noise.tasks[False]
+    assert floor is not None
+    sizes = [
+        float(noise.of(np.full(4000, level), chance, floor, rng).std()) for level in (chance, floor)
+    ]
+    assert sizes == pytest.approx([0.04, 0.055], rel=0.3)
+    chance, none = noise.tasks[True]
+    assert none is None
+    assert noise.of(np.full(4000, chance), chance, None, rng).std() == pytest.approx(0.19, rel=0.3)
+
+
+def test_the_interval_is_wilsons() -> None:
+    assert wilson(0, 100) == pytest.approx((0, 0.0370), abs=1e-4)
+    assert wilson(5, 100) == pytest.approx((0.0215, 0.1118), abs=1e-4)
+    assert wilson(0, 0) == (0, 1)
+
+
+def test_a_word_is_what_a_sentence_says() -> None:
+    assert [word_of(said(it)) for it in ("learned", "learned little", "still falling", "stuck")] == [
+        "learned", "learned little", "still falling", "stuck",
+    ]  # fmt: skip
