@@ -22,7 +22,7 @@ from ..maps.cell import warm
 from ..maps.early import MEASURED, FlatDetector, applies, looks
 from ..runs import Recorder, Recording
 from ..runs.archive import load
-from ..runs.statistics import share_interval
+from ..runs.statistics import wilson
 
 TRAINED = ("learned", "solved")
 FIRST_SEED = 1000
@@ -110,7 +110,7 @@ def summary(what: str, runs: Sequence[Watched]) -> list[str]:
     """How many were stopped and would have trained, with a 95 % interval, then each stopped run."""
     stopped = [one for one in runs if one.stopped is not None]
     wrong = sum(one.is_wrong for one in stopped)
-    low, high = share_interval(wrong, len(stopped))
+    low, high = wilson(wrong, len(stopped))
     saved = sum(one.config.steps - (one.stopped or 0) for one in stopped)
     steps = sum(one.config.steps for one in runs)
     lines = [

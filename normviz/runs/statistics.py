@@ -9,7 +9,7 @@ distributed. Otherwise the two are "not distinguishable".
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median, stdev
 from typing import Literal
@@ -51,27 +51,6 @@ def interval(
     mean, half = fmean(kept), quantile * stdev(kept) / math.sqrt(n)
     ends = (mean, mean - half, mean + half)
     return Interval(*(map(math.exp, ends) if ratio else ends), n)
-
-
-def share_interval(count: int, n: int) -> tuple[float, float]:
-    """The 95 % interval of a share of which `count` of `n` were seen (Clopper and Pearson 1934); 0 to 1 of
-    none."""
-    return (
-        0.0 if count == 0 else _crossing(lambda p: _at_least(count, n, p), 0.025),
-        1.0 if count == n else _crossing(lambda p: _at_least(count + 1, n, p), 0.975),
-    )
-
-
-def _at_least(count: int, n: int, p: float) -> float:
-    return sum(math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(count, n + 1))
-
-
-def _crossing(rising: Callable[[float], float], level: float) -> float:
-    low, high = 0.0, 1.0
-    for _ in range(50):
-        middle = (low + high) / 2
-        low, high = (middle, high) if rising(middle) < level else (low, middle)
-    return high
 
 
 def is_majority(count: int, n: int) -> bool:

@@ -83,7 +83,11 @@ FAR = [3.3, 3.2, 3.3, 3.4, 3.3]
         (Less("a", "b"), {"a": FIVE[:2], "b": FAR[:2]}, "undecided"),
         (Less("a", "b"), {"a": [1.0, 1.0, math.inf], "b": [2.0, 2.0, 2.0]}, "undecided"),
         (Less("a", "b", ratio=True), {"a": [1.0, 0.1, 10.0], "b": [3.0, 0.31, 29.0]}, "true"),
-        (Less("a", "b", 1.2, True), {"a": [1.0, 0.1, 10.0], "b": [1.0, 0.101, 9.9]}, "no difference"),
+        (
+            Less("a", "b", 1.2, True),
+            {"a": [1.0, 0.1, 10.0], "b": [1.0, 0.101, 9.9]},
+            "no difference",
+        ),
         (LessInMost("a", "b"), {"a": [0.01] * 5, "b": [0.03] * 5}, "true"),
         (LessInMost("a", "b"), {"a": [0.01] * 5, "b": [0.003] * 5}, "false"),
         (LessInMost("a", "b"), {"a": [0.01] * 5, "b": [0.01] * 5}, "no difference"),

@@ -176,7 +176,7 @@ def test_the_bench_counts_a_stopped_run_that_would_have_trained() -> None:
     ]
     head, *lines = summary("runs", runs)
     assert head.startswith("3 runs; it applies to 3, stops 2 and saves 36% of all steps; 1 of the")
-    assert "(1.3 to 98.7 %, 95 % interval)" in head
+    assert "(9.5 to 90.5 %, 95 % interval)" in head
     assert [line.strip().startswith("WRONG") for line in lines] == [True, False]
 
 
