@@ -1,7 +1,7 @@
 """Error rate of the early stop: runs that it stops although they would have trained.
 
-Every run goes to its end while the rule watches it. The rule was made with the shipped runs and `grids`; `drawn`
-are settings from all over its scope that it was not made with.
+Every run goes to its end while the rule watches it. The rule was made with the shipped runs and `grids`;
+`drawn` are settings from all over its scope that it was not made with.
 """
 
 from __future__ import annotations
