@@ -67,7 +67,7 @@ class TourStep:
 
 # The eleven steps.
 
-EVEN = 2.0
+EVEN = 3.0
 """Gradients count as even if their ratio is below this."""
 
 POST_RATE, PRE_RATE = 0.0045, 0.01
@@ -210,7 +210,7 @@ STEPS = (
         "grad_block",
         "The bars are the gradient of each block: how strongly the loss asks that block to change. "
         "The scale is logarithmic. Watch the orange bars while the lanes train.",
-        "At step 0 Post-LN's blocks are even: the last gets {start} the first one's gradient. "
+        "At step 0 Post-LN's blocks differ little: the last gets {start} the first one's gradient. "
         "After {early} steps it gets {cliff}. So training makes the cliff; it is not there "
         "from the start. In these {1.steps} steps Post-LN's loss stays at chance, {stuck}. Pre-LN "
         "reaches {loss}, and its first blocks get the larger gradients.",
@@ -378,8 +378,8 @@ STEPS = (
         "branch by the square root of the number of branches. C is *Admin*: each skip path starts with "
         "a gain that grows with the depth below it. D is *DeepNorm*: larger skip paths and smaller "
         "weights. The bars show how alike the tokens are.",
-        "A ends at {stuck}, where chance is {chance}. B reaches {scaled}, C {admin} and D {deepnorm}. At "
-        "step 0 the cosine of the tokens after the last block is {post} in A; in B, C and D it is "
+        "A ends at {stuck}, where chance is {chance}. B reaches {scaled}, C {admin} and D {deepnorm}. "
+        "Before training the cosine of the tokens after the last block is {post} in A; in B, C and D it is "
         "{others}. What the three share: a branch changes the stream less.",
         {
             "stuck": lambda runs: loss(runs[0].final),
@@ -440,8 +440,8 @@ STEPS = (
         "for it on other seeds: {0.lr:g} and {1.lr:g}. The thin lines are the loss on a part of the text "
         "that training never reads.",
         "On that part A ends at {post} and B at {pre}. That is one seed each, and seeds differ by more "
-        "than this gap of {gap}. Claim E7 asks eight seeds. Now close the tour and change a setting "
-        "yourself.",
+        "than this gap of {gap}. The claim *Post-LN ends better when tuned* asks eight seeds. Now close "
+        "the tour and change a setting yourself.",
         {
             "post": lambda runs: loss(runs[0].held_out or math.nan),
             "pre": lambda runs: loss(runs[1].held_out or math.nan),
