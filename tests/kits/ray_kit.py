@@ -79,7 +79,7 @@ def environment(folder: Path, home: str) -> dict[str, str]:
         VARIABLE: str(folder / home / "normviz"),
         "RAY_TMPDIR": str(folder),
         "RAY_USAGE_STATS_ENABLED": "0",
-        # A node that is gone refuses each look at it; by itself Ray takes half a minute to believe that.
+        # Ray itself pauses longer between two looks at a node; one that is gone refuses each at once.
         "RAY_health_check_initial_delay_ms": "1000",
         "RAY_health_check_period_ms": "500",
     }

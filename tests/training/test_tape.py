@@ -41,6 +41,12 @@ SMALL = RunConfig(
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1", "-g")
 
 
+def forget() -> None:
+    """Whether a library loads here is asked anew."""
+    library.load.cache_clear()
+    library.unavailable.cache_clear()
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _compiled() -> None:
     """The library, from the present tape.cpp."""
@@ -50,8 +56,7 @@ def _compiled() -> None:
             build.build(made)
         except build.BuildError as error:
             pytest.skip(str(error))
-        library.load.cache_clear()
-        library.unavailable.cache_clear()
+        forget()
 
 
 def run(config: RunConfig, engine: Choice = "tape", **options: object) -> list[object]:
@@ -369,9 +374,9 @@ def test_a_run_says_which_engine_it_has() -> None:
 
 @pytest.fixture
 def fresh() -> Iterator[None]:
-    library.load.cache_clear()
+    forget()
     yield
-    library.load.cache_clear()
+    forget()
 
 
 @pytest.mark.usefixtures("fresh")
