@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 from anatomy_kit import lanes, measure, runs, said
+from crossing_kit import case
 from page_kit import Open, checked, duel, specs, words_of
+from streamlit.testing.v1 import AppTest
 
 from normviz import RunConfig
 from normviz.anatomy import code, constants, formula, gradient_path
@@ -21,11 +23,19 @@ from normviz.training.events import Started
 QUANTITIES = ("stream_rms", "grad_block", "token_cosine")
 
 
-@pytest.mark.parametrize("scheme", SCHEMES.keys())
 @pytest.mark.slow
-def test_every_placement_is_explained(anatomy: Open, scheme: str) -> None:
+def test_every_placement_is_explained(anatomy: Open) -> None:
+    """Each on the page that was at another one before."""
+    at = anatomy("lanes=1&scheme=none&depth=6")
+    for scheme in SCHEMES:
+        with case(scheme.key):
+            checked(at.selectbox(key="anatomy_scheme").set_value(scheme.key).run())
+            assert_explained(at, scheme.key)
+
+
+def assert_explained(at: AppTest, scheme: str) -> None:
     record = SCHEMES[scheme]
-    at = anatomy(f"lanes=1&scheme={scheme}&depth=6")
+    assert lanes(at) == [(scheme, 6)]
     assert not at.error
     config = RunConfig(scheme=scheme, depth=6, steps=0)
     assert [block.value for block in at.code] == [code(config, 32).strip()]

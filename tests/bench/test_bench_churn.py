@@ -14,7 +14,7 @@ from normviz.bench.weigh import Weight
 
 @pytest.mark.slow
 def test_visitors_of_a_shared_server_come_and_go() -> None:
-    found = figures(measure(watchers=3, per_second=1.0, minutes=0.15))
+    found = figures(measure(watchers=3, per_second=1.0, minutes=0.1))
     came, _, _ = found["visitors who came"].partition(",")
     assert int(came) > 1 and found["visits that failed"] == "0"
     assert found["server has loaded PyTorch"] == "no"

@@ -24,7 +24,7 @@ def figures(text: str) -> dict[str, str]:
 @pytest.mark.slow
 def test_visitors_come_watch_and_leave_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("normviz.bench.load.SETTLE_SECONDS", 0.2)
-    found = figures(measure(watchers=4, queue=3, seconds=3, rounds=1, churn=1.0))
+    found = figures(measure(watchers=4, queue=3, seconds=2, rounds=1, churn=1.0))
     assert found["visitors held"] == "4 of 4"
     assert found["visits that failed"] == "0"
     assert found["server has loaded PyTorch"] == "no"

@@ -189,7 +189,7 @@ def test_a_log_slope_is_the_exponent_of_a_power_law() -> None:
 
 
 def finished(store: Store, claim: Claim, **more) -> tuple[ClaimResult, list]:
-    *news, result = run(store, claim, processes=2, **more)
+    *news, result = run(store, claim, processes=1, **more)
     assert isinstance(result, ClaimResult)
     return result, news
 

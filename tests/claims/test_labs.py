@@ -104,6 +104,9 @@ def test_both_norms_of_a_repeat_come_from_one_measurement(
 
     def counted(setting, folder: Path):
         asked.append(setting)
+        if made:  # the numbers of a second measurement are not looked at
+            yield made[0]
+            return
         for news in run_for_real(setting, folder):
             made.extend([news] if isinstance(news, Measurement) else [])
             yield news

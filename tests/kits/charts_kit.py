@@ -7,6 +7,7 @@ import json
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -163,7 +164,13 @@ def without_data(chart: dict[str, Any]) -> str:
 
 def render(chart: dict[str, Any]) -> str:
     """SVG of a chart with its data, as text. Vega's own compiler checks the spec."""
-    return vlc.vegalite_to_svg(whole(chart))
+    return _svg(json.dumps(whole(chart)))
+
+
+@cache
+def _svg(chart: str) -> str:
+    """A chart is drawn once: some are the same for many probes."""
+    return vlc.vegalite_to_svg(chart)
 
 
 def whole(chart: dict[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,10 @@ MODULES = {
     "Gemma2RMSNorm": "gemma2.modeling_gemma2",
     "Gemma4RMSNorm": "gemma4.modeling_gemma4",
     "Llama4TextL2Norm": "llama4.modeling_llama4",
+    "LlamaConfig": "llama.configuration_llama",
+    "LlamaMLP": "llama.modeling_llama",
     "LlamaRMSNorm": "llama.modeling_llama",
+    "LlamaRotaryEmbedding": "llama.modeling_llama",
     "NemotronLayerNorm1P": "nemotron.modeling_nemotron",
     "Olmo2Attention": "olmo2.modeling_olmo2",
     "Olmo2Config": "olmo2.configuration_olmo2",
@@ -29,8 +32,10 @@ MODULES = {
     "StableLmLayerNormPerHead": "stablelm.modeling_stablelm",
     "Swinv2Config": "swinv2.configuration_swinv2",
     "Swinv2SelfAttention": "swinv2.modeling_swinv2",
+    "apply_rotary_pos_emb": "llama.modeling_llama",
+    "eager_attention_forward": "gpt_oss.modeling_gpt_oss",
 }
-"""Where transformers has each class."""
+"""Where transformers has each class and function."""
 
 
 def __getattr__(name: str) -> Any:

@@ -79,6 +79,9 @@ def environment(folder: Path, home: str) -> dict[str, str]:
         VARIABLE: str(folder / home / "normviz"),
         "RAY_TMPDIR": str(folder),
         "RAY_USAGE_STATS_ENABLED": "0",
+        # Ray itself pauses longer between two looks at a node; one that is gone refuses each at once.
+        "RAY_health_check_initial_delay_ms": "1000",
+        "RAY_health_check_period_ms": "500",
     }
     return {**{k: v for k, v in os.environ.items() if not k.startswith("RAY_")}, **own}
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 import torch
+from crossing_kit import ATTENTION_KINDS, NORM_KINDS, with_schemes
 from model_kit import batch, shaken
 from torch import Tensor, nn
 from twin import EMBED_NORM, FINAL_NORM, forward
 
 from normviz import RunConfig
-from normviz.catalog import NORMS, QK_NORMS, SCHEMES, V_NORMS
+from normviz.catalog import SCHEMES
 from normviz.catalog.scheme import Place
 from normviz.model.norms import make_norm
 from normviz.model.sites import untapped
@@ -17,7 +18,6 @@ from normviz.model.sites import untapped
 CLOSE = {torch.float64: 1e-10, torch.float32: 1e-6}
 PRECISIONS = pytest.mark.parametrize("dtype", CLOSE, ids=str)
 ALL_SCHEMES = pytest.mark.parametrize("scheme", SCHEMES.keys())
-ALL_NORMS = pytest.mark.parametrize("norm", NORMS.keys())
 
 
 def assert_close(ours: Tensor, theirs: Tensor, tolerance: float) -> None:
@@ -91,18 +91,16 @@ def test_equals_torch_encoder_layers(
 # Every scheme's formula
 
 
-@ALL_NORMS
-@ALL_SCHEMES
+@pytest.mark.parametrize(("scheme", "norm"), with_schemes(NORM_KINDS))
 def test_whole_model_is_its_twin(tiny: RunConfig, scheme: str, norm: str) -> None:
     assert_is_its_twin(tiny.replace(scheme=scheme, norm=norm, activation="gelu"))
 
 
-@pytest.mark.parametrize("v_norm", V_NORMS.keys())
-@pytest.mark.parametrize("qk_norm", QK_NORMS.keys())
-@ALL_SCHEMES
+@pytest.mark.parametrize(("scheme", "norms"), with_schemes(ATTENTION_KINDS), ids=str)
 def test_whole_model_is_its_twin_with_attention_norms(
-    tiny: RunConfig, scheme: str, qk_norm: str, v_norm: str
+    tiny: RunConfig, scheme: str, norms: tuple[str, str]
 ) -> None:
+    qk_norm, v_norm = norms
     assert_is_its_twin(tiny.replace(scheme=scheme, qk_norm=qk_norm, v_norm=v_norm))
 
 

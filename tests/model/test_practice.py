@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from types import SimpleNamespace
 
+import peers
 import pytest
 import torch
 import torch.nn.functional as F
 from model_kit import shaken
 from torch import Tensor, nn
-from transformers import LlamaConfig
-from transformers.models.gpt_oss import modeling_gpt_oss as gpt_oss
-from transformers.models.llama import modeling_llama as llama
 
 from normviz import RunConfig
 from normviz.catalog import ACTIVATIONS
@@ -45,8 +43,8 @@ def random(*shape: int, seed: int = 0) -> Tensor:
 def test_a_gated_ffn_is_llamas(activation: str) -> None:
     config = TINY.replace(activation=activation)
     ours = shaken(config).blocks[0].ffn.branch
-    theirs = llama.LlamaMLP(
-        LlamaConfig(
+    theirs = peers.LlamaMLP(
+        peers.LlamaConfig(
             hidden_size=16,
             num_attention_heads=2,
             intermediate_size=config.hidden,
@@ -86,12 +84,12 @@ def test_an_activation_is_its_formula(activation: str, function) -> None:
 
 
 def test_rope_is_llamas() -> None:
-    turning = llama.LlamaRotaryEmbedding(
-        LlamaConfig(hidden_size=16, num_attention_heads=2, max_position_embeddings=8)
+    turning = peers.LlamaRotaryEmbedding(
+        peers.LlamaConfig(hidden_size=16, num_attention_heads=2, max_position_embeddings=8)
     )
     q, k = random(3, 2, 8, 8), random(3, 2, 8, 8, seed=1)
     cos, sin = turning(q, torch.arange(8)[None])
-    expected = llama.apply_rotary_pos_emb(q, k, cos, sin)
+    expected = peers.apply_rotary_pos_emb(q, k, cos, sin)
     turn = torch.stack((angles(8, 8).cos(), angles(8, 8).sin()))
     for ours, theirs in zip((rotated(q, turn), rotated(k, turn)), expected, strict=True):
         same(ours, theirs, 1e-6)  # theirs has angles in float32
@@ -113,7 +111,7 @@ def test_sinks_are_those_of_gpt_oss() -> None:
     x = random(3, 8, 16)
     q, k, v = ours.qkv(x).view(3, 8, 3, 2, 8).permute(2, 0, 3, 1, 4)
     module = SimpleNamespace(num_key_value_groups=1, sinks=ours.sink, training=False)
-    mixed, _ = gpt_oss.eager_attention_forward(module, q, k, v, ours.mask, 8**-0.5)  # pyright: ignore
+    mixed, _ = peers.eager_attention_forward(module, q, k, v, ours.mask, 8**-0.5)  # pyright: ignore
     same(ours(x, untapped), ours.out(mixed.reshape(3, 8, 16)))
 
 

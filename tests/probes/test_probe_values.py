@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from unittest.mock import patch
 
 import numpy as np
 import pytest
 import torch
+from crossing_kit import case
 from peek import model_seen, steps_of
 from task_kit import with_task
 from torch import Tensor
@@ -235,7 +235,6 @@ TWINS = {
 }  # fmt: skip
 
 
-@cache
 def measured(config: RunConfig) -> tuple[np.ndarray, Scene]:
     """One step: what the probes said, and the scene for the twins."""
     params: dict[str, Tensor] = {}
@@ -256,25 +255,25 @@ def measured(config: RunConfig) -> tuple[np.ndarray, Scene]:
     return step.layers, Scene(config, plain, dict(zip(params, grads, strict=True)), hidden, trace)
 
 
-def assert_equals_twin(config: RunConfig, key: str, tolerance: float = TOLERANCE) -> None:
+def assert_equal_twins(
+    config: RunConfig, keys: Sequence[str], tolerance: float = TOLERANCE
+) -> None:
     layers, scene = measured(config)
-    with torch.no_grad():
-        expected = TWINS[key](scene)
-    # A cosine near 0 is a difference of numbers near 1; elsewhere small numbers stay exact.
-    absolute = 1e-7 if key.endswith("cosine") else 0.0
-    seen = layers[ROWS[key], PROBES[key].first_layer :]
-    np.testing.assert_allclose(seen, expected, tolerance, absolute)
+    for key in keys:
+        with torch.no_grad():
+            expected = TWINS[key](scene)
+        # A cosine near 0 is a difference of numbers near 1; elsewhere small numbers stay exact.
+        absolute = 1e-7 if key.endswith("cosine") else 0.0
+        seen = layers[ROWS[key], PROBES[key].first_layer :]
+        with case(key):
+            np.testing.assert_allclose(seen, expected, tolerance, absolute)
 
 
-@pytest.mark.parametrize(
-    ("scheme", "key"),
-    [(scheme.key, key) for scheme in SCHEMES for key in recorded_by(scheme.streams)],
-)
-def test_equals_its_twin(scheme: str, key: str) -> None:
-    assert_equals_twin(LARGE_STEP.replace(scheme=scheme), key)
+@ALL_SCHEMES
+def test_every_probe_equals_its_twin(scheme: str) -> None:
+    assert_equal_twins(LARGE_STEP.replace(scheme=scheme), recorded_by(SCHEMES[scheme].streams))
 
 
-@pytest.mark.parametrize("key", recorded_by("one"))
 @pytest.mark.parametrize(
     "change",
     [{"norm": norm.key} for norm in NORMS if norm.key not in ILL_CONDITIONED]
@@ -283,15 +282,15 @@ def test_equals_its_twin(scheme: str, key: str) -> None:
     + [{"v_norm": "on"}, {"activation": "gelu"}, {"heads": 4}],
     ids=str,
 )
-def test_equals_its_twin_in_other_settings(change: dict[str, str], key: str) -> None:
+def test_every_probe_equals_its_twin_in_other_settings(change: dict[str, str]) -> None:
     config = with_task(LARGE_STEP, change.get("task", "markov"))
-    assert_equals_twin(config.replace(scheme="peri", **change), key)
+    assert_equal_twins(config.replace(scheme="peri", **change), recorded_by("one"))
 
 
 @ALL_SCHEMES
 def test_update_of_adamw_equals_its_twin(scheme: str) -> None:
     """Wider: the gradient of a key bias is rounding error, and AdamW makes full steps of it."""
-    assert_equals_twin(SMALL.replace(scheme=scheme, lr=0.1), "update_ratio", 5e-3)
+    assert_equal_twins(SMALL.replace(scheme=scheme, lr=0.1), ["update_ratio"], 5e-3)
 
 
 def test_token_cosine_is_exact_where_tokens_nearly_coincide() -> None:

@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
+from crossing_kit import with_schemes
 from peek import model_seen, steps_of
 from task_kit import with_task
 from torch import Tensor
@@ -47,8 +48,7 @@ def test_inert_with_every_norm(change: dict[str, str]) -> None:
     assert all(map(torch.equal, watched[1], unwatched[1]))
 
 
-@pytest.mark.parametrize("extras", ["plain", "qk_norm, dropout, clip"])
-@ALL_SCHEMES
+@pytest.mark.parametrize(("scheme", "extras"), with_schemes([["plain", "qk_norm, dropout, clip"]]))
 def test_inert(scheme: str, extras: str) -> None:
     config = SMALL.replace(scheme=scheme, steps=6, lr=0.01)
     if extras != "plain":

@@ -41,6 +41,12 @@ SMALL = RunConfig(
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1", "-g")
 
 
+def forget() -> None:
+    """Whether a library loads here is asked anew."""
+    library.load.cache_clear()
+    library.unavailable.cache_clear()
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _compiled() -> None:
     """The library, from the present tape.cpp."""
@@ -50,7 +56,7 @@ def _compiled() -> None:
             build.build(made)
         except build.BuildError as error:
             pytest.skip(str(error))
-        library.load.cache_clear()
+        forget()
 
 
 def run(config: RunConfig, engine: Choice = "tape", **options: object) -> list[object]:
@@ -368,9 +374,9 @@ def test_a_run_says_which_engine_it_has() -> None:
 
 @pytest.fixture
 def fresh() -> Iterator[None]:
-    library.load.cache_clear()
+    forget()
     yield
-    library.load.cache_clear()
+    forget()
 
 
 @pytest.mark.usefixtures("fresh")
@@ -391,20 +397,27 @@ def test_without_a_library_that_loads_eager_runs(
     assert part in started.why
 
 
+@pytest.fixture(scope="module")
+def narrow(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library as it is compiled for a CPU without AVX-512."""
+    made = tmp_path_factory.mktemp("narrow") / "narrow.so"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(build, "FLAGS", (*build.FLAGS, "-DNARROW"))
+        build.build(made)
+    return made
+
+
 @pytest.mark.usefixtures("fresh")
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "change", [{}, {"width": 66, "heads": 3, "ffn_ratio": 3, "seq_len": 37, "batch": 3}], ids=str
 )
 def test_wider_vectors_change_no_bit(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, change: dict[str, object]
+    monkeypatch: pytest.MonkeyPatch, narrow: Path, change: dict[str, object]
 ) -> None:
     """A CPU without AVX-512 has the narrow ones in both builds."""
     config = SMALL.replace(**{"width": 48, "heads": 3, "depth": 3, "steps": 20, **change})
     here = run(config)
-    narrow = tmp_path / "narrow.so"
-    monkeypatch.setattr(build, "FLAGS", (*build.FLAGS, "-DNARROW"))
-    build.build(narrow)
     monkeypatch.setattr(library, "LIBRARY", narrow)
     library.load.cache_clear()
     there = run(config)
