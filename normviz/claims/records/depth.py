@@ -175,6 +175,12 @@ CLAIMS = (
         "loss was of the text that the model was trained on.",
         lab="drop",
         question="stream",
+        finding=(
+            "tuf",
+            "In Pre-LN later branches cost less to leave out; in Post-LN eight seeds show no clear "
+            "order. LayerNorm Scaling does not make the deeper half cost more here: {lns_deep} "
+            "instead of {pre_deep}.",
+        ),
     ),
     Claim(
         "C25",
@@ -245,6 +251,11 @@ CLAIMS = (
         "of the "
         "grid.",
         question="depth",
+        finding=(
+            "tnt",
+            "KEEL trains 48 blocks at rates up to {keel}, the highest one tried, and so does Pre-LN. "
+            "Post-LN trains them at none.",
+        ),
     ),
     Claim(
         "E2",
