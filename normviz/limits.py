@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from .catalog import SCHEMES
+from .catalog import SCHEMES, STREAMS
 from .catalog.choices import GATED
 from .native.library import unavailable
 
@@ -145,7 +145,8 @@ SECONDS_PER_LOGIT = 6e-9
 def parameters_per_block(config: RunConfig) -> int:
     """Weights of one block, without norms and biases."""
     matrices = 3 if config.activation in GATED else 2
-    return 4 * config.width**2 + matrices * config.hidden * config.width
+    around = 2 * len(STREAMS[SCHEMES[config.scheme].streams].matrices)
+    return (4 + around) * config.width**2 + matrices * config.hidden * config.width
 
 
 EAGER_NORMS = frozenset({"seednorm", "batchnorm", "powernorm"})

@@ -167,7 +167,7 @@ def _logit_gain(scheme: Scheme, logits: str) -> tuple[list[str], str]:
 def our_name(name: str) -> str:
     """Name in the pasted model of a parameter of the product's model."""
     name = re.sub(r"\.(attention|ffn)\.branch\.", r".\1.", name)
-    own = r"norm_(?:fork|in|out|skip|main|x|y)|\w+_gain|gain_\w+|\w+_shift"
+    own = r"norm_(?:fork|in|out|skip|main|x|y)|\w+_gain|gain_\w+|gate_\w+|\w+_shift"
     name = re.sub(rf"\.(attention|ffn)\.({own})\b", _flat, name)
     name = re.sub(
         r"\.qk_norm\.(q|k)\.", lambda m: f".norm_{'query' if m[1] == 'q' else 'key'}.", name

@@ -13,7 +13,7 @@ Made = TypeVar("Made", bound=nn.Module | nn.Parameter)
 Module = TypeVar("Module", bound=nn.Module)
 
 EMBEDDINGS = ("tokens.weight", "positions.weight", "head.weight")
-MATRICES = ("qkv.weight", "out.weight", "up.weight", "down.weight")
+MATRICES = ("qkv.weight", "out.weight", "up.weight", "down.weight", "gate.weight")
 BIASES = ("qkv.bias", "out.bias", "up.bias", "down.bias")
 ROLES = (*EMBEDDINGS, *MATRICES, *BIASES)
 """The roles of drawn parameters in the model; each initialisation has a rule for every role."""

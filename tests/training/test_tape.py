@@ -23,7 +23,7 @@ from normviz.training.engine import Choice
 from normviz.training.events import Diverged, Started, Step
 from normviz.training.loop import train
 
-TURNED = {"geonorm", "deep_delta"}
+TURNED = {"geonorm", "deep_delta", "gtrxl"}
 FALLBACKS = {
     "denseformer", "attnres", "delta_attnres", "residual_dual", "siamese", "hyper", "mhc", "mhc_lite",
     "kromhc", "hc_identity", *TURNED,
