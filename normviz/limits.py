@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .catalog import SCHEMES, STREAMS
 from .catalog.choices import GATED
+from .catalog.scheme import Place
 from .native.library import unavailable
 
 if TYPE_CHECKING:
@@ -167,7 +168,9 @@ def engine_here() -> tuple[str, str]:
 def engine_of(config: RunConfig) -> str:
     """The engine that trains a config on this machine's CPU."""
     c = config.placed()
-    has_tape = SCHEMES[c.scheme].streams == "one" and c.norm not in EAGER_NORMS
+    scheme = SCHEMES[c.scheme]
+    has_tape = scheme.streams == "one" and c.norm not in EAGER_NORMS
+    has_tape &= not scheme.slots(Place(1, c.depth, "attention")).spectral
     has_tape &= all(getattr(c, name) == value for name, value in NEEDED.items())
     return engine_here()[0] if has_tape else "eager"
 

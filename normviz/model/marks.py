@@ -30,11 +30,14 @@ def kept(made: Made) -> Made:
 
 
 def drawn(module: Module, role: str) -> Module:
-    """Mark the own parameters of a module: the initialisation draws them, `weight` as `role`.weight.
+    """Mark the own parameters of a module that have no mark: the initialisation draws them, `weight` as
+    `role`.weight.
 
     Raises ValueError for a role without a rule.
     """
     for name, parameter in module.named_parameters(recurse=False):
+        if mark_of(parameter) is not None:
+            continue
         if f"{role}.{name}" not in ROLES:
             allowed = ", ".join(ROLES)
             raise ValueError(f"no initialisation has a rule for {role}.{name}: roles are {allowed}")

@@ -16,7 +16,7 @@ from ...catalog.choices import GATED
 from ...config import RunConfig
 from ...limits import NEEDED
 from ...model import qk_norm
-from ...model.branches import Attention, Dropout, FeedForward
+from ...model.branches import Attention, Dropout, FeedForward, SpectralLinear
 from ...model.gains import Multiplier, OutputGate, Shift
 from ...model.norms.group import GroupNorm
 from ...model.norms.layer import LayerNorm1p
@@ -341,6 +341,8 @@ class Compiler:
 
     def linear(self, x: Place, m: nn.Linear) -> Place:
         """A linear map."""
+        if isinstance(m, SpectralLinear):
+            raise Unsupported("the tape has no matrices divided by their largest singular value")
         out = Place(x.rows, m.out_features)
         return self.program.add(
             Operation(
