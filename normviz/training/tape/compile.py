@@ -21,7 +21,7 @@ from ...model.gains import Multiplier, OutputGate, Shift
 from ...model.norms.group import GroupNorm
 from ...model.norms.layer import LayerNorm1p
 from ...model.norms.length import ScaleNorm, UnitLength
-from ...model.norms.rms import CRMSNorm, PartialRMSNorm, RMSNorm1p
+from ...model.norms.rms import CRMSNorm, PartialRMSNorm, PreAffineRMSNorm, RMSNorm1p
 from ...model.norms.squash import BHyT, Derf, DyT
 from ...model.transformer import Block, Transformer
 from ...model.wire import GATE_SCALE, Wire
@@ -444,6 +444,9 @@ NORMS: dict[type[nn.Module], Callable[[Compiler, Place, Any, int], Place]] = {
     CRMSNorm: lambda c, x, m, g: c.normed(x, Norm.COMPLETED, m.eps, groups=g),
     PartialRMSNorm: lambda c, x, m, g: c.normed(
         x, Norm.PARTIAL, m.eps, m.weight, groups=g, k=m.part
+    ),
+    PreAffineRMSNorm: lambda c, x, m, g: c.normed(
+        c.scaled(x, m.before, 1, groups=g), Norm.RMS, m.eps, m.weight, groups=g
     ),
     UnitLength: lambda c, x, m, g: c.normed(x, Norm.UNIT, m.eps, groups=g),
     GroupNorm: Compiler.group_norm,
