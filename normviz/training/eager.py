@@ -46,6 +46,10 @@ class Eager(Engine):
         seen = probes.StepTensors(self.config, self.flat, self.tap, self.scales, self.stacks)
         return probes.read(seen)
 
+    def logit_rms(self) -> float:
+        assert self.tap is not None
+        return self.tap.reduced("logits")[0].item()
+
     def update(
         self, config: RunConfig, lr: float, grad_norm: float, layers: NDArray[np.float64] | None
     ) -> None:
