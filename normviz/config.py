@@ -336,8 +336,9 @@ def _not_together(config: RunConfig) -> str | None:
             "parametrisation is completep and scheme is completep, and both divide each branch by the depth: "
             "choose scheme=pre or parametrisation=standard"
         )
-    mixes = scheme.slots(Place(1, c.depth, "attention")).mix
-    if scheme.streams != "one" or mixes != "sum" or scheme.constraint != "none":
+    slots = scheme.slots(Place(1, c.depth, "attention"))
+    bound = scheme.constraint != "none" or slots.spectral
+    if scheme.streams != "one" or slots.mix != "sum" or bound:
         return (
             f"{given} and scheme is {c.scheme}, but it is defined where a branch is added to one stream "
             "and weights are free: choose another scheme or parametrisation=standard"

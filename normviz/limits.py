@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from .catalog import SCHEMES
+from .catalog import SCHEMES, STREAMS
 from .catalog.choices import GATED
+from .catalog.scheme import Place
 from .native.library import unavailable
 
 if TYPE_CHECKING:
@@ -145,7 +146,8 @@ SECONDS_PER_LOGIT = 6e-9
 def parameters_per_block(config: RunConfig) -> int:
     """Weights of one block, without norms and biases."""
     matrices = 3 if config.activation in GATED else 2
-    return 4 * config.width**2 + matrices * config.hidden * config.width
+    around = 2 * len(STREAMS[SCHEMES[config.scheme].streams].matrices)
+    return (4 + around) * config.width**2 + matrices * config.hidden * config.width
 
 
 EAGER_NORMS = frozenset({"seednorm", "batchnorm", "powernorm"})
@@ -166,7 +168,9 @@ def engine_here() -> tuple[str, str]:
 def engine_of(config: RunConfig) -> str:
     """The engine that trains a config on this machine's CPU."""
     c = config.placed()
-    has_tape = SCHEMES[c.scheme].streams == "one" and c.norm not in EAGER_NORMS
+    scheme = SCHEMES[c.scheme]
+    has_tape = scheme.streams == "one" and c.norm not in EAGER_NORMS
+    has_tape &= not scheme.slots(Place(1, c.depth, "attention")).spectral
     has_tape &= all(getattr(c, name) == value for name, value in NEEDED.items())
     return engine_here()[0] if has_tape else "eager"
 

@@ -25,6 +25,7 @@ from . import runs
 from .catalog import PROBES, SCHEMES
 from .limits import MAX_LANES
 from .runs import Recording
+from .runs.recording import SOMETIMES
 from .training.events import Event
 
 if TYPE_CHECKING:
@@ -67,6 +68,11 @@ class Result(Recording):
             "held_out_losses": {
                 step.step: finite(step.held_out) for step in self.steps if step.held_out is not None
             },
+            "logit_rms": {
+                step.step: finite(step.logit_rms)
+                for step in self.steps
+                if step.logit_rms is not None
+            },
             "wrote": self.wrote,
             "layers": [
                 {"step": step, "layer": layer, "probe": probe, "value": finite(value)}
@@ -77,16 +83,16 @@ class Result(Recording):
     def tidy(self) -> pd.DataFrame:
         """Long table: step, layer (0 embedding, 1..L blocks; empty for the whole model), probe, value.
 
-        The whole-model probes are loss (nats), lr, grad_norm (L2, before clipping), and held_out (nats,
-        after the update) where it was measured.
+        The whole-model probes are loss (nats), lr, grad_norm (L2, before clipping), and where they were
+        measured held_out (nats, after the update) and logit_rms (RMS of the logits).
         """
         import pandas as pd
 
         rows = list[tuple[int, int | None, str, float]]()
         for step in self.steps:
             rows += [(step.step, None, it, getattr(step, it)) for it in ("loss", "lr", "grad_norm")]
-            if step.held_out is not None:
-                rows.append((step.step, None, "held_out", step.held_out))
+            some = {name: getattr(step, name) for name in SOMETIMES}
+            rows += [(step.step, None, it, x) for it, x in some.items() if x is not None]
             rows += self._layer_rows((step.step,))
         return pd.DataFrame(rows, columns=["step", "layer", "probe", "value"]).astype(
             {"layer": "Int64", "value": "float64"}

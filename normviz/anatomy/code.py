@@ -50,6 +50,7 @@ def classes(config: RunConfig, exact: bool = False) -> list[str]:
     parts = [
         *([f"\n{source}"] if (source := norm_source(c.norm)) else []),
         *dropout(c),
+        *[SPECTRAL] * slots[0].spectral,
         attention_class(c, [group.attention for group in groups], exact),
         feed_forward_class(c, [group.ffn for group in groups]),
     ]
@@ -167,7 +168,7 @@ def _logit_gain(scheme: Scheme, logits: str) -> tuple[list[str], str]:
 def our_name(name: str) -> str:
     """Name in the pasted model of a parameter of the product's model."""
     name = re.sub(r"\.(attention|ffn)\.branch\.", r".\1.", name)
-    own = r"norm_(?:fork|in|out|skip|main|x|y)|\w+_gain|gain_\w+|\w+_shift"
+    own = r"norm_(?:fork|in|out|skip|main|x|y)|\w+_gain|gain_\w+|gate_\w+|\w+_shift"
     name = re.sub(rf"\.(attention|ffn)\.({own})\b", _flat, name)
     name = re.sub(
         r"\.qk_norm\.(q|k)\.", lambda m: f".norm_{'query' if m[1] == 'q' else 'key'}.", name
@@ -393,6 +394,24 @@ def dropout(x, training):
     kept = torch.rand(x.shape, generator=CHANCE) >= {p}
     return x * kept.to(x.device) / (1 - {p})"""
 
+LINEAR = ("nn.Linear", "SpectralLinear")
+SPECTRAL = """
+class SpectralLinear(nn.Linear):  # by gamma W / sigma, sigma the largest singular value of W
+    def __init__(self, inputs, outputs):
+        super().__init__(inputs, outputs)
+        self.gamma = nn.Parameter(torch.ones(()))
+        self.register_buffer("u", None, persistent=False)
+
+    def forward(self, x):
+        W = self.weight
+        with torch.no_grad():  # one power iteration; the first starts at the singular vector
+            u = torch.linalg.svd(W, full_matrices=False)[2][0] if self.u is None else self.u
+            v = F.normalize(W @ u, dim=0)
+            u = F.normalize(W.T @ v, dim=0)
+            if self.training:
+                self.u = u
+        return F.linear(x, self.gamma / (v @ W @ u) * W, self.bias)"""
+
 FUSED = ["x = F.scaled_dot_product_attention(q, k, v, is_causal={is_causal}{scale})"]
 WRITTEN_OUT = [
     "{mask}",
@@ -452,7 +471,7 @@ def _uniform(slots: list[Slots]) -> Slots:
     """The slots inside a branch, which are the same in all blocks."""
     first = slots[0]
     assert all(
-        (s.norm_inner, s.norm_qkv, s.unit_qk, s.qk_gain, s.hidden_gain, s.head_gain)
+        (s.norm_inner, s.norm_qkv, s.unit_qk, s.qk_gain, s.hidden_gain, s.head_gain, s.spectral)
         == (
             first.norm_inner,
             first.norm_qkv,
@@ -460,6 +479,7 @@ def _uniform(slots: list[Slots]) -> Slots:
             first.qk_gain,
             first.hidden_gain,
             first.head_gain,
+            first.spectral,
         )
         for s in slots
     )
@@ -492,7 +512,8 @@ def attention_class(c: RunConfig, slots: list[Slots], exact: bool = False) -> st
     With `exact` it uses the operations of the product's model, in their order.
     """
     s, norms = _uniform(slots), c.norm != "none"
-    init = ["self.qkv = nn.Linear(D, 3 * D)", "self.out = nn.Linear(D, D)"]
+    kind = LINEAR[s.spectral]
+    init = [f"self.qkv = {kind}(D, 3 * D)", f"self.out = {kind}(D, D)"]
     before, after = [], []
     if s.norm_qkv and norms:
         init += [f"self.norm_{x} = {norm_call(c.norm, 'D // H')}" for x in "qkv"]
@@ -561,7 +582,8 @@ def feed_forward_class(c: RunConfig, slots: list[Slots]) -> str:
     s = _uniform(slots)
     is_gated = c.activation in GATED
     wide = "2 * HIDDEN" if is_gated else "HIDDEN"
-    init = [f"self.up = nn.Linear(D, {wide})", "self.down = nn.Linear(HIDDEN, D)"]
+    kind = LINEAR[s.spectral]
+    init = [f"self.up = {kind}(D, {wide})", f"self.down = {kind}(HIDDEN, D)"]
     up, body = "self.up(x)", []
     if not s.hidden_gain.is_one:
         line, factor = learned(s.hidden_gain, "hidden_gain", wide, s.hidden_gain.value)

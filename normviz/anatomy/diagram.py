@@ -181,7 +181,7 @@ def _before_the_fork(d: Drawing, s: Slots) -> str:
 
 
 def _branch_words(name: str, s: Slots) -> str:
-    inside = []
+    inside = ["γ W / σ"] * s.spectral
     if s.norm_qkv:
         inside.append("qkv norm")
     if s.unit_qk:

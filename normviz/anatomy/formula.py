@@ -47,7 +47,9 @@ def _gamma(scheme: Scheme, slot: str, start: float) -> str:
 
 
 def _letter(slots: Slots) -> str:
-    """F, or F with norms inside."""
+    """F, or F with norms or bound matrices inside."""
+    if slots.spectral:
+        return "F_{\\sigma}"
     inside = slots.norm_inner or slots.norm_qkv or slots.unit_qk or slots.head_gain
     return "F_{\\mathrm{N}}" if inside else "F"
 

@@ -79,6 +79,8 @@ def _sublayer(config: RunConfig, slots: Slots) -> Iterator[Piece]:
         gain: Gain = getattr(slots, slot)
         of_the_block = slot == "branch_gain" and gain.learned == "block"
         yield name, 0 if of_the_block else _gain(gain, config.width)
+    for _ in range(2):
+        yield "gains of matrices", int(slots.spectral)
     yield "shifts of skip paths and branches", slots.shifts * 2 * config.width
 
 

@@ -51,6 +51,7 @@ REMARKS: tuple[tuple[Callable[[Slots], bool], str], ...] = (
     (lambda s: not s.hidden_gain.is_one, "The FFN's hidden layer × a learned gain."),
     (lambda s: s.shifts, "Skip and branch + a learned shift, before their gains."),
     (lambda s: s.head_gain, "Each head × a learned gain."),
+    (lambda s: s.spectral, "Matrices: γ W / σ(W), γ learned."),
     (lambda s: s.first_value > 0, "Attention mixes in the values of block 1."),
     (lambda s: not s.block_gain.is_zero, "The line around the stream: the block's input."),
 )

@@ -90,6 +90,8 @@ class Slots:
     qk_gain              of queries and keys, after their norms: the same for both
     hidden_gain          of the FFN's hidden layer, before its activation
     head_gain            a learned gain of each head, before the output matrix
+    spectral             each matrix W of the branch is used as gamma W / sigma: sigma is its largest
+                         singular value, gamma a learned number that starts at 1
     branch_reads         "block": the branch reads the input of the block, not the result of attention
     shares_norm          the FFN reads the output of attention's norm: one norm for both
     mix                  how the branch's gain g acts on skip path and branch: "sum" a, g as above;
@@ -113,6 +115,7 @@ class Slots:
     qk_gain: Gain = ONE
     hidden_gain: Gain = ONE
     head_gain: bool = False
+    spectral: bool = False
     stream_gain: Gain = ONE
     embed_gain: Gain = ZERO
     input_gain: Gain = ONE

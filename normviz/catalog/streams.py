@@ -48,6 +48,7 @@ class Streams:
     copies   streams side by side; `earlier` is how many lines the pictures draw for earlier values
     mixes    a sublayer mixes the state, and does not only add to it
     drawn    words beside the diagram
+    matrices  names of the maps from D to D channels that each sublayer draws besides those of its branch
     learns   what it learns besides the norms of the scheme's slots, one piece for each parameter
     """
 
@@ -61,6 +62,7 @@ class Streams:
     earlier: int = 0
     mixes: bool = False
     drawn: str | None = None
+    matrices: tuple[str, ...] = ()
     learns: Callable[[Size], Sequence[Piece]] = lambda _: ()
 
     @property
@@ -104,6 +106,7 @@ def of_copies(logits: int) -> Callable[[Size], Sequence[Piece]]:
     )
 
 
+GATES = tuple(f"gate_{part}_{of}" for part in ("reset", "update", "new") for of in "yx")
 FOUR = "Four mixed copies of the stream; widths are of all together."
 
 STREAMS: Registry[Streams] = Registry(
@@ -326,6 +329,34 @@ step = 2 * torch.sigmoid(z @ self.{F}_gain_step + self.{F}_gain_step_start)
 value = 4 * torch.sigmoid(x @ self.{F}_gain_value + self.{F}_gain_value_start)
 along = (k * x).sum(-1) / D**0.5
 x = x + (step * (value - along) / D**0.5)[..., None] * k""",
+                state="x",
+                enter="",
+                leave="",
+            ),
+        ),
+        Streams(
+            key="gated",
+            label="A stream that a gate updates",
+            state="OneStream",
+            wire="GatedWire",
+            mixes=True,
+            drawn="gated, not added",
+            sentence="One residual stream; a gate of stream and branch decides how much a sublayer replaces.",
+            matrices=GATES,
+            learns=lambda m: [("gates", (len(GATES) * m.width + 1) * m.width)] * 2 * m.depth,
+            code=Code(
+                norms=("in",),
+                init="""for name in ("attention", "ffn"):
+    for part in ("reset", "update", "new"):
+        setattr(self, f"{name}_gate_{part}_y", nn.Linear(D, D, bias=False))
+        setattr(self, f"{name}_gate_{part}_x", nn.Linear(D, D, bias=False))
+    setattr(self, name + "_gain_bias", nn.Parameter(torch.full((D,), 2.0)))""",
+                sublayer="""y = F.relu(self.{F}(self.{F}_norm_in(x)))
+r = torch.sigmoid(self.{F}_gate_reset_y(y) + self.{F}_gate_reset_x(x))
+z = self.{F}_gate_update_y(y) + self.{F}_gate_update_x(x) - self.{F}_gain_bias
+z = torch.sigmoid(z)
+h = torch.tanh(self.{F}_gate_new_y(y) + self.{F}_gate_new_x(r * x))
+x = (1 - z) * x + z * h""",
                 state="x",
                 enter="",
                 leave="",

@@ -13,7 +13,7 @@ from types import ModuleType
 
 from ..anatomy import classes, head_imports, sizes
 from ..anatomy.code import dropout
-from ..catalog import SCHEMES, TASKS
+from ..catalog import SCHEMES, STREAMS, TASKS
 from ..catalog.choices import GATED
 from ..catalog.scheme import Gain, Matrix, Place, Slots
 from ..catalog.tasks import ENTRIES, HOPS
@@ -208,6 +208,12 @@ ENDS = {
 
 SMALL = {"gpt2": "SMALL = 0.02", "gpt2_width": "SMALL = 0.02 * (768 / D) ** 0.5"}
 NAMES = ("qkv", "out", "up", "down")
+GATES = {
+    **dict.fromkeys(("xavier", "fairseq"), "(6 / (D + D)) ** 0.5"),
+    "torch": "D**-0.5",
+    **dict.fromkeys(SMALL, "SMALL"),
+}
+"""Size of the maps that a sublayer has besides those of its branch."""
 
 
 def initial_values(config: RunConfig, of: ModuleType) -> list[str]:
@@ -234,6 +240,14 @@ def initial_values(config: RunConfig, of: ModuleType) -> list[str]:
     for name, size in zip(NAMES, MATRICES[c.init], strict=True):
         over = f"{size if size.isalpha() else f'({size})'} * M**-0.5"
         lines.append(_drawn(name, "weight", _based(c, over if named else size)))
+    if maps := STREAMS[SCHEMES[c.scheme].streams].matrices:
+        lines += [
+            '        for branch in ("attention", "ffn"):',
+            f"            for name in {maps!r}:".replace("'", '"'),
+            '                linear = getattr(block, f"{branch}_{name}")',
+            '                draw(f"blocks.{i}.{branch}.{name}.weight", linear.weight, '
+            f"{GATES[c.init]})",
+        ]
     if c.init == "torch":
         lines += [
             _drawn("up", "bias", _based(c, "D**-0.5")),
@@ -402,7 +416,7 @@ def muon(rate):
         for part, change in zip(p.chunk(parts), wanted.chunk(parts)):
             part.sub_(orthogonalised(change), alpha=rate * 0.2 * max(part.shape) ** 0.5)
 """
-GROUPS = """KINDS = (".qkv.weight", ".out.weight", ".up.weight", ".down.weight")
+GROUPS = """KINDS = {kinds}
 MATRICES = {n: p for n, p in model.blocks.named_parameters() if n.endswith(KINDS)}
 ENDS = {n: p for n, p in model.named_parameters() if n in {ends}}
 BLOCKS = {"blocks." + n: p for n, p in model.blocks.named_parameters() if n not in MATRICES}
@@ -420,7 +434,10 @@ def groups(c: RunConfig) -> list[str]:
     if not has_groups(c):
         return []
     ends = '("tokens.weight", "positions.weight", "head.weight")'
-    lines = GROUPS.replace("{ends}", ends).splitlines()
+    kinds = [f".{name}.weight" for name in NAMES]
+    kinds += [f"_{name}.weight" for name in STREAMS[SCHEMES[c.scheme].streams].matrices]
+    listed = repr(tuple(kinds)).replace("'", '"')
+    lines = GROUPS.replace("{ends}", ends).replace("{kinds}", listed).splitlines()
     if c.optimizer == "muon":
         text = MUON.format(decay=repr(c.weight_decay), up=1 + (c.activation in GATED))
         lines += [

@@ -80,6 +80,8 @@ COLUMNS: tuple[Column, ...] = (
            TRAINED),
     Column("steps", "held_out_loss", "number", "nats per token", "mean loss of one batch that training never "
            "reads, after the step's update; empty where not measured", TRAINED),
+    Column("steps", "logit_rms", "number", "RMS", "root mean square of the logits of the step's batch, at "
+           "the steps with layers; empty where not measured", TRAINED),
     Column("steps", "finite", "yes or no", "-", "whether loss and grad_norm both are finite",
            "computed"),
     Column("steps", "init_seed", "integer", "-", *INIT_SEED),
@@ -156,6 +158,7 @@ def steps(lane: ExportLane) -> pa.Table:
         "lr": s.lr,
         "grad_norm": s.grad_norm,
         "held_out_loss": pa.array(s.held_out, mask=np.isnan(s.held_out)),
+        "logit_rms": pa.array(s.logit_rms, mask=np.isnan(s.logit_rms)),
         "finite": np.isfinite(s.loss) & np.isfinite(s.grad_norm),
     }
     return _table("steps", {**_names(lane, len(s.step)), **columns})

@@ -58,6 +58,38 @@ class Linear(nn.Linear):
         """Draw nothing; torch calls this when it makes the module."""
 
 
+class SpectralLinear(Linear):
+    """A linear map by gamma W / sigma: sigma is the largest singular value of W, gamma is learned and starts
+    at 1 (arXiv:2303.06296). sigma is exact at first; then each forward pass in training does one power
+    iteration, from the singular vector `u` of the last."""
+
+    u: Tensor | None
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__(inputs, outputs)
+        self.gamma = kept(nn.Parameter(torch.ones(())))
+        self.register_buffer("u", None, persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.gamma / self.sigma() * self.weight, self.bias)
+
+    def sigma(self) -> Tensor:
+        """The largest singular value, a scalar; its gradient takes the singular vectors as constants."""
+        W = self.weight
+        with torch.no_grad():
+            u = torch.linalg.svd(W, full_matrices=False)[2][0] if self.u is None else self.u
+            v = F.normalize(W @ u, dim=0)
+            u = F.normalize(W.T @ v, dim=0)
+            if self.training:
+                self.u = u
+        return v @ W @ u
+
+
+def linear(slots: Slots, inputs: int, outputs: int) -> Linear:
+    """A linear map of a branch, without initial values."""
+    return (SpectralLinear if slots.spectral else Linear)(inputs, outputs)
+
+
 def causal_mask(seq_len: int) -> Tensor:
     """[T, T]: 0 where position i may see position j <= i, else HIDDEN."""
     return torch.full((seq_len, seq_len), HIDDEN).triu(1)
@@ -90,8 +122,8 @@ class Attention(nn.Module):
         self.v_norm = make_v_norm(config.v_norm)
         if config.parametrisation != "standard" and self.qk_norm.alpha != 1.0:
             self.qk_norm.alpha = 1.0 / head
-        self.qkv = drawn(Linear(width, 3 * width), "qkv")
-        self.out = drawn(Linear(width, width), "out")
+        self.qkv = drawn(linear(slots, width, 3 * width), "qkv")
+        self.out = drawn(linear(slots, width, width), "out")
         self.first_value = slots.first_value
         self.first: tuple[Attention, ...] = ()
         self.values: Tensor | None = None
@@ -198,8 +230,8 @@ class FeedForward(nn.Module):
         width, hidden = config.width, config.hidden
         self.is_gated = config.activation in GATED
         up = 2 * hidden if self.is_gated else hidden
-        self.up = drawn(Linear(width, up), "up")
-        self.down = drawn(Linear(hidden, width), "down")
+        self.up = drawn(linear(slots, width, up), "up")
+        self.down = drawn(linear(slots, hidden, width), "down")
         self.norm_inner = make_norm(config.norm if slots.norm_inner else "none", hidden)
         self.hidden_gain = Multiplier(slots.hidden_gain, width, clock, up)
         self.activation = ACTIVATIONS[config.activation]

@@ -10,6 +10,7 @@ So two lanes that share a parameter share its initial value bit for bit, whateve
     attention out.weight     Xavier              U(+-1/sqrt(n))      sd s / sqrt(2L)
     ffn up.weight            Xavier              U(+-1/sqrt(n))      sd s
     ffn down.weight          Xavier              U(+-1/sqrt(n))      sd s / sqrt(2L)
+    gate.weight              Xavier              U(+-1/sqrt(n))      sd s
     ffn biases               0                   U(+-1/sqrt(n))      0
     other biases             0                   0                   0
 
@@ -59,6 +60,7 @@ def _xavier_rule(config: RunConfig, name: str) -> Draw | None:
         "out.weight": xavier(d, d),
         "up.weight": xavier(d, ffn),
         "down.weight": xavier(ffn, d),
+        "gate.weight": xavier(d, d),
     }.get(name)
 
 
@@ -78,6 +80,7 @@ def _torch_rule(config: RunConfig, name: str) -> Draw | None:
         "up.bias": Draw(d**-0.5),
         "down.weight": Draw(ffn**-0.5),
         "down.bias": Draw(ffn**-0.5),
+        "gate.weight": Draw(d**-0.5),
     }.get(name)
 
 
@@ -89,6 +92,7 @@ def _gpt2_rule(config: RunConfig, name: str) -> Draw | None:
         "out.weight": Draw(residual, normal=True),
         "up.weight": Draw(s, normal=True),
         "down.weight": Draw(residual, normal=True),
+        "gate.weight": Draw(s, normal=True),
     }.get(name)
 
 

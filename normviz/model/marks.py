@@ -13,7 +13,7 @@ Made = TypeVar("Made", bound=nn.Module | nn.Parameter)
 Module = TypeVar("Module", bound=nn.Module)
 
 EMBEDDINGS = ("tokens.weight", "positions.weight", "head.weight")
-MATRICES = ("qkv.weight", "out.weight", "up.weight", "down.weight")
+MATRICES = ("qkv.weight", "out.weight", "up.weight", "down.weight", "gate.weight")
 BIASES = ("qkv.bias", "out.bias", "up.bias", "down.bias")
 ROLES = (*EMBEDDINGS, *MATRICES, *BIASES)
 """The roles of drawn parameters in the model; each initialisation has a rule for every role."""
@@ -30,11 +30,14 @@ def kept(made: Made) -> Made:
 
 
 def drawn(module: Module, role: str) -> Module:
-    """Mark the own parameters of a module: the initialisation draws them, `weight` as `role`.weight.
+    """Mark the own parameters of a module that have no mark: the initialisation draws them, `weight` as
+    `role`.weight.
 
     Raises ValueError for a role without a rule.
     """
     for name, parameter in module.named_parameters(recurse=False):
+        if mark_of(parameter) is not None:
+            continue
         if f"{role}.{name}" not in ROLES:
             allowed = ", ".join(ROLES)
             raise ValueError(f"no initialisation has a rule for {role}.{name}: roles are {allowed}")

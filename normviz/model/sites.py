@@ -9,7 +9,8 @@ Of each sublayer i = 0..2L-1 (attention of block 1, FFN of block 1, attention of
     stream_out   output of the sublayer
 
 Of the whole model: `stream` b = 0..L, the residual stream after the embedding (0) and each block;
-`attn_logits` and `attn_weights` b = 1..L, [B*H, T, T]; `final`, the input of the output head.
+`attn_logits` and `attn_weights` b = 1..L, [B*H, T, T]; `final`, the input of the output head;
+`logits`, the model's output.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ SITES = (
     "attn_logits",
     "attn_weights",
     "final",
+    "logits",
 )
 
 

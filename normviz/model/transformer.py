@@ -108,7 +108,7 @@ class Transformer(nn.Module):
             logits = logits * self.logit_scale
         if self.softcap is not None:
             logits = self.softcap * torch.tanh(logits / self.softcap)
-        return logits
+        return tap("logits", 0, logits)
 
     def embedded(self, tokens: Tensor) -> Tensor:
         """Tokens [B, T] with their positions, before the embedding norm, [B, T, D]."""

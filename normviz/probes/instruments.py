@@ -196,7 +196,8 @@ ROWS = {key: i for i, key in enumerate(PROBES.keys())}
 
 def fresh_watch() -> Recorder:
     """A new recorder for one step, at the sites that the instruments read."""
-    return Recorder(SITES, ("stream",), attention_reductions())
+    sizes = {"logits": lambda z: (torch.linalg.vector_norm(z) / z.numel() ** 0.5,)}
+    return Recorder(SITES, ("stream",), {**attention_reductions(), **sizes})
 
 
 @torch.no_grad()

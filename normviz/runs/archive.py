@@ -2,8 +2,8 @@
 
 A file of one run holds every number as it was. A file of cells holds the losses and gradient norms of
 all steps as float32 (the trainer computes them as float32, so they are exact), and the layers of a few
-steps, rounded to float32; learning rates follow from the settings. Both hold held-out losses where some
-were measured.
+steps, rounded to float32; learning rates follow from the settings. Both hold held-out losses and sizes of
+logits where some were measured.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..catalog import PROBES
 from ..config import ENGINE, RunConfig, version_of
 from ..training.events import Diverged, Started
 from ..training.schedule import lr_at
-from .recording import Recording, Steps
+from .recording import SOMETIMES, Recording, Steps
 
 LAYERS = 4
 """The number of a cell's recorded steps that keep their layers, the first and the last among them."""
@@ -39,13 +39,13 @@ def save(it: Recording, path: Path) -> None:
         scalars=np.stack([steps.loss, steps.lr, steps.grad_norm], axis=1),
         layer_steps=steps.layer_steps,
         layers=steps.layers,
-        **_held_out(steps.held_out),
+        **_sometimes([steps]),
     )
 
 
 def save_cells(cells: Iterable[Recording], path: Path, layers_at: int = LAYERS) -> None:
     """Write cells of sweeps to an .npz file, each with the layers of at most `layers_at` recorded steps."""
-    about, scalars, layers, held_out, newest = [], [], [], [np.empty(0)], 1
+    about, scalars, layers, kept, newest = [], [], [], list[Steps](), 1
     shared: tuple[str, ...] = ()  # the probes of the first cell; another one names its own
     for it in cells:
         newest, shared = max(newest, it.version), shared or it.probes
@@ -65,7 +65,7 @@ def save_cells(cells: Iterable[Recording], path: Path, layers_at: int = LAYERS) 
         )
         scalars.append(np.stack([steps.loss, steps.grad_norm]).astype(np.float32))
         layers.append(steps.layers.astype(np.float32).ravel())
-        held_out.append(steps.held_out)
+        kept.append(steps)
     np.savez_compressed(
         path,
         about=np.frombuffer(
@@ -73,7 +73,7 @@ def save_cells(cells: Iterable[Recording], path: Path, layers_at: int = LAYERS) 
         ),
         scalars=np.concatenate(scalars, axis=1),
         layers=np.concatenate(layers),
-        **_held_out(np.concatenate(held_out).astype(np.float32)),
+        **_sometimes(kept, np.float32),
     )
 
 
@@ -90,7 +90,7 @@ def load(path: Path, known: Collection[str] = (), only: str = "") -> Iterator[Re
         elif (config := RunConfig(**about["config"])).key_by(about["engine"]) not in known:
             loss, lr, norm = data["scalars"].T
             layers = data["layer_steps"], data["layers"]
-            steps = Steps(np.arange(len(loss)), loss, lr, norm, *layers, _read_held_out(data))
+            steps = Steps(np.arange(len(loss)), loss, lr, norm, *layers, **_read_sometimes(data))
             status = "diverged" if about["bad"] else "finished"
             yield _recording(about, config, steps, status, about["engine"], about["probes"])
 
@@ -109,7 +109,7 @@ def _cells(
     file: dict[str, Any], data: Mapping[str, Any], known: Collection[str], only: str
 ) -> Iterator[Recording]:
     scalars, layers = (data[name].astype(np.float64) for name in ("scalars", "layers"))
-    held_out = _read_held_out(data)
+    sometimes = _read_sometimes(data)
     at = layers_at = 0
     for about in file["runs"]:
         config = RunConfig(**about["config"])
@@ -118,24 +118,28 @@ def _cells(
         shape = (m, len(probes), config.depth + 1)
         loss, norm = scalars[:, at : at + n]
         own = layers[layers_at : layers_at + int(np.prod(shape))].reshape(shape)
-        held = held_out[at : at + n]
+        some = {name: values[at : at + n] for name, values in sometimes.items()}
         at, layers_at = at + n, layers_at + own.size
         version, content = version_of(about["key"]), about["key"].partition("-")[2]
         if config.key_by(version) in known or only not in ("", content):
             continue
         lr = np.array([lr_at(config, step) for step in range(n)], dtype=np.float64)
         layer_steps = np.array(about["layer_steps"], dtype=np.int64)
-        steps = Steps(np.arange(n), loss, lr, norm, layer_steps, own, held)
+        steps = Steps(np.arange(n), loss, lr, norm, layer_steps, own, **some)
         yield _recording(about, config, steps, about["status"], version, probes)
 
 
-def _held_out(values: NDArray[Any]) -> dict[str, Any]:
-    """The held-out losses as an entry of a file; none where none was measured."""
-    return {} if np.isnan(values).all() else {"held_out": values}
+def _sometimes(runs: Sequence[Steps], dtype: type[np.floating[Any]] = np.float64) -> dict[str, Any]:
+    """The numbers that not every step has as entries of a file; none that no step has."""
+    found = {
+        name: np.concatenate([np.empty(0), *(getattr(steps, name) for steps in runs)])
+        for name in SOMETIMES
+    }
+    return {name: x.astype(dtype) for name, x in found.items() if not np.isnan(x).all()}
 
 
-def _read_held_out(data: Mapping[str, Any]) -> NDArray[np.float64]:
-    return data["held_out"].astype(np.float64) if "held_out" in data else np.empty(0)
+def _read_sometimes(data: Mapping[str, Any]) -> dict[str, NDArray[np.float64]]:
+    return {name: data[name].astype(np.float64) for name in SOMETIMES if name in data}
 
 
 def _about(data: Mapping[str, Any]) -> dict[str, Any]:

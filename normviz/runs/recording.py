@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -31,12 +31,16 @@ def probes_of(config: RunConfig) -> tuple[str, ...]:
     return recorded_by(SCHEMES[config.scheme].streams)
 
 
+SOMETIMES = ("held_out", "logit_rms")
+"""The numbers of a step that not every step has; earlier releases recorded none or fewer."""
+
+
 @dataclass(frozen=True, eq=False)
 class Steps:
     """Steps of a run, ascending: step [n], loss [n], lr [n], grad_norm [n]; layers where recorded.
 
-    `layer_steps` [m] are the steps with layers, `layers` [m, probes, L+1] their values. `held_out` [n] is
-    NaN where it was not measured; left out, it was measured nowhere.
+    `layer_steps` [m] are the steps with layers, `layers` [m, probes, L+1] their values. `held_out` and
+    `logit_rms` [n] are NaN where they were not measured; left out, they were measured nowhere.
     """
 
     step: NDArray[np.int64]
@@ -46,10 +50,12 @@ class Steps:
     layer_steps: NDArray[np.int64]
     layers: NDArray[np.float64]
     held_out: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    logit_rms: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
     def __post_init__(self) -> None:
-        if not len(self.held_out):
-            object.__setattr__(self, "held_out", np.full(len(self.step), np.nan))
+        for name in SOMETIMES:
+            if not len(getattr(self, name)):
+                object.__setattr__(self, name, np.full(len(self.step), np.nan))
 
     @classmethod
     def of(cls, steps: Sequence[Step], depth: int) -> Steps:
@@ -65,7 +71,10 @@ class Steps:
             layers=np.array([step.layers for step in layered], dtype=np.float64)
             if layered
             else empty,
-            held_out=np.array([step.held_out for step in steps], dtype=np.float64),
+            **{
+                name: np.array([getattr(step, name) for step in steps], dtype=np.float64)
+                for name in SOMETIMES
+            },
         )
 
     def __len__(self) -> int:
@@ -74,11 +83,18 @@ class Steps:
     def __iter__(self) -> Iterator[Step]:
         """The steps as `Step` events."""
         layers = dict(zip(self.layer_steps.tolist(), self.layers, strict=True))
-        columns = (self.step, self.loss, self.lr, self.grad_norm, self.held_out)
-        for step, loss, lr, norm, held in zip(
+        columns = (self.step, self.loss, self.lr, self.grad_norm, self.held_out, self.logit_rms)
+        for step, loss, lr, norm, *some in zip(
             *(column.tolist() for column in columns), strict=True
         ):
-            yield Step(step, loss, lr, norm, layers.get(step), None if math.isnan(held) else held)
+            yield Step(
+                step,
+                loss,
+                lr,
+                norm,
+                layers.get(step),
+                *(None if math.isnan(x) else x for x in some),
+            )
 
     def after(self, earlier: Steps) -> Steps:
         """The earlier steps followed by these."""
@@ -89,8 +105,7 @@ class Steps:
     def with_layers_of(self, rows: Collection[int]) -> Steps:
         """All steps, with these rows of `layers` alone."""
         kept = sorted(rows)
-        scalars = (self.step, self.loss, self.lr, self.grad_norm)
-        return Steps(*scalars, self.layer_steps[kept], self.layers[kept], self.held_out)
+        return replace(self, layer_steps=self.layer_steps[kept], layers=self.layers[kept])
 
     @property
     def nbytes(self) -> int:

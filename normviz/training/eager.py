@@ -13,6 +13,7 @@ from torch.optim.adamw import adamw
 from torch.optim.sgd import sgd
 
 from .. import probes
+from ..catalog import SCHEMES, STREAMS
 from ..catalog.choices import GATED
 from ..config import RunConfig
 from ..model.constraint import constrain
@@ -44,6 +45,10 @@ class Eager(Engine):
         assert self.tap is not None
         seen = probes.StepTensors(self.config, self.flat, self.tap, self.scales, self.stacks)
         return probes.read(seen)
+
+    def logit_rms(self) -> float:
+        assert self.tap is not None
+        return self.tap.reduced("logits")[0].item()
 
     def update(
         self, config: RunConfig, lr: float, grad_norm: float, layers: NDArray[np.float64] | None
@@ -144,7 +149,8 @@ def _stacks(config: RunConfig, flat: Flat) -> Iterator[tuple[Tensor, Tensor]]:
     """The values and the gradients of the matrices of all blocks [L, n, rows, columns], those of one name
     together: query, key and value are n = 3 matrices, the gate and the values of an FFN 2."""
     several = {"qkv": 3, "up": 1 + (config.activation in GATED)}
-    for name in SHARED:
+    more = STREAMS[SCHEMES[config.scheme].streams].matrices
+    for name in (*SHARED, *(f"{F}.{m}.weight" for F in ("attention", "ffn") for m in more)):
         *_, map_, kind = name.split(".")
         if kind == "weight":
             shape = (several.get(map_, 1), -1, flat.shapes[name][1])

@@ -39,6 +39,10 @@ class Engine(Protocol):
         Call it before `update`."""
         ...
 
+    def logit_rms(self) -> float:
+        """RMS of the last step's logits over all positions, sequences and symbols. It needs `watched`."""
+        ...
+
     def update(
         self, config: RunConfig, lr: float, grad_norm: float, layers: NDArray[np.float64] | None
     ) -> None:

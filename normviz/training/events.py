@@ -40,6 +40,8 @@ class Step:
                  entries below a probe's first layer are NaN and mean nothing
     held_out     mean loss in nats of the task's held-out batch after the update, in evaluation mode;
                  inf where it is not finite, None where not measured
+    logit_rms    RMS of the logits of the step's batch over all positions, sequences and symbols, at the
+                 steps with layers; inf where it is not finite, None elsewhere
     """
 
     step: int
@@ -48,6 +50,7 @@ class Step:
     grad_norm: float
     layers: NDArray[np.float64] | None
     held_out: float | None = None
+    logit_rms: float | None = None
 
 
 @dataclass(frozen=True)

@@ -84,13 +84,13 @@ def train(
         bad = guard.check(step, loss, grad_norm)
 
         layers = runs.layers() if watched else None
+        logit_rms = finite_or_inf(runs.logit_rms()) if watched else None
         if bad is None and config.steps:
             runs.update(config, lr, grad_norm, layers)
         evaluation = None
         if held_out is not None and bad is None and step in evaluated:
-            evaluation = runs.evaluate(held_out)
-            evaluation = evaluation if math.isfinite(evaluation) else math.inf
-        yield Step(step, loss, lr, grad_norm, layers, evaluation)
+            evaluation = finite_or_inf(runs.evaluate(held_out))
+        yield Step(step, loss, lr, grad_norm, layers, evaluation, logit_rms)
         if bad is not None:
             yield bad
             break
@@ -99,6 +99,11 @@ def train(
         del runs  # its memory: another one with one row a batch takes its place
         wrote = write(choose(engine, config.replace(batch=1), model, flat)[0], task, device)
     yield Finished(step + 1 if config.steps else 0, wrote)
+
+
+def finite_or_inf(value: float) -> float:
+    """A number; inf in place of NaN, which means "not measured" in stores and tables."""
+    return value if math.isfinite(value) else math.inf
 
 
 @torch.no_grad()

@@ -24,8 +24,8 @@ from normviz.training.events import Step
 
 KEYS = [
     "id", "config", "status", "verdict", "first_bad", "chance", "floor", "first_loss", "final_loss",
-    "held_out_loss", "steps", "clipped", "seconds", "steps_per_second", "losses", "held_out_losses", "wrote",
-    "layers",
+    "held_out_loss", "steps", "clipped", "seconds", "steps_per_second", "losses", "held_out_losses",
+    "logit_rms", "wrote", "layers",
 ]  # fmt: skip
 
 
@@ -165,7 +165,14 @@ def test_csv_and_parquet_hold_the_tidy_table(tmp_path: Path, tiny: RunConfig) ->
     table, other = pd.read_csv(csv), pd.read_parquet(parquet)
     assert list(table.columns) == list(other.columns) == ["step", "layer", "probe", "value"]
     assert len(table) == len(other)
-    assert set(table.probe) == {"loss", "lr", "grad_norm", "held_out", *recorded_by("one")}
+    assert set(table.probe) == {
+        "loss",
+        "lr",
+        "grad_norm",
+        "held_out",
+        "logit_rms",
+        *recorded_by("one"),
+    }
     losses = [event.loss for event in train(tiny) if isinstance(event, Step)]
     assert table[table.probe == "loss"].value.tolist() == pytest.approx(losses, rel=1e-12)
     assert other[other.probe == "loss"].value.tolist() == losses

@@ -96,6 +96,7 @@ CHANGES: list[dict] = [
     {"rounding": "fp16", "scheme": "post"},
     {"optimizer": "muon"},
     {"optimizer": "muon", "activation": "swiglu", "warmup": 2, "scheme": "siamese"},
+    {"optimizer": "muon", "scheme": "gtrxl"},
     {"decay_on": "matrices", "optimizer": "sgd", "momentum": 0.5},
     *(
         {"parametrisation": p, "width": 48, "heads": 4, "init": init, "scheme": scheme}

@@ -67,6 +67,7 @@ FORMULAS: dict[str, Callable[[Tensor, Params], Tensor]] = {
         (p["weight"] + torch.tanh((x * p["beta"]).sum(-1, keepdim=True)) * p["alpha"])
         * rms(x, 1e-6)
     ),
+    "preaffine": lambda x, p: p["weight"] * rms(p["before"] * x, 1e-6),
     "scalenorm": lambda x, p: p["scale"] * x / length(x).clamp(min=1e-5),
     "l2": lambda x, p: x / length(x).clamp(min=1e-12),
     "dyt": lambda x, p: p["weight"] * torch.tanh(p["alpha"] * x) + p["bias"],

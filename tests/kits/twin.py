@@ -163,6 +163,7 @@ FORMULAS: dict[str, Formula] = {
     "rezero": lambda x, F, S: (x, S.learned("branch_gain", shared=True) * F(x), same),
     "skipinit": lambda x, F, S: (x, S.learned("branch_gain") * F(x), same),
     "tfixup": lambda x, F, S: (x, F(x), same),
+    "sigma_reparam": lambda x, F, S: (x, F(x), same),
     "b2t": b2t,
     "spannorm": spannorm,
     "skip_norm": minimax,

@@ -61,4 +61,7 @@ class Trace:
 
 
 def linear(p: Params, name: str, x: Tensor) -> Tensor:
-    return x @ p[f"{name}.weight"].T + p[f"{name}.bias"]
+    W = p[f"{name}.weight"]
+    if f"{name}.gamma" in p:
+        W = p[f"{name}.gamma"] * W / torch.linalg.svdvals(W)[0]
+    return x @ W.T + p[f"{name}.bias"]

@@ -180,6 +180,23 @@ def deep_delta(x: Tensor, sublayers: Sublayers, trace: Any, p: Any, own: Any) ->
     return x
 
 
+def gtrxl(x: Tensor, sublayers: Sublayers, trace: Any, p: Any, own: Any) -> Tensor:
+    trace.stream.append(x)
+    for at, (S, F) in enumerate(sublayers):
+
+        def both(part: str, y: Tensor, x: Tensor, S: Any = S) -> Tensor:
+            W, U = (p[f"{S.block}{S.name}gate_{part}_{of}.weight"] for of in "yx")
+            return y @ W.T + x @ U.T
+
+        y = F(S.norm_in(x)).clamp(min=0)
+        r = 1 / (1 + (-both("reset", y, x)).exp())
+        keep = 1 / (1 + (both("update", y, x) - p[f"{S.block}{S.name}gain_bias"]).exp())
+        skip, taken = keep * x, (1 - keep) * both("new", y, r * x).tanh()
+        tell(trace, skip, taken)
+        x = see(trace, at, skip + taken)
+    return x
+
+
 def of_permutations(logits: Tensor) -> Tensor:
     weights = logits.exp() / logits.exp().sum(-1, keepdim=True)
     R = torch.zeros(*logits.shape[:-1], N, N, dtype=logits.dtype)
@@ -231,6 +248,7 @@ RUNS = {
     "delta_attnres": delta_attnres,
     "geonorm": geonorm,
     "deep_delta": deep_delta,
+    "gtrxl": gtrxl,
     "mhc_lite": constrained(of_permutations),
     "kromhc": constrained(of_exchanges),
     "hc_identity": constrained(unmixed),

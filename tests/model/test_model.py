@@ -137,7 +137,7 @@ def test_deepnorm_constants_are_the_decoder_ones(depth: int) -> None:
 
 @ALL_SCHEMES
 def test_causal(tiny: RunConfig, scheme: str) -> None:
-    model, (tokens, _) = shaken(tiny.replace(scheme=scheme)), batch(tiny)
+    model, (tokens, _) = shaken(tiny.replace(scheme=scheme)).eval(), batch(tiny)
     before = model(tokens)
     for t in range(1, tokens.shape[1]):
         changed = tokens.clone()

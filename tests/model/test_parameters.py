@@ -9,7 +9,9 @@ from crossing_kit import with_schemes
 
 from normviz import RunConfig
 from normviz.anatomy import added
-from normviz.catalog import NORMS
+from normviz.catalog import NORMS, SCHEMES
+from normviz.limits import parameters_per_block
+from normviz.model.marks import mark_of
 from normviz.model.transformer import build
 
 
@@ -35,3 +37,12 @@ def test_of_every_placement(scheme: str, norm: str) -> None:
 def test_of_every_norm(norm: str) -> None:
     config = RunConfig(scheme="normformer", norm=norm, depth=2, width=16, heads=2)
     assert sum(one.parameters for one in added(config, 8)) == beyond(config)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES.keys())
+@pytest.mark.parametrize("activation", ["relu", "swiglu"])
+def test_estimates_count_the_matrices_of_a_block(scheme: str, activation: str) -> None:
+    config = RunConfig(scheme=scheme, activation=activation, depth=2)
+    matrices = {f"{name}.weight" for name in ("qkv", "out", "up", "down", "gate")}
+    have = sum(p.numel() for p in build(config, 8).blocks[1].parameters() if mark_of(p) in matrices)
+    assert have == parameters_per_block(config)

@@ -231,18 +231,21 @@ def copies(model: Transformer) -> dict[str, nn.Parameter]:
     return found
 
 
-MATRICES = (".qkv.weight", ".out.weight", ".up.weight", ".down.weight")
+GATES = tuple(f"gate_{part}_{of}.weight" for part in ("reset", "update", "new") for of in "xy")
+MATRICES = (".qkv.weight", ".out.weight", ".up.weight", ".down.weight", *GATES)
 
 
-@pytest.mark.parametrize("activation", ["relu", "swiglu"])
+@pytest.mark.parametrize(
+    ("activation", "scheme"), [("relu", "pre"), ("swiglu", "pre"), ("relu", "gtrxl")]
+)
 @pytest.mark.parametrize("exact", [True, False])
 def test_muon_is_torchs_on_each_matrix(
-    monkeypatch: pytest.MonkeyPatch, activation: str, exact: bool
+    monkeypatch: pytest.MonkeyPatch, activation: str, scheme: str, exact: bool
 ) -> None:
     """Torch's iterates in bfloat16, which is a cast that can be left out: then both are equal."""
     if exact:
         monkeypatch.setattr(torch.Tensor, "bfloat16", lambda x: x.clone())
-    config = TINY.replace(optimizer="muon", weight_decay=0.1, activation=activation)
+    config = TINY.replace(optimizer="muon", weight_decay=0.1, activation=activation, scheme=scheme)
     model, flat = prepared(config)
     theirs = copies(model)
     ours = Optimizer(config, model, flat)
@@ -300,11 +303,15 @@ def recipe(name: str, m: float, deep: float, alpha: float = 1.0) -> tuple[float,
     return 1.0, 0.0 if name.startswith("final_norm") else 1.0, 1.0 / m
 
 
-@pytest.mark.parametrize("parametrisation", ["standard", "mup", "completep"])
-def test_the_groups_are_those_of_nanogpt_mup(parametrisation: str) -> None:
+@pytest.mark.parametrize(
+    ("parametrisation", "scheme"),
+    [("standard", "pre"), ("standard", "gtrxl"), ("mup", "pre"), ("completep", "pre")],
+)
+def test_the_groups_are_those_of_nanogpt_mup(parametrisation: str, scheme: str) -> None:
     config = RunConfig(
-        width=64, depth=6, parametrisation=parametrisation, decay_on="matrices", weight_decay=0.1
-    )
+        width=64, depth=6, parametrisation=parametrisation, decay_on="matrices", weight_decay=0.1,
+        scheme=scheme,
+    )  # fmt: skip
     m = 1.0 if parametrisation == "standard" else 2.0
     deep = 3.0 if parametrisation == "completep" else 1.0
     model, flat = prepared(config)

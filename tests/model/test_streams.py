@@ -10,7 +10,9 @@ from torch import Tensor
 from normviz import RunConfig
 from normviz.catalog import SCHEMES
 from normviz.limits import MAX_GIB, estimated_gib
+from normviz.model.sites import untapped
 from normviz.model.streams.manifold import sinkhorn
+from normviz.model.wire import SublayerContext
 
 SMALL = RunConfig(depth=4, width=16, heads=2, seq_len=8, batch=4, norm="rmsnorm")
 D = SMALL.width
@@ -72,3 +74,26 @@ def test_what_keeps_all_values_has_a_budget_of_memory() -> None:
     with pytest.raises(ValueError, match="GiB of memory"):
         RunConfig(scheme="attnres", depth=1000, steps=1)
     assert estimated_gib(deep.replace(scheme="attnres")) < MAX_GIB
+
+
+def test_without_a_reset_gtrxls_gate_is_a_gru_cell() -> None:
+    """torch's GRU multiplies by r after the matrix, GTrXL before it: the same where r is 1/2 everywhere."""
+    model, _, _ = begun(SMALL.replace(scheme="gtrxl"))
+    wire, width = model.blocks[0].ffn, SMALL.width
+    cell = torch.nn.GRUCell(width, width).double()
+    with torch.no_grad():
+        for gate in (wire.gate_reset_y, wire.gate_reset_x, wire.branch.down):
+            gate.weight.zero_()
+        y = torch.linspace(-1, 2, width, dtype=torch.float64)
+        wire.branch.down.bias.copy_(y)
+        zero = torch.zeros(width, width, dtype=torch.float64)
+        update = (wire.gate_update_y.weight, wire.gate_update_x.weight)
+        cell.weight_ih.copy_(torch.cat((zero, -update[0], wire.gate_new_y.weight)))
+        cell.weight_hh.copy_(torch.cat((zero, -update[1], wire.gate_new_x.weight)))
+        cell.bias_ih.zero_()
+        cell.bias_ih[width : 2 * width] = 2.0
+        cell.bias_hh.zero_()
+        x = torch.randn(5, 1, width, dtype=torch.float64)
+        found = wire(x, 1, untapped, SublayerContext(x, x))
+        expected = cell(y.relu().expand(5, -1), x[:, 0])
+    torch.testing.assert_close(found[:, 0], expected, rtol=1e-12, atol=1e-12)

@@ -146,7 +146,7 @@ def test_the_sites_are_pinned() -> None:
     """Probes, stored runs and the page name these; a change is a change of an interface."""
     assert SITES == (
         "stream", "stream_in", "skip", "branch_in", "branch_out", "stream_out",
-        "attn_logits", "attn_weights", "final",
+        "attn_logits", "attn_weights", "final", "logits",
     )  # fmt: skip
 
 
@@ -167,4 +167,5 @@ def test_every_scheme_passes_every_site_in_order(scheme: str) -> None:
         "attn_logits": blocks,
         "attn_weights": blocks,
         "final": [0],
+        "logits": [0],
     }

@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
+import numpy as np
 import pytest
 from backend_kit import SHORT, wait_for
 from hosted_kit import supervisor, turn_on
@@ -265,12 +266,13 @@ def test_a_store_of_version_1_keeps_every_run(tmp_path: Path) -> None:
     rows = [tuple(row) for row in store.db.connection.execute("SELECT * FROM runs")]
     assert [row[: len(old)] for row, old in zip(rows, before, strict=True)] == before
     kept = [tuple(row) for row in store.db.connection.execute("SELECT * FROM steps")]
-    assert kept == [(*row, None) for row in steps]  # no held-out loss
+    assert kept == [(*row, None, None) for row in steps]  # no held-out loss, no size of logits
     assert store.db.connection.execute("PRAGMA user_version").fetchone()[0] == schema.VERSION
     finished, queued = store.run(1), store.run(2)
     assert finished is not None and finished.status == "finished" and finished.visitor is None
     assert store.steps(finished).loss.tolist() == [3.5, 3.25]
     assert store.recording(finished).held_out is None
+    assert np.isnan(store.steps(finished).logit_rms).all()
     assert queued is not None and store.queued() == [2]
     new = store.enqueue(CONFIG, visitor="a")
     assert store.queued() == [2, new]

@@ -17,7 +17,7 @@ from normviz.training.events import Diverged, Finished, Started, Step
 from normviz.training.loop import Knobs
 
 LOST = SHORT.replace(scheme="none", optimizer="sgd", lr=10.0, momentum=0.99)
-ARRAYS = ("step", "loss", "lr", "grad_norm", "layer_steps", "layers", "held_out")
+ARRAYS = ("step", "loss", "lr", "grad_norm", "layer_steps", "layers", "held_out", "logit_rms")
 FILES = [*(shipped("assets") / "runs").glob("*.npz"), shipped("assets") / "maps" / "init.npz"]
 
 

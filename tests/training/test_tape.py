@@ -23,12 +23,13 @@ from normviz.training.engine import Choice
 from normviz.training.events import Diverged, Started, Step
 from normviz.training.loop import train
 
-TURNED = {"geonorm", "deep_delta"}
+TURNED = {"geonorm", "deep_delta", "gtrxl"}
+SPECTRAL = {"sigma_reparam"}
 FALLBACKS = {
     "denseformer", "attnres", "delta_attnres", "residual_dual", "siamese", "hyper", "mhc", "mhc_lite",
-    "kromhc", "hc_identity", *TURNED,
+    "kromhc", "hc_identity", *TURNED, *SPECTRAL,
 }  # fmt: skip
-"""Placements of several streams."""
+"""Placements that the tape does not have."""
 NO_NORMS = {"seednorm", "batchnorm", "powernorm"}
 ILL_CONDITIONED = "prmsnorm"
 """It divides by one channel of 20: rounding decides the fourth digit of a gradient."""
@@ -325,9 +326,10 @@ def test_a_number_that_is_not_finite_ends_the_run_in_eagers_layer(
     [
         *(
             ({"scheme": key}, f"several streams, such as {key}")
-            for key in sorted(FALLBACKS - TURNED)
+            for key in sorted(FALLBACKS - TURNED - SPECTRAL)
         ),
         *(({"scheme": key}, f"to the stream, such as {key}") for key in sorted(TURNED)),
+        ({"scheme": "sigma_reparam"}, "no matrices divided by their largest singular value"),
         *(({"norm": key}, "no norm of the kind") for key in sorted(NO_NORMS)),
     ],
 )

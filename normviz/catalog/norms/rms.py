@@ -85,4 +85,18 @@ NORMS = (
         code="SeeDNorm({width}, {eps})",
         learns=(GAMMA, Learned("alpha", r"\alpha", "1"), Learned("beta", r"\beta", "0")),
     ),
+    NormRecord(
+        "preaffine",
+        "PreAffine RMSNorm",
+        r"\gamma \odot \frac{\lambda \odot x}{\sqrt{\mathrm{mean}\left((\lambda \odot x)^2\right) + "
+        r"\epsilon}}",
+        "RMSNorm of the channels times a learned scale: a channel with a large λ shrinks all others, for "
+        "which the stream would need a large number in that channel.",
+        1e-6,
+        "Qiu et al. 2026, arXiv:2601.22966, section 3.3 (λ from 1 as in third-party code)",
+        order=105,
+        code="PreAffineRMSNorm({width}, {eps})",
+        learns=(GAMMA, Learned("before", r"\lambda", "1")),
+        scale_invariant=True,
+    ),
 )

@@ -58,4 +58,18 @@ SCHEMES = (
         embedding_std=tfixup_embedding_std,
         constants=(Constant("weight_gain", r"\beta", "0.67\\,L^{-1/4}"),),
     ),
+    Scheme(
+        key="sigma_reparam",
+        label="sigmaReparam",
+        order=335,
+        family="No norm",
+        sentence="No norm; each matrix of a branch is divided by its largest singular value and multiplied "
+        "by a learned number that starts at 1.",
+        trouble="The singular value is estimated by one power iteration a step. Queries, keys and values are "
+        "one matrix; embeddings and head are free. The authors' code for images starts gamma at the drawn "
+        "matrix's singular value, their code for speech at 1.",
+        source="Zhai et al. 2023, arXiv:2303.06296; apple/ml-sigma-reparam",
+        slots=lambda _: Slots(spectral=True),
+        final_norm=False,
+    ),
 )

@@ -187,4 +187,25 @@ SCHEMES = (
             r"v = 4\sigma\left(u^{\top} x + c\right)",
         ),
     ),
+    Scheme(
+        key="gtrxl",
+        label="GTrXL gate",
+        order=396,
+        family="Other paths",
+        sentence="Pre-LN whose addition is a gate like a GRU's: each channel of the stream keeps a share "
+        "1 - z and takes a share z of a new value; a bias of 2 makes z small at first.",
+        trouble="Six matrices more in each sublayer: about twice the weights. Without Transformer-XL's "
+        "memory and relative positions. A token's channels can't grow beyond their embedding and 1.",
+        source="Parisotto et al. 2020, arXiv:1910.06764, equations 10 and 14; opendilab/DI-engine, gtrxl.py",
+        used_by="agents of reinforcement learning (DI-engine, RLlib)",
+        slots=lambda _: Slots(norm_in=True),
+        final_norm=False,
+        streams="gated",
+        equations=(
+            r"y = \mathrm{ReLU}\left(F\left(\mathrm{N}(x)\right)\right),\quad "
+            r"x^{+} = (1 - z) \odot x + z \odot h",
+            r"r = \sigma\left(W_r y + U_r x\right),\quad z = \sigma\left(W_z y + U_z x - b\right)",
+            r"h = \tanh\left(W_h y + U_h (r \odot x)\right)",
+        ),
+    ),
 )

@@ -1,4 +1,4 @@
-"""RMSNorm with a zero-centred scale, on a part of the channels, and of a recentred token."""
+"""RMSNorm with a zero-centred scale, on a part of the channels, of a recentred token, of scaled channels."""
 
 from __future__ import annotations
 
@@ -55,3 +55,16 @@ class CRMSNorm(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         squares = x.square().sum(-1, keepdim=True) + x.sum(-1, keepdim=True).square()
         return x * torch.rsqrt(squares / self.channels + self.eps)
+
+
+class PreAffineRMSNorm(nn.Module):
+    """RMSNorm(before * x), [..., d] to [..., d]; arXiv:2601.22966, section 3.3."""
+
+    def __init__(self, width: int, eps: float) -> None:
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(width))
+        self.before = nn.Parameter(torch.ones(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.rms_norm(self.before * x, self.weight.shape, self.weight, self.eps)

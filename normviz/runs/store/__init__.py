@@ -227,8 +227,8 @@ class Store:
     def steps(self, run: Run, after: int = -1, layers: bool = True) -> Steps:
         """The steps of a run after step `after`, with or without layers. Raises StoreUnreadable."""
         rows = self.db.connection.execute(
-            f"SELECT step, loss, lr, grad_norm, {'layers' if layers else 'NULL'}, held_out FROM steps "
-            "WHERE run = ? AND step > ? ORDER BY step",
+            f"SELECT step, loss, lr, grad_norm, {'layers' if layers else 'NULL'}, held_out, logit_rms "
+            "FROM steps WHERE run = ? AND step > ? ORDER BY step",
             (run.id, after),
         ).fetchall()
         return read_steps(rows, run)

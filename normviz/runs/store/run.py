@@ -217,7 +217,9 @@ def read_steps(rows: list[sqlite3.Row], run: Run) -> Steps:
 
 
 def _steps(rows: list[sqlite3.Row], n_probes: int, depth: int) -> Steps:
-    step, loss, lr, grad_norm, _, held_out = zip(*rows, strict=True) if rows else ((),) * 6
+    step, loss, lr, grad_norm, _, held_out, logit_rms = (
+        zip(*rows, strict=True) if rows else ((),) * 7
+    )
     with_layers = [row for row in rows if row[4] is not None]
     blobs = b"".join(row[4] for row in with_layers)
     return Steps(
@@ -228,4 +230,5 @@ def _steps(rows: list[sqlite3.Row], n_probes: int, depth: int) -> Steps:
         layer_steps=np.array([row[0] for row in with_layers], dtype=np.int64),
         layers=np.frombuffer(blobs, dtype="<f8").reshape(len(with_layers), n_probes, depth + 1),
         held_out=np.array(held_out, dtype=np.float64),
+        logit_rms=np.array(logit_rms, dtype=np.float64),
     )

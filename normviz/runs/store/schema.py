@@ -11,7 +11,7 @@ from pathlib import Path
 from .errors import Connection, StoreError, told
 from .run import alive
 
-VERSION = 7
+VERSION = 8
 FILE = "normviz.sqlite"
 
 SCHEMA = """
@@ -49,6 +49,7 @@ CREATE TABLE steps (
     grad_norm REAL,               -- likewise
     layers BLOB,                  -- float64 [probes, L+1], little-endian, or NULL where not recorded
     held_out REAL,                -- held-out loss after the update, NULL where not measured
+    logit_rms REAL,               -- RMS of the logits, likewise
     PRIMARY KEY (run, step)
 ) WITHOUT ROWID;
 CREATE TABLE controls (
@@ -109,6 +110,9 @@ ALTER TABLE runs ADD COLUMN why TEXT;
     6: """
 ALTER TABLE steps ADD COLUMN held_out REAL;
 ALTER TABLE runs ADD COLUMN wrote TEXT;
+""",
+    7: """
+ALTER TABLE steps ADD COLUMN logit_rms REAL;
 """,
 }
 """Statements that bring a store from each version to the next; all rows stay."""

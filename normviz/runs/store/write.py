@@ -62,10 +62,15 @@ def append(db: sqlite3.Connection, run: int, steps: Iterable[Step]) -> None:
     """Insert steps of a run."""
     rows = [
         (run, s.step, s.loss, s.lr, s.grad_norm,
-         None if s.layers is None else np.ascontiguousarray(s.layers, "<f8").tobytes(), s.held_out)
+         None if s.layers is None else np.ascontiguousarray(s.layers, "<f8").tobytes(), s.held_out,
+         s.logit_rms)
         for s in steps
     ]  # fmt: skip
-    db.executemany("INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+    db.executemany(
+        "INSERT INTO steps (run, step, loss, lr, grad_norm, layers, held_out, logit_rms) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        rows,
+    )
 
 
 def end(

@@ -16,12 +16,12 @@ from ...catalog.choices import GATED
 from ...config import RunConfig
 from ...limits import NEEDED
 from ...model import qk_norm
-from ...model.branches import Attention, Dropout, FeedForward
+from ...model.branches import Attention, Dropout, FeedForward, SpectralLinear
 from ...model.gains import Multiplier, OutputGate, Shift
 from ...model.norms.group import GroupNorm
 from ...model.norms.layer import LayerNorm1p
 from ...model.norms.length import ScaleNorm, UnitLength
-from ...model.norms.rms import CRMSNorm, PartialRMSNorm, RMSNorm1p
+from ...model.norms.rms import CRMSNorm, PartialRMSNorm, PreAffineRMSNorm, RMSNorm1p
 from ...model.norms.squash import BHyT, Derf, DyT
 from ...model.transformer import Block, Transformer
 from ...model.wire import GATE_SCALE, Wire
@@ -341,6 +341,8 @@ class Compiler:
 
     def linear(self, x: Place, m: nn.Linear) -> Place:
         """A linear map."""
+        if isinstance(m, SpectralLinear):
+            raise Unsupported("the tape has no matrices divided by their largest singular value")
         out = Place(x.rows, m.out_features)
         return self.program.add(
             Operation(
@@ -442,6 +444,9 @@ NORMS: dict[type[nn.Module], Callable[[Compiler, Place, Any, int], Place]] = {
     CRMSNorm: lambda c, x, m, g: c.normed(x, Norm.COMPLETED, m.eps, groups=g),
     PartialRMSNorm: lambda c, x, m, g: c.normed(
         x, Norm.PARTIAL, m.eps, m.weight, groups=g, k=m.part
+    ),
+    PreAffineRMSNorm: lambda c, x, m, g: c.normed(
+        c.scaled(x, m.before, 1, groups=g), Norm.RMS, m.eps, m.weight, groups=g
     ),
     UnitLength: lambda c, x, m, g: c.normed(x, Norm.UNIT, m.eps, groups=g),
     GroupNorm: Compiler.group_norm,

@@ -178,6 +178,9 @@ class Tape(Eager):
             out[ROWS[key], PROBES[key].first_layer :] = values
         return out
 
+    def logit_rms(self) -> float:
+        return float(np.linalg.norm(self.logits.ravel())) / self.logits.size**0.5
+
     def update(
         self, config: RunConfig, lr: float, grad_norm: float, layers: NDArray[np.float64] | None
     ) -> None:
