@@ -93,6 +93,11 @@ CLAIMS = (
                ("layernorm_deep", {"lr": 0.001})),
         changed="Both norms had LayerNorm's rate, three seeds instead of six, and the training loss.",
         question="norm",
+        finding=(
+            "uuu",
+            "With 12 blocks DyT ends at {dyt} and LayerNorm at {layernorm}, with 48 at {dyt_deep} and "
+            "{layernorm_deep}. Six seeds do not decide whether they match.",
+        ),
     ),
     Claim(
         "C28",
