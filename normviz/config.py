@@ -61,6 +61,8 @@ LATER = (
     "decay_on",
     "parametrisation",
     "rounding",
+    "branch_gain",
+    "weight_gain",
 )
 """Settings that came later. Written configs, and so the keys of results, name one only where it has not its
 default, which trains as before the setting existed."""
@@ -135,6 +137,14 @@ class RunConfig(BaseModel):
     decay_on: str = Field("all", title="decay on")
     parametrisation: str = Field("standard", title="parametrisation")
     rounding: str = Field("off", title="rounding of the stream")
+    branch_gain: float = Field(
+        1.0, title="branch gain",
+        description="multiplies the output of every branch, on top of the placement's own factor",
+    )  # fmt: skip
+    weight_gain: float = Field(
+        1.0, title="weight gain",
+        description="multiplies the initial matrices of all blocks, on top of the placement's own factor",
+    )  # fmt: skip
 
     def __init__(self, /, **values: Any) -> None:
         try:
@@ -246,8 +256,8 @@ class RunConfig(BaseModel):
         return tied / self.times_base_width
 
     def divided(self, slots: Slots) -> Slots:
-        """Slots of the placement whose branch gain is divided as CompleteP asks."""
-        m = self.times_base_depth
+        """Slots of the placement whose branch gain is multiplied by ours, and divided as CompleteP asks."""
+        m = self.times_base_depth / self.branch_gain
         return slots if m == 1.0 else replace(slots, branch_gain=replace(slots.branch_gain, over=m))
 
     def replace(self, /, **changes: Any) -> RunConfig:
@@ -323,6 +333,18 @@ def _not_together(config: RunConfig) -> str | None:
             f"rounding is {c.rounding} and scheme is {c.scheme}, but rounding is defined for placements with "
             "one stream: choose another scheme or rounding=off"
         )
+    slots = scheme.slots(Place(1, c.depth, "attention"))
+    if c.branch_gain != 1.0 and (scheme.streams != "one" or slots.mix != "sum"):
+        return (
+            f"branch_gain is {c.branch_gain:g} and scheme is {c.scheme}, but it is defined where a branch is "
+            "added to one stream: choose another scheme or branch_gain=1"
+        )
+    is_bound = scheme.constraint != "none" or slots.spectral
+    if c.weight_gain != 1.0 and is_bound:
+        return (
+            f"weight_gain is {c.weight_gain:g} and scheme is {c.scheme}, but its weights have a length of "
+            "their own: choose another scheme or weight_gain=1"
+        )
     if c.parametrisation == "standard":
         return None
     given = f"parametrisation is {c.parametrisation}"
@@ -336,9 +358,7 @@ def _not_together(config: RunConfig) -> str | None:
             "parametrisation is completep and scheme is completep, and both divide each branch by the depth: "
             "choose scheme=pre or parametrisation=standard"
         )
-    slots = scheme.slots(Place(1, c.depth, "attention"))
-    bound = scheme.constraint != "none" or slots.spectral
-    if scheme.streams != "one" or slots.mix != "sum" or bound:
+    if scheme.streams != "one" or slots.mix != "sum" or is_bound:
         return (
             f"{given} and scheme is {c.scheme}, but it is defined where a branch is added to one stream "
             "and weights are free: choose another scheme or parametrisation=standard"

@@ -70,6 +70,8 @@ RANGES: dict[str, Range] = {
     "dropout": Range(0, 1, below=True),
     "softcap": Range(0, 1e6, above=True),
     "zloss": Range(0, 10),
+    "branch_gain": Range(0.001, 10),
+    "weight_gain": Range(0.001, 10),
     "init_seed": Range(0, 2**31 - 1, whole=True),
     "data_seed": Range(0, 2**31 - 1, whole=True),
 }

@@ -29,7 +29,8 @@ PINNED: Mapping[str, str] = {
     "weight_decay": "0.0", "warmup": "0", "schedule": "constant", "clip": "off", "dropout": "0.0",
     "init_seed": "0", "data_seed": "0", "device": "auto", "lr_edits": "none", "positions": "learned",
     "mask": "causal", "sinks": "off", "tied": "off", "softcap": "off", "zloss": "0.0",
-    "decay_on": "all", "parametrisation": "standard", "rounding": "off",
+    "decay_on": "all", "parametrisation": "standard", "rounding": "off", "branch_gain": "1.0",
+    "weight_gain": "1.0",
 }  # fmt: skip
 """What a link of version 1 means by a setting that it does not name, as links write it. Links that
 were copied rely on it: a default of `RunConfig` may change, this may not. A new setting gets the value

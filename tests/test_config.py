@@ -125,6 +125,18 @@ def test_words_of_links_and_terminals_are_read(given: dict, field: str, value: A
             "rounding is bf16 and scheme is hyper, but rounding is defined for placements with one",
         ),
         (
+            {"branch_gain": 2, "scheme": "hyper"},
+            "branch_gain is 2 and scheme is hyper, but it is defined where a branch is added",
+        ),
+        (
+            {"branch_gain": 2, "scheme": "ngpt"},
+            "branch_gain is 2 and scheme is ngpt, but it is defined where a branch is added",
+        ),
+        (
+            {"weight_gain": 2, "scheme": "ngpt"},
+            "weight_gain is 2 and scheme is ngpt, but its weights have a length of their own",
+        ),
+        (
             {"parametrisation": "mup", "optimizer": "muon"},
             "parametrisation is mup and optimizer is muon, but its rates are those of Adam",
         ),

@@ -19,16 +19,20 @@ FEW = 12
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 ROW = 30
 """Pixels of a row with numbers side by side."""
+OUTCOMES = {"trains": "#3b7dd8", "does not train": "#d1642e"}
+"""The colours of a scatter's points."""
 
 
 @dataclass(frozen=True)
 class Points:
-    """One arm: for each x the numbers of all seeds. `scheme` gives its colour, "" a neutral one."""
+    """One arm: for each x the numbers of all seeds. `scheme` gives its colour, "" a neutral one. Of a
+    scatter each x is one run's, and `trains` says whether it trained."""
 
     label: str
     scheme: str
     x: tuple[float, ...]
     y: tuple[tuple[float, ...], ...]
+    trains: tuple[bool, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,8 @@ class Line:
 
 @dataclass(frozen=True)
 class Figure:
-    """What a claim shows. As a strip each series is one row of numbers, and there is no x."""
+    """What a claim shows. As a strip each series is one row of numbers, and there is no x; as a scatter
+    each point is a run, and its colour says whether it trained."""
 
     points: tuple[Points, ...]
     x: str
@@ -50,10 +55,13 @@ class Figure:
     log_y: bool
     lines: tuple[Line, ...] = ()
     is_strip: bool = False
+    is_scatter: bool = False
 
 
 def chart(figure: Figure, dark: bool = False) -> Spec:
     """The figure as a Vega-Lite dict with its rows."""
+    if figure.is_scatter:
+        return _scatter(figure, dark)
     return _strip(figure, dark) if figure.is_strip else _curves(figure, dark)
 
 
@@ -85,23 +93,45 @@ def _curves(figure: Figure, dark: bool) -> Spec:
         .encode(x=x, y=y, color=color, shape=shape, tooltip=tooltips),
     ]
     if figure.lines:
-        theory = alt.StrokeDash(
-            "line:N",
-            scale=alt.Scale(range=[[6, 3], [2, 2], [10, 3, 2, 3]]),
-            legend=alt.Legend(
-                title=None, orient="bottom", direction="vertical", labelLimit=620,
-                symbolType="stroke", symbolSize=400, labelFontSize=TEXT_SIZE,
-            ),
-        )  # fmt: skip
-        layers.insert(
-            0,
-            named("theory").mark_line(strokeWidth=1.6, color=ink(dark)).encode(
-                x=x, y=y, strokeDash=theory
-            ),
-        )  # fmt: skip
+        layers.insert(0, _theory_layer(x, y, dark))
     apart = alt.layer(*layers).resolve_scale(strokeDash="independent")
     spec = apart.properties(height=HEIGHT).to_dict()
     sets = {"seeds": _seeds(figure), "medians": _medians(figure), "theory": _theory(figure)}
+    return {**spec, "autosize": FIT, "config": CONFIG, "usermeta": CANVAS, "datasets": sets}
+
+
+def _theory_layer(x: alt.X, y: alt.Y, dark: bool) -> alt.Chart:
+    """The closed forms as dashed lines with a legend of their own."""
+    theory = alt.StrokeDash(
+        "line:N",
+        scale=alt.Scale(range=[[6, 3], [2, 2], [10, 3, 2, 3]]),
+        legend=alt.Legend(
+            title=None, orient="bottom", direction="vertical", labelLimit=620,
+            symbolType="stroke", symbolSize=400, labelFontSize=TEXT_SIZE,
+        ),
+    )  # fmt: skip
+    line = named("theory").mark_line(strokeWidth=1.6, color=ink(dark))
+    return line.encode(x=x, y=y, strokeDash=theory)
+
+
+def _scatter(figure: Figure, dark: bool) -> Spec:
+    x = alt.X("x:Q", scale=_scale(figure.log_x, nice=False), axis=_x_axis(figure))
+    y = alt.Y("y:Q", scale=_scale(figure.log_y), axis=alt.Axis(title=figure.y, format="~g"))
+    names, (good, bad) = list(OUTCOMES), OUTCOMES.values()
+    legend = alt.Legend(title=None, orient="top", labelFontSize=TEXT_SIZE)
+    color = alt.Color("trains:N", scale=alt.Scale(domain=names, range=[good, bad]), legend=legend)
+    shape = alt.Shape(
+        "trains:N", scale=alt.Scale(domain=names, range=["circle", "cross"]), legend=legend
+    )
+    tooltips = [alt.Tooltip(it) for it in ("arm:N", "x:Q", "y:Q", "trains:N")]
+    dots = (
+        named("seeds")
+        .mark_point(size=42, filled=True, opacity=0.6)
+        .encode(x=x, y=y, color=color, shape=shape, tooltip=tooltips)
+    )
+    layers = [*([_theory_layer(x, y, dark)] if figure.lines else []), dots]
+    spec = alt.layer(*layers).properties(height=HEIGHT).to_dict()
+    sets = {"seeds": _seeds(figure), "theory": _theory(figure)}
     return {**spec, "autosize": FIT, "config": CONFIG, "usermeta": CANVAS, "datasets": sets}
 
 
@@ -137,6 +167,8 @@ def _scale(log: bool, nice: bool = True) -> alt.Scale:
 
 
 def _seeds(figure: Figure) -> Rows:
+    if figure.is_scatter:
+        return _runs(figure)
     return [
         {"arm": one.label, "x": x, "y": y, "seed": seed}
         for one in figure.points
@@ -144,6 +176,18 @@ def _seeds(figure: Figure) -> Rows:
         for seed, y in enumerate(ys)
         if _drawable(y, figure.log_y)
     ]
+
+
+def _runs(figure: Figure) -> Rows:
+    """The points of a scatter; those that do not train last, which puts them on top."""
+    trained, failed = OUTCOMES
+    rows: Rows = [
+        {"arm": one.label, "x": x, "y": y, "trains": trained if good else failed}
+        for one in figure.points
+        for x, (y,), good in zip(one.x, one.y, one.trains, strict=True)
+        if _drawable(x, figure.log_x) and _drawable(y, figure.log_y)
+    ]
+    return sorted(rows, key=lambda row: row["trains"] == failed)
 
 
 def _medians(figure: Figure) -> Rows:
@@ -171,6 +215,9 @@ def _drawable(y: Any, log: bool) -> bool:
 
 def finding(figure: Figure) -> str:
     """The figure in words: of each arm the first and the last median."""
+    if figure.is_scatter:
+        ends = [good for one in figure.points for good in one.trains]
+        return f"{figure.y} over {figure.x}. {sum(ends)} of {len(ends)} runs train."
     parts = []
     for one in figure.points:
         middles = [median(ys) for ys in one.y]

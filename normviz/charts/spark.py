@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from statistics import median
 
 from ..catalog import SCHEMES
-from .claim import Figure
+from .claim import OUTCOMES, Figure
 from .claim import Points as Row
 from .palette import GREY, lane_styles, scheme_style
 
@@ -20,7 +20,8 @@ Points = Sequence[tuple[float, float]]
 
 def svg(figure: Figure) -> str:
     """Medians as lines in the colours of the figure, theory dashed. A strip has a row of dots a number."""
-    parts = _strip(figure) if figure.is_strip else _curves(figure)
+    draw = _scatter if figure.is_scatter else _strip if figure.is_strip else _curves
+    parts = draw(figure)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
         f'height="{HEIGHT}">{"".join(parts)}</svg>'
@@ -47,6 +48,23 @@ def _curves(figure: Figure) -> list[str]:
         parts.append(_line(placed, style.color, " ".join(map(str, style.dash)), 1.8))
         if len(placed) == 1:
             parts.append(_dot(*placed[0], style.color))
+    return parts
+
+
+def _scatter(figure: Figure) -> list[str]:
+    runs = [
+        (x, y, good)
+        for one in figure.points
+        for x, (y,), good in zip(one.x, one.y, one.trains, strict=True)
+    ]
+    lines = [line.points for line in figure.lines]
+    ends = [(x, y) for x, y, _ in runs] + [point for line in lines for point in line]
+    x = _scale([x for x, _ in ends], figure.log_x, EDGE, WIDTH - EDGE)
+    y = _scale([y for _, y in ends], figure.log_y, HEIGHT - EDGE, EDGE)
+    trained, failed = OUTCOMES.values()
+    parts = [_line(_placed(line, x, y), GREY, "3 2", 1) for line in lines]
+    for a, b, good in sorted(runs, key=lambda run: not run[2]):
+        parts += [_dot(*at, trained if good else failed) for at in _placed([(a, b)], x, y)]
     return parts
 
 

@@ -135,6 +135,39 @@ def lifetime(level: float) -> Quantity:
 FIRST = Quantity("loss at initialisation", "nats", lambda one: point_of(one).first)
 
 
+GRADIENT = Quantity(
+    "gradient of all parameters at step 0",
+    "L2 norm",
+    lambda one: float(recording_of(one).steps.grad_norm[0]),
+)
+
+
+def _largest_gradient(one: CellResult) -> float:
+    norms = recording_of(one).steps.grad_norm
+    return float(np.max(norms) / norms[0]) if np.isfinite(norms).all() else math.inf
+
+
+GRADIENT_GROWTH = Quantity(
+    "largest gradient of a run over that of step 0", "L2 over L2", _largest_gradient
+)
+"""Before clipping; infinite where a gradient was not finite."""
+
+
+def _spike(one: CellResult) -> float:
+    norms = recording_of(one).steps.grad_norm
+    later = norms[len(norms) // 10 :]
+    return float(np.max(later) / np.median(later)) if np.isfinite(later).all() else math.inf
+
+
+SPIKE = Quantity("largest gradient over the median", "after the first tenth of the steps", _spike)
+
+
+def setting(name: str, title: str = "") -> Quantity:
+    """A setting of the run."""
+    known = RunConfig.model_fields[name].title or name
+    return Quantity(title or known, "", lambda one: float(getattr(one.config, name)))
+
+
 def at(probe: str, step: int, layer: int) -> Quantity:
     """A probe of one layer (-1 the last block) at a recorded step; step -1 is the last one.
 

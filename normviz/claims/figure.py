@@ -9,8 +9,8 @@ from statistics import median
 from ..catalog import PROBES
 from ..charts.claim import Figure, Line, Points
 from ..config import RunConfig
-from .evidence import CellResult, Sample, recording_of
-from .record import Claim, Curve, Layers, Strip, Theory
+from .evidence import CellResult, Sample, recording_of, trains
+from .record import Claim, Curve, Layers, Scatter, Strip, Theory
 from .stored import ClaimResult, Series
 
 FINE = 40
@@ -28,6 +28,12 @@ def series(
     found = []
     for arm in claim.arms:
         first = samples[0].runs(arm)
+        label, scheme = claim.arm_label(arm), first[0].config.scheme
+        if isinstance(figure, Scatter):
+            runs = [one for sample in samples for one in sample.runs(arm)]
+            points = [(figure.x.of(one), [figure.y.of(one)], trains(one)) for one in runs]
+            found.append(Series(arm, label, scheme, *map(list, zip(*points, strict=True))))
+            continue
         if isinstance(figure, Curve):
             xs: list[float | str] = sorted({getattr(one.config, figure.x) for one in first})
             ys = [
@@ -38,7 +44,7 @@ def series(
             start = PROBES[figure.probe].first_layer
             xs = list(range(start, last[0].config.depth + 1))
             ys = [[_layer(one, figure, int(x)) for one in last] for x in xs]
-        found.append(Series(arm, claim.arm_label(arm), first[0].config.scheme, xs, ys))
+        found.append(Series(arm, label, scheme, xs, ys))
     return found
 
 
@@ -51,7 +57,13 @@ def drawn(claim: Claim, result: ClaimResult) -> Figure:
     """The chart's input: the stored series and the theory's lines."""
     figure = claim.figure
     points = tuple(
-        Points(one.label, one.scheme, tuple(map(float, one.x)), tuple(map(tuple, one.y)))
+        Points(
+            one.label,
+            one.scheme,
+            tuple(map(float, one.x)),
+            tuple(map(tuple, one.y)),
+            tuple(one.trains),
+        )
         for one in result.figure
     )
     if isinstance(figure, Strip):
@@ -59,12 +71,15 @@ def drawn(claim: Claim, result: ClaimResult) -> Figure:
     if isinstance(figure, Curve):
         title, log_x, log_y = figure.y.title, figure.log_x, figure.log_y
         x = RunConfig.model_fields[figure.x].title or figure.x
+    elif isinstance(figure, Scatter):
+        title, x, log_x, log_y = figure.y.title, figure.x.title, figure.log_x, figure.log_y
     else:
         step = "the last step" if figure.step < 0 else f"step {figure.step}"
         title, x = f"{PROBES[figure.probe].axis_label} at {step}", "layer"
         log_x, log_y = False, figure.log_y
     lines = tuple(_line(theory, result.figure, log_x) for theory in claim.theory)
-    return Figure(points, x, title, log_x, log_y, lines)
+    is_scatter = isinstance(figure, Scatter)
+    return Figure(points, x, title, log_x, log_y, lines, is_scatter=is_scatter)
 
 
 def _line(theory: Theory, figure: Sequence[Series], log_x: bool) -> Line:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 from typing import Any, Literal
 
@@ -83,11 +83,47 @@ def at_chosen_rate(arm: str, quantity: Quantity = HELD_OUT, **where: object) -> 
     return lambda sample: quantity.of(sample.run(arm, lr=rate(sample), **where))
 
 
+def largest(arm: str, name: str, **where: object) -> Of:
+    """The largest value of a setting that trains; 0 where none does."""
+    return lambda sample: max(
+        (float(getattr(one.config, name)) for one in sample.runs(arm, **where) if trains(one)),
+        default=0.0,
+    )
+
+
 def largest_rate(arm: str, **where: object) -> Of:
     """The largest learning rate that trains; 0 where none does."""
-    return lambda sample: max(
-        (one.config.lr for one in sample.runs(arm, **where) if trains(one)), default=0.0
+    return largest(arm, "lr", **where)
+
+
+def best_rate(arm: str, **where: object) -> Of:
+    """The rate with the lowest held-out loss on the seed itself. A number to be compared, and no rate to
+    judge a loss at."""
+    return lambda sample: (
+        min(sample.runs(arm, **where), key=lambda one: (HELD_OUT.of(one), one.config.lr)).config.lr
     )
+
+
+def depth_slope(of_depth: Mapping[int, Of]) -> Of:
+    """Exponent p of the power law y ~ L^p, by least squares, of a number for each depth L; NaN where
+    one is 0."""
+    return lambda sample: log_slope(list(of_depth), [of(sample) for of in of_depth.values()])
+
+
+def separation(quantity: Quantity, arms: Sequence[str] = ()) -> Of:
+    """Over the runs of a seed, the area under the curve (AUC): the share of pairs, of a run that trains and
+    one that does not, in which the quantity is greater for the one that trains. Equal values count half.
+    NaN where all train, or none does."""
+
+    def of(sample: Sample) -> float:
+        runs = [one for arm in arms or sample.arms for one in sample.arms[arm]]
+        good = [quantity.of(one) for one in runs if trains(one)]
+        bad = [quantity.of(one) for one in runs if not trains(one)]
+        if not good or not bad:
+            return math.nan
+        return fmean((a > b) + (a == b) / 2 for a in good for b in bad)
+
+    return of
 
 
 def how_many_train(arm: str, **where: object) -> Of:

@@ -27,6 +27,7 @@ QUESTIONS = {
     "stream": "Does the residual stream grow with depth?",
     "update": "How far does one update move the model?",
     "norm": "Does it matter which norm is used?",
+    "experiment": "Six experiments",
     "": "Other claims",
 }
 """The questions that claims are grouped by, in the order of the page."""
@@ -91,6 +92,18 @@ class Strip:
     log_y: bool = False
 
 
+@dataclass(frozen=True)
+class Scatter:
+    """A figure: one point a run, a quantity over another, and whether the run trains. With `names_misfits`
+    the claim's paragraph names the runs that the best cut of x gets wrong."""
+
+    x: Quantity
+    y: Quantity
+    log_x: bool = False
+    log_y: bool = False
+    names_misfits: bool = False
+
+
 @dataclass(frozen=True, eq=False)
 class Claim:
     """One claim.
@@ -122,7 +135,7 @@ class Claim:
     numbers: Mapping[str, Number]
     rule: tuple[Part, ...]
     words: str
-    figure: Curve | Layers | Strip
+    figure: Curve | Layers | Strip | Scatter
     theory: tuple[Theory, ...] = ()
     seeds: int = 5
     choosing: int = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
@@ -13,7 +14,7 @@ from typing import Any
 
 from ..config import ENGINE
 from ..home import shipped
-from .record import Claim
+from .record import Claim, Scatter
 from .rule import ClaimVerdict, judge, value_sentence
 
 Numbers = Mapping[str, Sequence[float]]
@@ -21,13 +22,15 @@ Numbers = Mapping[str, Sequence[float]]
 
 @dataclass(frozen=True)
 class Series:
-    """One arm of a figure: for each x the numbers of all seeds."""
+    """One arm of a figure: for each x the numbers of all seeds. Of a scatter each x is one run's, and
+    `trains` says whether it trained."""
 
     arm: str
     label: str
     scheme: str
     x: Sequence[float | str]
     y: Sequence[Sequence[float]]
+    trains: Sequence[bool] = ()
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,28 @@ def finding(claim: Claim, result: ClaimResult) -> str:
 def explained(claim: Claim, result: ClaimResult) -> str:
     """The claim's paragraph with the result's numbers, and what they are."""
     words = claim.words.format(**number_sentences(claim, result, seeds=False))
+    if isinstance(claim.figure, Scatter) and claim.figure.names_misfits:
+        words += f" {misfits(result)}"
     return f"{words} Numbers are medians over {result.seeds} seeds, with their range."
+
+
+def misfits(result: ClaimResult) -> str:
+    """Of a scatter: for how many runs of each arm the cut of x that is wrong for the fewest is wrong."""
+    runs = [
+        (float(x), good, one.label)
+        for one in result.figure
+        for x, good in zip(one.x, one.trains, strict=True)
+    ]
+    cuts = sorted({x for x, _, _ in runs})
+    wrong = min(
+        ([label for x, good, label in runs if good != (x >= cut)] for cut in (*cuts, math.inf)),
+        key=len,
+    )
+    counts = Counter(label for _, _, label in runs)
+    named = [f"{label} ({n} of {counts[label]})" for label, n in Counter(wrong).most_common()]
+    return (
+        f"The best cut is wrong for {len(wrong)} of {len(runs)} runs: {', '.join(named) or 'none'}."
+    )
 
 
 def write(result: ClaimResult, path: Path) -> None:

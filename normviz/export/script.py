@@ -15,7 +15,7 @@ from ..anatomy import classes, head_imports, sizes
 from ..anatomy.code import dropout
 from ..catalog import SCHEMES, STREAMS, TASKS
 from ..catalog.choices import GATED
-from ..catalog.scheme import Gain, Matrix, Place, Slots
+from ..catalog.scheme import Gain, Matrix, Place, Slots, plain
 from ..catalog.tasks import ENTRIES, HOPS
 from ..config import BASE_DEPTH, BASE_WIDTH, RunConfig
 from ..limits import HELD_OUT, MAX_SYMBOLS
@@ -293,9 +293,12 @@ def _drawn(name: str, part: str, size: str) -> str:
 
 
 def _gains(c: RunConfig) -> list[str]:
-    """The scheme's own factors, applied after the chosen initialisation."""
+    """The scheme's own factors and the weight gain, applied after the chosen initialisation."""
     gain, lines = SCHEMES[c.scheme].weight_gain, list[str]()
-    label = SCHEMES.label(c.scheme)
+    by_whom = " and ".join(
+        [SCHEMES.label(c.scheme)] * (gain is not plain)
+        + ["the weight gain"] * (c.weight_gain != 1.0)
+    )
     slices: tuple[tuple[str, Matrix], ...] = (
         ("block.attention.qkv.weight[: 2 * D]", "query_key"),
         ("block.attention.qkv.weight[2 * D :]", "value"),
@@ -306,7 +309,9 @@ def _gains(c: RunConfig) -> list[str]:
     table: list[float] = []
     for target, matrix in slices:
         branch = "ffn" if matrix in ("up", "down") else "attention"
-        by = [gain(Place(b, c.depth, branch), matrix) for b in range(1, c.depth + 1)]
+        by = [
+            gain(Place(b, c.depth, branch), matrix) * c.weight_gain for b in range(1, c.depth + 1)
+        ]
         if set(by) == {1.0}:
             continue
         alike = len(set(by)) == 1
@@ -314,7 +319,7 @@ def _gains(c: RunConfig) -> list[str]:
             table = by
             lines += _listed(by)
         lines.append(f"        {target}.mul_({repr(by[0]) if alike else 'factor'})")
-    return [f"        # {label} scales them:", *lines] if lines else []
+    return [f"        # Scaled by {by_whom}:", *lines] if lines else []
 
 
 def _listed(factors: list[float]) -> list[str]:
@@ -343,6 +348,8 @@ def profile(config: RunConfig) -> list[str]:
         )
     norm = "" if c.norm == "none" else "getattr(block, branch + '_norm_main')"
     total = f"{norm}(skip + f)".replace("'", '"') if norm else "skip + f"
+    over = c.divided(PROFILED).branch_gain.over
+    gain = "" if over == 1.0 else f"{1.0 / over!r} * "
     x = "model.tokens(inputs)" + {
         "learned": " + model.positions.weight", "sinusoidal": " + model.waves"
     }.get(c.positions, "")  # fmt: skip
@@ -356,7 +363,7 @@ def profile(config: RunConfig) -> list[str]:
         "    for block in model.blocks:",
         '        for branch in ("attention", "ffn"):',
         '            gain = getattr(block, branch + "_skip_gain").fill_(omega)',
-        "            f, skip = getattr(block, branch)(x), x * gain",
+        f"            f, skip = {gain}getattr(block, branch)(x), x * gain",
         "            omega = (skip.var().item() + f.var().item()) ** 0.5",
         f"            x = {total}",
     ]

@@ -30,9 +30,23 @@ class Without:
         return torch.zeros_like(x) if site == "branch_out" and index in self.sublayers else x
 
 
+class Sizes:
+    """A tap that keeps the stream's RMS after the embedding and each block."""
+
+    def __init__(self) -> None:
+        self.found: list[float] = []
+
+    def __call__(self, site: str, index: int, x: Tensor, /) -> Tensor:
+        del index
+        if site == "stream":
+            self.found.append(float(x.square().mean().sqrt()))
+        return x
+
+
 def measure(config: RunConfig) -> dict[str, float]:
     """`loss` of the whole model; the increase without the branches of the `first` block and, on average, of
-    the `deep` half; `rank`, Spearman's correlation of the increase with the block.
+    the `deep` half and of all blocks (`mean`); `rank`, Spearman's correlation of the increase with the block;
+    `growth`, the stream's RMS after the last block over that after the first.
 
     Raises ValueError for a task of which no part is held out.
     """
@@ -43,9 +57,12 @@ def measure(config: RunConfig) -> dict[str, float]:
     with torch.no_grad():
         whole = float(model.loss(*held_out, untapped))
         costs = [float(model.loss(*held_out, Without(b))) - whole for b in range(config.depth)]
+        sizes = Sizes()
+        model(held_out[0], sizes)
     deep = costs[config.depth // 2 :]
     return {
         "loss": whole, "first": costs[0], "deep": sum(deep) / len(deep), "rank": spearman(costs),
+        "mean": sum(costs) / len(costs), "growth": sizes.found[-1] / sizes.found[1],
     }  # fmt: skip
 
 

@@ -41,6 +41,7 @@ USUAL = {
     "seq_len": "8,16,32", "beta1": "0,0.5,0.9", "beta2": "0.9,0.99,0.999", "clip": "0.1,1,10,off",
     "dropout": "0,0.1,0.2", "weight_decay": "0,0.01,0.1", "ffn_ratio": "1,2,4", "momentum": "0,0.5,0.9",
     "init_seed": "0,1,2,3", "data_seed": "0,1,2,3", "softcap": "3,10,30,off", "zloss": "0,0.0001,0.01",
+    "branch_gain": "0.1,0.2,0.5,1,2", "weight_gain": "0.1,0.2,0.5,1,2",
 }  # fmt: skip
 """Values that a setting gets when it becomes an axis; of a choice, all there are."""
 

@@ -31,7 +31,7 @@ import torch
 from torch import Tensor
 
 from ..catalog import SCHEMES
-from ..catalog.scheme import Place
+from ..catalog.scheme import Matrix, Place
 from ..config import BASE_DEPTH, BASE_WIDTH, RunConfig
 from . import draws
 from .branches import Attention, FeedForward
@@ -174,8 +174,12 @@ def initialise(model: Transformer, config: RunConfig) -> None:
 
 
 def _apply_weight_gains(model: Transformer, config: RunConfig) -> None:
-    """The scheme's own initialisation rule, on top of the chosen one."""
-    gain, d = SCHEMES[config.scheme].weight_gain, config.width
+    """The scheme's own initialisation rule and the config's weight gain, on top of the chosen one."""
+    d, own = config.width, SCHEMES[config.scheme].weight_gain
+
+    def gain(place: Place, matrix: Matrix) -> float:
+        return own(place, matrix) * config.weight_gain
+
     for b, block in enumerate(model.blocks, start=1):
         assert isinstance(block, Block)
         attention, ffn = block.attention.branch, block.ffn.branch

@@ -49,8 +49,8 @@ def interval(
     kept = [math.log(x) for x in values] if ratio else list(values)
     quantile = (T95 if confidence == "95 %" else T90)[n - 2]
     mean, half = fmean(kept), quantile * stdev(kept) / math.sqrt(n)
-    ends = (mean, mean - half, mean + half)
-    return Interval(*(map(math.exp, ends) if ratio else ends), n)
+    shown = math.exp if ratio else float
+    return Interval(shown(mean), shown(mean - half), shown(mean + half), n)
 
 
 def is_majority(count: int, n: int) -> bool:

@@ -23,6 +23,7 @@ PRACTICE: list[dict[str, object]] = [
     {"parametrisation": "mup", "width": 48, "heads": 4},
     {"parametrisation": "completep", "width": 48, "heads": 4},
     {"rounding": "bf16"},
+    {"branch_gain": 0.3, "weight_gain": 2.0},
 ]
 ALL_SCHEMES = pytest.mark.parametrize("scheme", SCHEMES.keys())
 

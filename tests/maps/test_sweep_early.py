@@ -121,6 +121,7 @@ OTHERS = {
     "heads": 2, "width": 36, "ffn_ratio": 2, "seq_len": 16, "batch": 4, "beta1": 0.8, "beta2": 0.9,
     "momentum": 0.5, "weight_decay": 0.1, "clip": 1.0, "dropout": 0.1, "lr_edits": ((1, 1e-3),),
     "depth": 25, "steps": 401, "lr": 1e-4, "warmup": 201, "softcap": 30.0, "zloss": 1e-4,
+    "branch_gain": 0.5, "weight_gain": 0.5,
 }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from model_kit import shaken
 from torch import Tensor, nn
+from twin import FORMULAS, forward
 
 from normviz import RunConfig
 from normviz.catalog import ACTIVATIONS
@@ -187,6 +188,56 @@ def test_softcap_and_z_loss_are_their_formulas() -> None:
         assert p.grad is not None
         assert q.grad is not None
         same(p.grad, q.grad, 1e-10)
+
+
+@pytest.mark.parametrize("scheme", ["post", "pre", "deepnorm", "rezero", "post_scaled", "tfixup"])
+def test_branch_gain_multiplies_every_branch(scheme: str) -> None:
+    """The twin's formula of the placement, with branches times 0.3."""
+    config = TINY.replace(scheme=scheme, branch_gain=0.3)
+    model, batch = shaken(config), make_task(config).tensors(0, CPU)
+    skip, inside = FORMULAS[scheme], dict(model.named_parameters())
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setitem(FORMULAS, scheme, lambda x, F, S: skip(x, lambda z: 0.3 * F(z), S))
+        same(model.loss(*batch), forward(config, inside, *batch).loss)
+
+
+def test_weight_gain_multiplies_the_blocks_matrices_alone() -> None:
+    def initial(**change: object) -> dict[str, Tensor]:
+        config = TINY.replace(scheme="b2t", init="torch", **change)
+        model = build(config, 8)
+        initialise(model, config)
+        return dict(model.named_parameters())
+
+    plain = initial()
+    for name, p in initial(weight_gain=0.25).items():
+        is_matrix = "branch" in name and name.endswith("weight")
+        assert torch.equal(p, plain[name] * (0.25 if is_matrix else 1.0)), name
+
+
+@pytest.mark.parametrize(
+    ("setting", "scheme", "other"),
+    [
+        ({"branch_gain": (2 * 16) ** -0.5}, "post", "post_scaled"),
+        ({"branch_gain": 1 / 16}, "pre", "completep"),
+        ({"weight_gain": 4.0}, "b2t", ""),
+    ],
+)
+def test_a_gain_makes_one_placement_of_another(
+    setting: dict[str, float], scheme: str, other: str
+) -> None:
+    """At step 0. B2T with sqrt(L) has matrices as Post-LN has."""
+    config = TINY.replace(scheme=scheme, depth=16, **setting)
+    model, batch = build(config, 40), make_task(config).tensors(0, CPU)
+    initialise(model, config)
+    if other:
+        twin = build(config.replace(scheme=other, branch_gain=1.0), 40)
+        initialise(twin, config.replace(scheme=other, branch_gain=1.0))
+        torch.testing.assert_close(model.loss(*batch), twin.loss(*batch))
+    else:
+        twin = build(config.replace(scheme="post", weight_gain=1.0), 40)
+        initialise(twin, config.replace(scheme="post", weight_gain=1.0))
+        for (name, p), q in zip(model.named_parameters(), twin.parameters(), strict=True):
+            assert torch.equal(p, q), name
 
 
 @pytest.mark.parametrize("rounding", ["bf16", "fp16"])

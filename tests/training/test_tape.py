@@ -195,6 +195,9 @@ def test_sizes_that_are_not_round(sizes: dict[str, object]) -> None:
         {"parametrisation": "mup"},
         {"parametrisation": "completep", "scheme": "layerscale"},
         {"parametrisation": "completep", "scheme": "prores"},
+        {"branch_gain": 0.3, "weight_gain": 0.5, "scheme": "post"},
+        {"branch_gain": 2.0, "scheme": "layerscale"},
+        {"branch_gain": 2.0, "scheme": "rezero"},
         {
             "activation": "swiglu",
             "positions": "rope",
@@ -356,6 +359,7 @@ def test_eager_runs_the_rest_and_the_run_says_why(change: dict[str, object], par
         {"zloss": 0.1},
         {"decay_on": "matrices"},
         {"parametrisation": "mup"},
+        {"branch_gain": 0.5, "weight_gain": 0.5},
         {"optimizer": "muon"},
         {"rounding": "bf16"},
         {"rounding": "fp16"},

@@ -29,6 +29,7 @@ STEPS = (0, 20, 50, 100, 150, 200, 300, 400, 600, 1000, 2000, 5000)
 GROUPS = {
     "Model": (
         "width", "heads", "ffn_ratio", "activation", "positions", "tied", "softcap", "dropout", "rounding",
+        "branch_gain", "weight_gain",
     ),
     "Attention": ("qk_norm", "v_norm", "sinks", "mask"),
     "Optimisation": (

@@ -50,6 +50,10 @@ CLAIMS = (
                         "steps": "600"},
             "post_run": {"label": "Post-LN, 18 blocks", "scheme": "post", "depth": "18", "lr": "0.001",
                          "steps": "600"},
+            "b2t_large": {"label": "B2T without its smaller matrices", "scheme": "b2t", "depth": "18",
+                          "lr": "0.001", "steps": "600", "weight_gain": "4.2426"},
+            "post_small": {"label": "Post-LN with B2T's smaller matrices", "scheme": "post",
+                           "depth": "18", "lr": "0.001", "steps": "600", "weight_gain": "0.2357"},
         },
         {
             "half": Number("gradient, first over last of 24 blocks, at step 0",
@@ -58,20 +62,26 @@ CLAIMS = (
                             value("b2t", FIRST_LAST, depth=48)),
             "b2t": final("b2t_run", "B2T, 18 blocks"),
             "post": final("post_run", "Post-LN, 18 blocks"),
+            "b2t_large": final("b2t_large", "B2T without its smaller matrices, 18 blocks"),
+            "post_small": final("post_small", "Post-LN with the smaller matrices, 18 blocks"),
         },
         (
             Part("The gradients of 24 blocks stay even", Between("half", 0.5, 2, ratio=True)),
             Part("The gradients of 48 blocks stay even", Between("whole", 0.5, 2, ratio=True)),
             Part("18 blocks train where Post-LN does not",
                  All((Most("b2t", high=HALF), Most("post", low=HALF)))),
+            Part("B2T without its smaller matrices trains", Most("b2t_large", high=HALF)),
+            Part("Post-LN with the smaller matrices alone does not", Most("post_small", low=HALF)),
         ),
         "At step 0 B2T's first block gets {half} times the last one's gradient with 24 blocks and "
         "{whole} times with 48. With 18 blocks it ends at {b2t}, Post-LN at {post}. The scheme also starts "
-        "with smaller matrices, as the published code does. Gradients inside "
+        "with its blocks' matrices divided by sqrt(18), as the published code does. With matrices of the "
+        "usual size it ends at {b2t_large}; Post-LN with the smaller ones at {post_small}. Gradients inside "
         "a block, on either side of a norm, are not recorded here. So the place where they vanish "
         "is not tested.",
-        Strip("final loss (nats)", ("b2t", "post")),
-        open_=(("b2t_run", {}), ("post_run", {})),
+        Strip("final loss (nats)", ("b2t", "b2t_large", "post", "post_small")),
+        open_=(("b2t_run", {}), ("b2t_large", {}), ("post_run", {}), ("post_small", {})),
+        changed="Until weight_gain was a setting, nothing told the connection from the smaller matrices.",
         question="depth",
         finding=(
             "ttt",
@@ -329,7 +339,7 @@ CLAIMS = (
             Part("DeepNorm ends lower than Pre-LN, which the claim does not mention",
                  Less("deepnorm", "pre", 0.05)),
         ),
-        "Thin models (width 16, 16 tokens), 600 steps at a rate of 0.003 with 20 steps of warm-up; "
+        "Thin models (width 16, 16 tokens), 400 steps at a rate of 0.001 with 100 steps of warm-up; "
         "chance is "
         "3.32 and half of the way to the floor 2.21. DeepNorm with 1000 blocks ends at {deepnorm}, Post-LN "
         "at {post}, Pre-LN at {pre}.",

@@ -54,11 +54,20 @@ class HyperWire(nn.Module):
         self.gain_write_of_token = kept(nn.Parameter(torch.zeros(d)))  # W of B
         self.gain_scale = kept(nn.Parameter(torch.full((2,), SMALL)))  # s of A and of B
 
+    def mixes(self, unit: Tensor) -> Tensor:
+        """A_m and A_r, [B, T, n, 1 + n], of copies with an RMS of 1, [B, T, n, D]."""
+        return self.gain_start + self.gain_scale[0] * torch.tanh(unit @ self.gain_of_token)
+
+    def mixture(self, state: Tensor) -> Tensor:
+        """The matrix that mixes the copies of a state [B, T, n D], A_r^T, [B, T, n, n]."""
+        H = state.unflatten(-1, (COPIES, self.width))
+        return self.mixes(F.rms_norm(H, (self.width,), eps=EPS))[..., 1:].transpose(-1, -2)
+
     def forward(self, state: Tensor, index: int, tap: Tap, around: SublayerContext) -> Tensor:
         del around
         H = tap("stream_in", index, state).unflatten(-1, (COPIES, self.width))  # [B, T, n, D]
         unit = F.rms_norm(H, (self.width,), eps=EPS)
-        mix = self.gain_start + self.gain_scale[0] * torch.tanh(unit @ self.gain_of_token)
+        mix = self.mixes(unit)
         write = self.gain_write + self.gain_scale[1] * torch.tanh(unit @ self.gain_write_of_token)
         read = mix.transpose(-1, -2) @ H  # [B, T, 1 + n, D]: what the branch reads, and the copies
         f = self.branch(tap("branch_in", index, self.norm_in(read[..., 0, :])), tap)

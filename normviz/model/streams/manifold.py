@@ -72,6 +72,10 @@ class ManifoldWire(nn.Module):
         )  # fmt: skip
         return torch.sigmoid(pre), 2 * torch.sigmoid(post), sinkhorn(res.unflatten(-1, (n, n)))
 
+    def mixture(self, state: Tensor) -> Tensor:
+        """The matrix that mixes the copies of a state [B, T, n D], [B, T, n, n]."""
+        return self.coefficients(state)[2].transpose(-1, -2)
+
     def forward(self, state: Tensor, index: int, tap: Tap, around: SublayerContext) -> Tensor:
         del around
         state = tap("stream_in", index, state)

@@ -1,0 +1,256 @@
+"""What teaching material says most about norms, their gradients and their statistics."""
+
+from __future__ import annotations
+
+from ..evidence import GRADIENT, GRADIENT_GROWTH, HELD_OUT, at, lab
+from ..numbers import final, minus, over, slope, tuned, value
+from ..record import Claim, Curve, Layers, Number, Strip
+from ..rule import Between, Less, Most, NotWorse, Part
+from .gradients import DEPTHS, POST, PRE
+from .quality import PROSE, SMALL
+
+START = {"depth": "48", "steps": "0"}
+RATIO = {"first": 1, "last": -1}
+DRIFTING = {
+    "none": ("No norm", "0.001"), "pre": ("Pre-LN", "0.008"), "resp": ("Res-post-norm", "0.002"),
+    "post": ("Post-LN", "0.002"),
+}  # fmt: skip
+"""Placements with the rate that was best on other seeds."""
+
+
+def ratio(arm: str, where: str, words: str) -> Number:
+    """Branch over stream in the first or last of 48 blocks, at step 0."""
+    quantity = at("branch_ratio", 0, RATIO[where])
+    return Number(f"branch over stream, {where} of 48 blocks, {words}", value(arm, quantity))
+
+
+CLAIMS = (
+    Claim(
+        "E16",
+        "Post-LN's gradients explode",
+        "In Post-LN gradients explode: they grow with depth, and most near the output.",
+        "teaching material, after Xiong et al. 2020, arXiv:2002.04745 (large near the output); against it "
+        "Liu et al. 2020, arXiv:2004.08249",
+        {
+            "post": {**POST, "label": "Post-LN, Xavier", "depth": DEPTHS},
+            "torch": {**POST, "label": "Post-LN, PyTorch's init", "init": "torch", "depth": DEPTHS},
+            "pre": {**PRE, "label": "Pre-LN, Xavier", "depth": DEPTHS},
+        },
+        {
+            "power": Number("the exponent of the gradient over depth, Xavier",
+                            slope("post", "depth", GRADIENT)),
+            "power_torch": Number("the exponent of the gradient over depth, PyTorch's init",
+                                  slope("torch", "depth", GRADIENT)),
+            "growth": Number("the gradient of 96 blocks over that of 6, Xavier",
+                             over(value("post", GRADIENT, depth=96), value("post", GRADIENT, depth=6))),
+            "top": Number("the gradient of the last of 48 blocks, Post-LN over Pre-LN",
+                          over(value("post", at("grad_block", 0, -1), depth=48),
+                               value("pre", at("grad_block", 0, -1), depth=48))),
+        },
+        (
+            Part("With Xavier the gradient grows with depth: its exponent is above 0.25",
+                 Between("power", low=0.25)),
+            Part("With PyTorch's initialisation it grows with depth: its exponent is above 0.25",
+                 Between("power_torch", low=0.25)),
+            Part("From 6 to 96 blocks it grows tenfold", Between("growth", low=10, ratio=True)),
+            Part("The last of 48 blocks gets more than in Pre-LN", Between("top", low=1, ratio=True)),
+        ),
+        "At step 0 the gradient of all parameters grows as L to the power of {power} with Xavier and "
+        "{power_torch} with PyTorch's initialisation; with 96 blocks it is {growth} times that of 6. The "
+        "last of 48 blocks gets {top} times the gradient of Pre-LN's.",
+        Curve("depth", GRADIENT),
+        seeds=12,
+        everyday=True,
+        open_=(("post", {"depth": 96}), ("pre", {"depth": 96})),
+        question="gradient",
+    ),
+    Claim(
+        "E17",
+        "A block starts near the identity",
+        "At initialisation a residual block is close to the identity, so that a deep model starts like a "
+        "shallow one.",
+        "teaching material, after De and Smith 2020, arXiv:2002.10444 (of residual networks with BatchNorm, "
+        "on average over the blocks)",
+        {
+            "xavier": {"label": "Pre-LN, Xavier", "scheme": "pre", **START},
+            "torch": {"label": "Pre-LN, PyTorch's init", "scheme": "pre", "init": "torch", **START},
+            "gpt2": {"label": "Pre-LN, GPT-2's init", "scheme": "pre", "init": "gpt2", **START},
+            "post": {"label": "Post-LN, Xavier", "scheme": "post", **START},
+        },
+        {
+            f"{arm}_{where}": ratio(arm, where, words)
+            for arm, words in (("xavier", "Pre-LN, Xavier"), ("torch", "Pre-LN, PyTorch's init"),
+                               ("gpt2", "Pre-LN, GPT-2's init"), ("post", "Post-LN, Xavier"))
+            for where in RATIO
+        },
+        (
+            Part("Pre-LN's first block changes the stream by less than a quarter, Xavier",
+                 Between("xavier_first", high=0.25)),
+            Part("Pre-LN's last block changes the stream by less than a quarter, Xavier",
+                 Between("xavier_last", high=0.25)),
+            Part("Pre-LN's first block changes the stream by less than a quarter, GPT-2's init",
+                 Between("gpt2_first", high=0.25)),
+            Part("Pre-LN's last block changes the stream by less than a quarter, GPT-2's init",
+                 Between("gpt2_last", high=0.25)),
+            Part("Post-LN's last block changes the stream by less than a quarter, Xavier",
+                 Between("post_last", high=0.25)),
+        ),
+        "RMS of a branch over that of the stream it is added to, at step 0, 48 blocks, first block and last: "
+        "Pre-LN with Xavier {xavier_first} and {xavier_last}, with PyTorch's initialisation {torch_first} "
+        "and {torch_last}, with GPT-2's {gpt2_first} and {gpt2_last}; Post-LN with Xavier {post_first} and "
+        "{post_last}.",
+        Layers("branch_ratio", 0),
+        seeds=8,
+        everyday=True,
+        open_=(("xavier", {}), ("gpt2", {}), ("post", {})),
+        question="stream",
+    ),
+    Claim(
+        "E18",
+        "DeepNorm keeps Post-LN's quality",
+        "DeepNorm combines the good performance of Post-LN with the stable training of Pre-LN.",
+        "Wang et al. 2022, arXiv:2203.00555, abstract",
+        {
+            "post": {"label": "Post-LN, PyTorch's init", "scheme": "post", "init": "torch",
+                     "lr": "0.002,0.003,0.0045,0.007,0.01", **PROSE},
+            "deepnorm": {"label": "DeepNorm", "scheme": "deepnorm", "lr": "0.0045,0.007,0.01,0.015,0.022",
+                         **PROSE},
+            "pre": {"label": "Pre-LN, PyTorch's init", "scheme": "pre", "init": "torch",
+                    "lr": "0.0045,0.007,0.01,0.015,0.022", **PROSE},
+        },
+        {
+            **tuned("post", "Post-LN"),
+            **tuned("deepnorm", "DeepNorm"),
+            **tuned("pre", "Pre-LN"),
+        },
+        (
+            Part("It is not worse than Post-LN by 0.01 nats", NotWorse("deepnorm", "post", 0.01)),
+            Part("It ends lower than Pre-LN", Less("deepnorm", "pre", SMALL)),
+        ),
+        "Held-out loss on prose, 4 blocks, 600 steps, warm-up and a falling rate, each at the rate of five "
+        "that was best on three other seeds: DeepNorm ends at {deepnorm} (rate {deepnorm_rate}), Post-LN "
+        "at {post} ({post_rate}), Pre-LN at {pre} ({pre_rate}). Post-LN and Pre-LN have PyTorch's "
+        "initialisation, DeepNorm its own with Xavier.",
+        Curve("lr", HELD_OUT, log_y=False),
+        seeds=8,
+        choosing=3,
+        everyday=True,
+        open_=(("deepnorm", {"lr": 0.01}), ("post", {"lr": 0.0045}), ("pre", {"lr": 0.01})),
+        question="quality",
+    ),
+    Claim(
+        "E19",
+        "Norms reduce internal covariate shift",
+        "Normalisation helps because it keeps the inputs of each layer from drifting while the layers below "
+        "learn.",
+        "Ioffe and Szegedy 2015, arXiv:1502.03167; against it Santurkar et al. 2018, arXiv:1805.11604",
+        {
+            arm: {"label": label, "scheme": arm, "init": "torch", "lr": rate, "steps": "300"}
+            for arm, (label, rate) in DRIFTING.items()
+        },
+        {
+            f"{arm}_{name}": Number(f"{words}, {label}", value(arm, lab(name, words)), ".3f", unit)
+            for arm, (label, _) in DRIFTING.items()
+            for name, words, unit in (("drift", "drift of the branches' inputs", ""),
+                                      ("loss", "held-out loss", "nats"))
+        },
+        (
+            Part("Pre-LN's branches read inputs that drift less than without a norm",
+                 Less("pre_drift", "none_drift", ratio=True)),
+            Part("Pre-LN ends lower than without a norm", Less("pre_loss", "none_loss", SMALL)),
+            Part("Pre-LN's inputs drift less than those of Res-post-norm, which reads the stream itself",
+                 Less("pre_drift", "resp_drift", ratio=True)),
+            Part("Pre-LN ends lower than Res-post-norm", Less("pre_loss", "resp_loss", SMALL)),
+            Part("Post-LN's inputs drift less than Res-post-norm's",
+                 Less("post_drift", "resp_drift", ratio=True)),
+        ),
+        "If drift were the cause, the placement whose inputs drift less would end lower. Each channel's mean "
+        "and standard deviation on one held-out batch, over the RMS of the input, changes from one twentieth "
+        "of the run to the next by {none_drift} without a norm, {pre_drift} in Pre-LN, {resp_drift} in "
+        "Res-post-norm and {post_drift} in Post-LN. They end at {none_loss}, {pre_loss}, {resp_loss} and "
+        "{post_loss}. PyTorch's initialisation, 12 blocks, 300 steps, for each the best of some rates on "
+        "another seed. This is a correlation over four placements, and no noise was added to the inputs as "
+        "in the paper against it.",
+        Strip("drift of the branches' inputs", tuple(f"{arm}_drift" for arm in DRIFTING), log_y=True),
+        lab="drift",
+        everyday=True,
+        open_=tuple((arm, {}) for arm in DRIFTING),
+        question="norm",
+    ),
+    Claim(
+        "E20",
+        "DeepNorm bounds gradients in training",
+        "With DeepNorm gradients stay bounded throughout training, in deep models too.",
+        "teaching material, after Wang et al. 2022, arXiv:2203.00555, whose theorem is about the model "
+        "update",
+        {
+            arm: {"label": label, "scheme": arm, "depth": "12,48", "steps": "300"}
+            for arm, label in (("deepnorm", "DeepNorm"), ("pre", "Pre-LN"), ("post", "Post-LN"))
+        },
+        {
+            **{
+                f"{arm}{depth}": Number(
+                    f"largest gradient of the run over that of step 0, {label}, {depth} blocks",
+                    value(arm, GRADIENT_GROWTH, depth=depth))
+                for arm, label in (("deepnorm", "DeepNorm"), ("pre", "Pre-LN"), ("post", "Post-LN"))
+                for depth in (12, 48)
+            },
+            "loss": final("deepnorm", "DeepNorm, 48 blocks", depth=48),
+        },
+        (
+            Part("With 12 blocks no gradient exceeds 10 times the first", Most("deepnorm12", high=10)),
+            Part("With 48 blocks no gradient exceeds 10 times the first", Most("deepnorm48", high=10)),
+            Part("With 48 blocks the gradient grows less than in Pre-LN",
+                 Less("deepnorm48", "pre48", ratio=True)),
+        ),
+        "The largest gradient of all parameters in 300 steps at a rate of 0.003, over that of step 0, with "
+        "12 and 48 blocks: DeepNorm {deepnorm12} and {deepnorm48}, Pre-LN {pre12} and {pre48}, Post-LN "
+        "{post12} and {post48}. DeepNorm with 48 blocks ends at {loss}.",
+        Curve("depth", GRADIENT_GROWTH),
+        everyday=True,
+        open_=(("deepnorm", {"depth": 48}), ("pre", {"depth": 48}), ("post", {"depth": 48})),
+        question="gradient",
+    ),
+    Claim(
+        "E21",
+        "BatchNorm needs large batches",
+        "BatchNorm's statistics are unreliable in small batches, and its error grows as batches shrink.",
+        "Wu and He 2018, arXiv:1803.08494, abstract; teaching material",
+        {
+            norm: {"label": label, "norm": norm, "depth": "4", "seq_len": "8", "batch": "2,4,8,32",
+                   "lr": "0.004", "steps": "400"}
+            for norm, label in (("batchnorm", "BatchNorm"), ("layernorm", "LayerNorm"))
+        },
+        {
+            **{
+                f"{norm}{batch}": Number(f"held-out loss, {label}, batches of {batch}",
+                                         value(norm, HELD_OUT, batch=batch), ".3f", "nats")
+                for norm, label in (("batchnorm", "BatchNorm"), ("layernorm", "LayerNorm"))
+                for batch in (2, 32)
+            },
+            **{
+                f"gap{batch}": Number(f"BatchNorm minus LayerNorm, batches of {batch}",
+                                      minus(value("batchnorm", HELD_OUT, batch=batch),
+                                            value("layernorm", HELD_OUT, batch=batch)), ".3f", "nats")
+                for batch in (2, 4, 8, 32)
+            },
+        },
+        (
+            Part("In batches of 2 BatchNorm loses more against LayerNorm than in batches of 32",
+                 Less("gap32", "gap2", 0.02)),
+            Part("In batches of 2 it ends higher than LayerNorm", Less("layernorm2", "batchnorm2", 0.02)),
+            Part("In batches of 32 it is not worse than LayerNorm by 0.02 nats",
+                 NotWorse("batchnorm32", "layernorm32", 0.02)),
+        ),
+        "Pre-LN, 4 blocks, sequences of 8 tokens, held-out loss after 400 steps at 0.004, with BatchNorm's "
+        "running statistics. BatchNorm minus LayerNorm is {gap2} in batches of 2 sequences, {gap4} in 4, "
+        "{gap8} in 8 and {gap32} in 32. Smaller batches make both noisier; the difference is what BatchNorm "
+        "adds. In training each position's statistics see later positions too, and here they do not.",
+        Curve("batch", HELD_OUT, log_y=False),
+        seeds=8,
+        everyday=True,
+        open_=(("batchnorm", {"batch": 2}), ("layernorm", {"batch": 2}), ("batchnorm", {"batch": 32}),
+               ("layernorm", {"batch": 32})),
+        question="norm",
+    ),
+)  # fmt: skip

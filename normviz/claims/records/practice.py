@@ -1,0 +1,416 @@
+"""Claims of recent papers on models of today: outliers, optimizers, several streams, rates over depth."""
+
+from __future__ import annotations
+
+from ..evidence import HELD_OUT, SPIKE, Quantity, Sample, at, greatest, lab
+from ..numbers import best_rate, depth_slope, minus, over, tuned, value
+from ..record import Claim, Curve, Number, Strip
+from ..rule import Between, Less, Most, Part
+from .experiments import TUNED
+from .quality import PROSE, SMALL
+
+NATS = "nats"
+GROWN = {
+    "pre": "Pre-LN", "post": "Post-LN", "peri": "Peri-LN", "lns": "LayerNorm Scaling", "deepnorm": "DeepNorm",
+    "resid_const": "Constant branch gain", "layerscale": "LayerScale", "hybridnorm": "HybridNorm",
+}  # fmt: skip
+OUTLIERS = {
+    "pre": ("Pre-LN", {}), "post": ("Post-LN", {}), "peri": ("Peri-LN", {}),
+    "resp": ("Res-post-norm with QK-norm", {"qk_norm": "on"}),
+    "swiglu": ("Pre-LN, RMSNorm, SwiGLU", {"norm": "rmsnorm", "activation": "swiglu"}),
+}  # fmt: skip
+MASSIVE, SINK = greatest("stream_max_ratio"), greatest("attn_sink")
+NORMS = {"rmsnorm": "RMSNorm", "dyt": "DyT", "derf": "Derf"}
+OPTIMIZERS = {"adamw": "AdamW", "muon": "Muon"}
+DEPTHS = (4, 12, 36)
+ACROSS = {"pre": "Pre-LN", "resid_const": "branches / sqrt(L)", "completep": "branches / L"}
+PAIR = {"layernorm": "with scale and shift", "layernorm_nonparam": "without"}
+LARGEST = at("stream_max", -1, -1)
+
+
+def correlation(sample: Sample) -> float:
+    """Spearman's, over the placements, of the stream's growth and the mean cost of a block's branches."""
+    cells = [cells[0].lab for cells in sample.arms.values()]
+    growth, cost = (ranks([cell[name] for cell in cells]) for name in ("growth", "mean"))
+    n = len(cells)
+    apart = sum((a - b) ** 2 for a, b in zip(growth, cost, strict=True))
+    return 1 - 6 * apart / (n * (n * n - 1))
+
+
+def ranks(values: list[float]) -> list[int]:
+    """The rank of each of some numbers without ties."""
+    order = sorted(values)
+    return [order.index(value) for value in values]
+
+
+def measured(arm: str, name: str, words: str, form: str = ".2f", unit: str = "") -> Number:
+    """What a lab measured of the one run of an arm."""
+    return Number(words, value(arm, lab(name, words)), form, unit)
+
+
+def reach(arm: str, quantity: Quantity, words: str, form: str) -> Number:
+    """A probe of the one run of an arm."""
+    return Number(f"{words}, {OUTLIERS[arm][0]}", value(arm, quantity), form)
+
+
+CLAIMS = (
+    Claim(
+        "C13",
+        "Growth does not tell what can be left out",
+        "How much the stream grows is uncorrelated with how well a model bears the loss of layers.",
+        "Zenodo record 19275087, 2026 (43 pretrained models: r = -0.09, p = 0.80 over 10 of them)",
+        {
+            arm: {"label": label, "scheme": arm, "init": "torch", "task": "prose_split", "depth": "6",
+                  "steps": "400", "lr": "0.003", "warmup": "60", "schedule": "linear"}
+            for arm, label in GROWN.items()
+        },
+        {
+            "r": Number("rank correlation of growth and cost over eight placements", correlation),
+            **{
+                f"{arm}_{name}": measured(arm, name, f"{words}, {GROWN[arm]}", form, unit)
+                for arm in ("pre", "peri", "layerscale")
+                for name, words, form, unit in (
+                    ("growth", "the stream's RMS, last block over first", ".2f", ""),
+                    ("mean", "mean cost of leaving out a block's branches", ".3f", NATS),
+                )
+            },
+        },
+        (
+            Part("Over eight placements the rank correlation lies from -0.5 to 0.5", Between("r", -0.5, 0.5)),
+            Part("It is not negative: more growth does not make blocks dispensable", Between("r", low=0)),
+        ),
+        "6 blocks on prose, with a tenth held out. The rank correlation of growth (the stream's RMS after "
+        "the last block over that after the first) and of the mean cost of leaving out one block's "
+        "branches is {r} over eight placements. Pre-LN grows {pre_growth} times and loses {pre_mean} a "
+        "block, Peri-LN {peri_growth} and {peri_mean}, LayerScale {layerscale_growth} and "
+        "{layerscale_mean}. The record's correlation is over pretrained models, this one over placements "
+        "of a small one.",
+        Strip("rank correlation of growth and cost", ("r",)),
+        lab="drop",
+        open_=(("pre", {}), ("peri", {}), ("layerscale", {}), ("deepnorm", {})),
+        question="stream",
+    ),
+    Claim(
+        "C23",
+        "Hyper-connections' gain explodes, mHC's does not",
+        "The product of all mixtures of hyper-connections amplifies signals thousandfold in training; doubly "
+        "stochastic mixtures keep it near 1.",
+        "Xie et al. 2025 (mHC), arXiv:2512.24880 (a gain of about 3000 in a model of 27B, of 1.6 with mHC)",
+        {
+            arm: {"label": label, "scheme": arm, "depth": "12", "steps": "200", "lr": "0.008"}
+            for arm, label in (("hyper", "Hyper-connections"), ("mhc", "mHC"))
+        },
+        {
+            **{
+                f"{arm}_{name}": measured(arm, name, f"{words}, {label}", ".3g")
+                for arm, label in (("hyper", "hyper-connections"), ("mhc", "mHC"))
+                for name, words in (("forward", "largest row sum of the product of all mixtures"),
+                                    ("backward", "largest column sum of the product of all mixtures"))
+            },
+        },
+        (
+            Part("Hyper-connections amplify signals tenfold", Between("hyper_forward", low=10, ratio=True)),
+            Part("Hyper-connections amplify gradients tenfold",
+                 Between("hyper_backward", low=10, ratio=True)),
+            Part("mHC amplifies gradients at most 1.6 times", Between("mhc_backward", high=1.6, ratio=True)),
+            Part("mHC amplifies gradients less than hyper-connections",
+                 Less("mhc_backward", "hyper_backward", ratio=True)),
+        ),
+        "After 200 steps at a rate of 0.008, 12 blocks: the largest absolute row sum of the product of all "
+        "mixtures, which bounds how signals grow, is {hyper_forward} with hyper-connections and "
+        "{mhc_forward} with mHC, where it is 1 by construction. The largest column sum, which bounds "
+        "gradients, is {hyper_backward} and {mhc_backward}. Means over the tokens of a batch. The paper's "
+        "models are deeper, and trained for far longer.",
+        Strip("gain of the product of all mixtures", log_y=True),
+        lab="composite",
+        open_=(("hyper", {}), ("mhc", {})),
+        question="stream",
+    ),
+    Claim(
+        "C26",
+        "SiameseNorm is robust and better",
+        "With two streams, one normalised and one not, training is as robust as with Pre-LN and ends lower "
+        "than with Pre-LN or HybridNorm.",
+        "SiameseNorm 2026, arXiv:2602.08064, abstract",
+        {
+            arm: {"label": label, "scheme": arm, "depth": "8", "lr": "0.004,0.008,0.016,0.032"}
+            for arm, label in (("siamese", "SiameseNorm"), ("hybridnorm", "HybridNorm"), ("pre", "Pre-LN"))
+        },
+        {
+            **{
+                f"{arm}_spike": Number(f"largest gradient over the median at a rate of 0.032, {label}",
+                                       value(arm, SPIKE, lr=0.032))
+                for arm, label in (("siamese", "SiameseNorm"), ("hybridnorm", "HybridNorm"),
+                                   ("pre", "Pre-LN"))
+            },
+            **tuned("siamese", "SiameseNorm"),
+            **tuned("hybridnorm", "HybridNorm"),
+            **tuned("pre", "Pre-LN"),
+        },
+        (
+            Part("At a rate of 0.032 its gradients spike less than HybridNorm's",
+                 Less("siamese_spike", "hybridnorm_spike", ratio=True)),
+            Part("It ends lower than Pre-LN at the best rate", Less("siamese", "pre", SMALL)),
+            Part("It ends lower than HybridNorm at the best rate", Less("siamese", "hybridnorm", SMALL)),
+        ),
+        "8 blocks, 200 steps, no warm-up. At a rate of 0.032 the largest gradient after the first tenth of "
+        "the run is {siamese_spike} times the median with SiameseNorm, {hybridnorm_spike} with HybridNorm "
+        "and {pre_spike} with Pre-LN. At the rates that were best on two other seeds the held-out losses are "
+        "{siamese}, {hybridnorm} and {pre}.",
+        Curve("lr", HELD_OUT, log_y=False),
+        choosing=2,
+        open_=(("siamese", {"lr": 0.032}), ("hybridnorm", {"lr": 0.032}), ("pre", {"lr": 0.032})),
+        question="quality",
+    ),
+    Claim(
+        "C29",
+        "Hyper-connections end lower",
+        "Hyper-connections with four copies of the stream end lower than residual connections.",
+        "Zhu et al. 2024, arXiv:2409.19606 (one copy is worse than none in its ablation, which is not "
+        "tested)",
+        {
+            arm: {"label": label, "scheme": arm, "depth": "6", "steps": "300", "lr": "0.004,0.008,0.016"}
+            for arm, label in (("hyper", "Hyper-connections"), ("pre", "Pre-LN"))
+        },
+        {**tuned("hyper", "hyper-connections"), **tuned("pre", "Pre-LN")},
+        (Part("They end lower than Pre-LN at the best rate", Less("hyper", "pre", SMALL)),),
+        "6 blocks, 300 steps, at rates that were best on two other seeds: four copies end at {hyper} (rate "
+        "{hyper_rate}), Pre-LN at {pre} ({pre_rate}), held out.",
+        Curve("lr", HELD_OUT, log_y=False),
+        choosing=2,
+        open_=(("hyper", {"lr": 0.008}), ("pre", {"lr": 0.008})),
+        question="quality",
+    ),
+    Claim(
+        "E22",
+        "Pre-LN makes massive activations and sinks",
+        "Massive activations and attention sinks occur together because of Pre-LN.",
+        "Sun et al. 2026, arXiv:2603.05498, abstract (pretrained language models)",
+        {
+            arm: {"label": label, "scheme": "pre" if arm == "swiglu" else arm, "init": "torch",
+                  "task": "prose_split", "width": "64", "depth": "6", "steps": "1200", "lr": "0.003",
+                  "warmup": "100", **more}
+            for arm, (label, more) in OUTLIERS.items()
+        },
+        {
+            **{f"{arm}_max": reach(arm, MASSIVE, "largest value of the stream over the median", ",.0f")
+               for arm in OUTLIERS},
+            **{f"{arm}_sink": reach(arm, SINK, "attention on the first token", ".2f") for arm in OUTLIERS},
+        },
+        (
+            Part("Pre-LN's largest value exceeds 1000 times the median", Most("pre_max", low=1000)),
+            Part("With SwiGLU it exceeds 1000 times the median", Most("swiglu_max", low=1000)),
+            Part("Pre-LN's largest value over the median is greater than Post-LN's",
+                 Less("post_max", "pre_max", ratio=True)),
+            Part("Pre-LN attends to the first token more than Post-LN", Less("post_sink", "pre_sink", 0.02)),
+        ),
+        "6 blocks on prose with PyTorch's initialisation, 1200 steps at 0.003. In the block where it is "
+        "greatest, the largest value of the stream ends at {pre_max} times the median in Pre-LN, "
+        "{post_max} in Post-LN, {peri_max} in Peri-LN, {resp_max} in Res-post-norm with QK-norm and "
+        "{swiglu_max} in Pre-LN with RMSNorm and SwiGLU. The mean attention on the first token is "
+        "{pre_sink}, {post_sink}, {peri_sink}, {resp_sink} and {swiglu_sink} there. A value is called "
+        "massive from about 1000 times the median. The texts have no token that marks a beginning.",
+        Strip("largest value of the stream over the median", tuple(f"{arm}_max" for arm in OUTLIERS),
+              log_y=True),
+        open_=(("pre", {}), ("post", {}), ("peri", {}), ("swiglu", {})),
+        question="stream",
+    ),
+    Claim(
+        "E23",
+        "Norm and optimizer interact",
+        "With Muon Derf falls behind RMSNorm three times as far as with AdamW; DyT does not.",
+        "Abouzeid 2026, arXiv:2604.01563, abstract (1B parameters, 0.31 and 0.97 nats)",
+        {
+            f"{norm}_{optimizer}": {"label": f"{label}, {name}", "norm": norm, "optimizer": optimizer,
+                                    "depth": "6", "steps": "300", "lr": "0.002,0.004,0.008,0.016,0.032"}
+            for norm, label in NORMS.items()
+            for optimizer, name in OPTIMIZERS.items()
+        },
+        {
+            **{
+                name: number
+                for norm, label in NORMS.items()
+                for optimizer, words in OPTIMIZERS.items()
+                for name, number in tuned(f"{norm}_{optimizer}", f"{label}, {words}").items()
+            },
+            **{
+                f"{norm}_gap_{optimizer}": Number(
+                    f"{NORMS[norm]} minus RMSNorm, {words}",
+                    minus(tuned(f"{norm}_{optimizer}", "")[f"{norm}_{optimizer}"].of,
+                          tuned(f"rmsnorm_{optimizer}", "")[f"rmsnorm_{optimizer}"].of), ".3f", NATS)
+                for norm in ("dyt", "derf")
+                for optimizer, words in OPTIMIZERS.items()
+            },
+        },
+        (
+            Part("Derf's gap to RMSNorm is larger with Muon", Less("derf_gap_adamw", "derf_gap_muon", SMALL)),
+            Part("DyT's gap to RMSNorm is no larger with Muon", Less("dyt_gap_muon", "dyt_gap_adamw", SMALL)),
+        ),
+        "Pre-LN with 6 blocks on the Markov task, 300 steps, each at the rate that was best on two other "
+        "seeds. Held-out loss minus RMSNorm's: Derf {derf_gap_adamw} with AdamW and {derf_gap_muon} with "
+        "Muon, DyT {dyt_gap_adamw} and {dyt_gap_muon}. RMSNorm ends at {rmsnorm_adamw} and {rmsnorm_muon}. "
+        "Derf and DyT have their published start of 0.5.",
+        Strip("held-out loss minus RMSNorm's (nats)",
+              ("derf_gap_adamw", "derf_gap_muon", "dyt_gap_adamw", "dyt_gap_muon")),
+        choosing=2,
+        open_=(("derf_adamw", {"lr": 0.008}), ("derf_muon", {"lr": 0.008}), ("rmsnorm_adamw", {"lr": 0.008}),
+               ("rmsnorm_muon", {"lr": 0.008})),
+        question="norm",
+    ),
+    Claim(
+        "E24",
+        "With branches / L the best rate stays",
+        "Where branches are divided by L the best learning rate does not move with depth; undivided, or "
+        "divided by sqrt(L), it does.",
+        "Dey et al. 2025 (CompleteP), arXiv:2505.01618",
+        {
+            arm: {"label": label, "scheme": arm, "init": "torch", "depth": "4,12,36",
+                  "lr": "0.001,0.002,0.004,0.008,0.016,0.032,0.064"}
+            for arm, label in ACROSS.items()
+        },
+        {
+            **{
+                f"{arm}{depth}": Number(f"best rate, {label}, {depth} blocks",
+                                        best_rate(arm, depth=depth), "g")
+                for arm, label in ACROSS.items()
+                for depth in DEPTHS
+            },
+            **{
+                arm: Number(f"exponent of the best rate over depth, {label}",
+                            depth_slope({depth: best_rate(arm, depth=depth) for depth in DEPTHS}))
+                for arm, label in ACROSS.items()
+            },
+        },
+        (
+            Part("With branches / L its exponent is -0.2 to 0.2", Between("completep", -0.2, 0.2)),
+            Part("With whole branches it falls: its exponent is below -0.2", Between("pre", high=-0.2)),
+            Part("With branches / sqrt(L) it falls: its exponent is below -0.2",
+                 Between("resid_const", high=-0.2)),
+            Part("With whole branches it falls faster than with branches / L", Less("pre", "completep")),
+        ),
+        "PyTorch's initialisation, 200 steps, rates a factor of 2 apart. The rate with the lowest held-out "
+        "loss with 4, 12 and 36 blocks, and its exponent over depth: Pre-LN {pre4}, {pre12} and {pre36} "
+        "({pre}); branches / sqrt(L) {resid_const4}, {resid_const12} and {resid_const36} ({resid_const}); "
+        "branches / L {completep4}, {completep12} and {completep36} ({completep}). CompleteP also sets the "
+        "rates of norms and biases, decay and eps by depth, which is not done here.",
+        Strip("exponent of the best rate over depth", tuple(ACROSS)),
+        open_=(("pre", {"depth": 36, "lr": 0.008}), ("completep", {"depth": 36, "lr": 0.008}),
+               ("pre", {"depth": 4, "lr": 0.008}), ("completep", {"depth": 4, "lr": 0.008})),
+        question="rate",
+    ),
+    Claim(
+        "E25",
+        "The final norm anchors the scale",
+        "The final norm anchors the scale of what the head reads; without it the loss falls by ever larger "
+        "logits.",
+        "Kanavalau et al. 2026, arXiv:2602.10408, abstract",
+        {
+            arm: {"label": label, "scheme": arm, "lr": "0.008", **PROSE}
+            for arm, label in (("pre", "Pre-LN"), ("pre_nofinal", "no final norm"))
+        },
+        {
+            f"{arm}_{name}": measured(arm, name, f"{words}, {label}", form, unit)
+            for arm, label in (("pre", "Pre-LN"), ("pre_nofinal", "no final norm"))
+            for name, words, form, unit in (
+                ("start", "standard deviation of the logits at step 0", ".2f", ""),
+                ("end", "standard deviation of the logits at the end", ".2f", ""),
+                ("hidden_start", "RMS of what the head reads at step 0", ".2f", ""),
+                ("hidden_end", "RMS of what the head reads at the end", ".2f", ""),
+                ("factor", "factor of all logits with the lowest held-out loss", ".3f", ""),
+                ("loss", "held-out loss", ".3f", NATS),
+            )
+        },
+        (
+            Part("Without it the logits end larger", Less("pre_end", "pre_nofinal_end", ratio=True)),
+            Part("Without it what the head reads ends larger",
+                 Less("pre_hidden_end", "pre_nofinal_hidden_end", ratio=True)),
+            Part("Without it the logits overshoot more: a lower factor of them is best",
+                 Less("pre_nofinal_factor", "pre_factor", ratio=True)),
+        ),
+        "4 blocks on prose, 600 steps at 0.008. The logits' standard deviation goes from {pre_start} to "
+        "{pre_end} with the final norm and from {pre_nofinal_start} to {pre_nofinal_end} without; the RMS of "
+        "what the head reads from {pre_hidden_start} to {pre_hidden_end} and from "
+        "{pre_nofinal_hidden_start} to {pre_nofinal_hidden_end}. All logits times {pre_factor} and "
+        "{pre_nofinal_factor} would have the lowest held-out loss. It is {pre_loss} and {pre_nofinal_loss} "
+        "as they are.",
+        Strip("standard deviation of the logits",
+              ("pre_start", "pre_end", "pre_nofinal_start", "pre_nofinal_end"), log_y=True),
+        lab="confidence",
+        question="stream",
+    ),
+    Claim(
+        "E26",
+        "Pre-LN needs its scales and shifts",
+        "Removing the norms' learned scales and shifts destabilises learning in Pre-LN, and does no harm in "
+        "Post-LN.",
+        "Singhal and Kim 2025, arXiv:2511.10566, abstract (fine-tuning on noisy labels)",
+        {
+            f"{arm}_{norm}": {"label": f"{label} {words}", "scheme": arm, "init": "torch", "norm": norm,
+                              "lr": rates, **PROSE}
+            for (arm, label), rates in zip((("post", "Post-LN"), ("pre", "Pre-LN")), TUNED[4], strict=True)
+            for norm, words in PAIR.items()
+        },
+        {
+            name: number
+            for arm, label in (("pre", "Pre-LN"), ("post", "Post-LN"))
+            for norm, words in PAIR.items()
+            for name, number in tuned(f"{arm}_{norm}", f"{label} {words}").items()
+        },
+        (
+            Part("Pre-LN ends higher without them", Less("pre_layernorm", "pre_layernorm_nonparam", SMALL)),
+            Part("Post-LN does not end lower with them",
+                 Less("post_layernorm_nonparam", "post_layernorm", SMALL)),
+        ),
+        "4 blocks trained from scratch on prose, at the rate of three that was best on two other seeds. "
+        "Held-out loss with the norms' scales and shifts and without: Pre-LN {pre_layernorm} and "
+        "{pre_layernorm_nonparam}, Post-LN {post_layernorm} and {post_layernorm_nonparam}. The paper is "
+        "about pretrained models that are fine-tuned on partly wrong labels, which is not tested.",
+        Curve("lr", HELD_OUT, log_y=False),
+        choosing=2,
+        open_=(("pre_layernorm", {"lr": 0.01}), ("pre_layernorm_nonparam", {"lr": 0.01}),
+               ("post_layernorm", {"lr": 0.0045}), ("post_layernorm_nonparam", {"lr": 0.0045})),
+        question="norm",
+    ),
+    Claim(
+        "E27",
+        "Pre-LN outgrows half precision first",
+        "In training Pre-LN's largest hidden value grows beyond what 16-bit floats hold (65504), and "
+        "Peri-LN's does not.",
+        "Kim et al. 2025, arXiv:2502.02732 (models of up to 3.2B parameters)",
+        {
+            arm: {"label": label, "scheme": arm, "lr": "0.004,0.016", "steps": "1500"}
+            for arm, label in (("pre", "Pre-LN"), ("peri", "Peri-LN"))
+        },
+        {
+            **{
+                f"{arm}_growth{key}": Number(
+                    f"growth of the largest value in training at a rate of {rate:g}, {label}",
+                    over(value(arm, LARGEST, lr=rate), value(arm, at("stream_max", 0, -1), lr=rate)))
+                for arm, label in (("pre", "Pre-LN"), ("peri", "Peri-LN"))
+                for key, rate in (("", 0.004), ("_high", 0.016))
+            },
+            **{
+                f"{arm}_end{key}": Number(f"largest value at the end at a rate of {rate:g}, {label}",
+                                          value(arm, LARGEST, lr=rate), ".0f")
+                for arm, label in (("pre", "Pre-LN"), ("peri", "Peri-LN"))
+                for key, rate in (("", 0.004), ("_high", 0.016))
+            },
+        },
+        (
+            Part("At a rate of 0.004 Pre-LN's largest value grows by a greater factor",
+                 Less("peri_growth", "pre_growth", ratio=True)),
+            Part("At a rate of 0.016 Pre-LN's largest value grows by a greater factor",
+                 Less("peri_growth_high", "pre_growth_high", ratio=True)),
+            Part("At a rate of 0.016 Pre-LN's ends larger",
+                 Less("peri_end_high", "pre_end_high", ratio=True)),
+            Part("Pre-LN's exceeds 65504", Most("pre_end_high", low=65504)),
+        ),
+        "12 blocks, 1500 steps. The largest value of the stream after the last block grows {pre_growth} "
+        "times in Pre-LN and {peri_growth} times in Peri-LN at a rate of 0.004, and {pre_growth_high} and "
+        "{peri_growth_high} times at 0.016. It ends at {pre_end} and {peri_end}, and at {pre_end_high} and "
+        "{peri_end_high}. 16-bit floats end at 65504.",
+        Curve("lr", LARGEST),
+        open_=(("pre", {"lr": 0.016}), ("peri", {"lr": 0.016})),
+        question="stream",
+    ),
+)  # fmt: skip

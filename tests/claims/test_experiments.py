@@ -1,0 +1,306 @@
+"""The six experiments and other newer records, their numbers, labs, and the figure of one point a run."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import torch
+from claims_kit import TINY
+
+from normviz import RunConfig
+from normviz.catalog import PROBES
+from normviz.charts import claim as chart_of
+from normviz.charts import spark
+from normviz.claims import CLAIMS, Claim
+from normviz.claims import figure as figures
+from normviz.claims.evidence import (
+    FINAL,
+    GRADIENT,
+    GRADIENT_GROWTH,
+    SPIKE,
+    CellResult,
+    Quantity,
+    Sample,
+    setting,
+)
+from normviz.claims.numbers import best_rate, depth_slope, largest, separation
+from normviz.claims.record import QUESTIONS, Curve, Layers, Scatter, Strip
+from normviz.claims.stored import ClaimResult, Series, explained, misfits, read, write
+from normviz.export.pictures import picture
+from normviz.labs import composite, confidence, drift, drop
+from normviz.maps.grid import Cell
+from normviz.maps.points import shipped_point
+from normviz.model.data import make_task
+from normviz.runs.recording import Recording, collect
+from normviz.training.loop import train
+from normviz.training.schedule import coarse
+
+NEW = [
+    claim.key
+    for claim in CLAIMS
+    if claim.key[0] == "X" or claim.key in ("C10", "C13", "C23", "C26", "C29")
+    or (claim.key[0] == "E" and int(claim.key[1:]) >= 16)
+]  # fmt: skip
+EACH = pytest.mark.parametrize("key", NEW)
+
+# The records
+
+
+def test_there_are_six_experiments_and_they_stand_together() -> None:
+    asked = [claim.key for claim in CLAIMS if claim.question == "experiment"]
+    assert asked == [f"X{n}" for n in range(1, 7)]
+    assert list(QUESTIONS)[-1] == "" and "experiment" in QUESTIONS
+
+
+@EACH
+def test_a_record_is_whole(key: str) -> None:
+    claim = CLAIMS[key]
+    assert claim.seeds >= 5 and claim.question in QUESTIONS and claim.question
+    assert claim.sentence.endswith(".") and claim.source and claim.label and claim.scope
+    assert 1 <= len(claim.lanes()) <= 4
+    assert set(re.findall(r"\{(\w+)\}", claim.words)) <= set(claim.numbers)
+    read_by_rule = {name for part in claim.rule for name in part.check.names}
+    assert read_by_rule <= set(claim.numbers)
+    assert all(": " in sentence for sentence in claim.rule_words())
+    configs = [cell.config for cell in claim.cells()]
+    if isinstance(claim.figure, Strip):
+        assert set(claim.figure.names) <= set(claim.numbers)
+    if isinstance(claim.figure, Layers):
+        assert claim.figure.probe in PROBES
+        assert all(claim.figure.step in (-1, *coarse(c)) for c in configs)
+    if isinstance(claim.figure, Curve):
+        assert all(hasattr(c, claim.figure.x) for c in configs)
+    assert claim.estimated_seconds() < 700
+
+
+@EACH
+def test_its_words_hold_settings_and_no_result(key: str) -> None:
+    claim = CLAIMS[key]
+    known = {"0", "1", "2", "3", "4"}
+    configs = [cell.config.model_dump() for cell in claim.cells(1)]
+    known |= {f"{v:g}" for c in configs for v in c.values() if isinstance(v, int | float)}
+    known |= set(re.findall(r"\d+(?:\.\d+)?", claim.sentence + str(claim.rule_words())))
+    plain = re.sub(r"\{\w+\}", "", claim.words)
+    typed = set(re.findall(r"\d+(?:\.\d+)?", plain)) - known
+    assert typed <= KNOWN.get(key, set())
+
+
+KNOWN = {
+    "C10": {"18"},
+    "E22": {"1000"},  # what the source calls massive
+    "E23": {"0.5"},  # where alpha of DyT and Derf starts
+    "X1": {"30", "0.5"},  # placements, and the AUC of a guess
+    "X4": {"1.5"},  # how far the rates are apart
+    "X6": {"38"},  # Adam's edge
+}
+"""What is no setting of the record and no result either."""
+
+
+def test_x1_asks_as_many_placements_as_it_says() -> None:
+    assert len(CLAIMS["X1"].arms) == 2 * 30
+
+
+def test_the_claims_that_share_runs_do() -> None:
+    """X4 and E26 with 4 blocks, and E18's Post-LN with E7's: what one ran the other need not."""
+    keys = {key: {cell.key for cell in CLAIMS[key].cells()} for key in ("X4", "E26", "E18", "E7")}
+    assert len(keys["X4"] & keys["E26"]) == 2 * 3 * 7
+    assert len(keys["E18"] & keys["E7"]) == 2 * 5 * 11
+
+
+# Numbers
+
+
+def cell(good: bool = True, loss: float = 1.3, **settings: Any) -> CellResult:
+    """A run of which only its end is known."""
+    config = RunConfig(**settings)
+    point = SimpleNamespace(capped=loss if good else 3.3, chance=3.33, floor=1.1, is_lost=False)
+    norms = SimpleNamespace(grad_norm=torch.tensor([2.0, 1.0, 8.0, 1.0]).numpy())
+    it = SimpleNamespace(held_out=loss, chance=3.33, steps=norms)
+    return CellResult(config, it, point)  # pyright: ignore
+
+
+def test_the_separation_is_the_share_of_pairs_in_order() -> None:
+    depth = setting("depth")
+    runs = [cell(True, depth=1), cell(True, depth=3), cell(False, depth=2), cell(False, depth=1)]
+    sample = Sample({"a": runs[:2], "b": runs[2:]})
+    assert separation(depth)(sample) == pytest.approx((0.5 + 0 + 1 + 1) / 4)
+    assert math.isnan(separation(depth, ["a"])(sample))
+
+
+def test_the_largest_setting_and_its_exponent() -> None:
+    runs = [cell(gain <= 1 / depth, depth=depth, branch_gain=gain)
+            for depth in (2, 4) for gain in (0.25, 0.5, 1.0)]  # fmt: skip
+    sample = Sample({"a": runs})
+    of = {depth: largest("a", "branch_gain", depth=depth) for depth in (2, 4)}
+    assert [number(sample) for number in of.values()] == [0.5, 0.25]
+    assert depth_slope(of)(sample) == pytest.approx(-1.0)
+    assert largest("a", "branch_gain", depth=4, branch_gain=1.0)(sample) == 0.0
+
+
+def test_the_best_rate_is_of_the_seed_itself() -> None:
+    runs = [cell(loss=loss, lr=lr) for lr, loss in ((0.001, 1.5), (0.002, 1.2), (0.004, 1.3))]
+    assert best_rate("a")(Sample({"a": runs})) == 0.002
+
+
+def test_gradients_of_a_run() -> None:
+    assert GRADIENT.of(cell()) == 2.0
+    assert GRADIENT_GROWTH.of(cell()) == 4.0
+    assert SPIKE.of(cell()) == pytest.approx(8 / 1.5)
+
+
+# The figure
+
+HIGH = Quantity("rate", "", lambda one: one.config.lr)
+FEW = Claim(
+    "T4", "Two rates", "A rate that is too small learns nothing in 60 steps.", "the tests",
+    {
+        "slow": {"label": "slow", "depth": "1,2", "lr": "1e-5", **{**TINY, "steps": "60"}},
+        "fast": {"label": "fast", "depth": "1,2", "lr": "0.03", **{**TINY, "steps": "60"}},
+    },
+    {}, (), "Nothing.", Scatter(HIGH, FINAL, log_x=True, names_misfits=True), seeds=1,
+)  # fmt: skip
+
+
+def recorded(config: RunConfig) -> CellResult:
+    it: Recording = collect(train(config))
+    found = Cell(config, (0,), 0)
+    return CellResult(config, it, shipped_point(found, it))
+
+
+@pytest.fixture(scope="module")
+def result() -> ClaimResult:
+    samples = [
+        Sample({arm: [recorded(c.config) for c in FEW.grid(arm, 1).cells] for arm in FEW.arms})
+    ]
+    shown = figures.series(FEW, samples, {})
+    return ClaimResult("T4", 2, "2026-01-01", 1, 1.0, FEW.settings(), (), {}, shown, [])
+
+
+def test_a_scatter_has_a_point_a_run_and_says_which_train(result: ClaimResult, tmp_path) -> None:
+    slow, fast = result.figure
+    assert slow.x == [1e-5] * 2 and fast.x == [0.03] * 2
+    assert slow.trains == [False, False] and len(fast.trains) == 2
+    write(result, tmp_path / "T4.json")
+    assert list(read(tmp_path / "T4.json").figure[0].trains) == [False, False]
+
+
+def test_its_chart_and_spark_draw_every_run(result: ClaimResult) -> None:
+    figure = figures.drawn(FEW, result)
+    spec = chart_of.chart(figure)
+    assert {row["trains"] for row in spec["datasets"]["seeds"]} <= set(chart_of.OUTCOMES)
+    assert len(spec["datasets"]["seeds"]) == 4
+    assert len(picture(spec, "svg")) > 2000
+    assert "2 of 4 runs train" in chart_of.finding(figure) or "runs train" in chart_of.finding(
+        figure
+    )
+    dots = [it for it in ElementTree.fromstring(spark.svg(figure)).iter() if it.get("cx")]
+    assert len(dots) == 4
+    failed = list(chart_of.OUTCOMES.values())[1]
+    assert {dot.get("fill") for dot in dots[2:]} == {failed}, "what fails is drawn on top"
+
+
+def test_runs_that_fail_lie_over_those_that_train() -> None:
+    points = chart_of.Points("A", "pre", (1.0, 2.0), ((1.0,), (2.0,)), (False, True))
+    rows = chart_of.rows(chart_of.Figure((points,), "x", "y", False, False, is_scatter=True))
+    assert [row["trains"] for row in rows] == ["trains", "does not train"]
+
+
+def test_the_misfits_of_the_best_cut_are_named(result: ClaimResult) -> None:
+    def shown(*arms: Series) -> ClaimResult:
+        return replace(result, figure=list(arms))
+
+    good = Series("a", "A", "pre", [3.0, 4.0], [[1.0], [1.0]], [True, True])
+    bad = Series("b", "B", "pre", [1.0, 2.0, 5.0], [[3.0]] * 3, [False, False, False])
+    assert misfits(shown(good, bad)) == "The best cut is wrong for 1 of 5 runs: B (1 of 3)."
+    assert "wrong for 0 of 2 runs: none" in misfits(shown(good))
+    assert "The best cut is wrong for" in explained(FEW, result)
+
+
+# Labs
+
+RUN = RunConfig(depth=2, width=8, heads=2, seq_len=8, batch=4, steps=20, lr=0.01)
+
+
+def test_inputs_that_do_not_move_do_not_drift() -> None:
+    still, moved = (drift.measure(RUN.replace(lr=lr))["drift"] for lr in (1e-9, 0.01))
+    assert still < 1e-6 < 1e-3 < moved
+
+
+def test_the_statistics_of_an_input_are_in_units_of_its_rms() -> None:
+    tap, x = drift.Inputs(), torch.randn(3, 5, 8, dtype=torch.float64)
+    tap("branch_in", 0, x), tap("branch_in", 1, 7 * x), tap("stream", 0, x)
+    assert len(tap.found) == 2
+    torch.testing.assert_close(tap.found[0], tap.found[1])
+    rms = x.square().mean().sqrt()
+    torch.testing.assert_close(tap.found[0][0], x.flatten(0, 1).mean(0) / rms)
+
+
+@pytest.mark.parametrize("scheme", ["hyper", "mhc"])
+def test_mixtures_start_without_a_gain(scheme: str) -> None:
+    found = composite.measure(RUN.replace(scheme=scheme, lr=1e-9, steps=1))
+    assert found["forward"] == pytest.approx(1.0, abs=1e-4)
+    assert found["backward"] == pytest.approx(1.0, abs=1e-4)
+
+
+@pytest.mark.parametrize("scheme", ["hyper", "mhc"])
+def test_the_product_of_mixtures_carries_a_state_whose_branches_are_silent(scheme: str) -> None:
+    config = RUN.replace(scheme=scheme, lr=0.03)
+    model, task = drop.trained(config)
+    with torch.no_grad():
+        for block in model.blocks:
+            for wire in (block.attention, block.ffn):  # pyright: ignore
+                last = wire.branch.out if hasattr(wire.branch, "out") else wire.branch.down
+                last.weight.zero_()
+                last.bias.zero_()
+        wires = [wire for block in model.blocks for wire in (block.attention, block.ffn)]
+        tap, seen = composite.Mixtures(wires), list[torch.Tensor]()
+
+        def both(site: str, index: int, x: torch.Tensor, /) -> torch.Tensor:
+            if site == "stream":
+                seen.append(x)
+            return tap(site, index, x)
+
+        model(task.tensors(0, torch.device("cpu"))[0], both)
+    first, last = (x.unflatten(-1, (4, -1)).double() for x in (seen[0], seen[-1]))
+    torch.testing.assert_close(tap.product @ first, last, rtol=1e-4, atol=1e-5)
+
+
+def test_other_placements_have_no_mixtures() -> None:
+    with pytest.raises(ValueError, match="'pre' mixes no copies"):
+        composite.measure(RUN)
+
+
+def test_logits_that_overshoot_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = confidence.measure(RUN)
+    made = confidence.trained
+
+    def loud(config: RunConfig):
+        model, task = made(config)
+        with torch.no_grad():
+            model.head.weight.mul_(4.0)
+        return model, task
+
+    monkeypatch.setattr(confidence, "trained", loud)
+    found = confidence.measure(RUN)
+    assert found["end"] == pytest.approx(4 * plain["end"], rel=1e-3)
+    assert found["factor"] == pytest.approx(plain["factor"] / 4, rel=0.1)
+    assert found["loss"] > plain["loss"]
+
+
+@pytest.mark.parametrize("lab", [confidence, drift, drop])
+def test_a_task_without_a_held_out_part_is_refused(lab: Any) -> None:
+    assert make_task(RUN.replace(task="prose")).held_out_tensors(torch.device("cpu")) is None
+    with pytest.raises(ValueError, match="nothing is held out"):
+        lab.measure(RUN.replace(task="prose"))
+
+
+@pytest.mark.parametrize(("scheme", "least", "most"), [("post", 0.999, 1.001), ("pre", 1.1, 9.0)])
+def test_drop_says_how_the_stream_grows(scheme: str, least: float, most: float) -> None:
+    found = drop.measure(RUN.replace(scheme=scheme, task="prose_split", depth=3, lr=1e-9))
+    assert least <= found["growth"] <= most

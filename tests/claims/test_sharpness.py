@@ -1,0 +1,82 @@
+"""The sharpness lab against whole Hessians, and on functions whose edge is known."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from normviz import RunConfig
+from normviz.labs import sharpness
+from normviz.labs.model import batch, begun
+
+TINY = RunConfig(depth=1, width=4, heads=1, ffn_ratio=1, seq_len=4, batch=2, steps=3, lr=0.01)
+
+
+def hessian_of(config: RunConfig) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    """The Hessian [n, n] of the loss on the first batch, row by row."""
+    model, task = begun(config)
+    parameters = list(model.parameters())
+    loss = model.loss(*batch(task, 0))
+    gradient = sharpness.flat(torch.autograd.grad(loss, parameters, create_graph=True))
+    rows = [sharpness.flat(torch.autograd.grad(g, parameters, retain_graph=True)) for g in gradient]
+    return torch.stack(rows), parameters
+
+
+@pytest.mark.parametrize("scheme", ["pre", "post"])
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+def test_it_is_the_largest_eigenvalue_of_the_whole_hessian(scheme: str, optimizer: str) -> None:
+    config = TINY.replace(scheme=scheme, optimizer=optimizer)
+    matrix, _ = hessian_of(config)
+    found = sharpness.measure(config)
+    largest = float(torch.linalg.eigvalsh((matrix + matrix.T) / 2)[-1])
+    assert found["start"] == pytest.approx(largest, rel=0.01)
+    if optimizer == "sgd":
+        assert found["start_edge"] == pytest.approx(largest * 0.01 / 2, rel=0.01)
+        return
+    model, task = begun(config)
+    scale = sharpness.settled(model, task, list(model.parameters()), config)
+    own = float(torch.linalg.eigvalsh(scale[:, None] * matrix * scale)[-1])
+    assert found["start_edge"] == pytest.approx(own * 0.01 / 38, rel=0.02)
+
+
+def test_the_lowest_eigenvalue_is_not_taken_for_the_largest() -> None:
+    values = torch.tensor([-5.0, 1.0, 3.0], dtype=torch.float64)
+    assert sharpness.sharpness(lambda v: values * v, 3) == pytest.approx(3.0, rel=1e-3)
+    assert sharpness.sharpness(lambda v: -values.abs() * v, 3) == pytest.approx(-1.0, rel=1e-2)
+    assert sharpness.sharpness(lambda v: 0 * v, 3) == 0.0
+
+
+@pytest.mark.parametrize(("factor", "falls"), [(0.98, True), (1.02, False)])
+def test_the_edge_of_adam_is_where_steps_on_a_parabola_stop_converging(
+    factor: float, falls: bool
+) -> None:
+    """Of curvature h, and with v held at 1 and no bias correction, as after many steps: P is 1."""
+    beta1, h = 0.9, 2.0
+    rate = factor * (2 + 2 * beta1) / ((1 - beta1) * h)
+    assert (2 + 2 * beta1) / (1 - beta1) == pytest.approx(38)
+    x, m = 1.0, 0.0
+    for _ in range(2000):
+        m = beta1 * m + (1 - beta1) * h * x
+        x -= rate * m
+    assert (abs(x) < 1) == falls
+
+
+def test_its_training_is_that_of_a_run() -> None:
+    from normviz.runs.recording import collect
+    from normviz.training.loop import train
+
+    for optimizer, lr in (("adamw", 0.01), ("sgd", 0.3)):
+        config = TINY.replace(optimizer=optimizer, lr=lr, steps=8, warmup=3)
+        model, task = begun(config)
+        parameters = list(model.parameters())
+        scale = sharpness.trained(model, task, parameters, config)
+        assert (scale is None) == (optimizer == "sgd")
+        losses = collect(train(config.replace(steps=9))).losses  # the rate of step 8 comes after it
+        with torch.no_grad():
+            assert float(model.loss(*batch(task, 8))) == pytest.approx(losses[8], rel=1e-4)
+
+
+@pytest.mark.parametrize("change", [{"optimizer": "muon"}, {"clip": 1.0}, {"weight_decay": 0.1}])
+def test_it_refuses_what_has_another_edge(change: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="the edges are those of SGD"):
+        sharpness.measure(TINY.replace(**change))
