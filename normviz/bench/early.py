@@ -139,7 +139,7 @@ def _verdict(it: Recording) -> tuple[str, str]:
 
 
 def _all(configs: Sequence[RunConfig]) -> Iterator[Watched]:
-    tasks: dict[RunConfig, tuple[str, ...]] = {one: (one.canonical(),) for one in configs}
+    tasks = {config.key: (config.canonical(),) for config in configs}
     with (
         tempfile.TemporaryDirectory() as folder,
         Local(watched, tasks, Path(folder), cores()) as pool,
