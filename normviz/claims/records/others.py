@@ -133,5 +133,10 @@ CLAIMS = (
         open_=(("attnres", {"lr": 0.004}), ("pre", {"lr": 0.004})),
         changed="Both had Pre-LN's rate, three seeds instead of six, and the training loss.",
         question="gradient",
+        finding=(
+            "uft",
+            "The loss ends lower, at {loss} instead of {pre_loss}. But after 128 steps the gradients "
+            "are less even than in Pre-LN.",
+        ),
     ),
 )  # fmt: skip

@@ -47,6 +47,11 @@ CLAIMS = (
         choosing=3,
         open_=(("off", {"lr": 0.1}), ("on", {"lr": 0.1})),
         question="rate",
+        finding=(
+            "tt",
+            "QK-norm lowers the sensitivity to the learning rate from {off} to {on}, and at its best "
+            "rate the loss is not worse.",
+        ),
     ),
     Claim(
         "C15",
@@ -89,6 +94,12 @@ CLAIMS = (
         changed="A part said that logits stay below 10 with QK-norm, which is true by construction; it is "
         "gone. Rates were a factor of 3 apart.",
         question="rate",
+        finding=(
+            "tuf",
+            "Without QK-norm Pre-LN's logits grow to {off} at a rate of 0.128, with it they stay at "
+            "{on}. But Peri-LN trains with logits of {peri}: large logits alone do not break "
+            "training.",
+        ),
     ),
     Claim(
         "C16",
@@ -134,6 +145,12 @@ CLAIMS = (
         choosing=3,
         open_=(("pre", {"lr": 0.064}), ("peri", {"lr": 0.064})),
         question="rate",
+        finding=(
+            "ttuu",
+            "Peri-LN's stream grows less in training and ends smaller, at {peri_end} instead of "
+            "{pre_end}. It trains up to a rate of {peri_rate}; Pre-LN's runs at high rates still "
+            "fell. The best losses do not decide.",
+        ),
     ),
     Claim(
         "C17",
