@@ -63,6 +63,11 @@ CLAIMS = (
         everyday=True,
         open_=(("post", {"depth": 96}), ("pre", {"depth": 96})),
         question="gradient",
+        finding=(
+            "ttft",
+            "Post-LN's gradient at the start grows with depth as L to the power of {power}, {growth} "
+            "times from 6 to 96 blocks: growth, but no explosion.",
+        ),
     ),
     Claim(
         "E17",
@@ -104,6 +109,11 @@ CLAIMS = (
         everyday=True,
         open_=(("xavier", {}), ("gpt2", {}), ("post", {})),
         question="stream",
+        finding=(
+            "ftttf",
+            "It depends on the initialisation: Pre-LN's first block adds {xavier_first} of the stream "
+            "with Xavier and {gpt2_first} with GPT-2's init. Post-LN's last adds {post_last}.",
+        ),
     ),
     Claim(
         "E18",

@@ -89,6 +89,11 @@ CLAIMS = (
         lab="drop",
         open_=(("pre", {}), ("peri", {}), ("layerscale", {}), ("deepnorm", {})),
         question="stream",
+        finding=(
+            "tt",
+            "Over eight placements growth and the cost of leaving out branches hardly go together: a "
+            "rank correlation of {r}.",
+        ),
     ),
     Claim(
         "C23",
@@ -125,6 +130,11 @@ CLAIMS = (
         lab="composite",
         open_=(("hyper", {}), ("mhc", {})),
         question="stream",
+        finding=(
+            "tttt",
+            "After 200 steps the mixtures of hyper-connections can amplify a signal {hyper_forward} "
+            "times and a gradient {hyper_backward} times. With mHC it is {mhc_backward}.",
+        ),
     ),
     Claim(
         "C26",
@@ -161,6 +171,12 @@ CLAIMS = (
         choosing=2,
         open_=(("siamese", {"lr": 0.032}), ("hybridnorm", {"lr": 0.032}), ("pre", {"lr": 0.032})),
         question="quality",
+        finding=(
+            "tuu",
+            "At a high rate SiameseNorm's gradients spike {siamese_spike} times the median, "
+            "HybridNorm's {hybridnorm_spike} times. Which of the three ends lower, five seeds do not "
+            "decide.",
+        ),
     ),
     Claim(
         "C29",
@@ -180,6 +196,11 @@ CLAIMS = (
         choosing=2,
         open_=(("hyper", {"lr": 0.008}), ("pre", {"lr": 0.008})),
         question="quality",
+        finding=(
+            "u",
+            "Hyper-connections end at {hyper} and Pre-LN at {pre}. Five seeds do not decide whether "
+            "that is lower.",
+        ),
     ),
     Claim(
         "E22",
