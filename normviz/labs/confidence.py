@@ -23,7 +23,7 @@ FACTORS = tuple(2 ** (k / 8) for k in range(-24, 17))
 def measure(config: RunConfig) -> dict[str, float]:
     """`start` and `end`: standard deviation of the logits over positions and symbols; `hidden_start` and
     `hidden_end`: RMS of what the head reads; `factor`: of all logits, the one with the lowest held-out
-    loss; `loss` on the held-out batch.
+    loss; `loss` on the held-out batch of 128 sequences, in evaluation mode.
 
     Raises ValueError for a task of which no part is held out.
     """
@@ -31,13 +31,13 @@ def measure(config: RunConfig) -> dict[str, float]:
     if held_out is None:
         raise ValueError(f"training reads all of the task {config.task!r}, so nothing is held out")
     tokens, targets = held_out
-    first, _ = begun(config)
+    first = begun(config)[0].eval()
     found = {
         "start": float(first(tokens).std()),
         "hidden_start": float(output(first, tokens).square().mean().sqrt()),
     }
     with torch.enable_grad():
-        model, _ = trained(config)
+        model = trained(config)[0].eval()
     logits, wanted = model(tokens).flatten(0, 1).double(), targets.flatten()
 
     def loss(factor: float) -> float:

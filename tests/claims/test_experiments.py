@@ -93,6 +93,7 @@ def test_its_words_hold_settings_and_no_result(key: str) -> None:
 
 KNOWN = {
     "C10": {"18"},
+    "E21": {"128"},  # the lab's sequences
     "E22": {"1000"},  # what the source calls massive
     "E23": {"0.5"},  # where alpha of DyT and Derf starts
     "X1": {"30", "0.5"},  # placements, and the AUC of a guess
@@ -291,6 +292,19 @@ def test_logits_that_overshoot_are_found(monkeypatch: pytest.MonkeyPatch) -> Non
     assert found["end"] == pytest.approx(4 * plain["end"], rel=1e-3)
     assert found["factor"] == pytest.approx(plain["factor"] / 4, rel=0.1)
     assert found["loss"] > plain["loss"]
+
+
+def test_a_norm_with_running_statistics_is_judged_by_them() -> None:
+    """The loss of a row does not depend on the others."""
+    config = RUN.replace(norm="batchnorm", steps=5)
+    model = confidence.trained(config)[0].eval()
+    held_out = make_task(config.replace(batch=128)).held_out_tensors(torch.device("cpu"))
+    assert held_out is not None
+    with torch.no_grad():
+        alone = [
+            float(model.loss(held_out[0][i : i + 1], held_out[1][i : i + 1])) for i in range(128)
+        ]
+    assert confidence.measure(config)["loss"] == pytest.approx(sum(alone) / 128, rel=1e-4)
 
 
 @pytest.mark.parametrize("lab", [confidence, drift, drop])

@@ -13,13 +13,14 @@ TINY = RunConfig(depth=1, width=4, heads=1, ffn_ratio=1, seq_len=4, batch=2, ste
 
 
 def hessian_of(config: RunConfig) -> tuple[torch.Tensor, list[torch.Tensor]]:
-    """The Hessian [n, n] of the loss on the first batch, row by row."""
+    """The Hessian [n, n] of the loss on the first batch, in one piece."""
     model, task = begun(config)
     parameters = list(model.parameters())
     loss = model.loss(*batch(task, 0))
     gradient = sharpness.flat(torch.autograd.grad(loss, parameters, create_graph=True))
-    rows = [sharpness.flat(torch.autograd.grad(g, parameters, retain_graph=True)) for g in gradient]
-    return torch.stack(rows), parameters
+    unit = torch.eye(len(gradient), dtype=torch.float64)
+    parts = torch.autograd.grad(gradient, parameters, unit, is_grads_batched=True)
+    return torch.cat([part.reshape(len(unit), -1) for part in parts], 1), parameters
 
 
 @pytest.mark.parametrize("scheme", ["pre", "post"])

@@ -243,7 +243,7 @@ CLAIMS = (
         "Abouzeid 2026, arXiv:2604.01563, abstract (1B parameters, 0.31 and 0.97 nats)",
         {
             f"{norm}_{optimizer}": {"label": f"{label}, {name}", "norm": norm, "optimizer": optimizer,
-                                    "depth": "6", "steps": "300", "lr": "0.002,0.004,0.008,0.016,0.032"}
+                                    "depth": "6", "steps": "300", "lr": "0.001,0.002,0.004,0.008,0.016"}
             for norm, label in NORMS.items()
             for optimizer, name in OPTIMIZERS.items()
         },
