@@ -187,6 +187,11 @@ CLAIMS = (
         everyday=True,
         open_=tuple((arm, {}) for arm in DRIFTING),
         question="norm",
+        finding=(
+            "fttut",
+            "Drift and loss do not go together: Pre-LN's branches read inputs that drift more than "
+            "without a norm, and it ends lower, at {pre_loss} instead of {none_loss}.",
+        ),
     ),
     Claim(
         "E20",
@@ -264,5 +269,10 @@ CLAIMS = (
         open_=(("batchnorm", {"batch": 2}), ("layernorm", {"batch": 2}), ("batchnorm", {"batch": 32}),
                ("layernorm", {"batch": 32})),
         question="norm",
+        finding=(
+            "ttt",
+            "In batches of 2 sequences BatchNorm ends {gap2} above LayerNorm, in batches of 32 they "
+            "are equal.",
+        ),
     ),
 )  # fmt: skip

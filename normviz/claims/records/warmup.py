@@ -136,5 +136,10 @@ CLAIMS = (
         "best one; "
         "runs had 400 steps and still fell.",
         question="warmup",
+        finding=(
+            "ttut",
+            "Plain SGD trains without warm-up, at {sgd0} of five rates. But with a momentum of 0.9 "
+            "warm-up helps SGD too: {momentum200} rates train with it and {momentum0} without.",
+        ),
     ),
 )  # fmt: skip
