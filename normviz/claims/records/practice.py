@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..evidence import HELD_OUT, SPIKE, Quantity, Sample, at, greatest, lab
 from ..numbers import best_rate, depth_slope, minus, over, tuned, value
 from ..record import Claim, Curve, Number, Strip
-from ..rule import Between, Less, Most, Part
+from ..rule import Between, Less, LessInMost, Most, Part
 from .experiments import TUNED
 from .quality import PROSE, SMALL
 
