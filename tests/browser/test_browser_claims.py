@@ -25,7 +25,7 @@ def test_open_a_claim_run_it_and_see_its_duel(browser: Browser, address: str) ->
     expect(card).to_contain_text("fixed before it was run")
     expect(page.locator(".st-key-claim_E15 .stVegaLiteChart canvas")).to_have_count(1)
     page.locator(".st-key-run_E15 button").click()
-    expect(card).to_contain_text("On this server: holds in part: for Post-LN")
+    expect(card).to_contain_text("On this server: holds in part (1 of 3 parts true, 2 false)")
     assert "claim=E15" in page.url
     page.locator(".st-key-duel_E15 button").click()
     page.wait_for_url("**/?**")

@@ -328,8 +328,8 @@ def test_the_catalogue_says_of_post_ln_init_what_c7_measured() -> None:
     below = [
         i < p for i, p in zip(found.numbers["top_init"], found.numbers["top_post"], strict=True)
     ]
-    assert len(below) == 3 and all(below)
-    assert "here with a smaller one (claim C7: 18 blocks, 3 seeds)" in SCHEMES["post_init"].trouble
+    assert len(below) == 5 and all(below)
+    assert "here with a smaller one (claim C7: 18 blocks, 5 seeds)" in SCHEMES["post_init"].trouble
 
 
 def test_c12_measures_text_that_training_never_reads() -> None:
@@ -385,6 +385,11 @@ KNOWN = {
     "E3": {"3.32"},  # chance of the Markov task
     "E7": {"1.5"},  # between two rates
     "E13": {"24"},  # branches of 12 blocks
+    "E21": {"128"},  # sequences that judge
+    "E23": {"0.5"},  # Derf's start
+    "X1": {"0.5", "30"},  # an AUC of chance, and the placements
+    "X4": {"1.5"},  # between two rates
+    "X6": {"38"},  # Adam's edge
 }
 """What is no setting of the record and no result either."""
 
@@ -443,8 +448,8 @@ def test_no_caption_contradicts_a_stored_run(tmp_path: Path) -> None:
     assert checked >= len([key for key in SHIPPED if not CLAIMS[key].lab]) // 2
 
 
-def test_the_whole_set_takes_less_than_an_hour_on_two_cores() -> None:
-    assert sum(expected(claim, shipped_result(claim), None, 2) for claim in CLAIMS) < 3600
+def test_the_whole_set_takes_less_than_three_hours_on_two_cores() -> None:
+    assert sum(expected(claim, shipped_result(claim), None, 2) for claim in CLAIMS) < 3 * 3600
 
 
 def test_claims_come_from_settings_of_today() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,7 +34,7 @@ def test_the_list_has_every_claim_negative_results_first() -> None:
 def test_a_record_is_shown_with_rule_command_and_duel() -> None:
     said = normviz("claims", "show", "c6")
     assert said.exit_code == 0, said.stderr
-    for words in ("arXiv:2203.00555", "arm      DeepNorm: scheme=deepnorm", "rule     for one SGD",
+    for words in ("arXiv:2203.00555", "arm      DeepNorm: scheme=deepnorm", "rule     DeepNorm: one SGD step",
                   "run it   normviz claims run C6", f"its duel ?{encode(CLAIMS['C6'].lanes())}"):  # fmt: skip
         assert words in said.stdout
 
@@ -43,11 +44,11 @@ def test_a_result_says_which_engine_trained_its_runs() -> None:
     result = shipped_result(claim)
     assert result is not None
     assert (
-        "         Trained with PyTorch's own operations.\n"
+        "         Trained in NormViz's engine in C++.\n"
         in normviz("claims", "show", "c7").stdout
     )
-    fresh = result_words(claim, replace(result, tape=len(result.runs)))
-    assert "         Trained in NormViz's engine in C++." in fresh.splitlines()
+    other = result_words(claim, replace(result, tape=0))
+    assert "         Trained with PyTorch's own operations." in other.splitlines()
     assert (
         "Trained" not in normviz("claims", "show", "E15").stdout
     )  # a lab counts, nothing is trained
@@ -59,17 +60,50 @@ def test_a_claim_is_run_and_held_against_what_ships(tmp_path: Path) -> None:
     out.mkdir()
     said = normviz("claims", "run", "E15", "--data", str(tmp_path / "data"), "--out", str(out))
     assert said.exit_code == 0, said.stderr
-    assert "E15: 9 runs, at most about" in said.stderr
-    assert "verdict  holds in part: for Post-LN; not for Pre-LN and for Sandwich-LN" in said.stdout
-    assert "shipped  the same verdict" in said.stdout
-    assert read(out / "E15.json").numbers["pre"] == [193.0, 193.0, 193.0]
+    assert "E15: 15 runs, at most about" in said.stderr
+    assert "verdict  holds in part (1 of 3 parts true, 2 false)" in said.stdout
+    assert "         ✗ Pre-LN has 192: false (193)" in said.stdout
+    assert "shipped  the same outcomes" in said.stdout
+    assert read(out / "E15.json").numbers["pre"] == [193.0] * 5
+
+
+@pytest.mark.slow
+def test_a_check_on_other_seeds_lists_what_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("claims", "check", "E15", "--data", str(tmp_path))
+    said = normviz(*words)
+    assert said.exit_code == 0, said.stderr
+    assert said.stdout == (
+        "1 claims from seed 100 on: 1 with the same outcome in every part, 0 with the same verdict and "
+        "another part, 0 with another verdict\n"
+    )
+    ships = shipped_result(CLAIMS["E15"])
+    assert ships is not None
+    other = replace(ships, numbers={**ships.numbers, "pre": [192.0] * 5})
+    monkeypatch.setattr("normviz.cli.claims.shipped_result", lambda _: other)
+    (changed,) = json.loads(normviz(*words, "--json").stdout)
+    assert (changed["claim"], changed["shipped"], changed["now"]) == ("E15",) + ("holds in part",) * 2
+    (part,) = changed["parts"]
+    assert (part["says"], part["shipped"], part["now"]) == ("Pre-LN has 192", "true", "false")
+
+
+def test_json_says_what_the_card_shows() -> None:
+    (found,) = json.loads(normviz("claims", "show", "C3", "--json").stdout)
+    result = shipped_result(CLAIMS["C3"])
+    assert result is not None
+    verdict = result.verdict(CLAIMS["C3"])
+    assert found["verdict"] == verdict.kind
+    assert [part["outcome"] for part in found["parts"]] == [it.outcome for _, it in verdict.parts]
+    assert found["numbers"]["six"]["values"] == result.numbers["six"]
+    assert found["seeds"] == list(range(20)) and found["scope"] == CLAIMS["C3"].scope
 
 
 @pytest.mark.slow
 def test_results_are_written_to_ship(tmp_path: Path) -> None:
     said = normviz("ship-claims", "E15", "--data", str(tmp_path), "--folder", str(tmp_path / "to"))
     assert said.exit_code == 0, said.stderr
-    assert "E15: holds in part: for Post-LN" in said.stdout
+    assert "E15: holds in part (1 of 3 parts true, 2 false)" in said.stdout
     assert (tmp_path / "to" / "E15.json").exists()
 
 
