@@ -15,7 +15,7 @@ from ..model.data import make_task
 from .drop import ROWS, trained
 from .model import begun, output
 
-FACTORS = tuple(2 ** (k / 8) for k in range(-24, 17))
+FACTORS = tuple(2 ** (k / 32) for k in range(-96, 65))
 """Factors of the logits that are tried, 1/8 to 4."""
 
 

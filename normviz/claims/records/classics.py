@@ -124,7 +124,7 @@ CLAIMS = (
         {
             "post": {"label": "Post-LN, PyTorch's init", "scheme": "post", "init": "torch",
                      "lr": "0.002,0.003,0.0045,0.007,0.01", **PROSE},
-            "deepnorm": {"label": "DeepNorm", "scheme": "deepnorm", "lr": "0.0045,0.007,0.01,0.015,0.022",
+            "deepnorm": {"label": "DeepNorm", "scheme": "deepnorm", "lr": "0.002,0.003,0.0045,0.007,0.01",
                          **PROSE},
             "pre": {"label": "Pre-LN, PyTorch's init", "scheme": "pre", "init": "torch",
                     "lr": "0.0045,0.007,0.01,0.015,0.022", **PROSE},
@@ -146,7 +146,7 @@ CLAIMS = (
         seeds=8,
         choosing=3,
         everyday=True,
-        open_=(("deepnorm", {"lr": 0.01}), ("post", {"lr": 0.0045}), ("pre", {"lr": 0.01})),
+        open_=(("deepnorm", {"lr": 0.0045}), ("post", {"lr": 0.0045}), ("pre", {"lr": 0.01})),
         question="quality",
     ),
     Claim(

@@ -113,7 +113,7 @@ CLAIMS = (
         {
             f"{scheme}_{init}": {
                 "label": f"{SCHEMES.label(scheme)}, {label}", "scheme": scheme, "init": init,
-                "depth": "4,16", "steps": "150",
+                "depth": "6,24", "steps": "120",
             }
             for scheme in PLACEMENTS
             for init, label in INITS.items()
@@ -131,14 +131,14 @@ CLAIMS = (
             Part("It tells more than the number of blocks", Less("auc_depth", "auc")),
             Part("It tells more than the size of the gradient", Less("auc_gradient", "auc")),
         ),
-        "30 placements, each with Xavier and PyTorch's initialisation and with 4 and 16 blocks, at a rate of "
-        "0.003 without warm-up, 150 steps. The AUC is the share of pairs, of a run that trains and one that "
+        "30 placements, each with Xavier and PyTorch's initialisation and with 6 and 24 blocks, at a rate of "
+        "0.003 without warm-up, 120 steps. The AUC is the share of pairs, of a run that trains and one that "
         "does not, that a number before training puts in order; 0.5 is a guess. 1 - token cosine has "
         "{auc}, the gradient of the first block over the last {auc_uneven}, the size of the whole gradient "
         "{auc_gradient}, the number of blocks {auc_depth}.",
         Scatter(APART, FINAL, log_x=True, names_misfits=True),
-        open_=(("pre_xavier", {"depth": 16}), ("post_xavier", {"depth": 16}), ("post_torch", {"depth": 16}),
-               ("none_xavier", {"depth": 16})),
+        open_=(("pre_xavier", {"depth": 24}), ("post_xavier", {"depth": 24}), ("post_torch", {"depth": 24}),
+               ("none_xavier", {"depth": 24})),
         question="experiment",
     ),
     Claim(

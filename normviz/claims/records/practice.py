@@ -143,7 +143,8 @@ CLAIMS = (
         "than with Pre-LN or HybridNorm.",
         "SiameseNorm 2026, arXiv:2602.08064, abstract",
         {
-            arm: {"label": label, "scheme": arm, "depth": "8", "lr": "0.004,0.008,0.016,0.032"}
+            arm: {"label": label, "scheme": arm, "depth": "8",
+                  "lr": "0.002,0.004,0.008,0.016,0.032"}
             for arm, label in (("siamese", "SiameseNorm"), ("hybridnorm", "HybridNorm"), ("pre", "Pre-LN"))
         },
         {
@@ -185,7 +186,8 @@ CLAIMS = (
         "Zhu et al. 2024, arXiv:2409.19606 (one copy is worse than none in its ablation, which is not "
         "tested)",
         {
-            arm: {"label": label, "scheme": arm, "depth": "6", "steps": "300", "lr": "0.004,0.008,0.016"}
+            arm: {"label": label, "scheme": arm, "depth": "6", "steps": "300",
+                  "lr": "0.004,0.008,0.016,0.032"}
             for arm, label in (("hyper", "Hyper-connections"), ("pre", "Pre-LN"))
         },
         {**tuned("hyper", "hyper-connections"), **tuned("pre", "Pre-LN")},
