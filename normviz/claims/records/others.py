@@ -6,7 +6,7 @@ from statistics import fmean, pstdev
 
 from ..evidence import FINAL, HELD_OUT, Sample, recording_of
 from ..numbers import HALF, final, tuned
-from ..record import Claim, Curve, Number
+from ..record import Claim, Curve, Number, Strip
 from ..rule import All, Less, Most, Part, Same
 from .quality import PROSE
 
@@ -86,7 +86,8 @@ CLAIMS = (
         "Markov task ends at {dyt} with DyT and {layernorm} with LayerNorm; with 4 blocks on prose at "
         "{dyt_prose} and {layernorm_prose}; with 48 blocks at {dyt_deep} and {layernorm_deep}. DyT has its "
         "usual start of 0.5.",
-        Curve("lr", HELD_OUT, log_y=False),
+        Strip("held-out loss at the chosen rate (nats)",
+              ("dyt", "layernorm", "dyt_prose", "layernorm_prose", "dyt_deep", "layernorm_deep")),
         seeds=6,
         choosing=2,
         open_=(("dyt", {"lr": 0.004}), ("layernorm", {"lr": 0.004}), ("dyt_deep", {"lr": 0.001}),
