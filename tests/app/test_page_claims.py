@@ -119,7 +119,8 @@ def test_a_cheap_claim_is_run_here(claims) -> None:
     wait_for(lambda: not job.is_open, "the end")
     assert not job.failures
     checked(at.run())
-    assert "On this server: holds in part (1 of 3 parts true, 2 false)" in "\n".join(map(words_of, at.success))
+    said = "\n".join(map(words_of, at.success))
+    assert "On this server: holds in part (1 of 3 parts true, 2 false)" in said
 
 
 def test_a_run_here_says_which_engine_trained_it(claims, monkeypatch: pytest.MonkeyPatch) -> None:
