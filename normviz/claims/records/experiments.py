@@ -186,6 +186,11 @@ CLAIMS = (
         open_=(("post", {"depth": 24, "branch_gain": 0.125}), ("post", {"depth": 24, "branch_gain": 1.0}),
                ("post", {"depth": 48, "branch_gain": 0.0625}), ("post", {"depth": 48, "branch_gain": 1.0})),
         question="experiment",
+        finding=(
+            "ttttft",
+            "The largest branch gain that trains Post-LN is {c6}, {c12}, {c24} and {c48} with 6, 12, "
+            "24 and 48 blocks. It falls as L to the power of {power}, faster than 1/sqrt(L).",
+        ),
     ),
     Claim(
         "X3",

@@ -68,6 +68,11 @@ CLAIMS = (
         changed="The goal was a loss of 1.6, which both reached in the first 40 steps; the best rate was "
         "chosen on each seed that judged it.",
         question="quality",
+        finding=(
+            "ff",
+            "nGPT is not faster here: it needs {ngpt} to a loss of 1.25 and Pre-LN {pre}, each at the "
+            "rate that was best on other seeds.",
+        ),
     ),
     Claim(
         "E5",
@@ -192,6 +197,11 @@ CLAIMS = (
         "taken on "
         "each seed, which favours the noisier arm.",
         question="quality",
+        finding=(
+            "uf",
+            "With Xavier Post-LN ends higher, at {post_xavier} instead of {pre_xavier}. With "
+            "PyTorch's initialisation eight seeds do not decide: {post_torch} and {pre_torch}.",
+        ),
     ),
     Claim(
         "E10",
