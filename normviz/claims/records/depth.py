@@ -84,8 +84,9 @@ CLAIMS = (
         changed="Until weight_gain was a setting, nothing told the connection from the smaller matrices.",
         question="depth",
         finding=(
-            "ttt",
-            "With B2T the gradients stay even, and 18 blocks end at {b2t}. Post-LN ends at {post}.",
+            "ttttf",
+            "B2T trains 18 blocks where Post-LN does not, with its smaller matrices and without. But "
+            "Post-LN with the smaller matrices alone trains too, to {post_small}.",
         ),
     ),
     Claim(

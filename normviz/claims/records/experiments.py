@@ -323,6 +323,11 @@ CLAIMS = (
         open_=(("depth", {"depth": 12, "beta2": 0.999}), ("depth", {"depth": 12, "beta2": 0.9}),
                ("rate", {"lr": 0.001, "beta2": 0.999}), ("rate", {"lr": 0.001, "beta2": 0.9})),
         question="experiment",
+        finding=(
+            "tttuf",
+            "Post-LN stays at chance for {d6_999} with 6 blocks, {d9_999} with 9 and {d12_999} with "
+            "12. With 18 most runs stay there for all 1000.",
+        ),
     ),
     Claim(
         "X6",

@@ -193,6 +193,11 @@ CLAIMS = (
         seeds=12,
         open_=(("trained", {}), ("start", {"depth": 48})),
         question="gradient",
+        finding=(
+            "ffu",
+            "At initialisation the gradient hardly shrinks: the first of 48 blocks gets {start} times "
+            "the last one's. With 12 blocks it is {trained} times after 32 steps.",
+        ),
     ),
     Claim(
         "E8",
@@ -234,5 +239,10 @@ CLAIMS = (
         everyday=True,
         open_=(("pre", {"depth": 96}), ("post", {"depth": 96})),
         question="gradient",
+        finding=(
+            "tttt",
+            "The gradient at the embedding is {twelve} times that of the last block with 12 blocks. "
+            "After 32 steps of training it is {early} times, in Post-LN {post_early} times.",
+        ),
     ),
 )  # fmt: skip

@@ -157,6 +157,11 @@ CLAIMS = (
         everyday=True,
         open_=(("pre_high", {}), ("bare_high", {}), ("pre_prose", {}), ("bare_prose", {})),
         question="stream",
+        finding=(
+            "ttuf",
+            "The stream grows, and without the final norm 16 blocks end at {bare} instead of {pre}. "
+            "But 4 blocks on prose end lower without it, at {bare_prose} instead of {pre_prose}.",
+        ),
     ),
     Claim(
         "E7",

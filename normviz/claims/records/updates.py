@@ -79,6 +79,11 @@ CLAIMS = (
         changed="DeepNorm was judged on a step of the matrices and Post-LN on a step of all parameters.",
         lab="update",
         question="update",
+        finding=(
+            "tffu",
+            "DeepNorm bounds an SGD step of the blocks' matrices, as the theorem says, but not a step "
+            "of all parameters and not a step of Adam.",
+        ),
     ),
     Claim(
         "C7",
@@ -197,6 +202,11 @@ CLAIMS = (
         "was undecided (0.43 to 0.58) and is no part of the claim.",
         lab="logits",
         question="stream",
+        finding=(
+            "ttt",
+            "Without the final norm the logits grow with depth: the first loss lies {few} above ln V "
+            "with 6 blocks and {many} with 96, with it {pre}.",
+        ),
     ),
     Claim(
         "C21",
