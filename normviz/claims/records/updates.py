@@ -168,6 +168,12 @@ CLAIMS = (
         seeds=20,
         lab="perturb",
         question="update",
+        finding=(
+            "uutuu",
+            "With Xavier Pre-LN's change grows {pre_xavier_growth} times from 24 to 96 blocks, as a "
+            "logarithm does. Post-LN's differs so much between initialisations that its law stays "
+            "open.",
+        ),
     ),
     Claim(
         "C20",
