@@ -350,6 +350,11 @@ CLAIMS = (
         "0.003 and 20 steps of warm-up no seed of DeepNorm trained (3.06 to 3.32). Rate and warm-up were "
         "then chosen with DeepNorm on seed 200.",
         question="depth",
+        finding=(
+            "ttu",
+            "With 1000 blocks DeepNorm trains, to {deepnorm}, and Post-LN stays at {post}. Pre-LN, "
+            "which the claim does not mention, ends at {pre}; both still fell.",
+        ),
     ),
     Claim(
         "E9",
