@@ -84,7 +84,7 @@ class ClaimResult:
 
 def number_sentences(claim: Claim, result: ClaimResult, seeds: bool = True) -> dict[str, str]:
     """Each number in words: "1.21 (1.20 to 1.23, 3 seeds)", with the seeds or without."""
-    found = {}
+    found, seeds = {}, seeds and bool(claim.arms)
     for name, number in claim.numbers.items():
         unit = f" {number.unit}" if number.unit else ""
         found[name] = value_sentence(result.numbers[name], number.form, seeds) + unit
@@ -109,6 +109,8 @@ def finding(claim: Claim, result: ClaimResult) -> str:
 def explained(claim: Claim, result: ClaimResult) -> str:
     """The claim's paragraph with the result's numbers, and what they are."""
     words = claim.words.format(**number_sentences(claim, result, seeds=False))
+    if not claim.arms:
+        return words
     return f"{words} Numbers are medians over {result.seeds} seeds, with their range."
 
 
