@@ -35,6 +35,14 @@ def open_duel(
     st.switch_page(named("Duel"))
 
 
+def models() -> None:
+    """A link to the census of real models."""
+    st.page_link(
+        named("Catalogue"), label="What real models use", icon=":material/table:",
+        query_params={"table": "models"},
+    )  # fmt: skip
+
+
 def anatomy(configs: Sequence[RunConfig], words: str) -> None:
     """A link to the anatomy of one or two configs."""
     st.page_link(

@@ -11,7 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 from .norms import NORMS
@@ -33,8 +33,12 @@ TABLE = Path(__file__).with_name("models.json")
 OWN_LABELS = {"layernorm_1p": "LayerNorm, 1 + scale"}
 """Labels of norms that the catalogue does not have."""
 UNTOLD = "could not be told"
-TITLES = ("Placement", "Norm", "Final norm", "QK-norm")
+TITLES = ("Placement", "Norm", "Final norm", "QK-norm", "Embedding norm")
 """Titles of `Model.words`, in the same order."""
+LANGUAGE = ("decoder", "encoder", "encoder-decoder")
+"""The kinds of language models."""
+OTHERS = ("vision", "audio", "image and text")
+"""The kinds of other models."""
 QK_LABELS = {"none": "no", "head": "per head", "full": "full width", None: UNTOLD}
 
 
@@ -44,32 +48,37 @@ class Model:
     determine it, and `open` has the reason.
 
     model      model type in the library
+    kind       of LANGUAGE or OTHERS, by the library's lists; a decoder has no list as encoder
     layer      class of the layer that was followed
     placement  key of a placement of the catalogue
     norm       key of a norm, or layernorm_1p; None also where a layer has several kinds
     final_norm, qk_norm   yes or no; none, head or full
+    embed_norm yes or no: whether a norm acts on the embedding before the first block
     settings   values of the configuration that change these, and to what
     year       the first year in the copyright notice of its code; None where it has none
     """
 
     model: str
+    kind: str = LANGUAGE[0]
     layer: str = ""
     placement: str | None = None
     norm: str | None = None
     final_norm: str | None = None
     qk_norm: str | None = None
+    embed_norm: str | None = None
     settings: tuple[str, ...] = ()
     open: str = ""
     year: int | None = None
 
     @property
-    def words(self) -> tuple[str, str, str, str]:
-        """Labels of placement, norm, final norm and QK-norm."""
+    def words(self) -> tuple[str, str, str, str, str]:
+        """Labels of placement, norm, final norm, QK-norm and norm on the embedding."""
         return (
             SCHEMES.label(self.placement) if self.placement else UNTOLD,
             OWN_LABELS.get(self.norm, "") or NORMS.label(self.norm) if self.norm else UNTOLD,
             self.final_norm or UNTOLD,
             QK_LABELS[self.qk_norm],
+            self.embed_norm or UNTOLD,
         )
 
     @property
@@ -84,11 +93,21 @@ class Census:
 
     transformers: str
     day: str
-    models: tuple[Model, ...]
+    all: tuple[Model, ...]
+
+    @cached_property
+    def models(self) -> tuple[Model, ...]:
+        """The language models."""
+        return self.of(LANGUAGE)
+
+    def of(self, kinds: Iterable[str]) -> tuple[Model, ...]:
+        """The models of some kinds."""
+        wanted = tuple(kinds)
+        return tuple(model for model in self.all if model.kind in wanted)
 
     @property
     def summary(self) -> str:
-        """The stacks counted by placement, norm, final norm and QK-norm, the most frequent first."""
+        """The stacks of language models counted by each of `TITLES`, the most frequent first."""
         stacks, names = len(self.models), len({model.model for model in self.models})
         columns = zip(*(model.words for model in self.models), strict=True)
         said = (f"{title}: {_counted(words)}" for title, words in zip(TITLES, columns, strict=True))
@@ -97,7 +116,7 @@ class Census:
     def dump(self) -> str:
         """The census as JSON, one model a line."""
         head = {"transformers": self.transformers, "day": self.day}
-        rows = [json.dumps(_filled(model), ensure_ascii=False) for model in self.models]
+        rows = [json.dumps(_filled(model), ensure_ascii=False) for model in self.all]
         return f'{json.dumps(head)[:-1]}, "models": [\n' + ",\n".join(rows) + "\n]}\n"
 
 

@@ -37,9 +37,10 @@ class Norm(Tensor):
 
 @dataclass(frozen=True)
 class Made(Tensor):
-    """Any other result of some tensors."""
+    """Any other result of some tensors; `by` is the path of the module that made it, if one did."""
 
     of: tuple[Tensor, ...]
+    by: str = ""
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ class Scaled(Tensor):
 
     of: Tensor
     by: str
+    number: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,9 +69,20 @@ class Viewed(Tensor):
 
 @dataclass(frozen=True)
 class Unknown:
-    """A value that is not a tensor and is not known."""
+    """A value that is not a tensor and is not known.
+
+    `guess` is for the kind of a layer: whether the condition holds in a layer with attention.
+    """
 
     text: str = ""
+    guess: bool | None = None
+
+
+@dataclass(frozen=True)
+class Class:
+    """A class of the file, as a value."""
+
+    name: str
 
 
 @dataclass
@@ -133,6 +146,8 @@ def tensors(values: Any) -> tuple[Tensor, ...]:
             found += tensors([value.each])
         elif isinstance(value, list | tuple):
             found += tensors(value)
+        elif isinstance(value, dict):
+            found += tensors(value.values())
     return tuple(found)
 
 
@@ -147,12 +162,12 @@ class Program:
     def __init__(self, modeling: Path) -> None:
         self.path = modeling
         self.text = modeling.read_text(encoding="utf-8")
-        tree = ast.parse(self.text)
-        self.classes = {n.name: n for n in tree.body if isinstance(n, ast.ClassDef)}
-        self.functions = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
+        body = [*_beside(modeling, ast.parse(self.text).body)]
+        self.classes = {n.name: n for n in body if isinstance(n, ast.ClassDef)}
+        self.functions = {n.name: n for n in body if isinstance(n, ast.FunctionDef)}
         self.constants = {
             target.id: node.value
-            for node in tree.body
+            for node in body
             if isinstance(node, ast.Assign)
             for target in node.targets
             if isinstance(target, ast.Name)
@@ -215,6 +230,21 @@ class Program:
         return max(text.values(), key=len, default={})
 
 
+def _beside(modeling: Path, body: list[ast.stmt]) -> Iterable[ast.stmt]:
+    """The statements of a file, those under its conditions too, after those of the files of its folder
+    that it imports."""
+    for node in body:
+        if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module:
+            path = modeling.with_name(f"{node.module}.py")
+            if path.is_file() and not node.module.startswith("configuration"):
+                yield from _beside(path, ast.parse(path.read_text(encoding="utf-8")).body)
+    for node in body:
+        if isinstance(node, ast.If):
+            yield from _beside(modeling, [*node.body, *node.orelse])
+        else:
+            yield node
+
+
 def _defaults(node: ast.ClassDef) -> dict[str, object]:
     """Class attributes with a literal value, or defaults of __init__."""
     found: dict[str, object] = {}
@@ -258,10 +288,12 @@ def is_true(value: object) -> bool:
 class Evaluate:
     """Evaluates the expressions of a program."""
 
-    def __init__(self, program: Program, turned: str) -> None:
+    def __init__(self, program: Program, turned: frozenset[str] = frozenset()) -> None:
         self.program, self.turned = program, turned
         self.unknown: list[str] = []
+        self.kinds: list[str] = []
         self.wires: list[str] = []
+        self.refused = False
         self.chained = False
 
     def goes(self, test: ast.expr, env: dict[str, object], unknown: bool = False) -> bool:
@@ -279,7 +311,22 @@ class Evaluate:
         return node.value
 
     def _name(self, node: ast.Name, env: dict[str, object]) -> object:
-        return env.get(node.id, Unknown(node.id))
+        if node.id in env:
+            return env[node.id]
+        if node.id in self.program.classes:
+            return Class(node.id)
+        constant = self.program.constants.get(node.id)
+        if isinstance(constant, ast.Dict):
+            return self.value(constant, {})
+        return Unknown(node.id)
+
+    def _dict(self, node: ast.Dict, env: dict[str, object]) -> object:
+        keys = [getattr(key, "value", None) for key in node.keys]
+        return dict(zip(keys, (self.value(each, env) for each in node.values), strict=True))
+
+    def _namedexpr(self, node: ast.NamedExpr, env: dict[str, object]) -> object:
+        env[node.target.id] = self.value(node.value, env)
+        return env[node.target.id]
 
     def _tuple(self, node: ast.Tuple | ast.List, env: dict[str, object]) -> object:
         return [self.value(each, env) for each in node.elts]
@@ -294,6 +341,10 @@ class Evaluate:
         for name in ast.walk(node.generators[0].target):
             if isinstance(name, ast.Name):
                 inner[name.id] = Unknown(name.id)
+        items = self.value(node.generators[0].iter, env)
+        target = node.generators[0].target
+        if isinstance(items, list) and isinstance(target, ast.Name):
+            return [self.value(node.elt, {**inner, target.id: item}) for item in items]
         return [self.value(node.elt, inner)]
 
     _generatorexp = _listcomp
@@ -303,8 +354,11 @@ class Evaluate:
 
     def _unaryop(self, node: ast.UnaryOp, env: dict[str, object]) -> object:
         value = self.value(node.operand, env)
-        if isinstance(value, Unknown | Tensor):
-            return Unknown() if isinstance(value, Unknown) else Made((value,))
+        if isinstance(value, Unknown):
+            flips = isinstance(node.op, ast.Not) and value.guess is not None
+            return Unknown(ast.unparse(node), not value.guess) if flips else Unknown()
+        if isinstance(value, Tensor):
+            return Made((value,))
         if isinstance(node.op, ast.Not):
             return not is_true(value)
         return -value if isinstance(value, int | float) else Unknown()
@@ -314,13 +368,19 @@ class Evaluate:
         values = [self.value(each, env) for each in node.values]
         if any(not isinstance(v, Unknown) and is_true(v) == ends for v in values):
             return ends
-        return Unknown() if any(isinstance(v, Unknown) for v in values) else values[-1]
+        unknown = [v for v in values if isinstance(v, Unknown)]
+        if any(v.guess is ends for v in unknown):
+            return Unknown(ast.unparse(node), ends)
+        return Unknown() if unknown else values[-1]
 
     def _compare(self, node: ast.Compare, env: dict[str, object]) -> object:
         left, right = self.value(node.left, env), self.value(node.comparators[0], env)
         match node.ops[0]:
             case ast.Is() | ast.IsNot() if right is None and not isinstance(left, Unknown):
                 return (left is None) == isinstance(node.ops[0], ast.Is)
+        names_kind = isinstance(left, Unknown) and KIND.search(left.text)
+        if names_kind and (guess := _guess(node.ops[0], right)) is not None:
+            return Unknown(ast.unparse(node), guess)
         compare = COMPARISONS.get(type(node.ops[0]))
         if compare is None or len(node.ops) > 1 or not all(_is_plain(v) for v in (left, right)):
             return Unknown()
@@ -342,8 +402,10 @@ class Evaluate:
         if isinstance(node.op, ast.Add) and len(both) == 2:
             return Sum(*both)
         if isinstance(node.op, ast.Mult | ast.Div) and len(both) == 1:
-            other = node.right if isinstance(left, Tensor) else node.left
-            return Scaled(both[0], ast.unparse(other))
+            other, factor = (node.right, right) if isinstance(left, Tensor) else (node.left, left)
+            if "mask" in ast.unparse(other):
+                return both[0]
+            return Scaled(both[0], ast.unparse(other), _is_number(factor))
         return Made(both)
 
     def _attribute(self, node: ast.Attribute, env: dict[str, object]) -> object:
@@ -359,13 +421,70 @@ class Evaluate:
         if isinstance(it, list):
             if isinstance(index, int) and -len(it) <= index < len(it):
                 return it[index]
+            if (
+                isinstance(index, Unknown)
+                and len(it) == 1
+                and not isinstance(node.slice, ast.Slice)
+            ):
+                return it[0]
             return it if isinstance(node.slice, ast.Slice) else Unknown()
         if isinstance(it, Many):
             return it.each
+        if isinstance(it, dict):
+            return self.chosen(it, index, ast.unparse(node))
         return Viewed(it) if isinstance(it, Tensor) else Unknown(ast.unparse(node))
+
+    def chosen(self, table: dict[object, object], key: object, text: str) -> object:
+        """The value of a table; of classes of layers under an unknown key the one with attention."""
+        if _is_plain(key):
+            return table.get(key, Unknown(text))
+        kinds = [value for value in table.values() if isinstance(value, Class)]
+        if not kinds or len(kinds) < len(table):
+            return Unknown(text)
+        attention = [it for it in kinds if ATTENTION.search(it.name)]
+        others = [it for it in kinds if it not in attention]
+        if attention and others and text not in self.kinds:
+            self.kinds.append(text)
+        return ((others if text in self.turned else attention) or kinds)[0]
 
     def _call(self, node: ast.Call, env: dict[str, object]) -> object:
         raise NotImplementedError
+
+
+KIND = re.compile(r"(layer|block|mixer|operator)s?_(block_)?types?|pattern")
+"""In the code of an expression that names the kind of a layer."""
+ATTENTION = re.compile(r"(?<!Linear)(?<!linear_)(Attention|attention)|Attn(?!Free)|^attn$")
+OTHER = re.compile(r"linear_attention|lightning|mamba|ssm|conv|recurrent|rwkv|delta", re.IGNORECASE)
+
+
+def _guess(op: ast.cmpop, kinds: object) -> bool | None:
+    """Whether a layer with attention is (or is not) of one of these kinds; None where they do not say."""
+    named = [it for it in (kinds if isinstance(kinds, list) else [kinds]) if isinstance(it, str)]
+    if not isinstance(op, ast.Eq | ast.NotEq | ast.In | ast.NotIn) or not named:
+        return None
+    if all(OTHER.search(it) for it in named):
+        found = False
+    elif any(it in ("attention", "full_attention", "attn", "self_attention") for it in named):
+        found = True
+    else:
+        return None
+    return found == isinstance(op, ast.Eq | ast.In)
+
+
+def _is_number(value: object) -> bool:
+    """Whether a factor is one number, not a vector."""
+    if isinstance(value, Unknown):
+        return value.text.startswith("math.")
+    if isinstance(value, Outside) and value.kind in ("Parameter", "Buffer"):
+        return ONE.match(value.arguments.get("0", "")) is not None
+    return isinstance(value, int | float)
+
+
+ONE = re.compile(
+    r"torch\.(?:(?:ones|zeros|empty)\((?:1|\(1,\)|\(\)|\[1?\])|tensor\((?:-?[\d.]+|\[-?[\d.]+\])|"
+    r"full\(\((?:1,)?\), -?[\d.]+)(?:\)|, [a-z])"
+)
+"""Makes a tensor of one number."""
 
 
 def _is_plain(value: object) -> bool:
@@ -378,16 +497,19 @@ DEPTH = 12
 """Nesting depth up to which calls are followed."""
 SHAPES = {
     "flatten", "permute", "reshape", "squeeze", "transpose", "unflatten", "unsqueeze", "view",
-    "view_as",
 }  # fmt: skip
+SHAPED = {"expand_as", "view_as", "reshape_as"}
+LIKE = SHAPED | {"type_as", "to", "masked_fill"}
+"""Methods that keep the values of their tensor and read no other tensor's values."""
 KEPT = {
     "clamp", "clamp_", "clone", "contiguous", "cpu", "detach", "dropout", "float", "half", "to",
     "type", "type_as", "alpha_dropout",
 }  # fmt: skip
 """Functions and methods that count as keeping a tensor's values."""
 PARTS = {"chunk", "split", "unbind", "tensor_split"}
-PASSED = ("dropout", "droppath", "identity", "stochasticdepth", "drop_path")
-"""Modules that count as the identity."""
+BUILTINS = {"hasattr", "isinstance", "getattr", "enumerate", "zip"}
+PASSED = re.compile(r"(dropout|droppath|identity|stochasticdepth|drop_path)([123]d)?$")
+"""Modules that count as the identity, by the end of their name in lower case."""
 
 
 WIRE = re.compile(r"HyperConnection|Residual(?!.*(Attention|Block|Layer))|Laurel|AltUp")
@@ -409,11 +531,14 @@ class Stopped(Exception):
 class Calls(Evaluate):
     """Evaluates the calls of a program."""
 
-    def __init__(self, program: Program, turned: str) -> None:
+    def __init__(self, program: Program, turned: frozenset[str] = frozenset()) -> None:
         super().__init__(program, turned)
         self.depth = 0
 
     def statements(self, body: Any, env: dict[str, object]) -> None:
+        raise NotImplementedError
+
+    def name_module(self, value: object, path: str) -> None:
         raise NotImplementedError
 
     def norm_kind(self, kind: str, arguments: dict[str, str]) -> str | None:
@@ -425,14 +550,16 @@ class Calls(Evaluate):
         named = {k.arg: self.value(k.value, env) for k in node.keywords if k.arg}
         name = ast.unparse(node.func)
         last = name.rsplit(".", 1)[-1]
-        if name == "hasattr" and _has(*arguments):
-            return True
+        if name in BUILTINS and (found := self.builtin(name, node, arguments, env)) is not None:
+            return found
         if isinstance(node.func, ast.Attribute):
             found = self.method_call(node.func, arguments, named, env)
             if found is not None:
                 return found
         elif isinstance(it := self.value(node.func, env), Module | Outside):
             return self.through(it, arguments, named)
+        elif isinstance(it, Class):
+            return self.made(it.name, "", arguments, named)
         if last == "apply_chunking_to_forward" and isinstance(node.args[0], ast.Attribute):
             return self.method_call(node.args[0], arguments[3:], {}, env)
         if last in self.program.functions and not name.startswith("self."):
@@ -444,6 +571,23 @@ class Calls(Evaluate):
         if last[:1].isupper() or "CLASSES" in name:
             return self.outside(node, name, env)
         return self.computed(last, arguments, named, name)
+
+    def builtin(
+        self, name: str, node: ast.Call, arguments: list[object], env: dict[str, object]
+    ) -> object:
+        """The result of one of Python's own functions; None where it can't be told."""
+        match name, arguments:
+            case "hasattr", [it, attribute]:
+                return _has(it, attribute) or None
+            case "isinstance", [it, _]:
+                return _is_instance(it, ast.unparse(node.args[1]))
+            case "getattr", [_, str(attribute), *_]:
+                return self._attribute(ast.Attribute(node.args[0], attribute, ast.Load()), env)
+            case "enumerate", [list(items), *_]:
+                return [[Unknown("index"), each] for each in items]
+            case "zip", [list(first), list(second)]:
+                return [list(pair) for pair in zip(first, second, strict=False)]
+        return None
 
     def computed(
         self, last: str, arguments: list[object], named: dict[str, object], name: str
@@ -474,22 +618,42 @@ class Calls(Evaluate):
     ) -> object:
         """A call of an attribute: a module, a method of the file, or a tensor's method; else None."""
         it = self.value(func.value, env)
+        if func.attr in LIKE and not isinstance(it, Tensor):
+            return it
         if isinstance(it, Module):
             inner = it.attributes.get(func.attr)
             if isinstance(inner, Module | Outside):
                 return self.through(inner, arguments, named)
+            if func.attr == "forward":
+                return self.through(it, arguments, named)
             if method := self.program.method(it.kind, func.attr):
                 return self.function(method, [it, *arguments], named)
             found = tensors([*arguments, *named.values()])
             return Made(found) if found else Unknown(func.attr)
         if isinstance(it, list) and func.attr in ("append", "extend", "insert"):
             it.append(arguments[-1] if arguments else None)
+            self.name_entries(it, func.value, env)
             return Unknown()
         if isinstance(it, Tensor):
-            return self.computed(func.attr, [it, *arguments], named, func.attr)
+            return self.tensor_method(it, func.attr, arguments, named)
         if isinstance(it, Many) and func.attr == "size":
             return Unknown()
         return None
+
+    def tensor_method(
+        self, it: Tensor, name: str, arguments: list[object], named: dict[str, object]
+    ) -> object:
+        """The result of a tensor's method."""
+        if name in LIKE:
+            return Viewed(it) if name in SHAPED else it
+        return self.computed(name, [it, *arguments], named, name)
+
+    def name_entries(self, entries: list[object], node: ast.expr, env: dict[str, object]) -> None:
+        """Name the modules of a list after the attribute that holds it."""
+        if isinstance(node, ast.Attribute) and isinstance(
+            owner := self.value(node.value, env), Module
+        ):
+            self.name_module(entries, f"{owner.path}.{node.attr}")
 
     def through(
         self, module: Module | Outside, arguments: list[object], named: dict[str, object]
@@ -498,7 +662,7 @@ class Calls(Evaluate):
         found = tensors([*arguments, *named.values()])
         if not found:
             return Unknown(module.kind)
-        if any(word in module.kind.lower() for word in PASSED):
+        if PASSED.search(module.kind.lower()):
             return found[0]
         if (kind := self.kind_of_norm(module)) is not None:
             return Norm(module.path, kind, found[0])
@@ -506,14 +670,15 @@ class Calls(Evaluate):
             self.wires.append(module.kind)
         method = self.program.method(module.kind, "forward")
         if isinstance(module, Outside) or method is None:
-            return Made(found)
+            return Made(found, module.path)
         result = self.function(method, [module, *arguments], named)
         first = next(iter(tensors([result])), None)
         if first is None:
-            return Made(found)
+            return Made(found, module.path)
         if _adds_to(first, found):
             return result
-        return [Made((first,)), *result[1:]] if isinstance(result, list) else Made((first,))
+        made = Made((first,), module.path)
+        return [made, *result[1:]] if isinstance(result, list) else made
 
     def kind_of_norm(self, module: Module | Outside) -> str | None:
         """Key of the norm that a module is, or None."""
@@ -534,15 +699,9 @@ class Calls(Evaluate):
         return module
 
     def outside(self, node: ast.Call, name: str, env: dict[str, object]) -> object:
-        """An instance of a class from outside the file, or one that a table of this module lists."""
-        if isinstance(node.func, ast.Subscript) and isinstance(node.func.value, ast.Name):
-            table = self.program.constants.get(node.func.value.id)
-            if isinstance(table, ast.Dict) and table.values:
-                kind = ast.unparse(table.values[0])
-                if kind in self.program.classes:
-                    arguments = [self.value(each, env) for each in node.args]
-                    return self.made(kind, "", arguments, {})
+        """An instance of a class from outside the file."""
         given = {k.arg or "": ast.unparse(k.value) for k in node.keywords}
+        given |= {str(place): ast.unparse(each) for place, each in enumerate(node.args)}
         for keyword in node.keywords:
             value = self.value(keyword.value, env)
             if keyword.arg and isinstance(value, bool):
@@ -561,6 +720,7 @@ class Calls(Evaluate):
         except ReturnSignal as signal:
             return signal.value
         except Stopped:
+            self.refused = self.refused or self.depth == 1
             return self._given_up(arguments, named)
         finally:
             self.depth -= 1
@@ -571,8 +731,20 @@ class Calls(Evaluate):
         return Made(found) if found else Unknown()
 
 
+def _is_instance(it: object, kinds: str) -> object:
+    """Whether a value is a list or a tensor, if that is asked."""
+    if isinstance(it, Tensor):
+        return "Tensor" in kinds
+    if isinstance(it, list):
+        return "tuple" in kinds or "list" in kinds
+    return Unknown(f"isinstance {kinds}")
+
+
 def _has(it: object, name: object) -> bool:
-    """Whether a module's __init__ set this attribute; other attributes may come from a base class."""
+    """Whether a module's __init__ or a configuration sets this attribute; other attributes may come
+    from a base class."""
+    if isinstance(it, Config):
+        return name in it.defaults
     return isinstance(it, Module) and name in it.attributes
 
 
@@ -594,8 +766,10 @@ def _bound(
 
 
 def _adds_to(result: Tensor, given: tuple[Tensor, ...]) -> bool:
-    """Whether a module's result is one of its arguments plus something, or a norm of that sum."""
+    """Whether a module's result is one of its arguments, that plus something, or a norm of that sum."""
     result = bare(result)
+    if any(result is bare(each) for each in given):
+        return True
     if isinstance(result, Norm):
         result = bare(result.of)
     if isinstance(result, Sum):
@@ -632,18 +806,26 @@ class Interpreter(Calls):
             case ast.Raise():
                 raise Stopped
             case ast.If(test=test, body=body, orelse=orelse):
-                # In a chain of cases of which none is known to hold, take the first.
-                is_chain = len(orelse) == 1 and isinstance(orelse[0], ast.If)
-                self.chained = is_chain or self.chained
-                goes, self.chained = self.goes(test, env, self.chained), is_chain
-                self.statements(body if goes else orelse, env)
-                self.chained = False
+                self.branch(test, body, orelse, env)
             case ast.With(body=body) | ast.Try(body=body):
                 self.statements(body, env)
             case ast.For():
                 self.loop(node, env)
             case ast.Expr(value=value):
                 self.value(value, env)
+
+    def branch(
+        self, test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt], env: dict[str, object]
+    ) -> None:
+        """Execute one side of a condition: not an error, and in a chain of cases of which none is known
+        to hold the first."""
+        if all(isinstance(each, ast.Raise) for each in body) and self.is_unknown(test, env):
+            return self.statements(orelse, env)
+        is_chain = len(orelse) == 1 and isinstance(orelse[0], ast.If)
+        self.chained = is_chain or self.chained
+        goes, self.chained = self.goes(test, env, self.chained), is_chain
+        self.statements(body if goes else orelse, env)
+        self.chained = False
 
     def goes(self, test: ast.expr, env: dict[str, object], unknown: bool = False) -> bool:
         """Whether a condition holds; `unknown` if that can't be decided."""
@@ -652,8 +834,17 @@ class Interpreter(Calls):
         known = not isinstance(found, Unknown)
         if not known and text not in self.unknown:
             self.unknown.append(text)
-        way = is_true(found) if known else unknown or self.is_switched_on(test, env)
-        return not way if text == self.turned else way
+        if isinstance(found, Unknown) and found.guess is not None:
+            way = found.guess
+            if text not in self.kinds:
+                self.kinds.append(text)
+        else:
+            way = is_true(found) if known else unknown or self.is_switched_on(test, env)
+        return not way if text in self.turned else way
+
+    def is_unknown(self, test: ast.expr, env: dict[str, object]) -> bool:
+        """Whether a condition can't be decided."""
+        return isinstance(self.value(test, env), Unknown)
 
     def is_switched_on(self, test: ast.expr, env: dict[str, object]) -> bool:
         """Whether an undecided condition has a part that is true: a switch of the configuration, as in
@@ -685,6 +876,9 @@ class Interpreter(Calls):
                     it.attributes[name] = value
                 elif hasattr(it, "arguments"):
                     it.arguments[name] = repr(value)  # pyright: ignore (norm.bias = None)
+            case ast.Subscript(value=owner, slice=ast.Constant(value=name)):
+                if isinstance(it := self.value(owner, env), dict):
+                    it[name] = value
             case ast.Tuple(elts=parts) | ast.List(elts=parts):
                 self.bind_parts(parts, value, env)
             case ast.Starred(value=inner):
@@ -702,7 +896,10 @@ class Interpreter(Calls):
             self.bind(part, each, env)
 
     def name_module(self, value: object, path: str) -> None:
-        """Name a module after the attribute that it is first assigned to."""
+        """Name a module after the attribute that it is first assigned to, those of a list by number."""
+        if isinstance(value, list):
+            for place, each in enumerate(value):
+                self.name_module(each, f"{path}.{place}")
         if hasattr(value, "path") and not value.path:  # pyright: ignore
             value.path = path  # pyright: ignore
             for name, inner in getattr(value, "attributes", {}).items():

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from .interpreter import (
+    ATTENTION,
+    KIND,
     Config,
+    Function,
     Interpreter,
     Made,
     Module,
@@ -25,9 +29,11 @@ from .interpreter import (
     Stream,
     Sum,
     Tensor,
+    Unknown,
     Viewed,
     bare,
     same,
+    tensors,
 )
 
 # A model's stacks: the repeated class, and the norm after the stack.
@@ -47,36 +53,133 @@ class Stack:
     layer: str
     holder: str
     way: tuple[str, ...]
+    others: tuple[str, ...] = ()
+    """Classes of other layers of the same stack, without attention."""
+
+    @property
+    def kind(self) -> str:
+        """The class whose forward pass has the layer: it or, for a layer without a class, the holder."""
+        return self.layer or self.holder
 
 
-def stacks(program: Program, kind: str) -> list[Stack]:
-    """Stacks below a class, nearest first, without vision and audio towers."""
+def stacks(program: Program, kind: str, towers: bool = False) -> list[Stack]:
+    """Stacks below a class, nearest first, without vision and audio towers unless `towers`. Of a stack
+    of several classes of layers, those with attention count."""
     found: list[Stack] = []
+    loose: list[Stack] = []
     seen: set[str] = {kind}
     todo: list[tuple[str, tuple[str, ...]]] = [(kind, (kind,))]
     while todo:
         name, way = todo.pop(0)
-        layers = repeated(program, name)
-        found += [Stack(layer, name, way) for layer in layers]
-        for inner in constructed(program, name):
-            if inner not in seen and not any(w in inner for w in ("Vision", "Audio", "Image")):
-                seen.add(inner)
-                if inner not in layers:
-                    todo.append((inner, (*way, inner)))
-    return found
+        every = repeated(program, name)
+        layers = [each for each in every if is_layer(program, each)]
+        layers = [each for each in layers if not any(each in inner(program, it) for it in layers)]
+        attending = [each for each in layers if attends(program, each)] or layers
+        others = tuple(each for each in layers if each not in attending)
+        found += [Stack(layer, name, way, others) for layer in attending]
+        if not layers:
+            loose += [Stack(it, name, way) for it in every if attends(program, it)]
+            if indexes_lists(program, name):
+                loose.append(Stack("", name, way))
+        for part in constructed(program, name, towers):
+            if part not in seen and (towers or not TOWER.search(part)):
+                seen.add(part)
+                if part not in layers:
+                    todo.append((part, (*way, part)))
+    return found or loose[-1:]
+
+
+def _made_by(program: Program, kind: str) -> list[ast.AST]:
+    """The bodies of __init__ and of the methods of self that it calls."""
+    found: list[ast.AST] = []
+    method = program.method(kind, "__init__")
+    for node in ast.walk(method) if method else ():
+        if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("self."):
+            name = ast.unparse(node.func).removeprefix("self.")
+            if name != "post_init" and (other := program.method(kind, name)):
+                found.append(other)
+    return [method, *found] if method else []
 
 
 def repeated(program: Program, kind: str) -> list[str]:
-    """Classes of the file that a class repeats in a list and that look like a whole layer."""
-    method, found = program.method(kind, "__init__"), []
-    for node in ast.walk(method) if method else ():
-        if isinstance(node, ast.ListComp | ast.For | ast.GeneratorExp):
-            for call in ast.walk(node):
-                if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
-                    name = call.func.id
-                    if name in program.classes and is_layer(program, name) and name not in found:
-                        found.append(name)
+    """Classes of the file that a class repeats in a list."""
+    found: list[str] = []
+    for body in _made_by(program, kind):
+        local = _local_classes(program, body)
+        for node in ast.walk(body):
+            if isinstance(node, ast.ListComp | ast.For | ast.GeneratorExp):
+                for call in ast.walk(node):
+                    if isinstance(call, ast.Call):
+                        found += _classes(program, call.func, local)
+    return list(dict.fromkeys(found))
+
+
+def _local_classes(program: Program, body: ast.AST) -> dict[str, list[str]]:
+    """The classes that a local name can be."""
+    found: dict[str, list[str]] = {}
+    for node in ast.walk(body):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            called = isinstance(node.value, ast.Call)
+            named = [] if called else _classes(program, node.value, {})
+            found.setdefault(node.targets[0].id, []).extend(named)
     return found
+
+
+def _classes(program: Program, node: ast.expr, local: dict[str, list[str]]) -> list[str]:
+    """The classes that an expression can be: a name, an entry of a table, or one of two."""
+    match node:
+        case ast.Name(id=name) if name in program.classes:
+            return [name]
+        case ast.Name(id=name) if name in local:
+            return local[name]
+        case ast.Subscript(value=ast.Name(id=name)):
+            table = program.constants.get(name)
+            values = table.values if isinstance(table, ast.Dict) else []
+            return [kind for value in values for kind in _classes(program, value, {})]
+        case ast.IfExp(body=body, orelse=orelse):
+            return _classes(program, body, local) + _classes(program, orelse, local)
+    return []
+
+
+def inner(program: Program, kind: str) -> set[str]:
+    """Classes of the file that an __init__ or those of its parts name, in annotations too."""
+    found: set[str] = set()
+    todo = [kind]
+    while todo:
+        method = program.method(todo.pop(), "__init__")
+        names = {n.id for n in ast.walk(method) if isinstance(n, ast.Name)} if method else set()
+        for name in names:
+            if isinstance(table := program.constants.get(name), ast.Dict):
+                names = names | {n.id for n in ast.walk(table) if isinstance(n, ast.Name)}
+        new = {name for name in names if name in program.classes} - found - {kind}
+        found |= new
+        todo += new
+    return found
+
+
+def attends(program: Program, kind: str) -> bool:
+    """Whether a layer has attention, by the names of its parts."""
+    return any(ATTENTION.search(name) for name in inner(program, kind))
+
+
+def indexes_lists(program: Program, kind: str) -> bool:
+    """Whether a class has no layer of its own: its forward loops over lists of attentions and norms."""
+    method = program.method(kind, "forward")
+    return method is not None and _indexed_loop(method) is not None
+
+
+def _indexed_loop(method: ast.AST) -> ast.For | None:
+    """A loop that calls entries of several lists of self: `self.norms[i](x + self.attentions[i](x))`."""
+    for loop in ast.walk(method):
+        if isinstance(loop, ast.For):
+            lists = {
+                ast.unparse(node.func.value)
+                for node in ast.walk(loop)
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)
+            }
+            if len({name for name in lists if name.startswith("self.")}) > 2:
+                return loop
+    return None
 
 
 def is_layer(program: Program, kind: str) -> bool:
@@ -85,61 +188,225 @@ def is_layer(program: Program, kind: str) -> bool:
     return kind.endswith(ends) and program.method(kind, "forward") is not None
 
 
-def constructed(program: Program, kind: str) -> list[str]:
-    """Classes of the file that a class's __init__ constructs."""
-    method, found = program.method(kind, "__init__"), []
-    for node in ast.walk(method) if method else ():
-        if isinstance(node, ast.Call):
-            name = ast.unparse(node.func).split(".")[0]
-            if name in program.classes and name not in found:
-                found.append(name)
-    return found
+TOWER = re.compile(r"Vision|Audio|Image")
+TOWER_CONFIG = re.compile(r"(vision|audio|image)_config")
+
+
+def constructed(program: Program, kind: str, towers: bool = True) -> list[str]:
+    """Classes of the file that a class's __init__ constructs; without `towers` none from the
+    configuration of a vision or audio tower."""
+    found: list[str] = []
+    for body in _made_by(program, kind):
+        local = _local_classes(program, body)
+        for node in ast.walk(body):
+            if isinstance(node, ast.Call) and (
+                towers or not TOWER_CONFIG.search(ast.unparse(node))
+            ):
+                func = node.func.value if isinstance(node.func, ast.Attribute) else node.func
+                found += _classes(program, func, local)
+    return list(dict.fromkeys(found))
 
 
 @dataclass
 class Followed:
-    """A layer's result, its undecided conditions, and the modules that replace the residual
-    addition."""
+    """A layer's result, its undecided conditions, the modules that replace the residual addition, and
+    the conditions under which another layer of the stack has no attention."""
 
     result: Tensor
     unknown: tuple[str, ...]
     wires: tuple[str, ...]
+    kinds: tuple[str, ...] = ()
 
 
 def follow(
     program: Program,
-    kind: str,
-    turned: str = "",
+    stack: Stack,
+    turned: Iterable[str] = (),
     changes: dict[str, object] | None = None,
 ) -> Followed:
-    """A layer's forward pass on symbols, with `changes` to the configuration's defaults and one
-    undecided condition `turned` (inverted). Raises Stopped if it has no result."""
-    run = Follow(program, turned)
-    config = Config({**program.config_for(kind), **(changes or {})})
-    module = run.made(kind, "layer", [config], {})
-    method = program.method(kind, "forward")
+    """A layer's forward pass on symbols, with `changes` to the configuration's defaults and undecided
+    conditions `turned` (inverted). Raises Stopped if it has no result."""
+    run = Follow(program, frozenset(turned))
+    config = Config({**program.config_for(stack.kind), **(changes or {})})
+    module = run.made(stack.kind, "layer", [config], _of_a_kind(program, stack.kind))
+    method = program.method(stack.kind, "forward")
     if not isinstance(module, Module) or method is None:
         raise Stopped
-    first = [a.arg for a in method.args.args][1:2]
-    stream = Stream()
-    env = run.function(method, [module, stream], {}) if first else None
-    result = env[0] if isinstance(env, list) and env else env
-    if not isinstance(result, Tensor):
+    if not stack.layer:
+        result = _one_pass(run, module, method)
+    else:
+        first = [a.arg for a in method.args.args][1:2]
+        env = run.function(method, [module, Stream()], {}) if first else None
+        found = tensors(env.values()) if isinstance(env, dict) else env
+        result = found[0] if isinstance(found, list | tuple) and found else found
+    if not isinstance(result, Tensor) or (changes and run.refused):
         raise Stopped
-    return Followed(result, tuple(run.unknown), tuple(run.wires))
+    return Followed(result, tuple(run.unknown), tuple(run.wires), tuple(run.kinds))
+
+
+def _of_a_kind(program: Program, kind: str) -> dict[str, object]:
+    """Arguments of a layer's __init__ that name its kind: the model passes one for each layer."""
+    method = program.method(kind, "__init__")
+    names = [a.arg for a in method.args.args] if method else []
+    return {name: Unknown(name) for name in names if KIND.search(name)}
+
+
+def _one_pass(run: Follow, module: Module, method: Function) -> object:
+    """What one pass of a model's loop makes of the tensor that it hands on to the next."""
+    name, loop, env = _before_loop(run, module, method)
+    env[name] = Stream()
+    run.bind(loop.target, Unknown("index"), env)
+    run.statements(loop.body, env)
+    return env[name]
+
+
+def _before_loop(
+    run: Follow, module: Module, method: Function
+) -> tuple[str, ast.For, dict[str, object]]:
+    """The name of the tensor that a model's loop hands on, the loop, and the values before it."""
+    loop = _indexed_loop(method)
+    names = [a.arg for a in method.args.args]
+    env: dict[str, object] = {**dict.fromkeys(names), names[0]: module}
+    env[names[1]] = Made(())
+    before = [node for node in method.body if node.lineno < (loop.lineno if loop else 0)]
+    assert loop is not None
+    run.statements(before, env)
+    bound = {
+        n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    }
+    carried = [name for name in bound if isinstance(env.get(name), Tensor)]
+    if len(carried) != 1:
+        raise Stopped
+    return carried[0], loop, env
+
+
+class Entered(Exception):
+    """A model's forward pass has come to its first layer."""
+
+    def __init__(self, tensor: object) -> None:
+        super().__init__()
+        self.tensor = tensor
+
+
+class Enter(Follow):
+    """A run of a whole model up to the first layer of a stack."""
+
+    def __init__(self, program: Program, layer: str) -> None:
+        super().__init__(program)
+        self.layer = layer
+
+    def statement(self, node: ast.stmt, env: dict[str, object]) -> None:
+        if not isinstance(node, ast.Raise):  # an error about inputs that are missing
+            super().statement(node, env)
+
+    def through(
+        self, module: Module | Outside, arguments: list[object], named: dict[str, object]
+    ) -> object:
+        if module.kind == self.layer:
+            method = self.program.method(self.layer, "forward")
+            name = method.args.args[1].arg if method else ""
+            raise Entered(arguments[0] if arguments else named.get(name))
+        return super().through(module, arguments, named)
+
+
+def embed_norm(
+    program: Program, stack: Stack, changes: dict[str, object] | None = None
+) -> str | None:
+    """yes or no: whether a norm acts on the embedding before the first layer; None if the model's
+    forward pass can't be followed up to there."""
+    run = Enter(program, stack.layer)
+    config = Config({**program.config_for(stack.way[0]), **(changes or {})})
+    try:
+        module = run.made(stack.way[0], "model", [config], {})
+        if not isinstance(module, Module):
+            return None
+        if stack.layer:
+            _call(run, module)
+            return None
+        holder = run.made(stack.holder, "model", [config], {})
+        method = program.method(stack.holder, "forward")
+        if not isinstance(holder, Module) or method is None:
+            return None
+        name, _, env = _before_loop(run, holder, method)
+        start = env[name]
+    except Entered as entered:
+        start = entered.tensor
+    except (ReturnSignal, Stopped, RecursionError):
+        return None
+    if not isinstance(start, Tensor):
+        return None
+    return "yes" if _has_norm(start) else "no"
+
+
+def _call(run: Follow, module: Module) -> None:
+    """A model's forward pass on tokens, pixels or sound, all other inputs as their defaults."""
+    if method := run.program.method(module.kind, "forward"):
+        given = [a.arg for a in method.args.args if INPUT.search(a.arg)]
+        run.function(method, [module], {name: Made(()) for name in given})
+
+
+INPUT = re.compile(r"input_ids|pixel_values|input_values|input_features|^inputs$")
+"""Names of the inputs of models."""
+
+
+def _has_norm(tensor: Tensor) -> bool:
+    """Whether a tensor was computed from the output of a norm."""
+    match tensor:
+        case Norm():
+            return True
+        case Made(of=parts):
+            return any(_has_norm(part) for part in parts)
+        case Sum(first, second):
+            return _has_norm(first) or _has_norm(second)
+        case Scaled(of=of) | Viewed(of=of):
+            return _has_norm(of)
+    return False
+
+
+def mixes_by_sinkhorn(program: Program, stack: Stack) -> bool:
+    """Whether the layer's streams are mixed by matrices that Sinkhorn's iteration makes doubly
+    stochastic, as in mHC, by a name in its code (not its comments). Raises Stopped if the layer can't be
+    followed."""
+    wires = follow(program, stack).wires
+    return bool(wires) and all(
+        kind in program.classes and _names(program.classes[kind], "sinkhorn") for kind in wires
+    )
+
+
+def _names(kind: ast.ClassDef, word: str) -> bool:
+    """Whether the code of a class has a name with this word."""
+    names = (getattr(n, "attr", "") or getattr(n, "id", "") for n in ast.walk(kind))
+    return any(word in str(name).lower() for name in names)
+
+
+def wraps_language_model(program: Program, kind: str) -> bool:
+    """Whether a model's text is read by a model of its own, which `AutoModel` makes: it has a row of its
+    own, and what the class repeats is no layer of it."""
+    for name in {kind, *inner(program, kind)}:
+        method = program.method(name, "__init__")
+        for node in ast.walk(method) if method else ():
+            text = ast.unparse(node) if isinstance(node, ast.Call) else ""
+            if text.startswith("AutoModel") and "text_config" in text:
+                return True
+    return False
 
 
 def final_norm(
     program: Program, stack: Stack, changes: dict[str, object] | None = None
 ) -> str | None:
     """yes or no: whether a norm follows the loop over the layers, in the class with the loop or in
-    the class that holds it; None if neither has such a loop."""
-    for place, kind in enumerate(reversed(stack.way[-2:])):
+    those that hold it, without the class with the head; None if the first has no such loop."""
+    way = [*reversed(stack.way[-2:] if len(stack.way) < 3 else stack.way[1:])]
+    for place, kind in enumerate(way):
         method = program.method(kind, "forward")
         if method is None:
             continue
         modules = _attributes(program, kind, changes)
-        calls = _after_loop(method) if place == 0 else _after_call(method, stack, program, kind)
+        calls = (
+            _after_loop(method)
+            if place == 0
+            else _after_call(method, way[place - 1], program, kind)
+        )
         if calls is None:
             return None
         if any(
@@ -157,7 +424,7 @@ def _is_norm(program: Program, it: object) -> bool:
 def _attributes(
     program: Program, kind: str, changes: dict[str, object] | None = None
 ) -> dict[str, object]:
-    run, config = Follow(program, ""), Config({**program.config_for(kind), **(changes or {})})
+    run, config = Follow(program), Config({**program.config_for(kind), **(changes or {})})
     try:
         module = run.made(kind, "model", [config], {})
     except (ReturnSignal, Stopped, RecursionError):
@@ -174,12 +441,12 @@ def _after_loop(method: ast.AST) -> list[str] | None:
     return [name for line, name in _calls(method) if line > end]
 
 
-def _after_call(method: ast.AST, stack: Stack, program: Program, kind: str) -> list[str] | None:
-    """Attributes of self that are called after the stack."""
+def _after_call(method: ast.AST, inner: str, program: Program, kind: str) -> list[str] | None:
+    """Attributes of self that are called after the class that has the stack."""
     holders = {
         name
         for name, value in _attributes(program, kind).items()
-        if isinstance(value, Module) and value.kind == stack.holder
+        if isinstance(value, Module) and value.kind == inner
     }
     lines = [line for line, name in _calls(method) if name in holders]
     if not lines:
@@ -216,6 +483,8 @@ class Branch:
     norm_out: str | None = None
     inner: list[Norm] = field(default_factory=list)
     scaled: str = ""
+    parts: set[str] = field(default_factory=set)
+    """Paths of the modules that compute it."""
 
 
 @dataclass
@@ -225,6 +494,8 @@ class Sublayer:
     branches: list[Branch]
     norm_main: str | None = None
     skip_scaled: str = ""
+    by_number: bool = False
+    """Whether what scales the skip path is one number."""
 
 
 @dataclass
@@ -234,6 +505,8 @@ class Judged:
     sublayers: list[Sublayer]
     enters: str | None = None
     kinds: list[str] = field(default_factory=list)
+    scaled: str = ""
+    """What the layer multiplies its result by, a number."""
 
 
 def judge(result: Tensor) -> Judged:
@@ -259,19 +532,22 @@ def _peel(stream: Tensor, found: Judged) -> tuple[Tensor, Sublayer | None]:
         if isinstance(stream, Stream):
             found.enters = main
             return stream, None
+    if isinstance(stream, Scaled) and stream.number and main is None and not found.sublayers:
+        found.scaled = stream.by
+        stream = bare(stream.of)
     if isinstance(stream, Scaled):
         raise Undecided(f"the stream is multiplied by {stream.by}")
     if not isinstance(stream, Sum):
         raise Undecided("what leaves the layer is not a sum of a stream and a branch")
     why = Undecided("a sum of two things that are both no stream")
     for skip, rest in ((stream.first, stream.second), (stream.second, stream.first)):
-        scale, source = _unscaled(skip)
+        scale, number, source = _unscaled(skip)
         try:
             branches = _branches(rest, source, found)
         except Undecided as error:
             why = error
             continue
-        return source, Sublayer(branches, main, scale)
+        return source, Sublayer(branches, main, scale, number)
     if (turned := _turned(stream)) is not None:
         return _peel(Norm(main, found.kinds.pop(), turned) if main else turned, found)
     raise why
@@ -288,11 +564,12 @@ def _turned(stream: Sum) -> Sum | None:
     return None
 
 
-def _unscaled(skip: Tensor) -> tuple[str, Tensor]:
-    skip, scale = bare(skip), ""
+def _unscaled(skip: Tensor) -> tuple[str, bool, Tensor]:
+    """The scale of a skip path, whether it is one number, and what is scaled."""
+    skip = bare(skip)
     if isinstance(skip, Scaled):
-        scale, skip = skip.by, bare(skip.of)
-    return scale, skip
+        return skip.by, skip.number, bare(skip.of)
+    return "", False, skip
 
 
 def _branches(rest: Tensor, source: Tensor, found: Judged) -> list[Branch]:
@@ -304,7 +581,9 @@ def _branches(rest: Tensor, source: Tensor, found: Judged) -> list[Branch]:
     if isinstance(rest, Sum):
         both = _branches(rest.first, source, found) + _branches(rest.second, source, found)
         out, scale = branch.norm_out, branch.scaled
-        return [Branch(b.norm_in, out or b.norm_out, b.inner, scale or b.scaled) for b in both]
+        return [
+            Branch(b.norm_in, out or b.norm_out, b.inner, scale or b.scaled, b.parts) for b in both
+        ]
     if not isinstance(rest, Made):
         raise Undecided("a branch is not computed from anything")
     starts: set[str | None] = set()
@@ -377,7 +656,8 @@ def _walk(
         case Norm(of=of):
             branch.inner.append(tensor)
             _walk(of, source, branch, starts, found, seen)
-        case Made(of=parts):
+        case Made(of=parts, by=by):
+            branch.parts.add(by)
             for part in parts:
                 _walk(part, source, branch, starts, found, seen)
         case Sum(first, second):
@@ -389,32 +669,75 @@ def _walk(
 
 def placement(it: Judged) -> str:
     """The catalogue's key. Raises Undecided if sublayers differ or the placement has no key."""
-    forms = {_form(s) for s in it.sublayers}
     if it.enters and len(it.sublayers) > 1:
         inner = {_form(s) for s in it.sublayers[:-1]}
         if inner == {"post"} and _form(it.sublayers[-1]) == "none":
             return "skip_norm"
     if it.enters:
         raise Undecided("a norm stands on the stream itself before the first sublayer")
-    if len(forms) > 1:
-        each = ", ".join(_form(s) for s in it.sublayers)
-        raise Undecided(f"its sublayers differ: {each}")
-    (form,) = forms
-    if any(s.skip_scaled for s in it.sublayers):
-        by = next(s.skip_scaled for s in it.sublayers if s.skip_scaled)
-        raise Undecided(f"{form}, with the skip path multiplied by {by}")
+    form = _common_form(it)
+    factors = [(s.skip_scaled, s.by_number) for s in it.sublayers if s.skip_scaled]
+    factors += [(it.scaled, True)] if it.scaled else []
+    for by, is_number in factors:
+        # A number that scales a stream that is only read through norms is a factor of the branches.
+        if not (is_number and form in READ_THROUGH_NORMS):
+            raise Undecided(f"{form}, with the skip path multiplied by {by}")
     if form == "pre" and all(_is_sub(b) for s in it.sublayers for b in s.branches):
         return "subln"
     return form
+
+
+READ_THROUGH_NORMS = ("pre", "sandwich", "parallel", "parallel_two")
+
+
+def _common_form(it: Judged) -> str:
+    """The form of all sublayers, else of attention and feed-forward. Raises Undecided."""
+    each = [_form(s) for s in it.sublayers]
+    if len(each) > 1:  # two parts of one sublayer, such as routed and shared experts
+        each = ["pre" if form == "parallel" else form for form in each]
+    main = {form for form, s in zip(each, it.sublayers, strict=True) if is_main(s)}
+    both = all(any(_has_part(s, word) for s in it.sublayers) for word in MAIN)
+    forms = main if len(set(each)) > 1 and both and len(main) == 1 else set(each)
+    if len(forms) > 1:
+        raise Undecided(f"its sublayers differ: {', '.join(each)}")
+    (form,) = forms
+    return form
+
+
+MAIN = (
+    re.compile(r"attn|attention"),
+    re.compile(r"mlp|ffn|feed_?forward|moe|experts|fc\d|intermediate"),
+)
+"""In the names of modules of attention, and of a feed-forward network."""
+
+
+def _has_part(it: Sublayer, word: re.Pattern[str]) -> bool:
+    paths = (part for branch in it.branches for part in branch.parts)
+    return any(word.search(path.lower()) for path in paths)
+
+
+def is_main(it: Sublayer) -> bool:
+    """Whether a sublayer is attention or feed-forward, by the names of its modules."""
+    return any(_has_part(it, word) for word in MAIN)
+
+
+def extra(it: Judged) -> list[str]:
+    """The forms of sublayers that are neither attention nor feed-forward, where they differ."""
+    forms = [_form(s) for s in it.sublayers]
+    if len(set(forms)) == 1:
+        return []
+    return [form for form, s in zip(forms, it.sublayers, strict=True) if not is_main(s)]
 
 
 def scales(it: Judged) -> list[str]:
     """The factors of branches and of the skip path, as source code."""
     branches = {b.scaled for s in it.sublayers for b in s.branches if b.scaled}
     skips = {s.skip_scaled for s in it.sublayers if s.skip_scaled}
-    return [f"branches are multiplied by {by}" for by in sorted(branches)] + [
-        f"the skip path is multiplied by {by}" for by in sorted(skips)
-    ]
+    return (
+        [f"branches are multiplied by {by}" for by in sorted(branches)]
+        + [f"the skip path is multiplied by {by}" for by in sorted(skips)]
+        + ([f"the layer's result is multiplied by {it.scaled}"] if it.scaled else [])
+    )
 
 
 def _is_sub(branch: Branch) -> bool:
@@ -446,6 +769,12 @@ def _form(it: Sublayer) -> str:
     if len(names) == 1:
         return "parallel"
     return "parallel_two" if len(names) == len(it.branches) else "parallel"
+
+
+def other_norms(program: Program, kind: str) -> str:
+    """Names of norms in a layer's code that the catalogue does not have, such as GroupNorm."""
+    code = "\n".join(ast.unparse(program.classes[name]) for name in (kind, *inner(program, kind)))
+    return ", ".join(sorted(set(re.findall(r"\b(?:Group|Batch|Instance)Norm(?:[123]d)?\b", code))))
 
 
 def is_qk(norm: Norm) -> bool:
@@ -499,7 +828,8 @@ def norm_kind(program: Program, kind: str, arguments: dict[str, str]) -> str | N
     code = _code(program, kind)
     bases = program.bases(kind)
     if not NORMALISES.search(code) and not any(_outside(b.split(".")[-1], {}) for b in bases):
-        return "layernorm" if "nn.LayerNorm(" in code else None
+        wraps = "nn.LayerNorm(" in code and not constructed(program, kind)
+        return "layernorm" if wraps else None
     centred = CENTRES.search(code) or any("LayerNorm" in base for base in bases)
     name = "layernorm" if centred else "rmsnorm"
     if ZERO_CENTRED.search(code):

@@ -1,4 +1,4 @@
-"""The census of the installed `transformers`: a row per language model.
+"""The census of the installed `transformers`: a row per model, or two.
 
 A row holds the placement that the model's code decides, and says what the code leaves open.
 """
@@ -10,56 +10,69 @@ import importlib.metadata
 import importlib.util
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date
 from functools import cache
 from pathlib import Path
 
 from ..catalog import SCHEMES
-from ..catalog.models import QK_LABELS, Census, Model
-from .interpreter import Program, Stopped
+from ..catalog.models import LANGUAGE, QK_LABELS, Census, Model
+from .interpreter import OTHER, Program, Stopped
 from .layers import (
     Followed,
     Judged,
     Stack,
     Undecided,
+    attends,
+    embed_norm,
+    extra,
     final_norm,
     follow,
     judge,
+    mixes_by_sinkhorn,
+    other_norms,
     placement,
     qk_norm,
     scales,
     stacks,
+    wraps_language_model,
 )
 
 
 def census() -> Census:
-    """All language models of the installed library. Raises NotInstalledError."""
+    """All models of the installed library. Raises NotInstalledError."""
     programs: dict[str, Program] = {}
     found: list[Model] = []
-    for model, kind in sorted(models().items()):
-        path = where().get(kind)
+    for name, (kind, made) in sorted(models().items()):
+        path = where().get(made)
         if path is None:
             continue  # of an optional package that is not installed
         program = programs.setdefault(str(path), Program(path))
-        found += (replace(row, year=year(path)) for row in rows(model, program, kind))
+        found += (replace(row, year=year(path)) for row in rows(name, program, made, kind))
     return Census(version(), date.today().isoformat(), tuple(found))
 
 
-def rows(model: str, program: Program, kind: str) -> Iterator[Model]:
-    """One row per stack: two for an encoder and a decoder that differ, none for a model without layers
-    of its own."""
-    found = stacks(program, kind)
-    if not found:
-        if "AutoModel" not in program.code(kind):  # else it wraps a model that has its own row
-            yield Model(model, open="no stack of layers was found below its class")
+def rows(model: str, program: Program, made: str, kind: str = LANGUAGE[0]) -> Iterator[Model]:
+    """One row per stack of the class `made`: two for an encoder and a decoder that differ, none for a
+    model without layers of its own. Other models than those of language count if they have attention."""
+    if wraps_language_model(program, made):
+        return
+    found = stacks(program, made, towers=kind not in LANGUAGE)
+    if kind not in LANGUAGE:
+        found = [stack for stack in found if attends(program, stack.kind)]
+    elif not found:
+        if "AutoModel" not in program.code(made):  # else it wraps a model that has its own row
+            yield Model(model, kind, open="no stack of layers was found below its class")
         return
     each: list[Model] = []
     for stack in found:
-        row = _row(model, program, stack)
-        if not any(replace(row, layer=known.layer) == known for known in each):
+        row = _row(Model(model, kind), program, stack)
+        if not any(_alike(row, known) for known in each):
             each.append(row)
+    if not each:
+        return
     ends = {row.final_norm for row in each}
     alike = len({replace(row, layer="", final_norm=None) for row in each}) == 1
     if len(ends) > 1 and alike:
@@ -70,28 +83,86 @@ def rows(model: str, program: Program, kind: str) -> Iterator[Model]:
         yield from each[:2]
 
 
-def _row(model: str, program: Program, stack: Stack) -> Model:
-    row = Model(model, stack.layer, final_norm=final_norm(program, stack))
+def _alike(one: Model, other: Model) -> bool:
+    """Whether two stacks differ at most by the layer, or where one of them could not be followed up to
+    its embedding."""
+    embed = one.embed_norm if other.embed_norm else other.embed_norm
+    return replace(one, layer="", embed_norm=embed) == replace(
+        other, layer="", embed_norm=other.embed_norm if one.embed_norm else None
+    )
+
+
+def _row(start: Model, program: Program, stack: Stack) -> Model:
+    ends = (final_norm(program, stack), embed_norm(program, stack))
+    row = replace(start, layer=stack.kind, final_norm=ends[0], embed_norm=ends[1])
     try:
-        followed = follow(program, stack.layer)
-        judged = judge(followed.result)
+        if mixes_by_sinkhorn(program, stack):
+            return replace(row, placement="mhc")
+        followed, judged, without = _judged(program, stack)
     except Undecided as error:
         return replace(row, open=str(error))
     except (Stopped, RecursionError):
         return replace(row, open="its forward pass could not be followed")
     row = replace(row, norm=_norm(judged), qk_norm=qk_norm(judged))
     settings, doubt = _otherwise(program, stack, followed, judged)
-    settings = (*scales(judged), *settings)
+    settings = (*without, *scales(judged), *_more(judged), *_others(program, stack), *settings)
     try:
-        row = replace(row, placement=placement(judged), settings=settings)
+        key = placement(judged)
+        if key == "sandwich" and row.embed_norm == "yes":
+            key = "peri"
+        if key == "none" and (others := other_norms(program, stack.kind)):
+            raise Undecided(f"its norms are of another kind: {others}")
+        row = replace(row, placement=key, settings=settings)
     except Undecided as error:
         return replace(row, settings=settings, open=str(error))
     if doubt:
         return replace(row, placement=None, open=f"it depends on `{doubt}`, which is not known")
     if followed.wires:
-        why = f"its residual path is a module of its own, {followed.wires[0]}"
-        return replace(row, placement=None, final_norm=None, open=why)
+        return replace(row, placement=None, final_norm=None, open=_wired(followed))
     return row
+
+
+def _judged(program: Program, stack: Stack) -> tuple[Followed, Judged, list[str]]:
+    """A layer's forward pass and what it shows; if that is nothing, without an optional input of the
+    layer, which the list then names. Raises Undecided or Stopped."""
+    followed = follow(program, stack)
+    try:
+        return followed, judge(followed.result), []
+    except Undecided as error:
+        if followed.wires:
+            raise Undecided(_wired(followed)) from error
+        for condition in followed.unknown:
+            name, _, left = condition.partition(" is ")
+            if left == "None" and name in _inputs(program, stack):
+                without = follow(program, stack, [condition])
+                with suppress(Undecided):
+                    return without, judge(without.result), [f"read with {condition}"]
+        raise error
+
+
+def _wired(followed: Followed) -> str:
+    return f"its residual path is a module of its own, {followed.wires[0]}"
+
+
+def _inputs(program: Program, stack: Stack) -> list[str]:
+    method = program.method(stack.kind, "forward")
+    return [argument.arg for argument in method.args.args[2:]] if method else []
+
+
+def _more(judged: Judged) -> Iterator[str]:
+    for form in extra(judged):
+        yield f"another sublayer, neither attention nor feed-forward: {_label(form)}"
+
+
+def _others(program: Program, stack: Stack) -> Iterator[str]:
+    """The layers of the stack that have no attention, with their placement."""
+    for other in stack.others:
+        found = _again(program, replace(stack, layer=other, others=()))
+        yield f"other layers without attention, {other}: {_label(found[0] if found else 'undecided')}"
+
+
+def _label(key: str) -> str:
+    return SCHEMES.label(key) if key in SCHEMES else key
 
 
 def _norm(judged: Judged) -> str | None:
@@ -106,14 +177,20 @@ def _otherwise(
     """The effect of each switch of the configuration; and an undecided condition that would change the
     placement, if there is one."""
     before, settings, doubt = _summary(judged, final_norm(program, stack)), [], ""
-    for name, value in program.config_for(stack.layer).items():
+    for name, value in program.config_for(stack.kind).items():
         if isinstance(value, bool) and f".{name}" in program.text:
             other = _again(program, stack, changes={name: not value})
             if other is not None and other != before:
                 settings.append(f"{name}={not value}: {_changes(before, other)}")
+    if followed.kinds:
+        other = _again(program, stack, followed.kinds)
+        changes = _changes(before, other) if other else "placement undecided"
+        named = [kind for kind in followed.kinds if OTHER.search(kind)] or followed.kinds
+        by = f"other layers without attention, by `{named[-1]}`"
+        settings.append(f"{by}: {changes or 'the same'}")
     for condition in followed.unknown:
-        other = _again(program, stack, turned=condition)
-        if other is None or other == before:
+        other = _again(program, stack, [condition])
+        if condition in followed.kinds or other is None or other == before:
             continue
         if other[0] != before[0]:
             doubt = condition
@@ -126,10 +203,13 @@ Summary = tuple[str, str, str | None]
 
 
 def _again(
-    program: Program, stack: Stack, turned: str = "", changes: dict[str, object] | None = None
+    program: Program,
+    stack: Stack,
+    turned: Iterable[str] = (),
+    changes: dict[str, object] | None = None,
 ) -> Summary | None:
     try:
-        judged = judge(follow(program, stack.layer, turned, changes).result)
+        judged = judge(follow(program, stack, turned, changes).result)
     except (Undecided, Stopped, RecursionError):
         return None
     return _summary(judged, final_norm(program, stack, changes))
@@ -137,7 +217,7 @@ def _again(
 
 def _changes(before: Summary, after: Summary) -> str:
     names = (
-        f"placement {SCHEMES.label(after[0]) if after[0] in SCHEMES else after[0]}",
+        f"placement {_label(after[0])}",
         f"QK-norm {QK_LABELS[after[1]]}",
         f"final norm {after[2]}",
     )
@@ -154,11 +234,16 @@ def _summary(judged: Judged, final: str | None) -> Summary:
 
 # The installed library: its version, and the class and file of each language model.
 
-TABLES = (
-    "MODEL_FOR_CAUSAL_LM_MAPPING_NAMES", "MODEL_FOR_MASKED_LM_MAPPING_NAMES",
-    "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES",
-)  # fmt: skip
-"""If a model is in several of these lists, the first one counts."""
+TABLES = {
+    "decoder": ("CAUSAL_LM",),
+    "encoder": ("MASKED_LM",),
+    "encoder-decoder": ("SEQ_TO_SEQ_CAUSAL_LM",),
+    "image and text": ("ZERO_SHOT_IMAGE_CLASSIFICATION",),
+    "vision": ("IMAGE_CLASSIFICATION", "MASKED_IMAGE_MODELING"),
+    "audio": ("CTC", "SPEECH_SEQ_2_SEQ", "AUDIO_CLASSIFICATION"),
+}
+"""The library's lists of classes, by the kind of model. A model of several lists is read from the first;
+if it is in a list of encoders too, it is one of them."""
 
 
 class NotInstalledError(RuntimeError):
@@ -182,11 +267,11 @@ def version() -> str:
     return importlib.metadata.version("transformers")
 
 
-def models() -> dict[str, str]:
-    """Class name of each language model, by model type."""
+def models() -> dict[str, tuple[str, str]]:
+    """Kind and class name of each model, by model type."""
     path = folder() / "auto" / "modeling_auto.py"
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    found: dict[str, str] = {}
+    found: dict[str, tuple[str, str]] = {}
     tables = {
         target.id: node.value
         for node in tree.body
@@ -194,11 +279,13 @@ def models() -> dict[str, str]:
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    for name in TABLES:
-        call = tables[name]
-        assert isinstance(call, ast.Call)
-        for key, kind in ast.literal_eval(call.args[0]):
-            found.setdefault(key, kind if isinstance(kind, str) else kind[0])
+    for kind, names in TABLES.items():
+        for name in names:
+            call = tables[f"MODEL_FOR_{name}_MAPPING_NAMES"]
+            assert isinstance(call, ast.Call)
+            for key, made in ast.literal_eval(call.args[0]):
+                first = found.get(key, (kind, made if isinstance(made, str) else made[0]))
+                found[key] = (kind, first[1]) if kind in LANGUAGE else first
     return found
 
 

@@ -203,8 +203,7 @@ def users(scheme: str) -> tuple[Model, ...]:
 
 
 def same_blocks(scheme: str) -> tuple[str, ...]:
-    """Other placements with the same blocks. The census tells them apart by nothing else: it does not
-    read whether the embedding is normalised."""
+    """Other placements with the same blocks, which differ by the norm on the embedding alone."""
     one = SCHEMES[scheme]
     return tuple(
         other.key

@@ -128,7 +128,7 @@ def used(scheme: str) -> Finding:
         if found := users(other):
             words += (
                 f"; {len(found)} as {SCHEMES.label(other)}, which differs only by the norm on the "
-                "embedding, and the census does not read that"
+                "embedding"
             )
     return Finding(words, CENSUS)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from ..catalog.models import census
 from ..config import RunConfig
 from ..limits import estimated_seconds
 from ..links import shown
@@ -28,6 +29,7 @@ QUESTIONS = {
     "update": "How far does one update move the model?",
     "norm": "Does it matter which norm is used?",
     "experiment": "Six experiments",
+    "models": "What do real models do?",
     "": "Other claims",
 }
 """The questions that claims are grouped by, in the order of the page."""
@@ -111,7 +113,8 @@ class Claim:
     label    its subject, in a few words
     sentence the claim as the field states it
     source   where it is stated
-    arms     the experiment: each arm is a grid of runs, and all arms use the same seeds
+    arms     the experiment: each arm is a grid of runs, and all arms use the same seeds; none where the
+             numbers are counts of the census
     numbers  quantities with one number per seed; `rule` and `words` refer to them by name
     rule     fixed before running; see `rule`
     words    the result in sentences; {names} are replaced by numbers of the stored result
@@ -148,10 +151,11 @@ class Claim:
 
     @cached_property
     def scope(self) -> str:
-        """What all its runs share, for a chip: "Xavier, Markov chain, within 200 steps"."""
+        """What all its runs share, for a chip: "Xavier, Markov chain, within 200 steps"; of a claim
+        without runs what was read."""
+        if not self.arms:
+            return f"models read from transformers {census().transformers}"
         lanes = [cell.config for arm in self.arms for cell in self.grid(arm, 1).cells]
-        if not lanes:
-            return ""
         shared = [
             shown(field, getattr(lanes[0], field))
             for field in ("init", "task")

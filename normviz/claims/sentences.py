@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..maps.summary import duration
 from .record import Claim
 from .stored import ClaimResult, finding, plain
 
@@ -19,6 +20,14 @@ def chip(claim: Claim, result: ClaimResult | None) -> str:
     return NOT_RUN if result is None else result.verdict(claim).kind
 
 
+def basis(claim: Claim, result: ClaimResult) -> str:
+    """What a verdict rests on: seeds, day and time, or for counts of the census the day."""
+    if not claim.arms:
+        return f"read from code, {result.date}"
+    flat = f"; {result.flat} of its runs were stopped early, flat at chance" if result.flat else ""
+    return f"{result.seeds} seeds, measured {result.date}, {duration(result.seconds)} of one core{flat}"
+
+
 LOAD_SECONDS = 5.0
 """Seconds until a process has imported PyTorch."""
 RUN_SECONDS = 0.1
@@ -28,6 +37,8 @@ RUN_SECONDS = 0.1
 def expected(claim: Claim, result: ClaimResult | None, seeds: int | None, processes: int) -> float:
     """Estimated seconds of its experiment if no run is stored yet."""
     n = len(claim.cells(seeds))
+    if not n:
+        return 0.0
     if not claim.lab:
         return LOAD_SECONDS + (claim.estimated_seconds(seeds) + RUN_SECONDS * n) / processes
     # A lab uses one process, and its time does not depend on training time.

@@ -87,7 +87,7 @@ class ClaimResult:
 
 def number_sentences(claim: Claim, result: ClaimResult, seeds: bool = True) -> dict[str, str]:
     """Each number in words: "1.21 (1.20 to 1.23, 3 seeds)", with the seeds or without."""
-    found = {}
+    found, seeds = {}, seeds and bool(claim.arms)
     for name, number in claim.numbers.items():
         unit = f" {number.unit}" if number.unit else ""
         found[name] = value_sentence(result.numbers[name], number.form, seeds) + unit
@@ -114,6 +114,8 @@ def explained(claim: Claim, result: ClaimResult) -> str:
     words = claim.words.format(**number_sentences(claim, result, seeds=False))
     if isinstance(claim.figure, Scatter) and claim.figure.names_misfits:
         words += f" {misfits(result)}"
+    if not claim.arms:
+        return words
     return f"{words} Numbers are medians over {result.seeds} seeds, with their range."
 
 

@@ -46,7 +46,7 @@ COMMANDS = {
     "gc": ("gc", "Delete the oldest runs until the store fits."),
     "census": (
         "census",
-        "Read norm, placement, final norm and QK-norm of every language model from its code.",
+        "Read norm, placement, final norm, QK-norm and embedding norm of every model from its code.",
     ),
     "bench": ("bench", "Measure this machine: each command prints what it measured, and how."),
     "ship": (

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..catalog.models import TABLE, Census
+from ..catalog.models import OTHERS, TABLE, Census
 from . import main
 from .errors import complain
 
@@ -16,7 +16,7 @@ from .errors import complain
 def census(
     out: Annotated[Path, typer.Option(help="Write FILE.json")] = TABLE,
 ) -> None:
-    """Read norm, placement, final norm and QK-norm of every language model from its code.
+    """Read norm, placement, final norm, QK-norm and embedding norm of every model from its code.
 
     Needs `transformers`, whose code is analysed on symbols and never run.
     """
@@ -30,11 +30,11 @@ def census(
         complain(error)
     except OSError as error:
         complain(f"--out {str(out)!r} can't be written: {error.strerror}")
-    placed = sum(model.placement is not None for model in found.models)
-    typer.echo(
-        f"{out}: {len(found.models)} rows from transformers {found.transformers}, the placement decided "
-        f"in {placed}"
+    counts = (
+        f"{len(rows)} of {what}, the placement decided in {sum(bool(row.placement) for row in rows)}"
+        for what, rows in (("language models", found.models), ("others", found.of(OTHERS)))
     )
+    typer.echo(f"{out}: rows from transformers {found.transformers}: {'; '.join(counts)}")
 
 
 def table(it: Census) -> str:
@@ -42,11 +42,14 @@ def table(it: Census) -> str:
     lines = [
         f"read from the code of transformers {it.transformers} on {it.day}, with the defaults of each "
         "configuration",
-        f"{'model':24} {'placement':24} {'norm':28} {'final norm':18} {'QK-norm':18} remarks",
+        "rows are code paths of a library, not models in use",
+        f"{'model':24} {'kind':16} {'placement':24} {'norm':28} {'final norm':18} {'QK-norm':18} "
+        f"{'embedding norm':18} remarks",
     ]
-    for model in it.models:
-        placement, norm, final, qk = model.words
+    for model in (*it.models, *it.of(OTHERS)):
+        placement, norm, final, qk, embed = model.words
         lines.append(
-            f"{model.model:24} {placement:24} {norm:28} {final:18} {qk:18} {model.remarks}".rstrip()
+            f"{model.model:24} {model.kind:16} {placement:24} {norm:28} {final:18} {qk:18} {embed:18} "
+            f"{model.remarks}".rstrip()
         )
     return "\n".join(lines)

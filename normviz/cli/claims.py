@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from ..claims import CLAIMS, Claim
-from ..claims.sentences import ORDER, as_json, chip, expected
+from ..claims.sentences import ORDER, as_json, basis, chip, expected
 from ..claims.stored import (
     ClaimResult,
     explained,
@@ -66,7 +66,8 @@ def list_(context: typer.Context) -> None:
         typer.echo(f"{claim.key:4} {chip(claim, result):20} {claim.label}: {claim.sentence}")
         if result is not None:
             typer.echo(f"     found: {finding(claim, result)}")
-        typer.echo(f"     {claim.source}; {claim.seeds} seeds, about {took}")
+        how = f"{claim.seeds} seeds, about {took}" if claim.arms else claim.scope
+        typer.echo(f"     {claim.source}; {how}")
 
 
 @claims.command()
@@ -83,7 +84,8 @@ def show(keys: Keys, as_json_: Json = False) -> None:
         if result is not None:
             typer.echo(explained(claim, result))
         typer.echo(f"run it   normviz claims run {claim.key}")
-        typer.echo(f"its duel ?{encode(claim.lanes())}")
+        if claim.arms:
+            typer.echo(f"its duel ?{encode(claim.lanes())}")
 
 
 @claims.command("run")
@@ -239,7 +241,8 @@ def follow(
 
     total = len(claim.cells(seeds, first))
     takes = expected(claim, shipped_result(claim), seeds, processes or cores())
-    typer.echo(f"{claim.key}: {total} runs, at most about {duration(takes)}", err=True)
+    if total:
+        typer.echo(f"{claim.key}: {total} runs, at most about {duration(takes)}", err=True)
     done = 0
     try:
         for news in run(store, claim, seeds, processes, first=first):
@@ -262,6 +265,7 @@ def record_words(claim: Claim) -> str:
     for arm, words in claim.settings().items():
         settings = " ".join(f"{name}={word}" for name, word in words.items())
         lines.append(f"arm      {claim.arm_label(arm)}: {settings}")
+    lines += [] if claim.arms else [f"counts   {claim.scope}"]
     lines += [f"rule     {sentence}" for sentence in claim.rule_words()]
     lines += [f"changed  {claim.changed}"] if claim.changed else []
     return "\n".join(lines)
@@ -271,14 +275,10 @@ def result_words(claim: Claim, result: ClaimResult) -> str:
     """Every number, the verdict, and its basis as text."""
     words = number_sentences(claim, result)
     lines = [f"         {claim.numbers[name].label}: {word}" for name, word in words.items()]
-    flat = f"; {result.flat} stopped early, flat at chance" if result.flat else ""
     verdict = result.verdict(claim)
-    lines.append(
-        f"verdict  {verdict.sentence} ({result.seeds} seeds, {result.date}, "
-        f"{duration(result.seconds)} of one core{flat})"
-    )
+    lines.append(f"verdict  {verdict.sentence} ({basis(claim, result)})")
     lines += [f"         {line}" for line in verdict.lines()]
-    notes = computed_by(result.engines), made_by([result.engine])
+    notes = (computed_by(result.engines), made_by([result.engine])) if claim.arms else ()
     lines += [f"         {note}" for note in notes if note]
     return "\n".join(lines)
 
@@ -290,4 +290,4 @@ def beside(claim: Claim, result: ClaimResult) -> str:
         return "No result ships."
     there = ships.verdict(claim)
     same = there.outcomes == result.verdict(claim).outcomes
-    return f"shipped  {'the same outcomes' if same else there.sentence} ({ships.seeds} seeds, {ships.date})"
+    return f"shipped  {'the same outcomes' if same else there.sentence} ({basis(claim, ships)})"

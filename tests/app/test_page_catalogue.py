@@ -59,6 +59,35 @@ def test_every_model_is_there_and_leads_to_its_placement(catalogue: AppTest) -> 
     assert all(part in query for part in ("scheme=resp", "norm=rmsnorm", "qk_norm=full"))
 
 
+def test_models_of_vision_and_audio_have_a_table_of_their_own(catalogue: AppTest) -> None:
+    checked(catalogue.button_group(key="census_of").set_value("vision").run())
+    table = catalogue.dataframe[2].value
+    assert set(table["Kind"]) == {"vision"}
+    assert list(table["Model"]) == [model.model for model in census().of(["vision"])]
+    rows = {row["Model"]: row for row in table.to_dict("records")}
+    assert (rows["vit"]["Placement"], rows["swin"]["Embedding norm"]) == ("Pre-LN", "yes")
+    assert any("not models in use" in caption.value for caption in catalogue.caption)
+
+
+def opened_tab(block) -> str | None:
+    """The label of the tab that a page opens with."""
+    for one in block.children.values():
+        tabs = getattr(one.proto, "tab_container", None) if hasattr(one, "children") else None
+        if tabs is not None and one.children and one.children[0].type == "tab":
+            return one.children[tabs.default_tab_index].label
+        if hasattr(one, "children") and (found := opened_tab(one)):
+            return found
+    return None
+
+
+def test_a_link_to_the_models_opens_their_table(folder: Path) -> None:
+    at = at_page("catalogue")
+    at.query_params["table"] = "models"
+    checked(at.run())
+    assert opened_tab(at.main) == "Models"
+    assert not at.info, "the page reads the parameter"
+
+
 def test_the_census_is_drawn_by_what_is_chosen(catalogue: AppTest) -> None:
     years, totals = specs(catalogue)
     assert years["encoding"]["y"]["stack"] == "zero"

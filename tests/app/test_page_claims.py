@@ -109,6 +109,16 @@ def test_a_claim_opens_its_duel(claims) -> None:
     assert [lane.scheme for lane in duel(at).lanes] == ["post", "post_init"]
 
 
+def test_a_claim_about_real_models_leads_to_them_and_runs_nothing(claims) -> None:
+    at = claims(claim="M1")
+    keys = {b.key for b in at.button}
+    assert "open_M1" in keys and not keys & {"duel_M1", "run_M1"}
+    (link,) = (it for it in at.get("page_link") if it.proto.label == "What real models use")
+    assert (link.proto.page, link.proto.query_string) == ("catalogue", "table=models")
+    assert "Nothing was trained for this claim" in text(at) and "Read from code" in text(at)
+    assert "models read from transformers" in text(at)
+
+
 def test_a_cheap_claim_is_run_here(claims) -> None:
     at = claims(claim="E15")
     checked(at.button(key="run_E15").click().run())
@@ -131,4 +141,6 @@ def test_a_run_here_says_which_engine_trained_it(claims, monkeypatch: pytest.Mon
     monkeypatch.setattr(ClaimJobs, "job", lambda _, claim: ended)
     (said,) = claims(claim="C1").success
     assert words_of(said).startswith("On this server: holds")
-    assert words_of(said).endswith("Each part has the shipped outcome. " + computed_by(here.engines))
+    assert words_of(said).endswith(
+        "Each part has the shipped outcome. " + computed_by(here.engines)
+    )

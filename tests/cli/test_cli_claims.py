@@ -44,8 +44,7 @@ def test_a_result_says_which_engine_trained_its_runs() -> None:
     result = shipped_result(claim)
     assert result is not None
     assert (
-        "         Trained in NormViz's engine in C++.\n"
-        in normviz("claims", "show", "c7").stdout
+        "         Trained in NormViz's engine in C++.\n" in normviz("claims", "show", "c7").stdout
     )
     other = result_words(claim, replace(result, tape=0))
     assert "         Trained with PyTorch's own operations." in other.splitlines()
@@ -83,7 +82,9 @@ def test_a_check_on_other_seeds_lists_what_changes(
     other = replace(ships, numbers={**ships.numbers, "pre": [192.0] * 5})
     monkeypatch.setattr("normviz.cli.claims.shipped_result", lambda _: other)
     (changed,) = json.loads(normviz(*words, "--json").stdout)
-    assert (changed["claim"], changed["shipped"], changed["now"]) == ("E15",) + ("holds in part",) * 2
+    assert (changed["claim"], changed["shipped"], changed["now"]) == ("E15",) + (
+        "holds in part",
+    ) * 2
     (part,) = changed["parts"]
     assert (part["says"], part["shipped"], part["now"]) == ("Pre-LN has 192", "true", "false")
 

@@ -1,4 +1,4 @@
-"""The census of real models as pictures: what they use, and since when."""
+"""The census of language models as pictures: what they use, and since when."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import streamlit as st
 
 from normviz.anatomy import formula, plain
 from normviz.catalog import NORMS, SCHEMES
-from normviz.catalog.models import Model, census
+from normviz.catalog.models import LANGUAGE, OTHERS, Model, census
 from normviz.catalog.norm import NormRecord
 from normviz.catalog.scheme import Scheme
 from normviz.config import ConfigError, RunConfig
@@ -29,7 +29,7 @@ def page() -> None:
     with st.container(key="head"):
         models = len({model.model for model in census().models})
         st.markdown(f"# Catalogue: {len(SCHEMES)} placements, {len(NORMS)} norms, {models} models")
-    link_notices.strange()
+    link_notices.strange("table")
     glossary.line(
         "placement", "norm", "pre", "post", "stream", "branch", "final", "qk", "gamma", "beta"
     )
@@ -37,7 +37,8 @@ def page() -> None:
         "Search", key="search", placeholder="sandwich, Gemma, arXiv:2002.04745, tanh ...",
         label_visibility="collapsed",
     )  # fmt: skip
-    placements, norms, used = st.tabs(["Placements", "Norms", "Models"])
+    linked = "Models" if st.query_params.get("table") == "models" else None
+    placements, norms, used = st.tabs(["Placements", "Norms", "Models"], default=linked)
     with placements:
         if (key := _chosen([_scheme(scheme) for scheme in SCHEMES], words, "schemes")) is not None:
             _about_scheme(SCHEMES[key])
@@ -48,15 +49,25 @@ def page() -> None:
         it = census()
         st.caption(
             f"Read from the code of transformers {it.transformers} on {it.day} by `normviz census`, with "
-            "the defaults of each configuration. Where the code does not tell, the table says so."
+            "the defaults of each configuration. Rows are code paths of a library, not models in use. "
+            "Where the code does not tell, the table says so."
         )
         census_charts.show(it)
         with st.expander("All counts"):
             st.markdown(literal(it.summary))
-        named = {_name(model): model for model in it.models}
+        models = it.of(_kinds())
+        named = {_name(model): model for model in models}
         rows = [_model(name, model) for name, model in named.items()]
         if (key := _chosen(rows, words, "models", "its placement's anatomy")) is not None:
             _about_model(named[key])
+
+
+def _kinds() -> tuple[str, ...]:
+    """The kinds of models that the table lists: those of language, or another one."""
+    chosen = st.segmented_control(
+        "Models of", ("language", *OTHERS), default="language", required=True, key="census_of",
+    )  # fmt: skip
+    return LANGUAGE if chosen == "language" else (chosen,)
 
 
 def _chosen(
@@ -114,13 +125,15 @@ def _name(model: Model) -> str:
 
 
 def _model(name: str, model: Model) -> dict[str, str]:
-    placement, norm, final, qk = model.words
+    placement, norm, final, qk, embed = model.words
     return {
         "Model": model.model,
+        "Kind": model.kind,
         "Placement": placement,
         "Norm": norm,
         "Final norm": final,
         "QK-norm": qk,
+        "Embedding norm": embed,
         "Year": str(model.year or ""),
         "Remarks": model.remarks,
         "Read from": model.layer,
@@ -129,11 +142,11 @@ def _model(name: str, model: Model) -> dict[str, str]:
 
 
 def _about_model(model: Model) -> None:
-    placement, norm, final, qk = map(literal, model.words)
+    placement, norm, final, qk, embed = map(literal, model.words)
     with st.container(border=True):
         st.markdown(
             f"**{literal(model.model)}**: placement {placement}, norm {norm}, final norm {final}, "
-            f"QK-norm {qk}."
+            f"QK-norm {qk}, norm on the embedding {embed}."
         )
         if model.remarks:
             st.caption(literal(model.remarks))

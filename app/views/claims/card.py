@@ -5,8 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from normviz.claims import Claim
+from normviz.claims.sentences import basis
 from normviz.claims.stored import ClaimResult, explained, shipped_result
-from normviz.maps.summary import duration
 from normviz.runs.versions import computed_by, made_by
 
 from ...session.backend import SharedBackend, adopt_maps
@@ -34,7 +34,8 @@ def show(claim: Claim, back: SharedBackend) -> None:
                 numbers(claim, result)
         _rule(claim)
         _ways(claim, back)
-        run.show(claim, back)
+        if claim.arms:
+            run.show(claim, back)
 
 
 def _verdict(claim: Claim, result: ClaimResult) -> None:
@@ -43,16 +44,19 @@ def _verdict(claim: Claim, result: ClaimResult) -> None:
     st.markdown("\n".join(f"* {literal(line)}" for line in verdict.lines()))
     if claim.changed:
         st.caption(f"Changed after an earlier result: {literal(claim.changed)}")
-    flat = f"; {result.flat} of its runs were stopped early, flat at chance" if result.flat else ""
-    st.caption(
-        f"{result.seeds} seeds, measured {result.date}, {duration(result.seconds)} of one core{flat}. "
-        f"{computed_by(result.engines)} {made_by([result.engine])}"
-    )
+    by = f" {computed_by(result.engines)} {made_by([result.engine])}" if claim.arms else ""
+    st.caption(f"{sentence(basis(claim, result))}{by}")
 
 
 def _rule(claim: Claim) -> None:
-    st.markdown("**The rule, fixed before it was run**")
+    st.markdown("**The rule, fixed before it was run**" if claim.arms else "**The rule**")
     st.markdown("\n".join(f"* {literal(sentence)}" for sentence in claim.rule_words()))
+    if not claim.arms:
+        st.caption(
+            "Nothing was trained for this claim: its numbers are counts in the census of models, which "
+            "was read from code. Rows are code paths of a library, not models in use."
+        )
+        return
     st.caption(
         "A part is true if an interval over the seeds lies inside of what is claimed, false if it lies "
         "outside, else undecided. A run that still fell decides nothing."
@@ -61,7 +65,9 @@ def _rule(claim: Claim) -> None:
         for arm, words in claim.settings().items():
             settings = " ".join(f"{name}={word}" for name, word in words.items())
             st.markdown(f"**{literal(claim.arm_label(arm))}**: `{settings}`")
-        others = f" and {claim.choosing} other seeds that choose the rates" if claim.choosing else ""
+        others = (
+            f" and {claim.choosing} other seeds that choose the rates" if claim.choosing else ""
+        )
         st.caption(
             f"{len(claim.cells())} runs, {claim.seeds} seeds{others}; other settings are the defaults."
         )
@@ -69,11 +75,14 @@ def _rule(claim: Claim) -> None:
 
 
 def _ways(claim: Claim, back: SharedBackend) -> None:
-    """Buttons to open the claim's runs in the duel, and to copy its link."""
+    """Buttons to open the claim's runs in the duel (or its models in the catalogue), and to copy its
+    link."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         words = "Train its models in the duel" if claim.lab else "See its runs in the duel"
-        if st.button(words, key=f"duel_{claim.key}",
-                     icon=":material/stacked_line_chart:"):  # fmt: skip
+        if not claim.arms:
+            page_links.models()
+        elif st.button(words, key=f"duel_{claim.key}",
+                       icon=":material/stacked_line_chart:"):  # fmt: skip
             adopt_maps()
             page_links.open_duel(claim.lanes(), back)
         asked = {"query": f"claim={claim.key}", "label": "Copy link", "frame": False}
