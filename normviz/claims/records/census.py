@@ -94,6 +94,11 @@ CLAIMS = (
         seeds=1,
         everyday=True,
         question="models",
+        finding=(
+            "ft",
+            "{pre} of {all} code paths of decoders since 2023 are Pre-LN, {share}; {both} have norms "
+            "on both sides of each branch.",
+        ),
     ),
     Claim(
         "M2",
@@ -116,6 +121,11 @@ CLAIMS = (
         seeds=1,
         everyday=True,
         question="models",
+        finding=(
+            "f",
+            "In the census T5 is Pre-LN, with RMSNorm. The first T5 and version 1.1 run the same "
+            "code.",
+        ),
     ),
     Claim(
         "M3",
@@ -140,6 +150,10 @@ CLAIMS = (
         seeds=1,
         everyday=True,
         question="models",
+        finding=(
+            "f",
+            "Falcon 7B to 180B use LayerNorm. The later Falcon H1 and Falcon Mamba use RMSNorm.",
+        ),
     ),
     Claim(
         "M4",
@@ -172,5 +186,10 @@ CLAIMS = (
         seeds=1,
         everyday=True,
         question="models",
+        finding=(
+            "tt",
+            "{both} of {all} code paths of language models have norms on both sides of each branch, "
+            "and {pre} are Pre-LN.",
+        ),
     ),
 )  # fmt: skip
