@@ -243,7 +243,14 @@ def initial_values(config: RunConfig, of: ModuleType) -> list[str]:
     if maps := STREAMS[SCHEMES[c.scheme].streams].matrices:
         lines += [
             '        for branch in ("attention", "ffn"):',
-            f"            for name in {maps!r}:".replace("'", '"'),
+            "            for name in (",
+            *wrap(
+                ", ".join(f'"{name}"' for name in maps),
+                90,
+                initial_indent=" " * 16,
+                subsequent_indent=" " * 16,
+            ),
+            "            ):",
             '                linear = getattr(block, f"{branch}_{name}")',
             '                draw(f"blocks.{i}.{branch}.{name}.weight", linear.weight, '
             f"{GATES[c.init]})",

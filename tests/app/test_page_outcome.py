@@ -93,8 +93,14 @@ def test_a_setting_of_one_lane_can_be_applied_to_all(page: Open) -> None:
 OLDER = "by version 1 of the engine. Training again uses version 2, which draws other numbers"
 
 
-def test_the_page_says_that_an_older_engine_made_what_it_shows(page: Open) -> None:
-    at = page()  # the hero, which ships
+def test_the_page_says_that_an_older_engine_made_what_it_shows(page: Open, folder: Path) -> None:
+    store = Store(folder)
+    for config in (SMALL, POST):
+        key = config.key_by(1)
+        store.db.connection.execute(
+            "UPDATE runs SET key = ? WHERE id = ?", (key, kept(store, config))
+        )
+    at = page(encode((SMALL, POST)))
     assert f"Made {OLDER}" in came_out(at)
     assert "Same model, same data, same seed" in words_of(at.markdown[0])
 

@@ -122,7 +122,7 @@ def test_several_seeds_are_stored_ones_and_what_is_missing(folder: Path, tiny: R
 
 def test_the_name_of_a_file_says_what_it_holds(folder: Path) -> None:
     data = str(folder.parent / "data")
-    for name, word in (("a.json", '"engine": 1'), ("a.py", "import torch")):
+    for name, word in (("a.json", '"engine": 2'), ("a.py", "import torch")):
         out = folder / name
         done = normviz("export", "hero", "--lane", "1", "--out", str(out), "--data", data)
         assert done.stdout == f"{out}\n"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import numpy as np
 
 from normviz import RunConfig
 from normviz.catalog.probes import recorded_by
+from normviz.runs.archive import load
 from normviz.runs.store import Store
 from normviz.training.events import Diverged, Started, Step
 
@@ -31,6 +33,16 @@ def kept(store: Store, config: RunConfig = SMALL, status: str = "finished", step
         bad = Diverged(steps - 1, 2, "activation") if status == "diverged" else None
         store.end(run, status, bad, "no memory" if status == "failed" else None)
     return run
+
+
+EARLIER = Path(__file__).parents[1] / "runs" / "earlier"
+
+
+def earlier(store: Store) -> None:
+    """The lanes of the hero as a release with version 1 of the engine shipped them."""
+    for path in sorted(EARLIER.glob("*.npz")):
+        for run in load(path):
+            store.adopt(run)
 
 
 def fill(store: Store, n: int = 6, status: str = "finished") -> list[int]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hosted_kit import turn_on
+from shelf_kit import earlier
 
 from normviz import RunConfig, home
 from normviz.catalog import PROBES
@@ -109,9 +110,13 @@ def test_what_is_kept_of_a_run_that_grows_is_counted_once(
     assert whole == [runs[0].id, runs[1].id]  # both have room to the end
 
 
-def test_a_run_of_an_earlier_release_has_no_values_of_what_it_did_not_measure(store: Store) -> None:
+def test_a_run_of_an_earlier_release_has_no_values_of_what_it_did_not_measure(
+    tmp_path: Path,
+) -> None:
     """A lane without records, beside one that has them, and a sentence why."""
     hero, _ = PRESETS["hero"].lanes()
+    store = Store(tmp_path)
+    earlier(store)
     run = store.latest(hero.key)
     assert run is not None and run.probes == PROBES.keys()[:10]
     frames = Frames(store)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from shelf_kit import earlier
 
 from normviz import RunConfig, train
 from normviz.config import ENGINE, keys_for, version_of
@@ -49,14 +50,20 @@ def test_a_key_names_its_engine_and_the_older_ones_that_may_stand_for_it() -> No
     assert keys_for("no key") == ("no key",)
 
 
-def test_the_shipped_hero_opens_and_is_engine_1_s(store: Store) -> None:
-    shipped.adopt(store)
-    shipped.adopt(store)
+def test_a_hero_of_an_earlier_release_opens_and_is_engine_1_s(store: Store) -> None:
+    earlier(store)
     runs = store.together(PRESETS["hero"].lanes())
     assert [run and run.version for run in runs] == [1, 1]
     recordings = {str(i): [store.recording(run)] for i, run in enumerate(runs) if run}
     assert f"Made {NOTE}" in outcome(recordings).notes
     assert all(misfit(run) is None for run in runs if run)
+
+
+def test_shipped_runs_are_adopted_once_and_are_of_this_engine(store: Store) -> None:
+    shipped.adopt(store)
+    shipped.adopt(store)
+    runs = store.together(PRESETS["hero"].lanes())
+    assert [run and run.version for run in runs] == [ENGINE] * 2
     assert store.db.connection.execute(
         "SELECT COUNT(*) FROM runs GROUP BY key HAVING COUNT(*) > 1"
     ).fetchall() == []  # fmt: skip

@@ -136,7 +136,7 @@ SCHEMES = (
         "the smaller.",
         trouble="A probe of what harms Post-LN rather than a recipe. In the paper's encoder the top "
         "block starts with a larger gradient than in Post-LN, here with a smaller one (claim C7: 18 "
-        "blocks, 3 seeds).",
+        "blocks, 5 seeds).",
         source="Wang et al. 2022, arXiv:2203.00555, section 3",
         slots=norm_after_the_sum,
         final_norm=False,
