@@ -63,6 +63,7 @@ CLAIMS = (
             _line(10, "teaching material"),
             _line(15, "teaching material"),
         ),
+        seeds=3,
         lab="speed",
         everyday=True,
         open_=(("RMSNorm", {"width": 64}), ("LayerNorm", {"width": 64})),
