@@ -148,6 +148,11 @@ CLAIMS = (
         everyday=True,
         open_=(("deepnorm", {"lr": 0.0045}), ("post", {"lr": 0.0045}), ("pre", {"lr": 0.01})),
         question="quality",
+        finding=(
+            "ff",
+            "DeepNorm does not keep Post-LN's quality here: it ends at {deepnorm} and Post-LN at "
+            "{post}. Pre-LN ends at {pre}.",
+        ),
     ),
     Claim(
         "E19",

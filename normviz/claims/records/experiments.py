@@ -140,6 +140,11 @@ CLAIMS = (
         open_=(("pre_xavier", {"depth": 24}), ("post_xavier", {"depth": 24}), ("post_torch", {"depth": 24}),
                ("none_xavier", {"depth": 24})),
         question="experiment",
+        finding=(
+            "ttt",
+            "How alike the tokens are before training tells which runs will fail, with an AUC of "
+            "{auc}; the number of blocks has {auc_depth} and the size of the gradient {auc_gradient}.",
+        ),
     ),
     Claim(
         "X2",
@@ -279,6 +284,10 @@ CLAIMS = (
         choosing=2,
         open_=(("post2", {}), ("pre2", {}), ("post8", {}), ("pre8", {})),
         question="experiment",
+        finding=(
+            "fuuu",
+            "With 2 blocks Post-LN ends {gap2} above Pre-LN. With 4 and 8 five seeds do not decide.",
+        ),
     ),
     Claim(
         "X5",

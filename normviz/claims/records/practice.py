@@ -237,6 +237,12 @@ CLAIMS = (
               log_y=True),
         open_=(("pre", {}), ("post", {}), ("peri", {}), ("swiglu", {})),
         question="stream",
+        finding=(
+            "fftf",
+            "No massive activation appears here: Pre-LN's largest value is {pre_max} times the "
+            "median, Post-LN's {post_max}. Pre-LN does not attend to the first token more than Post- "
+            "LN.",
+        ),
     ),
     Claim(
         "E23",
@@ -279,6 +285,11 @@ CLAIMS = (
         open_=(("derf_adamw", {"lr": 0.008}), ("derf_muon", {"lr": 0.008}), ("rmsnorm_adamw", {"lr": 0.008}),
                ("rmsnorm_muon", {"lr": 0.008})),
         question="norm",
+        finding=(
+            "uu",
+            "Derf ends {derf_gap_adamw} from RMSNorm with AdamW and {derf_gap_muon} with Muon. Five "
+            "seeds do not decide whether norm and optimizer interact.",
+        ),
     ),
     Claim(
         "E24",
@@ -440,5 +451,10 @@ CLAIMS = (
         Curve("lr", LARGEST),
         open_=(("pre", {"lr": 0.016}), ("peri", {"lr": 0.016})),
         question="stream",
+        finding=(
+            "tttf",
+            "Pre-LN's largest value grows {pre_growth_high} times at a rate of 0.016, Peri-LN's "
+            "{peri_growth_high} times. But in 200 steps it reaches {pre_end_high}, far below 65504.",
+        ),
     ),
 )  # fmt: skip

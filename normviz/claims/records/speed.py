@@ -68,5 +68,10 @@ CLAIMS = (
         everyday=True,
         open_=(("RMSNorm", {"width": 64}), ("LayerNorm", {"width": 64})),
         question="norm",
+        finding=(
+            "fff",
+            "RMSNorm saves {least} to {most} of a training step on the CPU that was measured, with "
+            "PyTorch's kernels. Below zero means slower.",
+        ),
     ),
 )  # fmt: skip
