@@ -10,14 +10,15 @@ from ..runs.shipped import cell_keys
 from ..runs.store import Store
 from .records import CLAIMS
 
-DEEP = 200
-"""Deeper runs ship only if a link opens them, because their layers take the most bytes."""
+DEEP, FEW = 200, 40
+"""Runs of more blocks, and runs of claims that have more runs, ship only if a link opens them: all of them
+would take 45 MB."""
 STEPS = 20
 """Recorded steps that keep their layers, enough for all of a sweep's run."""
 
 
 def save_runs(store: Store, path: Path) -> str:
-    """Write the runs that links open, with all seeds, and the shallow others. Returns a summary."""
+    """Write the runs that links open, and all shallow runs of claims that have few. Returns a summary."""
     opens = {lane.key for claim in CLAIMS for lane in claim.lanes()}
     there = cell_keys() - (keys_of(path) if path.exists() else frozenset())
     wanted = {
@@ -25,7 +26,8 @@ def save_runs(store: Store, path: Path) -> str:
         for claim in CLAIMS
         if not claim.lab
         for cell in claim.cells()
-        if cell.key not in there and (cell.config.depth < DEEP or cell.key in opens)
+        if cell.key not in there
+        and (cell.key in opens or (cell.config.depth < DEEP and len(claim.cells()) <= FEW))
     }
     runs = [run for key in wanted if (run := stored(store, key, early=True)) is not None]
     if not runs:

@@ -498,7 +498,15 @@ def test_no_caption_contradicts_a_stored_run(tmp_path: Path) -> None:
             assert from_runs.numbers[name] == expected, (key, name)
         assert from_runs.verdict(claim) == result.verdict(claim)
         checked += 1
-    assert checked >= len([key for key in SHIPPED if not CLAIMS[key].lab]) // 2
+    few = [
+        claim.key
+        for claim in CLAIMS
+        if claim.arms
+        and not claim.lab
+        and len(claim.cells()) <= FEW
+        and all(cell.config.depth < DEEP for cell in claim.cells())
+    ]
+    assert checked >= len(few) > 10
 
 
 def test_the_whole_set_takes_less_than_three_hours_on_two_cores() -> None:

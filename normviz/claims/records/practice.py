@@ -454,7 +454,7 @@ CLAIMS = (
         finding=(
             "tttf",
             "Pre-LN's largest value grows {pre_growth_high} times at a rate of 0.016, Peri-LN's "
-            "{peri_growth_high} times. But in 200 steps it reaches {pre_end_high}, far below 65504.",
+            "{peri_growth_high} times. But in 1500 steps it reaches {pre_end_high}, far below 65504.",
         ),
     ),
 )  # fmt: skip
