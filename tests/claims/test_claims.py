@@ -38,6 +38,7 @@ from normviz.claims.rule import (
     value_sentence,
 )
 from normviz.claims.sentences import basis, expected
+from normviz.claims.ship import DEEP, FEW
 from normviz.claims.stored import (
     ClaimResult,
     explained,

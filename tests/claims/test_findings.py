@@ -62,6 +62,9 @@ def test_a_spark_draws_the_figure_inside_its_picture(claim: Claim) -> None:
     if figure.is_strip:
         drawable = [y for one in figure.points for ys in one.y for y in ys if math.isfinite(y)]
         assert len(dots) == len([y for y in drawable if y > 0 or not figure.log_y])
+    elif figure.is_scatter:
+        assert len(dots) == sum(len(ys) for one in figure.points for ys in one.y)
+        assert len(lines) == len(figure.lines)
     else:
         assert len(lines) == len(figure.points) + len(figure.lines)
         assert max(len(line) for line in lines) > 1

@@ -240,8 +240,8 @@ CLAIMS = (
         finding=(
             "fftf",
             "No massive activation appears here: Pre-LN's largest value is {pre_max} times the "
-            "median, Post-LN's {post_max}. Pre-LN does not attend to the first token more than Post- "
-            "LN.",
+            "median, Post-LN's {post_max}. Pre-LN does not attend to the first token more than "
+            "Post-LN.",
         ),
     ),
     Claim(
@@ -409,6 +409,11 @@ CLAIMS = (
         open_=(("pre_layernorm", {"lr": 0.01}), ("pre_layernorm_nonparam", {"lr": 0.01}),
                ("post_layernorm", {"lr": 0.0045}), ("post_layernorm_nonparam", {"lr": 0.0045})),
         question="norm",
+        finding=(
+            "uu",
+            "Without scales and shifts Pre-LN ends at {pre_layernorm_nonparam} and with them at "
+            "{pre_layernorm}. Five seeds do not decide whether that is higher.",
+        ),
     ),
     Claim(
         "E27",
