@@ -8,7 +8,14 @@ from normviz.claims.numbers import slope, tuned, value
 from normviz.claims.record import Curve, Number, Strip, Theory
 from normviz.claims.rule import Between, Fact, Less, Part
 
-TINY = {"width": "16", "heads": "2", "seq_len": "8", "batch": "4", "steps": "30"}
+TINY = {
+    "width": "16",
+    "heads": "2",
+    "seq_len": "8",
+    "batch": "4",
+    "steps": "30",
+    "schedule": "linear",
+}
 
 SMALL = Claim(
     "T1",
