@@ -236,6 +236,11 @@ CLAIMS = (
         open_=(("post36", {"lr": 0.002}), ("pre36", {"lr": 0.016}), ("peri36", {"lr": 0.032}),
                ("completep36", {"lr": 0.032})),
         question="experiment",
+        finding=(
+            "tttuu",
+            "From 4 to 36 blocks Post-LN's largest rate falls from {post4} to {post36}, as L to the "
+            "power of {post}. Pre-LN's hardly falls: {pre4} and {pre36}.",
+        ),
     ),
     Claim(
         "X4",

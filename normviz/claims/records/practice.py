@@ -331,6 +331,11 @@ CLAIMS = (
         open_=(("pre", {"depth": 36, "lr": 0.008}), ("completep", {"depth": 36, "lr": 0.008}),
                ("pre", {"depth": 4, "lr": 0.008}), ("completep", {"depth": 4, "lr": 0.008})),
         question="rate",
+        finding=(
+            "tuuu",
+            "With branches / L the best rate stays at {completep12} from 4 to 36 blocks. But with "
+            "whole branches no clear fall was found either.",
+        ),
     ),
     Claim(
         "E25",
