@@ -78,7 +78,7 @@ def test_a_step_that_is_not_there_is_said(page: Open, word: str) -> None:
     assert duel(at).lanes == PRESETS["hero"].lanes() and duel(at).story == 0
     assert len(runs(at)) == 2
     said = [words_of(info) for info in at.info]
-    assert said == ([f"The link names step {word!r} of the tour, which has steps 1 to 8."] if word
+    assert said == ([f"The link names step {word!r} of the tour, which has steps 1 to 11."] if word
                     else [])  # fmt: skip
 
 
@@ -86,7 +86,7 @@ def test_a_settings_link_may_name_a_step_that_is_not_there(page: Open) -> None:
     lane = RunConfig(scheme="post")
     at = page(f"story=99&{encode([lane])}")
     assert duel(at).lanes == (lane,)
-    assert "steps 1 to 8" in words_of(at.info[0])
+    assert "steps 1 to 11" in words_of(at.info[0])
 
 
 def test_the_tour_goes_on_and_back_and_ends(page: Open) -> None:
