@@ -60,7 +60,7 @@ def test_a_switch_of_the_opening_duel_shows_the_end_of_a_shipped_run_at_once(
     slider = page.locator(".st-key-knob_steps input[type=range]")
     slider.focus()
     script_run = took(
-        lambda: page.keyboard.press("ArrowRight"), lambda: "press Train" in chip(page, 1)
+        lambda: page.keyboard.press("ArrowLeft"), lambda: "press Train" in chip(page, 1)
     )
     print(f"a switch took {min(times):.2f} to {max(times):.2f} s, a script run {script_run:.2f} s")
     assert min(times) < 1.0 + 2 * script_run
