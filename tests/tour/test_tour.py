@@ -138,7 +138,11 @@ def dip(run: Raw) -> int:
     return int(np.argmax([run.row("token_cosine", step)[-1] for step in range(31)]))
 
 
-ROWS = json.loads(TABLE.read_text())["models"]
+ROWS = [
+    row
+    for row in json.loads(TABLE.read_text())["models"]
+    if row["kind"] in ("decoder", "encoder", "encoder-decoder")
+]
 PLACED = Counter(row.get("placement") for row in ROWS)
 STACKS = {
     "all": str(len(ROWS)), "pre": str(PLACED["pre"]), "post": str(PLACED["post"]),
