@@ -95,11 +95,13 @@ def test_a_gradient_that_comes_back_starts_the_count_again() -> None:
 
 
 def measured() -> list[RunConfig]:
-    """The Post-LN runs by AdamW of the bench: of its grids, and those that ship."""
+    """The Post-LN runs by AdamW of the bench: of its grids, and those that ship, but for the tour's one on
+    prose of which a tenth is held out, where the rule does not apply."""
     loaded = [one.config for path in SHIPPED for one in load(path)]
     cells = [cell.config for grid in grids() for cell in grid.cells]
     every = cells + loaded
-    return [c for c in every if (c.scheme, c.optimizer) == ("post", "adamw")]
+    own = [c for c in every if (c.scheme, c.optimizer) == ("post", "adamw")]
+    return [c for c in own if c.task != "prose_split"]
 
 
 def test_the_rule_applies_to_every_post_ln_run_of_the_bench() -> None:
@@ -241,7 +243,7 @@ def test_every_cell_that_ships_is_a_result(store: Store) -> None:
     assert len(every) == len(cell_keys()) == stored_runs
     assert all(map(is_flat, stopped))
     outside = [run for run in stopped if not applies(run.config)]
-    assert (len(stopped), len(outside)) == (132, 88)  # as normviz/README.md says
+    assert (len(stopped), len(outside)) == (122, 80)  # as normviz/README.md says
 
 
 def test_a_run_that_a_visitor_stopped_is_no_result(store: Store) -> None:
