@@ -91,7 +91,7 @@ def test_widths_follow_the_numbers(browser: Browser, name: str) -> None:
             assert one <= other + 0.25, (side, low, high)
     if name == "post":
         down = widths(page, "down")
-        assert down[-1] > 8 * down[0]  # here the gradient is lost
+        assert down[-1] > 4 * down[0]  # the gradient is lost 6,500-fold, and widths are logarithms
         assert "times less" in page.locator("svg").get_attribute("aria-label")
     page.close()
 
