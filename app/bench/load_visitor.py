@@ -35,8 +35,9 @@ class Visitor:
 
     looking      set while the visitors watch; else the WebSockets of their charts are closed
     interactive  seconds from the first request until the script run had ended and the charts had numbers
-    updates      messages with new numbers since `since`, a time of `time.perf_counter`
-    gap          the longest pause between two of them, in seconds
+    updates      messages with new numbers since the last mark
+    trained      seconds since the last mark in which a run of the duel trained, so that numbers could come
+    gap          the longest pause between two messages with new numbers meanwhile, in seconds
     address      what the visitor's proxy states as its network address
     pause        seconds between two clicks; 0 for none
     clicks       for each click, seconds until its script run had ended
@@ -47,9 +48,8 @@ class Visitor:
     looking: asyncio.Event
     interactive: float | None = None
     updates: int = 0
+    trained: float = 0.0
     gap: float = 0.0
-    since: float = 0.0
-    last: float = 0.0
     address: str = "127.0.0.1"
     pause: float = 0.0
     clicks: list[float] = field(default_factory=list)
@@ -58,6 +58,9 @@ class Visitor:
     have: list[tuple[int, int]] = field(default_factory=list)
 
     _rendered: asyncio.Event = field(default_factory=asyncio.Event)
+    _training: bool = False
+    _counted: float = 0.0
+    _last: float = 0.0
 
     def _socket(self, path: str) -> connect:
         url = f"{self.base.replace('http', 'ws', 1)}/{path}"
@@ -86,8 +89,20 @@ class Visitor:
 
     def mark(self) -> None:
         """Reset the counts."""
-        self.updates, self.gap, self.clicks = 0, 0.0, []
-        self.since = self.last = time.perf_counter()
+        self.updates, self.trained, self.gap, self.clicks = 0, 0.0, 0.0, []
+        self._counted = self._last = time.perf_counter()
+
+    def count(self, training: bool | None = None) -> None:
+        """Count the time until now; from now on a run trains or not, None for no change."""
+        now = time.perf_counter()
+        if self._training:
+            self.trained += now - self._counted
+            self.gap = max(self.gap, now - self._last)
+        else:
+            self._last = now
+        self._counted = now
+        if training is not None:
+            self._training = training
 
     async def _fetch(self, path: str) -> None:
         host = urlsplit(self.base).netloc
@@ -147,11 +162,12 @@ class Visitor:
             await numbers.send(json.dumps(self._asked()))
             async for text in numbers:
                 out = json.loads(text)
+                status = out["status"]
+                self.count(":running:" in status["signature"])
                 self._take(out.get("lanes", []))
                 if self.interactive is None and "charts" in out:
                     self.interactive = time.perf_counter() - came
                     self.mark()
-                status = out["status"]
                 if status["signature"] not in (told, self.what["signature"]):
                     told = status["signature"]
                     if asking is None or asking.done():
@@ -165,8 +181,7 @@ class Visitor:
         """Count the message, and what it adds to each lane."""
         if not any(lane["loss"] for lane in lanes):
             return
-        now = time.perf_counter()
-        self.gap, self.last = max(self.gap, now - self.last), now
+        self._last = time.perf_counter()
         self.updates += 1
         self.have = [
             (

@@ -18,6 +18,8 @@ from typing import Any
 from normviz.app.bench.load_visitor import Visitor
 
 TICK_SECONDS = 0.05
+ENOUGH_SECONDS = 3.0
+"""A visitor whose duel trained for less has no rate of updates."""
 
 
 class Crowd:
@@ -58,14 +60,15 @@ class Crowd:
 
     def mark(self) -> dict[str, Any]:
         """What was measured since the last call."""
-        now = time.perf_counter()
         watching = [one for one in self.there if one.interactive is not None]
-        counted = [one for one in watching if now - one.since > 1]
+        for one in watching:
+            one.count()
+        counted = [one for one in watching if one.trained > ENOUGH_SECONDS]
         seen = {
             "watching": len(watching),
             "coming": len(self.there) - len(watching),
-            "rates": [one.updates / (now - one.since) for one in counted],
-            "gaps": [max(one.gap, now - one.last) for one in counted],
+            "rates": [one.updates / one.trained for one in counted],
+            "gaps": [one.gap for one in counted],
             "interactive": [one.interactive for one in self.came if one.interactive is not None],
             "clicks": [seconds for one in watching for seconds in one.clicks],
             "failures": self.failures,

@@ -136,7 +136,8 @@ class Observed:
     """What the visitors saw since the last mark.
 
     watching     visitors with a usable page; coming: visitors that still wait for it
-    rates, gaps  of each visitor: updates per second, and the longest pause between two in seconds
+    rates, gaps  of each visitor, while its duel trained: updates per second, and the longest pause between
+                 two in seconds
     interactive  seconds until the page was usable, of each new visitor
     failures     visits that ended unexpectedly, as sentences
     late         longest scheduling delay of the visitors' own process, in seconds

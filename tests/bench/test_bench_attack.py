@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from normviz.app.bench import attackers
 
@@ -28,6 +30,11 @@ def test_the_table_says_which_goal_was_missed() -> None:
         "memory high",
         "memory not back",
     ]
+    starved = replace(WELL, rates=[7.0] * 19 + [0.5])
+    assert attacked(starved).wrong == ["charts slow"], "the goal holds for every visitor"
+    grown = attacked(after=230.0)
+    assert grown.wrong == ["memory not back"]
+    assert replace(grown, server_calm=215.0).wrong == [], "visitors alone would have filled as much"
     assert "pages late" in attacked(Observed(0, 20, [3.0], [], [], [], 0.0, [0.1])).wrong
     text = table([attacked(), bad], 20, 60, 60)
     assert text.splitlines()[-2].endswith("held") and "205 to 230" in text

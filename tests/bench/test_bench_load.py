@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from dataclasses import replace
 
 import pytest
+from normviz.app.bench.load_visitor import Visitor
 
 from normviz.bench.load import Load, Observed, Phase, duel, measure, table
 from normviz.bench.weigh import Weight
@@ -55,3 +57,18 @@ def test_the_duel_lasts_as_long_as_it_is_watched() -> None:
         lanes = duel(seconds)
         assert estimated_seconds(lanes[0]) >= seconds
         assert {lane.scheme for lane in lanes} == {"pre", "post"}
+
+
+def test_a_visitor_counts_updates_only_while_its_duel_trains(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr("time.perf_counter", lambda: now[0])
+    one = Visitor("http://127.0.0.1:1", "", asyncio.Event())
+    one.mark()
+    for seconds, training in ((5, True), (2, True), (3, False), (60, False)):
+        now[0] += seconds
+        one.count(training)
+    assert (one.trained, one.gap) == (5.0, 5.0)  # neither the wait before nor the end counts
+    one.mark()
+    assert (one.trained, one.gap) == (0.0, 0.0)
