@@ -39,6 +39,7 @@ def test_from_the_duel_to_its_anatomy_the_catalogue_and_back(
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.set_default_timeout(PATIENCE_MS)
     page.goto(address)
+    page.wait_for_function("document.querySelectorAll('.st-key-live canvas').length >= 3")
     page.get_by_text("Why: where the norm sits").click()
     page.get_by_text("Anatomy of A Pre-LN and B Post-LN").click()
     wait_for(lambda: "12 blocks of width 32, first batch" in measured(page))

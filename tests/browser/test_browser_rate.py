@@ -28,7 +28,7 @@ LADDER = (0.003, 0.01, 0.03)
 
 @pytest.fixture(scope="module")
 def page(address: str, browser: Browser) -> Iterator[Page]:
-    lanes = [RunConfig(scheme=scheme, init_seed=999, steps=240) for scheme in ("pre", "post")]
+    lanes = [RunConfig(scheme=scheme, init_seed=999, steps=480) for scheme in ("pre", "post")]
     with browser.new_context(viewport={"width": 1280, "height": 900}) as context:
         tab = opened(context.new_page(), f"{address}/?{encode(lanes)}", charts=0)
         tab.locator(".st-key-by_itself label").click()  # only Train starts the runs
