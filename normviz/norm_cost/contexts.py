@@ -96,6 +96,21 @@ EPS = 1e-5
 """The same eps for all variants that have one, because eps is not compared."""
 
 
+class HandWrittenLayerNorm(nn.Module):
+    """LayerNorm in elementary operations, [..., d] to [..., d]; arXiv:1607.06450."""
+
+    def __init__(self, width: int, eps: float) -> None:
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(width))
+        self.bias = nn.Parameter(torch.zeros(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        centred = x - x.mean(-1, keepdim=True)
+        r = torch.rsqrt(centred.square().mean(-1, keepdim=True) + self.eps)
+        return centred * r * self.weight + self.bias
+
+
 class HandWrittenRMSNorm(nn.Module):
     """RMSNorm in elementary operations, [..., d] to [..., d]; arXiv:1910.07467."""
 
@@ -148,6 +163,7 @@ class FusedRMSNorm(nn.Module):
 WAYS = {
     **BUILDERS,
     CONTROL: BUILDERS[REFERENCE],
+    "layernorm_hand": HandWrittenLayerNorm,
     "rmsnorm_hand": HandWrittenRMSNorm,
     "rmsnorm_fused": FusedRMSNorm,
 }

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .result import Measurement, Ratio, Row
-from .variants import BOTH, CONTEXTS, CONTROL, REFERENCE, VARIANTS
+from .variants import BOTH, CONTEXTS, CONTROL, LIBRARY, REFERENCE, VARIANTS
 
-LIBRARY = "rmsnorm"
 BUSY = 0.7
 """A load average from which the sentence mentions other work."""
 WHERE = {"alone": "alone", "block": "in a block", "step": "in a whole training step"}

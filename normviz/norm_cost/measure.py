@@ -228,8 +228,8 @@ def dyt(x: Tensor, alpha: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 FORMULAS: dict[str, Callable[..., Tensor]] = {
-    "layernorm": layernorm, "again": layernorm, "rmsnorm": rmsnorm, "rmsnorm_hand": rmsnorm,
-    "rmsnorm_fused": rmsnorm, "dyt": dyt, "none": lambda x: x,
+    "layernorm": layernorm, "again": layernorm, "layernorm_hand": layernorm, "rmsnorm": rmsnorm,
+    "rmsnorm_hand": rmsnorm, "rmsnorm_fused": rmsnorm, "dyt": dyt, "none": lambda x: x,
 }  # fmt: skip
 SHAPES = {layernorm: (-1, -1), rmsnorm: (-1,), dyt: (1, -1, -1)}
 """Shapes of each formula's parameters; -1 is the width."""

@@ -223,6 +223,12 @@ class Measurement:
     rounds: int
     rows: tuple[Row, ...]
 
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """The variants that were measured, in order; an older release knew fewer."""
+        measured = {row.variant for row in self.rows}
+        return tuple(variant.key for variant in VARIANTS if variant.key in measured)
+
     def rows_of(self, context: str, passes: str = "") -> Iterator[Row]:
         """Rows of a context in the order of the variants; of all passes if none is named."""
         found = [r for r in self.rows if r.context == context and passes in ("", r.passes)]

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from .result import ADAPTER, Measurement, Row
-from .variants import CASES, KEYS
+from .variants import CASES, CONTROL, LIBRARY, REFERENCE
 
 SHIPPED = Path(__file__).with_name("shipped.json")
 MOST = 1e15
@@ -56,14 +56,15 @@ def _read(path: Path) -> Measurement | None:
 
 
 def _is_whole(it: Measurement) -> bool:
-    """Whether it has each row once, numbers in range, and a time in sortable form.
+    """Whether it has each row of its variants once, numbers in range, and a time in sortable form.
 
     Raises ValueError if the time can't be parsed.
     """
     rows = sorted((row.context, row.passes, row.variant) for row in it.rows)
     when = datetime.fromisoformat(it.when)
     return (
-        rows == sorted((*case, key) for case in CASES for key in KEYS)
+        {REFERENCE, CONTROL, LIBRARY} <= {*it.variants}
+        and rows == sorted((*case, key) for case in CASES for key in it.variants)
         and when.tzinfo is not None
         and when.astimezone(UTC).isoformat(timespec="seconds") == it.when
         and all(0 <= number < MOST for row in it.rows for number in _numbers(row))

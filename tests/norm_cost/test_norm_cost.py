@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -59,7 +60,8 @@ def test_every_variant_has_a_module() -> None:
     x = torch.randn(4, 64)
     for variant in VARIANTS:
         assert build_module(variant.key, 64)(x).shape == x.shape
-    torch.testing.assert_close(build_module("again", 64)(x), build_module("layernorm", 64)(x))
+    for same in ("again", "layernorm_hand"):
+        torch.testing.assert_close(build_module(same, 64)(x), build_module("layernorm", 64)(x))
 
 
 # Counts
@@ -88,7 +90,12 @@ def test_operations_follow_the_formula() -> None:
     sum (3); RMSNorm without mean and sum; DyT two products, a tanh, a sum. Statistics beside that."""
     tokens, width = 64, 256
     found = {key: arithmetic(key, tokens, width, False) / tokens / width for key in KEYS}
-    assert found["layernorm"] == found["again"] == pytest.approx(7, abs=0.05)
+    assert (
+        found["layernorm"]
+        == found["again"]
+        == found["layernorm_hand"]
+        == pytest.approx(7, abs=0.05)
+    )
     assert found["rmsnorm"] == found["rmsnorm_hand"] == pytest.approx(4, abs=0.05)
     assert found["dyt"] == pytest.approx(4, abs=0.05)
     assert found["none"] == 0
@@ -199,6 +206,16 @@ def test_it_comes_back_as_it_was_kept(measured: Measurement, tmp_path) -> None:
     stored_results.keep(other, tmp_path)
     assert [m.when[:4] for m in stored_results.kept(tmp_path)] == ["2031", "2030"]
     assert path.is_file()
+
+
+def test_a_measurement_of_fewer_variants_is_kept(measured: Measurement, tmp_path: Path) -> None:
+    """Those of earlier releases lack what came later; one without LayerNorm is not a measurement."""
+    for lacks, kept in (("layernorm_hand", True), ("layernorm", False)):
+        folder = tmp_path / lacks
+        folder.mkdir()
+        old = replace(measured, rows=tuple(r for r in measured.rows if r.variant != lacks))
+        stored_results.keep(old, folder)
+        assert stored_results.kept(folder) == [old] * kept
 
 
 def test_a_measurement_ships() -> None:

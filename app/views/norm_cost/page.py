@@ -184,11 +184,11 @@ def _operations(it: Measurement) -> None:
         "a cache.",
     )
     rows = []
-    for variant in VARIANTS:
-        both = [it.row(variant.key, "alone", passes) for passes in (FORWARD, BOTH)]
+    for variant in it.variants:
+        both = [it.row(variant, "alone", passes) for passes in (FORWARD, BOTH)]
         rows.append(
             {
-                "Norm": variant.label,
+                "Norm": VARIANTS.label(variant),
                 "Operations per number": " / ".join(f"{row.operations:.0f}" for row in both),
                 "Kernels": " / ".join(f"{row.kernels}" for row in both),
                 "Read and written": " / ".join(findings.megabytes(row.bytes) for row in both),
