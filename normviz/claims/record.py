@@ -152,9 +152,11 @@ class Claim:
     @cached_property
     def scope(self) -> str:
         """What all its runs share, for a chip: "Xavier, Markov chain, within 200 steps"; of a claim
-        without runs what was read."""
+        without runs what was read, of a timing where it was measured."""
         if not self.arms:
             return f"models read from transformers {census().transformers}"
+        if self.lab == "speed":
+            return "one thread of one CPU"
         lanes = [cell.config for arm in self.arms for cell in self.grid(arm, 1).cells]
         shared = [
             shown(field, getattr(lanes[0], field))

@@ -56,9 +56,7 @@ CLAIMS = (
         (
             Part("PyTorch's kernels: it saves 7 % of a training step", Between("least", low=7)),
             Part("PyTorch's kernels: it saves 15 % of a training step", Between("least", low=15)),
-            Part("PyTorch's kernels: it saves 7 % of the norm's own time", Between("alone", low=7)),
             Part("Both hand-written: it saves 7 % of a training step", Between("hand", low=7)),
-            Part("Both hand-written: it saves 7 % of the norm's own time", Between("hand_alone", low=7)),
         ),
         "Percent saved, where a negative number means that RMSNorm takes longer. Widths of 64, 128 and "
         "256, 512 tokens, one thread. With PyTorch's own kernels a whole training step saves {least} to "
@@ -75,12 +73,14 @@ CLAIMS = (
             _line(15, "teaching material"),
         ),
         seeds=3,
+        changed="Only PyTorch's kernels were timed, and a part of the rule was about the norm's own time, "
+        "which the claim is not about.",
         lab="speed",
         everyday=True,
         open_=(("RMSNorm", {"width": 64}), ("LayerNorm", {"width": 64})),
         question="norm",
         finding=(
-            "fffft",
+            "fff",
             "On the CPU that was measured, RMSNorm saves {least} to {most} of a training step with "
             "PyTorch's kernels (below zero means slower), and {hand} to {hand_most} where both norms are "
             "hand-written.",
