@@ -120,7 +120,9 @@ def test_a_phone_shows_verdicts_chart_and_train(browser: Browser, address: str) 
         assert page.evaluate(CUT) == 0
         for lane in (0, 1):
             _, top, right, low = box(page, f".st-key-card_{lane}")
-            assert low - top < 36 and right <= 375 and chip(page, lane)
+            assert low - top < 60 and right <= 375 and chip(page, lane)
+            badge = page.locator(f".st-key-card_{lane} .stMarkdownBadge")
+            assert badge.evaluate("it => it.scrollWidth <= it.clientWidth + 1"), "the whole verdict"
         _, dock, _, end = box(page, ".st-key-train button")
         assert end <= 812
         wait_for(lambda: bottom(page, ".nv-loss") <= dock)
