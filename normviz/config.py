@@ -248,6 +248,11 @@ class RunConfig(BaseModel):
         return self.depth / BASE_DEPTH if self.parametrisation == "completep" else 1.0
 
     @property
+    def last_norm(self) -> str:
+        """The norm before the output head, where the placement has one."""
+        return catalog.NORMS[self.norm].last or self.norm
+
+    @property
     def logit_scale(self) -> float:
         """The factor of the logits: 1 over m of muP, and 1 / sqrt(width) where the head is the token
         embedding and that starts with variance 1 (arXiv:2204.02311)."""
@@ -348,6 +353,11 @@ def _not_together(config: RunConfig) -> str | None:
     if c.parametrisation == "standard":
         return None
     given = f"parametrisation is {c.parametrisation}"
+    if matrices := catalog.NORMS[c.norm].drawn:
+        return (
+            f"{given} and norm is {c.norm}, but it has no rates for the {len(matrices)} matrices inside of "
+            "that norm: choose another norm or parametrisation=standard"
+        )
     if c.optimizer != "adamw":
         return (
             f"{given} and optimizer is {c.optimizer}, but its rates are those of Adam: choose "

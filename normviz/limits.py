@@ -152,7 +152,7 @@ def parameters_per_block(config: RunConfig) -> int:
     return (4 + around) * config.width**2 + matrices * config.hidden * config.width
 
 
-EAGER_NORMS = frozenset({"seednorm", "batchnorm", "powernorm"})
+EAGER_NORMS = frozenset({"seednorm", "gatednorm", "tapernorm", "batchnorm", "powernorm"})
 """Norms that the tape does not have."""
 NEEDED = {"sinks": "off", "rounding": "off"}
 """Settings that the tape trains with; other values are eager's."""
@@ -187,7 +187,25 @@ def estimated_seconds(config: RunConfig, engine: str | None = None) -> float:
         + tokens * config.seq_len * config.heads * speed.score
         + tokens * config.width * speed.number
     )
-    return (config.steps + 1) * (config.depth * block + logits(config) * SECONDS_PER_LOGIT)
+    calls = 0.0
+    if config.optimizer == "muon":
+        block += orthogonalisations(config) * speed.operation
+        calls = MUON_CALLS
+    step = config.depth * block + logits(config) * SECONDS_PER_LOGIT + calls
+    return (config.steps + 1) * step
+
+
+MUON_CALLS = 2.5e-3
+"""Seconds of a step with Muon for the calls of its operations; fitted as `SPEEDS`."""
+
+
+def orthogonalisations(config: RunConfig) -> int:
+    """Operations by which Muon brings the singular values of a block's matrices close to 1, at each step."""
+    d, h = config.width, config.hidden
+    gates = 1 + (config.activation in GATED)
+    square = 4 + 2 * len(STREAMS[SCHEMES[config.scheme].streams].matrices)
+    matrices = [(d, d)] * square + [(min(d, h), max(d, h))] * (gates + 1)
+    return sum(5 * (4 * short**2 * long + 2 * short**3) for short, long in matrices)
 
 
 def logits(config: RunConfig) -> int:

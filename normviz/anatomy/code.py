@@ -72,8 +72,8 @@ def _model(c: RunConfig, blocks: list[tuple[int, str]], slots: list[Slots]) -> s
     for last, name in reversed(blocks[:-1]):
         choice = f"({name} if b <= {last} else {choice})"
     more = (["x0"] if embedding else []) + (["progress"] if progress else [])
-    embed = norm_call(c.norm, "D") if scheme.embed_norm and c.norm != "none" else ""
-    final = norm_call(c.norm, "D") if scheme.final_norm and c.norm != "none" else ""
+    embed = norm_call(c, "D") if scheme.embed_norm and c.norm != "none" else ""
+    final = norm_call(c, "D", c.last_norm) if scheme.final_norm and c.norm != "none" else ""
     init, logits = _logit_gain(scheme, f"self.head({'self.final_norm(x)' if final else 'x'})")
     (create, add), tied, back = position_lines(c), tied_lines(c), rounding_lines(c)
     keep, method = CONSTRAINTS[scheme.constraint]
@@ -214,7 +214,7 @@ class Lines:
             gamma = self.constant(f"gamma_{slot}", start, branch) if start != 1.0 else ""
             return f"{gamma} * {x}" if gamma else x
         name = f"{branch}_norm_{slot}"
-        self.init.append(f"self.{name} = {norm_call(self.config.norm, 'D')}")
+        self.init.append(f"self.{name} = {norm_call(self.config, 'D')}")
         return (self.start(name, slot, start, branch) if start != 1.0 else "") + f"self.{name}({x})"
 
     def start(self, name: str, slot: str, value: float, branch: Branch) -> str:
@@ -333,7 +333,7 @@ BRANCHES = ("attention", "ffn")
 
 def block_and_model(config: RunConfig, streams: Code, final_norm: bool) -> str:
     """Source of Block and Model for a kind of state; attention and FFN come before it."""
-    t, norm = streams, norm_call(config.norm, "D")
+    t, norm = streams, norm_call(config, "D")
     create, add = position_lines(config)
     lines = ["", "class Block(nn.Module):", "    def __init__(self, b):"]
     lines += ["        super().__init__()"]
@@ -352,7 +352,8 @@ def block_and_model(config: RunConfig, streams: Code, final_norm: bool) -> str:
     lines += ["        self.blocks = nn.ModuleList(Block(b) for b in range(1, L + 1))"]
     lines += [f"        self.{name} = {norm}" for name in t.model_norms]
     lines += _indented(t.model_init)
-    lines += [f"        self.final_norm = {norm}"] if final_norm else []
+    final = norm_call(config, "D", config.last_norm)
+    lines += [f"        self.final_norm = {final}"] if final_norm else []
     lines += [
         "        self.head = nn.Linear(D, V, bias=False)",
         *tied_lines(config),
@@ -516,7 +517,7 @@ def attention_class(c: RunConfig, slots: list[Slots], exact: bool = False) -> st
     init = [f"self.qkv = {kind}(D, 3 * D)", f"self.out = {kind}(D, D)"]
     before, after = [], []
     if s.norm_qkv and norms:
-        init += [f"self.norm_{x} = {norm_call(c.norm, 'D // H')}" for x in "qkv"]
+        init += [f"self.norm_{x} = {norm_call(c, 'D // H')}" for x in "qkv"]
         before.append("q, k, v = self.norm_q(q), self.norm_k(k), self.norm_v(v)")
     if s.unit_qk:
         before += [
@@ -551,7 +552,7 @@ def attention_class(c: RunConfig, slots: list[Slots], exact: bool = False) -> st
         after.append("x = self.head_gain[:, None, None] * x")
     out = "x.transpose(1, 2).reshape(B, -1, D)"
     if s.norm_inner and norms:
-        init.append(f"self.norm_inner = {norm_call(c.norm, 'D')}")
+        init.append(f"self.norm_inner = {norm_call(c, 'D')}")
         out = f"self.norm_inner({out})"
     if s.first_value:
         init.append("self.first = None  # the values of the first block, or None in it")
@@ -596,7 +597,7 @@ def feed_forward_class(c: RunConfig, slots: list[Slots]) -> str:
         up = "gate"
     inner = FUNCTIONS[c.activation].format(up)
     if s.norm_inner and c.norm != "none":
-        init.append(f"self.norm_inner = {norm_call(c.norm, 'HIDDEN')}")
+        init.append(f"self.norm_inner = {norm_call(c, 'HIDDEN')}")
         inner = f"self.norm_inner({inner})"
     body.append(f"return {dropped(c, f'self.down({inner})')}")
     return module("FeedForward", "", init, "x", body)
@@ -649,21 +650,22 @@ def module(name: str, arguments: str, init: list[str], inputs: str, body: list[s
 FOLDER = Path(__file__).parents[1] / "model" / "norms"
 IMPORTS = {
     "Any": "from typing import Any",
+    "math.": "import math",
     "Tensor": "from torch import Tensor",
     "once_differentiable": "from torch.autograd.function import once_differentiable",
 }
 
 
-def norm_call(key: str, width: str) -> str:
-    """The expression that makes a norm over `width` channels."""
-    return NORMS[key].call(width)
+def norm_call(config: RunConfig, width: str, key: str = "") -> str:
+    """The expression that makes a norm over `width` channels: the config's, or that of a key."""
+    return NORMS[key or config.norm].call(width, config.steps)
 
 
 def imports(key: str, standard: tuple[str, ...] = ()) -> str:
     """The import lines of a module that holds `norm_source`; `standard` are its own, of Python."""
     text = norm_source(key)
     used = [line for word, line in IMPORTS.items() if word in text]
-    python = sorted([*standard, *(line for line in used if "torch" not in line)])
+    python = sorted({*standard, *(line for line in used if "torch" not in line)})
     torch = ["import torch", "import torch.nn.functional as F", "from torch import nn"]
     torch += [line for line in used if "torch" in line]
     return "\n".join([*python, *([""] if python else []), *torch])

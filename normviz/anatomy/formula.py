@@ -183,6 +183,7 @@ def plain(latex: str) -> str:
     text = re.sub(r"\\[,; ]", " ", text)
     text = re.sub(r"\\hat\{x\}", "x̂", text)
     text = re.sub(r"\\tilde\{x\}", "x̃", text)
+    text = re.sub(r"\\tilde\{\\gamma\}", "γ̃", text)
     text = re.sub(r"\\(?:mathrm|text)" + GROUP, r"\1", text)
     for command, sign in SIGNS.items():
         text = re.sub(re.escape(command) + r"(?![a-zA-Z])", sign, text)

@@ -67,7 +67,8 @@ def _pieces(config: RunConfig, vocabulary: int) -> Iterator[Piece]:
     size = Size(config.width, config.depth, _norm(config, config.width))
     yield from STREAMS[scheme.streams].learns(size)
     if scheme.final_norm:
-        yield "norm before the output head", _norm(config, config.width)
+        last = config.model_copy(update={"norm": config.last_norm})
+        yield "norm before the output head", _norm(last, config.width)
     yield "gains of logits", _gain(scheme.logit_gain, vocabulary)
 
 
@@ -100,4 +101,4 @@ def _gain(gain: Gain, channels: int) -> int:
 
 def _norm(config: RunConfig, width: int) -> int:
     """Learned numbers of the chosen norm over `width` channels."""
-    return sum(1 if p.single else width for p in NORMS[config.norm].learns)
+    return sum(p.entries(width) for p in NORMS[config.norm].learns)

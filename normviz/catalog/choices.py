@@ -40,6 +40,7 @@ QK_NORMS: Registry[Choice] = Registry(
             "Per head, LayerNorm",
             "Queries and keys of each head pass a LayerNorm without shift, whose learned scale is the "
             "head's own (Command R+; StableLM 2; eps 1e-5).",
+            oracle="transformers StableLmLayerNormPerHead",
         ),
         Choice(
             "full",

@@ -9,17 +9,24 @@ from dataclasses import dataclass
 class Learned:
     """A parameter of a norm: its name in the module, its symbol in the formula, its initial value.
 
-    `start` is a number or "sqrt(d)"; the parameter has d entries, or one if `single`.
+    `start` is a number or "sqrt(d)"; the parameter has d entries, or one if `single`. A matrix has `rank` d
+    entries, and `start` is "drawn": the initialisation draws it from the generator of its name, as it
+    draws the matrices of the branches.
     """
 
     name: str
     symbol: str
     start: str
     single: bool = False
+    rank: int = 0
 
     def value(self, width: int) -> float:
-        """The initial value of every entry, for d = `width`."""
+        """The initial value of every entry, for d = `width`. Raises ValueError for a matrix that is drawn."""
         return width**0.5 if self.start == "sqrt(d)" else float(self.start)
+
+    def entries(self, width: int) -> int:
+        """The number of entries, for d = `width`."""
+        return 1 if self.single else width * (self.rank or 1)
 
 
 @dataclass(frozen=True)
@@ -31,9 +38,11 @@ class NormRecord:
     implementation that the tests compare with; without one they compare with the formula, written
     out a second time. `warning` is a sentence that is shown with the norm, or empty.
 
-    `code` is the Python expression of the module, with {width} and {eps}. The model and pasted code
-    both use it. It names a class of `nn`, or a class of a module in `normviz/model/norms/`
-    that is called with width and eps and maps [..., width] to [..., width]. `order` sorts the switch.
+    `code` is the Python expression of the module, with {width}, {eps}, and {steps} of the run if it needs
+    them. The model and pasted code both use it. It names a class of `nn`, or a class of a module in
+    `normviz/model/norms/` that is called with them and maps [..., width] to [..., width].
+    `last` is the key of the norm before the output head where that is another one; it has to be a class of
+    `nn`. `order` sorts the switch.
     """
 
     key: str
@@ -49,10 +58,16 @@ class NormRecord:
     scale_invariant: bool = False
     oracle: str = ""
     warning: str = ""
+    last: str = ""
 
-    def call(self, width: int | str) -> str:
-        """The Python expression of this norm over `width` channels."""
-        return self.code.format(width=width, eps=self.eps)
+    def call(self, width: int | str, steps: int) -> str:
+        """The Python expression of this norm over `width` channels, in a run of so many steps."""
+        return self.code.format(width=width, eps=self.eps, steps=steps)
+
+    @property
+    def drawn(self) -> tuple[Learned, ...]:
+        """Its matrices, whose initial values are drawn."""
+        return tuple(one for one in self.learns if one.rank)
 
 
 GAMMA = Learned("weight", r"\gamma", "1")

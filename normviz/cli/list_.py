@@ -8,12 +8,12 @@ import typer
 
 from ..catalog import PROBES
 from ..catalog.models import census
-from ..config import CHOICES
+from ..config import CHOICES, RunConfig
 from ..duel.presets import PRESETS
-from ..limits import summary
+from ..limits import RANGES, summary
 from . import main
 from .census import table as model_table
-from .parity import table
+from .parity import against, table
 
 
 @main.command("list")
@@ -36,7 +36,14 @@ def list_(
     for field, registry in CHOICES.items():
         typer.echo(field)
         for record in registry:
-            typer.echo(f"  {record.key:18} {record.label}: {record.sentence}")
+            typer.echo(
+                f"  {record.key:18} {record.label}: {record.sentence}{against(field, record)}"
+            )
+    typer.echo("numbers")
+    for name, range_ in RANGES.items():
+        it = RunConfig.model_fields[name]
+        about = f"{it.title}{f', {it.description}' if it.description else ''}"
+        typer.echo(f"  {name:18} {about}: {range_.text()}")
     typer.echo("probes")
     for probe in PROBES:
         typer.echo(f"  {probe.key:14} {probe.label} ({probe.unit}): {probe.definition}")

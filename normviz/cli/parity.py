@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from ..catalog import NORMS, SCHEMES
 from ..catalog.choices import Choice
@@ -10,6 +11,9 @@ from ..catalog.models import TOLERANCE, differences
 from ..catalog.scheme import Scheme
 from ..config import CHOICES
 
+FORMULA = "its formula, written a second time"
+FORMULAS = ("softcap", "zloss", "branch_gain", "weight_gain")
+"""Numbers among the settings that are tested by a formula."""
 NO_ORACLE = "no public oracle: checked against its formula by an independent twin"
 
 
@@ -48,6 +52,13 @@ def _settings() -> Iterator[str]:
     yield f"{'setting':28} tested against"
     for field, registry in CHOICES.items():
         for record in registry:
-            if isinstance(record, Choice) and record.oracle:
-                yield f"{f'{field}={record.key}':28} {record.oracle}"
-    yield "Other settings are checked against their formulas."
+            if isinstance(record, Choice) and field != "device":
+                yield f"{f'{field}={record.key}':28} {record.oracle or FORMULA}"
+    for field in FORMULAS:
+        yield f"{field:28} {FORMULA}"
+
+
+def against(field: str, record: Any) -> str:
+    """The end of a record's line in `normviz list`: what the tests compare it with, or nothing."""
+    oracle = getattr(record, "oracle", None)
+    return "" if oracle is None or field == "device" else f" (tested against {oracle or FORMULA})"

@@ -13,7 +13,7 @@ from types import ModuleType
 
 from ..anatomy import classes, head_imports, sizes
 from ..anatomy.code import dropout
-from ..catalog import SCHEMES, STREAMS, TASKS
+from ..catalog import NORMS, SCHEMES, STREAMS, TASKS
 from ..catalog.choices import GATED
 from ..catalog.scheme import Gain, Matrix, Place, Slots, plain
 from ..catalog.tasks import ENTRIES, HOPS
@@ -208,6 +208,12 @@ ENDS = {
 
 SMALL = {"gpt2": "SMALL = 0.02", "gpt2_width": "SMALL = 0.02 * (768 / D) ** 0.5"}
 NAMES = ("qkv", "out", "up", "down")
+OF_NORMS = {
+    **dict.fromkeys(("xavier", "fairseq"), "(6 / sum(p.shape)) ** 0.5"),
+    "torch": "p.shape[1] ** -0.5",
+    **dict.fromkeys(SMALL, "SMALL"),
+}
+"""Sizes of a matrix p inside of a norm."""
 GATES = {
     **dict.fromkeys(("xavier", "fairseq"), "(6 / (D + D)) ** 0.5"),
     "torch": "D**-0.5",
@@ -266,12 +272,31 @@ def initial_values(config: RunConfig, of: ModuleType) -> list[str]:
             f"        for linear in ({', '.join(map(_path, NAMES))}):",
             "            linear.bias.zero_()",
         ]
+    lines += _of_norms(c)
     lines += _gains(c)
     if SCHEMES[c.scheme].constraint != "none":
         lines.append("model.constrain()")
     body, default = (of.NORMAL, "") if gpt2 else (of.EITHER, ", normal=False")
     function = of.DRAW.format(normal=default, body=body)
     return [function, "\n" + "\n".join(lines)]
+
+
+def _of_norms(c: RunConfig) -> list[str]:
+    """Lines that draw the matrices inside of norms, by the names that they have in NormViz."""
+    names = tuple(f".{matrix.name}" for matrix in NORMS[c.norm].drawn)
+    if not names:
+        return []
+    streams = STREAMS[SCHEMES[c.scheme].streams].code
+    return [
+        "    for name, p in model.named_parameters():",
+        f"        if name.endswith({names}):  # the gates of the norms".replace("'", '"'),
+        '            theirs = name.replace("attention.norm_", "attention.branch.norm_")',
+        *['            theirs = f"streams.{theirs}" if name.startswith("norm_") else theirs']
+        * bool(streams and streams.model_norms),
+        '            theirs = theirs.replace("ffn.norm_", "ffn.branch.norm_")',
+        '            theirs = theirs.replace("attention_norm_", "attention.norm_")',
+        f'            draw(theirs.replace("ffn_norm_", "ffn.norm_"), p, {OF_NORMS[c.init]})',
+    ]
 
 
 def base_sizes(c: RunConfig) -> tuple[RunConfig, list[str]]:

@@ -138,10 +138,12 @@ class Attention(nn.Module):
             )
         self.sink = kept(nn.Parameter(torch.zeros(config.heads))) if config.sinks == "on" else None
         inner = config.norm if slots.norm_inner else "none"
-        self.norm_inner = make_norm(inner, width)
+        self.norm_inner = make_norm(inner, width, config.steps)
         qkv = config.norm if slots.norm_qkv else "none"
         self.has_qkv_norm = qkv != "none"
-        self.norm_q, self.norm_k, self.norm_v = (make_norm(qkv, head) for _ in range(3))
+        self.norm_q, self.norm_k, self.norm_v = (
+            make_norm(qkv, head, config.steps) for _ in range(3)
+        )
         self.unit_qk = slots.unit_qk
         self.qk_gain = Multiplier(slots.qk_gain, width, clock)
         self.sizes_qk = slots.unit_qk or not slots.qk_gain.is_one
@@ -232,7 +234,8 @@ class FeedForward(nn.Module):
         up = 2 * hidden if self.is_gated else hidden
         self.up = drawn(linear(slots, width, up), "up")
         self.down = drawn(linear(slots, hidden, width), "down")
-        self.norm_inner = make_norm(config.norm if slots.norm_inner else "none", hidden)
+        inner = config.norm if slots.norm_inner else "none"
+        self.norm_inner = make_norm(inner, hidden, config.steps)
         self.hidden_gain = Multiplier(slots.hidden_gain, width, clock, up)
         self.activation = ACTIVATIONS[config.activation]
 

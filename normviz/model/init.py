@@ -11,6 +11,7 @@ So two lanes that share a parameter share its initial value bit for bit, whateve
     ffn up.weight            Xavier              U(+-1/sqrt(n))      sd s
     ffn down.weight          Xavier              U(+-1/sqrt(n))      sd s / sqrt(2L)
     gate.weight              Xavier              U(+-1/sqrt(n))      sd s
+    norm.weight              Xavier              U(+-1/sqrt(n))      sd s
     ffn biases               0                   U(+-1/sqrt(n))      0
     other biases             0                   0                   0
 
@@ -36,7 +37,7 @@ from ..config import BASE_DEPTH, BASE_WIDTH, RunConfig
 from . import draws
 from .branches import Attention, FeedForward
 from .constraint import constrain
-from .marks import EMBEDDINGS, KEPT, MATRICES, mark_of
+from .marks import EMBEDDINGS, KEPT, MATRICES, OF_NORMS, mark_of
 from .transformer import Block, Transformer
 
 
@@ -123,6 +124,14 @@ def _embedding(config: RunConfig, name: str, shape: torch.Size) -> Draw:
     return Draw(1.0 if name == "tokens.weight" else 0.5, normal=True)
 
 
+def _of_norms(config: RunConfig, shape: torch.Size) -> Draw:
+    """The rule of a matrix inside of a norm, [outputs, inputs]."""
+    outputs, inputs = shape
+    if config.init in ("gpt2", "gpt2_width"):
+        return Draw(_gpt2_size(config), normal=True)
+    return Draw(inputs**-0.5) if config.init == "torch" else xavier(inputs, outputs)
+
+
 def rule_of(config: RunConfig, role: str, shape: torch.Size) -> Draw | None:
     """The distribution of a parameter of this role; None for one that starts at 0.
 
@@ -135,6 +144,8 @@ def rule_of(config: RunConfig, role: str, shape: torch.Size) -> Draw | None:
         base = config.model_copy(update={"width": BASE_WIDTH, **deep})
     if role in EMBEDDINGS:
         return _embedding(base, role, shape)
+    if role == OF_NORMS:
+        return _of_norms(base, shape)
     draw = RULES[config.init](base, role)
     return (
         replace(draw, size=draw.size * m**-0.5) if draw and m != 1.0 and role in MATRICES else draw

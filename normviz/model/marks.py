@@ -15,7 +15,9 @@ Module = TypeVar("Module", bound=nn.Module)
 EMBEDDINGS = ("tokens.weight", "positions.weight", "head.weight")
 MATRICES = ("qkv.weight", "out.weight", "up.weight", "down.weight", "gate.weight")
 BIASES = ("qkv.bias", "out.bias", "up.bias", "down.bias")
-ROLES = (*EMBEDDINGS, *MATRICES, *BIASES)
+OF_NORMS = "norm.weight"
+"""The role of a matrix inside of a norm. The optimizer treats it as what else is in a norm."""
+ROLES = (*EMBEDDINGS, *MATRICES, *BIASES, OF_NORMS)
 """The roles of drawn parameters in the model; each initialisation has a rule for every role."""
 
 KEPT = "kept"
@@ -23,9 +25,10 @@ _MARK = "initial_value"
 
 
 def kept(made: Made) -> Made:
-    """Mark a parameter, or all of a module: it keeps the value it was made with."""
+    """Mark a parameter, or all of a module that have no mark: it keeps the value it was made with."""
     for parameter in made.parameters() if isinstance(made, nn.Module) else (made,):
-        setattr(parameter, _MARK, KEPT)
+        if mark_of(parameter) is None:
+            setattr(parameter, _MARK, KEPT)
     return made
 
 

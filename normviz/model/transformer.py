@@ -80,14 +80,14 @@ class Transformer(nn.Module):
         self.has_waves = c.positions == "sinusoidal"
         if self.has_waves:
             self.register_buffer("waves", sinusoids(c.seq_len, c.width), persistent=False)
-        self.embed_norm = make_norm(c.norm if scheme.embed_norm else "none", c.width)
+        self.embed_norm = make_norm(c.norm if scheme.embed_norm else "none", c.width, c.steps)
         self.clock = Clock()
         self.dropout = Dropout(c.dropout, c.init_seed, 0, self.clock)
         self.blocks = nn.ModuleList(Block(c, b, self.clock) for b in range(1, c.depth + 1))
         share_first_values(self.blocks)
         self.streams = make_streams(c, scheme)
         self.streams.connect(self.blocks)
-        self.final_norm = make_norm(c.norm if scheme.final_norm else "none", c.width)
+        self.final_norm = make_norm(c.last_norm if scheme.final_norm else "none", c.width)
         self.head = drawn(Linear(c.width, vocabulary, bias=False), "head")
         if c.tied == "on":
             self.head.weight = self.tokens.weight

@@ -103,7 +103,7 @@ class Wire(nn.Module):
         self.branch, self.dropout = branch, dropout
 
         def norm(there: bool, start: float = 1.0) -> nn.Module:
-            made = make_norm(config.norm if there else "none", config.width)
+            made = make_norm(config.norm if there else "none", config.width, config.steps)
             return started(made, start) if there else made
 
         self.norm_fork = norm(slots.norm_fork)

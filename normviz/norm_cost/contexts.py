@@ -27,7 +27,7 @@ Call = Callable[[], object]
 def _in_place_of_layernorm(variant: str) -> Iterator[None]:
     """In this context, models are built with the variant instead of LayerNorm."""
     kept = BUILDERS["layernorm"]
-    BUILDERS["layernorm"] = lambda width, eps: build_module(variant, width)
+    BUILDERS["layernorm"] = lambda width, eps, steps=0: build_module(variant, width)
     try:
         yield
     finally:

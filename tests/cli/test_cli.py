@@ -17,6 +17,7 @@ from normviz.catalog import PROBES, SCHEMES
 from normviz.catalog.probes import recorded_by
 from normviz.duel.presets import PRESETS
 from normviz.duel.seeds import seeded
+from normviz.limits import RANGES
 from normviz.links import encode
 from normviz.result import collect
 from normviz.runs.statistics import compare
@@ -306,6 +307,10 @@ def test_list_names_every_record() -> None:
     told = normviz("list").stdout
     for key in (*SCHEMES.keys(), *PROBES.keys(), *PRESETS.keys()):
         assert f"  {key} " in told
+    assert "(tested against torch.optim.Muon on each matrix)" in told
+    assert "(tested against its formula, written a second time)" in told
+    for name, allowed in RANGES.items():
+        assert any(x.startswith(f"  {name} ") and allowed.text() in x for x in told.splitlines())
     assert "Limits: depth 1 to 1000" in told
 
 

@@ -101,6 +101,12 @@ CHANGES: list[dict] = [
     {"branch_gain": 0.3, "weight_gain": 2.0, "scheme": "b2t", "init": "torch"},
     {"branch_gain": 0.3, "scheme": "prores"},
     {"weight_gain": 0.2, "scheme": "hyper"},
+    {"norm": "gatednorm", "scheme": "siamese", "init": "torch"},
+    {"norm": "gatednorm", "scheme": "subln", "init": "gpt2"},
+    {"norm": "gatednorm", "scheme": "hybridnorm", "optimizer": "muon", "weight_decay": 0.1},
+    {"norm": "gatednorm", "scheme": "post", "weight_decay": 0.1, "decay_on": "matrices"},
+    {"norm": "tapernorm", "scheme": "admin", "steps": 20},
+    {"norm": "tapernorm", "scheme": "siamese", "weight_decay": 0.1, "steps": 12},
     {
         "branch_gain": 0.3,
         "parametrisation": "completep",

@@ -52,6 +52,12 @@ def completed(x: Tensor) -> Tensor:
     return rms(torch.cat([x, -x.sum(-1, keepdim=True)], -1), 1e-5)[..., :-1]
 
 
+def gated(y: Tensor, p: Params) -> Tensor:
+    low = y @ p["gate_down.weight"].T
+    opened = (low / (1 + torch.exp(-low))) @ p["gate_up.weight"].T
+    return y / (1 + torch.exp(-opened))
+
+
 FORMULAS: dict[str, Callable[[Tensor, Params], Tensor]] = {
     "layernorm": lambda x, p: p["weight"] * centred(x) + p["bias"],
     "layernorm_nobias": lambda x, p: p["weight"] * centred(x),
@@ -68,6 +74,10 @@ FORMULAS: dict[str, Callable[[Tensor, Params], Tensor]] = {
         * rms(x, 1e-6)
     ),
     "preaffine": lambda x, p: p["weight"] * rms(p["before"] * x, 1e-6),
+    "gatednorm": lambda x, p: gated(p["weight"] * rms(x, 1e-6), p),
+    "tapernorm": lambda x, p: (
+        p["gate"] * p["weight"] * rms(x, 1e-6) + (1 - p["gate"]) * p["factor"] * p["tapered"] * x
+    ),
     "scalenorm": lambda x, p: p["scale"] * x / length(x).clamp(min=1e-5),
     "l2": lambda x, p: x / length(x).clamp(min=1e-12),
     "dyt": lambda x, p: p["weight"] * torch.tanh(p["alpha"] * x) + p["bias"],

@@ -12,22 +12,29 @@ from normviz import RunConfig
 from normviz.catalog import NORMS
 from normviz.catalog.norm import NormRecord
 from normviz.links import decode, encode
+from normviz.model.marks import OF_NORMS, mark_of
 from normviz.model.norms import make_norm
 from normviz.model.norms.group import groups_of
 from normviz.model.norms.power import WARMUP, PowerNorm
-from normviz.training.events import Step
-from normviz.training.loop import train
+from normviz.model.norms.taper import TaperNorm
+from normviz.training.events import Started, Step
+from normviz.training.loop import begin, train
 
 ALL_NORMS = pytest.mark.parametrize("norm", NORMS, ids=lambda norm: norm.key)
 D = 16
 
 
 def shaken(key: str, width: int = D) -> nn.Module:
-    """A norm in float64 with noise on every parameter, so that no scale or shift is trivial."""
-    norm, generator = make_norm(key, width).double(), torch.Generator().manual_seed(1)
+    """A norm in float64 with noise on every parameter, so that no scale or shift is trivial. One that
+    changes during a run is in the middle of it."""
+    norm, generator = make_norm(key, width, steps=20).double(), torch.Generator().manual_seed(1)
+    if isinstance(norm, TaperNorm):
+        for _ in range(3):
+            norm(tokens(4, width))
     with torch.no_grad():
         for p in norm.parameters():
-            p.add_(0.3 * torch.randn(p.shape, generator=generator, dtype=p.dtype))
+            start = torch.zeros_like(p) if mark_of(p) == OF_NORMS else p  # what is drawn is not yet
+            p.copy_(start + 0.3 * torch.randn(p.shape, generator=generator, dtype=p.dtype))
     return norm
 
 
@@ -50,7 +57,8 @@ def test_equals_its_formula_and_so_does_its_gradient(
 ) -> None:
     module, x = shaken(norm.key, shape[-1]), (size * tokens(*shape)).requires_grad_()
     params = dict(module.named_parameters())
-    ours, theirs = module(x), normed(norm.key, x, params)
+    ours = module(x)
+    theirs = normed(norm.key, x, params | dict(module.named_buffers()))
     assert ours.shape == x.shape
     assert ours.dtype == torch.float64
     toward = tokens(*shape, seed=2)
@@ -67,8 +75,13 @@ def test_learns_what_its_record_says(norm: NormRecord) -> None:
     assert set(found) == {learned.name for learned in norm.learns}
     for learned in norm.learns:
         shape, p = found[learned.name]
-        assert shape == ((1,) if learned.single else (D,))
-        assert (p == learned.value(D)).all()
+        assert p.numel() == learned.entries(D)
+        if learned.rank:
+            assert sorted(shape) == sorted((learned.rank, D))
+            assert mark_of(p) == OF_NORMS
+        else:
+            assert shape == ((1,) if learned.single else (D,))
+            assert (p == learned.value(D)).all()
         assert learned.symbol in norm.formula
 
 
@@ -174,3 +187,57 @@ def test_powernorm_pass_by_pass() -> None:
         np.testing.assert_allclose(x.grad, through.grad, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(norm.power.numpy(), power, rtol=1e-12)
         np.testing.assert_allclose(norm.lean.numpy(), lean, rtol=1e-12, atol=1e-14)
+
+
+def test_tapernorm_pass_by_pass() -> None:
+    """A run of 40 steps: what it measures in two of them, and the gate to its end, by numpy."""
+    norm, eps, generator = TaperNorm(4, 1e-6, 40).double(), 1e-6, torch.Generator().manual_seed(5)
+    means, factor, gate = np.zeros((2, 2)), 1.0, 1.0
+    for t in range(1, 25):
+        with torch.no_grad():
+            for p in norm.parameters():
+                p.add_(0.1 * torch.randn(4, generator=generator))
+        gamma, x = norm.weight.detach().numpy().copy(), tokens(6, 4, seed=t)
+        h = x.numpy()
+        r = np.sqrt((h**2).mean(-1) + eps)
+        if t <= 2:  # 5 % of the run
+            squares = ((gamma * h) ** 2).sum(-1)
+            means[t - 1] = (squares / r).mean(), squares.mean()
+        tapered = gamma if t == 3 else norm.tapered.detach().numpy().copy()
+        if t >= 3:
+            first, second = means
+            (top, under), gate = 0.99 * first + second, max(0.0, np.cos(np.pi * (t - 2) / 28) ** 2)
+            factor, gate = top / under, gate if t < 16 else 0.0  # 40 % of the run
+        y = norm(x)
+        wanted = gate * gamma * h / r[:, None] + (1 - gate) * factor * tapered * h
+        np.testing.assert_allclose(y.detach().numpy(), wanted, rtol=1e-9, atol=1e-12)
+        assert torch.equal(
+            norm.eval()(x), y
+        )  # evaluation, and a pass without gradients, are no step
+        with torch.no_grad():
+            assert torch.equal(norm.train()(x), y)
+    assert gate == 0.0
+    g = torch.autograd.grad(norm(x).sum(), [norm.weight, norm.tapered])
+    assert float(g[0].abs().max()) == 0.0 < float(g[1].abs().min())
+
+
+def test_the_factor_of_tapernorm_is_the_best_in_least_squares() -> None:
+    norm, x = TaperNorm(D, 1e-6, 20).double(), tokens(50, D)
+    norm(x)
+    norm(x)  # the factor was set from the first pass
+    aim, near = nn.functional.rms_norm(x, (D,), eps=1e-6).flatten(), x.flatten()
+    assert float(norm.factor) == pytest.approx(float(aim @ near / (near @ near)), rel=1e-9)
+
+
+def test_a_run_with_tapernorm_ends_without_statistics_of_tokens_but_for_the_last_norm() -> None:
+    config = RunConfig(norm="tapernorm", depth=2, width=16, heads=2, seq_len=8, batch=4, steps=40)
+    begun = begin(config)
+    started, *_ = train(config, begun=begun)
+    model = begun[0]
+    assert isinstance(started, Started)
+    assert "TaperNorm" in started.why
+    norms = [m for m in model.modules() if isinstance(m, TaperNorm)]
+    assert len(norms) == 4
+    assert isinstance(model.final_norm, nn.RMSNorm)
+    assert all(float(m.gate) == 0.0 and float(m.factor) > 0 for m in norms)
+    assert len({float(m.factor) for m in norms}) == 4  # each measured its own input

@@ -190,5 +190,5 @@ def test_every_oracle_that_a_record_names_is_compared() -> None:
 def test_a_norm_without_an_oracle_is_one_of_few() -> None:
     """These have no implementation on PyPI that we know of: test_norms checks their formulas."""
     assert {norm.key for norm in NORMS if not norm.oracle} == {
-        "prmsnorm", "seednorm", "bhyt", "powernorm", "preaffine",
+        "prmsnorm", "seednorm", "bhyt", "powernorm", "preaffine", "gatednorm", "tapernorm",
     }  # fmt: skip

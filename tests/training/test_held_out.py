@@ -28,7 +28,7 @@ from normviz.training.schedule import held_out_at
 TINY = RunConfig(depth=2, width=16, heads=2, seq_len=8, batch=4, steps=6)
 SOME = [record.key for record in TASKS if record.key != "prose"]
 CHANGES = [
-    {}, {"dropout": 0.2}, {"norm": "batchnorm"}, {"norm": "powernorm"}, {"norm": "seednorm"},
+    {}, {"dropout": 0.2}, {"norm": "batchnorm"}, {"norm": "powernorm"}, {"norm": "tapernorm"},
     {"scheme": "prores"}, {"scheme": "value_residual"}, {"scheme": "hyper"}, {"scheme": "admin"},
     {"scheme": "ngpt"}, {"optimizer": "sgd", "momentum": 0.9, "clip": 0.1},
 ]  # fmt: skip

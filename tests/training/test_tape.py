@@ -30,7 +30,7 @@ FALLBACKS = {
     "kromhc", "hc_identity", *TURNED, *SPECTRAL,
 }  # fmt: skip
 """Placements that the tape does not have."""
-NO_NORMS = {"seednorm", "batchnorm", "powernorm"}
+NO_NORMS = {"seednorm", "gatednorm", "tapernorm", "batchnorm", "powernorm"}
 ILL_CONDITIONED = "prmsnorm"
 """It divides by one channel of 20: rounding decides the fourth digit of a gradient."""
 TAPED = [scheme.key for scheme in SCHEMES if scheme.key not in FALLBACKS]

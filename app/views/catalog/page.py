@@ -10,7 +10,7 @@ import streamlit as st
 from normviz.anatomy import formula, plain
 from normviz.catalog import NORMS, SCHEMES
 from normviz.catalog.models import LANGUAGE, OTHERS, Model, census
-from normviz.catalog.norm import NormRecord
+from normviz.catalog.norm import Learned, NormRecord
 from normviz.catalog.scheme import Scheme
 from normviz.config import ConfigError, RunConfig
 
@@ -111,12 +111,17 @@ def _norm(norm: NormRecord) -> dict[str, str]:
     return {
         "Norm": norm.label,
         "Formula": plain(norm.formula),
-        "Learns": ", ".join(f"{plain(p.symbol)} from {p.start}" for p in norm.learns) or "nothing",
+        "Learns": ", ".join(map(_start, norm.learns)) or "nothing",
         "Warning": norm.warning,
         "Source": norm.source,
         "Checked against": norm.oracle or TWIN,
         "Key": norm.key,
     }
+
+
+def _start(one: Learned) -> str:
+    """A learned parameter of a norm, and where it starts."""
+    return f"{plain(one.symbol)} {f'from {one.start}' if one.rank == 0 else 'drawn'}"
 
 
 def _name(model: Model) -> str:

@@ -74,9 +74,7 @@ def _more(configs: Sequence[RunConfig]) -> None:
         groups = [CHANGED] * bool(changed) + list(GROUPS)
         if st.session_state.get("more_group") not in groups:
             st.session_state["more_group"] = groups[0]
-        group = st.segmented_control(
-            "Group", groups, key="more_group", label_visibility="collapsed"
-        )
+        group = st.pills("Group", groups, key="more_group", label_visibility="collapsed", wrap=True)
         names = changed if group == CHANGED else GROUPS.get(group or "", ())
         if words:
             names = [name for name in every if all(w.lower() in _about(name) for w in words)]
@@ -111,7 +109,8 @@ def _key(name: str, value: object) -> str:
 
 def _title(name: str, configs: Sequence[RunConfig], title: str = "") -> str:
     """The widget's label, with a mark if the lanes differ."""
-    title = title or (RunConfig.model_fields[name].title or name).capitalize()
+    title = title or RunConfig.model_fields[name].title or name
+    title = title[0].upper() + title[1:]
     values = {getattr(config, name) for config in configs}
     return f"{title} :orange[(lanes differ)]" if len(values) > 1 else title
 

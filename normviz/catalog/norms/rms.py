@@ -99,4 +99,41 @@ NORMS = (
         learns=(GAMMA, Learned("before", r"\lambda", "1")),
         scale_invariant=True,
     ),
+    NormRecord(
+        "gatednorm",
+        "GatedNorm",
+        r"y \odot \mathrm{sigmoid}\left(W_2\, \mathrm{SiLU}(W_1 y)\right),\ y = \gamma \odot "
+        r"\frac{x}{\sqrt{\mathrm{mean}(x^2) + \epsilon}}",
+        "RMSNorm, then a gate a channel that the token opens and shuts through two matrices of rank 16, so "
+        "that no large number in the stream is needed to shrink the other channels.",
+        1e-6,
+        "Qiu et al. 2026, arXiv:2601.22966, section 3.4; rank 16 and the order of the operations as three "
+        "third-party implementations have them; the matrices start as those of the branches",
+        order=106,
+        code="GatedNorm({width}, {eps})",
+        learns=(
+            GAMMA,
+            Learned("gate_down.weight", "W_1", "drawn", rank=16),
+            Learned("gate_up.weight", "W_2", "drawn", rank=16),
+        ),
+        scale_invariant=True,
+    ),
+    NormRecord(
+        "tapernorm",
+        "TaperNorm",
+        r"g\, \gamma \odot \frac{x}{\sqrt{\mathrm{mean}(x^2) + \epsilon}} + (1 - g)\, c\, "
+        r"\tilde{\gamma} \odot x",
+        "RMSNorm at first, a fixed scale at the end. For 5 % of the run g is 1 and the norm measures c, the "
+        "factor with which a scale alone comes closest to it. Then the scale of c starts from γ, and g falls "
+        "along a cosine to 0 at 40 % of the run. The norm before the output head stays RMSNorm.",
+        1e-6,
+        "Kanavalau et al. 2026, arXiv:2602.10408. Of the paper's text only the abstract could be read; the "
+        "equations, c and the averages are those of two third-party implementations that cite its section 3. "
+        "The two shares are those of the implementation in "
+        "github.com/Danieldotcomcoder/domain-shift-forgetting, which says that 40 % is its own choice",
+        order=107,
+        code="TaperNorm({width}, {eps}, {steps})",
+        learns=(GAMMA, Learned("tapered", r"\tilde{\gamma}", "1")),
+        last="rmsnorm",
+    ),
 )

@@ -12,9 +12,9 @@ from torch import nn
 from ...catalog import NORMS
 from ...catalog.norm import NormRecord
 from ..found import classes
-from ..marks import kept
+from ..marks import drawn, kept
 
-Builder = Callable[[int, float], nn.Module]
+Builder = Callable[..., nn.Module]
 NOTHING = nn.Identity()
 """The module where there is no norm, one for all, since a block has a dozen such places."""
 OWN = classes(__name__, __path__)
@@ -23,25 +23,31 @@ NAMES = {"nn": nn, **OWN}
 
 
 def builder(norm: NormRecord) -> Builder:
-    """The function that makes a norm's module from width and eps, by the code of its record.
+    """The function that makes a norm's module from width, eps and the run's steps, by the code of its record.
 
     Raises NameError at the call where the code names a class that is in no module of this folder.
     """
-    return eval(f"lambda width, eps: {norm.code.format(width='width', eps='eps')}", NAMES)
+    made = norm.code.format(width="width", eps="eps", steps="steps")
+    return eval(f"lambda width, eps, steps=0: {made}", NAMES)
 
 
 BUILDERS: dict[str, Builder] = {norm.key: builder(norm) for norm in NORMS} | {
-    "none": lambda width, eps: NOTHING
+    "none": lambda width, eps, steps=0: NOTHING
 }
 
 
-def make_norm(key: str, width: int) -> nn.Module:
-    """A fresh norm over `width` channels whose parameters start at the values of its record.
+def make_norm(key: str, width: int, steps: int = 0) -> nn.Module:
+    """A fresh norm over `width` channels whose parameters start at the values of its record; its matrices
+    are marked to be drawn. `steps` is that of the run, 0 for a norm outside of one.
 
     Raises KeyError for a key without a module.
     """
-    norm = BUILDERS[key](width, NORMS[key].eps)
-    return norm if norm is NOTHING else kept(norm)
+    norm = BUILDERS[key](width, NORMS[key].eps, steps)
+    if norm is NOTHING:
+        return norm
+    for matrix in NORMS[key].drawn:
+        drawn(norm.get_submodule(matrix.name.removesuffix(".weight")), "norm")
+    return kept(norm)
 
 
 SYMBOLS = (r"\gamma", "g", "w")

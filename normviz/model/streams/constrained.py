@@ -42,7 +42,7 @@ class UnmixedWire(nn.Module):
         super().__init__()
         n, d = COPIES, config.width
         self.width, self.branch, self.dropout = d, branch, dropout
-        self.norm_in = make_norm(config.norm, d)
+        self.norm_in = make_norm(config.norm, d, config.steps)
         home = 2.0 * F.one_hot(torch.tensor((place.number - 1) % n), n) - 1.0
         start = torch.cat((home, home, torch.tensor(self.logits)))
         self.sizes = (n, n, len(self.logits))

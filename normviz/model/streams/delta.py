@@ -32,7 +32,7 @@ class DeltaWire(nn.Module):
         super().__init__()
         del place
         self.width, self.branch, self.dropout = config.width, branch, dropout
-        self.norm_in = make_norm(config.norm, config.width)
+        self.norm_in = make_norm(config.norm, config.width, config.steps)
         self.gain_step = kept(nn.Parameter(torch.zeros(config.width)))
         self.gain_step_start = kept(nn.Parameter(torch.zeros(())))
         self.gain_value = kept(nn.Parameter(torch.zeros(config.width)))

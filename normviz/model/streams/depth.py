@@ -82,7 +82,7 @@ class DepthWire(nn.Module):
         super().__init__()
         del place
         self.branch, self.dropout = branch, dropout
-        self.norm_in = make_norm(config.norm, config.width)
+        self.norm_in = make_norm(config.norm, config.width, config.steps)
         self.over: tuple[AttentionOverDepth, ...] = ()
         self.query_gain = kept(nn.Parameter(torch.zeros(config.width)))
 
@@ -109,7 +109,7 @@ class DeltaDepthWire(nn.Module):
     ) -> None:
         super().__init__()
         self.branch, self.dropout, self.is_first = branch, dropout, place.number == 1
-        self.norm_in = make_norm(config.norm, config.width)
+        self.norm_in = make_norm(config.norm, config.width, config.steps)
         self.over: tuple[AttentionOverDepth, ...] = ()
         if not self.is_first:
             self.query_gain = kept(nn.Parameter(torch.zeros(config.width)))

@@ -22,7 +22,7 @@ class Dual(OneStream):
 
     def __init__(self, config: RunConfig) -> None:
         super().__init__(config)
-        self.norm_dual = make_norm(config.norm, config.width)
+        self.norm_dual = make_norm(config.norm, config.width, config.steps)
 
     def enter(self, x: Tensor) -> Tensor:
         return torch.cat((x, x), -1)
@@ -41,7 +41,7 @@ class DualWire(nn.Module):
         super().__init__()
         del place
         self.width, self.branch, self.dropout = config.width, branch, dropout
-        self.norm_main = make_norm(config.norm, config.width)
+        self.norm_main = make_norm(config.norm, config.width, config.steps)
 
     def forward(self, state: Tensor, index: int, tap: Tap, around: SublayerContext) -> Tensor:
         del around

@@ -29,7 +29,7 @@ class GatedWire(nn.Module):
         del place
         width = config.width
         self.branch, self.dropout = branch, dropout
-        self.norm_in = make_norm(config.norm, width)
+        self.norm_in = make_norm(config.norm, width, config.steps)
 
         def gate() -> Linear:
             return drawn(Linear(width, width, bias=False), "gate")

@@ -44,7 +44,7 @@ class HyperWire(nn.Module):
         super().__init__()
         n, d = COPIES, config.width
         self.width, self.branch, self.dropout = d, branch, dropout
-        self.norm_in = make_norm(config.norm, d)
+        self.norm_in = make_norm(config.norm, d, config.steps)
         read = torch.zeros(n, 1)
         read[(place.number - 1) % n] = 1.0
         start = torch.cat((read, torch.eye(n)), 1)

@@ -54,7 +54,7 @@ class ManifoldWire(nn.Module):
         del place
         n, d = COPIES, config.width
         self.width, self.branch, self.dropout = d, branch, dropout
-        self.norm_in = make_norm(config.norm, d)
+        self.norm_in = make_norm(config.norm, d, config.steps)
         self.gain_of_state = kept(nn.Parameter(torch.zeros(n * d, 2 * n + n * n)))
         self.gain_start = kept(nn.Parameter(torch.zeros(2 * n + n * n)))
         self.gain_scale = kept(nn.Parameter(torch.full((3,), ALPHA)))  # of pre, post and res

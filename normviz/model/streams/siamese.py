@@ -22,8 +22,8 @@ class Siamese(OneStream):
 
     def __init__(self, config: RunConfig) -> None:
         super().__init__(config)
-        self.norm_x = make_norm(config.norm, config.width)
-        self.norm_y = make_norm(config.norm, config.width)
+        self.norm_x = make_norm(config.norm, config.width, config.steps)
+        self.norm_y = make_norm(config.norm, config.width, config.steps)
 
     def enter(self, x: Tensor) -> Tensor:
         return torch.cat((x, x), -1)
@@ -42,9 +42,9 @@ class SiameseWire(nn.Module):
         super().__init__()
         self.width, self.branch, self.dropout = config.width, branch, dropout
         self.share = (2 * place.block) ** -0.5
-        self.norm_in = make_norm(config.norm, config.width)
-        self.norm_x = make_norm(config.norm, config.width)
-        self.norm_y = make_norm(config.norm, config.width)
+        self.norm_in = make_norm(config.norm, config.width, config.steps)
+        self.norm_x = make_norm(config.norm, config.width, config.steps)
+        self.norm_y = make_norm(config.norm, config.width, config.steps)
 
     def forward(self, state: Tensor, index: int, tap: Tap, around: SublayerContext) -> Tensor:
         del around
