@@ -58,6 +58,13 @@ def gated(y: Tensor, p: Params) -> Tensor:
     return y / (1 + torch.exp(-opened))
 
 
+def tapered(x: Tensor, p: Params) -> Tensor:
+    """With the parameters alone it is that of a run's first passes, and of the norm before the head."""
+    gate = p.get("gate", torch.ones(()))
+    fixed = p["factor"] * p["tapered"] * x if "gate" in p else 0.0
+    return gate * p["weight"] * rms(x, 1e-6) + (1 - gate) * fixed
+
+
 FORMULAS: dict[str, Callable[[Tensor, Params], Tensor]] = {
     "layernorm": lambda x, p: p["weight"] * centred(x) + p["bias"],
     "layernorm_nobias": lambda x, p: p["weight"] * centred(x),
@@ -75,9 +82,7 @@ FORMULAS: dict[str, Callable[[Tensor, Params], Tensor]] = {
     ),
     "preaffine": lambda x, p: p["weight"] * rms(p["before"] * x, 1e-6),
     "gatednorm": lambda x, p: gated(p["weight"] * rms(x, 1e-6), p),
-    "tapernorm": lambda x, p: (
-        p["gate"] * p["weight"] * rms(x, 1e-6) + (1 - p["gate"]) * p["factor"] * p["tapered"] * x
-    ),
+    "tapernorm": lambda x, p: tapered(x, p),
     "scalenorm": lambda x, p: p["scale"] * x / length(x).clamp(min=1e-5),
     "l2": lambda x, p: x / length(x).clamp(min=1e-12),
     "dyt": lambda x, p: p["weight"] * torch.tanh(p["alpha"] * x) + p["bias"],

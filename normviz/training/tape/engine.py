@@ -22,6 +22,16 @@ from .compile import Unsupported, compiled
 from .operations import Kind, Number, Place, number
 
 Offsets = NDArray[np.int64]
+FIRST = {probe.key: probe.first_layer for probe in PROBES}
+"""The first layer that a quantity has."""
+
+
+class Lengths:
+    """A call that measures the L2 norms of stretches of `size` floats, `at` places from an address."""
+
+    def __init__(self, address: int, at: Offsets, size: int) -> None:
+        self.at, self.out = at, np.empty(len(at))
+        self.call = (len(at), address, at.ctypes.data, size, self.out.ctypes.data)
 
 
 class Run(ctypes.Structure):
@@ -94,6 +104,8 @@ class Tape(Eager):
         self.factors: list[list[Number]] = [
             [x for _, x in some] for some in (program.skip, program.branch)
         ]
+        self.rises = any(callable(x) for some in self.factors for x in some)
+        self.parts = self._parts()
         self.of_stream, self.of_branches = np.empty((c.depth + 1, 5)), np.empty((2 * c.depth, 5))
         # Made once: each address and each pointer costs a microsecond, in every recorded step.
         self.stream_call = (
@@ -106,7 +118,17 @@ class Tape(Eager):
             self.branch.ctypes.data, c.batch * c.seq_len, c.width, self.of_branches.ctypes.data,
         )  # fmt: skip
         self.recorded = recorded_by("one")
-        self.rows: Offsets = np.arange(c.depth, dtype=np.int64) * flat.blocks.shape[1]
+        rows: Offsets = np.arange(c.depth, dtype=np.int64) * flat.blocks.shape[1]
+        w2 = flat.columns["ffn.branch.down.weight"]
+        size, grads = c.batch * c.seq_len * c.width, flat.grads.data_ptr()
+        self.lengths = {
+            "grad_block": Lengths(grads, rows, flat.blocks.shape[1]),
+            "grad_w2": Lengths(grads, rows + w2.start, w2.stop - w2.start),
+            "grad_qk": Lengths(
+                grads, rows + flat.columns["attention.branch.qkv.weight"].start, 2 * c.width**2
+            ),
+            "grad_hidden": Lengths(self.hidden.ctypes.data, self.stream_grads, size),
+        }
 
     def step(self, batch: Batch, watched: bool) -> float:
         for i, name, value in self.rising:
@@ -134,31 +156,25 @@ class Tape(Eager):
         return float(np.float32(run.loss))  # as eager's, which files keep exactly
 
     def layers(self) -> NDArray[np.float64]:
-        c, columns = self.config, self.flat.columns
+        c = self.config
         size = c.batch * c.seq_len * c.width
-        w2, qkv = columns["ffn.branch.down.weight"], columns["attention.branch.qkv.weight"]
         self.library.tape_stream(*self.stream_call)
         self.library.tape_branches(*self.branches_call)
+        for one in self.lengths.values():
+            self.library.tape_lengths(*one.call)
         with np.errstate(all="ignore"):  # NaN and inf are results
-            skip_part, branch_part = (np.array([number(x) for x in some]) for some in self.factors)
+            skip_part, branch_part = self._parts() if self.rises else self.parts
             reads, skip, branch, cosine, product = self.of_branches.T
             share = branch_part / skip_part
             ratio = np.abs(share) * branch / skip
             squares = (skip_part * skip) ** 2 + (branch_part * branch) ** 2
             added = np.sqrt(np.maximum(squares + 2 * skip_part * branch_part * product, 0.0))
-            of_blocks = (
-                np.stack((ratio, np.sign(branch_part * skip_part) * cosine, reads, added))
-                .reshape(4, -1, 2)
-                .mean(2)
-            )
+            cosine = np.sign(branch_part * skip_part) * cosine
+            of_blocks = np.array((ratio, cosine, reads, added)).reshape(4, -1, 2).mean(2)
             lengths, cosines, largest, median, kurtosis = self.of_stream.T
             outlier = largest / median
-        grads = self.flat.grads.numpy()
         found = {
-            "grad_block": self._lengths(grads, self.rows, self.flat.blocks.shape[1]),
-            "grad_w2": self._lengths(grads, self.rows + w2.start, w2.stop - w2.start),
-            "grad_qk": self._lengths(grads, self.rows + qkv.start, 2 * c.width**2),
-            "grad_hidden": self._lengths(self.hidden, self.stream_grads, size),
+            **{key: one.out for key, one in self.lengths.items()},
             "branch_ratio": of_blocks[0],
             "stream_rms": lengths / size**0.5,
             "token_cosine": cosines,
@@ -175,7 +191,7 @@ class Tape(Eager):
         }
         out = np.full((len(self.recorded), c.depth + 1), np.nan)
         for key, values in found.items():
-            out[ROWS[key], PROBES[key].first_layer :] = values
+            out[ROWS[key], FIRST[key] :] = values
         return out
 
     def logit_rms(self) -> float:
@@ -202,7 +218,7 @@ class Tape(Eager):
         if layers is not None:
             layers[ROWS["update_ratio"], 1:] = ratios
 
-    def _lengths(self, base: NDArray[np.float32], at: Offsets, size: int) -> NDArray[np.float64]:
-        out = np.empty(len(at))
-        self.library.tape_lengths(len(at), base.ctypes.data, at.ctypes.data, size, out.ctypes.data)
-        return out
+    def _parts(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The constant factors of the skip path and of the branch of each sublayer, at the present step."""
+        skip, branch = (np.array([number(x) for x in some]) for some in self.factors)
+        return skip, branch
