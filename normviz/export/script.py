@@ -272,8 +272,8 @@ def initial_values(config: RunConfig, of: ModuleType) -> list[str]:
             f"        for linear in ({', '.join(map(_path, NAMES))}):",
             "            linear.bias.zero_()",
         ]
-    lines += _of_norms(c)
     lines += _gains(c)
+    lines += _of_norms(c)
     if SCHEMES[c.scheme].constraint != "none":
         lines.append("model.constrain()")
     body, default = (of.NORMAL, "") if gpt2 else (of.EITHER, ", normal=False")

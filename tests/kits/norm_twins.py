@@ -53,16 +53,17 @@ def completed(x: Tensor) -> Tensor:
 
 
 def gated(y: Tensor, p: Params) -> Tensor:
-    low = y @ p["gate_down.weight"].T
-    opened = (low / (1 + torch.exp(-low))) @ p["gate_up.weight"].T
+    low = y @ p["narrow.weight"].T
+    opened = (low / (1 + torch.exp(-low))) @ p["widen.weight"].T
     return y / (1 + torch.exp(-opened))
 
 
 def tapered(x: Tensor, p: Params) -> Tensor:
     """With the parameters alone it is that of a run's first passes, and of the norm before the head."""
-    gate = p.get("gate", torch.ones(()))
-    fixed = p["factor"] * p["tapered"] * x if "gate" in p else 0.0
-    return gate * p["weight"] * rms(x, 1e-6) + (1 - gate) * fixed
+    gate, normed = p.get("gate", torch.ones(())), p["weight"] * rms(x, 1e-6)
+    if "tapered" not in p:
+        return normed
+    return gate * normed + (1 - gate) * p.get("factor", 1.0) * p["tapered"] * x
 
 
 FORMULAS: dict[str, Callable[[Tensor, Params], Tensor]] = {

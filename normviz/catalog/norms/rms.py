@@ -113,8 +113,8 @@ NORMS = (
         code="GatedNorm({width}, {eps})",
         learns=(
             GAMMA,
-            Learned("gate_down.weight", "W_1", "drawn", rank=16),
-            Learned("gate_up.weight", "W_2", "drawn", rank=16),
+            Learned("narrow.weight", "W_1", "drawn", rank=16),
+            Learned("widen.weight", "W_2", "drawn", rank=16),
         ),
         scale_invariant=True,
     ),

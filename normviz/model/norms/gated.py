@@ -11,15 +11,15 @@ RANK = 16
 
 
 class GatedNorm(nn.Module):
-    """y sigmoid(up SiLU(down y)) of y = RMSNorm(x), [..., d] to [..., d]; arXiv:2601.22966, section 3.4."""
+    """y sigmoid(widen SiLU(narrow y)) of y = RMSNorm(x), [..., d] to [..., d]; arXiv:2601.22966."""
 
     def __init__(self, width: int, eps: float) -> None:
         super().__init__()
         self.eps = eps
         self.weight = nn.Parameter(torch.ones(width))
-        self.gate_down = nn.Linear(width, RANK, bias=False)
-        self.gate_up = nn.Linear(RANK, width, bias=False)
+        self.narrow = nn.Linear(width, RANK, bias=False)
+        self.widen = nn.Linear(RANK, width, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         y = F.rms_norm(x, self.weight.shape, self.weight, self.eps)
-        return y * torch.sigmoid(self.gate_up(F.silu(self.gate_down(y))))
+        return y * torch.sigmoid(self.widen(F.silu(self.narrow(y))))
