@@ -117,6 +117,16 @@ class Tape(Eager):
             2 * c.depth, self.values.ctypes.data, self.reads.ctypes.data, self.skip.ctypes.data,
             self.branch.ctypes.data, c.batch * c.seq_len, c.width, self.of_branches.ctypes.data,
         )  # fmt: skip
+        self.ratios = np.empty(c.depth)
+        self.adamw_call: tuple[int, ...] | None = None
+        is_plain = c.optimizer == "adamw" and self.optimizer.is_plain
+        if is_plain and SCHEMES[c.scheme].constraint == "none":
+            (group,) = self.optimizer.groups
+            (mean,), (square,) = group.means, group.squares
+            self.adamw_call = (
+                len(flat.values), *flat.blocks.shape, flat.values.data_ptr(), flat.grads.data_ptr(),
+                mean.data_ptr(), square.data_ptr(),
+            )  # fmt: skip
         self.recorded = recorded_by("one")
         rows: Offsets = np.arange(c.depth, dtype=np.int64) * flat.blocks.shape[1]
         w2 = flat.columns["ffn.branch.down.weight"]
@@ -195,28 +205,23 @@ class Tape(Eager):
         return out
 
     def logit_rms(self) -> float:
-        return float(np.linalg.norm(self.logits.ravel())) / self.logits.size**0.5
+        flat = self.logits.reshape(-1)
+        return float(np.sqrt(flat.dot(flat))) / flat.size**0.5
 
     def update(
         self, config: RunConfig, lr: float, grad_norm: float, layers: NDArray[np.float64] | None
     ) -> None:
-        is_plain = config.optimizer == "adamw" and self.optimizer.is_plain
-        if not is_plain or SCHEMES[config.scheme].constraint != "none":
+        if self.adamw_call is None:
             super().update(config, lr, grad_norm, layers)
             return
         clip(config, self.flat, grad_norm)
         self.steps += 1
-        depth, row = self.flat.blocks.shape
-        ratios = None if layers is None else np.empty(depth)
-        flat, (group,) = self.flat, self.optimizer.groups
-        (mean,), (square,) = group.means, group.squares
         self.library.tape_adamw(
-            len(flat.values), depth, row, flat.values.data_ptr(), flat.grads.data_ptr(),
-            mean.data_ptr(), square.data_ptr(), lr, config.beta1, config.beta2, EPS,
-            config.weight_decay, self.steps, None if ratios is None else ratios.ctypes.data,
+            *self.adamw_call, lr, config.beta1, config.beta2, EPS, config.weight_decay, self.steps,
+            None if layers is None else self.ratios.ctypes.data,
         )  # fmt: skip
         if layers is not None:
-            layers[ROWS["update_ratio"], 1:] = ratios
+            layers[ROWS["update_ratio"], 1:] = self.ratios
 
     def _parts(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The constant factors of the skip path and of the branch of each sublayer, at the present step."""
