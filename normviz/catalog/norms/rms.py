@@ -108,7 +108,8 @@ NORMS = (
         "that no large number in the stream is needed to shrink the other channels.",
         1e-6,
         "Qiu et al. 2026, arXiv:2601.22966, section 3.4; rank 16 and the order of the operations as three "
-        "third-party implementations have them; the matrices start as those of the branches",
+        "third-party implementations have them. These differ in how the matrices start; here the run's "
+        "initialisation draws them",
         order=106,
         code="GatedNorm({width}, {eps})",
         learns=(
