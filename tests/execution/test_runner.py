@@ -166,7 +166,7 @@ def test_a_paused_lane_does_not_take_a_core(store: Store) -> None:
 
 # Stop
 
-SOON = 1000
+SOON = 200
 """Steps of a LONG run: about two seconds where nothing else runs. A stop takes a tenth of that."""
 
 
@@ -252,21 +252,30 @@ def test_lanes_of_different_speed_take_another_rate_at_the_same_step(store: Stor
     A rate asked for after the fast lane ended is the slow one's alone. The step of such a rate
     may be before a step that both had agreed on, and then it replaces that one.
     """
-    slow = SHORT.replace(depth=24, steps=400)
-    lanes = [Lane(store, slow), Lane(store, slow.replace(depth=1))]
-    asked = []
+    slow, fast = lanes = [Lane(store, LONG.replace(depth=depth)) for depth in (80, 40)]
+    asked: list[tuple[int, float]] = []
+
+    def ask() -> None:
+        rate = 1e-4 * (len(asked) + 2)
+        step = store.set_rate([lane.id for lane in lanes], rate)
+        assert step is not None
+        asked.append((step, rate))
+
+    fast.reach_step(1)
     for nth in range(8):
-        lanes[1].reach_step(1 + 40 * nth)
-        if step := store.set_rate([lane.id for lane in lanes], 1e-3 * (nth + 2)):
-            asked.append((step, 1e-3 * (nth + 2)))
+        if nth == 4:
+            slow.reach_step(asked[-1][0] + 1)
+        ask()
+        fast.reach_step(asked[-1][0] + 1)
+    fast.stop()
+    both = tuple(asked)
+    ask()
+    slow.reach_step(asked[-1][0] + 1)
+    slow.stop()
+    assert fast.run.config.lr_edits == both == edits(list(both))
+    assert slow.run.config.lr_edits == edits(asked)
     for lane in lanes:
-        lane.reach("finished")
-    assert len(asked) >= 2
-    assert lanes[0].run.config.lr_edits == edits(asked)
-    both = [edits(asked[:n]) for n in range(1, len(asked) + 1)]
-    assert lanes[1].run.config.lr_edits in both
-    for lane in lanes:
-        assert rates(lane) == [peak_at(lane.run.config, step) for step in range(400)]
+        assert rates(lane) == [peak_at(lane.run.config, step) for step in range(lane.n)]
 
 
 def test_paused_at_different_steps_lanes_take_another_rate_at_the_later_one(store: Store) -> None:
