@@ -53,7 +53,7 @@ def most_steps(page: Page) -> None:
     slider = page.locator(".st-key-knob_steps input[type=range]")
     slider.focus()
     page.keyboard.press("End")
-    page.wait_for_url("**steps=2000*")
+    page.wait_for_url("**steps=5000*")
 
 
 def test_the_whole_story(page: Page, browser: Browser, address: str, data: Path) -> None:
