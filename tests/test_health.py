@@ -61,6 +61,7 @@ def test_a_working_server_is_well_and_counted(here: Store) -> None:
         for lane in lanes:
             lane.reach_step(1)
         waits = [here.enqueue(SHORT, visitor=visitor) for visitor in ("a", "a", "b")]
+        wait_for(lambda: status()[0] == 0, "its beat")
         code, said = status()
         census = said["census"]
         assert (code, said["supervisor"]) == (0, "alive") and said["workers"] >= 2
@@ -78,7 +79,7 @@ def test_a_supervisor_that_hangs_is_not_well(here: Store) -> None:
     """Its lock is held all the same."""
     with supervisor(here.folder, grace=600.0) as pid:
         wait_for(lambda: here.supervisor()[1], "a warm worker")
-        assert status()[0] == 0
+        wait_for(lambda: status()[0] == 0, "its beat")
         os.kill(pid, signal.SIGSTOP)
         try:
             code, said = status()

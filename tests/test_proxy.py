@@ -186,7 +186,9 @@ def test_a_slow_client_takes_no_time_of_the_app(address: str) -> None:
         answer = b""
         while part := slow.recv(4000):
             answer += part
-    assert json.loads(answer.partition(b"\r\n\r\n")[2])["seconds"] < 0.3
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["seconds"] < 1.0, (
+        "it got the whole body at once"
+    )
     for begun in (head, "GET / HTTP/1.1\r\nHost: x\r\nA: "):
         began = time.monotonic()
         with line(address, begun) as stops:

@@ -19,7 +19,8 @@ from normviz.app.bench.load_visitor import Visitor
 
 TICK_SECONDS = 0.05
 ENOUGH_SECONDS = 3.0
-"""A visitor whose duel trained for less has no rate of updates."""
+"""A visitor whose duel trained for less, and for less than half of the time since the last mark, has no
+rate of updates."""
 
 
 class Crowd:
@@ -35,6 +36,7 @@ class Crowd:
         self.came: list[Visitor] = []
         self.failures: list[str] = []
         self.credit = self.debt = self.late = 0.0
+        self.marked = time.perf_counter()
 
     def tick(self, seconds: float) -> None:
         """Disconnect some visitors and start others, `seconds` after the last call."""
@@ -63,7 +65,9 @@ class Crowd:
         watching = [one for one in self.there if one.interactive is not None]
         for one in watching:
             one.count()
-        counted = [one for one in watching if one.trained > ENOUGH_SECONDS]
+        now = time.perf_counter()
+        enough = min(ENOUGH_SECONDS, (now - self.marked) / 2)
+        counted = [one for one in watching if one.trained > enough]
         seen = {
             "watching": len(watching),
             "coming": len(self.there) - len(watching),
@@ -77,7 +81,7 @@ class Crowd:
         for one in watching:
             one.mark()
         self.came = [one for one in self.came if one.interactive is None and one in self.there]
-        self.failures, self.late = [], 0.0
+        self.failures, self.late, self.marked = [], 0.0, now
         return seen
 
 

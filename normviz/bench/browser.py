@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import psutil
+
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
@@ -64,7 +66,21 @@ def serving(
             _await(f"http://127.0.0.1:{port}/_stcore/health")
             yield f"http://127.0.0.1:{port}", server.pid
         finally:
-            server.terminate()
+            with all_ended(server.pid):
+                server.terminate()
+                server.wait()
+
+
+@contextmanager
+def all_ended(server: int) -> Iterator[None]:
+    """End a server in the body; afterwards wait for the processes that it started, which may still write
+    into its data folder."""
+    try:
+        started = psutil.Process(server).children(recursive=True)
+    except psutil.NoSuchProcess:
+        started = []
+    yield
+    psutil.wait_procs(started, timeout=60)
 
 
 @contextmanager

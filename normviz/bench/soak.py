@@ -28,7 +28,7 @@ from ..config import RunConfig
 from ..home import VARIABLE, shipped
 from ..runs.store import Run, Store
 from ..runs.store.repair import damage
-from .browser import free_port
+from .browser import all_ended, free_port
 from .hostile import link, query
 
 DRAWN = 100
@@ -130,7 +130,8 @@ KINDS = {"worker": 4, "forkserver": 1, "supervisor": 3, "server": 2}
 TRUE_SECONDS = 5.0
 PATIENCE_SECONDS = 120.0
 SHORT = RunConfig(depth=2, width=16, heads=2, seq_len=8, batch=4, steps=20)
-LONG = SHORT.replace(steps=20_000)
+LONG = SHORT.replace(steps=20_000, depth=64, seq_len=32, batch=8)
+"""About four minutes by the fast engine."""
 
 
 @dataclass
@@ -187,7 +188,8 @@ def serving(folder: Path) -> Iterator[Server]:
         yield server
     finally:
         if server.process is not None:
-            server.kill()
+            with all_ended(server.process.pid):
+                server.kill()
 
 
 def kills(folder: Path, n: int, random: Random, until: float) -> dict[str, Fell]:

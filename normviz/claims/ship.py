@@ -21,14 +21,15 @@ def save_runs(store: Store, path: Path) -> str:
     """Write the runs that links open, and all shallow runs of claims that have few. Returns a summary."""
     opens = {lane.key for claim in CLAIMS for lane in claim.lanes()}
     there = cell_keys() - (keys_of(path) if path.exists() else frozenset())
-    wanted = {
-        cell.key: cell
+    wanted = dict.fromkeys(
+        cell.key
         for claim in CLAIMS
         if not claim.lab
-        for cell in claim.cells()
+        for cells in [claim.cells()]
+        for cell in cells
         if cell.key not in there
-        and (cell.key in opens or (cell.config.depth < DEEP and len(claim.cells()) <= FEW))
-    }
+        and (cell.key in opens or (cell.config.depth < DEEP and len(cells) <= FEW))
+    )
     runs = [run for key in wanted if (run := stored(store, key, early=True)) is not None]
     if not runs:
         return "no run that does not ship already"

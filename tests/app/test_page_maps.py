@@ -153,13 +153,13 @@ def test_settings_that_change_as_the_button_is_clicked_are_judged_anew(maps, fol
 
 
 def test_a_fill_can_be_stopped(maps) -> None:
-    at = maps(small(steps="5000"))
+    at = maps(small(steps="20000", depth="8,12"))
     checked(at.button(key="fill").click().run())
     job = at.session_state["maps"].jobs[0]
     wait_for(lambda: job.running, "a cell in training")
     checked(at.run())
     checked(at.button(key="stop_fill").click().run())
-    wait_for(lambda: not job.is_open, "the stop", 20)
+    wait_for(lambda: not job.is_open, "the stop")
     checked(at.run())
     assert [b for b in at.button if b.key == "fill"]
 

@@ -52,7 +52,10 @@ def test_attackers_connect_to_this_machine_alone() -> None:
 @pytest.mark.slow
 def test_visitors_go_on_while_memory_is_attacked() -> None:
     """Cut off, memory and updates; how late pages are is for a machine with nothing else to do."""
-    (found,) = measure(["frames"], visitors=3, seconds=5, after=1)
+    for seconds in (5, 20, 60):  # longer where the machine is too busy for a click and an update
+        (found,) = measure(["frames"], visitors=3, seconds=seconds, after=1)
+        if found.seen.clicks and found.seen.rates:
+            break
     assert not found.seen.failures
     assert found.seen.clicks and found.seen.rates
     assert found.server_peak < found.server_before + 100, "without limits: 400 MiB more"

@@ -14,8 +14,11 @@ from normviz.bench.weigh import Weight
 
 @pytest.mark.slow
 def test_visitors_of_a_shared_server_come_and_go() -> None:
-    found = figures(measure(watchers=3, per_second=1.0, minutes=0.1))
-    came, _, _ = found["visitors who came"].partition(",")
+    for minutes in (0.1, 0.5, 2.0):  # longer where the machine is too busy for two visitors
+        found = figures(measure(watchers=3, per_second=1.0, minutes=minutes))
+        came, _, _ = found["visitors who came"].partition(",")
+        if int(came) > 1:
+            break
     assert int(came) > 1 and found["visits that failed"] == "0"
     assert found["server has loaded PyTorch"] == "no"
     assert int(found["supervisor and its workers, MiB"]) > 100

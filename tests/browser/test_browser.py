@@ -39,15 +39,26 @@ def progress(page: Page) -> str:
     return text_now(page, ".nv-progress:not([hidden]) span")
 
 
-def train_to_the_end(page: Page) -> None:
+def train_to_the_end(page: Page, store: Store) -> None:
+    newest, opened = "SELECT MAX(id) FROM runs", "status IN ('queued', 'running', 'paused')"
+    before = store.db.connection.execute(newest).fetchone()[0]
+    found = f"SELECT COUNT(*), SUM({opened}) FROM runs WHERE id > {before}"
     press(page, "train")
-    wait_for(lambda: progress(page))
+    wait_for(lambda: tuple(store.db.connection.execute(found).fetchone()) == (2, 0))
     wait_for(lambda: not progress(page))
 
 
-def test_the_whole_story(page: Page, browser: Browser, address: str) -> None:
-    """Open, flip a lane, train, see points arrive live, stop, train, copy the link, open it; nothing
-    asks another host."""
+def most_steps(page: Page) -> None:
+    """As many steps as the slider has, so that the runs last longer than what a test does meanwhile."""
+    slider = page.locator(".st-key-knob_steps input[type=range]")
+    slider.focus()
+    page.keyboard.press("End")
+    page.wait_for_url("**steps=5000*")
+
+
+def test_the_whole_story(page: Page, browser: Browser, address: str, data: Path) -> None:
+    """Open, flip a lane, train for long, see points arrive live, stop, go back, train, copy the link,
+    open it; nothing asks another host."""
     hosts: set[str | None] = set()
     page.on("request", lambda request: hosts.add(urlsplit(request.url).hostname))
     opened(page, address)
@@ -56,6 +67,7 @@ def test_the_whole_story(page: Page, browser: Browser, address: str) -> None:
 
     page.locator(".st-key-lane1_scheme").get_by_text("Peri-LN", exact=True).click()
     wait_for(lambda: "learned" in chip(page, 1))  # a run that ships
+    most_steps(page)
     press(page, "train")
     seen: set[str] = set()
     wait_for(lambda: seen.add(progress(page)) or len({s for s in seen if "steps/s" in s}) >= 4)
@@ -63,7 +75,9 @@ def test_the_whole_story(page: Page, browser: Browser, address: str) -> None:
     press(page, "stop")
     wait_for(lambda: chip(page, 1).startswith("stopped after"))
 
-    train_to_the_end(page)
+    page.evaluate("history.back()")
+    wait_for(lambda: all("learned" in chip(page, lane) for lane in (0, 1)))
+    train_to_the_end(page, Store(data))
     wait_for(lambda: all("learned" in chip(page, lane) for lane in (0, 1)))
     verdicts = chip(page, 0), chip(page, 1)
 
@@ -81,7 +95,7 @@ def test_the_whole_story(page: Page, browser: Browser, address: str) -> None:
 
 def test_a_run_in_progress(page: Page, browser: Browser, address: str) -> None:
     """Charts move in place, it pauses, steps and goes on, a link to it shows it live, and it stops."""
-    opened(page, f"{address}/?v=1&lanes=2&scheme=pre,post&steps=2000", charts=0)
+    opened(page, f"{address}/?v=1&lanes=2&scheme=pre,post&steps=20000", charts=0)
     press(page, "train")
     wait_for(lambda: "steps/s" in progress(page))
     assert_charts_move_in_place(page)
@@ -106,7 +120,7 @@ def assert_charts_move_in_place(page: Page) -> None:
     page.keyboard.down("Control")
     page.mouse.wheel(0, -400)
     page.keyboard.up("Control")
-    wait_for(lambda: page.evaluate(domain)[1] < 1999)
+    wait_for(lambda: page.evaluate(domain)[1] < 19_999)
     zoomed = page.evaluate(domain)
     wait_for(lambda: seen.add(progress(page)) or len(seen) >= 4)
     assert before == page.evaluate(count) > 0
@@ -129,7 +143,8 @@ def assert_it_pauses_steps_and_goes_on(page: Page) -> None:
 def test_a_killed_worker_is_said_and_the_other_lane_goes_on(
     page: Page, address: str, data: Path
 ) -> None:
-    opened(page, f"{address}/?v=1&lanes=2&scheme=pre,post&depth=8&steps=400", charts=0)
+    link = "v=1&lanes=2&scheme=pre,post&depth=8&steps=400,20000"
+    opened(page, f"{address}/?{link}", charts=0)
     press(page, "train")
     wait_for(lambda: "steps/s" in progress(page))
     store = Store(data)
@@ -151,7 +166,8 @@ def test_nothing_outlives_the_server(browser: Browser, tmp_path: Path) -> None:
         return [run for row in rows if (run := store.run(row["id"]))]
 
     with server(tmp_path) as (address, process):
-        page = opened(browser.new_page(), address)
+        link = "v=1&lanes=2&scheme=pre,post&steps=20000"
+        page = opened(browser.new_page(), f"{address}/?{link}", charts=0)
         press(page, "train")
         wait_for(lambda: [len(store.steps(run).step) > 0 for run in runs()] == [True, True])
         os.killpg(process.pid, signal.SIGKILL)

@@ -151,7 +151,7 @@ def red(page: Page) -> int:
 
 def test_train_shows_its_effect_on_a_phone(browser: Browser, address: str) -> None:
     """From the lower end of the page: the curves come into view, and a status above the button."""
-    with tab(browser, PHONE, f"{address}/?v=1&lanes=1&scheme=post&steps=900", charts=0) as page:
+    with tab(browser, PHONE, f"{address}/?v=1&lanes=1&scheme=post&steps=20000", charts=0) as page:
         page.evaluate("document.querySelector('.stMain').scrollTo(0, 1e5)")
         page.locator(".sheet summary").click()
         page.locator(".st-key-train button:visible").first.click()

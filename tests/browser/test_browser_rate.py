@@ -28,7 +28,7 @@ LADDER = (0.003, 0.01, 0.03)
 
 @pytest.fixture(scope="module")
 def page(address: str, browser: Browser) -> Iterator[Page]:
-    lanes = [RunConfig(scheme=scheme, init_seed=999, steps=480) for scheme in ("pre", "post")]
+    lanes = [RunConfig(scheme=scheme, init_seed=999, steps=20_000) for scheme in ("pre", "post")]
     with browser.new_context(viewport={"width": 1280, "height": 900}) as context:
         tab = opened(context.new_page(), f"{address}/?{encode(lanes)}", charts=0)
         tab.locator(".st-key-by_itself label").click()  # only Train starts the runs
@@ -91,14 +91,16 @@ def turn(page: Page, how: str) -> None:
     page.mouse.up()
 
 
-def ended(folder: Path, seed: int) -> list[Run]:
-    """The runs of a seed, once both have ended."""
-    store = Store(folder)
+def runs_of(store: Store, seed: int) -> list[Run]:
     rows = store.db.connection.execute("SELECT id FROM runs ORDER BY id").fetchall()
-    runs = [
+    return [
         run for (number,) in rows if (run := store.run(number)) and run.config.init_seed == seed
     ]
-    return runs if len(runs) == 2 and not any(run.is_open for run in runs) else []
+
+
+def last_rate(store: Store, run: Run) -> float:
+    """The rate of the last step that a run has taken."""
+    return store.steps(run).lr[-1]
 
 
 @pytest.mark.parametrize(
@@ -107,8 +109,9 @@ def ended(folder: Path, seed: int) -> list[Run]:
     ids=lambda it: it if isinstance(it, str) else ("busy" if it else "quiet"),
 )
 def test_one_press_is_one_edit(page: Page, data: Path, how: str, others: int) -> None:
-    """Both lanes take each press at one step, the rate stays where it was put, and the run ends well."""
+    """Both lanes take each press at one step, the rate stays where it was put, and they train with it."""
     seed = 1000 + 10 * others + HOWS.index(how)
+    store = Store(data)
     another_seed(page, seed)
     while shown_rate(page) > LADDER[0]:  # the rate that the trial before ended with
         page.locator(SLIDER).focus()
@@ -128,11 +131,14 @@ def test_one_press_is_one_edit(page: Page, data: Path, how: str, others: int) ->
             if how == "paused":
                 press(page, "pause")
                 wait_for(lambda: "Paused" not in progress(page))
-    wait_for(lambda: ended(data, seed))  # the runs have the lowest priority: the others are gone
-    runs = ended(data, seed)
+    # The runs have the lowest priority: the others are gone.
+    wait_for(lambda: all(last_rate(store, run) == LADDER[-1] for run in runs_of(store, seed)))
+    press(page, "stop")
+    wait_for(lambda: not any(run.is_open for run in runs_of(store, seed)))
+    runs = runs_of(store, seed)
     edits = [run.config.lr_edits for run in runs]
     print(f"by {how}: {edits}")
-    assert [run.status for run in runs] == ["finished", "finished"]
+    assert [run.status for run in runs] == ["stopped", "stopped"]
     assert edits[0] == edits[1] and tuple(rate for _, rate in edits[0]) == LADDER[1:]
-    wait_for(lambda: all("loss" in chip(page, lane) for lane in (0, 1)))
+    wait_for(lambda: all(chip(page, lane).startswith("stopped after") for lane in (0, 1)))
     assert shown_rate(page) == LADDER[-1]

@@ -42,7 +42,7 @@ def test_from_training_to_deletion(
     other = kept(Store(folder), SMALL.replace(scheme="peri"))
     page = browser.new_page(viewport={"width": width, "height": 740})
     page.set_default_timeout(PATIENCE_MS)
-    page.goto(f"{address}/?v=1&lanes=1&scheme=pre&depth=2&steps=5000&init_seed={width}")
+    page.goto(f"{address}/?v=1&lanes=1&scheme=pre&depth=24&steps=5000&init_seed={width}")
     press(page, "train")
     wait_for(lambda: chip(page, 0) == "training")
     if width < 641:

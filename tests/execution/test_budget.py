@@ -67,9 +67,9 @@ def test_a_run_waits_for_the_memory_of_a_paused_one_and_then_gets_it(tmp_path: P
     store = Store(tmp_path)
     with supervisor(tmp_path, grace=3.0, slots=2, all_gib=1.5 * estimated_gib(LONG)) as pid:
         paused = Visited(store, LONG, "a")
-        paused.reach_step(1)
+        wait_for(lambda: store.look_at([paused.id]) or paused.n, "a step")
         store.control(paused.id, "pause")
-        paused.reach("paused")
+        wait_for(lambda: store.look_at([paused.id]) or paused.status == "paused", "its pause")
         waiting = Visited(store, LONG.replace(lr=0.01), "b")
 
         def beat() -> str:
@@ -82,7 +82,7 @@ def test_a_run_waits_for_the_memory_of_a_paused_one_and_then_gets_it(tmp_path: P
         wait_for(lambda: beat() == "stopped", "its end")
         assert paused.run.message == "paused while many others waited"
         assert paused.steps.step.tolist() == list(range(paused.n)) and paused.n
-        waiting.reach_step(1)
+        wait_for(lambda: store.look_at([waiting.id]) or waiting.n, "a step of the other")
         oom = Path(f"/proc/{waiting.pid}/oom_score_adj")
         if oom.exists():  # the kernel takes a worker first
             supervisors = Path(f"/proc/{pid}/oom_score_adj").read_text()

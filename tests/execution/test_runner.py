@@ -15,7 +15,6 @@ import torch
 from backend_kit import LONG, SHORT, Lane, losses, members, wait_for
 from task_kit import with_task
 
-from normviz import RunConfig
 from normviz.config import ConfigError
 from normviz.cores import cores
 from normviz.execution.budget import MAX_PAUSED
@@ -109,7 +108,7 @@ def test_started_paused_a_lane_waits_before_its_first_step(store: Store) -> None
 @pytest.mark.parametrize("depth", [2, 96])
 def test_a_pause_before_the_first_step_is_kept_and_told(store: Store, depth: int) -> None:
     """The press may come while the model is being built."""
-    lane = Lane(store, LONG.replace(depth=depth, steps=300))
+    lane = Lane(store, LONG.replace(depth=depth, steps=10_000))
     store.control(lane.id, "pause")
     lane.reach("paused")
     store.control(lane.id, "resume")
@@ -166,7 +165,7 @@ def test_a_paused_lane_does_not_take_a_core(store: Store) -> None:
 
 # Stop
 
-SOON = 1000
+SOON = 200
 """Steps of a LONG run: about two seconds where nothing else runs. A stop takes a tenth of that."""
 
 
@@ -199,11 +198,14 @@ def test_stop_ends_the_process_and_keeps_the_steps(store: Store, paused: bool) -
 
 
 def test_stop_does_not_wait_for_a_long_step(store: Store) -> None:
-    lane, clock = Lane(store, RunConfig(depth=700, width=64, steps=5)), Lane(store, LONG)
-    lane.reach("running")
+    """Here one that does not end: its process is held in the middle of a step, and killed there."""
+    lane, clock = Lane(store, LONG), Lane(store, LONG)
+    lane.reach_step(1)
     clock.reach_step(3)
+    os.kill(lane.pid, signal.SIGSTOP)
+    n = lane.n
     assert steps_until_its_end(lane, clock) < SOON
-    assert lane.n == 0  # it was killed inside its first step
+    assert lane.n == n
 
 
 # The learning rate
@@ -252,21 +254,30 @@ def test_lanes_of_different_speed_take_another_rate_at_the_same_step(store: Stor
     A rate asked for after the fast lane ended is the slow one's alone. The step of such a rate
     may be before a step that both had agreed on, and then it replaces that one.
     """
-    slow = SHORT.replace(depth=24, steps=400)
-    lanes = [Lane(store, slow), Lane(store, slow.replace(depth=1))]
-    asked = []
+    slow, fast = lanes = [Lane(store, LONG.replace(depth=depth)) for depth in (80, 40)]
+    asked: list[tuple[int, float]] = []
+
+    def ask() -> None:
+        rate = 1e-4 * (len(asked) + 2)
+        step = store.set_rate([lane.id for lane in lanes], rate)
+        assert step is not None
+        asked.append((step, rate))
+
+    fast.reach_step(1)
     for nth in range(8):
-        lanes[1].reach_step(1 + 40 * nth)
-        if step := store.set_rate([lane.id for lane in lanes], 1e-3 * (nth + 2)):
-            asked.append((step, 1e-3 * (nth + 2)))
+        if nth == 4:
+            slow.reach_step(asked[-1][0] + 1)
+        ask()
+        fast.reach_step(asked[-1][0] + 1)
+    fast.stop()
+    both = tuple(asked)
+    ask()
+    slow.reach_step(asked[-1][0] + 1)
+    slow.stop()
+    assert fast.run.config.lr_edits == both == edits(list(both))
+    assert slow.run.config.lr_edits == edits(asked)
     for lane in lanes:
-        lane.reach("finished")
-    assert len(asked) >= 2
-    assert lanes[0].run.config.lr_edits == edits(asked)
-    both = [edits(asked[:n]) for n in range(1, len(asked) + 1)]
-    assert lanes[1].run.config.lr_edits in both
-    for lane in lanes:
-        assert rates(lane) == [peak_at(lane.run.config, step) for step in range(400)]
+        assert rates(lane) == [peak_at(lane.run.config, step) for step in range(lane.n)]
 
 
 def test_paused_at_different_steps_lanes_take_another_rate_at_the_later_one(store: Store) -> None:

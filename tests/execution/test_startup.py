@@ -41,12 +41,22 @@ import torch
 sys.path.insert(0, here)
 """
 SUPERVISOR = """
-import sys
+import os, sys, threading, time
+from pathlib import Path
 from normviz.execution import startup
-startup.STARTING_SECONDS, startup.LONGEST_PAUSE = 2.0, 2.0
+
+def later():
+    for name, seconds in (("LATER", 0.0), ("MENDED", 3600.0)):
+        while not Path(os.environ[name]).exists():
+            time.sleep(0.05)
+        startup.STARTING_SECONDS = seconds
+
+startup.STARTING_SECONDS, startup.LONGEST_PAUSE = 3600.0, 2.0
+threading.Thread(target=later, daemon=True).start()
 from normviz.execution.supervisor import serve
 sys.exit(serve())
 """
+"""One whose minute is over once the file `later` is there."""
 
 
 @contextmanager
@@ -59,6 +69,7 @@ def broken(tmp_path: Path) -> Iterator[None]:
         "NORMVIZ_HOME": str(tmp_path),
         "PYTHONPATH": str(tmp_path / "path"),
         "TRIES": str(tmp_path / "tries"),
+        "LATER": str(tmp_path / "later"),
         "MENDED": str(tmp_path / "mended"),
     }
     process = subprocess.Popen(
@@ -81,14 +92,22 @@ def test_a_server_without_workers_is_starting_then_failing_then_well(
         done = normviz("status", "--json")
         return done.exit_code, json.loads(done.stdout)["supervisor"]
 
-    store = Store(folder)
+    store, began = Store(folder), time.monotonic()
     with broken(folder):
-        wait_for(lambda: (folder / "tries").exists(), "a try")
+
+        def tries() -> int:
+            return len((folder / "tries").read_text()) if (folder / "tries").exists() else 0
+
+        wait_for(tries, "a try")
         assert told() == (0, "starting")
-        wait_for(lambda: problem(folder), "that a minute, here 2 s, is over")
-        time.sleep(2.0)
-        tries = len((folder / "tries").read_text())  # that of the process that forks is one more
-        assert 2 < tries <= 13, "at 0, .5, 1.5, 3.5, 5.5 s, two each time"
+        wait_for(lambda: tries() > 6, "more tries")
+        assert problem(folder) is None
+        most = 1 + 2 * (4 + (time.monotonic() - began) / 2)
+        assert tries() <= most, (
+            "at 0, .5, 1.5, 3.5, 5.5 s, two each time; one of the process that forks"
+        )
+        (folder / "later").touch()
+        wait_for(lambda: problem(folder), "that a minute is over")
         assert told() == (1, "failing")
         assert "could start for a minute (the last one ended with exit code 1)" in (
             normviz("status").stdout
@@ -152,7 +171,7 @@ def test_a_killed_forkserver_costs_its_runs_and_nothing_else(tmp_path: Path) -> 
         assert parent is not None and "forkserver" in " ".join(parent.cmdline())
         before = lane.steps.loss.tobytes()
         os.kill(parent.pid, signal.SIGKILL)
-        assert lane.reach("failed") < 5.0
+        lane.reach("failed")
         assert lane.steps.loss.tobytes().startswith(before)
         after = Lane(backend.store, SHORT)
         after.reach("finished")

@@ -107,7 +107,7 @@ def test_a_paused_run_that_nobody_has_open_ends_too(tmp_path: Path) -> None:
     store, said = Store(tmp_path), tmp_path / "said"
     with supervisor(tmp_path, grace=2.0, said=said):
         lane = Visited(store, LONG)
-        lane.reach_step(2)
+        wait_for(lambda: store.look_at([lane.id]) or lane.n >= 2, "two steps")
         store.control(lane.id, "pause")
         lane.reach("stopped")
         n = lane.n

@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 
 import pytest
-from backend_kit import SHORT, wait_for
+from backend_kit import LONG, SHORT, wait_for
 
 from normviz.maps import Grid, make, missing
 from normviz.maps.fill import Filler
 from normviz.runs.store import Store
 
-SLOW = SHORT.replace(steps=20_000)
+SLOW = LONG
 
 
 def grid(config=SHORT, **axes) -> Grid:
@@ -44,7 +44,7 @@ def test_a_stop_ends_its_processes_and_lets_the_next_begin(store: Store) -> None
     wait_for(lambda: slow.running, "a cell in training")
     assert slow.is_open and not waits.running
     filler.stop(slow)
-    wait_for(lambda: not slow.is_open, "the stop", 20)
+    wait_for(lambda: not slow.is_open, "the stop")
     wait_for(lambda: not waits.is_open, "the next")
     assert (waits.ended, slow.ended, slow.running) == (2, 0, set())
     assert missing(store, grid(depth=[1, 2]), True)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from backend_kit import SHORT, keep, losses, wait_for
+from backend_kit import LONG, SHORT, keep, losses, wait_for
 
 from normviz.catalog.probes import recorded_by
 from normviz.execution import Began, Local, local
@@ -30,7 +30,7 @@ from normviz.training.schedule import coarse
 
 pytestmark = pytest.mark.slow
 
-SLOW = SHORT.replace(steps=20_000)
+SLOW = LONG
 
 
 def small() -> Grid:
@@ -239,7 +239,7 @@ def test_closing_ends_every_process(store: Store) -> None:
     pids = pool.pids
     assert len(pids) == 2
     assert pool.close() == []
-    wait_for(lambda: not any(psutil.pid_exists(pid) for pid in pids), "their end", 5.0)
+    wait_for(lambda: not any(psutil.pid_exists(pid) for pid in pids), "their end")
 
 
 TOLD = """
@@ -273,12 +273,12 @@ def test_ctrl_c_and_a_kill_keep_every_cell_that_has_ended(
         first = driver.stdout.readline()
         children = workers(driver.pid)
         driver.send_signal(ending)
-        rest = driver.communicate(timeout=30)[0]
+        rest = driver.communicate(timeout=60)[0]
     told = [first, *rest.splitlines()]
     store = Store(tmp_path)
     kept = store.db.connection.execute("SELECT COUNT(*) FROM runs").fetchone()[0]
     assert kept >= len([line for line in told if line.strip()]) >= 1
-    wait_for(lambda: not any(psutil.pid_exists(pid) for pid in children), "their end", 10.0)
+    wait_for(lambda: not any(psutil.pid_exists(pid) for pid in children), "their end")
 
 
 def workers(driver: int) -> list[int]:
