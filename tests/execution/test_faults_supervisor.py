@@ -67,7 +67,7 @@ def test_a_supervisor_that_hangs_is_said_and_replaced(
     lane.reach_step(n + 1)  # what trains goes on meanwhile
     assert (lane.status, waiting.status) == ("running", "queued")
     before = lane.steps.loss.tobytes()
-    wait_for(lambda: backend.ensure() or backend.process.pid != hanging, "another supervisor")
+    wait_for(lambda: backend.ensure() or supervisor_of(store) != hanging, "another supervisor")
     waiting.reach("finished")
     assert waiting.steps.loss.tolist() == losses(SHORT)
     assert lane.status == "failed"  # its process had nobody to answer to
