@@ -30,6 +30,8 @@ FLAGS = [
     "--disable-sync",
 ]
 SIZE = "headless Chromium at 1280 x 900"
+START_SECONDS = 60
+"""Until a server has to answer."""
 
 
 def free_port() -> int:
@@ -98,11 +100,13 @@ def visited() -> Iterator[Page]:
 
 
 def _await(url: str) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + START_SECONDS
     while time.monotonic() < until:
         try:
             with urllib.request.urlopen(url, timeout=2):
                 return
         except OSError:
             time.sleep(0.1)
-    raise TimeoutError(url)
+    raise TimeoutError(
+        f"the server did not answer at {url} within {START_SECONDS} s: this machine may be too busy"
+    )

@@ -68,7 +68,8 @@ COMMANDS = {
 class Commands(TyperGroup):
     """The commands. A command's module is imported when it is called, and registers it on `main`.
 
-    In every command, an error about a folder, the store or the environment is printed as one sentence.
+    In every command, an error about a folder, the store or the environment is printed as one sentence, and
+    so is what a measurement waited for in vain.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -85,7 +86,7 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except Unusable as error:
+        except (Unusable, TimeoutError) as error:
             complain(error)
 
 

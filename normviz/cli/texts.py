@@ -9,6 +9,7 @@ import typer
 from ..limits import MAX_TEXTS
 from ..model import texts as kept_texts
 from ..model.characters import TextError
+from ..runs.store import Store, StoreError
 from . import main
 from .errors import complain
 
@@ -37,7 +38,13 @@ def _delete(key: str) -> None:
         complain(error)
     if not there:
         complain(f"no text of the hash {key} is kept here: `normviz texts` lists those that are")
-    typer.echo(f"deleted {key}; results of runs that trained on it stay")
+    try:
+        Store().drop_writing(kept_texts.kept())
+    except StoreError as error:
+        complain(error)
+    typer.echo(
+        f"deleted {key}, and what models that trained on it wrote; the curves of their runs stay"
+    )
 
 
 def _about(key: str) -> str:

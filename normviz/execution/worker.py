@@ -18,6 +18,7 @@ from pathlib import Path
 
 from ..config import RunConfig
 from ..limits import is_quick
+from ..model import texts
 from ..runs.store import Store, StoreDamaged, StoreError
 from ..runs.store.machine_lock import MachineLock
 from ..training.events import Diverged, Edited, Event, Finished, Started, Step
@@ -150,7 +151,8 @@ class StoredRun:
                 case Finished():
                     self.flush()
                     status = "diverged" if bad else "finished"
-                    self.store.end(self.run, status, bad, wrote=event.wrote)
+                    is_gone = config.text and not texts.is_here(config.text)
+                    self.store.end(self.run, status, bad, wrote="" if is_gone else event.wrote)
         if self.stopped:
             self.flush()
             self.store.end(self.run, "stopped")

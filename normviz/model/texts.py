@@ -7,7 +7,8 @@
 A text is never in a link, in a result, or on a page. Beside each file is the list of the text's givers:
 the visitors who gave it on a page. On a hosted server they alone can train on it, see its counts, or see
 whether it is stored; no visitor can do so with a text without a giver. The hash that names it is keyed there
-with the secret of the data folder, so whoever has a link or the key of a run can't test a guess of the text.
+with the secret of the data folder: a link or the key of a run alone confirms no guess of the text. Whoever
+gives the guess there gets the same hash, and the curves of a run on it are those of the link anywhere.
 """
 
 from __future__ import annotations

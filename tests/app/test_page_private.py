@@ -82,6 +82,8 @@ def test_what_a_model_wrote_is_shown_to_the_giver_alone(
     assert f"A Pre-LN writes: “{wrote}”" in captions(at)
     checked(press(at, f"delete_{theirs.text}").run())
     assert "secret line" not in everything(page(encode([theirs])))
+    run = Store(folder).latest(theirs.key)
+    assert run is not None and not run.wrote
 
 
 def test_a_typed_hash_gives_a_stranger_nothing(page: Open, folder: Path, theirs: RunConfig) -> None:

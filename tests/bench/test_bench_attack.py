@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from cli_kit import normviz
 from normviz.app.bench import attackers
 
-from normviz.bench import attack
+from normviz.bench import attack, browser
 from normviz.bench.attack import Attacked, measure, table
 from normviz.bench.load import Observed
 
@@ -59,3 +60,13 @@ def test_visitors_go_on_while_memory_is_attacked() -> None:
     assert not found.seen.failures
     assert found.seen.clicks and found.seen.rates
     assert found.server_peak < found.server_before + 100, "without limits: 400 MiB more"
+
+
+@pytest.mark.slow
+def test_a_server_that_does_not_answer_in_time_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(browser, "START_SECONDS", 0)
+    result = normviz("bench", "attack", attack.NONE)
+    assert result.exit_code == 2
+    assert "the server did not answer at http://127.0.0.1:" in result.stderr

@@ -7,14 +7,18 @@ import json
 import zipfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from task_kit import WORDS, with_task
 
 from normviz import RunConfig, train
+from normviz.execution.worker import StoredRun
 from normviz.export import ExportLane, archive, script, write_configs
 from normviz.export.replay import replay
+from normviz.home import VARIABLE
+from normviz.model import texts
 from normviz.model.characters import MAX_SYMBOLS, OTHER, one_line, write
 from normviz.result import collect
 from normviz.runs import archive as files
@@ -93,3 +97,42 @@ def test_it_is_kept_with_the_run_and_in_no_file_to_take_away(store: Store, tmp_p
         "secret text" not in one for one in (script(lane), write_configs([lane]), replay([lane]))
     )
     assert json.loads(json.dumps(it.as_json(())))["wrote"] == it.wrote
+
+
+def test_it_is_deleted_with_its_text(store: Store) -> None:
+    config, other, prose = (with_task(TINY, task) for task in ("text", "text", "prose"))
+    gone, kept = config.text, texts.add(f"other {WORDS}")
+    runs = store.keep_all(
+        [
+            replace(collect(train(one)), wrote="a line")
+            for one in (config, other.replace(text=kept), prose)
+        ],
+        "here",
+    )
+    texts.delete(gone)
+    store.drop_writing(texts.kept())
+    assert [run and run.wrote for run in map(store.run, runs)] == [None, "a line", "a line"]
+
+
+def test_a_run_whose_text_is_deleted_meanwhile_keeps_no_writing(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = with_task(TINY, "text")
+    monkeypatch.setenv(VARIABLE, str(store.folder))
+    key = texts.add(WORDS)
+    written = []
+    for is_deleted in (False, True):
+        run = store.enqueue(config.replace(init_seed=int(is_deleted), text=key))
+        began = Store.started
+
+        def started(*words: Any, delete: bool = is_deleted, began: Any = began) -> None:
+            began(*words)
+            if delete:
+                texts.delete(key)
+
+        monkeypatch.setattr(Store, "started", started)
+        StoredRun(store, run).go()
+        ended = store.run(run)
+        assert ended is not None and ended.status == "finished", ended
+        written.append(len(ended.wrote or ""))
+    assert written == [SAMPLE, 0]

@@ -5,6 +5,7 @@ The page never shows a text again, not even to its giver.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 
 import streamlit as st
@@ -44,10 +45,10 @@ HERE = (
 SHARED = (
     "Only your browser can train on it, and any other browser that gives the same text. Others can see "
     "the curves of your runs on it. The line that each trained model writes can repeat the text: only those "
-    "browsers see it. A link to such a run holds its hash, with which a guess of the whole "
-    "text can be checked. The file stays until each browser that gave it has deleted it. The losses of very "
-    "small batches can reveal the characters of a text, and so can those of weights that hardly move: this "
-    "server refuses such runs."
+    "browsers see it, and it is deleted with the text. Whoever guesses the whole text can check that: runs "
+    "on the guess have the same curves, and here the same link. The file stays until each browser that gave "
+    "it has deleted it. The losses of very small batches can reveal the characters of a text, and so can "
+    "those of weights that hardly move: this server refuses such runs."
 )
 OLDEST = "To make room, it deletes the one used longest ago"
 GREEDIEST = "To make room, it deletes one of the network address that gave most"
@@ -169,6 +170,7 @@ def _use(area: str, file: str, seq_len: int) -> None:
     except (TextError, Refused, StoreError) as error:
         it.text_problem = str(error)
         return
+    _drop_writing()
     if uploaded:
         uploads.used(uploaded)
     st.session_state["text_box"] = st.session_state.get("text_box", 0) + 1
@@ -183,16 +185,24 @@ def _needed() -> set[str]:
     return it.store.needed_texts() | cells
 
 
+def _drop_writing() -> None:
+    """Delete what models wrote of texts that are no longer here."""
+    with contextlib.suppress(StoreError):  # every page says what is wrong with the store
+        shared().store.drop_writing(texts.kept())
+
+
 def _offer_deletion(text: str, words: str) -> None:
     """A button to delete a text, if this visitor gave it."""
     if texts.is_giver(text, visitor.me()) and texts.is_here(text):
         button(
             words, _delete, text, key=f"delete_{text}",
-            icon=":material/delete:", help="Curves of runs that trained on it stay",
+            icon=":material/delete:",
+            help="With the lines that models wrote of it. Curves of runs that trained on it stay",
         )  # fmt: skip
 
 
 def _delete(text: str) -> None:
     texts.take_back(text, visitor.me())
+    _drop_writing()
     it = duel.duel()
     it.text = "" if it.text == text else it.text

@@ -12,7 +12,7 @@ import json
 import logging
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -165,6 +165,14 @@ class Store:
                     run.id for run in self.results(key) if (run.key, run.origin) == (key, origin)
                 ]
                 db.executemany("DELETE FROM runs WHERE id = ?", [(run,) for run in same[1:]])
+
+    def drop_writing(self, kept: Collection[str]) -> None:
+        """Delete what trained models wrote of visitors' texts, except of those whose hashes are `kept`."""
+        self.db.connection.execute(
+            "UPDATE runs SET wrote = NULL WHERE wrote IS NOT NULL AND json_valid(config) AND "
+            "json_extract(config, '$.text') NOT IN (SELECT '' UNION ALL SELECT value FROM json_each(?))",
+            (json.dumps(list(kept)),),
+        )
 
     def done_keys(self) -> set[str]:
         """Keys of all stored results."""
