@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import streamlit as st
+from normviz.app.widgets import download as downloads
 from normviz.app.widgets.download import KEPT, download
 from streamlit import runtime
 from streamlit.runtime.media_file_manager import MediaFileManager
@@ -20,6 +21,7 @@ def click(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], bytes]:
     files = MemoryMediaFileStorage("/media")
     manager = MediaFileManager(files)
     made = []
+    monkeypatch.setattr(downloads, "_SIZES", {})
     monkeypatch.setattr(runtime, "exists", lambda: True)
     monkeypatch.setattr(runtime, "get_instance", lambda: SimpleNamespace(media_file_mgr=manager))
     monkeypatch.setattr(
@@ -51,3 +53,18 @@ def test_the_server_keeps_the_last_files_only(click: Callable[[str], bytes]) -> 
     click("one more")
     with pytest.raises(MediaFileStorageError):
         click("first")
+
+
+def test_the_bytes_of_kept_files_have_an_end(
+    click: Callable[[str], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(downloads, "KEPT_BYTES", 25)
+    files = [f"file {n} of ten" for n in range(3)]
+    for n, text in enumerate(files):
+        assert len(text) == 13 and click(text) == text.encode()
+        assert sum(downloads._SIZES.values()) == 13, n
+        for gone in files[:n]:
+            with pytest.raises(MediaFileStorageError):
+                click(gone)
+    large = "larger than all that may be kept"
+    assert click(large) == large.encode()

@@ -168,7 +168,7 @@ def _use(area: str, file: str, seq_len: int) -> None:
         hosted.check_text(len(others), len(given))
         key = texts.add(given, seq_len, who, _needed, visitor.address())
     except (TextError, Refused, StoreError) as error:
-        it.text_problem = str(error)
+        it.text_problem = hosted.without_paths(str(error))
         return
     _drop_writing()
     if uploaded:
