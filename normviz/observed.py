@@ -1,0 +1,117 @@
+"""Observed: the description of a run that was watched, in place of the settings of one that was configured.
+
+Torch-free. A lane, the store and the exports read it where they read a `RunConfig`. It can't be trained:
+the model is the visitor's own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from .catalog import NORMS, SCHEMES
+from .config import RunConfig
+from .limits import RANGES, over_budget
+
+SOURCE = "normviz.watch"
+PREFIX = "o1-"
+"""What the key of an observed run begins with; 1 is the version of its record."""
+NO_PLACEMENT = "own model"
+"""Words for a model whose placement is not known."""
+
+
+class Observed(BaseModel):
+    """A model that was watched while somebody trained it.
+
+    model       its name: its class, or what the caller named it
+    blocks      number of blocks of the stack that was watched
+    width       channels of the residual stream
+    placement   key of the placement in the catalogue, where it was found, else None
+    norm        key of the norm, likewise
+    parameters  learned numbers of the whole model
+    source      the program that watched it
+    path        where the blocks are in the model
+    run         names this run: two runs of one model are two records
+    notes       what was not recorded, a sentence each
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: str = Field(max_length=200)
+    blocks: int = Field(ge=1, le=10_000)
+    width: int = Field(ge=1)
+    placement: str | None = None
+    norm: str | None = None
+    parameters: int = Field(0, ge=0)
+    source: str = SOURCE
+    path: str = ""
+    run: str = ""
+    notes: tuple[str, ...] = ()
+
+    def canonical(self) -> str:
+        """Canonical JSON: every field, sorted, no spaces."""
+        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+
+    @property
+    def key(self) -> str:
+        """Name of this run: "o1-" and the hash of its record without the notes, which come while it runs."""
+        about = json.dumps(self.model_dump(mode="json", exclude={"notes"}), sort_keys=True)
+        return PREFIX + hashlib.sha256(about.encode()).hexdigest()[:16]
+
+    def key_by(self, version: int) -> str:
+        """The same key whatever the version of the engine: no engine of ours trained it."""
+        del version
+        return self.key
+
+    def replace(self, /, **changes: Any) -> Observed:
+        """The same record with some fields changed."""
+        return Observed(**{**self.model_dump(), **changes})
+
+    # What a lane reads from the settings of a run
+
+    @property
+    def depth(self) -> int:
+        """Number of blocks."""
+        return self.blocks
+
+    @property
+    def scheme(self) -> str:
+        """Key of the placement, which decides the colour; of an unknown one a word for it."""
+        return self.placement or NO_PLACEMENT
+
+    @property
+    def label(self) -> str:
+        """The model, and its placement where it is known."""
+        return f"{self.model}, {SCHEMES.label(self.placement)}" if self.placement else self.model
+
+
+Settings: TypeAlias = RunConfig | Observed
+"""What describes a run: the settings of one that was configured, or the record of one that was observed."""
+
+
+def label(settings: Settings) -> str:
+    """What a lane is called: the placement of a configured run, the model of an observed one."""
+    return settings.label if isinstance(settings, Observed) else SCHEMES.label(settings.scheme)
+
+
+def read_settings(values: Mapping[str, Any]) -> Settings:
+    """The settings from their JSON. Raises ValueError for what is neither."""
+    return Observed(**values) if "blocks" in values and "scheme" not in values else RunConfig(**values)
+
+
+def nearest(observed: Observed) -> RunConfig:
+    """The settings of a small run with the same placement, norm and number of blocks, as far as this product
+    has them; the rest are the defaults."""
+    usual = RunConfig()
+    wanted: dict[str, Any] = {"depth": min(max(observed.blocks, 1), int(RANGES["depth"].high))}
+    if observed.placement in SCHEMES:
+        wanted["scheme"] = observed.placement
+    if observed.norm in NORMS:
+        wanted["norm"] = observed.norm
+    while over_budget(usual.model_copy(update=wanted)) and wanted["depth"] > 1:
+        wanted["depth"] //= 2
+    return usual.replace(**wanted)

@@ -1,0 +1,516 @@
+"""`normviz.watch(model, optimizer)`: a model of one's own, in a training loop of one's own, under the probes.
+
+    watch = normviz.watch(model, optimizer)
+    for batch in data:
+        loss = model(**batch).loss
+        loss.backward(); optimizer.step(); optimizer.zero_grad()
+
+It changes no number of the training. Hooks on the model exist during recorded steps alone; `close()` leaves
+none. What can't be recorded is named in `watch.missing`, and is a gap in charts and tables.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import statistics
+import time
+import uuid
+import weakref
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from .. import hosted
+from ..catalog import PROBES
+from ..observed import Observed
+from ..result import Result
+from ..runs import Steps
+from ..runs.store import Store, StoreError
+from ..training.events import Diverged, Started, Step
+from .instruments import KEYS, Instruments, Row, read_rows
+from .stack import Stack, find_stacks, main_stack
+
+LOG = logging.getLogger(__name__)
+FIRST = 32
+"""So many steps are recorded at first, each."""
+PLAIN = 8
+"""So many steps are then left out, to time the loop without the probes."""
+SHARE = 0.02
+"""The measured extra time of recorded steps is at most this share of the time of all."""
+SPARSEST = 1000
+SHARDED = 50
+"""Of a model in shards every so-many-th step is recorded: all processes must record the same ones."""
+FLUSH_SECONDS = 0.5
+DUMMY = "loss"
+
+
+class Watch:
+    """One run of a model that the caller trains. `watch` makes it."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        optimizer: Any = None,
+        *,
+        blocks: str | None = None,
+        every: Literal["auto"] | int = "auto",
+        probes: Collection[str] | None = None,
+        loss: Callable[[Any], Tensor] | None = None,
+        name: str = "",
+        to: str | Path | None = "store",
+        show: Literal["terminal"] | None = None,
+        scaler: Any = None,
+    ) -> None:
+        _check(every, probes, to, show)
+        self.model, self.every, self.loss_of = model, every, loss
+        inner = getattr(model, "_orig_mod", model)
+        inner = getattr(inner, "module", inner) if isinstance(inner, _WRAPPERS) else inner
+        stack: Stack = main_stack(find_stacks(inner, blocks))
+        if len(set(map(id, stack.blocks))) < len(stack.blocks):
+            raise ValueError(
+                f"the blocks of {type(inner).__name__} at {stack.path} are one module that is called several "
+                "times, and what each call adds can't be told apart"
+            )
+        self.is_main = _rank() == 0
+        self.is_sharded = any(hasattr(p, "device_mesh") for p in inner.parameters())
+        self.instruments = Instruments(inner, stack, scaler)
+        self.keys = tuple(key for key in KEYS if probes is None or key in probes)
+        block_widths = [p.shape[-1] for p in stack.blocks[0].parameters() if p.ndim == 1]
+        self.settings = Observed(
+            model=(name or type(inner).__name__)[:200],
+            blocks=len(stack.blocks),
+            width=_width(inner) or max(block_widths, default=1),
+            parameters=sum({id(p): p.numel() for p in inner.parameters()}.values()),
+            path=stack.path,
+            run=uuid.uuid4().hex[:12],
+        )
+        first = next(iter(inner.parameters()))
+        self.started = Started(
+            self.settings,  # pyright: ignore
+            first.device.type,
+            torch.get_num_threads(),
+            self.settings.parameters,
+            math.nan,
+            None,
+            None,
+        )
+        self.step_number = self.skipped = self.clipped = 0
+        self.bad: Diverged | None = None
+        self.status: Literal["running", "finished", "stopped", "diverged"] = "running"
+        self._steps: list[Step] = []
+        self._waiting: list[tuple[int, float, Tensor | None, Tensor | None, Row | None]] = []
+        self._losses: list[Tensor] = []
+        self._sums_losses = False
+        self._given: Tensor | float | None = None
+        self._live = False
+        self._norm: Tensor | None = None
+        self._cadence = Cadence(every, self.is_sharded)
+        self._last = time.perf_counter()
+        self._flushed = self._last
+        self._handles: list[Any] = []
+        self._displays: list[Any] = []
+        self.optimizer = _inner_optimizer(optimizer)
+        self._began = time.time()
+        self._sink = _sink(to, self) if self.is_main else None
+        if show == "terminal" and self.is_main:
+            from .terminal import Terminal
+
+            self._displays.append(Terminal(self))
+        if self.is_main or self.is_sharded:
+            self._install()
+
+    # Hooks
+
+    def _install(self) -> None:
+        self._handles.append(
+            self.model.register_forward_pre_hook(self._before_forward, with_kwargs=True)
+        )
+        self._handles.append(self.model.register_forward_hook(self._after_forward))
+        if self.optimizer is not None:
+            self._handles += [
+                self.optimizer.register_step_pre_hook(self._before_step),
+                self.optimizer.register_step_post_hook(self._after_step),
+            ]
+        self._prepare()
+
+    def _before_forward(self, module: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
+        if torch.compiler.is_compiling():
+            return
+        self._live = module.training and torch.is_grad_enabled()
+        self.instruments.is_live = self._live
+        if not self._live:
+            return
+        self._sums_losses = "num_items_in_batch" in kwargs
+        if self._losses and self.instruments.asked_at is not None and self._was_skipped():
+            self.skipped += 1
+            self._forget()
+
+    def _was_skipped(self) -> bool:
+        """Whether the gradients of the last backward pass were thrown away without a step."""
+        parameters = [p for own in self.instruments.parameters for p in own if p.requires_grad]
+        return bool(parameters) and all(p.grad is None for p in parameters)
+
+    def _after_forward(self, module: nn.Module, args: Any, output: Any) -> None:
+        if torch.compiler.is_compiling() or not self._live:
+            return
+        found = self.loss_of(output) if self.loss_of is not None else _loss_in(output)
+        if found is not None:
+            self._losses.append(found.detach().clone())
+
+    def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        if self.instruments.is_armed:
+            self._norm = self.instruments.gradients()
+
+    def _after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        row = None
+        if self.instruments.is_armed:
+            self.instruments.updates()
+            row = self.instruments.row
+        self._end_step(row)
+
+    def step(self, loss: Tensor | float | None = None) -> None:
+        """Tell the loss of the present step, where the model's output has none: before `optimizer.step()`.
+
+        Without an optimizer it also ends the step: call it once a step, between `loss.backward()` and the
+        moment at which gradients are cleared.
+        """
+        if self.status != "running":
+            raise ValueError("this watch is closed: make another one with normviz.watch(model, optimizer)")
+        if loss is not None:
+            self._given = loss.detach().clone() if isinstance(loss, Tensor) else float(loss)
+        if self.optimizer is None and (self.is_main or self.is_sharded):
+            row = None
+            if self.instruments.is_armed:
+                self._norm = self.instruments.gradients()
+                row = self.instruments.row
+            self._end_step(row)
+
+    # Steps
+
+    def _prepare(self) -> None:
+        """Decide whether the next step is recorded."""
+        if self._cadence.records(self.step_number):
+            self.instruments.arm()
+
+    def _forget(self) -> None:
+        """Begin the present step again."""
+        was_armed = self.instruments.is_armed
+        self.instruments.disarm()
+        self._losses, self._given, self._norm = [], None, None
+        if was_armed:
+            self.instruments.arm()
+
+    def _end_step(self, row: Row | None) -> None:
+        was_armed = self.instruments.is_armed
+        self.instruments.disarm()
+        self._waiting.append((self.step_number, self._rate(), self._loss(), self._norm, row))
+        self._losses, self._given, self._norm = [], None, None
+        now = time.perf_counter()
+        self._cadence.note(was_armed, now - self._last)
+        self.step_number += 1
+        if now - self._flushed >= FLUSH_SECONDS or self.step_number == 1:
+            self.flush()
+        self._last = time.perf_counter()
+        self._prepare()
+
+    def _rate(self) -> float:
+        if self.optimizer is None:
+            return 0.0
+        return float(self.optimizer.param_groups[0]["lr"])
+
+    def _loss(self) -> Tensor | None:
+        if self._given is not None:
+            given = self._given
+            return given if isinstance(given, Tensor) else torch.tensor(given, dtype=torch.float64)
+        if not self._losses:
+            return None
+        total = torch.stack([x.double() for x in self._losses])
+        return total.sum() if self._sums_losses else total.mean()
+
+    def flush(self) -> None:
+        """Read what was recorded since the last time: one transfer from the device."""
+        self._flushed = time.perf_counter()
+        waiting, self._waiting = self._waiting, []
+        if not waiting or not self.is_main:
+            return
+        with torch.no_grad():
+            rows = read_rows([row for *_, row in waiting if row is not None])
+            losses = _numbers([loss for _, _, loss, _, _ in waiting])
+            norms = _numbers([norm for _, _, _, norm, _ in waiting])
+        at = [KEYS.index(key) for key in self.keys]
+        fresh: list[Step] = []
+        for (number, lr, _, _, row), loss, norm in zip(waiting, losses, norms, strict=True):
+            layers = None if row is None else next(rows)
+            if self.bad is None:
+                self.bad = first_bad(number, loss, norm, layers)
+            fresh.append(Step(number, loss, lr, norm, None if layers is None else layers[at]))
+        self._steps += fresh
+        if self._sink is not None:
+            self._sink.append(fresh)
+        for display in self._displays:
+            display.update()
+
+    # What came out
+
+    @property
+    def missing(self) -> list[str]:
+        """What is not recorded, a sentence each."""
+        found = [f"{words}" for words in self.instruments.notes.values()]
+        if self._steps and all(math.isnan(step.loss) for step in self._steps):
+            found.append(
+                "no loss is recorded, because the model's output has none: call watch.step(loss) before "
+                "optimizer.step(), or give loss=a function of the output"
+            )
+        recorded = [step.layers for step in self._steps if step.layers is not None]
+        if recorded:
+            gone = np.isnan(np.stack(recorded)).all(axis=(0, 2))
+            names = [
+                PROBES[key].label for key, is_gone in zip(self.keys, gone, strict=True) if is_gone
+            ]
+            if names:
+                found.append(f"not recorded: {', '.join(names)}")
+        if self.skipped:
+            found.append(f"{self.skipped} steps were skipped: the optimizer did not take them")
+        if self.optimizer is None:
+            found.append("no update is measured without an optimizer")
+        return found
+
+    @property
+    def result(self) -> Result:
+        """The run so far, as `train` gives one: `.tables()`, `.to_parquet()`, `.html()`."""
+        self.flush()
+        return self._recording()
+
+    def _recording(self) -> Result:
+        settings = self.settings.replace(notes=tuple(self.missing))
+        steps = Steps.of(self._steps, self.settings.blocks)
+        if not len(steps.layers):
+            empty = np.empty((0, len(self.keys), self.settings.blocks + 1))
+            steps = Steps(step=steps.step, loss=steps.loss, lr=steps.lr, grad_norm=steps.grad_norm,
+                          layer_steps=steps.layer_steps, layers=empty)  # fmt: skip
+        status = "diverged" if self.bad and self.status != "running" else self.status
+        seconds = time.time() - self._began
+        return Result(
+            settings, self.started, steps, status, self.bad, seconds=seconds, probes=self.keys
+        )
+
+    def close(self, status: Literal["finished", "stopped"] = "finished") -> None:
+        """Remove every hook and store the run as finished. A second call does nothing."""
+        if self.status != "running":
+            return
+        self.instruments.disarm()
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+        self.flush()
+        self.status = status
+        if self._sink is not None:
+            self._sink.end()
+        for display in self._displays:
+            display.end()
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        self.close("finished" if kind is None else "stopped")
+
+    def __repr__(self) -> str:
+        it, n = self.settings, self.step_number
+        return f"Watch({it.label}: {it.blocks} blocks at {it.path}, width {it.width}; {n} steps)"
+
+
+def watch(model: nn.Module, optimizer: Any = None, **options: Any) -> Watch:
+    """Watch a model while the caller trains it; returns a `Watch`.
+
+    blocks   path of the list of blocks, as "model.layers"; found by itself where it is left out
+    every    "auto" (the first 32 steps, then so many that the extra time stays below 2 %), or a number
+    probes   keys of the quantities (`normviz list`); all by default
+    loss     a function of the model's output that returns the loss, where the output has none
+    name     what the run is called; the model's class by default
+    to       "store" (the app's Runs page), a path that ends in .html or .zip, or None
+    show     "terminal" for live charts there
+    scaler   the GradScaler, where there is one
+
+    Raises ValueError, with one sentence, for options that are not allowed and for a model without blocks.
+    """
+    return Watch(model, optimizer, **options)
+
+
+class Cadence:
+    """Which steps are recorded."""
+
+    def __init__(self, every: Literal["auto"] | int, is_sharded: bool) -> None:
+        self.every, self.is_sharded = every, is_sharded
+        self.gap, self.next = SHARDED if is_sharded else 0, 0
+        self.with_probes: deque[float] = deque(maxlen=9)
+        self.without: deque[float] = deque(maxlen=33)
+
+    def records(self, step: int) -> bool:
+        """Whether a step is recorded."""
+        if self.every != "auto":
+            return step % self.every == 0
+        if step < FIRST:
+            return True
+        if step < FIRST + PLAIN and not self.is_sharded:
+            return False
+        if step < self.next:
+            return False
+        self.next = step + max(1, self.gap or self._gap())
+        return True
+
+    def note(self, recorded: bool, seconds: float) -> None:
+        """Take the time of a step into account."""
+        (self.with_probes if recorded else self.without).append(seconds)
+
+    def _gap(self) -> int:
+        """Steps from one recorded step to the next, so that the extra time is at most SHARE of all."""
+        if not self.with_probes or not self.without:
+            return PLAIN
+        plain = statistics.median(self.without)
+        extra = max(0.0, statistics.median(self.with_probes) - plain)
+        return min(SPARSEST, max(1, math.ceil(extra / (SHARE * max(plain, 1e-9)))))
+
+
+def first_bad(step: int, loss: float, norm: float, layers: Any) -> Diverged | None:
+    """Where a step is not finite (inf; NaN was not measured): the first block whose stream is not, else the
+    loss, else the last block whose gradient is not."""
+    if layers is not None:
+        bad = np.flatnonzero(np.isinf(layers[KEYS.index("stream_rms")]))
+        if len(bad):
+            return Diverged(step, int(bad[0]), "activation")
+    if math.isinf(loss):
+        return Diverged(step, None, "loss")
+    if layers is not None and math.isinf(norm):
+        blocks = np.flatnonzero(np.isinf(layers[KEYS.index("grad_block")]))
+        return Diverged(step, int(blocks[-1]) if len(blocks) else None, "gradient")
+    return None
+
+
+def _check(every: Any, probes: Any, to: Any, show: Any) -> None:
+    """Raises ValueError for options that are not allowed."""
+    if every != "auto" and (not isinstance(every, int) or isinstance(every, bool) or every < 1):
+        raise ValueError(f"every is {every!r}, allowed is 'auto' or a whole number from 1")
+    unknown = [key for key in probes or () if key not in KEYS]
+    if unknown:
+        raise ValueError(f"probes names {unknown[0]!r}, allowed are {', '.join(KEYS)}")
+    if show not in (None, "terminal"):
+        raise ValueError(f"show is {show!r}, allowed is 'terminal' or None")
+    if to not in ("store", None) and Path(to).suffix not in (".html", ".zip"):
+        raise ValueError(
+            f"to is {str(to)!r}, allowed is 'store', a path that ends in .html (a replay) or .zip (Parquet "
+            "tables), or None"
+        )
+    if to == "store" and hosted.limits() is not None:
+        raise ValueError(
+            "this is a hosted server, which stores no runs of own models: give to=None or a path"
+        )
+
+
+_WRAPPERS = (nn.parallel.DistributedDataParallel, nn.DataParallel)
+
+
+def _rank() -> int:
+    there = torch.distributed.is_available() and torch.distributed.is_initialized()
+    return torch.distributed.get_rank() if there else 0
+
+
+def _inner_optimizer(optimizer: Any) -> Any:
+    """The optimizer of torch inside of a wrapper, as accelerate's."""
+    inner = getattr(optimizer, "optimizer", None)
+    found = inner if isinstance(inner, torch.optim.Optimizer) else optimizer
+    if found is not None and not hasattr(found, "register_step_pre_hook"):
+        raise ValueError(
+            f"optimizer is a {type(found).__name__}, allowed is a torch.optim.Optimizer, or none: then call "
+            "watch.step(loss) once a step"
+        )
+    return found
+
+
+def _width(model: nn.Module) -> int | None:
+    """The width that the model's own config gives."""
+    config = getattr(model, "config", None)
+    found = getattr(config, "hidden_size", None) or getattr(config, "n_embd", None)
+    return found if isinstance(found, int) and found > 0 else None
+
+
+def _loss_in(output: Any) -> Tensor | None:
+    """The loss in what a model returned: what is called so, or the only number with a gradient."""
+    named = output.get(DUMMY) if isinstance(output, Mapping) else getattr(output, DUMMY, None)
+    if isinstance(named, Tensor) and named.numel() == 1:
+        return named.reshape(())
+    parts = output if isinstance(output, list | tuple) else (output,)
+    numbers = [x for x in parts if isinstance(x, Tensor) and x.ndim == 0 and x.requires_grad]
+    return numbers[0] if len(numbers) == 1 else None
+
+
+def _numbers(values: list[Tensor | None]) -> list[float]:
+    """The numbers on the host; NaN where there is none, and inf where one is not finite."""
+    there = [x.double().reshape(()) for x in values if x is not None]
+    devices = {x.device for x in there}
+    stacked = torch.stack([x.to(there[0].device) for x in there] if len(devices) > 1 else there).tolist() if there else []
+    found = iter(stacked)
+    return [
+        math.nan if x is None else (y if math.isfinite(y := next(found)) else math.inf)
+        for x in values
+    ]
+
+
+# Where a run goes.
+
+
+def _sink(to: str | Path | None, it: Watch) -> Any:
+    if to is None:
+        return None
+    if to != "store":
+        return _File(Path(to), it)
+    try:
+        return _Stored(it)
+    except StoreError as error:
+        LOG.warning("the run is not stored: %s", error)
+        return None
+
+
+class _Stored:
+    """Writes the run to the store as it comes."""
+
+    def __init__(self, it: Watch) -> None:
+        self.watch = weakref.proxy(it)
+        self.store = Store()
+        self.run = self.store.observe(it.settings, it.started, it.keys)
+
+    def append(self, steps: list[Step]) -> None:
+        try:
+            self.store.append(self.run, steps)
+        except StoreError as error:
+            LOG.warning("steps were not stored: %s", error)
+
+    def end(self) -> None:
+        it = self.watch.result
+        try:
+            self.store.end_observed(self.run, it)
+        except StoreError as error:
+            LOG.warning("the end of the run was not stored: %s", error)
+
+
+class _File:
+    """Writes the run to a file when it ends."""
+
+    def __init__(self, path: Path, it: Watch) -> None:
+        self.path, self.watch = path, weakref.proxy(it)
+
+    def append(self, steps: list[Step]) -> None:
+        pass
+
+    def end(self) -> None:
+        it = self.watch.result
+        if self.path.suffix == ".zip":
+            it.to_parquet(self.path)
+        else:
+            self.path.write_text(it.html(), encoding="utf-8")
