@@ -24,6 +24,10 @@ NO_PLACEMENT = "own model"
 """Words for a model whose placement is not known."""
 
 
+FOUND = {"width", "placement", "norm", "notes"}
+"""What a watch finds while the model trains."""
+
+
 class Observed(BaseModel):
     """A model that was watched while somebody trained it.
 
@@ -58,8 +62,8 @@ class Observed(BaseModel):
 
     @property
     def key(self) -> str:
-        """Name of this run: "o1-" and the hash of its record without the notes, which come while it runs."""
-        about = json.dumps(self.model_dump(mode="json", exclude={"notes"}), sort_keys=True)
+        """Name of this run: "o1-" and the hash of its record without what is found while it runs."""
+        about = json.dumps(self.model_dump(mode="json", exclude=FOUND), sort_keys=True)
         return PREFIX + hashlib.sha256(about.encode()).hexdigest()[:16]
 
     def key_by(self, version: int) -> str:
@@ -84,6 +88,26 @@ class Observed(BaseModel):
         return self.placement or NO_PLACEMENT
 
     @property
+    def task(self) -> str:
+        """What it learns is not known: each run has a task of its own, so that no two are compared."""
+        return f"{NO_PLACEMENT} {self.run}"
+
+    @property
+    def text(self) -> str:
+        """It reads no text of ours."""
+        return ""
+
+    @property
+    def steps(self) -> int:
+        """0: how many steps there will be is not known."""
+        return 0
+
+    @property
+    def lr_edits(self) -> tuple[tuple[int, float], ...]:
+        """Its learning rate can't be changed from here."""
+        return ()
+
+    @property
     def label(self) -> str:
         """The model, and its placement where it is known."""
         return f"{self.model}, {SCHEMES.label(self.placement)}" if self.placement else self.model
@@ -98,9 +122,21 @@ def label(settings: Settings) -> str:
     return settings.label if isinstance(settings, Observed) else SCHEMES.label(settings.scheme)
 
 
+def configured(settings: Settings) -> RunConfig:
+    """The settings of a configured run. Raises ValueError for an observed one."""
+    if isinstance(settings, Observed):
+        raise ValueError(
+            f"{settings.label} was observed, so it has no settings that could be trained here: open it as a "
+            "toy on the Runs page"
+        )
+    return settings
+
+
 def read_settings(values: Mapping[str, Any]) -> Settings:
     """The settings from their JSON. Raises ValueError for what is neither."""
-    return Observed(**values) if "blocks" in values and "scheme" not in values else RunConfig(**values)
+    return (
+        Observed(**values) if "blocks" in values and "scheme" not in values else RunConfig(**values)
+    )
 
 
 def nearest(observed: Observed) -> RunConfig:

@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import runs
-from .catalog import PROBES, SCHEMES
+from .catalog import PROBES
 from .limits import MAX_LANES
+from .observed import Observed, label
 from .runs import Recording
 from .runs.recording import SOMETIMES
 from .training.events import Event
@@ -43,7 +44,7 @@ class Result(Recording):
     """A recording that can be taken away."""
 
     def __repr__(self) -> str:
-        return f"Result({SCHEMES.label(self.config.scheme)}: {self.verdict.sentence})"
+        return f"Result({label(self.config)}: {self.verdict.sentence})"
 
     def as_json(self, at: Collection[int]) -> dict[str, Any]:
         """The result as plain JSON values, with the layers of some steps; numbers that are not finite
@@ -60,7 +61,7 @@ class Result(Recording):
             "first_loss": finite(self.losses[0]) if n else None,
             "final_loss": finite(self.final),
             "held_out_loss": None if self.held_out is None else finite(self.held_out),
-            "steps": n if self.config.steps else 0,
+            "steps": n if self.config.steps or isinstance(self.config, Observed) else 0,
             "clipped": self.clipped,
             "seconds": self.seconds,
             "steps_per_second": n / self.seconds if self.seconds else None,
@@ -150,6 +151,13 @@ class Result(Recording):
 
         return script(self.lane())
 
+    def html(self) -> str:
+        """The player as one HTML file, which replays the run without server and network.
+
+        Raises ValueError where it has no steps.
+        """
+        return Duel(self).html()
+
     def _repr_html_(self) -> str:
         """The player, as a notebook shows it."""
         return Duel(self)._repr_html_()
@@ -170,9 +178,7 @@ class Duel:
     def _words(self) -> str:
         """Each lane's name, placement and verdict."""
         named = zip("ABCD", self.results, strict=False)
-        return "; ".join(
-            f"{name} {SCHEMES.label(it.config.scheme)}: {it.verdict.sentence}" for name, it in named
-        )
+        return "; ".join(f"{name} {label(it.config)}: {it.verdict.sentence}" for name, it in named)
 
     def html(self) -> str:
         """The player as one HTML file, which replays the duel without server and network.

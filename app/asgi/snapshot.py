@@ -151,9 +151,9 @@ def look(topic: Topic) -> Snapshot:
     frames = [frame(i, run) for i, run in runs]
     repeats = [[frame(i, r) for r in some] for (i, _), some in zip(runs, others, strict=True)]
     walks = [
-        Walk(run.config, {key: frame(i, run, key) for key in CARRIED})
+        Walk(run.trained, {key: frame(i, run, key) for key in CARRIED})
         for i, run in runs
-        if topic.view == "walk"
+        if topic.view == "walk" and not any(one.is_observed for _, one in runs)
     ]
     live = any(run.is_open for run in every)
     return Snapshot(topic, said, Lanes(frames, repeats, walks, live))

@@ -32,6 +32,7 @@ from normviz.links import (
     problems_of_form,
     view_notices,
 )
+from normviz.observed import Settings
 from normviz.player import VIEWS, View
 from normviz.runs.store import Action, Run
 from normviz.tour import STEPS, numbered
@@ -95,10 +96,12 @@ class Duel(PageState):
     automatic: frozenset[int] = frozenset()
 
 
-def label(index: int, config: RunConfig, lanes: Sequence[RunConfig], repeated: bool = False) -> str:
+def label(index: int, config: Settings, lanes: Sequence[Settings], repeated: bool = False) -> str:
     """ "B  Post-LN, warm-up 200": a lane's name among all lanes, with the seed if several are shown."""
     name = lane_name(index, config, lanes)
-    return f"{name}, {named(config)}" if repeated and "seed" not in name else name
+    if repeated and "seed" not in name and isinstance(config, RunConfig):
+        return f"{name}, {named(config)}"
+    return name
 
 
 def duel() -> Duel:
@@ -238,13 +241,29 @@ def _step(number: int, nonce: int) -> Duel:
 
 
 def show_runs(runs: Sequence[Run]) -> None:
-    """Show these stored runs, one in each lane, with the settings of each run."""
+    """Show these stored runs, one in each lane, with the settings of each run. Raises ValueError for an
+    observed run."""
     it = duel()
     address.new_entry()
     st.session_state["duel"] = Duel(
-        tuple(run.config for run in runs), tuple(run.id for run in runs), start="follow",
+        tuple(run.trained for run in runs), tuple(run.id for run in runs), start="follow",
         nonce=it.nonce + 1, probe=it.probe, view=it.view, touched=True, text=it.text,
     )  # fmt: skip
+
+
+def show_toy(config: RunConfig) -> None:
+    """Show one configured run in the only lane: the nearest to a model of one's own."""
+    it = duel()
+    address.new_entry()
+    st.session_state["duel"] = Duel(
+        (config,),
+        (None,),
+        nonce=it.nonce + 1,
+        probe=it.probe,
+        view=it.view,
+        touched=True,
+        text=it.text,
+    )
 
 
 def change(field: str, value: Any, lane: int | None = None) -> None:

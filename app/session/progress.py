@@ -19,7 +19,8 @@ def signature(runs: list[Run]) -> str:
     Anybody may read it, so it holds no config key: a key would reveal whether a run is on a guessed text.
     """
     return " ".join(
-        f"{run.id}:{run.status}:{run.config.lr:g}:{as_word(run.config.lr_edits)}" for run in runs
+        f"{run.id}:{run.status}:{0 if run.is_observed else run.trained.lr:g}:{as_word(run.config.lr_edits)}"
+        for run in runs
     )
 
 

@@ -20,6 +20,7 @@ from ..home import shipped
 from ..maps import Grid, make
 from ..maps.cell import warm
 from ..maps.early import MEASURED, FlatDetector, applies, looks
+from ..observed import configured
 from ..runs import Recorder, Recording
 from ..runs.archive import load
 from ..runs.statistics import wilson
@@ -93,7 +94,9 @@ def watched(canonical: str) -> Watched:
 def measure(count: int = 300) -> str:
     """Replay the shipped runs, run the grids and `count` drawn settings."""
     made = [
-        Watched(it.config, None if it.first_bad is not None else stops(it), *_verdict(it))
+        Watched(
+            configured(it.config), None if it.first_bad is not None else stops(it), *_verdict(it)
+        )
         for path in sorted((shipped("assets") / "runs").glob("*.npz"))
         for it in load(path)
     ]
@@ -130,7 +133,7 @@ def summary(what: str, runs: Sequence[Watched]) -> list[str]:
 
 def stops(it: Recording) -> int | None:
     """How many steps a recorded run would have made."""
-    flat = FlatDetector(it.config, it.chance)
+    flat = FlatDetector(configured(it.config), it.chance)
     return next((step.step + 1 for step in it.steps if flat.check(step)), None)
 
 

@@ -136,7 +136,7 @@ def _hand_out(store: Store, busy: list[tuple[float, int]], now: float) -> None:
             return
         store.handed(record.id)
         store.set_status(record.id, "running")
-        heapq.heappush(busy, (now + estimated_seconds(record.config), record.id))
+        heapq.heappush(busy, (now + estimated_seconds(record.trained), record.id))
         going.add(record.id)
 
 

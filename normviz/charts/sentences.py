@@ -39,7 +39,7 @@ def listed(parts: Sequence[str]) -> str:
 
 def first_bad(lane: LaneFrame) -> tuple[int, int | None] | None:
     """(step, layer or None) where the lane diverged: as recorded, else its first bad loss."""
-    if lane.first_bad is not None:
+    if lane.first_bad is not None or lane.is_observed:
         return lane.first_bad
     bad = np.flatnonzero(~np.isfinite(lane.loss))
     return (int(bad[0]), None) if len(bad) else None
@@ -60,6 +60,8 @@ def lacking(lanes: Sequence[LaneFrame]) -> list[str]:
 
 
 def _reason(lane: LaneFrame) -> str:
+    if lane.is_observed:
+        return "it was not recorded of this model"
     if lane.probe not in recorded_by(SCHEMES[lane.scheme].streams):
         return "its placement does not have two streams"
     return "an earlier release of NormViz recorded the run; train its settings again"

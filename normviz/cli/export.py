@@ -102,7 +102,7 @@ def read_duel(words: Sequence[str], store: Store) -> tuple[str, list[Named]]:
                 f"the store {store.folder} has no run {name}: name a link or a preset "
                 f"({', '.join(PRESETS.keys())}), or another folder with --data"
             )
-        lanes = (run.config,)
+        lanes = (run.trained,)
     else:
         lanes = read_lanes(name)
     lanes = [config.replace(**changes) for config in lanes]

@@ -21,6 +21,7 @@ from ..limits import MAX_SWEEP_SEEDS
 from ..links import decode, encode, settings, shown
 from ..model import texts
 from ..model.characters import one_line
+from ..observed import configured
 from ..result import Result, result_of
 from ..runs import Recorder
 from ..runs.store import Store, StoreError
@@ -257,7 +258,7 @@ def write(result: Result, out: Path, at: Sequence[int]) -> None:
 
 def report(result: Result) -> str:
     """The result as text."""
-    started, config = result.started, result.config
+    started, config = result.started, configured(result.config)
     assert started is not None
     assert config is not None
     names = ("scheme", "norm", "init", "task", "optimizer")

@@ -8,9 +8,10 @@ from typing import Annotated
 
 import typer
 
-from ..catalog import NORMS, SCHEMES, TASKS
+from ..catalog import NORMS, TASKS
 from ..duel.seeds import named
-from ..runs.listing import ListRow, RunList, ago, changed, seconds
+from ..observed import Observed, label
+from ..runs.listing import ListRow, RunList, ago, described, seconds
 from ..runs.search import search
 from ..runs.store import Query, Store, StoreError
 from . import main
@@ -81,13 +82,16 @@ def _cells(row: ListRow, now: float) -> tuple[str, ...]:
     """The cells of a row."""
     run, config, outcome = row.run, row.run.config, row.outcome
     took = seconds(run)
+    norm = config.norm if isinstance(config, Observed) else config.placed().norm
+    task = "" if isinstance(config, Observed) else TASKS.label(config.task)
+    seed = "" if isinstance(config, Observed) else named(config)
     return (
         str(run.id),
         "shipped" if run.is_shipped else ago(run.created, now),
-        SCHEMES.label(config.scheme),
-        NORMS.label(config.placed().norm),
-        TASKS.label(config.task),
-        ", ".join(filter(None, (changed(config), named(config)))),
+        label(config),
+        NORMS.label(norm) if norm else "",
+        task,
+        ", ".join(filter(None, (described(config), seed))),
         outcome.words if not run.is_open else f"{outcome.words}, {outcome.steps} steps so far",
         outcome.loss,
         run.device or "",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from ..catalog import SCHEMES
 from ..config import RunConfig
 from ..links import FIELDS, shown
+from ..observed import Observed, Settings, label
 from ..runs.versions import computed_by
 
 LETTERS = "ABCD"
@@ -20,9 +20,11 @@ OFF = ("off", None)
 """Values that are not named: a lane without QK-norm is a lane with nothing more to say."""
 
 
-def difference(config: RunConfig, others: Sequence[RunConfig]) -> str:
+def difference(config: Settings, others: Sequence[Settings]) -> str:
     """The lane's values of the settings that differ between the lanes, for example "warm-up 200";
     first those that the first lane has otherwise. Empty if the placement alone differs."""
+    if any(isinstance(one, Observed) for one in (config, *others)):
+        return ""
     fields = [
         name
         for name in FIELDS
@@ -34,15 +36,15 @@ def difference(config: RunConfig, others: Sequence[RunConfig]) -> str:
     return ", ".join(words[:NAMED]) + more
 
 
-def lane_name(index: int, config: RunConfig, lanes: Sequence[RunConfig]) -> str:
+def lane_name(index: int, config: Settings, lanes: Sequence[Settings]) -> str:
     """ "B  Post-LN, warm-up 200": the name of one lane among all `lanes` of its duel."""
-    parts = (SCHEMES.label(config.scheme), difference(config, lanes))
+    parts = (label(config), difference(config, lanes))
     return f"{LETTERS[index]}  {', '.join(filter(None, parts))}"
 
 
-def placements(lanes: Sequence[RunConfig]) -> list[str]:
+def placements(lanes: Sequence[Settings]) -> list[str]:
     """The lanes' placements; "Post-LN with warm-up 200" where two lanes have the same one."""
-    labels = [SCHEMES.label(lane.scheme) for lane in lanes]
+    labels = [label(lane) for lane in lanes]
     if len(set(labels)) == len(labels):
         return labels
     found = (difference(lane, lanes) for lane in lanes)
@@ -52,19 +54,22 @@ def placements(lanes: Sequence[RunConfig]) -> list[str]:
     ]
 
 
-def title(lanes: Sequence[RunConfig]) -> str:
+def title(lanes: Sequence[Settings]) -> str:
     """ "Pre-LN against Post-LN"."""
     return " against ".join(placements(lanes))
 
 
-def file_name(lanes: Sequence[RunConfig]) -> str:
+def file_name(lanes: Sequence[Settings]) -> str:
     """What files of a duel are called: "normviz-pre-ln-against-post-ln"."""
     words = re.sub(r"[^a-z0-9]+", "-", title(lanes).lower()).strip("-")
     return f"normviz-{words}"[:LONGEST].rstrip("-")
 
 
-def settings(lanes: Sequence[RunConfig]) -> str:
+def settings(lanes: Sequence[Settings]) -> str:
     """The size and length of the runs in words, with every value where lanes differ."""
+    if any(isinstance(lane, Observed) for lane in lanes):
+        each = dict.fromkeys(f"{it.depth} blocks, width {it.width}" for it in lanes)
+        return "; ".join(each)
     named = {
         "depth": "{} blocks",
         "width": "width {}",
@@ -77,12 +82,12 @@ def settings(lanes: Sequence[RunConfig]) -> str:
     )
 
 
-def caption(lanes: Sequence[RunConfig], engines: Iterable[str]) -> list[str]:
+def caption(lanes: Sequence[Settings], engines: Iterable[str]) -> list[str]:
     """What saved charts say, a line each: the duel, its settings, and the engines of its runs."""
     return [line for line in (title(lanes), settings(lanes), computed_by(engines)) if line]
 
 
-def _words(name: str, config: RunConfig) -> str:
+def _words(name: str, config: Settings) -> str:
     """ "warm-up 200"; a choice of norm or initialisation is a name that needs no title before it."""
     value = shown(name, getattr(config, name))
     if name == "init":

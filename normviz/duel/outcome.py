@@ -15,6 +15,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ..observed import Observed
 from ..runs import Recording
 from ..runs.statistics import PAIRS, Comparison, compare
 from ..runs.verdict import of_seeds, still_falls
@@ -138,8 +139,11 @@ def _pairs(first: Sequence[Recording], second: Sequence[Recording]) -> list[Pair
     return [(a, known[_seeds(a)]) for a in first if a.is_done and _seeds(a) in known]
 
 
-def _seeds(run: Recording) -> tuple[int, int, int]:
-    return run.config.init_seed, run.config.data_seed, run.version
+def _seeds(run: Recording) -> tuple[int | str, int, int]:
+    config = run.config
+    if isinstance(config, Observed):
+        return config.key, 0, run.version
+    return config.init_seed, config.data_seed, run.version
 
 
 def _diverged(pairs: Sequence[Pair], *names: str) -> Iterator[str]:
@@ -187,7 +191,7 @@ def _notes(lanes: Runs, found: Sequence[_Compared]) -> Iterator[str]:
     ended = {name: [run for run in runs if run.is_done] for name, runs in lanes.items()}
     if note := made_by(run.version for runs in ended.values() for run in runs):
         yield note
-    steps = {name: runs[0].config.steps for name, runs in ended.items() if runs}
+    steps = {name: runs[0].total for name, runs in ended.items() if runs}
     if found and len(set(steps.values())) > 1:
         said = ", ".join(f"{name} {n}" for name, n in steps.items())
         yield f"The lanes have different numbers of steps: {said}."

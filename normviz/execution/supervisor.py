@@ -213,14 +213,14 @@ class Supervisor:
             if record is None:
                 self.pending_ends.end(run, FOREIGN)
                 continue
-            gib = estimated_gib(record.config)
+            gib = estimated_gib(record.trained)
             if short := not self.budget.fits(gib, (busy.gib for busy in self.busy.values())):
                 break  # the runs after it wait too: the queue's order is kept
             spare = self.take_spare(run)
             if spare is None:
                 self.waiting += 1
                 continue
-            spare.warm, spare.returns, spare.gib = False, is_quick(record.config), gib
+            spare.warm, spare.returns, spare.gib = False, is_quick(record.trained), gib
             self.busy[run] = spare
             self.store.handed(run)
             log.say("handed out", run, visitor=record.visitor)

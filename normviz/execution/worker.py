@@ -103,10 +103,10 @@ class StoredRun:
             record = self.store.run(self.run)
             if record is None or record.status != "queued":
                 return True
-            quick = is_quick(record.config)
+            quick = is_quick(record.trained)
             if not quick:
                 lower_priority(10)  # the page stays responsive; a measurement is what it waits for
-            self.config = record.config
+            self.config = record.trained
             self.read_controls()
             self.machine_lock.wait(float("inf"), otherwise=self.is_asked_to_stop)
             self.follow(self.config)
@@ -225,7 +225,7 @@ class StoredRun:
                     self.stopped = True
                 case "lr":
                     if (record := self.store.run(self.run)) is not None:
-                        self.config = record.config
+                        self.config = record.trained
 
     def flush(self, ahead: int = 0) -> None:
         """Commit the steps that wait, and that so many steps may follow."""

@@ -11,6 +11,7 @@ from .. import __version__
 from ..config import ENGINE, LATER, ConfigError, RunConfig
 from ..limits import MAX_LANES
 from ..links import FIELDS, cut
+from ..observed import configured
 from .lane import ExportLane
 
 FORMS = (
@@ -47,7 +48,7 @@ def write_configs(lanes: Sequence[ExportLane]) -> str:
 
 
 def _seeds(lane: ExportLane) -> dict[str, str | int]:
-    config = lane.config
+    config = configured(lane.config)
     return {"run": lane.key, "init_seed": config.init_seed, "data_seed": config.data_seed}
 
 

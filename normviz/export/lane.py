@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..catalog import SCHEMES
-from ..config import ENGINE, RunConfig
+from ..config import ENGINE
 from ..duel.outcome import Outcome, outcome
+from ..observed import Observed, Settings, label
 from ..runs import Recording
 from ..runs.frames import Frames
 from ..runs.store import Run
@@ -25,7 +25,7 @@ class ExportLane:
     """
 
     name: str
-    config: RunConfig
+    config: Settings
     recording: Recording | None = None
     repeats: tuple[ExportLane, ...] = ()
     hides_text: bool = False
@@ -89,7 +89,11 @@ class ExportLane:
     def engines(self) -> list[str]:
         """The engine of each of its runs, "tape" or "eager"; none of a run that has not begun."""
         recordings = [one.recording for one in self.seeds if one.recording]
-        return [it.started.engine for it in recordings if it.started]
+        return [
+            it.started.engine
+            for it in recordings
+            if it.started and not isinstance(it.config, Observed)
+        ]
 
 
 def stored_lane(name: str, run: Run, frames: Frames, repeats: Sequence[Run] = ()) -> ExportLane:
@@ -101,9 +105,7 @@ def stored_lane(name: str, run: Run, frames: Frames, repeats: Sequence[Run] = ()
 def came_out(lanes: Sequence[ExportLane]) -> Outcome:
     """What came out of these lanes over all their seeds, compared with the first."""
     runs = {
-        f"{lane.name} {SCHEMES.label(lane.config.scheme)}": [
-            one.recording for one in lane.seeds if one.recording
-        ]
+        f"{lane.name} {label(lane.config)}": [one.recording for one in lane.seeds if one.recording]
         for lane in lanes
     }
     return outcome(runs)

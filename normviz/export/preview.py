@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from html import escape
 
 from .. import charts
-from ..catalog import SCHEMES
 from ..charts.base import Spec
 from ..charts.palette import paper
 from ..duel.names import caption, title
+from ..observed import label
 from ..player.specs import Axes, ChartOptions, axes, specs
 from ..runs.frames import LaneFrame
 from .engine import draw_named
@@ -81,7 +81,7 @@ def outcome(lanes: Sequence[ExportLane]) -> str:
 
 
 def _heading(lane: ExportLane) -> str:
-    return f"{lane.name} {SCHEMES.label(lane.config.scheme)}"
+    return f"{lane.name} {label(lane.config)}"
 
 
 # The picture for chats and feeds.

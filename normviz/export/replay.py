@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Unpack
 
-from ..catalog import PROBES, SCHEMES
-from ..config import RunConfig
+from ..catalog import PROBES
 from ..duel import names
 from ..duel.seeds import named as seed_of
+from ..observed import Settings, configured, label
 from ..player import SharedFiles, page
 from ..runs.frames import LaneFrame, lane_frame
 from .lane import ExportLane, came_out
@@ -53,9 +53,9 @@ def frames(lanes: Sequence[ExportLane], probe: str) -> list[LaneFrame]:
     return [_frame(lane, probe, configs) for lane in lanes]
 
 
-def _frame(lane: ExportLane, probe: str, among: Sequence[RunConfig]) -> LaneFrame:
-    parts = (SCHEMES.label(lane.config.scheme), names.difference(lane.config, among))
-    label = f"{lane.name}  {', '.join(filter(None, parts))}"
-    if lane.repeats and "seed" not in label:
-        label = f"{label}, {seed_of(lane.config)}"
-    return lane_frame(lane.recorded, label, probe)
+def _frame(lane: ExportLane, probe: str, among: Sequence[Settings]) -> LaneFrame:
+    parts = (label(lane.config), names.difference(lane.config, among))
+    named = f"{lane.name}  {', '.join(filter(None, parts))}"
+    if lane.repeats and "seed" not in named:
+        named = f"{named}, {seed_of(configured(lane.config))}"
+    return lane_frame(lane.recorded, named, probe)

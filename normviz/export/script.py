@@ -20,6 +20,7 @@ from ..catalog.tasks import ENTRIES, HOPS
 from ..config import BASE_DEPTH, BASE_WIDTH, RunConfig
 from ..limits import HELD_OUT, MAX_SYMBOLS
 from ..model.corpora import STATES, SUCCESSOR_P, chain, masked_count, prose
+from ..observed import configured
 from . import script_version1, script_version2
 from .lane import ExportLane
 
@@ -32,7 +33,7 @@ def script(lane: ExportLane) -> str:
 
     Raises ValueError with a sentence for a scheme whose initial values can't be written out.
     """
-    c, cuda = lane.config.placed(), lane.device == "cuda"
+    c, cuda = configured(lane.config).placed(), lane.device == "cuda"
     templates = script_version1 if lane.version == 1 else script_version2
     standard = {"import hashlib", *templates.IMPORTS[c.task]}
     standard |= {"import math"} if c.schedule == "cosine" or not lane.is_done else set()
@@ -66,7 +67,7 @@ def script(lane: ExportLane) -> str:
 
 
 def _docstring(lane: ExportLane) -> str:
-    c = lane.config
+    c = configured(lane.config)
     label, task = SCHEMES.label(c.scheme), TASKS.label(c.task)
     about = (
         "Plain PyTorch: it needs torch and nothing else, prints the loss of every 20th step, and "
@@ -516,7 +517,7 @@ def optimizer(c: RunConfig) -> str:
 def loop(lane: ExportLane, progress: bool, sited: bool) -> str:
     """Source of the training loop; `progress`: the model wants to know how much of it is over; `sited`:
     its dropout draws by step and site."""
-    c, it = lane.config, lane.recording
+    c, it = configured(lane.config), lane.recording
     if c.steps == 0:
         final = 'print(f"final loss {loss.item():.6f} (at initialisation)")'
         return "\n".join(["", *_forward(c, "0", "0.0" if progress else "", sited), final])

@@ -13,9 +13,12 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from ..catalog import PROBES
 from ..catalog.probes import ProbeRecord
+from ..observed import Observed, Settings
+from ..runs import Steps
 from .lane import ExportLane
 
 Type = Literal["text", "integer", "number", "yes or no"]
@@ -153,15 +156,33 @@ def steps(lane: ExportLane) -> pa.Table:
     s, c = lane.recorded.steps, lane.config
     columns = {
         "step": s.step,
-        "tokens": (s.step + 1) * c.batch * c.seq_len,
-        "loss": s.loss,
+        "tokens": _tokens(c, s),
+        "loss": _measured(c, s.loss),
         "lr": s.lr,
-        "grad_norm": s.grad_norm,
+        "grad_norm": _measured(c, s.grad_norm),
         "held_out_loss": pa.array(s.held_out, mask=np.isnan(s.held_out)),
         "logit_rms": pa.array(s.logit_rms, mask=np.isnan(s.logit_rms)),
-        "finite": np.isfinite(s.loss) & np.isfinite(s.grad_norm),
+        "finite": _finite(c, s),
     }
     return _table("steps", {**_names(lane, len(s.step)), **columns})
+
+
+def _tokens(config: Settings, steps: Steps) -> Any:
+    """Tokens seen after each step; nulls for an observed run, whose batches are not known."""
+    if isinstance(config, Observed):
+        return pa.nulls(len(steps), pa.int64())
+    return (steps.step + 1) * config.batch * config.seq_len
+
+
+def _measured(config: Settings, values: NDArray[np.float64]) -> Any:
+    """The values; in an observed run NaN is what was not measured, so a null."""
+    return pa.array(values, mask=np.isnan(values)) if isinstance(config, Observed) else values
+
+
+def _finite(config: Settings, steps: Steps) -> NDArray[np.bool_]:
+    if isinstance(config, Observed):  # what is not finite is inf there
+        return ~(np.isinf(steps.loss) | np.isinf(steps.grad_norm))
+    return np.isfinite(steps.loss) & np.isfinite(steps.grad_norm)
 
 
 def layers(lane: ExportLane) -> pa.Table:
@@ -172,7 +193,9 @@ def layers(lane: ExportLane) -> pa.Table:
         values = s.layers[:, i]
         there = np.full(values.shape, True)
         there[:, : PROBES[key].first_layer] = False
-        if key == UPDATES:
+        if isinstance(lane.config, Observed):
+            there &= ~np.isnan(values)  # a gap
+        elif key == UPDATES:
             there[np.isnan(values).all(axis=1)] = False
         record, layer = np.nonzero(there)
         at.append(np.stack([np.full(len(record), i), record, layer]))
@@ -194,9 +217,15 @@ def _names(lane: ExportLane, n: int) -> dict[str, pa.Array]:
     return {
         "lane": pa.DictionaryArray.from_arrays(same, [lane.name]),
         "run": pa.DictionaryArray.from_arrays(same, [lane.key]),
-        "init_seed": pa.repeat(lane.config.init_seed, n),
-        "data_seed": pa.repeat(lane.config.data_seed, n),
+        **{name: _seed(lane.config, name, n) for name in ("init_seed", "data_seed")},
     }
+
+
+def _seed(config: Settings, name: str, n: int) -> pa.Array:
+    """A seed `n` times; nulls for an observed run."""
+    if isinstance(config, Observed):
+        return pa.nulls(n, pa.int64())
+    return pa.repeat(getattr(config, name), n)
 
 
 def _run(lane: ExportLane) -> dict[str, Any]:
@@ -214,8 +243,7 @@ def _run(lane: ExportLane) -> dict[str, Any]:
         **{name: getattr(started, name) if started else None for name in names},
         "bad_step": bad and bad.step,
         "bad_layer": bad and bad.layer,
-        "init_seed": c.init_seed,
-        "data_seed": c.data_seed,
+        **{name: getattr(c, name, None) for name in ("init_seed", "data_seed")},
         **({"text": None} if lane.hides_text else {}),
     }
 

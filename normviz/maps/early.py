@@ -127,4 +127,4 @@ class FlatDetector:
 def is_flat(run: Run) -> bool:
     """Whether a stored run was stopped by this rule, where it applies or as a run that ships."""
     stopped = run.is_coarse and run.status == "stopped" and (run.message or "").startswith(FLAT)
-    return stopped and (run.is_shipped or applies(run.config))
+    return stopped and (run.is_shipped or applies(run.trained))

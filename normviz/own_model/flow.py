@@ -31,8 +31,10 @@ STREAM, BRANCH = "stream", "branch"
 
 @dataclass(frozen=True)
 class Origin:
-    """The matrix that made a tensor, the axis of its outputs, and which of them the tensor holds; `made` is the
-    operation's result while the tensor is still a view of it."""
+    """The matrix that made a tensor, the axis of its outputs, and which of them the tensor holds.
+
+    `made` is the operation's result while the tensor is still a view of it.
+    """
 
     weight: Tensor
     axis: int
@@ -61,7 +63,7 @@ class Origin:
 
 @dataclass
 class Tag:
-    """What is known of a tensor: of the stream or of a branch; its matrix; and of logits those of query and key."""
+    """What is known of a tensor: of the stream or a branch; its matrix; of logits those of query and key."""
 
     kind: str
     origin: Origin | None = None
@@ -90,7 +92,7 @@ class Sublayer:
 
 
 class Flow(TorchFunctionMode):
-    """One call of a block. With `learns` it also finds the block's parameters; with `measures` it measures."""
+    """One call of a block. With `learns` it also finds the block's parameters; `measures`: it measures."""
 
     def __init__(self, stream: Tensor, learns: bool, measures: bool) -> None:
         super().__init__()
@@ -115,7 +117,11 @@ class Flow(TorchFunctionMode):
         self._tags[id(tensor)] = weakref.ref(tensor), tag
 
     def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
@@ -169,7 +175,7 @@ class Flow(TorchFunctionMode):
             self._set(given[0], Tag(kind))
 
     def _weight(self, given: list[Tensor], known: list[tuple[Tensor, Tag]]) -> Tensor | None:
-        """The parameter of a product by a matrix, or the tensor that stands for one; None for a product of two
+        """The parameter of a product by a matrix, or the tensor in its place; None for a product of two
         tensors of the block."""
         tracked = {id(x) for x, _ in known}
         others = [x for x in given if id(x) not in tracked and x.ndim >= 2]
@@ -260,7 +266,7 @@ class Flow(TorchFunctionMode):
         if query.ndim != 4:
             self.hidden_attention = True
             return
-        scale = query.shape[-1] ** -0.5 if scale is None else scale
+        factor = query.shape[-1] ** -0.5 if scale is None else scale
         if key.shape[1] != query.shape[1]:
             if not enable_gqa:
                 self.hidden_attention = True
@@ -269,9 +275,13 @@ class Flow(TorchFunctionMode):
         n, heads = _sample(query.shape[0], query.shape[1], query.shape[2] * key.shape[2])
         every = max(1, query.shape[1] // heads)
         q, k = (x.detach()[:n, ::every].float() for x in (query, key))
-        z = (q @ k.mT) * scale
+        z = (q @ k.mT) * factor
         if attn_mask is not None:
-            mask = attn_mask.detach().expand(query.shape[0], -1, -1, -1) if attn_mask.ndim == 4 else attn_mask
+            mask = (
+                attn_mask.detach().expand(query.shape[0], -1, -1, -1)
+                if attn_mask.ndim == 4
+                else attn_mask
+            )
             if mask.ndim == 4:
                 mask = mask[:n, ::every] if mask.shape[1] > 1 else mask[:n]
             hidden = torch.full((), -torch.inf, device=z.device)
@@ -362,8 +372,9 @@ def widened(z: Tensor) -> Tensor:
 
 @torch.no_grad()
 def weigh(z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Largest absolute logit, entropy as a fraction of its maximum, and weight on the first position, of logits
-    [B, H, T, S] with masks; arXiv:2309.14322, arXiv:2303.06296, arXiv:2309.17453.
+    """Largest absolute logit, entropy as a fraction of its maximum, and weight on the first position.
+
+    Of logits [B, H, T, S] with masks; arXiv:2309.14322, arXiv:2303.06296, arXiv:2309.17453.
 
     The entropy is over rows that see two positions or more.
     """

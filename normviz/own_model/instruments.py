@@ -30,7 +30,7 @@ ENTRIES = 2**20
 WEIGHTS = 2**16
 """The update over the weights is of so many numbers of a block at most, evenly spaced."""
 CLIPPED = 1e-5
-"""Gradients count as scaled between backward pass and step where their norm changed by more than this share."""
+"""Gradients were scaled between backward pass and step where their norm changed by more than this share."""
 
 Row = Tensor
 
@@ -82,7 +82,9 @@ class Instruments:
         device = next(iter(self.stack.blocks[0].parameters())).device
         kind = torch.float32 if device.type == "mps" else torch.float64
         shape = (len(KEYS), self.depth + 1)
-        return torch.full(shape, torch.nan, dtype=kind, device=device if not _is_meta(device) else "cpu")
+        return torch.full(
+            shape, torch.nan, dtype=kind, device=device if not _is_meta(device) else "cpu"
+        )
 
     def put(self, key: str, layer: int, value: Tensor) -> None:
         """Write one number into the present row: inf where it is not finite, because NaN is what was not
@@ -100,7 +102,9 @@ class Instruments:
         for index, block in enumerate(self.stack.blocks):
             self._handles += [
                 block.register_forward_pre_hook(self._enters(index), with_kwargs=True),
-                block.register_forward_hook(self._leaves(index), with_kwargs=True, always_call=True),
+                block.register_forward_hook(
+                    self._leaves(index), with_kwargs=True, always_call=True
+                ),
             ]
         if "torch._dynamo" in sys.modules:  # a compiled model runs its own code in this step
             self._handles.append(_Stance())
@@ -166,7 +170,7 @@ class Instruments:
         return hook
 
     def _counts(self, index: int, block: nn.Module) -> bool:
-        """Whether a call of a block belongs to a training step. A copy of the model has copies of the hooks."""
+        """Whether a call of a block belongs to a training step. A model's copy has copies of the hooks."""
         is_own = block is self.stack.blocks[index]
         return is_own and self.is_armed and self.is_live and self.model.training
 
@@ -276,7 +280,9 @@ class Instruments:
         elif flow.attention:
             self._note("attention", f"a block has {len(flow.attention)} attentions")
         else:
-            how = "a kernel hides its logits" if flow.hidden_attention else "none was seen in a block"
+            how = (
+                "a kernel hides its logits" if flow.hidden_attention else "none was seen in a block"
+            )
             self._note("attention", how)
 
     # Gradients, as the optimizer's step begins
@@ -309,7 +315,9 @@ class Instruments:
                 ratio = torch.where(is_scale, torch.ones_like(ratio), ratio)
             factor = torch.where((ratio - 1).abs() > CLIPPED, ratio, factor)
         if self.uses_half and scale is None:
-            self._note("scale", "gradients before clipping: give scaler=, because the loss is scaled")
+            self._note(
+                "scale", "gradients before clipping: give scaler=, because the loss is scaled"
+            )
             factor = torch.ones_like(factor)
         elif self.backward_norm is None:
             self._note("clipping", "gradients are after clipping, if there was any")
@@ -327,7 +335,9 @@ class Instruments:
             if drift:
                 change = torch.cat(drift)
                 self.put(
-                    "norm_drift", index + 1, torch.linalg.vector_norm(change) / change.numel() ** 0.5
+                    "norm_drift",
+                    index + 1,
+                    torch.linalg.vector_norm(change) / change.numel() ** 0.5,
                 )
         for layer, squares in self.squares.items():
             self.put("grad_hidden", layer, squares.sqrt() / loss_scale.to(squares))
@@ -354,7 +364,9 @@ class Instruments:
                 at = torch.tensor(rows, device=p.grad.device)
                 parts.append(torch.linalg.vector_norm(_wide(p.grad.index_select(axis, at))))
         if parts:
-            norm = torch.linalg.vector_norm(torch.stack([x.double().to(self.row.device) for x in parts]))
+            norm = torch.linalg.vector_norm(
+                torch.stack([x.double().to(self.row.device) for x in parts])
+            )
             self.put("grad_qk", index + 1, norm * factor)
 
     def _norms(self, parameters: Sequence[Tensor]) -> list[Tensor]:
@@ -396,8 +408,8 @@ def norm_scales(block: nn.Module) -> list[nn.Parameter]:
         norm = tell(leaf, (2, 4, max(p.numel() for p in own)))
         if norm is None or norm.over == "channel" or norm.start is None:
             continue
-        means = [float(p.detach().float().mean()) for p in own]
-        found.append(min(zip(own, means, strict=True), key=lambda it: abs(it[1] - norm.start))[0])
+        apart = [abs(float(p.detach().float().mean()) - norm.start) for p in own]
+        found.append(own[apart.index(min(apart))])
     return found
 
 
@@ -451,7 +463,9 @@ def _squares(parameters: Sequence[Tensor]) -> tuple[Tensor, list[bool]]:
 
 def _foreach_norm(grads: Sequence[Tensor]) -> Iterable[Tensor]:
     half = any(g.dtype in (torch.float16, torch.bfloat16) for g in grads)
-    return torch._foreach_norm(list(grads), 2, dtype=torch.float32 if half else None)
+    return torch._foreach_norm(  # pyright: ignore
+        list(grads), 2, dtype=torch.float32 if half else None
+    )
 
 
 def _reduced(parameters: Sequence[Tensor], squares: Tensor, sharded: Sequence[bool]) -> Tensor:

@@ -47,7 +47,6 @@ SPARSEST = 1000
 SHARDED = 50
 """Of a model in shards every so-many-th step is recorded: all processes must record the same ones."""
 FLUSH_SECONDS = 0.5
-DUMMY = "loss"
 
 
 class Watch:
@@ -181,7 +180,9 @@ class Watch:
         moment at which gradients are cleared.
         """
         if self.status != "running":
-            raise ValueError("this watch is closed: make another one with normviz.watch(model, optimizer)")
+            raise ValueError(
+                "this watch is closed: make another one with normviz.watch(model, optimizer)"
+            )
         if loss is not None:
             self._given = loss.detach().clone() if isinstance(loss, Tensor) else float(loss)
         if self.optimizer is None and (self.is_main or self.is_sharded):
@@ -262,17 +263,20 @@ class Watch:
     def missing(self) -> list[str]:
         """What is not recorded, a sentence each."""
         found = [f"{words}" for words in self.instruments.notes.values()]
-        if self._steps and all(math.isnan(step.loss) for step in self._steps):
+        unknown = sum(math.isnan(step.loss) for step in self._steps)
+        if unknown and unknown == len(self._steps):
             found.append(
                 "no loss is recorded, because the model's output has none: call watch.step(loss) before "
                 "optimizer.step(), or give loss=a function of the output"
             )
+        elif unknown:
+            found.append(
+                f"no loss is recorded at {unknown} steps: watch the compiled model, or call watch.step(loss)"
+            )
         recorded = [step.layers for step in self._steps if step.layers is not None]
         if recorded:
-            gone = np.isnan(np.stack(recorded)).all(axis=(0, 2))
-            names = [
-                PROBES[key].label for key, is_gone in zip(self.keys, gone, strict=True) if is_gone
-            ]
+            seen = ~np.isnan(np.stack(recorded)).all(axis=(0, 2))
+            names = [PROBES[key].label for i, key in enumerate(self.keys) if not seen[i]]
             if names:
                 found.append(f"not recorded: {', '.join(names)}")
         if self.skipped:
@@ -282,13 +286,25 @@ class Watch:
         return found
 
     @property
+    def steps(self) -> list[Step]:
+        """The steps that were read so far."""
+        return self._steps
+
+    @property
+    def result_words(self) -> str:
+        """What became of it so far, in words."""
+        return self._recording().verdict.sentence
+
+    @property
     def result(self) -> Result:
         """The run so far, as `train` gives one: `.tables()`, `.to_parquet()`, `.html()`."""
         self.flush()
         return self._recording()
 
     def _recording(self) -> Result:
-        settings = self.settings.replace(notes=tuple(self.missing))
+        stream = self.instruments.stream
+        width = self.settings.width if stream is None else stream.width
+        settings = self.settings = self.settings.replace(notes=tuple(self.missing), width=width)
         steps = Steps.of(self._steps, self.settings.blocks)
         if not len(steps.layers):
             empty = np.empty((0, len(self.keys), self.settings.blocks + 1))
@@ -320,6 +336,9 @@ class Watch:
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         self.close("finished" if kind is None else "stopped")
+
+    def _repr_html_(self) -> str:
+        return self.result._repr_html_()
 
     def __repr__(self) -> str:
         it, n = self.settings, self.step_number
@@ -354,7 +373,7 @@ class Cadence:
 
     def records(self, step: int) -> bool:
         """Whether a step is recorded."""
-        if self.every != "auto":
+        if isinstance(self.every, int):
             return step % self.every == 0
         if step < FIRST:
             return True
@@ -442,7 +461,7 @@ def _width(model: nn.Module) -> int | None:
 
 def _loss_in(output: Any) -> Tensor | None:
     """The loss in what a model returned: what is called so, or the only number with a gradient."""
-    named = output.get(DUMMY) if isinstance(output, Mapping) else getattr(output, DUMMY, None)
+    named = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
     if isinstance(named, Tensor) and named.numel() == 1:
         return named.reshape(())
     parts = output if isinstance(output, list | tuple) else (output,)
@@ -454,7 +473,11 @@ def _numbers(values: list[Tensor | None]) -> list[float]:
     """The numbers on the host; NaN where there is none, and inf where one is not finite."""
     there = [x.double().reshape(()) for x in values if x is not None]
     devices = {x.device for x in there}
-    stacked = torch.stack([x.to(there[0].device) for x in there] if len(devices) > 1 else there).tolist() if there else []
+    stacked = (
+        torch.stack([x.to(there[0].device) for x in there] if len(devices) > 1 else there).tolist()
+        if there
+        else []
+    )
     found = iter(stacked)
     return [
         math.nan if x is None else (y if math.isfinite(y := next(found)) else math.inf)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any, TypedDict, Unpack
 
-from ..config import RunConfig
 from ..duel import names
+from ..observed import Observed, Settings
 from ..runs.frames import LaneFrame
 from .bundle import SCRIPTS, css
 from .message import Sent, choices, message
@@ -61,7 +61,7 @@ def page(
     title: str,
     words: str,
     frames: Mapping[str, Sequence[LaneFrame]],
-    configs: Sequence[RunConfig],
+    configs: Sequence[Settings],
     probe: str | None = None,
     repeats: Sequence[Sequence[LaneFrame]] = (),
     engines: Iterable[str] = (),
@@ -77,10 +77,11 @@ def page(
     file: dict[str, Any] = {"probes": probes, "charts": [json.loads(text) for text in pool]}
     same = [probe["numbers"].pop("repeats", []) for probe in probes.values()]
     file["repeats"] = same[0]  # they don't depend on the probe
-    if set(CARRIED) <= set(frames):
+    if set(CARRIED) <= set(frames) and not any(isinstance(it, Observed) for it in configs):
         walks = [
             Walk(config, {key: frames[key][i] for key in CARRIED})
             for i, config in enumerate(configs)
+            if not isinstance(config, Observed)
         ]
         file["walk"] = {
             "carried": numbers(walks, [0] * len(walks)),

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from .. import hosted
 from ..catalog.probes import PROBES, ROUNDING
+from ..observed import Observed
 from . import Recording, Steps
 from .store import Run, Store
 from .verdict import Verdict
@@ -41,6 +42,7 @@ class LaneFrame:
                  the page's own settings
     held_out_steps [k] steps after which the held-out loss was measured, ascending
     held_out     [k] held-out loss in nats per token
+    is_observed  whether it is a run of somebody's own model: a loss that is NaN was not measured there
     """
 
     label: str
@@ -59,6 +61,7 @@ class LaneFrame:
     held_out_steps: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     held_out: Floats = field(default_factory=lambda: np.empty(0))
     recorded: tuple[str, ...] = ()
+    is_observed: bool = False
 
     @property
     def lacks(self) -> bool:
@@ -126,7 +129,7 @@ def lane_frame(it: Recording, label: str, probe: str, earlier: str = "") -> Lane
         label=f"{label} (before: {earlier})" if earlier else label,
         scheme=it.config.scheme,
         depth=it.depth,
-        steps=max(it.config.steps, 1),
+        steps=it.total,
         loss=steps.loss,
         probe=probe,
         probe_steps=steps.layer_steps[: len(values)][there],
@@ -139,6 +142,7 @@ def lane_frame(it: Recording, label: str, probe: str, earlier: str = "") -> Lane
         held_out_steps=steps.step[measured],
         held_out=steps.held_out[measured],
         recorded=it.probes,
+        is_observed=isinstance(it.config, Observed),
     )
 
 

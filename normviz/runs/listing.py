@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ..catalog import PROBES
 from ..config import RunConfig, keys_for
 from ..links import differences, shown
+from ..observed import Observed, Settings
 from .frames import verdict
 from .store import Query, Run, Store, StoreUnreadable
 from .verdict import Verdict
@@ -107,6 +108,15 @@ def changed(config: RunConfig) -> str:
     return ", ".join(
         f"{_title(name)} {value}" for name, (_, value) in found.items() if name not in OWN_COLUMNS
     )
+
+
+def described(settings: Settings) -> str:
+    """What a list says of a run besides its placement: the settings that are not at their defaults; of an
+    observed run its size."""
+    if isinstance(settings, Observed):
+        it = settings
+        return f"{it.blocks} blocks, width {it.width}, {it.parameters:,} parameters"
+    return changed(settings)
 
 
 def seconds(run: Run) -> float | None:

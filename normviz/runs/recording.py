@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from ..catalog import PROBES, SCHEMES
 from ..catalog.probes import recorded_by
-from ..config import ENGINE, RunConfig
+from ..config import ENGINE
+from ..observed import Observed, Settings
 from ..training.events import Diverged, Edited, Event, Finished, Started, Step
-from .verdict import Verdict, diverged, final_loss, judge
+from .verdict import Verdict, diverged, final_loss, judge, observed
 
 Status = Literal["queued", "running", "paused", "finished", "diverged", "stopped", "failed"]
 STATUSES: tuple[Status, ...] = get_args(Status)
@@ -26,8 +27,10 @@ UNWATCHED = "nobody had it open any more"
 """The message of a run that was stopped because no page showed it."""
 
 
-def probes_of(config: RunConfig) -> tuple[str, ...]:
+def probes_of(config: Settings) -> tuple[str, ...]:
     """Keys of the probes that a run with these settings records today, in the order of the rows."""
+    if isinstance(config, Observed):
+        return recorded_by("one")
     return recorded_by(SCHEMES[config.scheme].streams)
 
 
@@ -117,7 +120,8 @@ class Steps:
 class Recording:
     """What a run recorded, finished or open.
 
-    config     its settings, with the changes of the learning rate that were made while it trained
+    config     its settings, with the changes of the learning rate that were made while it trained; the record
+               of a run that was observed (`normviz.watch`)
     started    its `Started` event; None where it did not start
     steps      its steps so far
     status     queued, running or paused; finished, diverged, stopped or failed
@@ -131,7 +135,7 @@ class Recording:
                has it
     """
 
-    config: RunConfig
+    config: Settings
     started: Started | None
     steps: Steps
     status: Status
@@ -167,6 +171,17 @@ class Recording:
         return self.config.depth
 
     @property
+    def total(self) -> int:
+        """Steps that it has when it is done; of an open run that is observed so many as an axis needs."""
+        if not isinstance(self.config, Observed):
+            return max(self.config.steps, 1)
+        n = max(len(self.steps), 1)
+        if self.status not in OPEN:
+            return n
+        power = 10 ** max(1, len(str(n)) - 1)
+        return next(k * power for k in (1, 2, 3, 5, 8, 12) if k * power > n)
+
+    @property
     def chance(self) -> float:
         """Loss of the best guess that ignores the context, in nats; NaN before the run started."""
         return math.nan if self.started is None else self.started.chance
@@ -192,7 +207,12 @@ class Recording:
     def clipped(self) -> float | None:
         """Share of the updates before which the gradients were clipped; None without a limit or an update."""
         updates = len(self.steps) - (self.first_bad is not None)
-        if self.config.clip is None or not self.config.steps or updates < 1:
+        if (
+            isinstance(self.config, Observed)
+            or self.config.clip is None
+            or not self.config.steps
+            or updates < 1
+        ):
             return None
         return float(np.mean(self.steps.grad_norm[:updates] > self.config.clip))
 
@@ -222,6 +242,8 @@ class Recording:
         n, bad = len(self.steps), self.first_bad
         if self.status == "diverged" and bad is not None:
             return diverged(bad.step, bad.layer, bad.where)
+        if isinstance(self.config, Observed) and self.status in ("finished", "running"):
+            return observed(self.losses, self.is_done)
         if self.status == "finished" and self.started is not None:
             return judge(self.losses, self.config.steps, self.chance, self.floor)
         if self.status == "failed":
@@ -243,7 +265,7 @@ class Recording:
         return self.verdict.kind in ("learned", "solved")
 
 
-def failed(config: RunConfig, message: str) -> Recording:
+def failed(config: Settings, message: str) -> Recording:
     """The recording of a run that could not begin, with the reason as its message."""
     return Recording(config, None, Steps.of([], config.depth), "failed", message=message)
 
@@ -253,7 +275,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.started: Started | None = None
-        self._config: RunConfig | None = None
+        self._config: Settings | None = None
         self._steps: list[Step] = []
         self._bad: Diverged | None = None
         self._has_ended, self._wrote = False, ""

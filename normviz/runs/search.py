@@ -2,9 +2,9 @@
 
     post-ln depth 24 lr=0.01 diverged
 
-A word matches part of the name of a placement, norm, initialisation, task or optimizer, a state, or
-the number of a run. A setting's name followed by a value, as in a link or as people write it, matches
-that value. A setting's name alone matches runs in which it is not at its default.
+A word matches part of the name of a placement, norm, initialisation, task or optimizer, or of an observed
+model, a state, or the number of a run. A setting's name followed by a value, as in a link or as people write
+it, matches that value. A setting's name alone matches runs in which it is not at its default.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from ..config import CHOICES, RunConfig
 from ..limits import RANGES
-from .store import SHIPPED, Clause, Condition
+from .store import MODEL, SHIPPED, Clause, Condition
 
 NAMED = ("scheme", "norm", "init", "task", "optimizer", "schedule")
 STATES = {
@@ -121,7 +121,10 @@ def _word(word: str) -> Clause:
         named += [Condition("origin", SHIPPED)] if "shipped".startswith(word) else []
     if re.fullmatch(r"#?\d{1,15}", word):
         named.append(Condition("id", (int(word.lstrip("#")),)))
-    if re.fullmatch(r"e\d+-[0-9a-f]+", word):
+    if len(word) >= MIN_PART:
+        named.append(Condition(MODEL, (word,), "contains"))
+        named += [Condition("origin", ("observed",))] if "observed".startswith(word) else []
+    if re.fullmatch(r"[eo]\d+-[0-9a-f]+", word):
         named.append(Condition("key", (word,), "starts"))
     return (*named, *_text(word))
 

@@ -9,6 +9,7 @@ learned    ended more than 3 % below chance: "learned" at least half of the way 
            little" less than half, "learned in part" where the noise hides which
 above      ended more than 3 % above chance, and does not surely fall
 unsettled  still falling near or above chance, or the noise allows no other word
+observed   a model of somebody's own that was watched: nothing is judged
 training, queued, stopped, failed   not at its end
 
 A word is said only where the losses show it by ERRORS standard errors. These are the errors of a straight
@@ -187,6 +188,17 @@ def diverged(step: int, layer: int | None, where: str | None) -> Verdict:
     at = nowhere if layer is None else f"first in layer {layer}"
     what = "loss above 100 times chance" if lost else f"{where} not finite"
     return Verdict("diverged", f"diverged at step {step}, {at} ({what})", step, layer)
+
+
+def observed(losses: Floats, is_done: bool) -> Verdict:
+    """What is said of a model that was watched: its losses [n], NaN where unknown. Chance and floor of its
+    task are not known, so nothing is judged."""
+    kind = "observed" if is_done else "training"
+    known = losses[np.isfinite(losses)]
+    words = f"{kind}, {len(losses)} steps"
+    if len(known):
+        words += f": loss {known[0]:.3g} to {final_loss(known):.3g}"
+    return Verdict(kind, words)
 
 
 def judge(losses: Floats, steps: int, chance: float, floor: float | None) -> Verdict:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..config import RunConfig
+from ..observed import Settings
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class Started:
     does not run this config here, else "".
     """
 
-    config: RunConfig
+    config: Settings
     device: str
     threads: int
     parameters: int

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -72,7 +71,9 @@ def hooks(model: nn.Module, optimizer: torch.optim.Optimizer) -> int:
     kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
     found = sum(len(getattr(module, kind)) for module in model.modules() for kind in kinds)
     found += sum(len(p._backward_hooks or ()) for p in model.parameters())
-    return found + len(optimizer._optimizer_step_pre_hooks) + len(optimizer._optimizer_step_post_hooks)
+    return (
+        found + len(optimizer._optimizer_step_pre_hooks) + len(optimizer._optimizer_step_post_hooks)
+    )
 
 
 def rms(x: Tensor) -> float:
@@ -208,14 +209,20 @@ def test_frozen_blocks_and_idle_experts_are_gaps() -> None:
 
 def test_what_goes_wrong_is_named_and_no_hook_stays() -> None:
     model, optimizer = made()
-    with pytest.raises(RuntimeError, match="my bug"), watch(model, optimizer, to=None) as it:
-        for step in range(5):
-            if step == 3:
-                model.layers[1].down.weight.data[0, 0] = math.nan
-            model(*batch(step))[1].backward()
-            optimizer.step()
-            optimizer.zero_grad()
-        raise RuntimeError("my bug")
+    it = watch(model, optimizer, to=None)
+
+    def training() -> None:
+        with it:
+            for step in range(5):
+                if step == 3:
+                    model.layers[1].down.weight.data[0, 0] = math.nan
+                model(*batch(step))[1].backward()
+                optimizer.step()
+                optimizer.zero_grad()
+            raise RuntimeError("my bug")
+
+    with pytest.raises(RuntimeError, match="my bug"):
+        training()
     assert hooks(model, optimizer) == 0
     seen = it.result
     assert (seen.first_bad.step, seen.first_bad.layer) == (3, 2)

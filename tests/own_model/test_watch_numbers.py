@@ -13,9 +13,7 @@ from normviz.export import ExportLane, script
 from normviz.result import Result, collect
 
 SCHEMES = ("pre", "post", "peri", "deepnorm", "sandwich", "resp")
-SMALL = RunConfig(
-    depth=3, width=16, heads=2, seq_len=12, batch=4, steps=6, optimizer="sgd", lr=0.1
-)
+SMALL = RunConfig(depth=3, width=16, heads=2, seq_len=12, batch=4, steps=6, optimizer="sgd", lr=0.1)
 """SGD: AdamW turns the gradient of the key bias, which is rounding, into steps of full size."""
 EXACT = 1e-6
 

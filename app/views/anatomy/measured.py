@@ -57,7 +57,7 @@ def leave(it: Anatomy, back: SharedBackend, wanted: list[Run]) -> None:
         run = back.store.run(number)
         if run is None or back.watchers.others(visitor.session(), number):
             continue
-        if run.status == "queued" or not is_quick(run.config):
+        if run.status == "queued" or not is_quick(run.trained):
             back.store.control(number, "stop")
     it.mine &= {run.id for run in wanted}
 

@@ -69,9 +69,9 @@ def _picture(lanes: Lanes, shared: SharedBackend) -> str | None:
 @st.cache_data(show_spinner=False, max_entries=200)
 def _drawn(numbers: tuple[int, ...], _shared: SharedBackend) -> str:
     runs = [run for number in numbers if (run := _shared.store.run(number))]
-    configs = [run.config for run in runs]
+    configs = [run.trained for run in runs]
     frames = [
-        _shared.frames.lane(run, label(i, run.config, configs), "grad_block")
+        _shared.frames.lane(run, label(i, run.trained, configs), "grad_block")
         for i, run in enumerate(runs)
     ]
     data = b64encode(thumb.svg(frames).encode()).decode("ascii")

@@ -196,7 +196,7 @@ def _turn(key: str, shared: SharedBackend) -> None:
     for i, same in enumerate(current):
         if not same:
             duel.change("lr", rate, i)
-    asked = [run for run in trains if run and peak_at(run.config, run.config.steps) != rate]
+    asked = [run for run in trains if run and peak_at(run.trained, run.trained.steps) != rate]
     try:
         if asked and shared.store.set_rate([run.id for run in asked], rate) is None:
             it.complaint = (

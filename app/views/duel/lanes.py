@@ -53,7 +53,7 @@ class Lane:
         """The run's settings that differ from the lane's, as in "depth 12"; else empty."""
         if self.run is None or self.is_current:
             return ""
-        found = differences(self.run.config, self.config)
+        found = differences(self.run.trained, self.config)
         titles = {name: RunConfig.model_fields[name].title or name for name in found}
         words = [f"{titles[name]} {value}" for name, (_, value) in found.items()]
         more = f" and {len(words) - SAID} more" if len(words) > SAID else ""
@@ -67,7 +67,7 @@ def current(it: duel.Duel, shared: SharedBackend) -> list[Lane]:
         shown_run = it.runs[i]
         run = None if shown_run is None else shared.store.run(shown_run)
         if run is not None and it.trained[i : i + 1] == ((run.id, config),):
-            config = run.config  # its learning rate may have changed during training
+            config = run.trained  # its learning rate may have changed during training
         if run is None or (run.config != config and not run.is_open):
             known = _known(config, shared)
             # A run that ended early is shown only if the lane has no run yet.
@@ -79,7 +79,7 @@ def current(it: duel.Duel, shared: SharedBackend) -> list[Lane]:
         it.runs = tuple(lane.run and lane.run.id for lane in lanes)
     lanes = [replace(lane, repeats=_repeats(lane.run, it.seeds, shared)) for lane in lanes]
     it.lanes = tuple(lane.config for lane in lanes)
-    it.trained = tuple(lane.run and (lane.run.id, lane.run.config) for lane in lanes)
+    it.trained = tuple(lane.run and (lane.run.id, lane.run.trained) for lane in lanes)
     return lanes
 
 
@@ -119,7 +119,7 @@ def _repeats(run: Run | None, seeds: int, shared: SharedBackend) -> tuple[Run, .
     if run is None or seeds == 1:
         return ()
     try:
-        configs = seeded(run.config, seeds)[1:]
+        configs = seeded(run.trained, seeds)[1:]
     except ConfigError:
         return ()  # the largest seed has no next one
     found = [shared.store.latest(config.key) for config in configs]

@@ -1,71 +1,19 @@
-"""The player on the page: mounts it, and hears which quantity it shows and when a run changed."""
+"""The player of the duel's lanes, and what it says back."""
 
 from __future__ import annotations
 
 import streamlit as st
-from streamlit.components.v2 import component
 
 from normviz.catalog import PROBES
 from normviz.duel import names
-from normviz.player import SCRIPTS, VIEWS, css, version
+from normviz.player import VIEWS
 from normviz.tour import STEPS
 
 from ...session import duel
 from ...session.progress import signature
-from ...widgets import shortcuts
+from ...widgets import player, shortcuts
 from . import share
 from .lanes import Lane
-
-# The scripts come from routes of the server, once; the component's own script only fetches them.
-MOUNT = """
-const load = (name) => (globalThis.normvizScripts ??= {})[name] ??= new Promise((done, failed) => {
-  const tag = document.createElement("script");
-  tag.src = new URL(`normviz/${name}.js`, document.baseURI);
-  tag.onload = done;
-  tag.onerror = failed;
-  document.head.append(tag);
-});
-
-export default function ({ data, parentElement, setStateValue, setTriggerValue }) {
-  const root = parentElement.querySelector(".nv-root");
-  root.gone = false;  // Streamlit may take a component away and put it back with the same elements
-  root.what = data.what;
-  root.tell = { probe: (key) => setStateValue("probe", key),
-                view: (key) => setStateValue("view", key),
-                changed: (now) => setTriggerValue("changed", now) };
-  const address = new URL("normviz/numbers", document.baseURI);
-  address.protocol = address.protocol.replace("http", "ws");
-  const ready = Promise.all(data.scripts.map(load));
-  ready.then(() => {
-    if (root.gone) return;
-    root.player ??= normvizPlayer.mount(root, {
-      source: normvizPlayer.socket(address),
-      probe: (key) => root.tell.probe(key),
-      view: (key) => root.tell.view(key),
-      changed: (now) => root.tell.changed(now),
-      follow: () => document.querySelector(".sheet")?.removeAttribute("open"),
-    });
-    root.player.update(root.what);
-  }, () => {
-    root.textContent = "The charts' script did not arrive: reload the page.";
-    dispatchEvent(new Event("normviz-drawn"));  // takes away the still of the first paint
-  });
-  return () => { root.gone = true; root.player?.close(); root.player = undefined; };
-}
-"""
-
-PLAYER = component(
-    "normviz_player",
-    html='<div class="nv-root"></div>',
-    css=css()
-    + """
-.nv-root { min-height: 40rem; --nv-accent: var(--st-primary-color);
-  --nv-paper: var(--st-background-color); --nv-ink: var(--st-text-color);
-  --nv-line: var(--st-border-color); --nv-field: var(--st-secondary-background-color); }
-""",
-    js=MOUNT,
-    isolate_styles=False,
-)
 
 
 def show(lanes: list[Lane]) -> None:
@@ -91,11 +39,7 @@ def show(lanes: list[Lane]) -> None:
         "signature": signature(every),
         "shortcuts": shortcuts.are_on(),
     }
-    scripts = [f"{name}-{version(text)}" for name, text in SCRIPTS.items()]
-    PLAYER(
-        key="player", data={"what": what, "scripts": scripts}, on_probe_change=_probe, on_view_change=_view,
-        on_changed_change=lambda: None, height="content",
-    )  # fmt: skip
+    player.show("player", what, _probe, _view)
 
 
 # Anybody may send anything: what no player of ours says changes nothing.

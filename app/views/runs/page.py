@@ -12,7 +12,8 @@ import streamlit as st
 from normviz import hosted
 from normviz.catalog import NORMS, SCHEMES, TASKS
 from normviz.duel.seeds import named
-from normviz.runs.listing import ListPage, ListRow, Outcome, ago, changed, seconds
+from normviz.observed import label
+from normviz.runs.listing import ListPage, ListRow, Outcome, ago, changed, described, seconds
 from normviz.runs.search import Search, search
 from normviz.runs.store import SHIPPED, Clause, Condition, Query, Run
 
@@ -131,7 +132,7 @@ def _nothing(asked: Search, mine: frozenset[int]) -> str:
         named = ", ".join(literal(word[:40]) for word in asked.unknown[:3])
         return (
             f"No placement, norm, task, setting or state is called {named}. Try a name from the "
-            "Catalogue, a setting as in depth 24, a state as in diverged, or a run's number."
+            "Catalogue, a setting as in depth 24, a state as in diverged, a model's name, or a run's number."
         )
     if st.session_state["runs_whose"] == "Mine" and not mine:
         return "You have not trained anything in this visit: press Train on the Duel page."
@@ -146,9 +147,11 @@ def _row(row: ListRow, mine: bool) -> None:
     with st.container(
         horizontal=True, vertical_alignment="center", gap="small", key=f"shelf_{run.id}"
     ):
-        norm = NORMS.label(run.config.placed().norm)
+        config = run.config
+        norm = config.norm if run.is_observed else run.trained.placed().norm
+        norm = NORMS.label(norm) if norm and norm in NORMS else ""
         st.checkbox(
-            f"**{literal(SCHEMES.label(run.config.scheme))}** {literal(norm)} :gray[\\#{run.id}]",
+            f"**{literal(label(config))}** {literal(norm)} :gray[\\#{run.id}]",
             key=selected_runs.key(run.id), on_change=selected_runs.toggle, args=(run.id,), width=250,
             wrap=True,
         )  # fmt: skip
@@ -166,9 +169,12 @@ def _settings(run: Run, mine: bool) -> str:
     """The settings that differ from the defaults, then task and seed."""
     marks = [":violet-badge[shipped]"] if run.is_shipped else []
     marks += [":blue-badge[mine]"] if mine else []
-    other = changed(run.config)
-    text = f" {run.config.text[:8]}…" if run.config.text else ""
-    rest = f"{TASKS.label(run.config.task)}{text}, {named(run.config)}"
+    if run.is_observed:
+        return " ".join([":green-badge[own model]", literal(described(run.config))])
+    config = run.trained
+    other = changed(config)
+    text = f" {config.text[:8]}…" if config.text else ""
+    rest = f"{TASKS.label(config.task)}{text}, {named(config)}"
     first = f"{literal(other)}, :gray[{rest}]" if other else f":gray[default settings, {rest}]"
     return " ".join([*marks, first])
 
@@ -189,6 +195,9 @@ def _live(number: int) -> None:
     ):  # not all that are listed
         presence.runs([run])
     outcome = back.run_list.row(run).outcome
+    if run.is_observed:  # nobody knows how many steps it will take
+        badge.verdict(outcome.verdict.kind, outcome.words, width=240)
+        return
     total = max(run.config.steps, 1)
     words = outcome.words
     if run.status != "queued":

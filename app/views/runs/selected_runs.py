@@ -11,15 +11,19 @@ from dataclasses import dataclass
 import pandas as pd
 import streamlit as st
 
-from normviz.catalog import SCHEMES
+from normviz.catalog import PROBES
+from normviz.duel import names
 from normviz.limits import MAX_LANES
-from normviz.runs.listing import ListRow, diff, misfit
+from normviz.observed import Observed, label, nearest
+from normviz.player import VIEWS
+from normviz.runs.listing import ListRow, described, diff, misfit
 from normviz.runs.store import Run
 
 from ...session import duel, visitor
 from ...session.backend import SharedBackend
 from ...session.markdown import literal, sentence
-from ...widgets import page_links, shortcuts
+from ...session.progress import signature
+from ...widgets import page_links, player, shortcuts
 from ...widgets.buttons import button
 
 # The choice.
@@ -31,11 +35,14 @@ class Selection:
 
     asking  whether the page asks to confirm their deletion
     notice  the result of a deletion, until the page has shown it
+    probe   the quantity, and `view` the chart, that the charts of observed runs show
     """
 
     runs: tuple[int, ...] = ()
     asking: bool = False
     notice: str = ""
+    probe: str = "grad_block"
+    view: str = "heat"
 
 
 def selection() -> Selection:
@@ -85,10 +92,13 @@ def show(back: SharedBackend, mine: frozenset[int]) -> None:
         else:
             _actions(found, back, mine)
         _about(rows)
+        observed = [run for run in found if run.is_observed]
+        if observed and len(found) <= MAX_LANES:
+            _charts(found, it)
 
 
 def _name(run: Run) -> str:
-    return f"{SCHEMES.label(run.config.scheme)} ({run.id})"
+    return f"{label(run.config)} ({run.id})"
 
 
 def _about(rows: list[ListRow]) -> None:
@@ -101,7 +111,10 @@ def _about(rows: list[ListRow]) -> None:
     if len(rows) > MAX_LANES:
         st.markdown(f"**{len(rows)} runs chosen.** At most {MAX_LANES} fit side by side.")
         return
-    found = diff([row.run.config for row in rows])
+    if any(row.run.is_observed for row in rows):
+        found = {"what it is": [described(row.run.config) for row in rows]}
+    else:
+        found = diff([row.run.trained for row in rows])
     if not found:
         st.markdown("The chosen runs have the same settings.")
     table = found | {
@@ -118,7 +131,10 @@ def _actions(runs: list[Run], back: SharedBackend, mine: frozenset[int]) -> None
     stays = [why for run in runs if (why := _stays(run, mine))]
     own_open = tuple(run.id for run in runs if run.is_open and run.id in mine)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        if st.button(
+        observed = [run for run in runs if run.is_observed]
+        if observed:
+            _toy(observed[0])
+        elif st.button(
             _opens(runs), key="reopen", type="primary", icon=":material/open_in_new:",
             shortcut=shortcuts.of("O"), disabled=bool(misfits) or len(runs) > MAX_LANES,
         ):  # fmt: skip
@@ -131,6 +147,52 @@ def _actions(runs: list[Run], back: SharedBackend, mine: frozenset[int]) -> None
         button("Clear", only, (), key="choose_none", type="tertiary")
     for why in (*misfits[:1], *stays[:1]):
         st.caption(sentence(why))
+
+
+def _toy(run: Run) -> None:
+    """The button that opens the nearest small model that can be trained here."""
+    if st.button(
+        "As a toy", key="toy", type="primary", icon=":material/open_in_new:",
+        help="Opens a small model that can be trained here, with the same placement, norm and number of "
+        "blocks as far as they are known",
+    ):  # fmt: skip
+        assert isinstance(run.config, Observed)
+        duel.show_toy(nearest(run.config))
+        st.switch_page(page_links.named("Duel"))
+
+
+# The charts of models that were observed: no duel can show them, because they can't be trained here.
+
+
+def _charts(runs: list[Run], it: Selection) -> None:
+    notes = [note for run in runs if isinstance(run.config, Observed) for note in run.config.notes]
+    for note in dict.fromkeys(notes):
+        st.caption(sentence(note))
+    what = {
+        "runs": [run.id for run in runs],
+        "probe": it.probe,
+        "view": it.view,
+        "dark": st.context.theme.type == "dark",
+        "start": "follow" if any(run.is_open for run in runs) else "end",
+        "nonce": 0,
+        "name": names.file_name([run.config for run in runs]),
+        "caption": names.caption([run.config for run in runs], []),
+        "signature": signature(runs),
+        "shortcuts": shortcuts.are_on(),
+    }
+    player.show("chosen_player", what, _probe, _view)
+
+
+def _probe() -> None:
+    said = st.session_state["chosen_player"].get("probe")
+    if said in PROBES.keys():  # noqa: SIM118 (a registry)
+        selection().probe = said
+
+
+def _view() -> None:
+    said = st.session_state["chosen_player"].get("view")
+    if said in VIEWS:
+        selection().view = said
 
 
 def _opens(runs: list[Run]) -> str:

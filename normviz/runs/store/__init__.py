@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sqlite3
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -19,8 +20,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ... import hosted
 from ...config import ENGINE, RunConfig, keys_for
 from ...home import home
+from ...observed import Observed
 from ...training import text_privacy
 from ...training.events import Diverged, Started, Step
 from ...training.schedule import with_lr
@@ -28,7 +31,7 @@ from .. import Recording, Steps
 from . import queue
 from .errors import StoreDamaged, StoreError, StoreFull, StoreUnreadable
 from .machine_lock import is_timing
-from .query import Clause, Condition, Query, QueryResult, listed
+from .query import MODEL, Clause, Condition, Query, QueryResult, listed
 from .run import (
     LOST,
     RANK,
@@ -45,10 +48,12 @@ from .run import (
 from .schema import FILE, Database
 from .write import append as _append
 from .write import end as _end
+from .write import insert as _insert
 from .write import keep as _keep
 from .write import start as _start
 
 __all__ = [
+    "MODEL",
     "SHIPPED",
     "Action",
     "Clause",
@@ -65,7 +70,7 @@ __all__ = [
 
 LOG = logging.getLogger(__name__)
 Action = Literal["pause", "resume", "step", "stop"]
-Origin = Literal["here", "shipped", "sweep", "shipped sweep"]
+Origin = Literal["here", "shipped", "sweep", "shipped sweep", "observed"]
 
 
 def _ask(db: sqlite3.Connection, run: int, action: str, value: float | None = None) -> None:
@@ -114,14 +119,17 @@ class Store:
             opened = [
                 (row["reach"], run)
                 for row in rows
-                if row is not None and (run := known(row)) is not None and run.is_open
+                if row is not None
+                and (run := known(row)) is not None
+                and run.is_open
+                and not run.is_observed
             ]
             going = [(reach, run) for reach, run in opened if not reach or reach < run.config.steps]
             step = max((reach for reach, _ in going), default=0)
             for _, run in going:
                 if step and step >= run.config.steps:
                     continue
-                if (config := with_lr(run.config, step, lr)) != run.config:
+                if (config := with_lr(run.trained, step, lr)) != run.config:
                     text_privacy.check([config])
                     db.execute(
                         "UPDATE runs SET key = ?, config = ? WHERE id = ?",
@@ -302,6 +310,25 @@ class Store:
             "SELECT id, action, value FROM controls WHERE run = ? AND id > ? ORDER BY id",
             (run, after),
         ).fetchall()
+
+    # What a watch writes (`normviz.watch`)
+
+    def observe(self, config: Observed, started: Started, probes: Sequence[str]) -> int:
+        """Store that this process observes a run; returns its number. A hosted server raises StoreError."""
+        if hosted.limits() is not None:
+            raise StoreError(
+                "a hosted server stores no runs of own models: watch with to=None or a path"
+            )
+        with self.db.transaction() as db:
+            run = _insert(db, config, "running", "observed", probes)
+            _start(db, run, started, os.getpid(), "running", time.time())
+        return run
+
+    def end_observed(self, run: int, it: Recording) -> None:
+        """Close an observed run, with what its record says by now."""
+        with self.db.transaction() as db:
+            db.execute("UPDATE runs SET config = ? WHERE id = ?", (it.config.canonical(), run))
+            _end(db, run, it.status, it.first_bad, it.message)
 
     # What the supervisor reads and writes
 

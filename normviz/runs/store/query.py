@@ -15,18 +15,22 @@ from ...config import RunConfig
 from .run import Run, known
 
 COLUMNS = ("id", "key", "status", "origin")
+MODEL = "model"
+"""The name of an observed model, in small letters."""
+OBSERVED = {"scheme": "placement", "depth": "blocks"}
+"""Settings that the record of an observed run has under another name."""
 ORDER = "origin LIKE 'shipped%', origin LIKE '%sweep', id DESC"
 Value = str | int | float | None
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A field of the config, or one of COLUMNS, is one of these values, or none of them, or starts
-    with one of them."""
+    """A field of the config, MODEL, or one of COLUMNS is one of these values, or none of them, starts with
+    one of them, or contains one."""
 
     name: str
     values: tuple[Value, ...]
-    how: Literal["is", "is not", "starts"] = "is"
+    how: Literal["is", "is not", "starts", "contains"] = "is"
 
 
 Clause = tuple[Condition, ...]
@@ -98,6 +102,8 @@ def _holds(has: Condition, values: list[Value]) -> str:
     there = f"COALESCE({_expression(has.name)}, 'null')"
     given = ["null" if value is None else value for value in has.values]
     values += given
+    if has.how == "contains":
+        return " OR ".join(f"instr({there}, ?) > 0" for _ in given) or "0"
     if has.how == "starts":
         return " OR ".join(f"instr({there}, ?) = 1" for _ in given) or "0"
     marks = ", ".join("?" * len(given))
@@ -108,6 +114,12 @@ def _expression(name: str) -> str:
     """A column, or a field of the config. Raises ValueError for any other name."""
     if name in COLUMNS:
         return name
+    if name == MODEL:
+        return "lower(json_extract(config, '$.model'))"
     if name not in RunConfig.model_fields:
-        raise ValueError(f"{name!r} is no setting of a run and none of {', '.join(COLUMNS)}")
+        raise ValueError(
+            f"{name!r} is no setting of a run and none of {', '.join(COLUMNS)}, {MODEL}"
+        )
+    if other := OBSERVED.get(name):  # the record of an observed run calls it otherwise
+        return f"COALESCE(json_extract(config, '$.{name}'), json_extract(config, '$.{other}'))"
     return f"json_extract(config, '$.{name}')"

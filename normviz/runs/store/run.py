@@ -10,7 +10,8 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
-from ...config import RunConfig, version_of
+from ...config import ENGINE, RunConfig, version_of
+from ...observed import Observed, Settings, configured, read_settings
 from ...training.events import Diverged, Started
 from .. import DONE, OPEN, STATUSES, Recording, Status, Steps
 from .errors import StoreUnreadable
@@ -45,7 +46,7 @@ class Run:
 
     id: int
     key: str
-    config: RunConfig
+    config: Settings
     status: Status
     origin: str
     created: float
@@ -70,8 +71,18 @@ class Run:
 
     @property
     def version(self) -> int:
-        """The version of the engine that trained it."""
-        return version_of(self.key)
+        """The version of the engine that trained it; of an observed run today's, which says nothing of it."""
+        return ENGINE if self.is_observed else version_of(self.key)
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether it is of a model of somebody's own (`normviz.watch`)."""
+        return isinstance(self.config, Observed)
+
+    @property
+    def trained(self) -> RunConfig:
+        """The settings of a configured run. Raises ValueError for an observed one."""
+        return configured(self.config)
 
     @property
     def is_open(self) -> bool:
@@ -158,7 +169,7 @@ def read_run(row: sqlite3.Row) -> Run:
     """A row of `runs` as a run with its present status. Raises ValueError or TypeError for damage."""
     values = {name: row[name] for name in row.keys() if name not in INNER}  # noqa: SIM118 (sqlite3.Row)
     values["linked"] = bool(row["linked"])
-    values["config"] = RunConfig(**json.loads(row["config"]))
+    values["config"] = read_settings(json.loads(row["config"]))
     values["probes"] = tuple(row["probes"].split())
     if (status := true_status(row)) != row["status"]:
         values |= {"status": status, "message": LOST}

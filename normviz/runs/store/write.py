@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from ...config import RunConfig
+from ...observed import Settings
 from ...training.events import Diverged, Started, Step
 from ..recording import Recording, probes_of
 
@@ -30,7 +31,7 @@ def keep(db: sqlite3.Connection, it: Recording, origin: str) -> int:
 
 def insert(
     db: sqlite3.Connection,
-    config: RunConfig,
+    config: Settings,
     status: str,
     origin: str,
     probes: Sequence[str] = (),
