@@ -6,7 +6,7 @@ import { hands } from "./hands.js";
 import { floats, newLane, take } from "./numbers.js";
 import { PAGE, panel } from "./panel.js";
 
-export { embedded, socket } from "./source.js";
+export { embedded, posted, socket } from "./source.js";
 
 export function mount(root, options) {
   return new Player(root, options);

@@ -1,4 +1,4 @@
-// Where numbers come from: a socket of the server, or the file that the script stands in.
+// Where numbers come from: a socket of the server, the file that the script stands in, or another window.
 
 // `file` holds the numbers of each probe once, those of repeats once, every chart once, and the ways to
 // look at them.
@@ -13,6 +13,26 @@ export function embedded(file) {
       receive({ ...numbers, repeats, ...look, ...walk, charts: Object.fromEntries(charts) });
     },
     close() {},
+  };
+}
+
+// Numbers that another window posts as { normviz: { probe: message } }, each time all of them: the frame of a
+// notebook while a model trains. They are of the heatmap alone.
+export function posted() {
+  let kept = {}, now = null, receive = null;
+  const heard = ({ data }) => {
+    if (!data?.normviz) return;
+    kept = data.normviz;
+    if (kept[now]) receive?.(kept[now]);
+  };
+  addEventListener("message", heard);
+  return {
+    ask(request, receiver) {
+      now = request().probe;
+      receive = receiver;
+      if (kept[now]) receive(kept[now]);
+    },
+    close() { removeEventListener("message", heard); },
   };
 }
 

@@ -301,6 +301,11 @@ class Watch:
         self.flush()
         return self._recording()
 
+    @property
+    def recording(self) -> Result:
+        """What was read so far, without reading more from the device."""
+        return self._recording()
+
     def _recording(self) -> Result:
         stream = self.instruments.stream
         width = self.settings.width if stream is None else stream.width
@@ -338,7 +343,20 @@ class Watch:
         self.close("finished" if kind is None else "stopped")
 
     def _repr_html_(self) -> str:
+        """The run so far as the player, as a notebook shows it."""
         return self.result._repr_html_()
+
+    def _ipython_display_(self) -> None:
+        """Live charts while the run goes on, in the output of the cell; afterwards the player."""
+        from .notebook import Notebook
+
+        shown = Notebook(self)
+        if self.status == "running":
+            self._displays.append(shown)
+            self.flush()
+            shown.update()
+        else:
+            shown.end()
 
     def __repr__(self) -> str:
         it, n = self.settings, self.step_number

@@ -6,7 +6,7 @@ script runs in all of them, so a replay moves exactly as the live page did.
 
 from .bundle import SCRIPTS, css, script, vega, version
 from .message import Have, Sent, message
-from .page import SharedFiles, page
+from .page import SharedFiles, live_page, page, posted
 from .specs import VIEWS, ChartOptions, View
 from .walks import CARRIED, Walk
 
@@ -21,8 +21,10 @@ __all__ = [
     "View",
     "Walk",
     "css",
+    "live_page",
     "message",
     "page",
+    "posted",
     "script",
     "vega",
     "version",

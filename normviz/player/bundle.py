@@ -19,7 +19,7 @@ ENTRY = "player.js"
 """The module whose imports lead to all others."""
 
 IMPORT = re.compile(r"^(?:import|export) {[^}]*} from \"\./(\w+\.js)\";\n", re.M)
-NAMES = "mount, embedded, socket"
+NAMES = "mount, embedded, posted, socket"
 """What a page uses of the modules."""
 
 SNIPPET = "globalThis.normvizVega = { vegaEmbed };"

@@ -29,15 +29,26 @@ p {{ white-space: pre-line; }}
 </style></head>
 <body>{ways}<h1>{title}</h1><p>{words}</p><div id="player"></div>
 {scripts}
-<script type="application/json" id="numbers">{numbers}</script>
+{start}</body></html>
+"""
+
+
+START = """<script type="application/json" id="numbers">{numbers}</script>
 <script>
 const messages = JSON.parse(document.getElementById("numbers").textContent);
 const player = normvizPlayer.mount(document.getElementById("player"), {{
   source: normvizPlayer.embedded(messages) }});
 player.update({{ runs: [0], probe: {probe}, dark: false, start: "replay", nonce: 0,
   name: {name}, caption: {caption} }});
-</script></body></html>
-"""
+</script>"""
+"""How the charts of a replay start."""
+FOLLOW = """<script>
+const player = normvizPlayer.mount(document.getElementById("player"), {{
+  source: normvizPlayer.posted() }});
+player.update({{ runs: [0], probe: {probe}, dark: false, start: "follow", nonce: 0,
+  name: {name}, caption: {caption} }});
+</script>"""
+"""How those of a run start whose numbers another window posts."""
 
 
 class SharedFiles(TypedDict, total=False):
@@ -99,11 +110,33 @@ def page(
             [f'<script src="{escape(name)}"></script>' for name in outside.get("scripts", ())]
             or [f"<script>{_inline(text)}</script>" for text in SCRIPTS.values()]
         ),
-        numbers=json.dumps(file).replace("<", "\\u003c"),
-        name=json.dumps(names.file_name(configs)),
-        caption=json.dumps(names.caption(configs, engines)),
-        probe=json.dumps(probe if probe in frames else next(iter(frames))),
+        start=START.format(
+            numbers=json.dumps(file).replace("<", "\\u003c"),
+            name=json.dumps(names.file_name(configs)),
+            caption=json.dumps(names.caption(configs, engines)),
+            probe=json.dumps(probe if probe in frames else next(iter(frames))),
+        ),
     )
+
+
+def live_page(settings: Settings, probe: str) -> str:
+    """A page whose charts draw what another window posts to it, each time `posted`."""
+    named = names.title([settings])
+    return PAGE.format(
+        title=escape(f"NormViz: {named}"), words="", paper="#ffffff", ink="#31333f", css=css(), head="", ways="",
+        scripts="\n".join(f"<script>{_inline(text)}</script>" for text in SCRIPTS.values()),
+        start=FOLLOW.format(
+            name=json.dumps(names.file_name([settings])),
+            caption=json.dumps(names.caption([settings], [])), probe=json.dumps(probe),
+        ),
+    )  # fmt: skip
+
+
+def posted(lanes: Mapping[str, LaneFrame], live: bool) -> dict[str, Any]:
+    """What a window posts to a `live_page`: all numbers so far, of one lane by probe."""
+    return {
+        key: message([lane], Sent(), live=live, look=ChartOptions()) for key, lane in lanes.items()
+    }
 
 
 def _ways(outside: SharedFiles) -> str:

@@ -1,0 +1,78 @@
+"""A watch in a notebook: the player in a frame, to which the notebook posts the numbers while the model trains.
+
+Two outputs: the frame, which is made once, and a short script that is replaced at a bounded rate and posts all
+numbers so far. When the watch ends, the frame becomes the finished replay and the script goes: a notebook that
+was saved then shows the run without a kernel.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from ..player import live_page, posted
+from ..result import FRAME_HEIGHT
+from ..runs.frames import lane_frame
+
+if TYPE_CHECKING:
+    from .watch import Watch
+
+SHARE = 0.02
+"""The updates take at most this share of the time."""
+LONGEST = 10.0
+"""Seconds between two updates at most."""
+FRAME = (
+    '<iframe id="{name}" srcdoc="{page}" title="{title}" sandbox="allow-scripts allow-downloads" '
+    'style="width: 100%; height: {height}px; border: 0; resize: vertical"></iframe>'
+)
+POST = """<script>(() => {{
+  const numbers = {numbers}, frame = document.getElementById("{name}");
+  const post = () => frame?.contentWindow?.postMessage({{ normviz: numbers }}, "*");
+  post();
+  frame?.addEventListener("load", post);
+}})();</script>"""
+
+
+class Notebook:
+    """Shows a watch in the outputs of a cell."""
+
+    def __init__(self, watch: Watch) -> None:
+        from IPython.display import HTML, display  # pyright: ignore (only a notebook has it)
+
+        self.watch, self.make = watch, HTML
+        self.name = f"normviz-{watch.settings.run}"
+        it = watch.settings
+        first = "grad_block" if "grad_block" in watch.keys else watch.keys[0]
+        self.page = FRAME.format(
+            name=self.name,
+            page=escape(live_page(it, first)),
+            title=escape(it.label),
+            height=FRAME_HEIGHT,
+        )
+        self.frame = display(HTML(self.page), display_id=True)
+        self.script = display(HTML(""), display_id=True)
+        self.at, self.gap = -LONGEST, 0.0
+
+    def update(self) -> None:
+        """Post the numbers so far, if the last time is long enough ago."""
+        if time.monotonic() - self.at < self.gap or not len(self.watch.steps):
+            return
+        began = time.monotonic()
+        self.script.update(self.make(self._post()))
+        self.at = time.monotonic()
+        self.gap = min(LONGEST, max(1.0, (self.at - began) / SHARE))
+
+    def _post(self) -> str:
+        it = self.watch.recording
+        if not len(it.steps.layer_steps):
+            return ""
+        lanes = {key: lane_frame(it, f"A  {it.config.label}", key) for key in it.probes}  # pyright: ignore
+        numbers: dict[str, Any] = posted(lanes, live=True)
+        return POST.format(numbers=json.dumps(numbers).replace("<", "\\u003c"), name=self.name)
+
+    def end(self) -> None:
+        """Put the finished replay in place of the frame."""
+        self.frame.update(self.make(self.watch.result._repr_html_()))
+        self.script.update(self.make(""))
