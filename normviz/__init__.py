@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from .config import ConfigError, RunConfig
 
 if TYPE_CHECKING:
+    from .own_model.callbacks import Callback, LightningCallback
     from .own_model.watch import watch
     from .training.loop import train
 
@@ -23,8 +24,15 @@ if (_CHECKOUT / "app" / "main.py").is_file():
     # The pages are `normviz.app`: in the wheel inside of this package, in a checkout beside it.
     __path__.append(str(_CHECKOUT))
 
-__all__ = ["ConfigError", "RunConfig", "train", "watch"]
-LAZY = {"train": ".training.loop", "watch": ".own_model.watch"}
+__all__ = ["Callback", "ConfigError", "LightningCallback", "RunConfig", "train", "watch"]
+LAZY = {
+    "train": ".training.loop",
+    "watch": ".own_model.watch",
+    "Callback": ".own_model.callbacks",
+    "LightningCallback": ".own_model.callbacks",
+}
+"""What needs torch, and the module that has it."""
+
 __version__ = "0.1.0"
 
 

@@ -171,7 +171,7 @@ class Flow(TorchFunctionMode):
             elif self.learns and not multiplies:
                 origin = _merged(known, result)
             self._set(result, Tag(kind, origin, pair))
-        if name.endswith("_") or name == "__setitem__":
+        if name == "__setitem__" or (name.endswith("_") and not name.endswith("__")):
             self._set(given[0], Tag(kind))
 
     def _weight(self, given: list[Tensor], known: list[tuple[Tensor, Tag]]) -> Tensor | None:

@@ -290,7 +290,7 @@ class Instruments:
     @torch.no_grad()
     def _after_backward(self) -> None:
         everything = self._everything()
-        if self.is_armed and not any(map(_is_sharded, everything)):
+        if self.is_armed and not _has_peers():  # their gradients may not be added yet
             self.backward_norm, _ = total_norm(everything)
 
     def _everything(self) -> list[Tensor]:
@@ -425,6 +425,11 @@ class _Stance:
 
 def _in_backward() -> bool:
     return torch._C._current_graph_task_id() != -1
+
+
+def _has_peers() -> bool:
+    there = torch.distributed.is_available() and torch.distributed.is_initialized()
+    return there and torch.distributed.get_world_size() > 1
 
 
 def _is_meta(device: torch.device) -> bool:

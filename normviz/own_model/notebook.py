@@ -1,8 +1,8 @@
-"""A watch in a notebook: the player in a frame, to which the notebook posts the numbers while the model trains.
+"""A watch in a notebook: the player in a frame, to which the notebook posts numbers while the model trains.
 
-Two outputs: the frame, which is made once, and a short script that is replaced at a bounded rate and posts all
-numbers so far. When the watch ends, the frame becomes the finished replay and the script goes: a notebook that
-was saved then shows the run without a kernel.
+Two outputs: the frame, and a short script that is replaced at a bounded rate and posts all numbers so far. When
+a cell that trained has ended, and when the watch ends, the frame becomes a replay and the script goes: a saved
+notebook then shows the run without a kernel.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class Notebook:
     """Shows a watch in the outputs of a cell."""
 
     def __init__(self, watch: Watch) -> None:
-        from IPython.display import HTML, display  # pyright: ignore (only a notebook has it)
+        from IPython.core.getipython import get_ipython  # pyright: ignore (only a notebook has it)
+        from IPython.display import HTML, display  # pyright: ignore
 
         self.watch, self.make = watch, HTML
         self.name = f"normviz-{watch.settings.run}"
@@ -54,12 +55,19 @@ class Notebook:
         self.frame = display(HTML(self.page), display_id=True)
         self.script = display(HTML(""), display_id=True)
         self.at, self.gap = -LONGEST, 0.0
+        self.is_live, self.shown = True, 0
+        self.shell = get_ipython()
+        if self.shell is not None:
+            self.shell.events.register("post_run_cell", self.rest)
 
     def update(self) -> None:
         """Post the numbers so far, if the last time is long enough ago."""
         if time.monotonic() - self.at < self.gap or not len(self.watch.steps):
             return
         began = time.monotonic()
+        if not self.is_live:
+            self.frame.update(self.make(self.page))
+            self.is_live = True
         self.script.update(self.make(self._post()))
         self.at = time.monotonic()
         self.gap = min(LONGEST, max(1.0, (self.at - began) / SHARE))
@@ -72,7 +80,17 @@ class Notebook:
         numbers: dict[str, Any] = posted(lanes, live=True)
         return POST.format(numbers=json.dumps(numbers).replace("<", "\\u003c"), name=self.name)
 
+    def rest(self, result: object = None) -> None:
+        """After a cell that trained: put a replay in place of the frame."""
+        self.watch.flush()
+        if self.shown != (shown := len(self.watch.steps)):
+            self.shown, self.is_live = shown, False
+            self.frame.update(self.make(self.watch.recording._repr_html_()))
+            self.script.update(self.make(""))
+
     def end(self) -> None:
         """Put the finished replay in place of the frame."""
-        self.frame.update(self.make(self.watch.result._repr_html_()))
-        self.script.update(self.make(""))
+        self.shown = -1
+        self.rest()
+        if self.shell is not None:
+            self.shell.events.unregister("post_run_cell", self.rest)

@@ -11,6 +11,7 @@ none. What can't be recorded is named in `watch.missing`, and is a gap in charts
 
 from __future__ import annotations
 
+import atexit
 import logging
 import math
 import statistics
@@ -123,6 +124,7 @@ class Watch:
             self._displays.append(Terminal(self))
         if self.is_main or self.is_sharded:
             self._install()
+        atexit.register(self.close)  # a loop that ends need not say so
 
     # Hooks
 
@@ -331,6 +333,7 @@ class Watch:
         self._handles.clear()
         self.flush()
         self.status = status
+        atexit.unregister(self.close)
         if self._sink is not None:
             self._sink.end()
         for display in self._displays:

@@ -123,7 +123,8 @@ def live_page(settings: Settings, probe: str) -> str:
     """A page whose charts draw what another window posts to it, each time `posted`."""
     named = names.title([settings])
     return PAGE.format(
-        title=escape(f"NormViz: {named}"), words="", paper="#ffffff", ink="#31333f", css=css(), head="", ways="",
+        title=escape(f"NormViz: {named}"), words="", paper="#ffffff", ink="#31333f", css=css(),
+        head="", ways="",
         scripts="\n".join(f"<script>{_inline(text)}</script>" for text in SCRIPTS.values()),
         start=FOLLOW.format(
             name=json.dumps(names.file_name([settings])),

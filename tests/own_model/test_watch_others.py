@@ -1,0 +1,148 @@
+"""A watch in the loops of others: Hugging Face's Trainer, compiled models, several processes, Jupyter."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import normviz
+
+
+@pytest.mark.slow
+def test_the_callback_watches_a_hugging_face_trainer(tmp_path: Path) -> None:
+    from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
+
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=50, hidden_size=32, intermediate_size=64, num_hidden_layers=3,
+        num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=16,
+    )  # fmt: skip
+    rows = [{"input_ids": (ids := torch.randint(50, (16,))), "labels": ids} for _ in range(24)]
+    callback = normviz.Callback(to=None)
+    trainer = Trainer(
+        LlamaForCausalLM(config),
+        TrainingArguments(
+            str(tmp_path), max_steps=4, per_device_train_batch_size=2,
+            gradient_accumulation_steps=2, max_grad_norm=0.1, logging_steps=1, report_to=[],
+            use_cpu=True, disable_tqdm=True, save_strategy="no", dataloader_pin_memory=False,
+        ),
+        train_dataset=rows, callbacks=[callback],
+    )  # fmt: skip
+    trainer.train()
+    assert callback.watch is not None
+    seen = callback.watch.result
+    logged = [it for it in trainer.state.log_history if "grad_norm" in it]
+    np.testing.assert_allclose(seen.losses, [it["loss"] for it in logged], rtol=1e-3)
+    np.testing.assert_allclose(seen.steps.grad_norm, [it["grad_norm"] for it in logged], rtol=1e-3)
+    assert seen.config.width == 32 and seen.config.blocks == 3
+    for probe in seen.probes:
+        assert not np.isnan(seen.values(probe)[:, 1:]).all(), probe
+    assert seen.status == "finished" and not callback.watch.missing
+
+
+@pytest.mark.slow
+def test_a_compiled_model_is_neither_broken_nor_compiled_again() -> None:
+    from test_watch_loop import batch, made
+    from torch._dynamo.utils import counters
+
+    def trained(watches: bool) -> tuple[dict, list[float], normviz.own_model.watch.Watch | None]:
+        torch._dynamo.reset()
+        counters.clear()
+        model, optimizer = made()
+        compiled = torch.compile(model, backend="aot_eager")
+        it = normviz.watch(compiled, optimizer, to=None, every=3) if watches else None
+        losses = []
+        for step in range(10):
+            loss = compiled(*batch(step))[1]
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            losses.append(loss.item())
+        if it is not None:
+            it.close()
+        return {k: dict(counters[k]) for k in ("stats", "frames", "graph_break")}, losses, it
+
+    (plain, losses, _), (seen, same, it) = trained(False), trained(True)
+    assert plain == seen and seen["stats"]["unique_graphs"] == 1 and not seen["graph_break"]
+    np.testing.assert_allclose(same, losses, rtol=1e-5)
+    assert it is not None and it.result.steps.layer_steps.tolist() == [0, 3, 6, 9]
+    np.testing.assert_allclose(it.result.losses, same, rtol=1e-6)
+    assert not np.isnan(it.result.steps.layers[:, :, 1:]).any()
+
+
+DISTRIBUTED = """
+import sys, torch, torch.distributed as dist
+import normviz
+sys.path.insert(0, {here!r})
+from test_watch_loop import batch, made
+kind, rank = sys.argv[1], int(sys.argv[2])
+dist.init_process_group("gloo", init_method="file://" + sys.argv[3], rank=rank, world_size=2)
+torch.set_num_threads(1)
+model, _ = made()
+if kind == "ddp":
+    model = torch.nn.parallel.DistributedDataParallel(model)
+else:
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+    mesh = init_device_mesh("cpu", (2,))
+    for layer in model.layers:
+        fully_shard(layer, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+it = normviz.watch(model, optimizer, to=None, every=1)
+for step in range(3):
+    half = [x.chunk(2)[rank] for x in batch(step)]
+    model(*half)[1].backward()
+    optimizer.step()
+    optimizer.zero_grad()
+it.close()
+if rank == 0:
+    seen = it.result
+    torch.save({{p: seen.values(p) for p in seen.probes}} | {{"norm": seen.steps.grad_norm}}, sys.argv[4])
+else:
+    assert kind == "fsdp2" or not it.steps
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["ddp", "fsdp2"])
+def test_gradients_of_two_processes_equal_those_of_one(kind: str, tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    from test_watch_loop import batch, made
+
+    script = tmp_path / "run.py"
+    script.write_text(DISTRIBUTED.format(here=str(Path(__file__).parent)))
+    given = [str(tmp_path / "meeting"), str(tmp_path / "seen.pt")]
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, str(script), kind, str(rank), *given], stderr=subprocess.PIPE, text=True
+        )
+        for rank in range(2)
+    ]
+    for process in ranks:
+        _, errors = process.communicate(timeout=240)
+        assert process.returncode == 0, errors[-3000:]
+    seen = torch.load(given[1], weights_only=False)
+
+    model, _ = made()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with normviz.watch(model, optimizer, to=None, every=1) as it:
+        for step in range(3):
+            model(*batch(step))[1].backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    one = it.result
+    np.testing.assert_allclose(seen["norm"], one.steps.grad_norm, rtol=1e-6)
+    for probe in ("grad_block", "grad_w2"):
+        np.testing.assert_allclose(seen[probe], one.values(probe), rtol=2e-6, err_msg=probe)
+    if kind == "ddp":
+        for probe in ("grad_qk", "update_ratio", "norm_drift"):
+            np.testing.assert_allclose(seen[probe], one.values(probe), rtol=1e-4, atol=1e-9)
+    assert math.isfinite(seen["stream_rms"][0, 0])
