@@ -33,6 +33,8 @@ INSIDE = {
     "normviz/maps/cell.py": "PyTorch, for the process that trains",
     "normviz/execution/worker.py": "PyTorch, for the process that trains",
     "normviz/norm_cost/lab.py": "PyTorch, once the machine is had",
+    "normviz/own_model/notebook.py": "IPython, which only a notebook has",
+    "normviz/own_model/watch.py": "IPython and rich, for who shows the run there",
     "normviz/result.py": "pandas, PyArrow and Altair, for who takes a file away",
     "normviz/export/engine.py": "vl-convert, for the process that draws a picture",
     "normviz/player/bundle.py": "vl-convert, for who makes the player's script anew",

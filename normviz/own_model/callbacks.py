@@ -33,7 +33,13 @@ class Callback(Trainer):
         self.watch: Watch | None = None
 
     def on_train_begin(
-        self, args: Any, state: Any, control: Any, model: Any = None, optimizer: Any = None, **more: Any
+        self,
+        args: Any,
+        state: Any,
+        control: Any,
+        model: Any = None,
+        optimizer: Any = None,
+        **more: Any,
     ) -> None:
         """Begin to watch."""
         self.watch = Watch(model, optimizer, **self.options)

@@ -1,8 +1,8 @@
 """A watch in a notebook: the player in a frame, to which the notebook posts numbers while the model trains.
 
-Two outputs: the frame, and a short script that is replaced at a bounded rate and posts all numbers so far. When
-a cell that trained has ended, and when the watch ends, the frame becomes a replay and the script goes: a saved
-notebook then shows the run without a kernel.
+Two outputs: the frame, and a short script that is replaced at a bounded rate and posts all numbers so far.
+When a cell that trained has ended, and when the watch ends, the frame becomes a replay and the script goes: a
+saved notebook then shows the run without a kernel.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Notebook:
             title=escape(it.label),
             height=FRAME_HEIGHT,
         )
-        self.frame = display(HTML(self.page), display_id=True)
-        self.script = display(HTML(""), display_id=True)
+        self.frame: Any = display(HTML(self.page), display_id=True)
+        self.script: Any = display(HTML(""), display_id=True)
         self.at, self.gap = -LONGEST, 0.0
         self.is_live, self.shown = True, 0
         self.shell = get_ipython()

@@ -264,7 +264,7 @@ class Watch:
     @property
     def missing(self) -> list[str]:
         """What is not recorded, a sentence each."""
-        found = [f"{words}" for words in self.instruments.notes.values()]
+        found = [f"{about}: {words}" for about, words in self.instruments.notes.items()]
         unknown = sum(math.isnan(step.loss) for step in self._steps)
         if unknown and unknown == len(self._steps):
             found.append(
@@ -277,7 +277,7 @@ class Watch:
             )
         recorded = [step.layers for step in self._steps if step.layers is not None]
         if recorded:
-            seen = ~np.isnan(np.stack(recorded)).all(axis=(0, 2))
+            seen = np.any(~np.isnan(np.stack(recorded)), axis=(0, 2)).tolist()
             names = [PROBES[key].label for i, key in enumerate(self.keys) if not seen[i]]
             if names:
                 found.append(f"not recorded: {', '.join(names)}")

@@ -2,9 +2,10 @@
 
     post-ln depth 24 lr=0.01 diverged
 
-A word matches part of the name of a placement, norm, initialisation, task or optimizer, or of an observed
-model, a state, or the number of a run. A setting's name followed by a value, as in a link or as people write
-it, matches that value. A setting's name alone matches runs in which it is not at its default.
+A word matches part of the name of a placement, norm, initialisation, task or optimizer, a state, or
+the number of a run. A setting's name followed by a value, as in a link or as people write it, matches
+that value. A setting's name alone matches runs in which it is not at its default. `observed` matches runs of
+own models, `model gpt` those whose model's name has these letters.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ STATES = {
     "paused": "paused", "finished": "finished", "diverged": "diverged", "stopped": "stopped",
     "failed": "failed",
 }  # fmt: skip
+OBSERVED = "observed"
 MAX_WORDS = 20
 MIN_PART = 3
 """Least number of letters that abbreviate a state; fewer would be ambiguous."""
@@ -69,6 +71,12 @@ def search(text: str) -> Search:
 
 def _setting(words: list[str], at: int) -> tuple[int, Clause] | None:
     """The setting at this position, if there is one: the number of words it takes, and its clause."""
+    if words[at] == MODEL:
+        named = words[at + 1 : at + 2]
+        how = (
+            Condition(MODEL, (named[0],), "contains") if named else Condition("origin", (OBSERVED,))
+        )
+        return 1 + len(named), (how,)
     for n in range(LONGEST, 0, -1):
         name = TITLES.get(tuple(words[at : at + n]))
         if name is None:
@@ -119,11 +127,9 @@ def _word(word: str) -> Clause:
         states = {status for state, status in STATES.items() if state.startswith(word)}
         named += [Condition("status", tuple(sorted(states)))] if states else []
         named += [Condition("origin", SHIPPED)] if "shipped".startswith(word) else []
+        named += [Condition("origin", (OBSERVED,))] if OBSERVED.startswith(word) else []
     if re.fullmatch(r"#?\d{1,15}", word):
         named.append(Condition("id", (int(word.lstrip("#")),)))
-    if len(word) >= MIN_PART:
-        named.append(Condition(MODEL, (word,), "contains"))
-        named += [Condition("origin", ("observed",))] if "observed".startswith(word) else []
     if re.fullmatch(r"[eo]\d+-[0-9a-f]+", word):
         named.append(Condition("key", (word,), "starts"))
     return (*named, *_text(word))

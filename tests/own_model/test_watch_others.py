@@ -122,7 +122,9 @@ def test_gradients_of_two_processes_equal_those_of_one(kind: str, tmp_path: Path
     given = [str(tmp_path / "meeting"), str(tmp_path / "seen.pt")]
     ranks = [
         subprocess.Popen(
-            [sys.executable, str(script), kind, str(rank), *given], stderr=subprocess.PIPE, text=True
+            [sys.executable, str(script), kind, str(rank), *given],
+            stderr=subprocess.PIPE,
+            text=True,
         )
         for rank in range(2)
     ]

@@ -132,7 +132,8 @@ def _nothing(asked: Search, mine: frozenset[int]) -> str:
         named = ", ".join(literal(word[:40]) for word in asked.unknown[:3])
         return (
             f"No placement, norm, task, setting or state is called {named}. Try a name from the "
-            "Catalogue, a setting as in depth 24, a state as in diverged, a model's name, or a run's number."
+            "Catalogue, a setting as in depth 24, a state as in diverged, an own model as in model gpt, or a "
+            "run's number."
         )
     if st.session_state["runs_whose"] == "Mine" and not mine:
         return "You have not trained anything in this visit: press Train on the Duel page."
