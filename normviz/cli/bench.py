@@ -33,6 +33,24 @@ def probes(
 
 
 @bench.command()
+def watch(
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of 20 steps of each kind")] = 20,
+    blocks: Annotated[int, typer.Option(min=2)] = 6,
+    width: Annotated[int, typer.Option(min=64)] = 256,
+    tokens: Annotated[int, typer.Option(min=8)] = 128,
+    batch: Annotated[int, typer.Option(min=1)] = 4,
+    threads: Annotated[int, typer.Option(min=1)] = 1,
+) -> None:
+    """Cost of `normviz.watch` beside `wandb.watch` in offline mode, on a model of GPT-2's shape.
+
+    Needs transformers; wandb is measured where it is installed.
+    """
+    from ..bench.watch import measure
+
+    typer.echo(measure(rounds, blocks, width, tokens, batch, threads))
+
+
+@bench.command()
 def click(clicks: Annotated[int, typer.Option(min=1)] = 10) -> None:
     """Time from a click on Train to the first recorded step, and from Stop to the end, warm."""
     from ..bench.click import measure

@@ -158,7 +158,9 @@ def part_of(block: placement.BlockTrace, start: str) -> list[Part]:
         slots = {slot: _inside(name, start) for slot, name in named.items() if name}
         made = block.made.get(id(branch.root), [])
         if not made:
-            raise MoveError(f"what block {block.number} adds to the stream is the result of no module")
+            raise MoveError(
+                f"what block {block.number} adds to the stream is the result of no module"
+            )
         entries = (branch.norm_in,) if branch.norm_in else _entries(block, branch.root)
         if not entries:
             raise MoveError(f"block {block.number} has a branch that no module starts")
@@ -253,7 +255,9 @@ class Rewired(nn.Module):
             return make(self.stream.width)
         every = [*self.norms.values(), *vars(self)["spare"].values()]
         if not every or self.told is None:
-            raise MoveError("the model has no norm on its stream to copy: give norm=torch.nn.LayerNorm")
+            raise MoveError(
+                "the model has no norm on its stream to copy: give norm=torch.nn.LayerNorm"
+            )
         copy = deepcopy(every[0])
         scale = self.told.scale
         with torch.no_grad():

@@ -28,13 +28,15 @@ import torch
 from torch import Tensor, nn
 
 from .. import hosted
-from ..catalog import PROBES
+from ..catalog import NORMS, PROBES
 from ..observed import Observed
 from ..result import Result
 from ..runs import Steps
 from ..runs.store import Store, StoreError
 from ..training.events import Diverged, Started, Step
+from .anatomy import inspect_model
 from .instruments import KEYS, Instruments, Row, read_rows
+from .report import StackFound
 from .stack import Stack, find_stacks, main_stack
 
 LOG = logging.getLogger(__name__)
@@ -80,12 +82,17 @@ class Watch:
         self.is_main = _rank() == 0
         self.is_sharded = any(hasattr(p, "device_mesh") for p in inner.parameters())
         self.instruments = Instruments(inner, stack, scaler)
+        self.placement_note = ""
+        looks = self.is_main and not self.is_sharded
+        found = self._inspected(inner, stack.path) if looks else None
         self.keys = tuple(key for key in KEYS if probes is None or key in probes)
         block_widths = [p.shape[-1] for p in stack.blocks[0].parameters() if p.ndim == 1]
         self.settings = Observed(
             model=(name or type(inner).__name__)[:200],
             blocks=len(stack.blocks),
-            width=_width(inner) or max(block_widths, default=1),
+            width=(found and found.width) or max(block_widths, default=1),
+            placement=found and found.placement,
+            norm=found and found.norm_key,
             parameters=sum({id(p): p.numel() for p in inner.parameters()}.values()),
             path=stack.path,
             run=uuid.uuid4().hex[:12],
@@ -125,6 +132,15 @@ class Watch:
         if self.is_main or self.is_sharded:
             self._install()
         atexit.register(self.close)  # a loop that ends need not say so
+
+    def _inspected(self, model: nn.Module, path: str) -> StackFound | None:
+        """What the anatomy of the model says of the watched stack; None where it can't be traced."""
+        try:
+            stacks = inspect_model(model).stacks
+        except ValueError as error:
+            self.placement_note = str(error)
+            return None
+        return next((one for one in stacks if one.path == path), None)
 
     # Hooks
 
@@ -265,6 +281,8 @@ class Watch:
     def missing(self) -> list[str]:
         """What is not recorded, a sentence each."""
         found = [f"{about}: {words}" for about, words in self.instruments.notes.items()]
+        if self.placement_note:
+            found.append(f"placement not told: {self.placement_note}")
         unknown = sum(math.isnan(step.loss) for step in self._steps)
         if unknown and unknown == len(self._steps):
             found.append(
@@ -363,7 +381,10 @@ class Watch:
 
     def __repr__(self) -> str:
         it, n = self.settings, self.step_number
-        return f"Watch({it.label}: {it.blocks} blocks at {it.path}, width {it.width}; {n} steps)"
+        norm = f", {NORMS.label(it.norm)}" if it.norm and it.norm in NORMS else ""
+        return (
+            f"Watch({it.label}{norm}: {it.blocks} blocks at {it.path}, width {it.width}; {n} steps)"
+        )
 
 
 def watch(model: nn.Module, optimizer: Any = None, **options: Any) -> Watch:
@@ -471,13 +492,6 @@ def _inner_optimizer(optimizer: Any) -> Any:
             "watch.step(loss) once a step"
         )
     return found
-
-
-def _width(model: nn.Module) -> int | None:
-    """The width that the model's own config gives."""
-    config = getattr(model, "config", None)
-    found = getattr(config, "hidden_size", None) or getattr(config, "n_embd", None)
-    return found if isinstance(found, int) and found > 0 else None
 
 
 def _loss_in(output: Any) -> Tensor | None:

@@ -1,0 +1,130 @@
+"""Cost of a watch: a GPT-2-shaped model of transformers in one loop, alone, under `normviz.watch`, and under
+`wandb.watch` in offline mode, in alternating rounds. Each watches at its own default cadence.
+
+Every kind has a model of its own from the same seed. A round is some steps of each kind, one after another; the
+order turns from round to round. Ratios are of whole rounds to the round alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..own_model.watch import FIRST, PLAIN, Watch
+
+STEPS = 20
+"""Steps of a kind in a round."""
+WARM = FIRST + PLAIN
+
+
+class Loop:
+    """A training loop of one kind."""
+
+    def __init__(self, kind: str, blocks: int, width: int, tokens: int, batch: int) -> None:
+        from transformers import GPT2Config, GPT2LMHeadModel
+
+        torch.manual_seed(0)
+        self.shape = batch, tokens
+        self.model = GPT2LMHeadModel(
+            GPT2Config(
+                vocab_size=1024, n_embd=width, n_layer=blocks, n_head=max(1, width // 64),
+                n_positions=tokens, bos_token_id=0, eos_token_id=0,
+            )
+        )  # fmt: skip
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4)
+        self.draws = torch.Generator().manual_seed(1)
+        self.log, self.end = _watched(kind, self.model, self.optimizer)
+
+    def steps(self, count: int) -> float:
+        """Seconds of so many steps."""
+        start = time.perf_counter()
+        for _ in range(count):
+            ids = torch.randint(1024, self.shape, generator=self.draws)
+            loss = self.model(input_ids=ids, labels=ids).loss
+            loss.backward()
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+            self.log(loss)
+        return time.perf_counter() - start
+
+
+def measure(rounds: int, blocks: int, width: int, tokens: int, batch: int, threads: int) -> str:
+    """A table of milliseconds a step and ratios: medians, and the range over the rounds."""
+    torch.set_num_threads(threads)
+    kinds = ["alone", "normviz.watch"] + ["wandb.watch"] * bool(find_spec("wandb"))
+    with tempfile.TemporaryDirectory() as folder, _quiet(folder):
+        loops = [Loop(kind, blocks, width, tokens, batch) for kind in kinds]
+        for loop in loops:
+            loop.steps(1)
+        early = [loop.steps(WARM - 1) for loop in loops]
+        times = np.array([_round(loops, i) for i in range(rounds)])
+        said = [loop.end() for loop in loops]
+    ratio = times / times[:, :1]
+    shape = f"{blocks} blocks of width {width}, {tokens} tokens, batch {batch}"
+    lines = [
+        f"watch: GPT-2 of {shape}, AdamW, {threads} thread{'s' * (threads > 1)}, torch "
+        f"{torch.__version__}; {rounds} alternating rounds of {STEPS} steps after {WARM} steps"
+    ]
+    for i, kind in enumerate(kinds):
+        low, middle, high = np.percentile(ratio[:, i], [0, 50, 100])
+        lines.append(
+            f"  {kind:14} {1e3 * np.median(times[:, i]) / STEPS:8.1f} ms a step  ratio {middle:.3f} "
+            f"({low:.3f} to {high:.3f}), of the sums {times[:, i].sum() / times[:, 0].sum():.3f}; "
+            f"of the {WARM - 1} steps before {early[i] / early[0]:.3f}{said[i]}"
+        )
+    if "wandb.watch" not in kinds:
+        lines.append("  wandb.watch is not measured: wandb is not installed (pip install wandb)")
+    return "\n".join(lines)
+
+
+def _round(loops: list[Loop], number: int) -> list[float]:
+    """Seconds of some steps of each kind; the order turns from round to round."""
+    seconds = [0.0] * len(loops)
+    order = list(range(len(loops)))
+    for i in order[number % len(order) :] + order[: number % len(order)]:
+        seconds[i] = loops[i].steps(STEPS)
+    return seconds
+
+
+def _watched(
+    kind: str, model: Any, optimizer: Any
+) -> tuple[Callable[[Any], None], Callable[[], str]]:
+    """What logs a loss, and what ends the watch and says what it recorded."""
+    if kind == "normviz.watch":
+        it = Watch(model, optimizer, to=None)
+
+        def end() -> str:
+            it.close()
+            steps = it.result.steps
+            return f"; {len(steps.layer_steps)} of {len(steps)} steps recorded"
+
+        return (lambda loss: None), end
+    if kind == "wandb.watch":
+        import wandb  # pyright: ignore (only this bench uses it)
+
+        run = wandb.init(mode="offline", project="normviz-bench")
+        run.watch(model, log="all")
+
+        def finish() -> str:
+            run.finish(quiet=True)
+            return f"; wandb {wandb.__version__}, log=all"
+
+        return (lambda loss: run.log({"loss": loss.item()})), finish
+    return (lambda loss: None), (lambda: "")
+
+
+@contextlib.contextmanager
+def _quiet(folder: str) -> Iterator[None]:
+    """wandb writes to a folder that goes, and says nothing."""
+    os.environ |= {"WANDB_DIR": folder, "WANDB_SILENT": "true", "WANDB_CACHE_DIR": folder}
+    with contextlib.redirect_stdout(io.StringIO()):
+        yield

@@ -1,0 +1,209 @@
+"""What a watch leaves: a stored run, tables, a replay; its charts on a page, in a terminal, in Jupyter."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import nbformat
+import numpy as np
+import pytest
+from browser_kit import PATIENCE_MS
+from hosted_kit import turn_on
+from nbclient import NotebookClient
+from page_kit import at_page, checked, duel
+from playwright.sync_api import Browser
+from rich.console import Console
+from streamlit.testing.v1 import AppTest
+from test_watch_loop import L, batch, made
+
+from normviz import RunConfig, watch
+from normviz.observed import Observed, nearest
+from normviz.own_model.terminal import Terminal, screen
+from normviz.own_model.watch import Cadence, Watch
+from normviz.result import Duel, collect
+from normviz.runs.listing import misfit
+from normviz.runs.search import search
+from normviz.runs.store import Query, Run, Store
+from normviz.training.loop import train
+
+
+def watched(steps: int = 6, **options: object) -> Watch:
+    model, optimizer = made()
+    with watch(model, optimizer, name="Tiny", **options) as it:
+        for step in range(steps):
+            model(*batch(step))[1].backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    return it
+
+
+def found(store: Store, words: str) -> list[Run]:
+    return list(store.listed(Query(search(words).clauses, trained=True), 9).runs)
+
+
+def test_an_observed_run_is_stored_found_and_read_back(folder: Path) -> None:
+    it = watched(to="store")
+    store = Store(folder)
+    (run,) = found(store, "model tiny")
+    for words in ("observed", "depth 3 observed", "model"):
+        assert [one.id for one in found(store, words)] == [run.id], words
+    assert found(store, "model giant") == [] and run.id in [one.id for one in found(store, "pre")]
+    assert run.config == it.result.config and run.key == it.result.key and misfit(run) is None
+    assert (run.status, run.origin, run.is_observed) == ("finished", "observed", True)
+    again = store.recording(run)
+    np.testing.assert_array_equal(again.steps.layers, it.result.steps.layers)
+    np.testing.assert_array_equal(again.losses, it.result.losses)
+    assert again.verdict == it.result.verdict and again.verdict.kind == "observed"
+    with pytest.raises(ValueError, match="Tiny, Pre-LN was observed, so it has no settings"):
+        run.trained  # noqa: B018
+    assert store.set_rate([run.id], 0.1) is None and store.delete(run.id) is None
+
+
+def test_a_process_that_dies_leaves_a_run_that_says_so(folder: Path) -> None:
+    model, optimizer = made()
+    it = watch(model, optimizer)
+    store = Store(folder)
+    (run,) = found(store, "observed")
+    assert run.is_open
+    store.db.connection.execute("UPDATE runs SET pid = 0 WHERE id = ?", (run.id,))
+    (run,) = found(store, "observed")
+    assert run.status == "failed" and "ended without a word" in (run.message or "")
+    it.close()
+
+
+def test_a_hosted_server_accepts_none_and_says_so(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turn_on(monkeypatch)
+    model, optimizer = made()
+    with pytest.raises(ValueError, match="a hosted server, which stores no runs of own models"):
+        watch(model, optimizer)
+    assert watched(1, to=None).result.status == "finished"
+
+
+def test_its_tables_and_files_are_those_of_a_run(tmp_path: Path) -> None:
+    it = watched(to=tmp_path / "run.html")
+    result, tables = it.result, it.result.tables()
+    assert tables["steps"].num_rows == 6 and tables["runs"]["status"].to_pylist() == ["finished"]
+    assert tables["steps"]["tokens"].null_count == tables["steps"]["init_seed"].null_count == 6
+    frame = tables["layers"].to_pandas()
+    one = frame[(frame.probe == "grad_block") & (frame.step == 5) & (frame.layer == 2)]
+    assert one.value.tolist() == [result.at("grad_block", 5, 2)]
+    result.to_parquet(tmp_path / "run.zip")
+    assert (tmp_path / "run.zip").stat().st_size > 1000
+    assert (tmp_path / "run.html").read_text() == result.html()
+    toy = collect(train(RunConfig(depth=2, steps=2, width=16, heads=2)))
+    assert "Tiny, Pre-LN" in Duel(result, toy).html(), "beside a run that was configured"
+    with pytest.raises(ValueError, match="was observed"):
+        result.script()
+
+
+def test_the_nearest_toy_has_what_is_known() -> None:
+    deep = Observed(model="Big", blocks=400, width=8192, placement="peri", norm="rmsnorm")
+    toy = nearest(deep)
+    assert (toy.scheme, toy.norm) == ("peri", "rmsnorm") and 1 <= toy.depth <= 400
+    assert nearest(Observed(model="Odd", blocks=4, width=64)) == RunConfig(depth=4)
+    assert Observed(**deep.model_dump()).canonical() == deep.canonical()
+    assert deep.key == deep.replace(notes=("a",), width=1).key != deep.replace(run="x").key
+
+
+def test_the_runs_page_shows_its_charts_and_opens_a_toy(folder: Path) -> None:
+    watched(to="store")
+    at: AppTest = checked(at_page("runs").run())
+    checked(at.text_input(key="runs_search").set_value("observed").run())
+    (run,) = found(Store(folder), "observed")
+    (box,) = [box for box in at.checkbox if box.key == f"pick_{run.id}"]
+    assert "Tiny, Pre-LN" in box.label and "LayerNorm" in box.label
+    checked(box.set_value(True).run())
+    assert at.session_state["chosen_player"] is not None, "the player is on the page"
+    assert not [button for button in at.button if button.key == "reopen"]
+    checked(at.button(key="toy").click().run())
+    assert duel(at).lanes == (RunConfig(depth=L),)
+
+
+def test_the_terminal_fits_80_by_24_without_colour_and_a_pipe_gets_lines(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    it = watched(40, to=None, show="terminal")
+    piped = capsys.readouterr().out
+    assert "\x1b" not in piped and "step 39  loss " in piped
+    out = io.StringIO()
+    Console(file=out, width=80, height=24, no_color=True, force_terminal=False).print(screen(it))
+    rows = out.getvalue().splitlines()
+    assert len(rows) <= 23 and max(map(len, rows)) <= 80
+    assert sum(row[:1].isdigit() and "#" in row for row in rows) == L
+
+    class Screen(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    shown = Screen()
+    live = Terminal(it, shown)
+    live.update()
+    live.end()
+    assert "Tiny, Pre-LN: 3 blocks at layers" in shown.getvalue()
+
+
+def test_the_cadence_records_the_first_steps_and_then_so_many_that_it_costs_two_percent() -> None:
+    cadence, recorded = Cadence("auto", False), []
+    for step in range(500):
+        is_recorded = cadence.records(step)
+        recorded += [step] * is_recorded
+        cadence.note(is_recorded, 1.4 if is_recorded else 1.0)
+    assert recorded[:32] == list(range(32)) and recorded[32:35] == [40, 60, 80]
+    assert [step for step in range(20) if Cadence(7, False).records(step)] == [0, 7, 14]
+
+
+LIVE = """
+import sys
+sys.path.insert(0, {here!r})
+from test_watch_loop import batch, made
+import normviz
+model, optimizer = made()
+watch = normviz.watch(model, optimizer, to=None)
+watch
+"""
+LOOP = """
+for step in range({steps}):
+    model(*batch(step))[1].backward(); optimizer.step(); optimizer.zero_grad()
+"""
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_charts_in_jupyter_move_while_it_trains_and_stay_in_the_saved_notebook(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / "jupyter"))
+    cells = [LIVE.format(here=str(Path(__file__).parent)), LOOP.format(steps=1) + "watch.flush()"]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in cells])
+    live: list[list[str]] = []
+
+    def html() -> list[str]:
+        return [out.data.get("text/html", "") for out in notebook.cells[0].outputs if "data" in out]
+
+    client = NotebookClient(
+        notebook, timeout=300, on_cell_executed=None,
+        on_cell_complete=lambda **_: live.append(html()),
+    )  # fmt: skip
+    seen: list[list[str]] = []
+    kept = client.process_message
+    client.process_message = lambda *given: (kept(*given), seen.append(html()))[0]  # type: ignore[method-assign]
+    client.execute()
+    posts = [shown for shown in seen if len(shown) == 2 and "postMessage" in shown[1]]
+    assert posts, "the first recorded step was posted while the cell ran"
+    assert "postMessage" not in html()[1] and "Step" in html()[0]
+
+    view = browser.new_page()
+    view.set_default_timeout(PATIENCE_MS)
+    for name, shown in (("live", posts[0]), ("saved", html())):
+        file = tmp_path / f"{name}.html"
+        file.write_text(f"<!doctype html><meta charset=utf-8>{''.join(shown)}", "utf-8")
+        view.goto(file.as_uri())
+        inside = view.locator("iframe").content_frame
+        inside.locator(".nv-loss canvas").wait_for()
+        inside.locator(".nv-bars canvas").wait_for()
+        inside.locator(".nv-readout", has_text="Model, Pre-LN loss 2.63").wait_for()
+    view.close()
