@@ -1,8 +1,8 @@
 """Cost of a watch: a GPT-2-shaped model of transformers in one loop, alone, under `normviz.watch`, and under
 `wandb.watch` in offline mode, in alternating rounds. Each watches at its own default cadence.
 
-Every kind has a model of its own from the same seed. A round is some steps of each kind, one after another; the
-order turns from round to round. Ratios are of whole rounds to the round alone.
+Every kind has a model of its own from the same seed. A round is some steps of each kind, one after another;
+the order turns from round to round. Ratios are of whole rounds to the round alone.
 """
 
 from __future__ import annotations

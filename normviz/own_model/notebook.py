@@ -40,9 +40,9 @@ class Notebook:
 
     def __init__(self, watch: Watch) -> None:
         from IPython.core.getipython import get_ipython  # pyright: ignore (only a notebook has it)
-        from IPython.display import HTML, display  # pyright: ignore
+        from IPython.display import display  # pyright: ignore
 
-        self.watch, self.make = watch, HTML
+        self.watch = watch
         self.name = f"normviz-{watch.settings.run}"
         it = watch.settings
         first = "grad_block" if "grad_block" in watch.keys else watch.keys[0]
@@ -52,13 +52,17 @@ class Notebook:
             title=escape(it.label),
             height=FRAME_HEIGHT,
         )
-        self.frame: Any = display(HTML(self.page), display_id=True)
-        self.script: Any = display(HTML(""), display_id=True)
+        self.frame: Any = display(self._html(self.page), raw=True, display_id=True)
+        self.script: Any = display(self._html(""), raw=True, display_id=True)
         self.at, self.gap = -LONGEST, 0.0
         self.is_live, self.shown = True, 0
         self.shell = get_ipython()
         if self.shell is not None:
             self.shell.events.register("post_run_cell", self.rest)
+
+    def _html(self, text: str) -> dict[str, str]:
+        """An output: HTML, and words for what shows none."""
+        return {"text/html": text, "text/plain": repr(self.watch) if text else ""}
 
     def update(self) -> None:
         """Post the numbers so far, if the last time is long enough ago."""
@@ -66,9 +70,9 @@ class Notebook:
             return
         began = time.monotonic()
         if not self.is_live:
-            self.frame.update(self.make(self.page))
+            self.frame.update(self._html(self.page), raw=True)
             self.is_live = True
-        self.script.update(self.make(self._post()))
+        self.script.update(self._html(self._post()), raw=True)
         self.at = time.monotonic()
         self.gap = min(LONGEST, max(1.0, (self.at - began) / SHARE))
 
@@ -85,8 +89,8 @@ class Notebook:
         self.watch.flush()
         if self.shown != (shown := len(self.watch.steps)):
             self.shown, self.is_live = shown, False
-            self.frame.update(self.make(self.watch.recording._repr_html_()))
-            self.script.update(self.make(""))
+            self.frame.update(self._html(self.watch.recording._repr_html_()), raw=True)
+            self.script.update(self._html(""), raw=True)
 
     def end(self) -> None:
         """Put the finished replay in place of the frame."""

@@ -207,3 +207,33 @@ def test_charts_in_jupyter_move_while_it_trains_and_stay_in_the_saved_notebook(
         inside.locator(".nv-bars canvas").wait_for()
         inside.locator(".nv-readout", has_text="Model, Pre-LN loss 2.63").wait_for()
     view.close()
+
+
+NOTEBOOK = Path(__file__).parents[2] / "assets" / "notebooks" / "own_model.ipynb"
+
+
+@pytest.mark.slow
+def test_the_example_notebook_runs_from_top_to_bottom_and_prints_what_is_committed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / "jupyter"))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    committed = _watches(notebook)
+    assert len(committed) >= 4 and NOTEBOOK.stat().st_size < 50_000
+    NotebookClient(notebook, timeout=500, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    assert _watches(notebook) == committed
+    frames = [
+        out
+        for cell in notebook.cells
+        for out in cell.get("outputs", [])
+        if "<iframe" in out.get("data", {}).get("text/html", "")
+    ]
+    assert len(frames) == 3, "the watch, and two duels"
+
+
+def _watches(notebook: nbformat.NotebookNode) -> list[str]:
+    """The printed lines about watches: model, placement, norm and blocks."""
+    printed = [out.get("text", "") for cell in notebook.cells for out in cell.get("outputs", [])]
+    return [line for text in printed for line in text.splitlines() if line.startswith("Watch(")]
