@@ -9,12 +9,18 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from ..observed import label
 from ..player import live_page, posted
 from ..result import FRAME_HEIGHT
+from ..runs import Recording, Steps
 from ..runs.frames import lane_frame
+from ..training.events import Step
 
 if TYPE_CHECKING:
     from .watch import Watch
@@ -56,6 +62,9 @@ class Notebook:
         self.script: Any = display(self._html(""), raw=True, display_id=True)
         self.at, self.gap = -LONGEST, 0.0
         self.is_live, self.shown = True, 0
+        self._numbers(
+            replace(watch.recording, steps=_one_step(watch))
+        )  # the first charts take longest
         self.shell = get_ipython()
         if self.shell is not None:
             self.shell.events.register("post_run_cell", self.rest)
@@ -68,21 +77,24 @@ class Notebook:
         """Post the numbers so far, if the last time is long enough ago."""
         if time.monotonic() - self.at < self.gap or not len(self.watch.steps):
             return
-        began = time.monotonic()
+        began = time.thread_time()
         if not self.is_live:
             self.frame.update(self._html(self.page), raw=True)
             self.is_live = True
         self.script.update(self._html(self._post()), raw=True)
         self.at = time.monotonic()
-        self.gap = min(LONGEST, max(1.0, (self.at - began) / SHARE))
+        self.gap = min(LONGEST, max(1.0, (time.thread_time() - began) / SHARE))
 
     def _post(self) -> str:
         it = self.watch.recording
         if not len(it.steps.layer_steps):
             return ""
-        lanes = {key: lane_frame(it, f"A  {it.config.label}", key) for key in it.probes}  # pyright: ignore
-        numbers: dict[str, Any] = posted(lanes, live=True)
-        return POST.format(numbers=json.dumps(numbers).replace("<", "\\u003c"), name=self.name)
+        numbers = json.dumps(self._numbers(it)).replace("<", "\\u003c")
+        return POST.format(numbers=numbers, name=self.name)
+
+    def _numbers(self, it: Recording) -> dict[str, Any]:
+        lanes = {key: lane_frame(it, f"A  {label(it.config)}", key) for key in it.probes}
+        return posted(lanes, live=True)
 
     def rest(self, result: object = None) -> None:
         """After a cell that trained: put a replay in place of the frame."""
@@ -98,3 +110,9 @@ class Notebook:
         self.rest()
         if self.shell is not None:
             self.shell.events.unregister("post_run_cell", self.rest)
+
+
+def _one_step(watch: Watch) -> Steps:
+    """A step of ones, to draw once before there is any."""
+    ones = np.ones((len(watch.keys), watch.settings.blocks + 1))
+    return Steps.of([Step(0, 1.0, 0.0, 1.0, ones)], watch.settings.blocks)
