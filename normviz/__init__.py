@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 from .config import ConfigError, RunConfig
 
 if TYPE_CHECKING:
+    from .own_model.anatomy import inspect_model
     from .own_model.callbacks import Callback, LightningCallback
+    from .own_model.move import move
     from .own_model.watch import watch
     from .training.loop import train
 
@@ -24,12 +26,23 @@ if (_CHECKOUT / "app" / "main.py").is_file():
     # The pages are `normviz.app`: in the wheel inside of this package, in a checkout beside it.
     __path__.append(str(_CHECKOUT))
 
-__all__ = ["Callback", "ConfigError", "LightningCallback", "RunConfig", "train", "watch"]
+__all__ = [
+    "Callback",
+    "ConfigError",
+    "LightningCallback",
+    "RunConfig",
+    "inspect_model",
+    "move",
+    "train",
+    "watch",
+]
 LAZY = {
     "train": ".training.loop",
     "watch": ".own_model.watch",
     "Callback": ".own_model.callbacks",
     "LightningCallback": ".own_model.callbacks",
+    "move": ".own_model.move",
+    "inspect_model": ".own_model.anatomy",
 }
 """What needs torch, and the module that has it."""
 
