@@ -36,7 +36,7 @@ def status(
     done = sum(counts)
     # A run that ended early counts as complete.
     total = sum(
-        max(run.config.steps, 1) if run.is_open else count
+        max(run.config.steps, 1) if run.is_open and not run.is_observed else count
         for run, count in zip(runs, counts, strict=True)
     )
     return {
@@ -71,4 +71,6 @@ def _words(store: Store, opened: list[Run], done: int, total: int) -> str:
     if all(run.status == "paused" for run in opened):
         then = "; continues after the norm cost measurement" if store.is_timing() else ""
         return f"Paused at {done} of {total} steps in all lanes{then}"
+    if all(run.is_observed for run in opened):  # nobody knows how many steps there will be
+        return f"{done} steps so far"
     return f"{done} of {total} steps in all lanes"

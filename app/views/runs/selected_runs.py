@@ -86,15 +86,15 @@ def show(back: SharedBackend, mine: frozenset[int]) -> None:
     if not found:
         return
     rows = [back.run_list.row(run) for run in found]
+    if any(run.is_observed for run in found) and len(found) <= MAX_LANES:
+        with st.container(key="live"):
+            _charts(found, it)
     with st.container(key="chosen", border=True):
         if it.asking:
             _confirm(found, back)
         else:
             _actions(found, back, mine)
         _about(rows)
-        observed = [run for run in found if run.is_observed]
-        if observed and len(found) <= MAX_LANES:
-            _charts(found, it)
 
 
 def _name(run: Run) -> str:
