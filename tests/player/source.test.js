@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { embedded, socket } from "../../assets/player/source.js";
+import { embedded, posted, socket } from "../../assets/player/source.js";
 
 test("a closed socket is told with the server's reason where it is full, and opened again", (t) => {
   const lines = [], told = [];
@@ -47,4 +47,21 @@ test("a file gives the repeats with every probe, and the charts of the way it is
   assert.deepEqual(answers, [
     { probe: "a", repeats: ["curves"], view: "heat", charts: { loss: "first" } },
     { probe: "b", repeats: ["curves"], view: "walk", charts: { loss: "second" }, plan: 1 }]);
+});
+
+test("what another window posts is received for the quantity that is shown, also when that changes", () => {
+  const heard = {}, told = [];
+  globalThis.addEventListener = (kind, hear) => { heard[kind] = hear; };
+  globalThis.removeEventListener = (kind) => { delete heard[kind]; };
+  let probe = "a";
+  const source = posted();
+  source.ask(() => ({ probe }), (message) => told.push(message));
+  heard.message({ data: "of somebody else" });
+  heard.message({ data: { normviz: { a: 1, b: 2 } } });
+  probe = "b";
+  source.ask(() => ({ probe }), (message) => told.push(message));
+  heard.message({ data: { normviz: { a: 3, b: 4 } } });
+  source.close();
+  assert.deepEqual(told, [1, 2, 4]);
+  assert.deepEqual(heard, {});
 });

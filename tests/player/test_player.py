@@ -104,7 +104,7 @@ def test_the_joined_script_holds_every_module_and_leaves_one_name() -> None:
         (line, *_) = re.findall(r"^export (.*)", module.read_text("utf-8"), re.M)
         assert line in player.script() or line.endswith('.js";'), module
     code = "(0, eval)(given); console.log(JSON.stringify(Object.keys(normvizPlayer)));"
-    assert in_node(code, player.script()) == ["mount", "embedded", "socket"]
+    assert in_node(code, player.script()) == ["mount", "embedded", "posted", "socket"]
 
 
 @pytest.mark.parametrize("path", sorted(TESTS.glob("*.test.js")), ids=lambda path: path.stem)
