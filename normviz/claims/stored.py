@@ -18,6 +18,8 @@ from .record import Claim, Scatter
 from .rule import ClaimVerdict, judge, value_sentence
 
 Numbers = Mapping[str, Sequence[float]]
+SECOND = "second"
+"""The folder of the results from a second set of seeds, beside the others. They have no figure."""
 
 
 @dataclass(frozen=True)
@@ -159,10 +161,10 @@ def folder() -> Path:
     return shipped("assets") / "claims"
 
 
-def shipped_result(claim: Claim) -> ClaimResult | None:
-    """What ships of a claim; None where nothing does, or where it was another rule or a
-    newer version of the engine."""
-    path = folder() / f"{claim.key}.json"
+def shipped_result(claim: Claim, second: bool = False) -> ClaimResult | None:
+    """What ships of a claim, or of its check on a `second` set of seeds; None where nothing does, or where
+    it was another rule or a newer version of the engine."""
+    path = folder() / (SECOND if second else "") / f"{claim.key}.json"
     return _read(path, path.stat().st_mtime_ns, claim) if path.exists() else None
 
 

@@ -287,7 +287,7 @@ CLAIMS = (
         question="norm",
         finding=(
             "uu",
-            "Derf ends {derf_gap_adamw} from RMSNorm with AdamW and {derf_gap_muon} with Muon. Five "
+            "Derf's loss minus RMSNorm's is {derf_gap_adamw} with AdamW and {derf_gap_muon} with Muon. Five "
             "seeds do not decide whether norm and optimizer interact.",
         ),
     ),
