@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from statistics import NormalDist
 
 import pytest
 from claims_kit import COUNTED, SMALL, TUNED
@@ -53,11 +54,13 @@ from normviz.claims.stored import read as read_file
 from normviz.config import ENGINE
 from normviz.export.pictures import picture
 from normviz.labs import drop
+from normviz.limits import MAX_SWEEP_SEEDS
 from normviz.links import decode
 from normviz.maps import Cell, Done, Reused
 from normviz.maps.points import Point
 from normviz.runs import shipped
 from normviz.runs.shipped import adopt
+from normviz.runs.statistics import T90, T95, interval
 from normviz.runs.store import Store
 from normviz.training.schedule import coarse
 
@@ -178,6 +181,19 @@ def test_a_check_is_seldom_wrong_and_more_seeds_decide_more(case: Case) -> None:
             assert wrong(case, found) < 0.02
     if case.truth != "limit":
         assert many.get(case.truth, 0.0) > max(0.5, few.get(case.truth, 0.0) - 0.01)
+
+
+def test_the_interval_of_many_seeds_is_student_s() -> None:
+    """Against the expansion of Student's quantile in 1 / degrees of freedom (Abramowitz and Stegun 26.7.5)."""
+    for table, share in ((T95, 0.975), (T90, 0.95)):
+        z = NormalDist().inv_cdf(share)
+        for n, quantile in enumerate(table, start=1):
+            near = z + (z**3 + z) / (4 * n) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)
+            near += (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * n**3)
+            assert n < 10 or quantile == pytest.approx(near, abs=6e-4)
+        assert len(table) == MAX_SWEEP_SEEDS - 1 and list(table) == sorted(table, reverse=True)
+    found = interval([1.0, 2.0] * (MAX_SWEEP_SEEDS // 2))
+    assert found is not None and found.n == MAX_SWEEP_SEEDS and found.low < 1.5 < found.high
 
 
 def test_numbers_in_words_say_their_seeds() -> None:
