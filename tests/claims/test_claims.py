@@ -184,7 +184,7 @@ def test_a_check_is_seldom_wrong_and_more_seeds_decide_more(case: Case) -> None:
 
 
 def test_the_interval_of_many_seeds_is_student_s() -> None:
-    """Against the expansion of Student's quantile in 1 / degrees of freedom (Abramowitz and Stegun 26.7.5)."""
+    """As in the expansion of Student's quantile in 1 / n (Abramowitz and Stegun, 26.7.5)."""
     for table, share in ((T95, 0.975), (T90, 0.95)):
         z = NormalDist().inv_cdf(share)
         for n, quantile in enumerate(table, start=1):

@@ -275,7 +275,7 @@ CLAIMS = (
         question="norm",
         finding=(
             "tu",
-            "On the Markov task RMSNorm and LayerNorm end equal up to 0.01 nats. On prose eight seeds "
+            "On the Markov task RMSNorm and LayerNorm end equal up to 0.01 nats. On prose sixteen seeds "
             "do not decide it: {rmsnorm_prose} and {layernorm_prose}.",
         ),
     ),
