@@ -135,6 +135,8 @@ CLAIMS = (
             Theory("1 + ln L", "from LayerNorm Scaling's first point: branches of variance 1/l",
                    lambda x, x0, y0: y0 * (1 + math.log(x)) / (1 + math.log(x0)), "lns"),
         ),
+        changed="The rule asked for an exponent over models of 1.3 or more, at step 0 too, under a "
+        "sentence about an exponential.",
         open_=(("pre", {"depth": 48}), ("lns", {"depth": 48})),
         question="stream",
         finding=(
@@ -381,6 +383,7 @@ CLAIMS = (
         "{post24} and {post48}; with its branches divided by sqrt(2L) at {scaled12}, {scaled24} and "
         "{scaled48}.",
         Curve("depth", FINAL, log_y=False),
+        changed="Runs had 200 steps, in which no seed of Post-LN trained 12 blocks.",
         everyday=True,
         open_=(("scaled", {"depth": 48}), ("post", {"depth": 48})),
         question="depth",

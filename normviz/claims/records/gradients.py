@@ -73,6 +73,7 @@ CLAIMS = (
                 lambda _x, _x0, y0: y0, "post",
             ),
         ),
+        changed="Each of five seeds had to lie in the band, which went to -0.35 in Pre-LN.",
         seeds=20,
         open_=(("pre", {"depth": 64}), ("post", {"depth": 64})),
         question="gradient",
@@ -113,6 +114,7 @@ CLAIMS = (
             Theory("sqrt(v + 3l/2)", "upper bound of lemma 2",
                    lambda x, _x0, y0: (y0**2 + 1.5 * x) ** 0.5, "pre"),
         ),
+        changed="Each of five seeds had to lie in the band, although the lemma is about an expectation.",
         seeds=20,
         open_=(("pre", {"depth": 96}),),
         question="stream",
@@ -237,6 +239,7 @@ CLAIMS = (
         "hides. After 32 steps it is {early} times, in Post-LN {post_early} times. Post-LN with 96 blocks "
         "starts at {post} times.",
         Curve("depth", HIDDEN),
+        changed="Post-LN passed the rule as well, so the last part was added.",
         everyday=True,
         open_=(("pre", {"depth": 96}), ("post", {"depth": 96})),
         question="gradient",

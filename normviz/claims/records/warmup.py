@@ -45,6 +45,8 @@ CLAIMS = (
         "{post200_10}. Pre-LN: {pre0_1} and {pre200_1}, {pre0_3} and {pre200_3}, {pre0_10} and "
         "{pre200_10}.",
         Curve("lr", FINAL, log_y=False),
+        changed="Runs had 400 steps, and a part was true if Post-LN ended lower with warm-up than "
+        "without.",
         open_=(("post0", {"lr": 0.003}), ("post200", {"lr": 0.003}), ("pre0", {"lr": 0.003})),
         question="warmup",
         finding=(
