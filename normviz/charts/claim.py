@@ -9,6 +9,7 @@ from statistics import median
 from typing import Any
 
 import altair as alt
+from altair.utils.schemapi import UndefinedType
 
 from .base import CANVAS, CONFIG, FIT, TEXT_SIZE, Rows, Spec, named
 from .palette import ink, lane_styles
@@ -92,7 +93,7 @@ def _curves(figure: Figure, dark: bool) -> Spec:
         named("medians").mark_line(strokeWidth=2).encode(x=x, y=y, color=color, strokeDash=dashed),
         named("seeds")
         .mark_point(size=26, filled=True, opacity=0.75)
-        .encode(x=x, y=y, color=color, shape=shape, tooltip=tooltips, **_opens(figure)),
+        .encode(x=x, y=y, color=color, shape=shape, tooltip=tooltips, href=_link_field(figure)),
     ]
     if figure.lines:
         layers.insert(0, _theory_layer(x, y, dark))
@@ -129,7 +130,7 @@ def _scatter(figure: Figure, dark: bool) -> Spec:
     dots = (
         named("seeds")
         .mark_point(size=42, filled=True, opacity=0.6)
-        .encode(x=x, y=y, color=color, shape=shape, tooltip=tooltips, **_opens(figure))
+        .encode(x=x, y=y, color=color, shape=shape, tooltip=tooltips, href=_link_field(figure))
     )
     layers = [*([_theory_layer(x, y, dark)] if figure.lines else []), dots]
     spec = alt.layer(*layers).properties(height=HEIGHT).to_dict()
@@ -159,8 +160,8 @@ def has_links(figure: Figure) -> bool:
     return any(one.links for one in figure.points)
 
 
-def _opens(figure: Figure) -> dict[str, alt.Href]:
-    return {"href": alt.Href("link:N")} if has_links(figure) else {}
+def _link_field(figure: Figure) -> alt.Href | UndefinedType:
+    return alt.Href("link:N") if has_links(figure) else alt.Undefined
 
 
 def _x_axis(figure: Figure) -> alt.Axis:
