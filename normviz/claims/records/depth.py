@@ -308,8 +308,8 @@ CLAIMS = (
         ),
         "Steps until the mean loss is half of the way to the floor, of 1000: PyTorch's "
         "initialisation, rate "
-        "0.001. Without warm-up Post-LN needs {p12} with 12 blocks and {p24} with 24; with 100 steps of "
-        "warm-up {p48} with 48 and {p96} with 96. Pre-LN with 96 blocks needs {pre}. The depth limit "
+        "0.001. Without warm-up Post-LN needs {p12} with 12 blocks and {p24} with 24. With 100 steps of "
+        "warm-up and 48 blocks: {p48}; with 96: {p96}. Pre-LN with 96 blocks needs {pre}. The depth limit "
         "depends on rate and initialisation: see the maps.",
         Curve("depth", FINAL, log_y=False),
         everyday=True,
