@@ -80,7 +80,8 @@ def test_a_check_on_other_seeds_lists_what_changes(
     ships = shipped_result(CLAIMS["E15"])
     assert ships is not None
     other = replace(ships, numbers={**ships.numbers, "pre": [192.0] * 5})
-    monkeypatch.setattr("normviz.cli.claims.shipped_result", lambda _, second=False: other)
+    monkeypatch.setattr("normviz.cli.claims.shipped_result", lambda _: other)
+    monkeypatch.setattr("normviz.cli.claims.followed", lambda *_: [(CLAIMS["E15"], ships)])
     (changed,) = json.loads(normviz(*words, "--json").stdout)
     assert (changed["claim"], changed["shipped"], changed["now"]) == ("E15",) + (
         "holds in part",
