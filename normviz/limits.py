@@ -91,7 +91,7 @@ SEEDS = 5
 MAX_CELLS = 1000
 """Runs of one sweep: cells of its grid times seeds."""
 
-MAX_SWEEP_SEEDS = 20
+MAX_SWEEP_SEEDS = 50
 
 MAX_FILL_MINUTES = 30.0
 """Estimated minutes of all cores to fill the maps of a page."""
