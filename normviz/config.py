@@ -460,8 +460,11 @@ def _not_together(config: RunConfig) -> str | None:
             f"mask is none and task is {c.task}, but without a mask each position sees the token that it has "
             f"to predict: choose mask=causal, or {others}"
         )
-    if c.scheme not in catalog.SCHEMES:
-        return None
+    return _not_with_scheme(c) if c.scheme in catalog.SCHEMES else None
+
+
+def _not_with_scheme(c: RunConfig) -> str | None:
+    """A sentence about a setting that the placement excludes, or None."""
     scheme = catalog.SCHEMES[c.scheme]
     if c.rounding != "off" and scheme.streams != "one":
         return (

@@ -53,7 +53,7 @@ def formulas(config: RunConfig, before: str = "") -> None:
 def in_family(config: RunConfig, words: str) -> str:
     """Words about attention and an FFN, with the name that the family's first branch has."""
     names = {"first": "first FFN", "messages": "messages"}
-    return words.replace("attention", names.get(FAMILIES[config.family].first, "attention"))
+    return words.replace("attention", names.get(FAMILIES[config.family].first or "", "attention"))
 
 
 def gradients(config: RunConfig) -> None:

@@ -81,7 +81,8 @@ CLAIMS = (
             Part("With weights 0.3 times as large LayerNorm ends lower", Less("layer0", "none0", 0.1)),
             Part("With LayerNorm both end equal up to 0.2 nats", Same("layer0", "layer2", 0.2)),
         ),
-        "An RNN of one layer and width 16 reads digits in 32 parts; 300 steps, the rate falls from 0.003. With "
+        "An RNN of one layer and width 16 reads digits in 32 parts; 300 steps, the rate falls from 0.003. "
+        "With "
         "the initial "
         "weights of Xavier times 0.3, 1 and 3 the held-out loss is {none0}, {none1} and {none2} without a "
         "norm, and {layer0}, {layer1} and {layer2} with LayerNorm.",
@@ -90,6 +91,11 @@ CLAIMS = (
                 "runs have 300 steps and a rate that falls.",
         open_=tuple((place, {"weight_gain": gain}) for gain in (0.3, 3.0) for place in RNN),
         question="norm",
+        finding=(
+            "ttf",
+            "In an RNN LayerNorm lowers the loss where the initial weights are too large or too small; it "
+            "does not make them equal: {layer2} against {layer0}.",
+        ),
     ),
     Claim(
         "C41",
