@@ -28,7 +28,7 @@ class Block(nn.Module):
     ) -> None:
         super().__init__()
         c, scheme = config, SCHEMES[config.scheme]
-        self.first_name = FAMILIES[c.family].first
+        self.first_name = FAMILIES[c.family].first or ""
         at, ff = Place(block, c.depth, "attention"), Place(block, c.depth, "ffn")
         self.block = block
         self.shared = SharedGains(c.divided(scheme.slots(at)), c.width, clock)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -214,17 +215,30 @@ def fresh_watch(config: RunConfig) -> Recorder:
     return Recorder(SITES, ("stream",), {**attention_reductions(), **sizes})
 
 
+Instrument: TypeAlias = "Callable[[StepTensors], Tensor | tuple[Tensor, ...]]"
+
+
+def _instruments(config: RunConfig) -> dict[tuple[str, ...], Instrument]:
+    """The instruments of the config's family."""
+    if not FAMILIES[config.family].is_recurrent:
+        return INSTRUMENTS
+
+    def of_layers(of: recurrent.OfLayers) -> Instrument:
+        return lambda seen: of(seen.watch, config.depth)
+
+    return {keys: of_layers(of) for keys, of in recurrent.INSTRUMENTS.items()}
+
+
 @torch.no_grad()
 def read(seen: StepTensors) -> NDArray[np.float64]:
     """All probes of one step except the update ratio, [probes, L+1], those that the placement has; layers
     that a probe does not have are NaN. Call it before clipping changes the gradients."""
     config, recorded = seen.config, keys_of(seen.config)
     out = torch.full((len(recorded), config.rows + 1), torch.nan, dtype=torch.float64)
-    is_recurrent = FAMILIES[config.family].is_recurrent
-    for keys, instrument in (recurrent.INSTRUMENTS if is_recurrent else INSTRUMENTS).items():
+    for keys, instrument in _instruments(config).items():
         if keys[0] not in recorded:
             continue
-        values = instrument(seen.watch, config.depth) if is_recurrent else instrument(seen)
+        values = instrument(seen)
         for key, value in zip(
             keys, values if isinstance(values, tuple) else (values,), strict=True
         ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -22,7 +23,7 @@ def grad_step(watch: Recorder, layers: int) -> Tensor:
     states, products = _by_layer(watch, "stream", layers), _by_layer(watch, "product_h", layers)
     for i in range(layers):
         before = torch.stack([x.detach() for x in states[i][:-1]])  # [T, B, D]
-        from_h = torch.stack([x.grad for x in products[i]])  # [T, B, G]
+        from_h = _grads(products[i])  # [T, B, G]
         x = watch.seen["branch_in"][i].detach().transpose(0, 1)
         from_x = watch.seen["product_x"][i].grad.transpose(0, 1)
         for grads, read in ((from_h, before), (from_x, x)):
@@ -34,7 +35,7 @@ def grad_step(watch: Recorder, layers: int) -> Tensor:
 def grad_state(watch: Recorder, layers: int) -> Tensor:
     """[T+1] L2 norm of the loss gradient of the hidden states of all layers at each time step."""
     states = _by_layer(watch, "stream", layers)
-    grads = torch.stack([torch.stack([x.grad for x in of]) for of in states])  # [L, T+1, B, D]
+    grads = torch.stack([_grads(of) for of in states])  # [L, T+1, B, D]
     return torch.linalg.vector_norm(grads, dim=(0, 2, 3))
 
 
@@ -45,11 +46,17 @@ def state_sizes(watch: Recorder, layers: int) -> tuple[Tensor, Tensor]:
     return x.square().mean((0, 2, 3)).sqrt(), x.abs().amax((0, 2, 3))
 
 
-INSTRUMENTS: dict[tuple[str, ...], Callable[[Recorder, int], Tensor | tuple[Tensor, ...]]] = {
+OfLayers: TypeAlias = "Callable[[Recorder, int], Tensor | tuple[Tensor, ...]]"
+INSTRUMENTS: dict[tuple[str, ...], OfLayers] = {
     ("grad_block",): grad_step,
     ("grad_hidden",): grad_state,
     ("stream_rms", "stream_max"): state_sizes,
 }
+
+
+def _grads(tensors: list[Tensor]) -> Tensor:
+    """The loss gradients of tensors, stacked."""
+    return torch.stack([x.grad for x in tensors if x.grad is not None])
 
 
 def _by_layer(watch: Recorder, site: str, layers: int) -> list[list[Tensor]]:
