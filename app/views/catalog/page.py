@@ -66,7 +66,7 @@ def page() -> None:
 
     with elsewhere:
         st.caption(
-            "Where norms stand outside of decoders. A residual stack has the placements of a decoder; a "
+            "Where norms sit outside of decoders. A residual stack has the placements of a decoder; a "
             "recurrent net has places of its own. A duel of any of them is one setting away: *family*."
         )
         if (key := _chosen(_nets(), words, "nets", "its formula and a duel")) is not None:
