@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import runs
-from .catalog import PROBES, SCHEMES
+from .catalog import PLACEMENTS, PROBES
 from .limits import MAX_LANES
 from .runs import Recording
 from .runs.recording import SOMETIMES
@@ -43,7 +43,7 @@ class Result(Recording):
     """A recording that can be taken away."""
 
     def __repr__(self) -> str:
-        return f"Result({SCHEMES.label(self.config.scheme)}: {self.verdict.sentence})"
+        return f"Result({PLACEMENTS.label(self.config.scheme)}: {self.verdict.sentence})"
 
     def as_json(self, at: Collection[int]) -> dict[str, Any]:
         """The result as plain JSON values, with the layers of some steps; numbers that are not finite
@@ -171,7 +171,8 @@ class Duel:
         """Each lane's name, placement and verdict."""
         named = zip("ABCD", self.results, strict=False)
         return "; ".join(
-            f"{name} {SCHEMES.label(it.config.scheme)}: {it.verdict.sentence}" for name, it in named
+            f"{name} {PLACEMENTS.label(it.config.scheme)}: {it.verdict.sentence}"
+            for name, it in named
         )
 
     def html(self) -> str:

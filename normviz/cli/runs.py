@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ..catalog import NORMS, SCHEMES, TASKS
+from ..catalog import NORMS, PLACEMENTS, TASKS
 from ..duel.seeds import named
 from ..runs.listing import ListRow, RunList, ago, changed, seconds
 from ..runs.search import search
@@ -84,7 +84,7 @@ def _cells(row: ListRow, now: float) -> tuple[str, ...]:
     return (
         str(run.id),
         "shipped" if run.is_shipped else ago(run.created, now),
-        SCHEMES.label(config.scheme),
+        PLACEMENTS.label(config.scheme),
         NORMS.label(config.placed().norm),
         TASKS.label(config.task),
         ", ".join(filter(None, (changed(config), named(config)))),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from ..catalog import SCHEMES
+from ..catalog import PLACEMENTS
 from ..config import RunConfig
 from ..links import FIELDS, shown
 from ..runs.versions import computed_by
@@ -36,13 +36,13 @@ def difference(config: RunConfig, others: Sequence[RunConfig]) -> str:
 
 def lane_name(index: int, config: RunConfig, lanes: Sequence[RunConfig]) -> str:
     """ "B  Post-LN, warm-up 200": the name of one lane among all `lanes` of its duel."""
-    parts = (SCHEMES.label(config.scheme), difference(config, lanes))
+    parts = (PLACEMENTS.label(config.scheme), difference(config, lanes))
     return f"{LETTERS[index]}  {', '.join(filter(None, parts))}"
 
 
 def placements(lanes: Sequence[RunConfig]) -> list[str]:
     """The lanes' placements; "Post-LN with warm-up 200" where two lanes have the same one."""
-    labels = [SCHEMES.label(lane.scheme) for lane in lanes]
+    labels = [PLACEMENTS.label(lane.scheme) for lane in lanes]
     if len(set(labels)) == len(labels):
         return labels
     found = (difference(lane, lanes) for lane in lanes)
@@ -87,4 +87,4 @@ def _words(name: str, config: RunConfig) -> str:
     value = shown(name, getattr(config, name))
     if name == "init":
         return f"{value} init"
-    return value if name == "norm" else f"{RunConfig.model_fields[name].title} {value}"
+    return value if name in ("norm", "family") else f"{RunConfig.model_fields[name].title} {value}"

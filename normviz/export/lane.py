@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..catalog import SCHEMES
+from ..catalog import PLACEMENTS
 from ..config import ENGINE, RunConfig
 from ..duel.outcome import Outcome, outcome
 from ..runs import Recording
@@ -101,7 +101,7 @@ def stored_lane(name: str, run: Run, frames: Frames, repeats: Sequence[Run] = ()
 def came_out(lanes: Sequence[ExportLane]) -> Outcome:
     """What came out of these lanes over all their seeds, compared with the first."""
     runs = {
-        f"{lane.name} {SCHEMES.label(lane.config.scheme)}": [
+        f"{lane.name} {PLACEMENTS.label(lane.config.scheme)}": [
             one.recording for one in lane.seeds if one.recording
         ]
         for lane in lanes

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 
 from .. import charts
-from ..catalog import SCHEMES
+from ..catalog import PLACEMENTS
 from ..charts.base import Spec
 from ..charts.palette import paper
 from ..duel.names import caption, title
@@ -81,7 +81,7 @@ def outcome(lanes: Sequence[ExportLane]) -> str:
 
 
 def _heading(lane: ExportLane) -> str:
-    return f"{lane.name} {SCHEMES.label(lane.config.scheme)}"
+    return f"{lane.name} {PLACEMENTS.label(lane.config.scheme)}"
 
 
 # The picture for chats and feeds.

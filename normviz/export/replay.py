@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Unpack
 
-from ..catalog import PROBES, SCHEMES
+from ..catalog import PLACEMENTS, PROBES
 from ..config import RunConfig
 from ..duel import names
 from ..duel.seeds import named as seed_of
@@ -54,7 +54,7 @@ def frames(lanes: Sequence[ExportLane], probe: str) -> list[LaneFrame]:
 
 
 def _frame(lane: ExportLane, probe: str, among: Sequence[RunConfig]) -> LaneFrame:
-    parts = (SCHEMES.label(lane.config.scheme), names.difference(lane.config, among))
+    parts = (PLACEMENTS.label(lane.config.scheme), names.difference(lane.config, among))
     label = f"{lane.name}  {', '.join(filter(None, parts))}"
     if lane.repeats and "seed" not in label:
         label = f"{label}, {seed_of(lane.config)}"

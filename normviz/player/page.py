@@ -12,7 +12,7 @@ from ..duel import names
 from ..runs.frames import LaneFrame
 from .bundle import SCRIPTS, css
 from .message import Sent, choices, message
-from .specs import VIEWS, ChartOptions
+from .specs import VIEWS, ChartOptions, walkable
 from .walks import CARRIED, Walk, numbers, plans
 
 PAGE = """<!doctype html>
@@ -77,7 +77,7 @@ def page(
     file: dict[str, Any] = {"probes": probes, "charts": [json.loads(text) for text in pool]}
     same = [probe["numbers"].pop("repeats", []) for probe in probes.values()]
     file["repeats"] = same[0]  # they don't depend on the probe
-    if set(CARRIED) <= set(frames):
+    if set(CARRIED) <= set(frames) and walkable(next(iter(frames.values()))):
         walks = [
             Walk(config, {key: frames[key][i] for key in CARRIED})
             for i, config in enumerate(configs)

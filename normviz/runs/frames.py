@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import hosted
+from ..catalog import FAMILIES, TASKS
 from ..catalog.probes import PROBES, ROUNDING
 from . import Recording, Steps
 from .store import Run, Store
@@ -25,7 +26,7 @@ class LaneFrame:
 
     label        name of the lane on the page, e.g. "A  Post-LN"
     scheme       key of its placement (decides its colour)
-    depth        number of blocks L
+    depth        number of blocks L, or of time steps
     steps        number of steps in the run's config (the x axis is fixed to it)
     loss         [n] training loss in nats per token of steps 0..n-1; NaN or inf where not finite
     probe        key of the probe whose values follow
@@ -41,6 +42,8 @@ class LaneFrame:
                  the page's own settings
     held_out_steps [k] steps after which the held-out loss was measured, ascending
     held_out     [k] held-out loss in nats per token
+    family       key of the family of its model
+    unit         unit of the losses
     """
 
     label: str
@@ -59,6 +62,13 @@ class LaneFrame:
     held_out_steps: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     held_out: Floats = field(default_factory=lambda: np.empty(0))
     recorded: tuple[str, ...] = ()
+    family: str = "decoder"
+    unit: str = "nats per token"
+
+    @property
+    def row(self) -> str:
+        """What a row of `values` is: "layer", or "time step" of a recurrent net."""
+        return FAMILIES[self.family].rows
 
     @property
     def lacks(self) -> bool:
@@ -66,6 +76,8 @@ class LaneFrame:
         return bool(self.recorded) and self.probe not in self.recorded
 
 
+SOMETIMES = ("update_ratio", "token_cosine")
+"""Quantities that not every step has: a run of 0 steps updates nothing, and one example has no pair."""
 KEPT_BYTES, KEPT_HOSTED = 128 * 2**20, 16 * 2**20
 """The limit of runs' steps in memory, the second on a hosted server, which has about a gigabyte for
 everything; a hero run takes a tenth of a megabyte, one of depth 1000 about ten megabytes."""
@@ -119,7 +131,7 @@ def lane_frame(it: Recording, label: str, probe: str, earlier: str = "") -> Lane
     values = _without_rounding(it, probe)
     # Where nothing was updated there is no update to measure, which is not the same as a NaN.
     there = np.full(len(values), True)
-    if probe == "update_ratio":
+    if probe in SOMETIMES:
         there = ~np.isnan(values).all(axis=1)
     measured = ~np.isnan(steps.held_out)
     return LaneFrame(
@@ -139,6 +151,8 @@ def lane_frame(it: Recording, label: str, probe: str, earlier: str = "") -> Lane
         held_out_steps=steps.step[measured],
         held_out=steps.held_out[measured],
         recorded=it.probes,
+        family=it.config.family,
+        unit=TASKS[it.config.task].unit,
     )
 
 

@@ -453,6 +453,7 @@ KNOWN = {
     "C19": {"0.5"},  # where DyT's alpha starts
     "C15": {"2.83"},  # what bounds its logits
     "C24": {"1.25", "1.11"},  # the goal and the floor
+    "C43": {"500"},  # images in the graph
     "E3": {"3.32"},  # chance of the Markov task
     "E7": {"1.5"},  # between two rates
     "E13": {"24"},  # branches of 12 blocks

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import streamlit as st
 
 from normviz import hosted
-from normviz.catalog import NORMS, SCHEMES, TASKS
+from normviz.catalog import NORMS, PLACEMENTS, TASKS
 from normviz.duel.seeds import named
 from normviz.runs.listing import ListPage, ListRow, Outcome, ago, changed, seconds
 from normviz.runs.search import Search, search
@@ -80,7 +80,7 @@ def _wanted(mine: frozenset[int]) -> tuple[Query, Search]:
             placeholder="deepnorm, depth 24, lr=0.01, diverged ...", max_chars=200,
             persist_state="session",
         )  # fmt: skip
-        scheme = _choose("runs_scheme", "Placement", SCHEMES)
+        scheme = _choose("runs_scheme", "Placement", PLACEMENTS)
         task = _choose("runs_task", "Task", TASKS)
         whose = st.segmented_control(
             "Whose", WHOSE, key="runs_whose", default="All", required=True,
@@ -148,7 +148,7 @@ def _row(row: ListRow, mine: bool) -> None:
     ):
         norm = NORMS.label(run.config.placed().norm)
         st.checkbox(
-            f"**{literal(SCHEMES.label(run.config.scheme))}** {literal(norm)} :gray[\\#{run.id}]",
+            f"**{literal(PLACEMENTS.label(run.config.scheme))}** {literal(norm)} :gray[\\#{run.id}]",
             key=selected_runs.key(run.id), on_change=selected_runs.toggle, args=(run.id,), width=250,
             wrap=True,
         )  # fmt: skip

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pandas as pd
 import streamlit as st
 
-from normviz.catalog import SCHEMES
+from normviz.catalog import PLACEMENTS
 from normviz.limits import MAX_LANES
 from normviz.runs.listing import ListRow, diff, misfit
 from normviz.runs.store import Run
@@ -88,7 +88,7 @@ def show(back: SharedBackend, mine: frozenset[int]) -> None:
 
 
 def _name(run: Run) -> str:
-    return f"{SCHEMES.label(run.config.scheme)} ({run.id})"
+    return f"{PLACEMENTS.label(run.config.scheme)} ({run.id})"
 
 
 def _about(rows: list[ListRow]) -> None:
