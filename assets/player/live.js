@@ -389,6 +389,10 @@ export function namesOf(lanes, { offered, titles }) {
   const differ = ["norm", "init", "depth", "lr", "warmup"].filter((name) => lanes[0][name] !== lanes[1][name]);
   return lanes.map((lane, i) => {
     const label = offered.scheme.find(({ key }) => key === lane.scheme).label;
-    return [`${"AB"[i]} ${label}`, ...differ.map((name) => `${titles[name]} ${lane[name]}`)].join(", ");
+    const words = (name) => {
+      const choice = offered[name].find?.(({ key }) => key === lane[name])?.label;
+      return name === "norm" ? choice : name === "init" ? `${choice} init` : `${titles[name]} ${lane[name]}`;
+    };
+    return [`${"AB"[i]} ${label}`, ...differ.map(words)].join(", ");
   });
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Any
 
@@ -48,14 +48,15 @@ body {{ font: 16px/1.5 system-ui, sans-serif; margin: 1rem auto; max-width: 1200
 form {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(280px, 1fr)); gap: .6rem 1.4rem; }}
 fieldset {{ border: 1px solid #8885; border-radius: .5rem; display: grid; gap: .4rem .8rem; min-width: 0;
   grid-template-columns: repeat(auto-fill, minmax(115px, 1fr)); align-content: start; }}
-label {{ display: flex; flex-direction: column; font-size: .82rem; min-width: 0; }}
-input, select, button {{ font: inherit; min-height: 2.75rem; min-width: 0; padding: .2rem .5rem; color: inherit;
+[role=status] p {{ margin: .2rem 0; }}
+form label {{ display: flex; flex-direction: column; font-size: .82rem; min-width: 0; }}
+form :is(input, select, button) {{ font: inherit; min-height: 2.75rem; min-width: 0; padding: .2rem .5rem; color: inherit;
   background: #8881; border: 1px solid #8885; border-radius: .5rem; }}
-select {{ width: 100%; }}
-.row {{ display: flex; flex-wrap: wrap; gap: .6rem; align-items: end; margin: .6rem 0; }}
-.row input {{ width: 6rem; }}
-button {{ cursor: pointer; min-width: 5rem; }}
-button[disabled] {{ opacity: .5; cursor: default; }}
+form select {{ width: 100%; }}
+form .row {{ display: flex; flex-wrap: wrap; gap: .6rem; align-items: end; margin: .6rem 0; }}
+form .row input {{ width: 6rem; }}
+form button {{ cursor: pointer; min-width: 5rem; }}
+form button[disabled] {{ opacity: .5; cursor: default; }}
 #problem {{ color: #b3261e; }}
 code {{ overflow-wrap: anywhere; }}
 footer {{ font-size: .85rem; border-top: 1px solid #8885; margin-top: 1.5rem; }}
@@ -84,6 +85,7 @@ footer {{ font-size: .85rem; border-top: 1px solid #8885; margin-top: 1.5rem; }}
 globalThis.normvizPage = normvizLive.live(document.body, JSON.parse(document.getElementById("live").textContent));
 </script></body></html>
 """
+LIVE_TITLE = "Train two placements in your browser"
 WORDS = (
     "Choose two placements and press Train. Your browser trains both models: nothing is sent anywhere, and after "
     "loading no network is needed. Its numbers differ from those of the app in the last digits, because the order "
@@ -132,7 +134,7 @@ def live_link(lanes: Sequence[RunConfig]) -> str | None:
 
 
 def live_page(
-    shipped: Mapping[str, Sequence[ExportLane]],
+    duels: Iterable[Sequence[ExportLane]],
     head: str = "",
     *,
     one_file: bool = False,
@@ -141,8 +143,9 @@ def live_page(
     depths: Sequence[int] = DEPTHS,
     scripts: Sequence[str] = (),
 ) -> Iterator[tuple[str, bytes]]:
-    """Names and contents of the page's files. `shipped` are finished duels by their link; `scripts` are the
-    names of the files beside it that hold the player's scripts."""
+    """Names and contents of the page's files. `duels` are finished ones, of which it replays those that
+    it could train; `scripts` are the names of the files beside it that hold the player's scripts."""
+    shipped = {link: lanes for lanes in duels if (link := live_link([lane.config for lane in lanes]))}
     schemes = live_schemes() if schemes is None else schemes
     wasm = (folder() / "tape.wasm").read_bytes()
     wasm_name = f"tape-{version(wasm.hex())}.wasm"
@@ -152,20 +155,19 @@ def live_page(
             files[f"model-{scheme}-{norm}.bin"] = packed_json(
                 {depth: _model(scheme, norm, depth) for depth in depths}
             )
-    duels = {f"duel-{version(link)}.bin": (link, lanes) for link, lanes in shipped.items()}
-    files |= {name: packed_json(_shipped(lanes)) for name, (_, lanes) in duels.items()}
+    finished = {f"duel-{version(link)}.bin": (link, lanes) for link, lanes in shipped.items()}
+    files |= {name: packed_json(_shipped(lanes)) for name, (_, lanes) in finished.items()}
     own = live_script()
     texts = {f"live-{version(own)}.js": own}
-    first = next((name for name, (link, _) in duels.items() if link == encode(FIRST)), None)
+    first = next((name for name, (link, _) in finished.items() if link == encode(FIRST)), None)
     inside = files if one_file else {name: files.pop(name) for name in (first,) if name}
     data = {
         "wasm": wasm_name,
         "packed": b64encode(packed_json(page_data(schemes, depths))).decode(),
         "worker": f"(() => {{\n{joined('worker.js')}\n}})();\n",
-        "shipped": {link: name for name, (link, _) in duels.items()},
+        "shipped": {link: name for name, (link, _) in finished.items()},
         "files": {name: b64encode(content).decode() for name, content in inside.items()},
     }
-    title = f"NormViz: train {names.title(FIRST)}, here"
     loaded = [f'<script src="{escape(name)}"></script>' for name in (*scripts, *texts)]
     if one_file:
         loaded = [f"<script>{inline(text)}</script>" for text in (*SCRIPTS.values(), own)]
@@ -173,7 +175,7 @@ def live_page(
         yield from ((name, text.encode()) for name, text in texts.items())
         yield from files.items()
     page = PAGE.format(
-        title=escape(title), heading="Train two placements, here", words=escape(WORDS), foot=escape(FOOT),
+        title=escape(f"NormViz: {LIVE_TITLE}"), heading=LIVE_TITLE, words=escape(WORDS), foot=escape(FOOT),
         head=head, css=css(), scripts="\n".join(loaded),
         up=f'<nav><p><a href="{escape(up)}">All duels</a></p></nav>' if up else "",
         data=json.dumps(data).replace("<", "\\u003c"),
