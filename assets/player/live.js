@@ -7,7 +7,8 @@ import { divergedVerdict, judge } from "./verdict.js";
 
 const AHEAD = 16;  // steps that the workers may be ahead of the slower one
 const SHARED = ["steps", "task"];
-export const FIELDS = ["scheme", "norm", "init", "depth", "lr", "warmup", ...SHARED, "init_seed", "data_seed"];
+// In the order of the app's links.
+export const FIELDS = ["scheme", "norm", "init", "depth", "task", "steps", "lr", "warmup", "init_seed", "data_seed"];
 const NUMBERS = ["depth", "lr", "warmup", "steps", "init_seed", "data_seed"];
 
 // ------------------------------------------------------------------ links

@@ -156,7 +156,7 @@ def live_page(
                 {depth: _model(scheme, norm, depth) for depth in depths}
             )
     finished = {f"duel-{version(link)}.bin": (link, lanes) for link, lanes in shipped.items()}
-    files |= {name: packed_json(_shipped(lanes)) for name, (_, lanes) in finished.items()}
+    files |= {name: packed_json(shipped_duel(lanes)) for name, (_, lanes) in finished.items()}
     own = live_script()
     texts = {f"live-{version(own)}.js": own}
     first = next((name for name, (link, _) in finished.items() if link == encode(FIRST)), None)
@@ -219,7 +219,7 @@ def _model(scheme: str, norm: str, depth: int) -> dict[str, Any]:
     return browser_model(RunConfig(scheme=scheme, norm=norm, depth=depth))
 
 
-def _shipped(lanes: Sequence[ExportLane]) -> dict[str, Any]:
+def shipped_duel(lanes: Sequence[ExportLane]) -> dict[str, Any]:
     """A finished duel as `trained` of the player has it."""
     configs = [lane.config for lane in lanes]
     return {
