@@ -96,7 +96,8 @@ class Live {
 
   begin() {
     if (this.missing.length) {
-      this.say(`This browser can't train here: it lacks ${this.missing.join(" and ")}. The finished duels replay without it.`);
+      this.lacks = `This browser can't train here: it lacks ${this.missing.join(" and ")}. Finished duels replay without it.`;
+      this.say("");
       this.find("form").hidden = true;
       if (!this.data) return this;
     }
@@ -109,7 +110,7 @@ class Live {
   }
 
   say(words) {
-    this.find("#problem").textContent = words;
+    this.find("#problem").textContent = words || (this.lacks ?? "");
   }
 
   // ---- the settings

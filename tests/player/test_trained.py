@@ -142,7 +142,7 @@ def test_a_link_is_that_of_the_app() -> None:
     )
     assert "depth is 13, this page offers 2, 12" in said[0][0]
     assert said[1] == [
-        "lr is 0, allowed is a number above 0, up to 10", "steps is 9999, allowed is a whole number from 1 to 2000",
+        "steps is 9999, allowed is a whole number from 1 to 2000", "lr is 0, allowed is a number above 0, up to 10",
     ]  # fmt: skip
     assert said[2] == ["the link names width, which this page does not offer: open it in the app"]
 
