@@ -98,7 +98,7 @@ class Live {
     if (this.missing.length) {
       this.lacks = `This browser can't train here: it lacks ${this.missing.join(" and ")}. Finished duels replay without it.`;
       this.say("");
-      this.find("form").hidden = true;
+      this.find("#settings").hidden = true;
       if (!this.data) return this;
     }
     this.form();
@@ -133,8 +133,8 @@ class Live {
       for (const name of ["scheme", "norm", "init", "depth", "lr", "warmup"]) box.append(field(name, `${name}${i}`));
     }
     for (const name of [...SHARED, "seed"]) this.find("#shared").append(field(name, name));
-    this.find("form").addEventListener("change", () => this.changed());
-    this.find("form").addEventListener("submit", (event) => { event.preventDefault(); this.train(); });
+    this.find("#settings").addEventListener("change", () => this.changed());
+    this.find("#settings").addEventListener("submit", (event) => { event.preventDefault(); this.train(); });
     this.find("#pause").onclick = () => this.pause();
     this.find("#step").onclick = () => this.stepOnce();
     this.find("#stop").onclick = () => this.stop();
@@ -172,6 +172,7 @@ class Live {
     const query = linkOf(lanes, this.data.pinned);
     this.find("#link").textContent = `?${query}`;
     try {
+      this.parts(lanes).catch(() => {});  // Train says what is wrong
       history.replaceState(null, "", `?${query}${location.hash}`);
     } catch { /* an address that can't carry them, as of a page in a frame */ }
   }
@@ -207,11 +208,16 @@ class Live {
     return new Uint8Array(await answer.arrayBuffer());
   }
 
-  async model({ scheme, norm, depth }) {
-    const name = `model-${scheme}-${norm}.bin`;
-    this.models ??= {};
-    this.models[name] ??= await unpacked(await this.file(name));
-    return this.models[name][depth];
+  // The module, and the models of the lanes; each file is loaded once. It is there before Train is pressed,
+  // where the network allows.
+  async parts(lanes) {
+    this.kept ??= {};
+    const once = async (name, made) => {
+      this.kept[name] ??= await made(await this.file(name));
+      return this.kept[name];
+    };
+    const models = lanes.map(async ({ scheme, norm, depth }) => (await once(`model-${scheme}-${norm}.bin`, unpacked))[depth]);
+    return Promise.all([once(this.page.wasm, (bytes) => bytes), ...models]);
   }
 
   async train() {
@@ -221,7 +227,7 @@ class Live {
     this.say("");
     this.note("Loading");
     try {
-      const [wasm, ...models] = await Promise.all([this.file(this.page.wasm), ...lanes.map((lane) => this.model(lane))]);
+      const [wasm, ...models] = await this.parts(lanes);
       this.start(lanes, wasm, models);
     } catch (error) {
       this.say(`Training can't begin: ${error.message}.`);

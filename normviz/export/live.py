@@ -45,25 +45,26 @@ PAGE = """<!doctype html>
 :root {{ color-scheme: light; }}
 body {{ font: 16px/1.5 system-ui, sans-serif; margin: 1rem auto; max-width: 1200px; padding: 0 1rem;
   background: #fff; color: #31333f; }}
-form {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(280px, 1fr)); gap: .6rem 1.4rem; }}
+#settings {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(280px, 1fr)); gap: .6rem 1.4rem; }}
 fieldset {{ border: 1px solid #8885; border-radius: .5rem; display: grid; gap: .4rem .8rem; min-width: 0;
   grid-template-columns: repeat(auto-fill, minmax(115px, 1fr)); align-content: start; }}
 [role=status] p {{ margin: .2rem 0; }}
-form label {{ display: flex; flex-direction: column; font-size: .82rem; min-width: 0; }}
-form :is(input, select, button) {{ font: inherit; min-height: 2.75rem; min-width: 0; padding: .2rem .5rem; color: inherit;
+#settings label {{ display: flex; flex-direction: column; font-size: .82rem; min-width: 0; }}
+#settings :is(input, select, button) {{ font: inherit; min-height: 2.75rem; min-width: 0; padding: .2rem .5rem; color: inherit;
   background: #8881; border: 1px solid #8885; border-radius: .5rem; }}
-form select {{ width: 100%; }}
-form .row {{ display: flex; flex-wrap: wrap; gap: .6rem; align-items: end; margin: .6rem 0; }}
-form .row input {{ width: 6rem; }}
-form button {{ cursor: pointer; min-width: 5rem; }}
-form button[disabled] {{ opacity: .5; cursor: default; }}
+#settings select {{ width: 100%; }}
+#settings .row {{ display: flex; flex-wrap: wrap; gap: .6rem; align-items: end; margin: .6rem 0; }}
+#settings .row input {{ width: 6rem; }}
+#settings button {{ cursor: pointer; min-width: 5rem; }}
+#settings button[disabled] {{ opacity: .5; cursor: default; }}
+#settings[hidden] {{ display: none; }}
 #problem {{ color: #b3261e; }}
 code {{ overflow-wrap: anywhere; }}
 footer {{ font-size: .85rem; border-top: 1px solid #8885; margin-top: 1.5rem; }}
 {css}
 </style></head>
 <body>{up}<h1>{heading}</h1><p>{words}</p>
-<form aria-label="Settings of both lanes">
+<form id="settings" aria-label="Settings of both lanes">
 <fieldset id="lane0"><legend>Lane A</legend></fieldset>
 <fieldset id="lane1"><legend>Lane B</legend></fieldset>
 <fieldset id="shared"><legend>Both lanes</legend></fieldset>
@@ -87,8 +88,8 @@ globalThis.normvizPage = normvizLive.live(document.body, JSON.parse(document.get
 """
 LIVE_TITLE = "Train two placements in your browser"
 WORDS = (
-    "Choose two placements and press Train. Your browser trains both models: nothing is sent anywhere, and after "
-    "loading no network is needed. Its numbers differ from those of the app in the last digits, because the order "
+    "Choose two placements and press Train. Your browser trains both models: nothing is sent anywhere. A "
+    "placement is loaded once, and then needs no network. The numbers differ from those of the app in the last digits, because the order "
     "of additions differs; training amplifies that."
 )
 FOOT = (

@@ -88,11 +88,9 @@ def test_a_finished_duel_replays_and_another_one_trains_without_a_network(browse
     page.wait_for_function("document.querySelectorAll('.nv canvas').length >= 3")
     assert page.locator("#verdict1").inner_text().startswith("stuck at chance")
     assert "ships with NormViz" in page.locator("#note").inner_text()
-    # A first short duel loads what this depth needs; then the network is cut.
+    page.wait_for_function("Object.keys(live.kept).length === 3")  # the module and two placements
     for i in (0, 1):
         page.locator(f"#depth{i}").select_option("4")
-    page.locator("#steps").fill("2")
-    trained(page)
     page.context.set_offline(True)
     page.locator("#steps").fill("40")
     page.locator("#seed").fill("3")
@@ -173,5 +171,5 @@ def test_a_browser_without_simd_replays_and_says_so(browser: Browser, address: s
     page.goto(f"{address}/live.html")
     page.wait_for_function("document.querySelectorAll('.nv canvas').length >= 3")
     assert "it lacks WebAssembly with SIMD" in page.locator("#problem").inner_text()
-    assert page.locator("form").is_hidden()
+    assert page.locator("#settings").is_hidden()
     page.close()
