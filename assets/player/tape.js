@@ -1,5 +1,5 @@
 // One model in one WebAssembly instance: normviz/native/tape.cpp, with the model that
-// normviz/export/browser_model.py compiled beforehand.
+// normviz/training/tape/browser.py compiled beforehand.
 
 export const EPS = 1e-8;  // AdamW's, as in normviz/training/eager.py
 const CONSTANT = 0, NORMAL = 2;
@@ -20,7 +20,7 @@ export function decoded(text) {
 }
 
 export class Tape {
-  // bytes: of tape.wasm. model: see browser_model.py. start: { init, initSeed }.
+  // bytes: of tape.wasm. model: see that file. start: { init, initSeed }.
   static async open(bytes, model, start) {
     const module = await WebAssembly.compile(bytes), imports = {};
     // The C library names what it would print with; nothing here prints.

@@ -19,7 +19,6 @@ from ..duel.presets import PRESETS
 from ..duel.seeds import named as seeds_of
 from ..duel.seeds import seeded
 from ..export import ExportLane, archive, replay, script, stored_lane, write_configs
-from ..export.site import chosen_duels, shipped_duels, site, write
 from ..home import expanded
 from ..limits import MAX_SWEEP_SEEDS
 from ..runs.frames import Frames
@@ -220,9 +219,13 @@ def export_site(
 
     No file in DIR is overwritten. The pages use relative links and load nothing from another host.
     """
+    from ..export.site import chosen_duels, shipped_duels, site, write  # it imports torch
+
     try:
         if one_file and not live:
-            raise ValueError("--one-file needs --live: it puts all that live.html needs into that file")
+            raise ValueError(
+                "--one-file needs --live: it puts all that live.html needs into that file"
+            )
         address = read_url(url)
         check_title(title)
         folder = expanded(folder)

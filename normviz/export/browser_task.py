@@ -1,5 +1,4 @@
-"""The tasks that a browser trains on: what their batches are made from, chance and floor. Torch-free but for
-the task itself."""
+"""The tasks that a browser trains on: what their batches are made from, chance and floor."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ BROWSER_TASKS = ("markov", "copy")
 
 
 def browser_task(key: str) -> dict[str, Any]:
-    """A task as JSON, for `assets/player/batches.js`; the bounds are those that its numbers are compared with."""
+    """A task as JSON, for `assets/player/batches.js`; its numbers are compared with the bounds."""
     task = {"markov": Markov, "copy": Copy}[key](RunConfig(task=key))
     found = {
         "key": key, "vocabulary": task.vocabulary, "chance": task.chance, "floor": task.floor,

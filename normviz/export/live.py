@@ -23,11 +23,11 @@ from ..duel import names
 from ..duel.presets import PRESETS
 from ..limits import RANGES
 from ..links import PINNED, encode
+from ..player import SCRIPTS, css, folder, inline, joined, templates, version
 from ..player.packing import packed
 from ..runs import Recording
-from ..player import SCRIPTS, css, folder, inline, joined, templates, version
+from ..training.tape.browser import browser_model, refuse
 from ..training.tape.compile import Unsupported
-from .browser_model import browser_model, refuse
 from .browser_task import BROWSER_TASKS, browser_task
 from .lane import ExportLane
 
@@ -50,8 +50,8 @@ fieldset {{ border: 1px solid #8885; border-radius: .5rem; display: grid; gap: .
   grid-template-columns: repeat(auto-fill, minmax(115px, 1fr)); align-content: start; }}
 [role=status] p {{ margin: .2rem 0; }}
 #settings label {{ display: flex; flex-direction: column; font-size: .82rem; min-width: 0; }}
-#settings :is(input, select, button) {{ font: inherit; min-height: 2.75rem; min-width: 0; padding: .2rem .5rem; color: inherit;
-  background: #8881; border: 1px solid #8885; border-radius: .5rem; }}
+#settings :is(input, select, button) {{ font: inherit; min-height: 2.75rem; min-width: 0;
+  padding: .2rem .5rem; color: inherit; background: #8881; border: 1px solid #8885; border-radius: .5rem; }}
 #settings select {{ width: 100%; }}
 #settings .row {{ display: flex; flex-wrap: wrap; gap: .6rem; align-items: end; margin: .6rem 0; }}
 #settings .row input {{ width: 6rem; }}
@@ -78,24 +78,26 @@ footer {{ font-size: .85rem; border-top: 1px solid #8885; margin-top: 1.5rem; }}
 <div role="status"><p><b>A</b> <span id="verdict0"></span></p><p><b>B</b> <span id="verdict1"></span></p>
 <p id="note"></p></div>
 <div id="player"></div>
-<p>These settings as a link: <code id="link"></code>. The same words after the address of the app open them there.</p>
+<p>These settings as a link: <code id="link"></code>.
+The same words after the address of the app open them there.</p>
 <footer>{foot}</footer>
 {scripts}
 <script type="application/json" id="live">{data}</script>
 <script>
-globalThis.normvizPage = normvizLive.live(document.body, JSON.parse(document.getElementById("live").textContent));
+const page = JSON.parse(document.getElementById("live").textContent);
+globalThis.normvizPage = normvizLive.live(document.body, page);
 </script></body></html>
 """
 LIVE_TITLE = "Train two placements in your browser"
 WORDS = (
     "Choose two placements and press Train. Your browser trains both models: nothing is sent anywhere. A "
-    "placement is loaded once, and then needs no network. The numbers differ from those of the app in the last digits, because the order "
-    "of additions differs; training amplifies that."
+    "placement is loaded once, and then needs no network. The numbers differ from those of the app in the "
+    "last digits, because the order of additions differs; training amplifies that."
 )
 FOOT = (
-    "Tried in Chromium on Linux. Not tried: Safari, Firefox, and real phones. It needs WebAssembly with SIMD, "
-    "workers and DecompressionStream. Not offered here: placements with several streams, ngpt, admin and "
-    "sigma_reparam, texts, and settings that this form does not have. The app has them."
+    "Tried in Chromium on Linux. Not tried: Safari, Firefox, and real phones. It needs WebAssembly with "
+    "SIMD, workers and DecompressionStream. Not offered here: placements with several streams, some others "
+    "such as nGPT and Admin, texts, and settings that this form does not have. The app has them."
 )
 
 
@@ -105,7 +107,7 @@ def live_script() -> str:
 
 
 def live_schemes() -> list[str]:
-    """The placements that a browser trains. Quick: it compiles a model of two blocks of each."""
+    """The placements that a browser trains. Quick: it compiles a model of one block of each."""
     found = []
     for scheme in SCHEMES.keys():  # noqa: SIM118 (a registry)
         try:
@@ -118,7 +120,18 @@ def live_schemes() -> list[str]:
 
 def live_link(lanes: Sequence[RunConfig]) -> str | None:
     """The link of a duel on the page, as of the app; None for a duel that it can't train."""
-    offered = {"scheme", "norm", "init", "depth", "lr", "warmup", "steps", "task", "init_seed", "data_seed"}
+    offered = {
+        "scheme",
+        "norm",
+        "init",
+        "depth",
+        "lr",
+        "warmup",
+        "steps",
+        "task",
+        "init_seed",
+        "data_seed",
+    }
     for lane in lanes:
         others = lane.replace(**{name: getattr(RunConfig(), name) for name in offered})
         is_offered = (
@@ -141,13 +154,15 @@ def live_page(
     one_file: bool = False,
     up: str = "",
     schemes: Sequence[str] | None = None,
-    depths: Sequence[int] = DEPTHS,
+    depths: Sequence[int] = (),
     scripts: Sequence[str] = (),
 ) -> Iterator[tuple[str, bytes]]:
     """Names and contents of the page's files. `duels` are finished ones, of which it replays those that
     it could train; `scripts` are the names of the files beside it that hold the player's scripts."""
-    shipped = {link: lanes for lanes in duels if (link := live_link([lane.config for lane in lanes]))}
-    schemes = live_schemes() if schemes is None else schemes
+    shipped = {
+        link: lanes for lanes in duels if (link := live_link([lane.config for lane in lanes]))
+    }
+    schemes, depths = live_schemes() if schemes is None else schemes, depths or DEPTHS
     wasm = (folder() / "tape.wasm").read_bytes()
     wasm_name = f"tape-{version(wasm.hex())}.wasm"
     files = {wasm_name: wasm}
@@ -217,7 +232,8 @@ def packed_json(content: Any) -> bytes:
 
 
 def _model(scheme: str, norm: str, depth: int) -> dict[str, Any]:
-    return browser_model(RunConfig(scheme=scheme, norm=norm, depth=depth))
+    config = RunConfig(scheme=scheme, norm=norm, depth=depth)
+    return {**browser_model(config), "walk": walk(config)}
 
 
 def shipped_duel(lanes: Sequence[ExportLane]) -> dict[str, Any]:

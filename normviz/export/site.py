@@ -24,6 +24,7 @@ from ..player import SCRIPTS, version
 from ..runs.frames import Frames, LaneFrame
 from ..runs.store import Run, Store
 from ..tour import STEPS
+from . import live as trained
 from .lane import ExportLane, stored_lane
 from .pictures import picture
 from .preview import tags
@@ -190,14 +191,12 @@ def site(
     first = duels[0].name if duels else ""
     head = _tags(title, WORDS, url, "index.html", f"{first}.png")
     if live:
-        from .live import LIVE_TITLE, WORDS as LIVE_WORDS, live_page
-
-        yield from live_page(
+        yield from trained.live_page(
             [duel.lanes for duel in duels],
-            _tags(LIVE_TITLE, LIVE_WORDS, url, "live.html", f"{first}.png"),
+            _tags(trained.LIVE_TITLE, trained.WORDS, url, "live.html", f"{first}.png"),
             one_file=live == "file", up="index.html", scripts=tuple(scripts),
         )  # fmt: skip
-        groups = f'<p><a href="live.html">{LIVE_TITLE}</a></p>\n{groups}'
+        groups = f'<p><a href="live.html">{trained.LIVE_TITLE}</a></p>\n{groups}'
     page = INDEX.format(title=escape(title), words=escape(WORDS), groups=groups, head=head)
     yield "index.html", page.encode()
 

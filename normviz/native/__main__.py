@@ -1,4 +1,5 @@
-"""`python -m normviz.native` compiles the library of the fast engine; with `--wasm` its module for browsers."""
+"""`python -m normviz.native` compiles the library of the fast engine, and with `--wasm` its module for
+browsers."""
 
 import sys
 from pathlib import Path

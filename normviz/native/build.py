@@ -1,7 +1,7 @@
 """Compiles tape.cpp. `python -m normviz.native` puts the library beside it.
 
-`hook.py` does the same at install. `python -m normviz.native --wasm` compiles the same source for browsers, to
-assets/player/tape.wasm. This module imports nothing but Python's own library.
+`hook.py` does the same at install. `python -m normviz.native --wasm` compiles the same source for browsers,
+to assets/player/tape.wasm. This module imports nothing but Python's own library.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ WASM_FLAGS = (
 )  # fmt: skip
 """SIMD of 128 bits has no fused multiply-add, so that equal inputs give equal bits in every browser."""
 ZIG = "ziglang==0.17.1"
-"""Clang for every platform, as a package of PyPI; it is needed to compile the module anew and for nothing else."""
+"""Clang for every platform, as a package of PyPI. It is needed to compile the module anew and only then."""
 
 
 def has_zig() -> bool:

@@ -1,4 +1,4 @@
-"""The charts of lanes whose numbers are not known yet: what `specs` makes, with marks in place of the numbers.
+"""The charts of lanes whose numbers are not known yet: what `specs` makes, with marks in their place.
 
 A browser that trains by itself puts its numbers in (`assets/player/axes.js`). So a live page has the charts
 of the app, and none of its own.
@@ -45,7 +45,9 @@ def templates(depths: Sequence[int], schemes: Sequence[str]) -> dict[str, Any]:
             STYLES, LABELS, STEPS, (LOW, HIGH), linear=linear_loss
         )
     for domain in (log, linear):
-        found[f"lines {domain.scale}"] = charts.lines.spec(STYLES, LABELS, "grad_block", STEPS, domain)
+        found[f"lines {domain.scale}"] = charts.lines.spec(
+            STYLES, LABELS, "grad_block", STEPS, domain
+        )
         for depth in depths:
             for probe in ("grad_block", "stream_rms"):
                 key = f"{domain.scale} {PROBES[probe].first_layer} {depth}"
@@ -57,7 +59,13 @@ def templates(depths: Sequence[int], schemes: Sequence[str]) -> dict[str, Any]:
                 )
                 if domain is log:
                     found[f"ratio {key}"] = charts.heatmap.spec(
-                        charts.ratio.style(False), LABELS[0], probe, depth, STEPS, domain, comparing=True
+                        charts.ratio.style(False),
+                        LABELS[0],
+                        probe,
+                        depth,
+                        STEPS,
+                        domain,
+                        comparing=True,
                     )
     theme = charts.theme(False)
     for name, spec in found.items():
@@ -81,7 +89,8 @@ def templates(depths: Sequence[int], schemes: Sequence[str]) -> dict[str, Any]:
         "probes": [
             {
                 "key": p.key, "first": p.first_layer, "shown": p.shown, "scale": p.scale,
-                "domain": p.domain, "axis_label": p.axis_label, "label": p.label, "rounds_with": p.rounds_with,
+                "domain": p.domain, "axis_label": p.axis_label, "label": p.label,
+                "rounds_with": p.rounds_with,
             }
             for p in probes
         ],

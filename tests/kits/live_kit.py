@@ -8,8 +8,8 @@ from typing import Any
 from charts_kit import in_node
 
 from normviz import RunConfig
-from normviz.export.browser_model import browser_model
 from normviz.export.browser_task import browser_task
+from normviz.training.tape.browser import browser_model
 
 TRAIN = """
 import { Tape } from "player/tape.js";

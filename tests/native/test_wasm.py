@@ -28,7 +28,9 @@ def test_the_compiler_makes_the_same_module_again(tmp_path: Path) -> None:
     assert (tmp_path / "tape.wasm").read_bytes() == MODULE.read_bytes()
 
 
-def test_without_the_compiler_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_the_compiler_there_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(build, "has_zig", lambda: False)
     with pytest.raises(build.BuildError, match=r"`pip install ziglang=="):
         build.build_wasm(tmp_path / "tape.wasm")

@@ -1,11 +1,12 @@
 """A model as a browser trains it: the tape's operations and places, and the draws of its initial values.
 
-The same compiler as in the app makes them beforehand (`training.tape`). What a visitor may change freely is
+The same compiler as in the app makes them beforehand. What a visitor may change freely is
 not in them: initialisation, rates, steps, seeds and task.
 """
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,23 +14,21 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..anatomy.walk import walk
-from ..catalog import INITS, SCHEMES
-from ..catalog.scheme import Matrix, Place
-from ..config import RunConfig
-from ..model.branches import Attention, FeedForward
-from ..model.flat import Flat
-from ..model.init import rule_of
-from ..model.marks import KEPT, mark_of
-from ..model.transformer import Block, Transformer
-from ..player.packing import coded
-from ..probes.instruments import NormScales
-from ..training.eager import moves_alike
-from ..training.loop import begin
-from ..training.tape.arena import Arena, arena
-from ..training.tape.compile import Unsupported, compiled
-from ..training.tape.engine import buffers
-from ..training.tape.operations import OP, Number, Program, number
+from ...catalog import INITS, SCHEMES
+from ...catalog.scheme import Matrix, Place
+from ...config import RunConfig
+from ...model.branches import Attention, FeedForward
+from ...model.data import make_task
+from ...model.flat import Flat
+from ...model.init import initialise, rule_of
+from ...model.marks import KEPT, mark_of
+from ...model.transformer import Block, Transformer, build
+from ...probes.instruments import NormScales
+from ..eager import moves_alike
+from .arena import Arena, arena
+from .compile import Unsupported, compiled
+from .engine import buffers
+from .operations import OP, Number, Program, number
 
 CONSTANT, UNIFORM, NORMAL = range(3)
 """What fills a stretch of parameters; assets/player/tape.js has the same numbers."""
@@ -38,7 +37,8 @@ CONSTANT, UNIFORM, NORMAL = range(3)
 def browser_model(config: RunConfig) -> dict[str, Any]:
     """A config's model as JSON. Raises Unsupported for what a browser does not train."""
     refuse(config)
-    model, _ = begin(config)
+    model = build(config, make_task(config).vocabulary)
+    initialise(model, config)
     flat = Flat(model, torch.device("cpu"))
     program = compiled(config, model)
     laid = arena(program, flat)
@@ -47,7 +47,10 @@ def browser_model(config: RunConfig) -> dict[str, Any]:
     logits = program.operations[-1].a
     assert logits is not None
     return {
-        **{name: getattr(config, name) for name in ("depth", "width", "heads", "batch", "seq_len", "hidden")},
+        **{
+            name: getattr(config, name)
+            for name in ("depth", "width", "heads", "batch", "seq_len", "hidden")
+        },
         "operations": _operations(laid.operations),
         "rising": rising,
         "sizes": [laid.value_size, laid.grad_size, flat.values.numel(), scratch, sums],
@@ -56,9 +59,10 @@ def browser_model(config: RunConfig) -> dict[str, Any]:
         "qkv": _columns(flat, "attention.branch.qkv.weight"),
         **_places(program, laid),
         "scales": _scales(model, flat),
-        "tables": [[laid.saves[o], coded(table.ravel())] for o, table in program.tables],
+        "tables": [
+            [laid.saves[o], b64encode(table.tobytes()).decode()] for o, table in program.tables
+        ],
         "parameters": parameters(config, model, flat),
-        "walk": walk(config),
     }
 
 
@@ -66,7 +70,9 @@ def refuse(config: RunConfig) -> None:
     """Raise Unsupported for what the tape runs with PyTorch's help, which a browser does not have."""
     scheme = SCHEMES[config.scheme]
     if scheme.profiled or scheme.constraint != "none":
-        raise Unsupported(f"a browser does not train {config.scheme}, which needs PyTorch besides the tape")
+        raise Unsupported(
+            f"a browser does not train {config.scheme}, which needs PyTorch besides the tape"
+        )
     if config.optimizer != "adamw" or not moves_alike(config):
         raise Unsupported("a browser trains with plain AdamW alone")
     if config.dropout:
@@ -96,7 +102,10 @@ def _places(program: Program, laid: Arena) -> dict[str, Any]:
     assert logits is not None
     stream = [(x.base, x.column) for x in program.stream]
     skip, branch = ([(x.base, x.column) for x, _ in of] for of in (program.skip, program.branch))
-    factors = [[number(c) if not callable(c) else _rising_index(laid, c) for _, c in of] for of in (program.skip, program.branch)]
+    factors = [
+        [number(c) if not callable(c) else _rising_index(laid, c) for _, c in of]
+        for of in (program.skip, program.branch)
+    ]
     return {
         "stream": [laid.values[base] + column for base, column in stream],
         "stream_grads": [laid.grads[base] + column for base, column in stream],
@@ -151,7 +160,11 @@ def parameters(config: RunConfig, model: Transformer, flat: Flat) -> dict[str, A
                 else:
                     assert role is not None
                     rule = rule_of(config.replace(init=init), role, p.shape)
-                    draw = (CONSTANT, 0.0) if rule is None else (NORMAL if rule.normal else UNIFORM, rule.size)
+                    draw = (
+                        (CONSTANT, 0.0)
+                        if rule is None
+                        else (NORMAL if rule.normal else UNIFORM, rule.size)
+                    )
                 found.append(draws.setdefault(draw, len(draws)))
     return {"stretches": stretches, "draws": list(draws), "inits": of_init}
 
