@@ -18,8 +18,9 @@ import torch
 from ..catalog import INITS
 from ..config import RunConfig
 from ..duel.presets import PRESETS
-from ..export.browser_task import BROWSER_TASKS, browser_task
-from ..export.live import BROWSER_NORMS, DEPTHS, live_schemes
+from ..export.browser_task import browser_task
+from ..export.live import live_schemes
+from ..export.live_link import BROWSER_NORMS, BROWSER_TASKS, DEPTHS
 from ..player import folder, joined
 from ..runs import Recording, collect
 from ..training.loop import train

@@ -8,8 +8,6 @@ from ..config import RunConfig
 from ..model.corpora import SUCCESSOR_P, chain
 from ..model.data import Copy, Markov
 
-BROWSER_TASKS = ("markov", "copy")
-
 
 def browser_task(key: str) -> dict[str, Any]:
     """A task as JSON, for `assets/player/batches.js`; its numbers are compared with the bounds."""

@@ -26,15 +26,13 @@ from ..links import PINNED, encode
 from ..player import SCRIPTS, css, folder, inline, joined, templates, version
 from ..player.packing import packed
 from ..runs import Recording
-from ..training.tape.browser import browser_model, refuse
+from ..training.tape.browser import browser_model
 from ..training.tape.compile import Unsupported
-from .browser_task import BROWSER_TASKS, browser_task
+from .browser_task import browser_task
 from .lane import ExportLane
+from .live_link import BROWSER_NORMS, BROWSER_TASKS, DEPTHS, MOST_STEPS, live_link, model_file
 
-DEPTHS = (2, 4, 6, 8, 10, 12, 16, 24)
-BROWSER_NORMS = ("layernorm", "rmsnorm")
 FIRST = PRESETS["hero"].lanes()
-MOST_STEPS = 2000
 
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
@@ -81,12 +79,9 @@ footer {{ font-size: .85rem; border-top: 1px solid #8885; margin-top: 1.5rem; }}
 <p>These settings as a link: <code id="link"></code>.
 The same words after the address of the app open them there.</p>
 <footer>{foot}</footer>
-{scripts}
 <script type="application/json" id="live">{data}</script>
-<script>
-const page = JSON.parse(document.getElementById("live").textContent);
-globalThis.normvizPage = normvizLive.live(document.body, page);
-</script></body></html>
+{scripts}
+</body></html>
 """
 LIVE_TITLE = "Train two placements in your browser"
 WORDS = (
@@ -102,8 +97,10 @@ FOOT = (
 
 
 def live_script() -> str:
-    """The script of the page, without the player's; it leaves the name `normvizLive` behind."""
-    return f"(() => {{\n{joined('live.js')}\nglobalThis.normvizLive = {{ live }};\n}})();\n"
+    """The script of the page, without the player's. The page has no script of its own in it, which a strict
+    Content-Security-Policy would refuse."""
+    start = 'live(document.body, JSON.parse(document.getElementById("live").textContent))'
+    return f"(() => {{\n{joined('live.js')}\nglobalThis.normvizPage = {start};\n}})();\n"
 
 
 def live_schemes() -> list[str]:
@@ -118,35 +115,6 @@ def live_schemes() -> list[str]:
     return found
 
 
-def live_link(lanes: Sequence[RunConfig]) -> str | None:
-    """The link of a duel on the page, as of the app; None for a duel that it can't train."""
-    offered = {
-        "scheme",
-        "norm",
-        "init",
-        "depth",
-        "lr",
-        "warmup",
-        "steps",
-        "task",
-        "init_seed",
-        "data_seed",
-    }
-    for lane in lanes:
-        others = lane.replace(**{name: getattr(RunConfig(), name) for name in offered})
-        is_offered = (
-            lane.depth in DEPTHS and lane.norm in BROWSER_NORMS and lane.task in BROWSER_TASKS
-            and lane.init_seed == lane.data_seed
-        )  # fmt: skip
-        if others != RunConfig() or not is_offered:
-            return None
-        try:
-            refuse(lane)
-        except Unsupported:
-            return None
-    return encode(lanes) if len(lanes) == 2 else None
-
-
 def live_page(
     duels: Iterable[Sequence[ExportLane]],
     head: str = "",
@@ -159,18 +127,19 @@ def live_page(
 ) -> Iterator[tuple[str, bytes]]:
     """Names and contents of the page's files. `duels` are finished ones, of which it replays those that
     it could train; `scripts` are the names of the files beside it that hold the player's scripts."""
-    shipped = {
-        link: lanes for lanes in duels if (link := live_link([lane.config for lane in lanes]))
-    }
     schemes, depths = live_schemes() if schemes is None else schemes, depths or DEPTHS
+    shipped: dict[str, Sequence[ExportLane]] = {}
+    for lanes in duels:
+        link = live_link([lane.config for lane in lanes])
+        if link and all(lane.config.scheme in schemes for lane in lanes):
+            shipped[link] = lanes
     wasm = (folder() / "tape.wasm").read_bytes()
     wasm_name = f"tape-{version(wasm.hex())}.wasm"
     files = {wasm_name: wasm}
     for scheme in schemes:
         for norm in BROWSER_NORMS:
-            files[f"model-{scheme}-{norm}.bin"] = packed_json(
-                {depth: _model(scheme, norm, depth) for depth in depths}
-            )
+            name = model_file(RunConfig(scheme=scheme, norm=norm))
+            files[name] = packed_json({depth: _model(scheme, norm, depth) for depth in depths})
     finished = {f"duel-{version(link)}.bin": (link, lanes) for link, lanes in shipped.items()}
     files |= {name: packed_json(shipped_duel(lanes)) for name, (_, lanes) in finished.items()}
     own = live_script()

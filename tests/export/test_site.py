@@ -232,6 +232,7 @@ def test_a_live_page_is_a_file_among_others_or_all_in_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from normviz.export import live
+    from normviz.export.live_link import BROWSER_NORMS, live_link
     from normviz.export.site import shipped_duels, site
 
     monkeypatch.setattr(live, "live_schemes", lambda: ["pre", "post"])
@@ -241,9 +242,7 @@ def test_a_live_page_is_a_file_among_others_or_all_in_one(
     monkeypatch.setattr("altair.utils.schemapi.validate_jsonschema", lambda *_, **__: None)
     duels = [duel for duel in shipped_duels(store) if duel.name == "hero"]
     folder = dict(site(duels, "t", URL + "/", "folder"))
-    names = {
-        f"model-{scheme}-{norm}.bin" for scheme in ("pre", "post") for norm in live.BROWSER_NORMS
-    }
+    names = {f"model-{scheme}-{norm}.bin" for scheme in ("pre", "post") for norm in BROWSER_NORMS}
     assert names <= set(folder) and b'<a href="live.html">' in folder["index.html"]
     ((name, whole),) = live.live_page([duels[0].lanes], one_file=True)
     assert name == "live.html" and b"src=" not in whole.partition(b"<script>")[0]
@@ -251,7 +250,7 @@ def test_a_live_page_is_a_file_among_others_or_all_in_one(
     loaded = [name for name in folder if name.startswith(("player", "live", "tape"))]
     packed = sum(len(gzip.compress(folder[name])) for name in loaded)
     assert packed + 2 * max(len(folder[name]) for name in names) < 400_000
-    assert live.live_link(PRESETS["prose"].lanes()) is None
+    assert live_link(PRESETS["prose"].lanes()) is None
 
 
 def test_one_file_needs_a_live_page(tmp_path: Path) -> None:
