@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from normviz.app.asgi.live_page import LIVE, address, live_file
 from page_kit import Open, checked
 from starlette.applications import Starlette
@@ -28,6 +29,7 @@ def offers(page: Open, query: str) -> list[str]:
     return [caption.value for caption in at.caption if OFFER in caption.value]
 
 
+@pytest.mark.slow
 def test_a_waiting_duel_is_offered_where_the_page_has_its_models(page: Open, folder: Path) -> None:
     assert offers(page, "v=1&scheme=pre,post&steps=21") == []
     put(folder, "live.html", "model-pre-layernorm.bin", "model-post-layernorm.bin")
