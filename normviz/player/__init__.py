@@ -4,10 +4,11 @@
 script runs in all of them, so a replay moves exactly as the live page did.
 """
 
-from .bundle import SCRIPTS, css, script, vega, version
+from .bundle import SCRIPTS, css, folder, joined, script, vega, version
 from .message import Have, Sent, message
-from .page import SharedFiles, page
+from .page import SharedFiles, inline, page
 from .specs import VIEWS, ChartOptions, View
+from .templates import templates
 from .walks import CARRIED, Walk
 
 __all__ = [
@@ -21,9 +22,13 @@ __all__ = [
     "View",
     "Walk",
     "css",
+    "folder",
+    "inline",
+    "joined",
     "message",
     "page",
     "script",
+    "templates",
     "vega",
     "version",
 ]

@@ -96,7 +96,7 @@ def page(
         ways=_ways(outside),
         scripts="\n".join(
             [f'<script src="{escape(name)}"></script>' for name in outside.get("scripts", ())]
-            or [f"<script>{_inline(text)}</script>" for text in SCRIPTS.values()]
+            or [f"<script>{inline(text)}</script>" for text in SCRIPTS.values()]
         ),
         numbers=json.dumps(file).replace("<", "\\u003c"),
         name=json.dumps(names.file_name(configs)),
@@ -142,6 +142,6 @@ def _probe(
     return {"numbers": numbers, "looks": looks}
 
 
-def _inline(source: str) -> str:
+def inline(source: str) -> str:
     """A script that is safe between script tags."""
     return source.replace("</script", "<\\/script")
