@@ -60,8 +60,9 @@ def task(configs: Sequence[RunConfig], title: str, key: str) -> None:
     value = "text" if it.wants_text else configs[0].task
     st.session_state[key] = value
     learned = {one for config in configs for one in FAMILIES[config.family].tasks}
+    offered = [task.key for task in TASKS if task.key in learned]
     st.selectbox(
-        title, [one for one in TASKS.keys() if one in learned], key=key,  # noqa: SIM118 (a registry) format_func=TASKS.label, help=TASKS[value].sentence,
+        title, offered, key=key, format_func=TASKS.label, help=TASKS[value].sentence,
         on_change=_choose, args=(key,),
     )  # fmt: skip
     st.caption(TASKS[value].sentence)
