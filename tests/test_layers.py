@@ -159,7 +159,7 @@ def test_ray_is_asked_for_in_one_place() -> None:
 def test_torch_stays_where_numbers_are_made() -> None:
     assert users("torch") <= {
         "normviz/model", "normviz/probes", "normviz/training", "normviz/labs", "normviz/bench",
-        "normviz/execution", "normviz/cli", "normviz/norm_cost",
+        "normviz/execution", "normviz/cli", "normviz/norm_cost", "normviz/own_model",
     }  # fmt: skip
 
 
