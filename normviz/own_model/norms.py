@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -32,7 +32,8 @@ class Norm:
 
     key      key of the catalogue's norm; None for a norm that the catalogue does not have
     gain     how it scales: not, by its parameter (gamma), by 1 + its parameter, or by one learned number
-    start    mean of the parameter of the gain as the module has it; None where it has none or no values
+    scale    name of the parameter of the gain; None where there is none
+    start    mean of that parameter as the module has it; None on the meta device
     shift    whether it adds a learned number to each channel
     eps      the number that keeps the root from 0, from its answers to small inputs; None if they don't tell
     width    the number of channels that one statistic reads
@@ -43,12 +44,13 @@ class Norm:
 
     key: str | None
     gain: Gain
-    start: float | None
+    scale: str | None
     shift: bool
     eps: float | None
     width: int
     centres: bool
     over: Literal["token", "group", "positions", "batch", "channel"]
+    start: float | None = None
 
     @property
     def label(self) -> str:
@@ -71,9 +73,13 @@ def tell(
         return None
     try:
         with torch.random.fork_rng(devices=[]), torch.no_grad():
-            return _Trial(module, shape, inputs or (lambda x: (x,))).norm()
+            found = _Trial(module, shape, inputs or (lambda x: (x,))).norm()
     except (RuntimeError, ValueError, TypeError, IndexError, AttributeError, AssertionError):
         return None  # it does not run on such an input by itself
+    scale = dict(module.named_parameters()).get(found.scale or "") if found else None
+    if found is None or scale is None or scale.is_meta:
+        return found
+    return replace(found, start=float(scale.detach().double().mean()))
 
 
 def dtype_of(module: nn.Module) -> torch.dtype:
@@ -91,10 +97,6 @@ class _Trial:
         self.inputs, self.shape, self.dtype = inputs, tuple(shape), dtype_of(module)
         self.module = module
         self.tolerance = 3e-2 if torch.finfo(self.dtype).bits < 32 else 2e-3
-        self.starts = {
-            name: None if p.is_meta else float(p.detach().double().mean())
-            for name, p in module.named_parameters()
-        }
         self.random = torch.Generator().manual_seed(0)
         self.copy = _bare_copy(module).train()
         for p in self.copy.parameters():
@@ -178,15 +180,15 @@ class _Trial:
         """A norm of the channels of pictures, [B, C, H, W]: the same module on [B, H, W, C]."""
         return tell(_Turned(self.module), (x.shape[0], *x.shape[2:], x.shape[1]), None)
 
-    def _gain_by_count(self) -> tuple[Gain, float | None]:
+    def _gain_by_count(self) -> tuple[Gain, str | None]:
         if not self.parameters:
             return "none", None
         name = next(iter(self.parameters))
-        return "gamma", self.starts[name]
+        return "gamma", name
 
     def _row(
         self, x: Tensor, y: Tensor, centres: bool, shift: bool, over: str, last: int
-    ) -> tuple[str | None, Gain, float | None]:
+    ) -> tuple[str | None, Gain, str | None]:
         """Key, gain and start of a norm of each token."""
         z = x - x.mean(-1, keepdim=True) if centres else x
         if over == "group":
@@ -213,7 +215,7 @@ class _Trial:
         off = abs(float(large.median()) - 1) if large.numel() else 0.0
         return self.near(known, torch.ones_like(known)) and off < max(self.tolerance / 3, 1e-3)
 
-    def _gain(self, rms: Tensor, y: Tensor) -> tuple[Gain, float | None, float]:
+    def _gain(self, rms: Tensor, y: Tensor) -> tuple[Gain, str | None, float]:
         """How y = gain * rms is made of the parameters, the parameter's start, and the mean gain."""
         flat, unit = y.reshape(-1, y.shape[-1]), rms.reshape(-1, y.shape[-1])
         each = (flat * unit).sum(0) / unit.square().sum(0).clamp(min=TINY)
@@ -226,10 +228,10 @@ class _Trial:
                     if self.near(each, value) or self.near(
                         each / each.mean(), value / value.mean()
                     ):
-                        return kind, self.starts[name], mean
+                        return kind, name, mean
         for name, p in self.parameters.items():
             if p.numel() == 1 and bool((each - mean).abs().max() <= 4 * self.tolerance * abs(mean)):
-                return "number", self.starts[name], mean
+                return "number", name, mean
         return ("unknown" if vectors else "none"), None, mean
 
     def _heads_last(self, y: Tensor, rms: Tensor) -> tuple[Tensor, Tensor]:
@@ -241,7 +243,7 @@ class _Trial:
                     return tuple(it.movedim(axis, -2).flatten(-2) for it in (y, rms))
         return y, rms
 
-    def _weighted(self, x: Tensor, y: Tensor, rms: Tensor) -> tuple[str | None, Gain, float | None]:
+    def _weighted(self, x: Tensor, y: Tensor, rms: Tensor) -> tuple[str | None, Gain, str | None]:
         """Norms that divide by another size than the RMS: of a part of the channels, with the sum, of
         scaled channels; or that squash the RMSNorm of a token."""
         if (found := self._squashed(y, rms)) is not None:
@@ -259,7 +261,7 @@ class _Trial:
         part = squares[:, :first].mean(1)
         completed = (squares.sum(1) + total) / (d + 1)
         names = [n for n, p in self.parameters.items() if p.numel() == d]
-        start = self.starts[names[0]] if names else None
+        start = names[0] if names else None
         for key, it in (("prmsnorm", part), ("crmsnorm", completed)):
             if self.near(size / it / (size / it).median(), torch.ones_like(it)):
                 return key, ("gamma" if names else "none"), start
@@ -267,10 +269,10 @@ class _Trial:
             weighted = (squares * self.parameters[name].square()).mean(1)
             if self.near(size / weighted / (size / weighted).median(), torch.ones_like(weighted)):
                 other = next((n for n in names if n != name), name)
-                return "preaffine", "gamma", self.starts[other]
+                return "preaffine", "gamma", other
         return None, "unknown", None
 
-    def _squashed(self, y: Tensor, rms: Tensor) -> tuple[str | None, Gain, float | None] | None:
+    def _squashed(self, y: Tensor, rms: Tensor) -> tuple[str | None, Gain, str | None] | None:
         """A tanh of the RMSNorm."""
         for name, p in self.parameters.items():
             if p.numel() != y.shape[-1]:
@@ -280,7 +282,7 @@ class _Trial:
                 slope = torch.atanh(u) / rms
                 slope = slope[(rms.abs() > 0.3) & (u.abs() < 0.95)]
                 if self.near(slope, slope.median().expand_as(slope)):
-                    return "bhyt", "gamma", self.starts[name]
+                    return "bhyt", "gamma", name
         return None
 
     def _eps(self, x: Tensor, y: Tensor, beta: Tensor, centres: bool) -> float | None:
@@ -320,7 +322,7 @@ class _Trial:
         if fits[key] > self.tolerance:
             return None
         names = [n for n, p in self.parameters.items() if p.numel() == x.shape[-1]]
-        start = self.starts[names[0]] if names else None
+        start = names[0] if names else None
         shift = bool(beta.abs().max() > 1e-3)
         return Norm(key, "gamma" if names else "number", start, shift, None, 1, False, "channel")
 
@@ -339,7 +341,7 @@ class _Trial:
         each = flat.nanmedian(0).values
         for name, p in self.parameters.items():
             if p.numel() == len(each) and self.near(each, p.flatten()):
-                start = self.starts[name]
+                start = name
                 return Norm("seednorm", "gamma", start, False, None, x.shape[-1], False, "token")
         return None
 
@@ -366,7 +368,11 @@ def _bare_copy(module: nn.Module) -> nn.Module:
         value = torch.zeros(it.shape, dtype=it.dtype) if it.is_meta else it.detach().cpu().clone()
         is_parameter = isinstance(it, nn.Parameter)
         memo[id(it)] = nn.Parameter(value, value.is_floating_point()) if is_parameter else value
-    return deepcopy(module, memo)
+    copy = deepcopy(module, memo)
+    for inner in copy.modules():
+        if hasattr(vars(inner).get("forward"), "forwards"):  # of `placement`, on the meta device
+            del inner.forward
+    return copy
 
 
 def _others(moves: Tensor, axis: int, place: tuple[int, ...]) -> bool:

@@ -97,6 +97,7 @@ class StackTrace:
 
     embed_norm, final_norm  paths of the norms on what enters the first block and on what leaves the last
     between   the path of a norm between the blocks, outside of them
+    twins     blocks on the meta device that were not run, because their modules are those of another block
     mixes     why what enters a block is not what left the one before it, or empty
     """
 
@@ -107,6 +108,7 @@ class StackTrace:
     final_norm: str | None = None
     between: str | None = None
     mixes: str = ""
+    twins: dict[int, int] = field(default_factory=dict)
     runs: int = 0
     shape: tuple[int, ...] = ()
 
@@ -141,8 +143,10 @@ def trace(
     `known` are norms by path, where the model on the meta device has lost its values. The model's state,
     mode and random generators stay as they are. Raises Untraced.
     """
-    found = [StackTrace(each) for each in stacks]
-    with _prepared(model) as hidden:
+    found = [StackTrace(each, twins=twins_of(each)) for each in stacks]
+    with _prepared(model, [each.stack for each in found]) as hidden, ExitStack() as after:
+        for each in found:
+            after.callback(_spare(each))
         error = _plain(model, run, found, known := dict(known or {}))
         if not any(each.runs for each in found):
             raise Untraced(f"no block of {type(model).__name__} ran on a small input: {error}")
@@ -164,8 +168,83 @@ def _attempt(run: Callable[[], object]) -> str:
     return ""
 
 
+MANY = 6
+"""Blocks that are alike; of more, the first two and the last one run on the meta device."""
+NUMBERED = {"layer_idx", "layer_id", "layer_number", "layer_index"}
+"""Attributes that only tell a block its place."""
+
+
+def twins_of(each: stack.Stack) -> dict[int, int]:
+    """Of blocks on the meta device whose modules are the same: which one stands for which."""
+    groups: dict[Any, list[int]] = {}
+    for number, block in enumerate(each.blocks):
+        if any(p.is_meta for p in block.parameters()):
+            groups.setdefault(_signature(block), []).append(number)
+    return {
+        number: group[1]
+        for group in groups.values()
+        if len(group) > MANY
+        for number in group[2:-1]
+    }
+
+
+def _signature(block: nn.Module) -> Any:
+    """What a block's modules are: classes, shapes of parameters, and plain attributes."""
+    plain = (bool, int, float, str, type(None))
+    return tuple(
+        (
+            name,
+            type(module),
+            tuple((k, v) for k, v in vars(module).items() if isinstance(v, plain) and k not in NUMBERED),
+            tuple((k, p.shape) for k, p in module.named_parameters(recurse=False)),
+        )
+        for name, module in block.named_modules()
+    )
+
+
+def _spare(each: StackTrace) -> Callable[[], None]:
+    """Let twins give a result of the same shape without running. Returns how to undo it."""
+    results: dict[int, Any] = {}
+    handles = []
+    spared = [each.stack.blocks[number] for number in each.twins]
+
+    def keep(number: int) -> Callable[..., None]:
+        def hook(_: nn.Module, args: tuple, result: Any) -> None:
+            results.setdefault(number, result)
+
+        return hook
+
+    for number in set(each.twins.values()):
+        handles.append(each.stack.blocks[number].register_forward_hook(keep(number)))
+    for number, twin in each.twins.items():
+        block = each.stack.blocks[number]
+
+        def forward(*args: Any, twin: int = twin, **kwargs: Any) -> Any:
+            return _fresh(results[twin])
+
+        forward.forwards = None  # pyright: ignore (a copy of the block can do without it)
+        block.forward = forward
+
+    def undo() -> None:
+        for handle in handles:
+            handle.remove()
+        for block in spared:
+            vars(block).pop("forward", None)
+
+    return undo
+
+
+def _fresh(value: Any) -> Any:
+    """New tensors of the same shapes."""
+    if isinstance(value, Tensor):
+        return torch.empty_like(value)
+    if isinstance(value, dict):
+        return type(value)({k: _fresh(v) for k, v in value.items()})
+    return type(value)(_fresh(v) for v in value) if type(value) in (list, tuple) else value
+
+
 @contextmanager
-def _prepared(model: nn.Module) -> Iterator[list[str]]:
+def _prepared(model: nn.Module, stacks: Iterable[stack.Stack]) -> Iterator[list[str]]:
     """Evaluation mode without gradients; on the meta device with modules that may fail. Yields the paths
     of those that did."""
     training = {module: module.training for module in model.modules()}
@@ -176,10 +255,12 @@ def _prepared(model: nn.Module) -> Iterator[list[str]]:
         after.enter_context(torch.no_grad())
         torch.backends.mha.set_fastpath_enabled(False)
         model.eval()
+        blocks = {block for each in stacks for block in each.blocks}
+        whole = {n for n, it in model.named_modules() if it in blocks or blocks & {*it.modules()}}
         guarded = [
             _guard(module, name, hidden)
             for name, module in model.named_modules()
-            if name and any(p.is_meta for p in module.parameters())
+            if name not in whole and any(p.is_meta for p in module.parameters())
         ]
         try:
             yield hidden
@@ -203,15 +284,15 @@ def _guard(module: nn.Module, name: str, hidden: list[str]) -> Callable[[], None
     def guarded(*args: Any, **kwargs: Any) -> Any:
         try:
             return forward(*args, **kwargs)
-        except (RuntimeError, NotImplementedError, TypeError) as error:
+        except (RuntimeError, NotImplementedError, TypeError):
             first = next((t for _, t in stack.arguments(args, kwargs)), None)
-            depends = "meta" in str(error).lower() or "data-dependent" in str(error).lower()
-            if first is None or not depends or isinstance(module, nn.ModuleList):
+            if first is None:
                 raise
             if name not in hidden:
                 hidden.append(name)
             return _hidden(first, *(t for _, t in stack.arguments(args, kwargs)))
 
+    guarded.forwards = forward  # pyright: ignore (so that a copy of the module can do without it)
     module.forward = guarded
 
     def undo() -> None:
@@ -250,7 +331,8 @@ def _plain(
             return
         key = _alike(module, tuple(result.shape))
         if key not in tried:
-            tried[key] = norms.tell(module, result.shape, _call(args, kwargs))
+            small = _few_tokens(module, tuple(result.shape))
+            tried[key] = norms.tell(module, small, _call(args, kwargs))
         if (it := tried[key]) is not None and (it.key is not None or not [*module.children()]):
             known.setdefault(names[module], it)
 
@@ -261,16 +343,39 @@ def _plain(
         if _may_be_norm(module):
             handles.append(module.register_forward_hook(maybe_norm, with_kwargs=True))
     try:
-        error = _attempt(run)
+        with _Answers():
+            error = _attempt(run)
     finally:
         for handle in handles:
             handle.remove()
+    for each in found:
+        _twin_norms(each, known)
     for each, made in zip(found, calls, strict=True):
         each.runs, each.stream = len(made), stack.find_stream(made)
         if made and each.stream is not None:
             leaving = each.stream.leaving(made[0].result)
             each.shape = tuple(leaving.shape) if leaving is not None else ()
     return error
+
+
+def _twin_norms(each: StackTrace, known: dict[str, norms.Norm]) -> None:
+    """The norms of blocks that did not run are those of the blocks that stand for them."""
+    for number, twin in each.twins.items():
+        start = f"{each.stack.path}.{twin}."
+        for name in [it for it in known if it.startswith(start)]:
+            known[f"{each.stack.path}.{number}.{name.removeprefix(start)}"] = known[name]
+
+
+def _few_tokens(module: nn.Module, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape with few tokens, and with all channels, last or second."""
+    second = len(shape) > 2 and any(p.numel() == shape[1] != shape[-1] for p in module.parameters())
+    channels = 1 if second else len(shape) - 1
+    heads = {p.shape[0] for p in module.parameters() if p.ndim > 1}
+    few = (
+        n if axis == channels or n in heads else min(n, 4 if len(shape) > 3 else 8)
+        for axis, n in enumerate(shape)
+    )
+    return tuple(few)
 
 
 def _call(args: tuple, kwargs: dict) -> Callable[[Tensor], tuple]:
@@ -293,19 +398,53 @@ def _may_be_norm(module: nn.Module) -> bool:
     own = [*module.parameters()]
     vectors = all(p.ndim <= 1 or p.numel() <= 1 << 16 for p in own)
     products = isinstance(module, nn.Linear | nn.Conv1d | nn.Conv2d | nn.Embedding)
-    return vectors and not products and (leaf or all(p.ndim <= 1 for p in own)) and (leaf or bool(own))
+    return (
+        vectors and not products and (leaf or all(p.ndim <= 1 for p in own)) and (leaf or bool(own))
+    )
 
 
 def _alike(module: nn.Module, shape: tuple[int, ...]) -> Any:
     """A key that modules share that compute the same."""
     plain = (bool, int, float, str, tuple, type(None))
-    own = tuple((k, v) for k, v in vars(module).items() if isinstance(v, plain) and k != "layer_idx")
+    own = tuple(
+        (k, v) for k, v in vars(module).items() if isinstance(v, plain) and k != "layer_idx"
+    )
     shapes = tuple((n, p.shape, _mean(p)) for n, p in module.named_parameters())
     return type(module), shape, own, shapes
 
 
 def _mean(p: Tensor) -> float | None:
     return None if p.is_meta else round(float(p.detach().double().mean()), 9)
+
+
+QUESTIONS = {
+    "item",
+    "__bool__",
+    "__int__",
+    "__index__",
+    "__float__",
+    "is_nonzero",
+    "equal",
+    "allclose",
+}
+
+
+class _Answers(TorchFunctionMode):
+    """Questions for the value of a tensor on the meta device get an answer: true, or 1."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        name = getattr(func, "__name__", "")
+        if name in QUESTIONS and isinstance(args[0], Tensor) and args[0].is_meta:
+            return _answer(name, args[0].dtype)
+        return func(*args, **(kwargs or {}))
+
+
+def _answer(name: str, dtype: torch.dtype) -> bool | int | float:
+    if name in ("__bool__", "is_nonzero", "equal", "allclose") or dtype is torch.bool:
+        return True
+    return 1.0 if dtype.is_floating_point else 1
 
 
 class _Follow(TorchFunctionMode):
@@ -326,7 +465,7 @@ class _Follow(TorchFunctionMode):
         self.kept: list[Any] = []
         self.block: BlockTrace | None = None
         self.labels = {id(p): name for name, p in model.named_parameters()}
-        self.labels |= {id(b): name for name, b in model.named_buffers()}
+        self.labels |= {id(b): name for name, b in model.named_buffers() if b.numel() == 1}
         self.scales: dict[str, nn.Parameter] = {}
         self.ends: dict[int, Symbol] = {}
         self.count = 0
@@ -337,9 +476,7 @@ class _Follow(TorchFunctionMode):
     @contextmanager
     def hooks(self) -> Iterator[None]:
         """Hooks on all modules while it is open."""
-        handles: list[Any] = [
-            self.model.register_forward_pre_hook(self._begin, with_kwargs=True)
-        ]
+        handles: list[Any] = [self.model.register_forward_pre_hook(self._begin, with_kwargs=True)]
         blocks = {block: each for each in self.found for block in each.stack.blocks}
         for module in self.model.modules():
             each = blocks.get(module)
@@ -387,8 +524,6 @@ class _Follow(TorchFunctionMode):
             for past in self.scope:
                 self.outer.setdefault(past, Made((), "outside"))
             self.scope, self.block = self.outer, None
-            for _, tensor in stack.results(result):
-                self.scope[id(tensor)] = Made((), "outside")
             if leaving is not None:
                 self.ends[id(trace)] = end = Made((), f"{each.stack.path}.{trace.number}")
                 self.scope[id(leaving)] = end
@@ -416,6 +551,8 @@ class _Follow(TorchFunctionMode):
     ) -> Any:
         kwargs = kwargs or {}
         given = [*_flat((args, kwargs))]
+        if getattr(func, "__name__", "") in QUESTIONS and given and given[0].is_meta:
+            return _answer(func.__name__, given[0].dtype)
         before = [self._symbol(t) for t in given]
         result = func(*args, **kwargs)
         name = getattr(func, "__name__", "")
@@ -484,7 +621,11 @@ class _Follow(TorchFunctionMode):
         made: list[Tensor],
     ) -> Symbol:
         first = symbols[0]
-        name = name[1:] if name in ("iadd", "radd", "imul", "rmul", "isub", "rsub", "itruediv") else name
+        name = (
+            name[1:]
+            if name in ("iadd", "radd", "imul", "rmul", "isub", "rsub", "itruediv")
+            else name
+        )
         if name in SAME:
             return first
         if name in SHAPED:
@@ -592,6 +733,9 @@ class _Follow(TorchFunctionMode):
         """Read each block's result, and the norms around the stack."""
         for trace in each.blocks:
             trace.hidden = [it for it in self.hidden if it.startswith(f"{each.stack.path}.")]
+            if trace.number in each.twins:
+                twin = each.blocks[each.twins[trace.number]]
+                trace.result, trace.products, trace.made = twin.result, twin.products, twin.made
             if not trace.why:
                 trace.why = self._why(each, trace)
         if not each.blocks:

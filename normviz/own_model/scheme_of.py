@@ -37,13 +37,17 @@ def scheme_of(each: StackTrace) -> Named:
     """Name the placement of a stack."""
     blocks = each.blocks
     if not blocks or each.stream is None:
-        return Named(None, why="no tensor that enters its blocks has the shape of one that leaves them")
+        return Named(
+            None, why="no tensor that enters its blocks has the shape of one that leaves them"
+        )
     ends = (each.final_norm is not None, each.embed_norm is not None)
     if each.mixes:
         return Named(None, why=each.mixes)
     if each.between is None and each.stream.others == 0:
         forms = tuple(written(block) for block in blocks)
-        found = [s.key for s in _one_stream() if _ends(s) == ends and _forms(s.key, len(blocks)) == forms]
+        found = [
+            s.key for s in _one_stream() if _ends(s) == ends and _forms(s.key, len(blocks)) == forms
+        ]
         if found:
             return Named(found[0], tuple(found[1:]), True)
     return _by_rules(each)
@@ -331,9 +335,8 @@ def qk_norms(block: BlockTrace) -> list[tuple[Norm, int]]:
         sides = [_operand(product.left), _operand(product.right)]
         if None in sides:  # weights times values
             continue
-        for side, shape in zip(sides, product.shapes, strict=True):
-            for norm in side or ():
-                found[id(norm)] = (norm, shape[-1])
+        for norm in (*(sides[0] or ()), *(sides[1] or ())):
+            found[id(norm)] = (norm, product.shapes[0][-1])
     return [*found.values()]
 
 
