@@ -82,6 +82,18 @@ def tell(
     return replace(found, start=float(scale.detach().double().mean()))
 
 
+def survives_zeros(module: nn.Module, width: int, dtype: torch.dtype) -> bool:
+    """Whether a norm in a dtype gives finite numbers for a token of zeros; True where it can't be tried."""
+    try:
+        with torch.no_grad():
+            copy = _bare_copy(module).to(dtype)
+            for p in copy.parameters():
+                p.fill_(1.0)
+            return bool(copy(torch.zeros(1, 1, width, dtype=dtype)).isfinite().all())
+    except (RuntimeError, ValueError, TypeError, IndexError, AttributeError):
+        return True
+
+
 def dtype_of(module: nn.Module) -> torch.dtype:
     """The dtype of a module's first floating parameter or buffer, else float32."""
     every = (*module.parameters(), *module.buffers())

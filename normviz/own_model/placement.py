@@ -8,7 +8,7 @@ does for the code of transformers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -56,6 +56,8 @@ NORMS = {
     "batch_norm": ("batchnorm", "batchnorm"),
 }  # fmt: skip
 """Functions of PyTorch that are norms: keys with and without a learned scale."""
+COPIES = {"where", "copy", "set", "index_copy"}
+"""Operations that keep the values of their one tensor that depends on the stream."""
 OTHER_NORM = "other"
 """The kind of a norm that the catalogue does not have."""
 
@@ -168,7 +170,7 @@ def _attempt(run: Callable[[], object]) -> str:
     return ""
 
 
-MANY = 6
+MANY = 3
 """Blocks that are alike; of more, the first two and the last one run on the meta device."""
 NUMBERED = {"layer_idx", "layer_id", "layer_number", "layer_index"}
 """Attributes that only tell a block its place."""
@@ -181,10 +183,7 @@ def twins_of(each: stack.Stack) -> dict[int, int]:
         if any(p.is_meta for p in block.parameters()):
             groups.setdefault(_signature(block), []).append(number)
     return {
-        number: group[1]
-        for group in groups.values()
-        if len(group) > MANY
-        for number in group[2:-1]
+        number: group[1] for group in groups.values() if len(group) > MANY for number in group[2:-1]
     }
 
 
@@ -195,7 +194,11 @@ def _signature(block: nn.Module) -> Any:
         (
             name,
             type(module),
-            tuple((k, v) for k, v in vars(module).items() if isinstance(v, plain) and k not in NUMBERED),
+            tuple(
+                (k, v)
+                for k, v in vars(module).items()
+                if isinstance(v, plain) and k not in NUMBERED
+            ),
             tuple((k, p.shape) for k, p in module.named_parameters(recurse=False)),
         )
         for name, module in block.named_modules()
@@ -326,22 +329,15 @@ def _plain(
         return hook
 
     def maybe_norm(module: nn.Module, args: tuple, kwargs: dict, result: Any) -> None:
-        given = [*stack.arguments(args, kwargs)]
-        if not given or not isinstance(result, Tensor) or result.shape != given[0][1].shape:
-            return
-        key = _alike(module, tuple(result.shape))
-        if key not in tried:
-            small = _few_tokens(module, tuple(result.shape))
-            tried[key] = norms.tell(module, small, _call(args, kwargs))
-        if (it := tried[key]) is not None and (it.key is not None or not [*module.children()]):
+        it = _told(module, args, kwargs, result, tried)
+        if it is not None and (it.key is not None or not [*module.children()]):
             known.setdefault(names[module], it)
 
-    for number, each in enumerate(found):
-        for block in set(each.stack.blocks):
-            handles.append(block.register_forward_hook(called(number), with_kwargs=True))
-    for module in model.modules():
-        if _may_be_norm(module):
-            handles.append(module.register_forward_hook(maybe_norm, with_kwargs=True))
+    blocks = [(n, block) for n, each in enumerate(found) for block in set(each.stack.blocks)]
+    for number, block in blocks:
+        handles.append(block.register_forward_hook(called(number), with_kwargs=True))
+    for module in filter(_may_be_norm, model.modules()):
+        handles.append(module.register_forward_hook(maybe_norm, with_kwargs=True))
     try:
         with _Answers():
             error = _attempt(run)
@@ -356,6 +352,19 @@ def _plain(
             leaving = each.stream.leaving(made[0].result)
             each.shape = tuple(leaving.shape) if leaving is not None else ()
     return error
+
+
+def _told(
+    module: nn.Module, args: tuple, kwargs: dict, result: Any, tried: dict[Any, norms.Norm | None]
+) -> norms.Norm | None:
+    """The norm that a module is, by a call of it; tried once for modules that compute the same."""
+    given = next((t for _, t in stack.arguments(args, kwargs)), None)
+    if given is None or not isinstance(result, Tensor) or result.shape != given.shape:
+        return None
+    key = _alike(module, tuple(result.shape))
+    if key not in tried:
+        tried[key] = norms.tell(module, _few_tokens(module, tuple(result.shape)), _call(args))
+    return tried[key]
 
 
 def _twin_norms(each: StackTrace, known: dict[str, norms.Norm]) -> None:
@@ -378,7 +387,7 @@ def _few_tokens(module: nn.Module, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(few)
 
 
-def _call(args: tuple, kwargs: dict) -> Callable[[Tensor], tuple]:
+def _call(args: tuple) -> Callable[[Tensor], tuple]:
     """The arguments of a call from the tensor that is tried in place of the first one."""
 
     def made(x: Tensor) -> tuple:
@@ -592,7 +601,7 @@ class _Follow(TorchFunctionMode):
         made: list[Tensor],
     ) -> None:
         """Give the results of an operation their symbols."""
-        symbols = [symbol for symbol in before if symbol is not None]
+        symbols: list[Symbol] = [symbol for symbol in before if symbol is not None]
         if not symbols and self.scope is self.outer and self._embeds(name, args, made):
             symbols = [Made((), "input")]
         if not symbols:
@@ -617,7 +626,7 @@ class _Follow(TorchFunctionMode):
         kwargs: dict,
         given: list[Tensor],
         before: list[Symbol | None],
-        symbols: list[Symbol],
+        symbols: Sequence[Symbol],
         made: list[Tensor],
     ) -> Symbol:
         first = symbols[0]
@@ -626,14 +635,15 @@ class _Follow(TorchFunctionMode):
             if name in ("iadd", "radd", "imul", "rmul", "isub", "rsub", "itruediv")
             else name
         )
-        if name in SAME:
+        if name in SAME or (name in COPIES and len(symbols) == 1):
             return first
         if name in SHAPED:
             return Viewed(first)
         if name in PARTS or name == "getitem":
             whole = sum(t.numel() for t in made) == given[0].numel() and len(made) == 1
-            inner = isinstance(bare(first), Made) and bare(first) is not None
-            return Viewed(first) if whole or inner else Made((first,), "part")
+            return (
+                Viewed(first) if whole or isinstance(bare(first), Made) else Made((first,), "part")
+            )
         if name in NORMS and before[0] is not None:
             self.count += 1
             weighs = len(given) > 1
@@ -649,14 +659,10 @@ class _Follow(TorchFunctionMode):
             return self._scaled(name, args, symbols)
         if name in ("addcmul", "lerp") and len(args) >= 3:
             return self._fused(name, args, kwargs, symbols)
-        if name in ("where",) and len(symbols) == 1:
-            return first
-        if name in ("copy", "set", "index_copy") and len(symbols) == 1:
-            return first
         return Made(tuple(symbols))
 
     def _product(
-        self, name: str, given: list[Tensor], before: list[Symbol | None], symbols: list[Symbol]
+        self, name: str, given: list[Tensor], before: list[Symbol | None], symbols: Sequence[Symbol]
     ) -> Symbol:
         """A product with a matrix that is learned, or of two tensors that depend on the stream."""
         every = [(t, s) for t, s in zip(given, before, strict=True) if s is not None]
@@ -670,7 +676,7 @@ class _Follow(TorchFunctionMode):
             self.block.products.append(Product(left, right, shapes))
         return Made(tuple(symbols), "attention")
 
-    def _sum(self, name: str, args: tuple, kwargs: dict, symbols: list[Symbol]) -> Symbol:
+    def _sum(self, name: str, args: tuple, kwargs: dict, symbols: Sequence[Symbol]) -> Symbol:
         left, right = (self._operand(args[0]), self._operand(args[1]))
         alpha = kwargs.get("alpha", 1)
         alpha = -alpha if name == "sub" and isinstance(alpha, int | float) else alpha
@@ -679,12 +685,15 @@ class _Follow(TorchFunctionMode):
             if isinstance(other, int | float) and other == 0:
                 return symbols[0]
             return Made(tuple(symbols))
-        return Sum(left, right if alpha == 1 else Scaled(right, f"{alpha:.6g}", True))
+        right = right if alpha == 1 else Scaled(right, f"{alpha:.6g}", True)
+        if not (is_state(left) or is_state(right)) and _attends(left) == _attends(right):
+            return Made((left, right))  # two parts of one branch, such as routed and shared experts
+        return Sum(left, right)
 
     def _operand(self, value: Any) -> Symbol | None:
         return self._symbol(value) if isinstance(value, Tensor) else None
 
-    def _scaled(self, name: str, args: tuple, symbols: list[Symbol]) -> Symbol:
+    def _scaled(self, name: str, args: tuple, symbols: Sequence[Symbol]) -> Symbol:
         left, right = self._operand(args[0]), self._operand(args[1])
         if left is not None and right is not None:
             return Made((left, right))
@@ -711,7 +720,7 @@ class _Follow(TorchFunctionMode):
         factor = 1 / factor if divides and factor else factor
         return symbol if factor == 1 else Scaled(symbol, f"{factor:.6g}", True)
 
-    def _fused(self, name: str, args: tuple, kwargs: dict, symbols: list[Symbol]) -> Symbol:
+    def _fused(self, name: str, args: tuple, kwargs: dict, symbols: Sequence[Symbol]) -> Symbol:
         """x + v a b, or x + w (y - x)."""
         x, a, b = args[:3]
         start, one, two = self._operand(x), self._operand(a), self._operand(b)
@@ -792,6 +801,46 @@ def _parts(symbol: Symbol) -> set[int]:
             case Norm(of=of) | Scaled(of=of) | Viewed(of=of):
                 todo.append(of)
     return found
+
+
+def is_state(symbol: Symbol) -> bool:
+    """Whether a symbol has the stream on a skip path: the stream, its norm, or a sum with it."""
+    known = vars(symbol).get("state")
+    if known is None:
+        known = _is_state(symbol)
+        vars(symbol)["state"] = known  # a symbol never changes
+    return known
+
+
+def _is_state(symbol: Symbol) -> bool:
+    match symbol:
+        case Stream():
+            return True
+        case Norm(of=of) | Scaled(of=of) | Viewed(of=of):
+            return is_state(of)
+        case Sum(first, second):
+            return is_state(first) or is_state(second)
+    return False
+
+
+def _attends(symbol: Symbol) -> bool:
+    """Whether a part of a branch multiplies two tensors that depend on the stream."""
+    todo, seen = [symbol], set[int]()
+    while todo:
+        it = todo.pop()
+        if id(it) in seen or is_state(it):
+            continue
+        seen.add(id(it))
+        match it:
+            case Made(of=parts, by=by):
+                if by == "attention":
+                    return True
+                todo += parts
+            case Sum(first, second):
+                todo += [first, second]
+            case Norm(of=of) | Scaled(of=of) | Viewed(of=of):
+                todo.append(of)
+    return False
 
 
 def relabel(judged: Judged) -> None:

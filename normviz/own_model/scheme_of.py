@@ -13,10 +13,10 @@ from functools import cache
 
 from ..catalog import SCHEMES
 from ..catalog.scheme import Gain, Place, Scheme, Slots
-from ..census.interpreter import Made, Norm, Scaled, Stream, Sum, Viewed, bare
+from ..census.interpreter import Made, Norm, Scaled, Stream, Sum, Viewed
 from ..census.interpreter import Tensor as Symbol
 from ..census.layers import Undecided, placement
-from .placement import BlockTrace, StackTrace
+from .placement import BlockTrace, StackTrace, is_state
 
 FAR = 1000
 """Blocks of a stack up to which its form is compared with the catalogue's."""
@@ -194,18 +194,6 @@ def written(block: BlockTrace) -> str:
 
 def _written(symbol: Symbol, ignored: Iterable[str] = ()) -> str:
     return _Writer(frozenset(ignored)).state(symbol)
-
-
-def is_state(symbol: Symbol) -> bool:
-    """Whether a symbol has the stream on a skip path: the stream, its norm, or a sum with it."""
-    match bare(symbol):
-        case Stream():
-            return True
-        case Norm(of=of) | Scaled(of=of):
-            return is_state(of)
-        case Sum(first, second):
-            return is_state(first) or is_state(second)
-    return False
 
 
 class _Writer:

@@ -6,6 +6,7 @@ No code of a model is downloaded or run from a configuration.
 
 from __future__ import annotations
 
+import difflib
 import importlib.util
 import inspect
 import json
@@ -185,8 +186,7 @@ def _config(kind: str, values: dict[str, Any]) -> Any:
     try:
         config = transformers.AutoConfig.for_model(kind, **values)
     except ValueError:
-        known = transformers.models.auto.configuration_auto.CONFIG_MAPPING_NAMES
-        near = _near(kind, known)
+        near = _near(kind, [*transformers.CONFIG_MAPPING.keys()])
         raise SourceError(
             f"{kind!r} is no model type of transformers {transformers.__version__}: "
             f"{'near are ' + near if near else 'see `normviz list --models` for names'}"
@@ -200,9 +200,7 @@ def _config(kind: str, values: dict[str, Any]) -> Any:
     return config
 
 
-def _near(word: str, names: Mapping[str, str]) -> str:
-    import difflib
-
+def _near(word: str, names: list[str]) -> str:
     return ", ".join(difflib.get_close_matches(word, names, 3, 0.6))
 
 
