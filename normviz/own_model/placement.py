@@ -79,6 +79,7 @@ class BlockTrace:
     judged    its sublayers; None where the rules do not decide, and `why` has the reason
     products  of queries and keys, and of weights and values
     made      paths of the modules whose output a symbol is, by its id, the outermost last
+    reads     modules that read the stream first: path, and the symbol of its result
     hidden    paths of modules inside whose operations could not run on the meta device
     """
 
@@ -90,6 +91,7 @@ class BlockTrace:
     why: str = ""
     products: list[Product] = field(default_factory=list)
     made: dict[int, list[str]] = field(default_factory=dict)
+    reads: list[tuple[str, Symbol]] = field(default_factory=list)
     hidden: list[str] = field(default_factory=list)
 
 
@@ -549,8 +551,11 @@ class _Follow(TorchFunctionMode):
                 kind = self.known[name].key or OTHER_NORM
                 self._set(result, of if kind == "none" else Norm(name, kind, of))
         if self.block is not None:
+            read = self.scope.get(id(given)) if given is not None else None
             for _, tensor in stack.results(result):
                 if (symbol := self.scope.get(id(tensor))) is not None:
+                    if read is not None and is_state(read) and not is_state(symbol):
+                        self.block.reads.append((name, symbol))
                     self.block.made.setdefault(id(symbol), []).append(name)
 
     # Operations.
