@@ -158,7 +158,9 @@ def part_of(block: placement.BlockTrace, start: str) -> list[Part]:
         slots = {slot: _inside(name, start) for slot, name in named.items() if name}
         made = block.made.get(id(branch.root), [])
         if not made:
-            raise MoveError(f"what block {block.number} adds to the stream is the result of no module")
+            raise MoveError(
+                f"what block {block.number} adds to the stream is the result of no module"
+            )
         entries = (branch.norm_in,) if branch.norm_in else _entries(block, branch.root)
         if not entries:
             raise MoveError(f"block {block.number} has a branch that no module starts")
@@ -209,8 +211,8 @@ def _until_state(symbol: Symbol | None) -> set[int]:
 class Rewired(nn.Module):
     """The norms and gains of a block, and its stream while the block runs.
 
-    `norms` and `gains` hold those of the placement by sublayer and slot; `spare` the norms that it has no slot
-    for, so that moving back gives them back.
+    `norms` and `gains` hold those of the placement by sublayer and slot; `spare` the norms without a slot,
+    so that moving back gives them back.
     """
 
     def __init__(self, stream: stack.Stream, told: NormTold | None, scheme: Scheme) -> None:
@@ -253,7 +255,9 @@ class Rewired(nn.Module):
             return make(self.stream.width)
         every = [*self.norms.values(), *vars(self)["spare"].values()]
         if not every or self.told is None:
-            raise MoveError("the model has no norm on its stream to copy: give norm=torch.nn.LayerNorm")
+            raise MoveError(
+                "the model has no norm on its stream to copy: give norm=torch.nn.LayerNorm"
+            )
         copy = deepcopy(every[0])
         scale = self.told.scale
         with torch.no_grad():
@@ -281,7 +285,6 @@ class Rewired(nn.Module):
 
     def begin(self, x: Tensor) -> None:
         """The stream enters the block."""
-        x = self.norms[HEAD](x) if HEAD in self.norms else x
         self.state, self.entered, self.given = x, x, {}
 
     def enter(self, number: int, seen: Tensor) -> Tensor:
@@ -317,7 +320,24 @@ class Rewired(nn.Module):
         x = self.state
         assert x is not None
         self.state, self.entered, self.given, self.fork = None, None, {}, None
-        return self.norms[TAIL](x) if TAIL in self.norms else x
+        return x
+
+    def before(self, _: nn.Module, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
+        """A hook of the first block: the norm on the embedding."""
+        x = self.stream.entering(args, kwargs)
+        if HEAD not in self.norms or x is None:
+            return None
+        at = self.stream.argument
+        if isinstance(at, str):
+            return args, {**kwargs, at: self.norms[HEAD](x)}
+        return tuple(self.norms[HEAD](x) if n == at else it for n, it in enumerate(args)), kwargs
+
+    def after(self, _: nn.Module, args: tuple, result: Any) -> Any:
+        """A hook of the last block: the norm before the head."""
+        x = self.stream.leaving(result)
+        if TAIL not in self.norms or x is None:
+            return None
+        return _with(result, self.stream.part, self.norms[TAIL](x))
 
     def _norm(self, name: str, x: Tensor) -> Tensor:
         return self.norms[name](x) if name in self.norms else x
@@ -344,10 +364,6 @@ class _Entry(nn.Module):
     def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Any:
         x = vars(self)["owner"].enter(self.number, x)
         return x if self.inner is None else self.inner(x, *args, **kwargs)
-
-
-class _Named(nn.Module):
-    """A module that starts a branch with its input by name."""
 
 
 class _Exit(nn.Module):
@@ -391,6 +407,8 @@ def _rewire(model: nn.Module, found: Found, scheme: Scheme) -> list[Rewired]:
         block.forward = MethodType(_forward, block)
         made.append(it)
     made[0].embed_path, made[-1].final_path = each.embed_norm, each.final_norm
+    each.stack.blocks[0].register_forward_pre_hook(made[0].before, with_kwargs=True)
+    each.stack.blocks[-1].register_forward_hook(made[-1].after)
     return made
 
 

@@ -324,12 +324,6 @@ def _plain(
     tried: dict[Any, norms.Norm | None] = {}
     names = {module: name for name, module in model.named_modules()}
 
-    def called(number: int) -> Callable[..., None]:
-        def hook(_: nn.Module, args: tuple, kwargs: dict, result: Any) -> None:
-            calls[number].append(stack.Call(args, kwargs, result))
-
-        return hook
-
     def maybe_norm(module: nn.Module, args: tuple, kwargs: dict, result: Any) -> None:
         it = _told(module, args, kwargs, result, tried)
         if it is not None and (it.key is not None or not [*module.children()]):
@@ -337,7 +331,8 @@ def _plain(
 
     blocks = [(n, block) for n, each in enumerate(found) for block in set(each.stack.blocks)]
     for number, block in blocks:
-        handles.append(block.register_forward_hook(called(number), with_kwargs=True))
+        hook = _calls(found[number], calls[number])
+        handles.append(block.register_forward_hook(hook, with_kwargs=True))
     for module in filter(_may_be_norm, model.modules()):
         handles.append(module.register_forward_hook(maybe_norm, with_kwargs=True))
     try:
@@ -349,11 +344,22 @@ def _plain(
     for each in found:
         _twin_norms(each, known)
     for each, made in zip(found, calls, strict=True):
-        each.runs, each.stream = len(made), stack.find_stream(made)
+        each.stream = stack.find_stream(made)
         if made and each.stream is not None:
             leaving = each.stream.leaving(made[0].result)
             each.shape = tuple(leaving.shape) if leaving is not None else ()
     return error
+
+
+def _calls(each: StackTrace, calls: list[stack.Call]) -> Callable[..., None]:
+    """A hook that keeps the calls of a stack's blocks."""
+
+    def hook(block: nn.Module, args: tuple, kwargs: dict, result: Any) -> None:
+        each.runs += 1
+        if not each.twins or each.stack.blocks.index(block) not in each.twins:
+            calls.append(stack.Call(args, kwargs, result))  # what passes a twin is made up
+
+    return hook
 
 
 def _told(
@@ -494,7 +500,7 @@ class _Follow(TorchFunctionMode):
             if each is not None and each.stream is not None:
                 enter, leave = self._enter(each, each.stream), self._leave(each, each.stream)
                 handles.append(module.register_forward_pre_hook(enter, with_kwargs=True))
-                handles.append(module.register_forward_hook(leave, with_kwargs=True))
+                handles.append(module.register_forward_hook(leave, with_kwargs=True, prepend=True))
             else:
                 handles.append(module.register_forward_hook(self._module, with_kwargs=True))
         try:
@@ -556,7 +562,7 @@ class _Follow(TorchFunctionMode):
                 if (symbol := self.scope.get(id(tensor))) is not None:
                     if read is not None and is_state(read) and not is_state(symbol):
                         self.block.reads.append((name, symbol))
-                    self.block.made.setdefault(id(symbol), []).append(name)
+                    self.block.made.setdefault(id(bare(symbol)), []).append(name)
 
     # Operations.
 

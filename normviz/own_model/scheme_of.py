@@ -81,6 +81,10 @@ def key_of(block: BlockTrace) -> str:
     if block.judged is None:
         raise Undecided(block.why)
     found = placement(block.judged)
+    if found == "none" and inner_norms(block.result) - {"attention"}:
+        raise Undecided(
+            "no norm stands on the stream or around a branch, and some stand inside of branches"
+        )
     if found == "pre" and all(
         "linear" in inner_norms(block.result, b.root)
         for s in block.judged.sublayers

@@ -167,16 +167,22 @@ def from_config(values: Mapping[str, Any], base: bool = False) -> Source:
     kind = str(values["model_type"])
     given = {k: v for k, v in values.items() if k not in ("auto_map", "quantization_config")}
     config = _config(kind, {k: v for k, v in given.items() if k != "model_type"})
-    made = _class(kind, config, base)
-    try:
-        with SmallOnly():
-            model = made(config)
-    except Exception as error:  # a stranger's numbers can break any constructor
-        raise SourceError(
-            f"{made.__name__} can't be made from this configuration: {type(error).__name__}: "
-            f"{str(error).splitlines()[0][:200] if str(error) else ''}"
-        ) from error
-    return Source(model, tuple(_hugging(model)), kind)
+    first: Exception | None = None
+    classes = [_class(kind, config, base), _class(kind, config, True)]
+    for made in dict.fromkeys(it for it in classes if it is not None):
+        for values_of in (SmallOnly(), torch.device("meta")):
+            try:
+                with values_of:
+                    model = made(config)
+                return Source(model, tuple(_hugging(model)), kind)
+            except Exception as error:  # a stranger's numbers can break any constructor
+                first = first or error
+    if first is None:
+        raise SourceError(f"transformers has no model for {kind!r} without a task of its own")
+    said = str(first).splitlines()[0][:200] if str(first) else ""
+    raise SourceError(
+        f"{kind} can't be made from this configuration: {type(first).__name__}: {said}"
+    ) from first
 
 
 def _config(kind: str, values: dict[str, Any]) -> Any:
@@ -205,7 +211,7 @@ def _near(word: str, names: list[str]) -> str:
 
 
 def _class(kind: str, config: Any, base: bool) -> Any:
-    """The class of a model type: that of the census, else the model without a head."""
+    """The class of a model type: that of the census, else the model without a head; None if there is none."""
     import transformers
 
     from ..census.table import models
