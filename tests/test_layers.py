@@ -23,7 +23,7 @@ TORCH_FREE = [
     "normviz.execution",
     "normviz.norm_cost.client", "normviz.norm_cost.stored_results", "normviz.norm_cost.findings",
     "normviz.claims", "normviz.claims.drive", "normviz.health", "normviz.presence",
-    "normviz.runs", "normviz.runs.archive",
+    "normviz.runs", "normviz.runs.archive", "normviz.own_model.client", "normviz.own_model.shipped",
 ]  # fmt: skip
 
 INSIDE = {
@@ -41,6 +41,8 @@ INSIDE = {
     "normviz/bench/browser.py": "playwright is not installed with the package",
     "normviz/bench/film.py": "playwright and Pillow are not installed with the package",
     "normviz/maps/ray.py": "Ray is an extra",
+    "normviz/own_model/source.py": "transformers is an extra",
+    "normviz/own_model/task.py": "PyTorch, for the process that inspects; Windows has no limits",
     "normviz/runs/store/machine_lock.py": "fcntl is not there on Windows",
     "app/start.py": "Ctrl-C while they load is no error",
     "app/bench/fuzzed.py": "AppTest runs the source of a function without its module",

@@ -301,7 +301,8 @@ class Rewired(nn.Module):
     def leave(self, number: int, f: Tensor) -> None:
         """A branch's result is added to the stream."""
         skip = self.fork
-        assert skip is not None and self.entered is not None
+        assert skip is not None
+        assert self.entered is not None
         f = self._norm(f"{number}_norm_out", f.reshape(skip.shape))
         f = self._times(f"{number}_branch_gain", f)
         name = f"{number}_skip_gain"
