@@ -14,7 +14,7 @@ from .task import inspected
 
 MAX_CHARACTERS = 65_536
 """Of a pasted configuration."""
-PATIENCE_SECONDS = 90.0
+PATIENCE_SECONDS = 120.0
 """How long an inspection may take, with the start of its process; and how long another one waits for it."""
 MAX_BLOCKS = 1000
 MAX_NUMBER = 1 << 24
@@ -81,7 +81,7 @@ def _numbers(value: object, name: str = "") -> list[tuple[str, float]]:
 def _result(text: str, folder: Path) -> str:
     """What the process gives back. Raises NotInspected."""
     end = time.monotonic() + PATIENCE_SECONDS
-    with Local(inspected, {"pasted": (text,)}, folder) as executor:
+    with Local(inspected, {"pasted": (text,)}, folder, alone=True) as executor:  # a visitor waits
         for event in executor.events(lambda: time.monotonic() > end):
             if isinstance(event, Ended):
                 if event.problem is not None:

@@ -309,7 +309,10 @@ def _guard(module: nn.Module, name: str, hidden: list[str]) -> Callable[[], None
 def _hidden(first: Tensor, *others: Tensor) -> Tensor:
     """Something of the first tensor's shape that depends on all of them."""
     del others
-    return torch.nn.functional.linear(first, first.new_empty(first.shape[-1], first.shape[-1]))
+    size = (first.shape[-1], first.shape[-1])
+    return torch.nn.functional.linear(
+        first, torch.empty(size, dtype=first.dtype, device=first.device)
+    )
 
 
 def _plain(
@@ -435,6 +438,7 @@ def _mean(p: Tensor) -> float | None:
 
 
 QUESTIONS = {
+    "__contains__",
     "item",
     "__bool__",
     "__int__",
@@ -459,6 +463,8 @@ class _Answers(TorchFunctionMode):
 
 
 def _answer(name: str, dtype: torch.dtype) -> bool | int | float:
+    if name == "__contains__":
+        return False  # such as: is there padding?
     if name in ("__bool__", "is_nonzero", "equal", "allclose") or dtype is torch.bool:
         return True
     return 1.0 if dtype.is_floating_point else 1
@@ -615,6 +621,11 @@ class _Follow(TorchFunctionMode):
         symbols: list[Symbol] = [symbol for symbol in before if symbol is not None]
         if not symbols and self.scope is self.outer and self._embeds(name, args, made):
             symbols = [Made((), "input")]
+        looked_up = name in ("getitem", "index_select", "gather", "embedding") and before[:1] == [
+            None
+        ]
+        if self.scope is not self.outer and looked_up and id(given[0]) in self.labels:
+            symbols = []  # a matrix that a router chose: what it chose by is no value of it
         if not symbols:
             label = next((self.labels[id(t)] for t in given if id(t) in self.labels), None)
             for tensor in made if label else ():
@@ -682,6 +693,8 @@ class _Follow(TorchFunctionMode):
         if len({id(t) for t, _ in every}) < 2:
             return Made(tuple(symbols), "linear")
         (a, left), (b, right) = every[:2]
+        if 1 in a.shape[-2:] or 1 in b.shape[-2:]:  # a weighted sum, as of the outputs of experts
+            return Made(tuple(symbols), "linear")
         if self.block is not None:
             shapes = (tuple(a.shape), tuple(b.shape))
             self.block.products.append(Product(left, right, shapes))
@@ -861,7 +874,7 @@ def relabel(judged: Judged) -> None:
         parts = {part for branch in sublayer.branches for part in branch.parts}
         if "attention" in parts:
             role = "attention"
-        elif "linear" in parts:
+        elif "linear" in parts and "outside" not in parts:
             role = "mlp"
         else:
             continue

@@ -13,9 +13,9 @@ from functools import cache
 
 from ..catalog import SCHEMES
 from ..catalog.scheme import Gain, Place, Scheme, Slots
-from ..census.interpreter import Made, Norm, Scaled, Stream, Sum, Viewed
+from ..census.interpreter import Made, Norm, Scaled, Stream, Sum, Viewed, bare
 from ..census.interpreter import Tensor as Symbol
-from ..census.layers import Undecided, placement
+from ..census.layers import Sublayer, Undecided, placement
 from .placement import BlockTrace, StackTrace, is_state
 
 FAR = 1000
@@ -57,7 +57,7 @@ def _by_rules(each: StackTrace) -> Named:
     """By the census' rules, which leave gains aside."""
     keys: dict[str, None] = {}
     reasons: dict[str, None] = {}
-    for block in each.blocks:
+    for block in each.blocks[1 if _starts_normed(each) else 0 :]:
         try:
             keys[key_of(block)] = None
         except Undecided as error:
@@ -76,19 +76,38 @@ def _by_rules(each: StackTrace) -> Named:
     return Named(key)
 
 
+def _starts_normed(each: StackTrace) -> bool:
+    """Whether the first block is as the second one, but for a norm that the embedding's norm stands for."""
+    first, second = each.blocks[0], each.blocks[min(1, len(each.blocks) - 1)]
+    before = bare(first.before) if first.before is not None else None
+    if not isinstance(before, Norm) or first.judged is None or second.judged is None:
+        return False
+    one, other = ([_shape(s) for s in it.judged.sublayers] for it in (first, second) if it.judged)
+    without = [(False, *it[1:]) if n == 0 else it for n, it in enumerate(other)]
+    return one == without and one != other
+
+
+def _shape(it: Sublayer) -> tuple[bool, bool, bool]:
+    """Whether a sublayer has a norm before each branch, after each, and on the sum."""
+    return (
+        all(b.norm_in for b in it.branches),
+        all(b.norm_out for b in it.branches),
+        it.norm_main is not None,
+    )
+
+
 def key_of(block: BlockTrace) -> str:
     """The census' key of one block. Raises Undecided."""
     if block.judged is None:
         raise Undecided(block.why)
     found = placement(block.judged)
-    if found == "none" and inner_norms(block.result) - {"attention"}:
+    roots = [b.root for s in block.judged.sublayers for b in s.branches]
+    if found == "none" and set().union(*(inner_norms(root) for root in roots)) - {"attention"}:
         raise Undecided(
             "no norm stands on the stream or around a branch, and some stand inside of branches"
         )
     if found == "pre" and all(
-        "linear" in inner_norms(block.result, b.root)
-        for s in block.judged.sublayers
-        for b in s.branches
+        "linear" in inner_norms(b.root) for s in block.judged.sublayers for b in s.branches
     ):
         return "subln"
     return found
@@ -311,12 +330,12 @@ def _product(one: str, other: str) -> str:
 # Norms inside of a branch.
 
 
-def inner_norms(result: Symbol, root: Symbol | None = None) -> set[str]:
+def inner_norms(root: Symbol | None) -> set[str]:
     """What the norms inside of a branch stand before: "linear", "attention"."""
     labels: set[str] = set()
     writer = _Writer(frozenset())
-    start = root if root is not None else result
-    writer._walk(start, "", set(), labels, set())
+    if root is not None:
+        writer._walk(root, "", set(), labels, set())
     return {label.removeprefix("norm before ") for label in labels if label.startswith("norm")}
 
 

@@ -73,7 +73,8 @@ def compared(path: Path = TABLE) -> Iterator[Compared]:
 def _stack_of(row: Model, it: Anatomy) -> StackFound | None:
     """The stack whose blocks are of the row's class, or hold it."""
     named = [stack for stack in it.stacks if row.layer in stack.kinds]
-    return named[-1] if named else (it.stacks[0] if len(it.stacks) == 1 else None)
+    alike = {(stack.placement, stack.kinds) for stack in it.stacks}
+    return named[-1] if named else (it.stacks[0] if len(alike) == 1 else None)
 
 
 def _outcome(row: Model, stack: StackFound) -> str:

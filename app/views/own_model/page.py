@@ -31,7 +31,7 @@ def page() -> None:
     with st.container(key="head"):
         st.markdown("# Your model :small[:gray[Which placement does it have?]]")
     link_notices.strange(KIND)
-    glossary.line("placement", "norm", "stream", "branch", "final", "qk_norm")
+    glossary.line("placement", "norm", "stream", "branch", "final", "qk")
     found = _asked()
     if found is not None:
         _show(found)
