@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from .config import ConfigError, RunConfig
 
 if TYPE_CHECKING:
+    from .own_model.anatomy import inspect_model
+    from .own_model.move import move
     from .training.loop import train
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
@@ -21,14 +23,22 @@ if (_CHECKOUT / "app" / "main.py").is_file():
     # The pages are `normviz.app`: in the wheel inside of this package, in a checkout beside it.
     __path__.append(str(_CHECKOUT))
 
-__all__ = ["ConfigError", "RunConfig", "train"]
+__all__ = ["ConfigError", "RunConfig", "inspect_model", "move", "train"]
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """`train` is imported on first use: it needs torch, and the page must not load torch."""
+    """Imported on first use: these need torch, and the page must not load torch."""
     if name == "train":
         from .training.loop import train
 
         return train
+    if name == "move":
+        from .own_model.move import move
+
+        return move
+    if name == "inspect_model":
+        from .own_model.anatomy import inspect_model
+
+        return inspect_model
     raise AttributeError(f"module 'normviz' has no attribute {name!r}")

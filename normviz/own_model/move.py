@@ -269,7 +269,7 @@ class Rewired(nn.Module):
         return copy
 
     def _gain(self, name: str, gain: Gain) -> None:
-        if gain.is_one:
+        if gain.is_zero if name.endswith("block_gain") else gain.is_one:
             return
         device = next((p.device for p in self.norms.parameters()), None)
         if not gain.learned:

@@ -329,7 +329,8 @@ def _plain(
 
     def maybe_norm(module: nn.Module, args: tuple, kwargs: dict, result: Any) -> None:
         it = _told(module, args, kwargs, result, tried)
-        if it is not None and (it.key is not None or not [*module.children()]):
+        inner = [child for child in module.modules() if names[child] in known]
+        if it is not None and len(inner) < 2 and (it.key is not None or not [*module.children()]):
             known.setdefault(names[module], it)
 
     blocks = [(n, block) for n, each in enumerate(found) for block in set(each.stack.blocks)]
@@ -708,7 +709,8 @@ class _Follow(TorchFunctionMode):
             other = args[1] if right is None else args[0]
             if isinstance(other, int | float) and other == 0:
                 return symbols[0]
-            return Made(tuple(symbols))
+            shifted = symbols[0]
+            return Sum(shifted, Made((), "shift")) if is_state(shifted) else Made((shifted,))
         right = right if alpha == 1 else Scaled(right, f"{alpha:.6g}", True)
         if not (is_state(left) or is_state(right)) and _attends(left) == _attends(right):
             return Made((left, right))  # two parts of one branch, such as routed and shared experts

@@ -174,7 +174,7 @@ def _mixed(skip: Symbol, f: Symbol, slots: Slots, at: str) -> Symbol:
     if slots.mix in ("lerp", "variance"):  # both factors are made of one parameter
         return Sum(Scaled(skip, gain), Scaled(f, gain))
     if slots.shifts:
-        skip, f = Made((skip,)), Made((f,))
+        skip, f = Sum(skip, Made((), "shift")), Made((f,))
     f = _times(f, slots.branch_gain, gain)
     return f if slots.skip_gain.is_zero else Sum(_times(skip, slots.skip_gain, f"{at} skip"), f)
 

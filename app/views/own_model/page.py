@@ -69,8 +69,9 @@ def _what_happens() -> str:
     """What is done with a pasted configuration."""
     where = "on this server" if hosted.limits() else "on this machine"
     return (
-        f"The model is built {where} without weights, in a process with bounded time and memory, and one "
-        "small forward pass is followed. No code that the file names is loaded, and the text is written nowhere."
+        f"The model is built {where} without weights, in a process with bounded time and memory. One "
+        "small forward pass is followed. No code that the file names is loaded, and the text is written "
+        "nowhere."
     )
 
 
