@@ -218,6 +218,8 @@ class Rewired(nn.Module):
     def __init__(self, stream: stack.Stream, told: NormTold | None, scheme: Scheme) -> None:
         super().__init__()
         self.stream, self.told, self.scheme = stream, told, scheme.key
+        self.end_path: str | None = None
+        self.starts_normed = False
         self.norms, self.gains = nn.ModuleDict(), nn.ParameterDict()
         self.constants: dict[str, float] = {}
         vars(self)["spare"] = {}
@@ -407,7 +409,9 @@ def _rewire(model: nn.Module, found: Found, scheme: Scheme) -> list[Rewired]:
         block.rewired = it
         block.forward = MethodType(_forward, block)
         made.append(it)
-    made[0].embed_path, made[-1].final_path = each.embed_norm, each.final_norm
+    modules = {name for name, _ in model.named_modules()}
+    made[-1].end_path = each.final_norm if each.final_norm in modules else None
+    made[0].starts_normed = each.embed_norm is not None
     each.stack.blocks[0].register_forward_pre_hook(made[0].before, with_kwargs=True)
     each.stack.blocks[-1].register_forward_hook(made[-1].after)
     return made
@@ -453,18 +457,23 @@ def _ends(
 ) -> None:
     """The norm before the head and the norm on the embedding."""
     first, last = moved[0], moved[-1]
-    for it, name, wanted, path in (
-        (first, HEAD, scheme.embed_norm, getattr(first, "embed_path", None)),
-        (last, TAIL, scheme.final_norm, getattr(last, "final_path", None)),
-    ):
-        spare = vars(it)["spare"]
-        own = path is not None and not isinstance(model.get_submodule(path), nn.Identity)
-        if own and not wanted and name == TAIL:
-            spare[path] = model.get_submodule(path)
-            model.set_submodule(path, nn.Identity())
-        elif wanted and not own and path in spare:
-            model.set_submodule(path, spare.pop(path))
-        elif wanted and not own and name not in it.norms:
-            it.norms[name] = spare.pop(name, None) or it.new(make)
-        elif not wanted and name in it.norms:
-            spare[name] = it.norms.pop(name)
+    _end(first, HEAD, scheme.embed_norm and not first.starts_normed, make)
+    path = last.end_path
+    if path is None:
+        _end(last, TAIL, scheme.final_norm, make)
+        return
+    spare, found = vars(last)["spare"], model.get_submodule(path)
+    if scheme.final_norm and path in spare:
+        model.set_submodule(path, spare.pop(path))
+    elif not scheme.final_norm and path not in spare:
+        spare[path] = found
+        model.set_submodule(path, nn.Identity())
+
+
+def _end(it: Rewired, name: str, wanted: bool, make: Callable[[int], nn.Module] | None) -> None:
+    """A norm at an end of the stack that the model itself has not."""
+    spare = vars(it)["spare"]
+    if wanted and name not in it.norms:
+        it.norms[name] = spare.pop(name, None) or it.new(make)
+    elif not wanted and name in it.norms:
+        spare[name] = it.norms.pop(name)

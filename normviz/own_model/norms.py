@@ -236,10 +236,10 @@ class _Trial:
         for name, p in vectors.items():
             if len(each) % p.numel() == 0:
                 p = p.repeat(len(each) // p.numel()) if p.numel() < len(each) else p
-                for kind, value in (("gamma", p), ("1 + w", 1 + p)):
-                    if self.near(each, value) or self.near(
-                        each / each.mean(), value / value.mean()
-                    ):
+                kinds: tuple[tuple[Gain, Tensor], ...] = (("gamma", p), ("1 + w", 1 + p))
+                for kind, value in kinds:
+                    share = self.near(each / each.mean(), value / value.mean())
+                    if share or self.near(each, value):
                         return kind, name, mean
         for name, p in self.parameters.items():
             if p.numel() == 1 and bool((each - mean).abs().max() <= 4 * self.tolerance * abs(mean)):
@@ -252,7 +252,7 @@ class _Trial:
             heads = p.numel() // y.shape[-1]
             for axis in range(y.ndim - 1) if heads > 1 else ():
                 if y.shape[axis] == heads and p.numel() == heads * y.shape[-1]:
-                    return tuple(it.movedim(axis, -2).flatten(-2) for it in (y, rms))
+                    return y.movedim(axis, -2).flatten(-2), rms.movedim(axis, -2).flatten(-2)
         return y, rms
 
     def _weighted(self, x: Tensor, y: Tensor, rms: Tensor) -> tuple[str | None, Gain, str | None]:

@@ -516,7 +516,7 @@ class _Follow(TorchFunctionMode):
             for handle in handles:
                 handle.remove()
 
-    def _begin(self, _: nn.Module, args: tuple, kwargs: dict) -> None:
+    def _begin(self, model: nn.Module, args: tuple, kwargs: dict) -> None:
         """Pictures, sound and other inputs that are no tokens."""
         for _, tensor in stack.arguments(args, kwargs):
             self.outer[id(tensor)] = Made((), "input")

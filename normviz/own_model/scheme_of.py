@@ -107,10 +107,21 @@ def key_of(block: BlockTrace) -> str:
             "no norm stands on the stream or around a branch, and some stand inside of branches"
         )
     if found == "pre" and all(
-        "linear" in inner_norms(b.root) for s in block.judged.sublayers for b in s.branches
+        _norm_before_last(b.root) for s in block.judged.sublayers for b in s.branches
     ):
         return "subln"
     return found
+
+
+def _norm_before_last(root: Symbol | None) -> bool:
+    """Whether the last matrix of a branch reads the output of a norm inside of the branch."""
+    match root:
+        case Made(of=(read,), by="linear"):
+            read = bare(read)
+            while isinstance(read, Scaled):
+                read = bare(read.of)
+            return isinstance(read, Norm) and not is_state(read)
+    return False
 
 
 def _ends(scheme: Scheme) -> tuple[bool, bool]:
