@@ -8,6 +8,7 @@ for event in train(RunConfig(scheme="post")):
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,21 +25,18 @@ if (_CHECKOUT / "app" / "main.py").is_file():
     __path__.append(str(_CHECKOUT))
 
 __all__ = ["ConfigError", "RunConfig", "inspect_model", "move", "train"]
+LAZY = {
+    "train": ".training.loop",
+    "inspect_model": ".own_model.anatomy",
+    "move": ".own_model.move",
+}
+"""What needs torch, and the module that has it."""
+
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """Imported on first use: these need torch, and the page must not load torch."""
-    if name == "train":
-        from .training.loop import train
-
-        return train
-    if name == "move":
-        from .own_model.move import move
-
-        return move
-    if name == "inspect_model":
-        from .own_model.anatomy import inspect_model
-
-        return inspect_model
+    """What needs torch is imported on first use: the page must not load torch."""
+    if name in LAZY:
+        return getattr(import_module(LAZY[name], __name__), name)
     raise AttributeError(f"module 'normviz' has no attribute {name!r}")

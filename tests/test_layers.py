@@ -29,7 +29,6 @@ TORCH_FREE = [
 INSIDE = {
     "normviz/bench/early.py": "PyTorch, for the process that trains",
     "normviz/bench/speed.py": "the tests' packages, where they are installed",
-    "normviz/__init__.py": "PyTorch, only to train",
     "normviz/maps/cell.py": "PyTorch, for the process that trains",
     "normviz/execution/worker.py": "PyTorch, for the process that trains",
     "normviz/norm_cost/lab.py": "PyTorch, once the machine is had",
