@@ -109,4 +109,8 @@ def comparison(path: Path) -> str:
                 f"{it.row.model:28} {it.outcome:24} code: {it.row.placement or '-':14} data flow: "
                 f"{here or '-':14} {it.why}"
             )
+    lines += ["", "fields that differ:"]
+    for it in every:
+        if found := shipped.differences(it):
+            lines.append(f"{it.row.model:28} {'; '.join(found)}: {shipped.reasons(it.row.model)}")
     return "\n".join(lines)

@@ -298,16 +298,18 @@ class _Trial:
         return None
 
     def _eps(self, x: Tensor, y: Tensor, beta: Tensor, centres: bool) -> float | None:
-        """From the answers to small inputs: y(s x) = y(x) / sqrt(1 + eps / (s^2 v)), v the variance."""
+        """From the answers to small inputs: y(s x) = y(x) / sqrt(1 + eps / (s^2 v)), v the variance of a
+        token; the median over tokens."""
+        d, y = x.shape[-1], y - beta
+        z = x - x.mean(-1, keepdim=True) if centres else x
+        v = z.square().mean(-1).flatten()
         found: list[float] = []
         for power in (-5, -8, -11, -14, -17, -20, -24):
             s = 2.0**power
-            small = self(s * x) - beta
-            part = float((small * (y - beta)).sum() / (y - beta).square().sum())
-            if 0.05 < part < 0.97:
-                z = x - x.mean(-1, keepdim=True) if centres else x
-                v = float(z.square().mean(-1).median()) * s * s
-                found.append(v * (1 / part**2 - 1))
+            small = (self(s * x) - beta).reshape(-1, d)
+            part = (small * y.reshape(-1, d)).sum(1) / y.reshape(-1, d).square().sum(1)
+            if 0.05 < float(part.median()) < 0.97:
+                found.append(float((v * s * s * (1 / part.square() - 1)).median()))
         return _rounded(found)
 
     # Maps of each number by itself.

@@ -265,7 +265,7 @@ def _prepared(model: nn.Module, stacks: Iterable[stack.Stack]) -> Iterator[list[
         guarded = [
             _guard(module, name, hidden)
             for name, module in model.named_modules()
-            if name not in whole and any(p.is_meta for p in module.parameters())
+            if name not in whole and _may_hide(module)
         ]
         try:
             yield hidden
@@ -275,6 +275,14 @@ def _prepared(model: nn.Module, stacks: Iterable[stack.Stack]) -> Iterator[list[
             for module, mode in training.items():
                 module.training = mode
             torch.backends.mha.set_fastpath_enabled(fast)
+
+
+def _may_hide(module: nn.Module) -> bool:
+    """Whether a module on the meta device may fail without a word on the placement: no norm, and no plain
+    matrix, whose failure says that the input is wrong."""
+    own = [*module.parameters()]
+    is_plain = not [*module.children()] and all(p.ndim <= 2 for p in own)
+    return any(p.is_meta for p in own) and not is_plain
 
 
 def _devices(model: nn.Module) -> list[int]:

@@ -135,7 +135,7 @@ def _facts(it: StackFound) -> list[tuple[str, str]]:
         ("Norm", f"{literal(n.label)}: {literal(n.words)}, {n.count} in the blocks")
         for n in it.norms
     ]
-    rows.append(("Final norm", f"`{it.final_norm}`" if it.final_norm else "no"))
+    rows.append(("Final norm", f"`{it.final_norm}`" if it.final_norm else it.final_words))
     rows.append(("QK-norm", it.qk_words))
     rows.append(("Embedding norm", f"`{it.embed_norm}`" if it.embed_norm else "no"))
     rows.append(("Scales", literal("; ".join(it.scales)) or "none"))
