@@ -141,7 +141,7 @@ class _Trial:
             return Norm("none", "none", None, False, None, self.shape[-1], False, "channel")
         beta = (y + self(-x)) / 2  # an even part: the shift, for all odd maps
         if self.near(self(4 * x), y):
-            return self._statistic(x, y, beta)
+            return self._gated(x, y) or self._statistic(x, y, beta)
         return self._bounded(x) or self._seed(x)
 
     # Norms: the answer stays when the input grows.
@@ -178,6 +178,22 @@ class _Trial:
         eps = self._eps(x, y, beta, centres)
         width = x.shape[-1] if over == "token" else last
         return Norm(key, gain, start, shift, eps, width, centres, over)
+
+    def _gated(self, x: Tensor, y: Tensor) -> Norm | None:
+        """GatedNorm: the RMSNorm u times sigmoid(W2 SiLU(W1 u))."""
+        d = x.shape[-1]
+        matrices = [p for p in self.parameters.values() if p.ndim == 2]
+        narrow = next((p for p in matrices if p.shape[1] == d != p.shape[0]), None)
+        widen = next((p for p in matrices if p.shape[0] == d != p.shape[1]), None)
+        if narrow is None or widen is None:
+            return None
+        for name, p in self.parameters.items():
+            u = p * x / x.square().mean(-1, keepdim=True).sqrt() if p.shape == (d,) else None
+            if u is not None:
+                hidden = torch.nn.functional.silu(u @ narrow.T)
+                if self.near(u * torch.sigmoid(hidden @ widen.T), y):
+                    return Norm("gatednorm", "gamma", name, False, None, d, False, "token")
+        return None
 
     def _spread(self, x: Tensor, y: Tensor) -> tuple[set[int], int]:
         """The axes along which outputs follow one changed input, and how many of the last axis do."""

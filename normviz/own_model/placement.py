@@ -56,6 +56,9 @@ NORMS = {
     "batch_norm": ("batchnorm", "batchnorm"),
 }  # fmt: skip
 """Functions of PyTorch that are norms: keys with and without a learned scale."""
+NOT_NORMS = (
+    nn.ModuleList, nn.ModuleDict, nn.Identity, nn.Dropout, nn.Linear, nn.Conv1d, nn.Conv2d, nn.Embedding,
+)  # fmt: skip
 COPIES = {"where", "copy", "set", "index_copy"}
 """Operations that keep the values of their one tensor that depends on the stream."""
 OTHER_NORM = "other"
@@ -420,16 +423,18 @@ def _call(args: tuple) -> Callable[[Tensor], tuple]:
 
 
 def _may_be_norm(module: nn.Module) -> bool:
-    """Whether a module's parameters have the shapes of a norm's."""
-    leaf = not [*module.children()]
-    if isinstance(module, nn.ModuleList | nn.ModuleDict | nn.Identity | nn.Dropout):
+    """Whether a module's parameters have the shapes of a norm's: vectors, with at most two matrices of a
+    gate beside a vector of its own."""
+    if isinstance(module, NOT_NORMS):
         return False
-    own = [*module.parameters()]
-    vectors = all(p.ndim <= 1 or p.numel() <= 1 << 16 for p in own)
-    products = isinstance(module, nn.Linear | nn.Conv1d | nn.Conv2d | nn.Embedding)
-    return (
-        vectors and not products and (leaf or all(p.ndim <= 1 for p in own)) and (leaf or bool(own))
-    )
+    own, children = [*module.parameters()], [*module.children()]
+    if not children:
+        return all(p.ndim <= 1 or p.numel() <= 1 << 16 for p in own)
+    if all(p.ndim <= 1 for p in own):
+        return bool(own)
+    vector = any(p.ndim == 1 for p in module.parameters(recurse=False))
+    gate = all(isinstance(child, nn.Linear) for child in children) and len(children) == 2
+    return vector and gate
 
 
 def _alike(module: nn.Module, shape: tuple[int, ...]) -> Any:
