@@ -15,6 +15,7 @@ from normviz.app.views.claims import page as claims
 from normviz.app.views.duel import page as duel
 from normviz.app.views.maps import page as maps
 from normviz.app.views.norm_cost import page as norm_cost
+from normviz.app.views.own_model import page as own_model
 from normviz.app.views.runs import page as runs
 from normviz.app.widgets import page_links
 
@@ -36,6 +37,7 @@ views = {
     "catalogue": catalogue.page,
     "by-hand": by_hand.page,
     "cost": norm_cost.page,
+    "own-model": own_model.page,
     "runs": runs.page,
 }
 pages = [

@@ -23,13 +23,12 @@ TORCH_FREE = [
     "normviz.execution",
     "normviz.norm_cost.client", "normviz.norm_cost.stored_results", "normviz.norm_cost.findings",
     "normviz.claims", "normviz.claims.drive", "normviz.health", "normviz.presence",
-    "normviz.runs", "normviz.runs.archive",
+    "normviz.runs", "normviz.runs.archive", "normviz.own_model.client", "normviz.own_model.shipped",
 ]  # fmt: skip
 
 INSIDE = {
     "normviz/bench/early.py": "PyTorch, for the process that trains",
     "normviz/bench/speed.py": "the tests' packages, where they are installed",
-    "normviz/__init__.py": "PyTorch, only to train",
     "normviz/maps/cell.py": "PyTorch, for the process that trains",
     "normviz/execution/worker.py": "PyTorch, for the process that trains",
     "normviz/norm_cost/lab.py": "PyTorch, once the machine is had",
@@ -41,6 +40,8 @@ INSIDE = {
     "normviz/bench/browser.py": "playwright is not installed with the package",
     "normviz/bench/film.py": "playwright and Pillow are not installed with the package",
     "normviz/maps/ray.py": "Ray is an extra",
+    "normviz/own_model/source.py": "transformers is an extra",
+    "normviz/own_model/task.py": "PyTorch, for the process that inspects; Windows has no limits",
     "normviz/runs/store/machine_lock.py": "fcntl is not there on Windows",
     "app/start.py": "Ctrl-C while they load is no error",
     "app/bench/fuzzed.py": "AppTest runs the source of a function without its module",
@@ -159,7 +160,7 @@ def test_ray_is_asked_for_in_one_place() -> None:
 def test_torch_stays_where_numbers_are_made() -> None:
     assert users("torch") <= {
         "normviz/model", "normviz/probes", "normviz/training", "normviz/labs", "normviz/bench",
-        "normviz/execution", "normviz/cli", "normviz/norm_cost",
+        "normviz/execution", "normviz/cli", "normviz/norm_cost", "normviz/own_model",
     }  # fmt: skip
 
 

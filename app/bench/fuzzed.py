@@ -30,7 +30,18 @@ from normviz.links import FIELDS, VIEW, strangers
 from normviz.maps.link import NAMES as MAPS
 
 APP = Path(__file__).parent.parent
-VIEWS = ("duel", "maps", "claims", "choose", "anatomy", "catalogue", "hand", "cost", "runs")
+VIEWS = (
+    "duel",
+    "maps",
+    "claims",
+    "choose",
+    "anatomy",
+    "catalogue",
+    "hand",
+    "cost",
+    "own-model",
+    "runs",
+)
 ADDRESSES = {"hand": "by-hand"}
 LONGEST = 1500
 """Characters allowed in a sentence; the longest one names every placement."""

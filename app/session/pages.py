@@ -55,6 +55,10 @@ PAGES = {
             "Norm cost", "cost",
             "LayerNorm, RMSNorm, DyT and no norm, timed alone, in a block and in a training step.",
         ),
+        AboutPage(
+            "Your model", "own-model",
+            "Which norm placement does your model have? Choose a model type or paste a config.json.",
+        ),
         AboutPage("Runs", "runs", "All runs that this server stores, with filters and a search."),
     )
 }  # fmt: skip

@@ -485,6 +485,8 @@ class Branch:
     scaled: str = ""
     parts: set[str] = field(default_factory=set)
     """Paths of the modules that compute it."""
+    root: Tensor | None = None
+    """What it computes, before the norm after it and its scale."""
 
 
 @dataclass
@@ -582,10 +584,12 @@ def _branches(rest: Tensor, source: Tensor, found: Judged) -> list[Branch]:
         both = _branches(rest.first, source, found) + _branches(rest.second, source, found)
         out, scale = branch.norm_out, branch.scaled
         return [
-            Branch(b.norm_in, out or b.norm_out, b.inner, scale or b.scaled, b.parts) for b in both
+            Branch(b.norm_in, out or b.norm_out, b.inner, scale or b.scaled, b.parts, b.root)
+            for b in both
         ]
     if not isinstance(rest, Made):
         raise Undecided("a branch is not computed from anything")
+    branch.root = rest
     starts: set[str | None] = set()
     _walk(rest, source, branch, starts, found, set())
     if not starts:

@@ -48,6 +48,10 @@ COMMANDS = {
         "census",
         "Read norm, placement, final norm, QK-norm and embedding norm of every model from its code.",
     ),
+    "inspect": (
+        "inspect",
+        "Stack, placement, norms and scales of your own model, without weights.",
+    ),
     "bench": ("bench", "Measure this machine: each command prints what it measured, and how."),
     "ship": (
         "ship",

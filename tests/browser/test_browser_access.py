@@ -14,7 +14,7 @@ from normviz.catalog import WORDS
 pytestmark = pytest.mark.browser
 PAGES = (
     "duel", "?story=1", "?embed=true", "maps", "claims", "choose", "anatomy", "catalogue", "by-hand", "cost",
-    "runs",
+    "own-model", "runs",
 )  # fmt: skip
 TINY = "?v=1&lanes=1&scheme=pre&depth=2&width=16&heads=2&seq_len=8&batch=4&steps=30"
 IDLE = """document.querySelector("[data-testid=stApp]")?.dataset.testScriptState === "notRunning"

@@ -1,0 +1,182 @@
+"""The page Your model: the anatomy of a model type or of a pasted config.json, without training it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+import normviz
+from normviz import hosted
+from normviz.catalog import NORMS, SCHEMES
+from normviz.catalog.models import census
+from normviz.config import ConfigError, RunConfig
+from normviz.home import home
+from normviz.own_model import shipped
+from normviz.own_model.client import MAX_CHARACTERS, NotInspected, inspect_pasted
+from normviz.own_model.report import Anatomy, StackFound
+
+from ...session import address
+from ...session.markdown import capital, literal
+from ...widgets import glossary, link_notices, page_links, placement
+
+KIND = "model_type"
+FIRST = "llama"
+LOOK = """import normviz
+
+print(normviz.inspect_model(model))
+peri = normviz.move(model, "peri")  # the same model with its norms elsewhere"""
+WATCH = """import normviz
+
+watch = normviz.watch(model, optimizer)  # and then your loop, as it is"""
+USERS = 12
+"""Models with the same placement that are named."""
+
+
+def page() -> None:
+    """The page, from top to bottom."""
+    with st.container(key="head"):
+        st.markdown("# Your model :small[:gray[Which placement does it have?]]")
+    link_notices.strange(KIND)
+    glossary.line("placement", "norm", "stream", "branch", "final", "qk")
+    found = _asked()
+    if found is not None:
+        _show(found)
+    _lines()
+
+
+def _asked() -> Anatomy | None:
+    """The anatomy that the visitor asked for: of a model type, or of a pasted configuration."""
+    with st.container(key="own_controls"):
+        kinds = sorted(shipped.anatomies())
+        given = (address.params().get(KIND) or [""])[0]
+        if "own_type" not in st.session_state:
+            st.session_state["own_type"] = given if given in kinds else FIRST
+        kind = st.selectbox(
+            "Model type", kinds, key="own_type",
+            help="Model types of the library transformers, with the defaults of each configuration.",
+        )  # fmt: skip
+        with st.expander("Or paste a config.json", icon=":material/content_paste:"):
+            text = st.text_area(
+                "config.json", key="own_config", height=200, max_chars=MAX_CHARACTERS,
+                placeholder='{"model_type": "qwen3", "num_hidden_layers": 28, ...}',
+            )  # fmt: skip
+            st.caption(_what_happens())
+    if text and text.strip():
+        return _pasted(text)
+    address.write({KIND: kind} if kind else {})
+    known = shipped.anatomies().get(kind or "")
+    if isinstance(known, str):
+        st.warning(f"{literal(kind or '')} could not be followed: {literal(known)}")
+        return None
+    return known
+
+
+def _what_happens() -> str:
+    """What is done with a pasted configuration."""
+    where = "on this server" if hosted.limits() else "on this machine"
+    return (
+        f"The model is built {where} without weights, in a process with bounded time and memory. One "
+        "small forward pass is followed. No code that the file names is loaded, and the text is written "
+        "nowhere."
+    )
+
+
+def _pasted(text: str) -> Anatomy | None:
+    try:
+        with st.spinner("Following a forward pass. This takes some seconds."):
+            return inspect_pasted(text.strip(), home())
+    except NotInspected as error:
+        st.error(literal(capital(str(error))))
+        return None
+
+
+def _show(it: Anatomy) -> None:
+    """The anatomy of each stack, then what lint says."""
+    st.markdown(f"## {literal(it.model)}")
+    st.caption(
+        f"{it.parameters:,} parameters. Found by the flow of data in one forward pass, and by what each "
+        "norm answers to random inputs. No name was trusted."
+    )
+    for stack in it.stacks:
+        _stack(stack)
+    st.markdown("### What to look at")
+    if it.lint:
+        st.markdown("\n".join(f"* :material/warning: {literal(said)}" for said in it.lint))
+    else:
+        st.markdown("Nothing that is known to go wrong was found.")
+
+
+def _stack(it: StackFound) -> None:
+    """One stack of blocks."""
+    width = f", width {it.width:,}" if it.width else ""
+    kinds = literal(", ".join(it.kinds))
+    st.markdown(f"### {it.blocks} blocks of {kinds} at `{it.path}`{width}")
+    left, right = st.columns(2, gap="medium")
+    with left:
+        st.markdown("\n".join(f"* **{title}**: {said}" for title, said in _facts(it)))
+    config = _config(it)
+    with right:
+        if config is None:
+            why = it.why or "the catalogue has no diagram for it"
+            st.info(f"The placement was not told: {literal(why)}.")
+        else:
+            placement.diagram(config)
+            placement.formulas(config)
+    if config is not None:
+        page_links.anatomy([config], SCHEMES.label(config.scheme))
+        _others(it)
+
+
+def _facts(it: StackFound) -> list[tuple[str, str]]:
+    alike = ", ".join(SCHEMES.label(key) for key in it.alike)
+    same = f" The same forward pass as {literal(alike)}." if alike else ""
+    rows = [("Placement", f"{literal(it.placement_words)}.{same}")]
+    rows += [("Computes", f"`{formula}`") for formula in it.formulas]
+    rows += [
+        ("Norm", f"{literal(n.label)}: {literal(n.words)}, {n.count} in the blocks")
+        for n in it.norms
+    ]
+    rows.append(("Final norm", f"`{it.final_norm}`" if it.final_norm else it.final_words))
+    rows.append(("QK-norm", it.qk_words))
+    rows.append(("Embedding norm", f"`{it.embed_norm}`" if it.embed_norm else "no"))
+    rows.append(("Scales", literal("; ".join(it.scales)) or "none"))
+    rows += [("Not followed", literal(note)) for note in it.notes]
+    return rows
+
+
+def _config(it: StackFound) -> RunConfig | None:
+    """The nearest setting of this product, for the diagram and the formula."""
+    if it.placement is None:
+        return None
+    norm = it.norm_key if it.norm_key in NORMS else None
+    chosen = (
+        {"norm": norm} if norm and norm != "none" and SCHEMES[it.placement].norm is None else {}
+    )
+    try:
+        return RunConfig(scheme=it.placement, **chosen)
+    except ConfigError:
+        return RunConfig(scheme=it.placement)
+
+
+def _others(it: StackFound) -> None:
+    """Who else has this placement, by the census."""
+    same = dict.fromkeys(row.model for row in census().all if row.placement == it.placement)
+    if not same:
+        st.caption("No model of the census has this placement.")
+        return
+    named = literal(", ".join([*same][:USERS]))
+    more = f" and {len(same) - USERS} more" if len(same) > USERS else ""
+    st.caption(f"{len(same)} model types of the census have this placement: {named}{more}.")
+    page_links.models()
+
+
+def _lines() -> None:
+    """The lines to copy."""
+    st.markdown("## In your own code")
+    st.markdown(
+        "`normviz inspect train.py:build` prints what is above for the model that the function `build` of "
+        "a file makes. In Python:"
+    )
+    st.code(LOOK, language="python")
+    if "watch" in normviz.__all__:
+        st.markdown("While it trains, in your own loop, with the charts of this product:")
+        st.code(WATCH, language="python")

@@ -1,0 +1,21 @@
+"""A visitor's own PyTorch model: its stack of blocks, its norms, and where they stand.
+
+    stack -> norms -> placement -> scheme_of -> anatomy (with lint) -> move -> lanes
+
+Nothing is read from names: norms are told by what they compute, placements by the flow of data.
+`report`, `shipped` and `client` are without torch, for the page.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+FROM = {"inspect_model": "anatomy", "movable": "move", "MoveError": "move", "duel": "lanes"}
+"""What this package offers, with the module that has it; imported on first use, since it needs torch."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in FROM:
+        return getattr(import_module(f".{FROM[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,259 @@
+"""The anatomy of a model: its stacks, placements, norms and scales, from one small forward pass."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from torch import nn
+
+from ..catalog import SCHEMES
+from ..census.interpreter import Norm, Stream, Sum
+from ..census.layers import Branch, Judged, Sublayer
+from . import norms, placement, scheme_of, source, stack
+from .lint import lint
+from .report import Anatomy, NormFound, StackFound
+
+SHOWN = 6
+"""Formulas of a stack that are shown."""
+
+
+def inspect_model(
+    model: nn.Module,
+    inputs: Any = None,
+    *,
+    blocks: str | None = None,
+    name: str = "",
+    optimizer: Any = None,
+) -> Anatomy:
+    """The anatomy of a model, from a forward pass on small inputs.
+
+    `inputs` is an input of the model, or a table of them by name, where it needs others than tokens;
+    `blocks` the path of its list of blocks, where that can't be told. The model's state, mode and
+    random generators stay as they are. Raises ValueError with a sentence.
+    """
+    traced = trace_model(model, source.inputs_of(model, inputs), blocks)
+    return anatomy_of(model, traced, name, optimizer)
+
+
+def inspect_named(named: str, blocks: str | None = None) -> Anatomy:
+    """The anatomy of what a visitor names (see `source.load`). Raises ValueError with a sentence."""
+    return _of_source(source.load(named), blocks)
+
+
+def inspect_config(text: str) -> Anatomy:
+    """The anatomy of a Hugging Face configuration, from its JSON. Raises ValueError with a sentence."""
+    return _of_source(source.from_config(source.parse_config(text)), None)
+
+
+def _of_source(found: source.Source, blocks: str | None) -> Anatomy:
+    starts = {
+        name: float(p.detach().double().mean())
+        for name, p in found.model.named_parameters()
+        if not p.is_meta and p.ndim <= 2 and p.numel()
+    }
+    if any(p.is_meta for p in found.model.parameters()):
+        found.model.to("meta")
+    traced = trace_model(found.model, found.inputs, blocks)
+    for path, norm in traced.norms.items():
+        if norm.start is None and norm.scale is not None:
+            traced.norms[path] = replace(norm, start=starts.get(f"{path}.{norm.scale}"))
+    return anatomy_of(found.model, traced, found.name)
+
+
+def trace_model(
+    model: nn.Module, inputs: tuple[Callable[[], Any], ...], blocks: str | None = None
+) -> placement.Trace:
+    """Follow a model with the first of its inputs that reaches a block. Raises ValueError."""
+    stacks = stack.find_stacks(model, blocks)
+    failed: placement.Untraced | None = None
+    for run in inputs:
+        try:
+            return placement.trace(model, run, stacks)
+        except placement.Untraced as error:
+            failed = failed or error
+    raise failed or placement.Untraced(
+        f"no input is known for {type(model).__name__}: give one, as in inputs={{...}}, or return it "
+        "beside the model from the function"
+    )
+
+
+def anatomy_of(
+    model: nn.Module, traced: placement.Trace, name: str = "", optimizer: Any = None
+) -> Anatomy:
+    """The record of what a trace shows."""
+    stacks = tuple(_stack(each, traced) for each in traced.stacks if each.runs)
+    count = sum({id(p): p.numel() for p in model.parameters()}.values())
+    found = Anatomy(type(model).__name__, name or type(model).__name__, count, stacks)
+    return replace(found, lint=lint(model, traced, found, optimizer))
+
+
+def _stack(each: placement.StackTrace, traced: placement.Trace) -> StackFound:
+    named = scheme_of.scheme_of(each)
+    if not each.blocks:
+        count = len(each.stack.blocks)
+        return StackFound(each.stack.path, each.stack.kinds, count, None, None, named.why)
+    formulas = dict.fromkeys(text for it in each.blocks for text in formulas_of(it))
+    scales = dict.fromkeys(text for it in each.blocks for text in scales_of(it, traced))
+    return StackFound(
+        each.stack.path,
+        each.stack.kinds,
+        len(each.blocks),
+        each.stream.width if each.stream else None,
+        named.key,
+        named.why,
+        named.alike,
+        named.exact,
+        _few([*formulas]),
+        norms_of(each, traced),
+        each.final_norm,
+        each.embed_norm,
+        qk_of(each.blocks, traced),
+        _few([*scales]),
+        _notes(each, traced),
+    )
+
+
+def _few(texts: list[str]) -> tuple[str, ...]:
+    more = len(texts) - SHOWN
+    return (*texts[:SHOWN], *([f"and {more} more"] if more > 0 else []))
+
+
+def _notes(each: placement.StackTrace, traced: placement.Trace) -> tuple[str, ...]:
+    """What could not be followed."""
+    notes = []
+    hidden = sorted({_relative(name, each) for it in each.blocks for name in it.hidden})
+    if hidden:
+        notes.append(
+            f"the inside of {', '.join(hidden[:4])}: what it does depends on values, and there are none"
+        )
+    if each.stream is not None and not each.stream.verified and len(each.blocks) > 1:
+        notes.append("what leaves a block is changed before it enters the next one")
+    if traced.error:
+        notes.append(f"the model after its blocks: {traced.error}")
+    return tuple(notes)
+
+
+def _relative(name: str, each: placement.StackTrace) -> str:
+    """The path of a module inside of its block."""
+    return name.removeprefix(f"{each.stack.path}.").split(".", 1)[-1]
+
+
+def norms_of(each: placement.StackTrace, traced: placement.Trace) -> tuple[NormFound, ...]:
+    """The norms of the blocks, without those of queries and keys, by what they compute."""
+    count: Counter[NormFound] = Counter()
+    for block in each.blocks:
+        queries = scheme_of.qk_names(block)
+        for name in _stream_norms(block) - queries:
+            it = traced.norms.get(name)
+            if it is None:
+                kind = name.split("(")[0]
+                key = placement.NORMS[kind][0] if kind in placement.NORMS else None
+                found = NormFound(key, f"a call of {kind}", None, "unknown", None, 0)
+            else:
+                found = NormFound(it.key, it.label, it.eps, it.gain, it.start, 0)
+            count[found] += 1
+    return tuple(replace(norm, count=n) for norm, n in count.most_common())
+
+
+def _stream_norms(block: placement.BlockTrace) -> set[str]:
+    """Names of the norms that a block's result was computed with."""
+    found: set[str] = set()
+    todo, seen = [block.result], set[int]()
+    while todo:
+        it = todo.pop()
+        if id(it) in seen:
+            continue
+        seen.add(id(it))
+        if isinstance(it, Norm):
+            found.add(it.name)
+        of = getattr(it, "of", ())
+        todo += list(of) if isinstance(of, tuple) else [of]
+        todo += [it.first, it.second] if isinstance(it, Sum) else []
+    return found
+
+
+def qk_of(blocks: Sequence[placement.BlockTrace], traced: placement.Trace) -> str | None:
+    """none, head, full; None where attention is one module that hides its queries and keys. Of blocks
+    that differ, those with such norms count."""
+    found = [one for block in blocks for one in scheme_of.qk_norms(block)]
+    if not found:
+        return "none" if any(block.products for block in blocks) else None
+    widths = {(traced.norms[n.name].width if n.name in traced.norms else d) == d for n, d in found}
+    return "head" if True in widths else "full"
+
+
+# What a block computes, in words.
+
+
+def formulas_of(block: placement.BlockTrace) -> list[str]:
+    """The formula of each sublayer; of a block that the rules do not decide, the whole of it."""
+    if block.judged is None:
+        whole = scheme_of.written(block) if not isinstance(block.result, Stream) else ""
+        return [f"block: {whole}"] if whole and len(whole) < 200 else []
+    return [f"{_role(it)}: {_formula(it, block.judged)}" for it in block.judged.sublayers]
+
+
+def _role(it: Sublayer) -> str:
+    roles = [_letter(branch)[1] for branch in it.branches]
+    return " and ".join(dict.fromkeys(roles))
+
+
+def _letter(branch: Branch) -> tuple[str, str]:
+    if "attention" in branch.parts:
+        return "A", "attention"
+    return ("F", "FFN") if "mlp" in branch.parts else ("B", "branch")
+
+
+def _formula(it: Sublayer, judged: Judged) -> str:
+    branches = []
+    for branch in it.branches:
+        inner = f"{_letter(branch)[0]}({'N(x)' if branch.norm_in else 'x'})"
+        inner = f"N({inner})" if branch.norm_out else inner
+        branches.append(f"{_factor(branch.scaled)}{inner}")
+    whole = f"{_factor(it.skip_scaled)}x + {' + '.join(branches)}"
+    return f"N({whole})" if it.norm_main else whole
+
+
+def _factor(by: str) -> str:
+    if not by:
+        return ""
+    return f"{by} " if by.replace(".", "").replace("e-", "").lstrip("-").isdigit() else "g "
+
+
+def scales_of(block: placement.BlockTrace, traced: placement.Trace) -> list[str]:
+    """The gains of a block, in words."""
+    if block.judged is None:
+        return []
+    found = []
+    for sublayer in block.judged.sublayers:
+        every = [(f"{_letter(b)[1]} branch", b.scaled) for b in sublayer.branches]
+        for what, by in (*every, ("skip path", sublayer.skip_scaled)):
+            if by:
+                found.append(f"{what} times {_said(by, traced)}")
+    if block.judged.scaled:
+        found.append(f"block times {_said(block.judged.scaled, traced)}")
+    return found
+
+
+def _said(by: str, traced: placement.Trace) -> str:
+    """A factor: a number, or a learned parameter with its first value."""
+    name = by.removeprefix("1/")
+    parameter = traced.scales.get(name)
+    if parameter is None:
+        return by
+    kind = "a learned number" if parameter.numel() == 1 else "a learned number a channel"
+    short = name.rsplit(".", 1)[-1]
+    if parameter.is_meta:
+        return f"{kind} ({short})"
+    return f"{kind} ({short}, now {float(parameter.detach().float().mean()):.3g})"
+
+
+def known_labels() -> dict[str, str]:
+    """Labels of all placements that can be named."""
+    return {scheme.key: scheme.label for scheme in SCHEMES}
+
+
+__all__ = ["Anatomy", "inspect_config", "inspect_model", "inspect_named", "norms"]

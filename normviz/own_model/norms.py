@@ -1,0 +1,464 @@
+"""Which norm a module computes, told by its answers to random inputs and never by its name.
+
+The module is copied, its parameters get random values, and it runs in its own dtype. An answer that stays
+when the input grows shows a norm; one that stays when a constant is added shows that it centres; the
+outputs that follow one changed input show what it averages over. A bounded map of each channel by itself is
+a tanh or an error function.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from ..catalog import NORMS
+from ..catalog.models import OWN_LABELS
+
+Gain = Literal["none", "gamma", "1 + w", "number", "unknown"]
+LIMIT = 1 << 22
+"""A module with more parameters is no norm; it is not tried."""
+TINY = 1e-12
+
+
+@dataclass(frozen=True)
+class Norm:
+    """What a module computes, as far as its answers tell.
+
+    key      key of the catalogue's norm; None for a norm that the catalogue does not have
+    gain     how it scales: not, by its parameter (gamma), by 1 + its parameter, or by one learned number
+    scale    name of the parameter of the gain; None where there is none
+    start    mean of that parameter as the module has it; None on the meta device
+    shift    whether it adds a learned number to each channel
+    eps      the number that keeps the root from 0, from its answers to small inputs; None if they don't tell
+    width    the number of channels that one statistic reads
+    centres  whether it subtracts a mean
+    over     "token", "group" of a token's channels, "positions" of one sequence, "batch", or "channel" for
+             a map of each number by itself
+    """
+
+    key: str | None
+    gain: Gain
+    scale: str | None
+    shift: bool
+    eps: float | None
+    width: int
+    centres: bool
+    over: Literal["token", "group", "positions", "batch", "channel"]
+    start: float | None = None
+
+    @property
+    def label(self) -> str:
+        """Its name in words."""
+        if self.key is None:
+            centred = "that centres" if self.centres else "without centring"
+            return f"a norm {centred} over each {self.over}, not in the catalogue"
+        return OWN_LABELS.get(self.key, "") or NORMS.label(self.key)
+
+
+def tell(
+    module: nn.Module, shape: Sequence[int], inputs: Callable[[Tensor], tuple] | None = None
+) -> Norm | None:
+    """The norm that a module is on inputs of a shape; None if it is no norm. Identity has the key "none".
+
+    `inputs` makes the arguments of a call from the tensor that is tried; without it the tensor alone.
+    The module and the random generators stay as they are.
+    """
+    if sum(p.numel() for p in module.parameters()) > LIMIT or math.prod(shape) < 2:
+        return None
+    try:
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
+            found = _Trial(module, shape, inputs or (lambda x: (x,))).norm()
+    except (RuntimeError, ValueError, TypeError, IndexError, AttributeError, AssertionError):
+        return None  # it does not run on such an input by itself
+    scale = dict(module.named_parameters()).get(found.scale or "") if found else None
+    if found is None or scale is None or scale.is_meta:
+        return found
+    return replace(found, start=float(scale.detach().double().mean()))
+
+
+def survives_zeros(module: nn.Module, width: int, dtype: torch.dtype) -> bool:
+    """Whether a norm in a dtype gives finite numbers for a token of zeros; True where it can't be tried."""
+    try:
+        with torch.no_grad():
+            copy = _bare_copy(module).to(dtype)
+            for p in copy.parameters():
+                p.fill_(1.0)
+            return bool(copy(torch.zeros(1, 1, width, dtype=dtype)).isfinite().all())
+    except (RuntimeError, ValueError, TypeError, IndexError, AttributeError):
+        return True
+
+
+def dtype_of(module: nn.Module) -> torch.dtype:
+    """The dtype of a module's first floating parameter or buffer, else float32."""
+    every = (*module.parameters(), *module.buffers())
+    return next((it.dtype for it in every if it.is_floating_point()), torch.float32)
+
+
+class _Trial:
+    """A copy of a module with random parameters, and its answers."""
+
+    def __init__(
+        self, module: nn.Module, shape: Sequence[int], inputs: Callable[[Tensor], tuple]
+    ) -> None:
+        self.inputs, self.shape, self.dtype = inputs, tuple(shape), dtype_of(module)
+        self.module = module
+        self.tolerance = 3e-2 if torch.finfo(self.dtype).bits < 32 else 2e-3
+        self.random = torch.Generator().manual_seed(0)
+        self.copy = _bare_copy(module).train()
+        for p in self.copy.parameters():
+            p.copy_(0.4 + 0.9 * torch.rand(p.shape, generator=self.random))
+        self.parameters = {name: p.detach().double() for name, p in self.copy.named_parameters()}
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The module's answer in float64, from the same state each time."""
+        y = deepcopy(self.copy)(*self.inputs(x.to(self.dtype)))
+        if not isinstance(y, Tensor) or y.shape != x.shape or not y.is_floating_point():
+            raise ValueError("it is no map of a tensor to one of the same shape")
+        return y.double()
+
+    def drawn(self) -> Tensor:
+        """Normal numbers, exact in the module's dtype."""
+        x = 2 * torch.randn(self.shape, generator=self.random)
+        return x.to(self.dtype).double()
+
+    def near(self, a: Tensor, b: Tensor) -> bool:
+        """Whether two answers agree up to the rounding of the module's dtype."""
+        size = b.square().mean().sqrt()
+        return bool(((a - b).square().mean().sqrt() <= self.tolerance * size + TINY).item())
+
+    def norm(self) -> Norm | None:
+        x = self.drawn()
+        y = self(x)
+        if not y.isfinite().all():
+            return None
+        if not self.parameters and torch.equal(y, x):
+            return Norm("none", "none", None, False, None, self.shape[-1], False, "channel")
+        beta = (y + self(-x)) / 2  # an even part: the shift, for all odd maps
+        if self.near(self(4 * x), y):
+            return self._gated(x, y) or self._statistic(x, y, beta)
+        return self._bounded(x) or self._seed(x)
+
+    # Norms: the answer stays when the input grows.
+
+    def _statistic(self, x: Tensor, y: Tensor, beta: Tensor) -> Norm | None:
+        spread, last = self._spread(x, y)
+        over = _over(spread, last, self.shape)
+        if over is None:
+            return None
+        axis = 1 if spread == {1} and x.ndim == 4 else -1
+        if axis == 1:
+            return self._channels_first(x)
+        moved = x + (1 + torch.arange(x.shape[0]).double()).view(-1, *[1] * (x.ndim - 1))
+        if over in ("batch", "positions"):
+            moved = x + 2.0
+        moved = moved.to(self.dtype).double()
+        centres = self.near(self(moved), y)
+        shift = not self.near(beta + y, y)
+        if over in ("batch", "positions"):
+            name = {("batch", True): "batchnorm", ("batch", False): "powernorm"}.get(
+                (over, centres)
+            )
+            name = "groupnorm" if over == "positions" and centres else name
+            return Norm(
+                name,
+                *self._gain_by_count(),
+                shift,
+                self._eps(x, y, beta, centres),
+                x.shape[-1],
+                centres,
+                over,
+            )
+        key, gain, start = self._row(x, y - beta, centres, shift, over, last)
+        eps = self._eps(x, y, beta, centres)
+        width = x.shape[-1] if over == "token" else last
+        return Norm(key, gain, start, shift, eps, width, centres, over)
+
+    def _gated(self, x: Tensor, y: Tensor) -> Norm | None:
+        """GatedNorm: the RMSNorm u times sigmoid(W2 SiLU(W1 u))."""
+        d = x.shape[-1]
+        matrices = [p for p in self.parameters.values() if p.ndim == 2]
+        narrow = next((p for p in matrices if p.shape[1] == d != p.shape[0]), None)
+        widen = next((p for p in matrices if p.shape[0] == d != p.shape[1]), None)
+        if narrow is None or widen is None:
+            return None
+        for name, p in self.parameters.items():
+            u = p * x / x.square().mean(-1, keepdim=True).sqrt() if p.shape == (d,) else None
+            if u is not None:
+                hidden = torch.nn.functional.silu(u @ narrow.T)
+                if self.near(u * torch.sigmoid(hidden @ widen.T), y):
+                    return Norm("gatednorm", "gamma", name, False, None, d, False, "token")
+        return None
+
+    def _spread(self, x: Tensor, y: Tensor) -> tuple[set[int], int]:
+        """The axes along which outputs follow one changed input, and how many of the last axis do."""
+        changed = x.clone()
+        place = (*(n // 2 for n in x.shape[:-1]), 0)
+        changed[place] += 6.0 if x[place] >= 0 else -6.0
+        moves = (self(changed) - y).abs() > 1e-4 * y.abs().mean()
+        spread = {axis for axis in range(x.ndim) if _others(moves, axis, place)}
+        return spread, int(moves[place[:-1]].sum())
+
+    def _channels_first(self, x: Tensor) -> Norm | None:
+        """A norm of the channels of pictures, [B, C, H, W]: the same module on [B, H, W, C]."""
+        return tell(_Turned(self.module), (x.shape[0], *x.shape[2:], x.shape[1]), None)
+
+    def _gain_by_count(self) -> tuple[Gain, str | None]:
+        if not self.parameters:
+            return "none", None
+        name = next(iter(self.parameters))
+        return "gamma", name
+
+    def _row(
+        self, x: Tensor, y: Tensor, centres: bool, shift: bool, over: str, last: int
+    ) -> tuple[str | None, Gain, str | None]:
+        """Key, gain and start of a norm of each token."""
+        z = x - x.mean(-1, keepdim=True) if centres else x
+        if over == "group":
+            z = _grouped(x, last) if centres else x
+        rms = z / z.square().mean(-1, keepdim=True).sqrt()
+        if over == "group":
+            gain, start, _ = self._gain(z, y)
+            return ("groupnorm" if centres else None), gain, start
+        y, rms = self._heads_last(y, rms)
+        gains = y / torch.where(rms.abs() < 0.05, torch.nan, rms)
+        flat = gains.reshape(-1, gains.shape[-1])
+        each = flat.nanmedian(0).values
+        if self._is_one(flat / each, rms):
+            gain, start, scale = self._gain(rms, y)
+            return _row_key(centres, shift, gain, scale, x.shape[-1]), gain, start
+        if centres:
+            return None, "unknown", None
+        return self._weighted(x, y, rms)
+
+    def _is_one(self, ratio: Tensor, rms: Tensor) -> bool:
+        """Whether ratios are 1 up to rounding, for large numbers too."""
+        known = ratio[ratio.isfinite()]
+        large = ratio[(rms.reshape(ratio.shape).abs() > 1.5) & ratio.isfinite()]
+        off = abs(float(large.median()) - 1) if large.numel() else 0.0
+        return self.near(known, torch.ones_like(known)) and off < max(self.tolerance / 3, 1e-3)
+
+    def _gain(self, rms: Tensor, y: Tensor) -> tuple[Gain, str | None, float]:
+        """How y = gain * rms is made of the parameters, the parameter's start, and the mean gain."""
+        flat, unit = y.reshape(-1, y.shape[-1]), rms.reshape(-1, y.shape[-1])
+        each = (flat * unit).sum(0) / unit.square().sum(0).clamp(min=TINY)
+        mean = float(each.mean())
+        vectors = {n: p.flatten() for n, p in self.parameters.items() if p.numel() > 1}
+        for name, p in vectors.items():
+            if len(each) % p.numel() == 0:
+                p = p.repeat(len(each) // p.numel()) if p.numel() < len(each) else p
+                kinds: tuple[tuple[Gain, Tensor], ...] = (("gamma", p), ("1 + w", 1 + p))
+                for kind, value in kinds:
+                    share = self.near(each / each.mean(), value / value.mean())
+                    if share or self.near(each, value):
+                        return kind, name, mean
+        for name, p in self.parameters.items():
+            if p.numel() == 1 and bool((each - mean).abs().max() <= 4 * self.tolerance * abs(mean)):
+                return "number", name, mean
+        return ("unknown" if vectors else "none"), None, mean
+
+    def _heads_last(self, y: Tensor, rms: Tensor) -> tuple[Tensor, Tensor]:
+        """Both with heads and channels as one axis, where each head has a gain of its own."""
+        for p in self.parameters.values():
+            heads = p.numel() // y.shape[-1]
+            for axis in range(y.ndim - 1) if heads > 1 else ():
+                if y.shape[axis] == heads and p.numel() == heads * y.shape[-1]:
+                    return y.movedim(axis, -2).flatten(-2), rms.movedim(axis, -2).flatten(-2)
+        return y, rms
+
+    def _weighted(self, x: Tensor, y: Tensor, rms: Tensor) -> tuple[str | None, Gain, str | None]:
+        """Norms that divide by another size than the RMS: of a part of the channels, with the sum, of
+        scaled channels; or that squash the RMSNorm of a token."""
+        if (found := self._squashed(y, rms)) is not None:
+            return found
+        ratio = (y / x).reshape(-1, x.shape[-1])
+        inner = ratio / ratio[:, :1]
+        if not self.near(inner, inner.median(0).values.expand_as(inner)):
+            return None, "unknown", None
+        # y_i = c_i x_i / s(x): s^2 is a quadratic form of x, found by least squares.
+        rows, d = ratio.shape[0], x.shape[-1]
+        squares = x.reshape(rows, d).square()
+        total = x.reshape(rows, d).sum(1).square()
+        size = (1 / ratio[:, 0]).square()
+        first = max(1, d // 16)
+        part = squares[:, :first].mean(1)
+        completed = (squares.sum(1) + total) / (d + 1)
+        names = [n for n, p in self.parameters.items() if p.numel() == d]
+        start = names[0] if names else None
+        for key, it in (("prmsnorm", part), ("crmsnorm", completed)):
+            if self.near(size / it / (size / it).median(), torch.ones_like(it)):
+                return key, ("gamma" if names else "none"), start
+        for name in names:
+            weighted = (squares * self.parameters[name].square()).mean(1)
+            if self.near(size / weighted / (size / weighted).median(), torch.ones_like(weighted)):
+                other = next((n for n in names if n != name), name)
+                return "preaffine", "gamma", other
+        return None, "unknown", None
+
+    def _squashed(self, y: Tensor, rms: Tensor) -> tuple[str | None, Gain, str | None] | None:
+        """A tanh of the RMSNorm."""
+        for name, p in self.parameters.items():
+            if p.numel() != y.shape[-1]:
+                continue
+            u = y / p
+            if bool((u.abs() < 1).all()):
+                slope = torch.atanh(u) / rms
+                slope = slope[(rms.abs() > 0.3) & (u.abs() < 0.95)]
+                if self.near(slope, slope.median().expand_as(slope)):
+                    return "bhyt", "gamma", name
+        return None
+
+    def _eps(self, x: Tensor, y: Tensor, beta: Tensor, centres: bool) -> float | None:
+        """From the answers to small inputs: y(s x) = y(x) / sqrt(1 + eps / (s^2 v)), v the variance of a
+        token; the median over tokens."""
+        d, y = x.shape[-1], y - beta
+        z = x - x.mean(-1, keepdim=True) if centres else x
+        v = z.square().mean(-1).flatten()
+        found: list[float] = []
+        for power in (-5, -8, -11, -14, -17, -20, -24):
+            s = 2.0**power
+            small = (self(s * x) - beta).reshape(-1, d)
+            part = (small * y.reshape(-1, d)).sum(1) / y.reshape(-1, d).square().sum(1)
+            if 0.05 < float(part.median()) < 0.97:
+                found.append(float((v * s * s * (1 / part.square() - 1)).median()))
+        return _rounded(found)
+
+    # Maps of each number by itself.
+
+    def _bounded(self, x: Tensor) -> Norm | None:
+        """DyT or Derf: bounded, each number by itself, with a learned scale."""
+        if not self.parameters or not self.near(self(4096 * x), self(8192 * x)):
+            return None
+        spread, _ = self._spread(x, self(x))
+        high, low = self(torch.full_like(x, 2.0**13)), self(torch.full_like(x, -(2.0**13)))
+        gamma, beta = (high - low) / 2, (high + low) / 2
+        if spread or bool((gamma.abs() < 1e-3).any()):
+            return None
+        fits = {}
+        for key, inverse in (("dyt", torch.atanh), ("derf", torch.erfinv)):
+            grid = torch.linspace(-1.6, 1.6, 33).to(self.dtype).double()
+            us = torch.stack([(self(torch.full_like(x, float(v))) - beta) / gamma for v in grid])
+            use = us.abs().flatten(1).amax(1) < 0.93
+            v, w = grid[use], inverse(us[use]).flatten(1).mean(1)
+            design = torch.stack([v, torch.ones_like(v)], 1)
+            fit = torch.linalg.lstsq(design, w[:, None]).solution
+            fits[key] = float((design @ fit - w[:, None]).square().mean())
+        key = min(fits, key=lambda it: fits[it])
+        if fits[key] > self.tolerance:
+            return None
+        names = [n for n, p in self.parameters.items() if p.numel() == x.shape[-1]]
+        start = names[0] if names else None
+        shift = bool(beta.abs().max() > 1e-3)
+        return Norm(key, "gamma" if names else "number", start, shift, None, 1, False, "channel")
+
+    def _seed(self, x: Tensor) -> Norm | None:
+        """SeeDNorm: the RMSNorm times a scale that depends on the token and is bounded."""
+        rms = x / x.square().mean(-1, keepdim=True).sqrt()
+        keep = rms.abs() > 0.1
+        one, other = (self(x) / rms), (self(-x) / -rms)
+        even = (one + other) / 2
+        flat = torch.where(keep, even, torch.nan).reshape(-1, x.shape[-1])
+        if not self.near(even[keep], flat.nanmedian(0).values.expand_as(even)[keep]):
+            return None
+        far, farther = self(4096 * x), self(8192 * x)
+        if not self.near(far, farther) or self.near(one[keep], other[keep]):
+            return None
+        each = flat.nanmedian(0).values
+        for name, p in self.parameters.items():
+            if p.numel() == len(each) and self.near(each, p.flatten()):
+                start = name
+                return Norm("seednorm", "gamma", start, False, None, x.shape[-1], False, "token")
+        return None
+
+
+class _Turned(nn.Module):
+    """A norm of [B, C, H, W] on [B, H, W, C]."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inner(x.movedim(-1, 1)).movedim(1, -1)
+
+
+def _bare_copy(module: nn.Module) -> nn.Module:
+    """A copy on the CPU without hooks, also of a module on the meta device."""
+    hooks = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    memo: dict[int, object] = {}
+    for inner in module.modules():
+        for name in hooks:
+            memo[id(getattr(inner, name))] = type(getattr(inner, name))()
+    for it in (*module.parameters(), *module.buffers()):
+        value = torch.zeros(it.shape, dtype=it.dtype) if it.is_meta else it.detach().cpu().clone()
+        is_parameter = isinstance(it, nn.Parameter)
+        memo[id(it)] = nn.Parameter(value, value.is_floating_point()) if is_parameter else value
+    copy = deepcopy(module, memo)
+    for inner in copy.modules():
+        if hasattr(vars(inner).get("forward"), "forwards"):  # of `placement`, on the meta device
+            del inner.forward
+    return copy
+
+
+def _others(moves: Tensor, axis: int, place: tuple[int, ...]) -> bool:
+    """Whether outputs move at other places along an axis than the changed one."""
+    kept = [i for i in range(moves.shape[axis]) if i != place[axis]]
+    return bool(moves.index_select(axis, torch.tensor(kept, dtype=torch.long)).any())
+
+
+def _over(
+    spread: set[int], last: int, shape: tuple[int, ...]
+) -> Literal["token", "group", "positions", "batch"] | None:
+    """What one statistic is taken over, from the axes along which outputs follow one input."""
+    if 0 in spread and spread != {0, len(shape) - 1}:
+        return "batch"
+    if spread == {len(shape) - 1}:
+        return "token" if last > 0.75 * shape[-1] else "group"  # rounding hides some
+    if spread == {1} and len(shape) == 4:
+        return "token"
+    if spread and 0 not in spread:
+        return "positions"
+    return "batch" if 0 in spread else None
+
+
+def _grouped(x: Tensor, size: int) -> Tensor:
+    """Each group of channels of each token with mean 0 and RMS 1."""
+    z = x.unflatten(-1, (-1, size))
+    z = z - z.mean(-1, keepdim=True)
+    return (z / z.square().mean(-1, keepdim=True).sqrt()).flatten(-2)
+
+
+def _row_key(centres: bool, shift: bool, gain: Gain, scale: float, width: int) -> str | None:
+    """Key of a norm of each token by its RMS or standard deviation."""
+    is_length = abs(scale * width**0.5 - 1) < 0.05
+    match centres, gain:
+        case True, "none":
+            return "layernorm_nonparam"
+        case True, "gamma":
+            return "layernorm" if shift else "layernorm_nobias"
+        case True, "1 + w":
+            return "layernorm_1p"
+        case False, "none":
+            return "l2" if is_length and width > 1 else "rmsnorm_noaffine"
+        case False, "gamma":
+            return None if shift else "rmsnorm"
+        case False, "1 + w":
+            return None if shift else "rmsnorm_1p"
+        case False, "number":
+            return "scalenorm"
+    return None
+
+
+def _rounded(found: Sequence[float]) -> float | None:
+    """One number with one digit, if several measurements agree on it."""
+    if not found:
+        return None
+    middle = sorted(found)[len(found) // 2]
+    if middle <= 0 or any(abs(math.log(it / middle)) > 0.7 for it in found if it > 0):
+        return None
+    return float(f"{middle:.0e}")

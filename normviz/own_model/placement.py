@@ -1,0 +1,941 @@
+"""The flow of data through a model's blocks, as the symbols that the census judges.
+
+One forward pass in evaluation mode runs under a torch function mode. Each operation gives its result a
+symbol: a norm, a sum, a scaled tensor, or something made of other tensors. Each block starts with a fresh
+stream, so that its result shows what it does to it. `normviz.census.layers.judge` reads the result, as it
+does for the code of transformers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from ..census.interpreter import (
+    KEPT,
+    LIKE,
+    PARTS,
+    SHAPES,
+    Made,
+    Norm,
+    Scaled,
+    Stream,
+    Sum,
+    Viewed,
+    bare,
+    same,
+)
+from ..census.interpreter import Tensor as Symbol
+from ..census.layers import Judged, Undecided, judge
+from . import norms, stack
+
+LINEAR = {
+    "linear", "matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "einsum", "conv1d", "conv2d",
+    "conv3d", "bilinear", "tensordot", "mv", "grouped_mm", "_grouped_mm", "rmatmul",
+}  # fmt: skip
+"""Products with a matrix, by their names without underscores around them."""
+ATTENTION = {"scaled_dot_product_attention", "multi_head_attention_forward"}
+SAME = KEPT | LIKE | {
+    "_to", "bfloat16", "double", "masked_fill", "feature_dropout", "dropout1d", "dropout2d",
+    "relu_drop", "requires_grad", "pin_memory", "identity", "wait_tensor", "clamp_min", "clamp_max",
+}  # fmt: skip
+SHAPED = SHAPES | {
+    "expand", "movedim", "moveaxis", "swapaxes", "swapdims", "t", "roll", "pad", "get", "repeat",
+    "ravel", "atleast_2d", "atleast_3d", "rearrange", "as_strided", "repeat_interleave",
+}  # fmt: skip
+NORMS = {
+    "layer_norm": ("layernorm", "layernorm_nonparam"), "rms_norm": ("rmsnorm", "rmsnorm_noaffine"),
+    "normalize": ("l2", "l2"), "group_norm": ("groupnorm", "groupnorm"),
+    "batch_norm": ("batchnorm", "batchnorm"),
+}  # fmt: skip
+"""Functions of PyTorch that are norms: keys with and without a learned scale."""
+NOT_NORMS = (
+    nn.ModuleList, nn.ModuleDict, nn.Identity, nn.Dropout, nn.Linear, nn.Conv1d, nn.Conv2d, nn.Embedding,
+)  # fmt: skip
+COPIES = {"where", "copy", "set", "index_copy"}
+"""Operations that keep the values of their one tensor that depends on the stream."""
+OTHER_NORM = "other"
+"""The kind of a norm that the catalogue does not have."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """A product of two tensors that both depend on the stream: queries and keys, or weights and values."""
+
+    left: Symbol
+    right: Symbol
+    shapes: tuple[tuple[int, ...], tuple[int, ...]]
+
+
+@dataclass
+class BlockTrace:
+    """One block: its place in the stack, the symbol of its result, and what the judge says of it.
+
+    before    the symbol of what entered, from the values outside of the blocks
+    judged    its sublayers; None where the rules do not decide, and `why` has the reason
+    products  of queries and keys, and of weights and values
+    made      paths of the modules whose output a symbol is, by its id, the outermost last
+    reads     modules that read the stream first: path, and the symbol of its result
+    hidden    paths of modules inside whose operations could not run on the meta device
+    """
+
+    number: int
+    kind: str
+    result: Symbol = field(default_factory=Stream)
+    before: Symbol | None = None
+    judged: Judged | None = None
+    why: str = ""
+    products: list[Product] = field(default_factory=list)
+    made: dict[int, list[str]] = field(default_factory=dict)
+    reads: list[tuple[str, Symbol]] = field(default_factory=list)
+    hidden: list[str] = field(default_factory=list)
+
+
+@dataclass
+class StackTrace:
+    """One stack: its blocks in the order in which they ran, its stream, and what stands around it.
+
+    embed_norm, final_norm  paths of the norms on what enters the first block and on what leaves the last
+    between   the path of a norm between the blocks, outside of them
+    twins     blocks on the meta device that were not run, because their modules are those of another block
+    mixes     why what enters a block is not what left the one before it, or empty
+    """
+
+    stack: stack.Stack
+    stream: stack.Stream | None = None
+    blocks: list[BlockTrace] = field(default_factory=list)
+    embed_norm: str | None = None
+    final_norm: str | None = None
+    between: str | None = None
+    mixes: str = ""
+    twins: dict[int, int] = field(default_factory=dict)
+    runs: int = 0
+    shape: tuple[int, ...] = ()
+
+
+@dataclass
+class Trace:
+    """What one forward pass of a model showed.
+
+    norms   the norms among its modules, by path
+    values  first values of parameters that scale a tensor, by name; None on the meta device
+    error   why the forward pass ended early, or empty
+    """
+
+    stacks: list[StackTrace]
+    norms: dict[str, norms.Norm]
+    error: str = ""
+    scales: dict[str, nn.Parameter] = field(default_factory=dict)
+
+
+class Untraced(ValueError):
+    """No block of the model ran; the message is one sentence."""
+
+
+def trace(
+    model: nn.Module,
+    run: Callable[[], object],
+    stacks: Iterable[stack.Stack],
+    known: dict[str, norms.Norm] | None = None,
+) -> Trace:
+    """Follow a forward pass. `run` calls the model on a small input.
+
+    `known` are norms by path, where the model on the meta device has lost its values. The model's state,
+    mode and random generators stay as they are. Raises Untraced.
+    """
+    found = [StackTrace(each, twins=twins_of(each)) for each in stacks]
+    with _prepared(model, [each.stack for each in found]) as hidden, ExitStack() as after:
+        for each in found:
+            after.callback(_spare(each))
+        error = _plain(model, run, found, known := dict(known or {}))
+        if not any(each.runs for each in found):
+            raise Untraced(f"no block of {type(model).__name__} ran on a small input: {error}")
+        follow = _Follow(model, found, known, hidden)
+        with follow.hooks(), follow:
+            _attempt(run)
+    for each in found:
+        follow.judge(each)
+    return Trace(found, known, error, follow.scales)
+
+
+def _attempt(run: Callable[[], object]) -> str:
+    """Run it; what went wrong in one line, or empty."""
+    try:
+        run()
+    except Exception as error:  # whatever a stranger's code raises; the blocks that ran count
+        said = str(error).strip().splitlines()
+        return f"{type(error).__name__}: {said[0][:160] if said else ''}"
+    return ""
+
+
+MANY = 3
+"""Blocks that are alike; of more, the first two and the last one run on the meta device."""
+NUMBERED = {"layer_idx", "layer_id", "layer_number", "layer_index"}
+"""Attributes that only tell a block its place."""
+
+
+def twins_of(each: stack.Stack) -> dict[int, int]:
+    """Of blocks on the meta device whose modules are the same: which one stands for which."""
+    groups: dict[Any, list[int]] = {}
+    for number, block in enumerate(each.blocks):
+        if any(p.is_meta for p in block.parameters()):
+            groups.setdefault(_signature(block), []).append(number)
+    return {
+        number: group[1] for group in groups.values() if len(group) > MANY for number in group[2:-1]
+    }
+
+
+def _signature(block: nn.Module) -> Any:
+    """What a block's modules are: classes, shapes of parameters, and plain attributes."""
+    plain = (bool, int, float, str, type(None))
+    return tuple(
+        (
+            name,
+            type(module),
+            tuple(
+                (k, v)
+                for k, v in vars(module).items()
+                if isinstance(v, plain) and k not in NUMBERED
+            ),
+            tuple((k, p.shape) for k, p in module.named_parameters(recurse=False)),
+        )
+        for name, module in block.named_modules()
+    )
+
+
+def _spare(each: StackTrace) -> Callable[[], None]:
+    """Let twins give a result of the same shape without running. Returns how to undo it."""
+    results: dict[int, Any] = {}
+    handles = []
+    spared = [each.stack.blocks[number] for number in each.twins]
+
+    def keep(number: int) -> Callable[..., None]:
+        def hook(_: nn.Module, args: tuple, result: Any) -> None:
+            results.setdefault(number, result)
+
+        return hook
+
+    for number in set(each.twins.values()):
+        handles.append(each.stack.blocks[number].register_forward_hook(keep(number)))
+    for number, twin in each.twins.items():
+        block = each.stack.blocks[number]
+
+        def forward(*args: Any, twin: int = twin, **kwargs: Any) -> Any:
+            return _fresh(results[twin])
+
+        forward.forwards = None  # pyright: ignore (a copy of the block can do without it)
+        block.forward = forward
+
+    def undo() -> None:
+        for handle in handles:
+            handle.remove()
+        for block in spared:
+            vars(block).pop("forward", None)
+
+    return undo
+
+
+def _fresh(value: Any) -> Any:
+    """New tensors of the same shapes."""
+    if isinstance(value, Tensor):
+        return torch.empty_like(value)
+    if isinstance(value, dict):
+        return type(value)({k: _fresh(v) for k, v in value.items()})
+    return type(value)(_fresh(v) for v in value) if type(value) in (list, tuple) else value
+
+
+@contextmanager
+def _prepared(model: nn.Module, stacks: Iterable[stack.Stack]) -> Iterator[list[str]]:
+    """Evaluation mode without gradients; on the meta device with modules that may fail. Yields the paths
+    of those that did."""
+    training = {module: module.training for module in model.modules()}
+    hidden: list[str] = []
+    fast = torch.backends.mha.get_fastpath_enabled()
+    with ExitStack() as after:
+        after.enter_context(torch.random.fork_rng(devices=_devices(model)))
+        after.enter_context(torch.no_grad())
+        torch.backends.mha.set_fastpath_enabled(False)
+        model.eval()
+        blocks = {block for each in stacks for block in each.blocks}
+        whole = {n for n, it in model.named_modules() if it in blocks or blocks & {*it.modules()}}
+        guarded = [
+            _guard(module, name, hidden)
+            for name, module in model.named_modules()
+            if name not in whole and _may_hide(module)
+        ]
+        try:
+            yield hidden
+        finally:
+            for undo in guarded:
+                undo()
+            for module, mode in training.items():
+                module.training = mode
+            torch.backends.mha.set_fastpath_enabled(fast)
+
+
+def _may_hide(module: nn.Module) -> bool:
+    """Whether a module on the meta device may fail without a word on the placement: no norm, and no plain
+    matrix, whose failure says that the input is wrong."""
+    own = [*module.parameters()]
+    is_plain = not [*module.children()] and all(p.ndim <= 2 for p in own)
+    return any(p.is_meta for p in own) and not is_plain
+
+
+def _devices(model: nn.Module) -> list[int]:
+    return sorted({p.device.index or 0 for p in model.parameters() if p.is_cuda})
+
+
+def _guard(module: nn.Module, name: str, hidden: list[str]) -> Callable[[], None]:
+    """Let a module on the meta device fail: where its operations depend on values, its result has the
+    shape of its input. Returns how to undo it."""
+    forward = module.forward
+
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return forward(*args, **kwargs)
+        except (RuntimeError, NotImplementedError, TypeError):
+            first = next((t for _, t in stack.arguments(args, kwargs)), None)
+            if first is None:
+                raise
+            if name not in hidden:
+                hidden.append(name)
+            return _hidden(first, *(t for _, t in stack.arguments(args, kwargs)))
+
+    guarded.forwards = forward  # pyright: ignore (so that a copy of the module can do without it)
+    module.forward = guarded
+
+    def undo() -> None:
+        del module.forward
+
+    return undo
+
+
+def _hidden(first: Tensor, *others: Tensor) -> Tensor:
+    """Something of the first tensor's shape that depends on all of them."""
+    del others
+    size = (first.shape[-1], first.shape[-1])
+    return torch.nn.functional.linear(
+        first, torch.empty(size, dtype=first.dtype, device=first.device)
+    )
+
+
+def _plain(
+    model: nn.Module,
+    run: Callable[[], object],
+    found: list[StackTrace],
+    known: dict[str, norms.Norm],
+) -> str:
+    """A forward pass that finds the stream of each stack and the norms among the modules."""
+    calls: list[list[stack.Call]] = [[] for _ in found]
+    handles: list[Any] = []
+    tried: dict[Any, norms.Norm | None] = {}
+    names = {module: name for name, module in model.named_modules()}
+
+    def maybe_norm(module: nn.Module, args: tuple, kwargs: dict, result: Any) -> None:
+        it = _told(module, args, kwargs, result, tried)
+        inner = [child for child in module.modules() if names[child] in known]
+        if it is not None and len(inner) < 2 and (it.key is not None or not [*module.children()]):
+            known.setdefault(names[module], it)
+
+    blocks = [(n, block) for n, each in enumerate(found) for block in set(each.stack.blocks)]
+    for number, block in blocks:
+        hook = _calls(found[number], calls[number])
+        handles.append(block.register_forward_hook(hook, with_kwargs=True))
+    for module in filter(_may_be_norm, model.modules()):
+        handles.append(module.register_forward_hook(maybe_norm, with_kwargs=True))
+    try:
+        with _Answers():
+            error = _attempt(run)
+    finally:
+        for handle in handles:
+            handle.remove()
+    for each in found:
+        _twin_norms(each, known)
+    for each, made in zip(found, calls, strict=True):
+        each.stream = stack.find_stream(made)
+        if made and each.stream is not None:
+            leaving = each.stream.leaving(made[0].result)
+            each.shape = tuple(leaving.shape) if leaving is not None else ()
+    return error
+
+
+def _calls(each: StackTrace, calls: list[stack.Call]) -> Callable[..., None]:
+    """A hook that keeps the calls of a stack's blocks."""
+
+    def hook(block: nn.Module, args: tuple, kwargs: dict, result: Any) -> None:
+        each.runs += 1
+        if not each.twins or each.stack.blocks.index(block) not in each.twins:
+            calls.append(stack.Call(args, kwargs, result))  # what passes a twin is made up
+
+    return hook
+
+
+def _told(
+    module: nn.Module, args: tuple, kwargs: dict, result: Any, tried: dict[Any, norms.Norm | None]
+) -> norms.Norm | None:
+    """The norm that a module is, by a call of it; tried once for modules that compute the same."""
+    given = next((t for _, t in stack.arguments(args, kwargs)), None)
+    if given is None or not isinstance(result, Tensor) or result.shape != given.shape:
+        return None
+    key = _alike(module, tuple(result.shape))
+    if key not in tried:
+        tried[key] = norms.tell(module, _few_tokens(module, tuple(result.shape)), _call(args))
+    return tried[key]
+
+
+def _twin_norms(each: StackTrace, known: dict[str, norms.Norm]) -> None:
+    """The norms of blocks that did not run are those of the blocks that stand for them."""
+    for number, twin in each.twins.items():
+        start = f"{each.stack.path}.{twin}."
+        for name in [it for it in known if it.startswith(start)]:
+            known[f"{each.stack.path}.{number}.{name.removeprefix(start)}"] = known[name]
+
+
+def _few_tokens(module: nn.Module, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape with few tokens, and with all channels, last or second."""
+    second = len(shape) > 2 and any(p.numel() == shape[1] != shape[-1] for p in module.parameters())
+    channels = 1 if second else len(shape) - 1
+    heads = {p.shape[0] for p in module.parameters() if p.ndim > 1}
+    few = (
+        n if axis == channels or n in heads else min(n, 4 if len(shape) > 3 else 8)
+        for axis, n in enumerate(shape)
+    )
+    return tuple(few)
+
+
+def _call(args: tuple) -> Callable[[Tensor], tuple]:
+    """The arguments of a call from the tensor that is tried in place of the first one."""
+
+    def made(x: Tensor) -> tuple:
+        rest = [
+            torch.ones(v.shape, dtype=x.dtype) if isinstance(v, Tensor) else v for v in args[1:]
+        ]
+        return (x, *rest)
+
+    return made
+
+
+def _may_be_norm(module: nn.Module) -> bool:
+    """Whether a module's parameters have the shapes of a norm's: vectors, with at most two matrices of a
+    gate beside a vector of its own."""
+    if isinstance(module, NOT_NORMS):
+        return False
+    own, children = [*module.parameters()], [*module.children()]
+    if not children:
+        return all(p.ndim <= 1 or p.numel() <= 1 << 16 for p in own)
+    if all(p.ndim <= 1 for p in own):
+        return bool(own)
+    vector = any(p.ndim == 1 for p in module.parameters(recurse=False))
+    gate = all(isinstance(child, nn.Linear) for child in children) and len(children) == 2
+    return vector and gate
+
+
+def _alike(module: nn.Module, shape: tuple[int, ...]) -> Any:
+    """A key that modules share that compute the same."""
+    plain = (bool, int, float, str, tuple, type(None))
+    own = tuple(
+        (k, v) for k, v in vars(module).items() if isinstance(v, plain) and k != "layer_idx"
+    )
+    shapes = tuple((n, p.shape, _mean(p)) for n, p in module.named_parameters())
+    return type(module), shape, own, shapes
+
+
+def _mean(p: Tensor) -> float | None:
+    return None if p.is_meta else round(float(p.detach().double().mean()), 9)
+
+
+QUESTIONS = {
+    "__contains__",
+    "item",
+    "__bool__",
+    "__int__",
+    "__index__",
+    "__float__",
+    "is_nonzero",
+    "equal",
+    "allclose",
+}
+
+
+class _Answers(TorchFunctionMode):
+    """Questions for the value of a tensor on the meta device get an answer: true, or 1."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        name = getattr(func, "__name__", "")
+        if name in QUESTIONS and isinstance(args[0], Tensor) and args[0].is_meta:
+            return _answer(name, args[0].dtype)
+        return func(*args, **(kwargs or {}))
+
+
+def _answer(name: str, dtype: torch.dtype) -> bool | int | float:
+    if name == "__contains__":
+        return False  # such as: is there padding?
+    if name in ("__bool__", "is_nonzero", "equal", "allclose") or dtype is torch.bool:
+        return True
+    return 1.0 if dtype.is_floating_point else 1
+
+
+class _Follow(TorchFunctionMode):
+    """Gives the result of every operation a symbol."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        found: list[StackTrace],
+        known: dict[str, norms.Norm],
+        hidden: list[str],
+    ) -> None:
+        super().__init__()
+        self.model, self.found, self.known, self.hidden = model, found, known, hidden
+        self.names = {module: name for name, module in model.named_modules()}
+        self.outer: dict[int, Symbol] = {}
+        self.scope = self.outer
+        self.kept: list[Any] = []
+        self.block: BlockTrace | None = None
+        self.labels = {id(p): name for name, p in model.named_parameters()}
+        self.labels |= {id(b): name for name, b in model.named_buffers() if b.numel() == 1}
+        self.scales: dict[str, nn.Parameter] = {}
+        self.ends: dict[int, Symbol] = {}
+        self.count = 0
+        self.fails = len(hidden)
+
+    # Hooks on modules: blocks open a scope, norms give their result its symbol.
+
+    @contextmanager
+    def hooks(self) -> Iterator[None]:
+        """Hooks on all modules while it is open."""
+        handles: list[Any] = [self.model.register_forward_pre_hook(self._begin, with_kwargs=True)]
+        blocks = {block: each for each in self.found for block in each.stack.blocks}
+        for module in self.model.modules():
+            each = blocks.get(module)
+            if each is not None and each.stream is not None:
+                enter, leave = self._enter(each, each.stream), self._leave(each, each.stream)
+                handles.append(module.register_forward_pre_hook(enter, with_kwargs=True))
+                handles.append(module.register_forward_hook(leave, with_kwargs=True, prepend=True))
+            else:
+                handles.append(module.register_forward_hook(self._module, with_kwargs=True))
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def _begin(self, model: nn.Module, args: tuple, kwargs: dict) -> None:
+        """Pictures, sound and other inputs that are no tokens."""
+        for _, tensor in stack.arguments(args, kwargs):
+            self.outer[id(tensor)] = Made((), "input")
+
+    def _enter(self, each: StackTrace, stream: stack.Stream) -> Callable[..., None]:
+        def hook(module: nn.Module, args: tuple, kwargs: dict) -> None:
+            number = len(each.blocks)
+            trace = BlockTrace(number, type(module).__name__)
+            entering = stream.entering(args, kwargs)
+            if entering is not None:
+                trace.before = self.scope.get(id(entering), Made(()))
+                self.scope = {id(entering): Stream()}
+            else:
+                trace.why = "the stream does not enter it as its other blocks"
+                self.scope = {}
+            each.blocks.append(trace)
+            self.block, self.fails = trace, len(self.hidden)
+
+        return hook
+
+    def _leave(self, each: StackTrace, stream: stack.Stream) -> Callable[..., None]:
+        def hook(_: nn.Module, args: tuple, kwargs: dict, result: Any) -> None:
+            trace = each.blocks[-1]
+            leaving = stream.leaving(result)
+            if leaving is None:
+                trace.why = trace.why or "the stream does not leave it as its other blocks"
+            else:
+                trace.result = self.scope.get(id(leaving), Made(()))
+            for past in self.scope:
+                self.outer.setdefault(past, Made((), "outside"))
+            self.scope, self.block = self.outer, None
+            if leaving is not None:
+                self.ends[id(trace)] = end = Made((), f"{each.stack.path}.{trace.number}")
+                self.scope[id(leaving)] = end
+                self.kept.append(leaving)
+
+        return hook
+
+    def _module(self, module: nn.Module, args: tuple, kwargs: dict, result: Any) -> None:
+        name = self.names[module]
+        given = next((t for _, t in stack.arguments(args, kwargs)), None)
+        if name in self.known and given is not None and isinstance(result, Tensor):
+            of = self._symbol(given)
+            if of is not None:
+                kind = self.known[name].key or OTHER_NORM
+                self._set(result, of if kind == "none" else Norm(name, kind, of))
+        if self.block is not None:
+            read = self.scope.get(id(given)) if given is not None else None
+            for _, tensor in stack.results(result):
+                if (symbol := self.scope.get(id(tensor))) is not None:
+                    if read is not None and is_state(read) and not is_state(symbol):
+                        self.block.reads.append((name, symbol))
+                    self.block.made.setdefault(id(bare(symbol)), []).append(name)
+
+    # Operations.
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        given = [*_flat((args, kwargs))]
+        if getattr(func, "__name__", "") in QUESTIONS and given and given[0].is_meta:
+            return _answer(func.__name__, given[0].dtype)
+        before = [self._symbol(t) for t in given]
+        result = func(*args, **kwargs)
+        name = getattr(func, "__name__", "")
+        if name == "__setitem__":
+            self._assign(given, before)
+            return result
+        made = [*_flat(result)]
+        if made:
+            self._note(name.strip("_"), args, kwargs, given, before, result, made)
+        return result
+
+    def _symbol(self, tensor: Tensor) -> Symbol | None:
+        """The symbol of a tensor; one from outside of the block is made of nothing in it."""
+        found = self.scope.get(id(tensor))
+        if found is None and self.scope is not self.outer and id(tensor) in self.outer:
+            found = self.scope[id(tensor)] = Made((), "outside")
+        return found
+
+    def _set(self, tensor: Tensor, symbol: Symbol) -> None:
+        self.scope[id(tensor)] = symbol
+        self.kept.append(tensor)
+        self.kept.append(symbol)
+
+    def _assign(self, given: list[Tensor], before: list[Symbol | None]) -> None:
+        every = tuple(symbol for symbol in before if symbol is not None)
+        if every and given:
+            self._set(given[0], every[-1] if len(every) == 1 else Made(every))
+
+    def _note(
+        self,
+        name: str,
+        args: tuple,
+        kwargs: dict,
+        given: list[Tensor],
+        before: list[Symbol | None],
+        result: Any,
+        made: list[Tensor],
+    ) -> None:
+        """Give the results of an operation their symbols."""
+        symbols: list[Symbol] = [symbol for symbol in before if symbol is not None]
+        if not symbols and self.scope is self.outer and self._embeds(name, args, made):
+            symbols = [Made((), "input")]
+        looked_up = name in ("getitem", "index_select", "gather", "embedding") and before[:1] == [
+            None
+        ]
+        if self.scope is not self.outer and looked_up and id(given[0]) in self.labels:
+            symbols = []  # a matrix that a router chose: what it chose by is no value of it
+        if not symbols:
+            label = next((self.labels[id(t)] for t in given if id(t) in self.labels), None)
+            for tensor in made if label else ():
+                self.labels.setdefault(id(tensor), label or "")
+                self.kept.append(tensor)
+            return
+        one = self._operation(name, args, kwargs, given, before, symbols, made)
+        for tensor in made:
+            self._set(tensor, one)
+
+    def _embeds(self, name: str, args: tuple, made: list[Tensor]) -> bool:
+        """Whether an operation outside of the blocks looks tokens up in a matrix."""
+        looked_up = name == "getitem" and isinstance(args[1], Tensor) and id(args[0]) in self.labels
+        return made[0].is_floating_point() and (name == "embedding" or looked_up)
+
+    def _operation(
+        self,
+        name: str,
+        args: tuple,
+        kwargs: dict,
+        given: list[Tensor],
+        before: list[Symbol | None],
+        symbols: Sequence[Symbol],
+        made: list[Tensor],
+    ) -> Symbol:
+        first = symbols[0]
+        name = (
+            name[1:]
+            if name in ("iadd", "radd", "imul", "rmul", "isub", "rsub", "itruediv")
+            else name
+        )
+        if name in SAME or (name in COPIES and len(symbols) == 1):
+            return first
+        if name in SHAPED:
+            return Viewed(first)
+        if name in PARTS or name == "getitem":
+            whole = sum(t.numel() for t in made) == given[0].numel() and len(made) == 1
+            return (
+                Viewed(first) if whole or isinstance(bare(first), Made) else Made((first,), "part")
+            )
+        if name in NORMS and before[0] is not None:
+            self.count += 1
+            weighs = len(given) > 1
+            kind = NORMS[name][0 if weighs else 1]
+            return Norm(f"{name}({self.count})", kind, first)
+        if name in LINEAR or name in ATTENTION:
+            return self._product(name, given, before, symbols)
+        if name == "softmax":
+            return Made((first,), "softmax")
+        if name in ("add", "sub") and len(args) >= 2:
+            return self._sum(name, args, kwargs, symbols)
+        if name in ("mul", "multiply", "div", "truediv", "divide") and len(args) >= 2:
+            return self._scaled(name, args, symbols)
+        if name in ("addcmul", "lerp") and len(args) >= 3:
+            return self._fused(name, args, kwargs, symbols)
+        return Made(tuple(symbols))
+
+    def _product(
+        self, name: str, given: list[Tensor], before: list[Symbol | None], symbols: Sequence[Symbol]
+    ) -> Symbol:
+        """A product with a matrix that is learned, or of two tensors that depend on the stream."""
+        every = [(t, s) for t, s in zip(given, before, strict=True) if s is not None]
+        if name == "multi_head_attention_forward":
+            return Made(tuple(symbols), "attention")
+        if len({id(t) for t, _ in every}) < 2:
+            return Made(tuple(symbols), "linear")
+        (a, left), (b, right) = every[:2]
+        if 1 in a.shape[-2:] or 1 in b.shape[-2:]:  # a weighted sum, as of the outputs of experts
+            return Made(tuple(symbols), "linear")
+        if self.block is not None:
+            shapes = (tuple(a.shape), tuple(b.shape))
+            self.block.products.append(Product(left, right, shapes))
+        return Made(tuple(symbols), "attention")
+
+    def _sum(self, name: str, args: tuple, kwargs: dict, symbols: Sequence[Symbol]) -> Symbol:
+        left, right = (self._operand(args[0]), self._operand(args[1]))
+        alpha = kwargs.get("alpha", 1)
+        alpha = -alpha if name == "sub" and isinstance(alpha, int | float) else alpha
+        if left is None or right is None:
+            other = args[1] if right is None else args[0]
+            if isinstance(other, int | float) and other == 0:
+                return symbols[0]
+            shifted = symbols[0]
+            return Sum(shifted, Made((), "shift")) if is_state(shifted) else Made((shifted,))
+        right = right if alpha == 1 else Scaled(right, f"{alpha:.6g}", True)
+        if not (is_state(left) or is_state(right)) and _attends(left) == _attends(right):
+            return Made((left, right))  # two parts of one branch, such as routed and shared experts
+        return Sum(left, right)
+
+    def _operand(self, value: Any) -> Symbol | None:
+        return self._symbol(value) if isinstance(value, Tensor) else None
+
+    def _scaled(self, name: str, args: tuple, symbols: Sequence[Symbol]) -> Symbol:
+        left, right = self._operand(args[0]), self._operand(args[1])
+        if left is not None and right is not None:
+            return Made((left, right))
+        if left is None and "div" in name:
+            return Made(tuple(symbols))
+        factor = args[1] if left is not None else args[0]
+        return self._times(symbols[0], factor, "div" in name)
+
+    def _times(self, symbol: Symbol, factor: Any, divides: bool) -> Symbol:
+        """A tensor times (or over) a number, a parameter, or a mask."""
+        if isinstance(factor, Tensor):
+            label = self.labels.get(id(factor), "")
+            if factor.numel() == 1 and not factor.is_meta and not label:
+                factor = factor.item()
+            else:
+                if not label:
+                    return symbol  # a mask, or positions
+                parameter = dict(self.model.named_parameters()).get(label)
+                if parameter is not None:
+                    self.scales[label] = parameter
+                return Scaled(symbol, f"1/{label}" if divides else label, factor.numel() == 1)
+        if not isinstance(factor, int | float):
+            return Made((symbol,))
+        factor = 1 / factor if divides and factor else factor
+        return symbol if factor == 1 else Scaled(symbol, f"{factor:.6g}", True)
+
+    def _fused(self, name: str, args: tuple, kwargs: dict, symbols: Sequence[Symbol]) -> Symbol:
+        """x + v a b, or x + w (y - x)."""
+        x, a, b = args[:3]
+        start, one, two = self._operand(x), self._operand(a), self._operand(b)
+        if name == "addcmul":
+            if start is None or (one is None) == (two is None):
+                return Made(tuple(symbols))
+            moved, factor = (one, b) if one is not None else (two, a)
+            assert moved is not None
+            value = self._times(moved, factor, False)
+            return Sum(start, self._times(value, kwargs.get("value", 1), False))
+        if start is None or one is None or two is not None:
+            return Made(tuple(symbols))
+        moved = Sum(one, Scaled(start, "-1", True))
+        return Sum(start, self._times(moved, b, False))
+
+    # After the pass.
+
+    def judge(self, each: StackTrace) -> None:
+        """Read each block's result, and the norms around the stack."""
+        for trace in each.blocks:
+            trace.hidden = [it for it in self.hidden if it.startswith(f"{each.stack.path}.")]
+            if trace.number in each.twins:
+                twin = each.blocks[each.twins[trace.number]]
+                trace.result, trace.products, trace.made = twin.result, twin.products, twin.made
+            if not trace.why:
+                trace.why = self._why(each, trace)
+        if not each.blocks:
+            return
+        each.embed_norm = _norm_in(each.blocks[0].before)
+        self._between(each)
+        last = self.ends.get(id(each.blocks[-1]))
+        if last is not None:
+            each.final_norm = next(
+                (s.name for s in self.outer.values() if isinstance(s, Norm) and _reads(s.of, last)),
+                None,
+            )
+
+    def _why(self, each: StackTrace, trace: BlockTrace) -> str:
+        """Judge a block; why it is undecided, or empty."""
+        if each.stream is not None and each.stream.others:
+            count = each.stream.others + 1
+            return f"{count} tensors pass from block to block, not one stream"
+        try:
+            trace.judged = judge(trace.result)
+            relabel(trace.judged)
+        except Undecided as error:
+            return str(error)
+        except RecursionError:
+            return "its forward pass is too deep to follow"
+        return ""
+
+    def _between(self, each: StackTrace) -> None:
+        """What happens between two blocks: nothing, a norm, or a mixture of several blocks' results."""
+        ends = {id(self.ends[id(it)]) for it in each.blocks if id(it) in self.ends}
+        for before, after in pairwise(each.blocks):
+            end = self.ends.get(id(before))
+            entered = bare(after.before) if after.before is not None else None
+            if isinstance(entered, Norm) and end is not None and bare(entered.of) is end:
+                each.between = entered.name
+            elif entered is not None and len(_parts(entered) & ends) > 1:
+                each.mixes = "what enters a block is a mixture of what left several blocks"
+
+
+def _parts(symbol: Symbol) -> set[int]:
+    """Ids of everything that a symbol was computed from."""
+    found: set[int] = set()
+    todo = [symbol]
+    while todo:
+        it = todo.pop()
+        if id(it) in found:
+            continue
+        found.add(id(it))
+        match it:
+            case Made(of=parts):
+                todo += parts
+            case Sum(first, second):
+                todo += [first, second]
+            case Norm(of=of) | Scaled(of=of) | Viewed(of=of):
+                todo.append(of)
+    return found
+
+
+def is_state(symbol: Symbol) -> bool:
+    """Whether a symbol has the stream on a skip path: the stream, its norm, or a sum with it."""
+    known = vars(symbol).get("state")
+    if known is None:
+        known = _is_state(symbol)
+        vars(symbol)["state"] = known  # a symbol never changes
+    return known
+
+
+def _is_state(symbol: Symbol) -> bool:
+    match symbol:
+        case Stream():
+            return True
+        case Norm(of=of) | Scaled(of=of) | Viewed(of=of):
+            return is_state(of)
+        case Sum(first, second):
+            return is_state(first) or is_state(second)
+    return False
+
+
+def _attends(symbol: Symbol) -> bool:
+    """Whether a part of a branch multiplies two tensors that depend on the stream."""
+    todo, seen = [symbol], set[int]()
+    while todo:
+        it = todo.pop()
+        if id(it) in seen or is_state(it):
+            continue
+        seen.add(id(it))
+        match it:
+            case Made(of=parts, by=by):
+                if by == "attention":
+                    return True
+                todo += parts
+            case Sum(first, second):
+                todo += [first, second]
+            case Norm(of=of) | Scaled(of=of) | Viewed(of=of):
+                todo.append(of)
+    return False
+
+
+def relabel(judged: Judged) -> None:
+    """Name the parts of each sublayer by what they compute: attention where two tensors that depend on
+    the stream are multiplied, else a feed-forward network where there is a matrix."""
+    for sublayer in judged.sublayers:
+        parts = {part for branch in sublayer.branches for part in branch.parts}
+        if "attention" in parts:
+            role = "attention"
+        elif "linear" in parts and "outside" not in parts:
+            role = "mlp"
+        else:
+            continue
+        for branch in sublayer.branches:
+            branch.parts = {role}
+
+
+def _norm_in(symbol: Symbol | None) -> str | None:
+    """The name of a norm that a symbol was computed from; None if there is none."""
+    match symbol:
+        case Norm(name):
+            return name
+        case Made(of=parts):
+            return next((name for part in parts if (name := _norm_in(part))), None)
+        case Sum(first, second):
+            return _norm_in(first) or _norm_in(second)
+        case Scaled(of=of) | Viewed(of=of):
+            return _norm_in(of)
+    return None
+
+
+def _reads(symbol: Symbol, end: Symbol) -> bool:
+    """Whether a norm's input is what left the last block, up to scale, shape, place and other terms."""
+    symbol = bare(symbol)
+    if symbol is end:
+        return True
+    match symbol:
+        case Scaled(of=of):
+            return _reads(of, end)
+        case Sum(first, second):
+            return _reads(first, end) or _reads(second, end)
+        case Made(of=(one,), by="part"):
+            return _reads(one, end)
+    return False
+
+
+def _flat(value: Any) -> Iterator[Tensor]:
+    """The tensors in a value, lists and tables in it too."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _flat(each)
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _flat(each)
+
+
+__all__ = ["BlockTrace", "Product", "StackTrace", "Trace", "Untraced", "same", "trace"]

@@ -1,0 +1,172 @@
+"""The anatomy of a model as a record: what was found, what could not be told, and both in words.
+
+Without torch, so that the page can show it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..catalog import NORMS, SCHEMES
+from ..catalog.models import OWN_LABELS, QK_LABELS
+
+
+@dataclass(frozen=True)
+class NormFound:
+    """A norm of a stack: key of the catalogue (None: not in it), its words, eps, how it scales, and where its
+    scale starts; None where that could not be told."""
+
+    key: str | None
+    label: str
+    eps: float | None
+    gain: str
+    start: float | None
+    count: int
+
+    @property
+    def words(self) -> str:
+        """Its eps and its scale."""
+        eps = f"eps {self.eps:g}" if self.eps is not None else "eps not told"
+        from_ = f" from {self.start:.3g}" if self.start is not None else ""
+        gains = {
+            "none": "no learned scale",
+            "unknown": "scale not told",
+            "number": "one learned number",
+        }
+        return f"{eps}, {gains.get(self.gain, self.gain + from_)}"
+
+
+@dataclass(frozen=True)
+class StackFound:
+    """One stack of blocks.
+
+    path, kinds, blocks   where it is, the classes of its blocks, and how many there are
+    width        the last dimension of the stream; None if no stream was found
+    placement    key of the catalogue's placement; None where the rules do not decide, and `why` says why
+    alike        other keys with the same forward pass, which differ by initial values alone
+    exact        whether the gains are the catalogue's too
+    formulas     what each sublayer computes, in words
+    norms        the norms on the stream and after the branches
+    final_norm, embed_norm   the module's path; None if there is none
+    qk_norm      none, head, full; None where attention hides it
+    scales       gains of branches, of the skip path, of the block
+    notes        what could not be followed
+    """
+
+    path: str
+    kinds: tuple[str, ...]
+    blocks: int
+    width: int | None
+    placement: str | None
+    why: str = ""
+    alike: tuple[str, ...] = ()
+    exact: bool = False
+    formulas: tuple[str, ...] = ()
+    norms: tuple[NormFound, ...] = ()
+    final_norm: str | None = None
+    embed_norm: str | None = None
+    qk_norm: str | None = None
+    scales: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def placement_words(self) -> str:
+        """The placement's label, or that it was not told."""
+        return SCHEMES.label(self.placement) if self.placement else "not told"
+
+    @property
+    def qk_words(self) -> str:
+        """none, per head, full width, or not told."""
+        return {"none": "none"}.get(self.qk_norm or "", QK_LABELS[self.qk_norm])
+
+    @property
+    def final_words(self) -> str:
+        """The path of the final norm, no, or not told: where a stack is not one stream, its end is not
+        followed either."""
+        return self.final_norm or ("no" if self.placement else "not told")
+
+    @property
+    def norm_key(self) -> str | None:
+        """The key of its norm, if all are of one kind."""
+        keys = {norm.key for norm in self.norms}
+        return next(iter(keys)) if len(keys) == 1 else None
+
+
+@dataclass(frozen=True)
+class Anatomy:
+    """A model: its class, the name that it was given, its parameters, its stacks, and what lint says."""
+
+    model: str
+    name: str
+    parameters: int
+    stacks: tuple[StackFound, ...]
+    lint: tuple[str, ...] = ()
+
+    @property
+    def main(self) -> StackFound:
+        """The stack with most blocks, of equals the last one: a decoder."""
+        return max(reversed(self.stacks), key=lambda stack: stack.blocks)
+
+    def to_json(self) -> str:
+        """All of it as one JSON object."""
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+    def __str__(self) -> str:
+        return text(self)
+
+
+def read(given: str | dict[str, Any]) -> Anatomy:
+    """The anatomy in JSON that `Anatomy.to_json` wrote."""
+    values = json.loads(given) if isinstance(given, str) else given
+    found = []
+    for stack in values["stacks"]:
+        norms = tuple(NormFound(**norm) for norm in stack["norms"])
+        lists = {k: tuple(v) for k, v in stack.items() if isinstance(v, list) and k != "norms"}
+        found.append(StackFound(**{**stack, **lists, "norms": norms}))
+    return Anatomy(**{**values, "stacks": tuple(found), "lint": tuple(values["lint"])})
+
+
+def label_of(key: str) -> str:
+    """The label of a norm's key."""
+    return OWN_LABELS.get(key, "") or NORMS.label(key)
+
+
+def text(it: Anatomy) -> str:
+    """The anatomy for a terminal of 100 columns."""
+    lines: list[str] = []
+    for stack in it.stacks:
+        kinds = ", ".join(stack.kinds)
+        width = f", width {stack.width}" if stack.width else ""
+        lines.append(f"{it.model}  {stack.blocks} blocks of {kinds} at {stack.path}{width}")
+        lines += [f"{title:<15} {said}" for title, said in _rows(stack)]
+        lines.append("")
+    lines += [f"lint            {said}" for said in it.lint]
+    return "\n".join(lines).rstrip()
+
+
+def _rows(stack: StackFound) -> list[tuple[str, str]]:
+    """Title and words of each line of a stack."""
+    formulas = "; ".join(stack.formulas)
+    placed = f"{stack.placement_words}  {formulas}" if stack.placement else f"not told: {stack.why}"
+    rows = [("placement", placed)]
+    if not stack.placement and formulas:
+        rows.append(("", formulas))
+    if stack.alike:
+        also = ", ".join(SCHEMES.label(key) for key in stack.alike)
+        rows.append(
+            ("same as", f"{also}: they differ by initial values or in training, not in this")
+        )
+    for norm in stack.norms:
+        rows.append(("norm", f"{norm.label}  {norm.words}, {norm.count} in the blocks"))
+    if not stack.norms:
+        rows.append(("norm", "none found on the stream"))
+    rows.append(
+        ("final norm", f"yes ({stack.final_norm})" if stack.final_norm else stack.final_words)
+    )
+    rows.append(("QK-norm", stack.qk_words))
+    rows.append(("embedding norm", f"yes ({stack.embed_norm})" if stack.embed_norm else "no"))
+    rows.append(("scales", "; ".join(stack.scales) or "none"))
+    rows += [("not followed", note) for note in stack.notes]
+    return rows

@@ -1,0 +1,394 @@
+"""Which placement of the catalogue a traced stack has.
+
+Every scheme's record gives the symbol of its block, with its gains at that depth. A traced block and a
+scheme agree if both are the same when written out: the same terms, norms, branches and gains, in any order
+of addition. Where no scheme agrees exactly, the census' rules name the placement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+
+from ..catalog import SCHEMES
+from ..catalog.scheme import Gain, Place, Scheme, Slots
+from ..census.interpreter import Made, Norm, Scaled, Stream, Sum, Viewed, bare
+from ..census.interpreter import Tensor as Symbol
+from ..census.layers import Sublayer, Undecided, placement
+from .placement import BlockTrace, StackTrace, is_state
+
+FAR = 1000
+"""Blocks of a stack up to which its form is compared with the catalogue's."""
+
+
+@dataclass(frozen=True)
+class Named:
+    """A stack's placement: a key of the catalogue, other keys with the same forward pass, and whether all
+    gains agree too. Without a key, `why` is the reason."""
+
+    key: str | None
+    alike: tuple[str, ...] = ()
+    exact: bool = False
+    why: str = ""
+
+
+def scheme_of(each: StackTrace) -> Named:
+    """Name the placement of a stack."""
+    blocks = each.blocks
+    if not blocks or each.stream is None:
+        return Named(
+            None, why="no tensor that enters its blocks has the shape of one that leaves them"
+        )
+    ends = (each.final_norm is not None, each.embed_norm is not None)
+    if each.mixes:
+        return Named(None, why=each.mixes)
+    if each.between is None and each.stream.others == 0:
+        forms = tuple(written(block) for block in blocks)
+        found = [
+            s.key for s in _one_stream() if _ends(s) == ends and _forms(s.key, len(blocks)) == forms
+        ]
+        if found:
+            return Named(found[0], tuple(found[1:]), True)
+    return _by_rules(each)
+
+
+def _by_rules(each: StackTrace) -> Named:
+    """By the census' rules, which leave gains aside."""
+    keys: dict[str, None] = {}
+    reasons: dict[str, None] = {}
+    for block in each.blocks[1 if _starts_normed(each) else 0 :]:
+        try:
+            keys[key_of(block)] = None
+        except Undecided as error:
+            reasons[str(error)] = None
+    if reasons:
+        many = f"; {len(reasons) - 1} more reasons in other blocks" if len(reasons) > 1 else ""
+        return Named(None, why=next(iter(reasons)) + many)
+    if each.between is not None:
+        return Named(None, why=f"a norm stands between its blocks, {each.between}")
+    if len(keys) > 1:
+        labels = ", ".join(SCHEMES.label(key) for key in keys)
+        return Named(None, why=f"its blocks differ: {labels}")
+    (key,) = keys
+    if key == "sandwich" and each.embed_norm is not None:
+        key = "peri"
+    return Named(key)
+
+
+def _starts_normed(each: StackTrace) -> bool:
+    """Whether the first block is as the second one, but for a norm that the embedding's norm stands for."""
+    first, second = each.blocks[0], each.blocks[min(1, len(each.blocks) - 1)]
+    before = bare(first.before) if first.before is not None else None
+    if not isinstance(before, Norm) or first.judged is None or second.judged is None:
+        return False
+    one, other = ([_shape(s) for s in it.judged.sublayers] for it in (first, second) if it.judged)
+    without = [(False, *it[1:]) if n == 0 else it for n, it in enumerate(other)]
+    return one == without and one != other
+
+
+def _shape(it: Sublayer) -> tuple[bool, bool, bool]:
+    """Whether a sublayer has a norm before each branch, after each, and on the sum."""
+    return (
+        all(b.norm_in for b in it.branches),
+        all(b.norm_out for b in it.branches),
+        it.norm_main is not None,
+    )
+
+
+def key_of(block: BlockTrace) -> str:
+    """The census' key of one block. Raises Undecided."""
+    if block.judged is None:
+        raise Undecided(block.why)
+    found = placement(block.judged)
+    roots = [b.root for s in block.judged.sublayers for b in s.branches]
+    if found == "none" and set().union(*(inner_norms(root) for root in roots)) - {"attention"}:
+        raise Undecided(
+            "no norm stands on the stream or around a branch, and some stand inside of branches"
+        )
+    if found == "pre" and all(
+        _norm_before_last(b.root) for s in block.judged.sublayers for b in s.branches
+    ):
+        return "subln"
+    return found
+
+
+def _norm_before_last(root: Symbol | None) -> bool:
+    """Whether the last matrix of a branch reads the output of a norm inside of the branch."""
+    match root:
+        case Made(of=(read,), by="linear"):
+            read = bare(read)
+            while isinstance(read, Scaled):
+                read = bare(read.of)
+            return isinstance(read, Norm) and not is_state(read)
+    return False
+
+
+def _ends(scheme: Scheme) -> tuple[bool, bool]:
+    return scheme.final_norm, scheme.embed_norm
+
+
+@cache
+def _one_stream() -> tuple[Scheme, ...]:
+    return tuple(sorted((s for s in SCHEMES if s.streams == "one"), key=lambda s: s.order))
+
+
+@cache
+def _forms(key: str, depth: int) -> tuple[str, ...]:
+    """A scheme's blocks, written out."""
+    return tuple(_written(block_of(key, b, depth)) for b in range(1, min(depth, FAR) + 1))
+
+
+# A scheme's block as a symbol.
+
+
+def block_of(key: str, block: int, depth: int) -> Symbol:
+    """The symbol of a block (1..depth) of a scheme of one stream."""
+    scheme, x = SCHEMES[key], Stream()
+    result: Symbol = x
+    shared: Symbol | None = None
+    for number, branch in enumerate(("attention", "ffn")):
+        slots = scheme.slots(Place(block, depth, branch))
+        result, shared = _sublayer(result, x, slots, number, block, shared)
+    return result
+
+
+def _sublayer(
+    x: Symbol, entered: Symbol, slots: Slots, number: int, block: int, shared: Symbol | None
+) -> tuple[Symbol, Symbol]:
+    """The state after a sublayer, and what its norm before the branch gave."""
+    at = f"sublayer {number}"
+    u = _times(x, slots.stream_gain, f"{at} stream")
+    if not slots.embed_gain.is_zero:
+        embedding = entered if block == 1 else Made((), "outside")
+        u = Sum(u, _times(embedding, slots.embed_gain, f"{at} embed"))
+    u = Norm(f"{at} fork", "", u) if slots.norm_fork else u
+    source = entered if slots.branch_reads == "block" else u
+    given = Norm(f"{at} in", "", source) if slots.norm_in else source
+    given = shared if slots.shares_norm and shared is not None else given
+    f = _branch(_times(given, slots.input_gain, f"{at} input"), slots, number, block)
+    f = Norm(f"{at} out", "", f) if slots.norm_out else f
+    skip: Symbol = Norm(f"{at} skip", "", u) if slots.norm_skip else u
+    result = _mixed(skip, f, slots, at)
+    if not slots.block_gain.is_zero:
+        again = _times(entered, slots.block_gain, f"{at} block")
+        result = again if result is None else Sum(result, again)
+    assert result is not None
+    if slots.gate:
+        result = Sum(result, Scaled(Scaled(result, "gate", True), "-1", True))
+    result = Norm(f"{at} main", "", result) if slots.norm_main else result
+    return _times(result, slots.main_gain, f"{at} main"), given
+
+
+def _mixed(skip: Symbol, f: Symbol, slots: Slots, at: str) -> Symbol:
+    gain = f"{at} branch" if slots.branch_gain.learned != "block" else "branch"
+    if slots.mix in ("lerp", "variance"):  # both factors are made of one parameter
+        return Sum(Scaled(skip, gain), Scaled(f, gain))
+    if slots.shifts:
+        skip, f = Sum(skip, Made((), "shift")), Made((f,))
+    f = _times(f, slots.branch_gain, gain)
+    return f if slots.skip_gain.is_zero else Sum(_times(skip, slots.skip_gain, f"{at} skip"), f)
+
+
+def _branch(given: Symbol, slots: Slots, number: int, block: int) -> Symbol:
+    """A sublayer's branch, with what its record has inside."""
+    hidden: Symbol = Made((given,), "linear")
+    if number == 0:
+        values: Symbol = Norm("v", "", hidden) if slots.norm_qkv else hidden
+        if not slots.qk_gain.is_one:
+            hidden = Scaled(hidden, "qk")
+        if slots.first_value and block > 1:
+            values = Sum(values, Made((), "outside"))
+        hidden = Made((hidden, values), "attention")
+        if slots.head_gain:
+            hidden = Scaled(hidden, "heads")
+    elif not slots.hidden_gain.is_one:
+        hidden = Scaled(hidden, "hidden")
+    if slots.norm_inner:
+        hidden = Norm("inner", "", hidden)
+    return Made((hidden,), "linear")
+
+
+def _times(symbol: Symbol, gain: Gain, label: str) -> Symbol:
+    """A symbol times a gain of the record."""
+    if gain.is_one or (gain.ramp and not gain.learned):
+        return symbol
+    if gain.learned:
+        return Scaled(symbol, label, gain.learned != "channel")
+    return Scaled(symbol, f"{gain.value:.6g}", True)
+
+
+# A block written out.
+
+
+def written(block: BlockTrace) -> str:
+    """A traced block, written out without its norms of queries and keys."""
+    return _written(block.result, qk_names(block))
+
+
+def _written(symbol: Symbol, ignored: Iterable[str] = ()) -> str:
+    return _Writer(frozenset(ignored)).state(symbol)
+
+
+class _Writer:
+    """Writes symbols so that equal computations are equal texts: terms sorted, learned gains numbered in
+    the order of their first use."""
+
+    def __init__(self, ignored: frozenset[str]) -> None:
+        self.ignored = ignored
+        self.learned: dict[str, str] = {}
+        self.norms: dict[str, list[str]] = {}
+        self.memo: dict[int, list[tuple[str, str]]] = {}
+
+    def state(self, symbol: Symbol) -> str:
+        each = sorted(f"{factor}{atom}" for factor, atom in self.terms(symbol))
+        return " + ".join(each)
+
+    def terms(self, symbol: Symbol) -> list[tuple[str, str]]:
+        """Factor and atom of each term."""
+        if id(symbol) not in self.memo:
+            self.memo[id(symbol)] = self._terms(symbol)
+        return self.memo[id(symbol)]
+
+    def _terms(self, symbol: Symbol) -> list[tuple[str, str]]:
+        match symbol:
+            case Viewed(of=of):
+                return self.terms(of)
+            case Sum(first, second):
+                return self.terms(first) + self.terms(second)
+            case Scaled(of=of, by=by, number=number):
+                inner = self.terms(of)
+                return [(_product(self.factor(by, number), factor), atom) for factor, atom in inner]
+            case Norm(name=name, of=of):
+                return [("", self.norm(name, self.state(of)))]
+            case Stream():
+                return [("", "x")]
+        return [("", self.branch(symbol))]
+
+    def norm(self, name: str, of: str) -> str:
+        """The norm of a state; a second one of the same state has a mark."""
+        known = self.norms.setdefault(of, [])
+        if name not in known:
+            known.append(name)
+        return "N" + "'" * known.index(name) + f"({of})"
+
+    def factor(self, by: str, number: bool) -> str:
+        try:
+            return f"{float(by):.4g}"
+        except ValueError:
+            kind = "number" if number else "vector"
+            by = by.removeprefix("1/")
+            return self.learned.setdefault(by, f"[{len(self.learned) + 1} {kind}]")
+
+    def branch(self, symbol: Symbol) -> str:
+        seen: set[int] = set()
+        inputs: set[str] = set()
+        labels: set[str] = set()
+        self._walk(symbol, "", inputs, labels, seen)
+        role = "A" if "attention" in labels else "F" if "linear" in labels else "M"
+        inside = sorted(labels - {"attention", "linear", "softmax", "part"})
+        return f"{role}({', '.join(sorted(inputs))}{' | ' if inside else ''}{', '.join(inside)})"
+
+    def _walk(
+        self, symbol: Symbol, above: str, inputs: set[str], labels: set[str], seen: set[int]
+    ) -> None:
+        if id(symbol) in seen:
+            return
+        seen.add(id(symbol))
+        if is_state(symbol):
+            inputs.add(self.state(symbol))
+            return
+        match symbol:
+            case Made(of=parts, by=by):
+                labels.add(by) if by else None
+                for part in parts:
+                    self._walk(part, by or above, inputs, labels, seen)
+            case Norm(name=name, of=of):
+                if name not in self.ignored:
+                    labels.add(f"norm before {above or 'the end'}")
+                self._walk(of, above, inputs, labels, seen)
+            case Sum(first, second):
+                self._walk(first, above, inputs, labels, seen)
+                self._walk(second, above, inputs, labels, seen)
+            case Scaled(of=of, by=by):
+                if _number(by) is None:
+                    labels.add("learned gain")
+                self._walk(of, above, inputs, labels, seen)
+            case Viewed(of=of):
+                self._walk(of, above, inputs, labels, seen)
+
+
+def _number(by: str) -> float | None:
+    try:
+        return float(by)
+    except ValueError:
+        return None
+
+
+def _product(one: str, other: str) -> str:
+    """Two factors as one, numbers multiplied."""
+    numbers, learned = 1.0, []
+    for part in [*one.split(" * "), *other.split(" * ")]:
+        part = part.removesuffix(" ").removesuffix("*").strip()
+        if part and (value := _number(part)) is not None:
+            numbers *= value
+        elif part:
+            learned.append(part)
+    text = [f"{numbers:.4g}"] if abs(numbers - 1) > 1e-6 else []
+    return "".join(f"{part} * " for part in [*text, *sorted(learned)])
+
+
+# Norms inside of a branch.
+
+
+def inner_norms(root: Symbol | None) -> set[str]:
+    """What the norms inside of a branch stand before: "linear", "attention"."""
+    labels: set[str] = set()
+    writer = _Writer(frozenset())
+    if root is not None:
+        writer._walk(root, "", set(), labels, set())
+    return {label.removeprefix("norm before ") for label in labels if label.startswith("norm")}
+
+
+def qk_norms(block: BlockTrace) -> list[tuple[Norm, int]]:
+    """The norms of queries and keys, each with the number of channels that its operand has in a head."""
+    found: dict[int, tuple[Norm, int]] = {}
+    for product in block.products:
+        sides = [_operand(product.left), _operand(product.right)]
+        if not (sides[0] and sides[1]):  # weights times values, or a norm on one side alone
+            continue
+        for norm in (*sides[0], *sides[1]):
+            found[id(norm)] = (norm, product.shapes[0][-1])
+    return [*found.values()]
+
+
+def qk_names(block: BlockTrace) -> set[str]:
+    """Names of the norms of queries and keys of a block."""
+    return {norm.name for norm, _ in qk_norms(block)}
+
+
+def _operand(symbol: Symbol) -> list[Norm] | None:
+    """The norms that one operand of a product passed after its last matrix; None for weights."""
+    found: list[Norm] = []
+    todo, seen = [symbol], set[int]()
+    while todo:
+        it = todo.pop()
+        if id(it) in seen:
+            continue
+        seen.add(id(it))
+        match it:
+            case Made(by="softmax") | Made(by="attention"):
+                return None
+            case Made(by="linear"):
+                continue
+            case Made(of=parts):
+                todo += parts
+            case Norm(of=of):
+                if not is_state(it):
+                    found.append(it)
+                    todo.append(of)
+            case Sum(first, second):
+                todo += [first, second]
+            case Scaled(of=of) | Viewed(of=of):
+                todo.append(of)
+    return found

@@ -1,0 +1,247 @@
+"""The stacks of blocks of a PyTorch model, and the stream that passes through them.
+
+A stack is a list of modules with at least two children of one class or of a repeating pattern, each with
+two or more matrices and a norm. The stream is the tensor that leaves a block and enters the next one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from torch import Tensor, nn
+
+LISTS = (nn.ModuleList, nn.Sequential)
+MATRICES = 2
+"""A block has at least as many matrices."""
+STAGE = 2 / 3
+"""A list whose children hold this share of their matrices in lists of blocks is a list of stages."""
+
+
+class StackNotFound(ValueError):
+    """The model has no stack of blocks that can be told; the message is one sentence."""
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A list of blocks: its path in the model (`model.layers`), and the blocks, first to last."""
+
+    path: str
+    blocks: tuple[nn.Module, ...]
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Names of the blocks' classes, each once."""
+        return tuple(dict.fromkeys(type(block).__name__ for block in self.blocks))
+
+    @property
+    def parameters(self) -> int:
+        """The number of parameters of all blocks, shared ones once."""
+        every = {id(p): p.numel() for block in self.blocks for p in block.parameters()}
+        return sum(every.values())
+
+
+def find_stacks(model: nn.Module, blocks: str | None = None) -> tuple[Stack, ...]:
+    """The outermost stacks of a model, in its own order: two for an encoder and a decoder.
+
+    `blocks` is the path of the list of blocks where it is known, such as "model.layers".
+    Raises StackNotFound.
+    """
+    if blocks is not None:
+        return (_named(model, blocks),)
+    for enough, needs_norm in ((2, True), (2, False), (1, True)):
+        found = [*_candidates(model, enough, needs_norm)]
+        if found:
+            return tuple(found)
+    raise StackNotFound(
+        f"{type(model).__name__} has no list of blocks (a ModuleList or Sequential of two or more modules of "
+        'one class, with two or more matrices each): name it, as in blocks="model.layers"'
+    )
+
+
+def main_stack(stacks: Sequence[Stack]) -> Stack:
+    """The stack with most parameters; of equals the last one, a decoder."""
+    return max(reversed(stacks), key=lambda stack: stack.parameters)
+
+
+def _named(model: nn.Module, path: str) -> Stack:
+    """The list of blocks at a path. Raises StackNotFound."""
+    try:
+        found = model.get_submodule(path)
+    except AttributeError:
+        lists = [name for name, it in model.named_modules() if isinstance(it, LISTS) and len(it)]
+        raise StackNotFound(
+            f"blocks={path!r} is not in {type(model).__name__}: its lists are "
+            f"{', '.join(lists[:8]) or 'none'}"
+        ) from None
+    children = tuple(found.children())
+    if not isinstance(found, LISTS) or not children:
+        raise StackNotFound(
+            f"blocks={path!r} is a {type(found).__name__}: give a ModuleList or Sequential with blocks in it"
+        )
+    return Stack(path, children)
+
+
+def _candidates(model: nn.Module, enough: int, needs_norm: bool, path: str = "") -> Iterator[Stack]:
+    """Stacks below a module, without those inside of a block."""
+    for name, child in model.named_children():
+        here = f"{path}.{name}" if path else name
+        stack = Stack(here, tuple(child.children())) if isinstance(child, LISTS) else None
+        if stack is None or not _is_stack(stack, enough, needs_norm) or _has_stages(stack, enough):
+            yield from _candidates(child, enough, needs_norm, here)
+        else:
+            yield stack
+
+
+def _is_stack(stack: Stack, enough: int, needs_norm: bool) -> bool:
+    """Whether a list holds blocks: they repeat, and each has matrices and (if needed) a norm."""
+    count = Counter(type(block) for block in stack.blocks)
+    repeats = len(stack.blocks) == 1 or len(count) <= (len(stack.blocks) + 1) // 2
+    return (
+        len(stack.blocks) >= enough
+        and repeats
+        and all(matrices(block) >= MATRICES for block in stack.blocks)
+        and (not needs_norm or all(has_norm_shape(block) for block in stack.blocks))
+    )
+
+
+def _has_stages(stack: Stack, enough: int) -> bool:
+    """Whether the children of a list are stages, which hold the blocks in lists of their own."""
+    held = [sum(matrices(each) for each in _inner_blocks(it, enough)) for it in stack.blocks]
+    every = sum(matrices(it) for it in stack.blocks)
+    return sum(held) >= STAGE * every
+
+
+def _inner_blocks(module: nn.Module, enough: int) -> list[nn.Module]:
+    return [block for stack in _candidates(module, min(enough, 2), True) for block in stack.blocks]
+
+
+def matrices(module: nn.Module) -> int:
+    """The number of parameters of a module that have two or more dimensions."""
+    return sum(parameter.ndim >= 2 for parameter in module.parameters())
+
+
+def has_norm_shape(module: nn.Module) -> bool:
+    """Whether a module has a leaf that can be a norm by its shape: it learns vectors or numbers and no
+    matrix. What a leaf computes is told by `norms`."""
+    return any(
+        not any(True for _ in leaf.children())
+        and leaf is not module
+        and any(True for _ in leaf.parameters())
+        and all(parameter.ndim <= 1 for parameter in leaf.parameters())
+        for leaf in module.modules()
+    )
+
+
+# The stream: which argument of a block it enters as, and which part of the result it leaves as.
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a block: its arguments and its result."""
+
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    result: Any
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Where the stream is in a call of a block.
+
+    argument  position or name of the argument that it enters as
+    part      index or key in the block's result that it leaves as; None if it is the result itself
+    width     its last dimension
+    verified  whether what leaves a block is the tensor that enters the next one
+    others    how many more tensors pass so from block to block and change on their way
+    """
+
+    argument: int | str
+    part: int | str | None
+    width: int
+    verified: bool
+    others: int = 0
+
+    def entering(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor | None:
+        """The stream among the arguments of a call; None where it is not there."""
+        found = (
+            kwargs.get(self.argument)
+            if isinstance(self.argument, str)
+            else args[self.argument]
+            if self.argument < len(args)
+            else None
+        )
+        return found if isinstance(found, Tensor) else None
+
+    def leaving(self, result: Any) -> Tensor | None:
+        """The stream in the result of a call; None where it is not there."""
+        return dict(results(result)).get(self.part)
+
+
+def arguments(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[tuple[int | str, Tensor]]:
+    """The floating tensors among the arguments of a call, with position or name."""
+    for place, value in (*enumerate(args), *kwargs.items()):
+        if isinstance(value, Tensor) and value.is_floating_point() and value.ndim >= 2:
+            yield place, value
+
+
+def results(result: Any) -> Iterator[tuple[int | str | None, Tensor]]:
+    """The floating tensors in the result of a call, with index or key."""
+    if isinstance(result, Tensor):
+        yield None, result
+    elif isinstance(result, Mapping):
+        yield from ((k, v) for k, v in result.items() if _floats(v))
+    elif isinstance(result, list | tuple):
+        yield from ((i, v) for i, v in enumerate(result) if _floats(v))
+
+
+def _floats(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.is_floating_point() and value.ndim >= 2
+
+
+def find_stream(calls: Sequence[Call]) -> Stream | None:
+    """The stream in the calls of a stack's blocks in one forward pass, first to last; None if no argument
+    of a block has the shape of a part of its result."""
+    found: dict[tuple[int | str, int | str | None], int] = {}
+    for before, after in pairwise(calls):
+        kept = [id(tensor) for _, tensor in arguments(before.args, before.kwargs)]
+        for place, entering in arguments(after.args, after.kwargs):
+            for part, leaving in results(before.result):
+                if (
+                    is_same(leaving, entering)
+                    and id(leaving) not in kept
+                    and _shaped(before, place, leaving)
+                ):
+                    found.setdefault((place, part), entering.shape[-1])
+    links = [Stream(*where, width, True, 0) for where, width in found.items()]
+    links = [it for n, it in enumerate(links) if it.argument not in [x.argument for x in links[:n]]]
+    if links:
+        first = links[0]
+        return Stream(first.argument, first.part, first.width, True, len(links) - 1)
+    for call in calls[:1]:
+        for place, entering in arguments(call.args, call.kwargs):
+            for part, leaving in results(call.result):
+                if leaving.shape == entering.shape:
+                    return Stream(place, part, entering.shape[-1], False)
+    return None
+
+
+def _shaped(call: Call, place: int | str, leaving: Tensor) -> bool:
+    """Whether a block's result has the shape of the argument at a place."""
+    return any(
+        tensor.shape == leaving.shape
+        for other, tensor in arguments(call.args, call.kwargs)
+        if other == place
+    )
+
+
+def is_same(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors are one, or the same values of one memory in another shape."""
+    if one is other:
+        return True
+    if one.numel() != other.numel() or one.is_meta or other.is_meta:
+        return False
+    return one.data_ptr() == other.data_ptr() and one.is_contiguous() == other.is_contiguous()

@@ -1,0 +1,80 @@
+"""The page Your model without a browser: a model type at once, a pasted configuration from a process."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from page_kit import at_page, checked
+from streamlit.testing.v1 import AppTest
+
+from normviz.own_model import client, shipped
+
+LLAMA = json.dumps(
+    {
+        "model_type": "llama", "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 64,
+        "auto_map": {"AutoModel": "stranger--code.Model"},
+    }
+)  # fmt: skip
+
+
+@pytest.fixture
+def own(folder: Path):
+    def opened(**params: str) -> AppTest:
+        at = at_page("own-model")
+        for name, value in params.items():
+            at.query_params[name] = value
+        return checked(at.run())
+
+    return opened
+
+
+def words(at: AppTest) -> str:
+    shown = [*at.markdown, *at.caption, *at.info, *at.warning]
+    return "\n".join(re.sub(r"\\(.)", r"\1", each.value) for each in shown)
+
+
+def test_a_model_type_is_shown_without_a_process(own, monkeypatch) -> None:
+    monkeypatch.setattr(client, "_result", lambda *_: pytest.fail("a process was started"))
+    at = own(model_type="gpt2")
+    said = words(at)
+    assert "GPT2LMHeadModel" in said and "12 blocks of" in said and "Pre-LN" in said
+    assert at.query_params["model_type"] == "gpt2"
+    checked(at.selectbox(key="own_type").set_value("bert").run())
+    assert "Post-LN" in words(at)
+
+
+def test_every_shipped_anatomy_can_be_shown(own) -> None:
+    """The undecided ones too: each has a reason."""
+    at = own()
+    every = shipped.anatomies()
+    for kind in (next(k for k, it in every.items() if isinstance(it, str)), "mobilebert"):
+        checked(at.selectbox(key="own_type").set_value(kind).run())
+        assert "not told" in words(at) or "could not be followed" in words(at)
+
+
+@pytest.mark.slow
+def test_a_pasted_configuration_is_followed_in_another_process(own) -> None:
+    at = own()
+    checked(at.text_area(key="own_config").set_value(LLAMA).run(timeout=120))
+    said = words(at)
+    assert "LlamaForCausalLM" in said and "2 blocks of" in said and "per head" not in said
+    assert "RMSNorm: eps 1e-06, gamma from 1" in said
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("{", "This is no JSON"),
+        ("[1]", "JSON object"),
+        ('{"model_type": "llama", "num_hidden_layers": 100000}', "at most 1,000"),
+        ('{"model_type": "llama", "hidden_size": 1e300}', "at most 16,777,216"),
+    ],
+)
+def test_what_is_no_configuration_is_a_sentence(own, given: str, said: str) -> None:
+    at = own()
+    checked(at.text_area(key="own_config").set_value(given).run())
+    assert said in "\n".join(error.value for error in at.error)

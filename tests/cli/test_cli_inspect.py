@@ -1,0 +1,90 @@
+"""`normviz inspect`: one anatomy, its JSON, its exit codes, and sentences for what is no model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from crossing_kit import case
+from typer.testing import CliRunner
+
+from normviz.cli import main
+
+CODE = """
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.a, self.b = nn.RMSNorm(8, 1e-6), nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x):
+        return x + self.b(self.a(self.norm(x)))
+
+def build():
+    return nn.Sequential(nn.Embedding(5, 8), nn.Sequential(*[Block() for _ in range(3)]))
+"""
+
+
+def test_a_function_in_a_file_is_inspected(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(CODE)
+    done = CliRunner().invoke(main, ["inspect", f"{path}:build"])
+    assert done.exit_code == 0 and "3 blocks of Block" in done.output
+    assert "Pre-LN" in done.output and "RMSNorm  eps 1e-06, gamma from 1, 3" in done.output
+    done = CliRunner().invoke(main, ["inspect", f"{path}:build", "--json"])
+    assert json.loads(done.output)["stacks"][0]["placement"] == "pre"
+    done = CliRunner().invoke(main, ["inspect", f"{path}:build", "--lint"])
+    assert (done.exit_code, "without a final norm" in done.output) == (1, True)
+
+
+def test_what_is_no_model_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "bad.py").write_text("def build():\n    return 1\n")
+    for named, said in (
+        ("qwen33", "near are"),
+        ("meta-llama/Llama-3", "NormViz uses no network"),
+        (str(tmp_path / "config.json"), "model_type"),
+        (f"{tmp_path / 'bad.py'}:build", "must return a torch.nn.Module"),
+        (f"{tmp_path / 'bad.py'}:other", "it has build"),
+        (f"{tmp_path / 'none.py'}:build", "there is no file"),
+        ("", "name a model"),
+    ):
+        with case(named):
+            done = CliRunner().invoke(main, ["inspect", named] if named else ["inspect"])
+            assert done.exit_code == 2 and said in done.output and "Traceback" not in done.output
+
+
+def test_the_comparison_with_the_census_counts_every_row() -> None:
+    done = CliRunner().invoke(main, ["inspect", "--compare"])
+    assert done.exit_code == 0
+    counts = done.output.splitlines()[0]
+    assert " agree" in counts and "differ" not in counts
+
+
+@pytest.mark.slow
+def test_a_model_of_70_billion_parameters_takes_little_memory(tmp_path: Path) -> None:
+    """In a process of its own, beside one that imports the same libraries; no time is asserted."""
+    import subprocess
+    import sys
+
+    config = {
+        "model_type": "llama", "hidden_size": 8192, "intermediate_size": 28672,
+        "num_hidden_layers": 80, "num_attention_heads": 64, "num_key_value_heads": 8,
+        "vocab_size": 128256,
+    }  # fmt: skip
+    code = f"""
+import resource, json
+import torch, transformers
+from transformers import LlamaForCausalLM
+from normviz.own_model.anatomy import inspect_config
+used = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = used()
+it = inspect_config({json.dumps(json.dumps(config))})
+print(it.parameters, it.main.blocks, it.main.placement, used() - before)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    parameters, blocks, placement, kilobytes = done.stdout.split()
+    assert int(parameters) > 70e9 and (blocks, placement) == ("80", "pre")
+    assert int(kilobytes) < 500_000

@@ -1,0 +1,75 @@
+"""A norm is told by its answers, whatever its class is called."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from crossing_kit import case
+from torch import nn
+
+from normviz.catalog import NORMS
+from normviz.model.norms import make_norm
+from normviz.own_model.norms import tell
+
+DTYPES = (torch.float32, torch.bfloat16)
+BEGINS_AS = {"tapernorm": "rmsnorm"}
+"""A norm that changes while it trains answers as what it begins as."""
+
+
+class Foo(nn.Module):
+    """A name that says nothing."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(x)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_every_norm_of_the_catalogue_is_told(dtype: torch.dtype) -> None:
+    for norm in NORMS:
+        with case(norm.key):
+            found = tell(Foo(make_norm(norm.key, 64)).to(dtype), (2, 8, 64))
+            assert found is not None
+            assert found.key == BEGINS_AS.get(norm.key, norm.key)
+            if norm.key in (
+                "layernorm",
+                "rmsnorm",
+                "layernorm_1p",
+                "rmsnorm_1p",
+                "rmsnorm_noaffine",
+            ):
+                assert found.eps == norm.eps
+                assert found.start == (1.0 if norm.learns and norm.learns[0].start == "1" else
+                                       0.0 if norm.learns else None)  # fmt: skip
+
+
+def test_what_is_no_norm_is_none() -> None:
+    others = (nn.Tanh(), nn.GELU(), nn.Sigmoid(), nn.Linear(64, 64), nn.PReLU(64), nn.Softmax(-1))
+    for module in others:
+        with case(type(module).__name__):
+            assert tell(module, (2, 8, 64)) is None
+
+
+def test_axes_are_told() -> None:
+    batch = tell(Foo(nn.BatchNorm2d(16)), (4, 16, 5, 5))
+    group = tell(Foo(nn.GroupNorm(4, 16)), (4, 16, 5))
+    assert batch is not None and (batch.key, batch.over) == ("batchnorm", "batch")
+    assert group is not None and (group.key, group.over) == ("groupnorm", "positions")
+
+
+def test_a_norm_without_values_is_told_but_for_its_start() -> None:
+    with torch.device("meta"):
+        module = nn.RMSNorm(64, 1e-5)
+    found = tell(module, (2, 8, 64))
+    assert found is not None and (found.key, found.gain, found.start) == ("rmsnorm", "gamma", None)
+
+
+def test_trying_a_module_changes_nothing() -> None:
+    module, before = nn.BatchNorm1d(8), torch.get_rng_state()
+    kept = {name: value.clone() for name, value in module.state_dict().items()}
+    tell(module, (16, 8))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert all(torch.equal(value, kept[name]) for name, value in module.state_dict().items())

@@ -1,0 +1,138 @@
+"""Placements by the flow of data: our own code as a stranger's, and models of transformers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from crossing_kit import case
+from own_model_kit import exported, hugging
+from torch import nn
+
+from normviz.catalog import NORMS, SCHEMES
+from normviz.own_model import shipped
+from normviz.own_model.anatomy import inspect_model, inspect_named
+from normviz.own_model.report import read
+from normviz.own_model.stack import StackNotFound, find_stacks
+
+ONE_STREAM = [s.key for s in SCHEMES if s.streams == "one"]
+
+
+@pytest.mark.slow
+def test_our_own_code_is_named_right() -> None:
+    """All placements of one stream; the others are not one of ours, and no other name is given."""
+    for scheme in SCHEMES:
+        with case(scheme.key):
+            it = exported(scheme.key)
+            (stack,) = inspect_model(it.model, it.tokens).stacks
+            told = {stack.placement, *stack.alike}
+            assert told >= {scheme.key} if scheme.key in ONE_STREAM else told == {None}
+            assert bool(stack.why) == (stack.placement is None)
+            if scheme.key in ONE_STREAM:
+                assert stack.exact
+                assert bool(stack.final_norm) == scheme.final_norm
+
+
+@pytest.mark.slow
+def test_our_own_norms_are_named_right() -> None:
+    for norm in NORMS:
+        with case(norm.key):
+            it = exported("pre", depth=2, norm=norm.key)
+            (stack,) = inspect_model(it.model, it.tokens).stacks
+            told = {"none": None, "tapernorm": "rmsnorm"}.get(norm.key, norm.key)
+            assert stack.norm_key == told
+
+
+def test_qk_norm_is_told_from_the_path_to_the_logits() -> None:
+    for qk_norm, told in (("off", "none"), ("head", "head"), ("full", "full")):
+        with case(qk_norm):
+            it = exported("pre", depth=2, qk_norm=qk_norm)
+            (stack,) = inspect_model(it.model, it.tokens).stacks
+            assert stack.qk_norm == told
+
+
+class Block(nn.Module):
+    """A block with names that lie."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.post_norm, self.layernorm_after = nn.LayerNorm(8), nn.LayerNorm(8)
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x.flatten(0, 1)  # as in OPT
+        x = x + self.a(self.post_norm(x))
+        y = self.b(self.layernorm_after(x))
+        y += x
+        return y.view(2, -1, 8)
+
+
+class Model(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(5, 8)
+        self.things = nn.ModuleList(Block() for _ in range(3))
+        self.end = nn.LayerNorm(8)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        x = self.tokens(tokens)
+        for thing in self.things:
+            x = thing(x)
+        return self.end(x)
+
+
+def test_names_are_not_trusted_and_the_model_stays_as_it_is() -> None:
+    model = Model().train()
+    before, random = {k: v.clone() for k, v in model.state_dict().items()}, torch.get_rng_state()
+    (stack,) = inspect_model(model).stacks
+    assert (stack.placement, stack.path, stack.final_norm) == ("pre", "things", "end")
+    assert model.training and torch.equal(torch.get_rng_state(), random)
+    assert all(torch.equal(value, before[k]) for k, value in model.state_dict().items())
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+    assert not any("forward" in vars(m) for m in model.modules())
+
+
+def test_a_hint_that_names_no_list_is_a_sentence() -> None:
+    with pytest.raises(StackNotFound, match="its lists are things"):
+        find_stacks(Model(), "layers")
+    with pytest.raises(StackNotFound, match="has no list of blocks"):
+        find_stacks(nn.Linear(2, 2))
+
+
+def test_lint_says_what_the_trace_shows() -> None:
+    model = hugging("gpt2")
+    assert inspect_model(model).lint == ()
+    model.transformer.ln_f = nn.Identity()
+    model.transformer.h[0].ln_1.weight.requires_grad_(False)
+    optimizer = torch.optim.AdamW(model.parameters(), weight_decay=0.1)
+    said = "\n".join(inspect_model(model, optimizer=optimizer).lint)
+    assert "without a final norm" in said and "is frozen while matrices train" in said
+    assert "weight decay pulls the scale" in said
+    class_of = type(model.transformer.h[0].ln_1)
+    model.transformer.ln_f = nn.Sequential(class_of(32), class_of(32))
+    for block in model.transformer.h:
+        block.ln_1 = nn.Sequential(nn.RMSNorm(32, 1e-12), nn.RMSNorm(32, 0.0))
+    said = "\n".join(inspect_model(model).lint)
+    assert "two norms in a row" in said and "a token of zeros gives NaN" in said
+
+
+@pytest.mark.slow
+def test_shipped_anatomies_are_what_the_detector_gives() -> None:
+    for kind in ("gpt2", "bert"):
+        with case(kind):
+            found, kept = inspect_named(kind), shipped.anatomies()[kind]
+            assert kept == found and read(found.to_json()) == found
+
+
+def test_the_detector_contradicts_no_row_of_the_census() -> None:
+    """Of the rows that both decide; `normviz inspect --compare` prints the others with their reasons."""
+    every = [*shipped.compared()]
+    wrong = [it.row.model for it in every if it.outcome == shipped.DIFFERS]
+    assert wrong == []
+    assert sum(it.outcome == shipped.AGREES for it in every) >= 200
+    assert all(it.why for it in every if it.outcome not in (shipped.AGREES, shipped.TOLD_HERE))
+    row = next(it.row for it in every if it.row.model == "gpt2")
+    stack = next(it.stack for it in every if it.row.model == "gpt2")
+    assert stack is not None
+    assert shipped._outcome(replace(row, placement="post"), stack) == shipped.DIFFERS
