@@ -97,6 +97,7 @@ def test_a_cell_with_a_norm_is_the_papers(family: str, scheme: str) -> None:
     same(model, batch, model.head(y[:, -1]))
 
 
+@pytest.mark.slow
 def test_a_vit_is_the_one_of_transformers() -> None:
     from transformers import ViTConfig, ViTModel
 
