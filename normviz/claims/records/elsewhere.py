@@ -136,8 +136,8 @@ CLAIMS = (
         "{post_loss}. At step 0 the last block's gradient is {pre_ratio} times the first's in Pre-LN and "
         "{post_ratio} times in Post-LN, and the stream's RMS after the last block {growth} and {flat}.",
         Strip("final loss (nats)", ("pre_loss", "post_loss")),
-        changed="After the first result the factor from which a gradient counts as larger was corrected: it was "
-        "written as 0.1, and is 1.2.",
+        changed="After the first result the factor from which a gradient counts as larger was corrected: it "
+        "was written as 0.1, and is 1.2.",
         open_=(("pre", {}), ("post", {})),
         question="train",
         finding=(
