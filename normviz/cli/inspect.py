@@ -36,7 +36,7 @@ def inspect(
     every: Annotated[bool, typer.Option("--all", help="Make the shipped anatomies anew")] = False,
     out: Annotated[Path, typer.Option(help="File of --all and --compare")] = shipped.TABLE,
 ) -> None:
-    """Stack, placement, norms and scales of your own model, by data flow, without weights.
+    """Stack, placement, norms and scales of your own model, without weights.
 
     A model type or a config.json needs `transformers`. NormViz uses no network, so no name on a hub.
     """
