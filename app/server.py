@@ -16,6 +16,7 @@ from normviz.app.asgi import left_sessions, log_limit, transport_limits
 from normviz.app.asgi.connection_limit import Connections
 from normviz.app.asgi.first_paint import PICTURE, FirstPaint, drawn_first, picture
 from normviz.app.asgi.health import healthz
+from normviz.app.asgi.live_page import LIVE, live_file
 from normviz.app.asgi.numbers_socket import numbers
 from normviz.app.asgi.own_hosts import OwnHosts
 from normviz.app.asgi.tuning import tune
@@ -71,6 +72,7 @@ app = st.App(
         Route("/healthz", healthz),
         Route("/normviz/{script}.js", _script),
         Route(f"/{PICTURE}", picture),
+        Route(f"/{LIVE}/{{name}}", live_file),
         WebSocketRoute("/normviz/numbers", numbers),
     ],
     middleware=[

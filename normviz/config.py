@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from pydantic import (
 
 from . import catalog
 from .catalog.choices import GATED
+from .catalog.families import FAMILIES, Family, places_of
 from .catalog.registry import Registry
 from .catalog.scheme import Place, Slots
 from .limits import RANGES, TEXT_DIGITS, over_budget
@@ -31,7 +32,8 @@ ENGINE = 2
 older versions stay readable, see `keys_for`."""
 
 CHOICES: dict[str, Registry[Any]] = {
-    "scheme": catalog.SCHEMES,
+    "family": catalog.FAMILIES,
+    "scheme": catalog.PLACEMENTS,
     "norm": catalog.NORMS,
     "init": catalog.INITS,
     "qk_norm": catalog.QK_NORMS,
@@ -48,6 +50,7 @@ CHOICES: dict[str, Registry[Any]] = {
     "decay_on": catalog.DECAYS,
     "parametrisation": catalog.PARAMETRISATIONS,
     "rounding": catalog.ROUNDINGS,
+    "patch_norm": catalog.PATCH_NORMS,
 }
 
 LATER = (
@@ -63,6 +66,8 @@ LATER = (
     "rounding",
     "branch_gain",
     "weight_gain",
+    "family",
+    "patch_norm",
 )
 """Settings that came later. Written configs, and so the keys of results, name one only where it has not its
 default, which trains as before the setting existed."""
@@ -145,10 +150,12 @@ class RunConfig(BaseModel):
         1.0, title="weight gain",
         description="multiplies the initial matrices of all blocks, on top of the placement's own factor",
     )  # fmt: skip
+    family: str = Field("decoder", title="family")
+    patch_norm: str = Field("off", title="norm on the patches")
 
     def __init__(self, /, **values: Any) -> None:
         try:
-            super().__init__(**values)
+            super().__init__(**{**_usual(values.get("family")), **values})
         except ValidationError as error:
             raise _first_sentence(error) from None
 
@@ -191,7 +198,9 @@ class RunConfig(BaseModel):
 
     @model_validator(mode="after")
     def _together(self) -> RunConfig:
-        if self.width % self.heads:
+        if sentence := _of_family(self):
+            raise ConfigErrorTogether(sentence)
+        if "heads" not in FAMILIES[self.family].lacks and self.width % self.heads:
             raise ConfigErrorTogether(
                 f"width is {self.width} and heads is {self.heads}, but the heads must divide the "
                 "width",
@@ -238,6 +247,11 @@ class RunConfig(BaseModel):
         return 4 * max(1, round(whole / 6)) if self.activation in GATED else whole
 
     @property
+    def rows(self) -> int:
+        """How many rows its layers have after the first: blocks, or time steps of a recurrent net."""
+        return self.seq_len if FAMILIES[self.family].is_recurrent else self.depth
+
+    @property
     def times_base_width(self) -> float:
         """m of muP: width over its base of 32; 1 in the standard parametrisation."""
         return 1.0 if self.parametrisation == "standard" else self.width / BASE_WIDTH
@@ -266,11 +280,28 @@ class RunConfig(BaseModel):
         return slots if m == 1.0 else replace(slots, branch_gain=replace(slots.branch_gain, over=m))
 
     def replace(self, /, **changes: Any) -> RunConfig:
-        """The same config with some fields changed, validated like a new one."""
-        return RunConfig(**{**self.model_dump(), **changes})
+        """The same config with some fields changed, validated like a new one. Another family brings its usual
+        settings in place of those that only one of the two has."""
+        kept = {name: getattr(self, name) for name in type(self).model_fields}
+        if (key := changes.get("family", self.family)) != self.family and key in FAMILIES:
+            one, other = FAMILIES[self.family], FAMILIES[key]
+            named = {*one.usual, *other.usual, *one.lacks, *other.lacks, "patch_norm"}
+            unlike = {
+                name
+                for name in named
+                if one.usual.get(name) != other.usual.get(name)
+                or (name in one.lacks) != (name in other.lacks)
+                or name == "patch_norm"
+            }
+            unlike |= {"task"} if self.task not in other.tasks else set()
+            unlike |= {"scheme"} if places_of(self.family) != places_of(key) else set()
+            kept = {name: value for name, value in kept.items() if name not in unlike}
+        return RunConfig(**{**kept, **changes})
 
     def placed(self) -> RunConfig:
         """This config with the norm that its placement holds: its own if it has one."""
+        if self.scheme not in catalog.SCHEMES:
+            return self
         own = catalog.SCHEMES[self.scheme].norm
         return self.replace(norm=own) if own else self
 
@@ -318,6 +349,103 @@ def allowed(name: str) -> str:
     return RANGES[name].text()
 
 
+def _usual(family: object) -> dict[str, object]:
+    """The settings of a family that differ from those of the decoder."""
+    return dict(FAMILIES[family].usual) if isinstance(family, str) and family in FAMILIES else {}
+
+
+def _of_family(config: RunConfig) -> str | None:
+    """A sentence about a setting that the family does not have, or None."""
+    c, family = config, FAMILIES[config.family]
+    given = f"family is {c.family}"
+    if c.task not in family.tasks:
+        return (
+            f"{given} and task is {c.task}, but it learns {_either(family.tasks)}: choose one of them, or "
+            f"family={_either(one.key for one in FAMILIES if c.task in one.tasks)}"
+        )
+    for name, why in family.lacks.items():
+        usual = family.usual.get(name, RunConfig.model_fields[name].default)
+        if (value := getattr(c, name)) != usual:
+            kept = "" if usual == "" else f": leave {name} at {usual}"
+            return f"{given} and {name} is {value}, but {why}{kept}"
+    if c.patch_norm != "off" and c.family != "vit":
+        return f"{given} and patch_norm is {c.patch_norm}, but only a vit reads patches: choose family=vit"
+    if c.family == "vit":
+        if c.mask != "none":
+            return f"{given} and mask is {c.mask}, but its class token reads all patches: choose mask=none"
+        if c.seq_len not in (4, 16, 64):
+            return (
+                f"{given} and seq_len is {c.seq_len}, but an image of 8 x 8 pixels has 4, 16 or 64 square "
+                "patches: choose one of these"
+            )
+    return _norm_of_family(c) or (
+        _of_cells(c, given) if family.is_recurrent else _of_stack(c, family, given)
+    )
+
+
+def _norm_of_family(c: RunConfig) -> str | None:
+    """A sentence about a norm that the family can't train with."""
+    over_batch = c.norm in ("batchnorm", "powernorm")
+    if over_batch and FAMILIES[c.family].is_recurrent:
+        return (
+            f"family is {c.family} and norm is {c.norm}, but its statistics would differ between time steps: "
+            "choose a norm of each position, such as layernorm"
+        )
+    if c.norm in ("gatednorm", "tapernorm") and c.family != "decoder":
+        return (
+            f"family is {c.family} and norm is {c.norm}, but that norm is written here for decoders alone: "
+            "choose another norm"
+        )
+    if over_batch and c.family == "mlp" and c.task == "digits" and c.batch == 1:
+        return (
+            f"norm is {c.norm} and batch is 1, but one image has no variance over a batch: choose a batch "
+            "of 2 or more, or layernorm"
+        )
+    return None
+
+
+def _of_cells(c: RunConfig, given: str) -> str | None:
+    """A sentence about a setting that a recurrent net does not have."""
+    if c.scheme not in catalog.CELLS:
+        return (
+            f"{given} and scheme is {c.scheme}, but that is a place around a residual branch: choose "
+            f"{_either(catalog.CELLS.keys())}"
+        )
+    if c.optimizer == "muon":
+        return f"{given} and optimizer is muon, which is written for residual stacks: choose adamw or sgd"
+    if c.task == "digits" and 64 % c.seq_len:
+        return (
+            f"{given} and seq_len is {c.seq_len}, but the 64 pixels of an image are read in equal parts: "
+            "choose 2, 4, 8, 16, 32 or 64"
+        )
+    return None
+
+
+def _of_stack(c: RunConfig, family: Family, given: str) -> str | None:
+    """A sentence about a placement that a residual stack does not have."""
+    if c.scheme not in catalog.SCHEMES:
+        return (
+            f"{given} and scheme is {c.scheme}, but that is a place in a recurrent net: choose family=rnn or "
+            "lstm, or another scheme"
+        )
+    scheme, where = catalog.SCHEMES[c.scheme], f"{given} and scheme is {c.scheme}"
+    if c.family != "decoder" and scheme.constraint != "none":
+        return f"{where}, whose rule for the weights is defined for tokens: choose another scheme"
+    if c.family != "decoder" and scheme.streams != "one":
+        return f"{where}, but a {c.family} has placements of one stream here: choose another scheme"
+    if family.first == "attention":
+        return None
+    if scheme.slots(Place(1, c.depth, "attention")).is_about_attention:
+        return f"{where}, which is about attention, and it has none: choose another scheme"
+    return None
+
+
+def _either(words: Iterable[str]) -> str:
+    """ "a, b or c"."""
+    *others, last = words
+    return f"{', '.join(others)} or {last}" if others else last
+
+
 def _not_together(config: RunConfig) -> str | None:
     """A sentence about settings that exclude each other, or None."""
     c, head = config, config.width // config.heads
@@ -326,12 +454,17 @@ def _not_together(config: RunConfig) -> str | None:
             f"positions is rope and each of {c.heads} heads has {head} channels, but RoPE rotates pairs of "
             "channels: choose a width and heads that give an even number"
         )
-    if c.mask == "none" and not catalog.TASKS[c.task].targets_hidden:
+    if c.family == "decoder" and c.mask == "none" and not catalog.TASKS[c.task].targets_hidden:
         others = " or ".join(f"task={task.key}" for task in catalog.TASKS if task.targets_hidden)
         return (
             f"mask is none and task is {c.task}, but without a mask each position sees the token that it has "
             f"to predict: choose mask=causal, or {others}"
         )
+    return _not_with_scheme(c) if c.scheme in catalog.SCHEMES else None
+
+
+def _not_with_scheme(c: RunConfig) -> str | None:
+    """A sentence about a setting that the placement excludes, or None."""
     scheme = catalog.SCHEMES[c.scheme]
     if c.rounding != "off" and scheme.streams != "one":
         return (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from .catalog import SCHEMES, STREAMS
+from .catalog import FAMILIES, SCHEMES, STREAMS
 from .catalog.choices import GATED
 from .catalog.scheme import Place
 from .native.library import unavailable
@@ -91,7 +91,7 @@ SEEDS = 5
 MAX_CELLS = 1000
 """Runs of one sweep: cells of its grid times seeds."""
 
-MAX_SWEEP_SEEDS = 20
+MAX_SWEEP_SEEDS = 50
 
 MAX_FILL_MINUTES = 30.0
 """Estimated minutes of all cores to fill the maps of a page."""
@@ -141,17 +141,38 @@ SPEEDS = {
 }
 """Fitted on one thread of the development CPUs (2026-11), with widths 32 to 512, sequences of 16 to 128, and
 batches of 8 to 64. The tape was between 0.70 and 1.18 times as fast as this says."""
+SHARE_OF_CELL = 0.35
+"""A time step of a recurrent layer takes this share of a block's calls."""
 SECONDS_PER_LOGIT = 6e-9
 """Term of the output head. Other tasks have thirty to a hundred symbols: too few for a term."""
 
 
 def parameters_per_block(config: RunConfig) -> int:
-    """Weights of one block, without norms and biases."""
+    """Weights of one block or recurrent layer, without norms and biases."""
+    if FAMILIES[config.family].is_recurrent:
+        return 2 * gates(config) * config.width**2
     matrices = 3 if config.activation in GATED else 2
     around = 2 * len(STREAMS[SCHEMES[config.scheme].streams].matrices)
     return (4 + around) * config.width**2 + matrices * config.hidden * config.width
 
 
+def gates(config: RunConfig) -> int:
+    """How many vectors a recurrent cell computes from its inputs."""
+    return 4 if config.family == "lstm" else 1
+
+
+def positions(config: RunConfig) -> int:
+    """Positions of all examples of a step."""
+    if config.task in GRAPH_NODES:
+        return GRAPH_NODES[config.task]
+    if config.family == "mlp":
+        return config.batch
+    return config.batch * (config.seq_len + (config.family == "vit"))
+
+
+GRAPH_NODES = {"karate": 34, "digits_graph": 500}
+FEATURES = {"digits": 64, "karate": 34, "digits_graph": 64}
+"""How many numbers an example has, of tasks without tokens."""
 EAGER_NORMS = frozenset({"seednorm", "gatednorm", "tapernorm", "batchnorm", "powernorm"})
 """Norms that the tape does not have."""
 NEEDED = {"sinks": "off", "rounding": "off"}
@@ -170,6 +191,8 @@ def engine_here() -> tuple[str, str]:
 def engine_of(config: RunConfig) -> str:
     """The engine that trains a config on this machine's CPU."""
     c = config.placed()
+    if c.family != "decoder":
+        return "eager"
     scheme = SCHEMES[c.scheme]
     has_tape = scheme.streams == "one" and c.norm not in EAGER_NORMS
     has_tape &= not scheme.slots(Place(1, c.depth, "attention")).spectral
@@ -180,11 +203,15 @@ def engine_of(config: RunConfig) -> str:
 def estimated_seconds(config: RunConfig, engine: str | None = None) -> float:
     """Estimated seconds on one CPU thread, forward and backward, by an engine; by default by the one that
     trains the config on this machine."""
-    tokens, speed = config.batch * config.seq_len, SPEEDS[engine or engine_of(config)]
+    family, tokens = FAMILIES[config.family], positions(config)
+    speed = SPEEDS[engine or engine_of(config)]
+    cells = config.seq_len * SHARE_OF_CELL if family.is_recurrent else 1.0
+    scores = 0 if "heads" in family.lacks else tokens * config.seq_len * config.heads
+    scores += tokens**2 * config.width / 64 if config.family == "gnn" else 0
     block = (
-        speed.call
+        speed.call * cells
         + 6 * parameters_per_block(config) * tokens * speed.operation
-        + tokens * config.seq_len * config.heads * speed.score
+        + scores * speed.score
         + tokens * config.width * speed.number
     )
     calls = 0.0
@@ -215,11 +242,12 @@ def logits(config: RunConfig) -> int:
 
 def estimated_gib(config: RunConfig) -> float:
     """Estimated memory in GiB: weights, gradients, optimizer state, and activations for backward."""
-    tokens = config.batch * config.seq_len
+    tokens = positions(config)
     weights = 5 * parameters_per_block(config)
     activations = tokens * config.width * (16 + 3 * config.ffn_ratio)
     scores = 4 * tokens * config.seq_len * config.heads
-    kept = SCHEMES[config.scheme].history * config.depth * tokens * config.width
+    history = SCHEMES[config.scheme].history if config.scheme in SCHEMES else 0
+    kept = history * config.depth * tokens * config.width
     blocks = config.depth * (weights + activations + scores + kept)
     return 4 * (blocks + 3 * logits(config)) / 2**30
 

@@ -30,7 +30,7 @@ PINNED: Mapping[str, str] = {
     "init_seed": "0", "data_seed": "0", "device": "auto", "lr_edits": "none", "positions": "learned",
     "mask": "causal", "sinks": "off", "tied": "off", "softcap": "off", "zloss": "0.0",
     "decay_on": "all", "parametrisation": "standard", "rounding": "off", "branch_gain": "1.0",
-    "weight_gain": "1.0",
+    "weight_gain": "1.0", "family": "decoder", "patch_norm": "off",
 }  # fmt: skip
 """What a link of version 1 means by a setting that it does not name, as links write it. Links that
 were copied rely on it: a default of `RunConfig` may change, this may not. A new setting gets the value

@@ -13,13 +13,15 @@ from typing import Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from .catalog import NORMS, SCHEMES
+from .catalog import NORMS, PLACEMENTS, SCHEMES
 from .config import RunConfig
 from .limits import RANGES, over_budget
 
 SOURCE = "normviz.watch"
 PREFIX = "o1-"
 """What the key of an observed run begins with; 1 is the version of its record."""
+OWN_UNIT = "units of its own"
+"""The unit of a loss that somebody's own loop computes."""
 NO_PLACEMENT = "own model"
 """Words for a model whose placement is not known."""
 
@@ -83,6 +85,16 @@ class Observed(BaseModel):
         return self.blocks
 
     @property
+    def rows(self) -> int:
+        """How many rows its layers have after the first: blocks."""
+        return self.blocks
+
+    @property
+    def family(self) -> str:
+        """The family whose rows are blocks, as its are."""
+        return "decoder"
+
+    @property
     def scheme(self) -> str:
         """Key of the placement, which decides the colour; of an unknown one a word for it."""
         return self.placement or NO_PLACEMENT
@@ -119,7 +131,7 @@ Settings: TypeAlias = RunConfig | Observed
 
 def label(settings: Settings) -> str:
     """What a lane is called: the placement of a configured run, the model of an observed one."""
-    return settings.label if isinstance(settings, Observed) else SCHEMES.label(settings.scheme)
+    return settings.label if isinstance(settings, Observed) else PLACEMENTS.label(settings.scheme)
 
 
 def configured(settings: Settings) -> RunConfig:

@@ -30,7 +30,6 @@ INSIDE = {
     "normviz/bench/early.py": "PyTorch, for the process that trains",
     "normviz/bench/watch.py": "transformers and wandb, where they are installed",
     "normviz/bench/speed.py": "the tests' packages, where they are installed",
-    "normviz/__init__.py": "PyTorch, only to train",
     "normviz/maps/cell.py": "PyTorch, for the process that trains",
     "normviz/execution/worker.py": "PyTorch, for the process that trains",
     "normviz/norm_cost/lab.py": "PyTorch, once the machine is had",

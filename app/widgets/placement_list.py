@@ -3,34 +3,47 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import streamlit as st
 
-from normviz.anatomy import glyph
-from normviz.catalog import SCHEMES
+from normviz.anatomy import cell, glyph
+from normviz.catalog import CELLS, PLACEMENTS, SCHEMES
 
 from .buttons import button
 
 
 def show(
-    key: str, chosen: str, depth: int, color: str, act: Callable[..., None], *args: object
+    key: str,
+    chosen: str,
+    depth: int,
+    color: str,
+    act: Callable[..., None],
+    *args: object,
+    among: Sequence[str] = SCHEMES.keys(),
 ) -> None:
-    """One button for each placement; a press calls `act(scheme, *args)`. `key` tells lists apart."""
-    families = dict.fromkeys(SCHEMES[one].family for one in SCHEMES.keys())  # noqa: SIM118
+    """One button for each placement `among`; a press calls `act(scheme, *args)`. `key` tells lists apart."""
+    families = dict.fromkeys(PLACEMENTS[one].family for one in among)
     rules = []
     for number, family in enumerate(families):
         st.caption(f"**{family}**")
         with st.container(horizontal=True, gap="xsmall", key=f"{key}_family_{number}"):
-            for scheme in (one for one in SCHEMES.keys() if SCHEMES[one].family == family):  # noqa: SIM118
+            for scheme in (one for one in among if PLACEMENTS[one].family == family):
                 name = f"{key}_to_{scheme}"
                 button(
-                    SCHEMES.label(scheme), act, scheme, *args, key=name, help=SCHEMES[scheme].sentence,
+                    PLACEMENTS.label(scheme), act, scheme, *args, key=name,
+                    help=PLACEMENTS[scheme].sentence,
                     type="primary" if scheme == chosen else "secondary",
                 )  # fmt: skip
-                drawn = picture(glyph(scheme, depth, "#ffffff" if scheme == chosen else color))
+                drawn = drawing(scheme, depth, "#ffffff" if scheme == chosen else color)
                 rules.append(f".st-key-{name} button::before {{ background-image: url({drawn}); }}")
     st.html(f"<style>{' '.join(rules)}</style>")
+
+
+def drawing(scheme: str, depth: int, color: str) -> str:
+    """The glyph of a placement as the address of an image."""
+    in_cell = scheme in CELLS
+    return picture(cell.glyph(scheme, color) if in_cell else glyph(scheme, depth, color))
 
 
 def picture(svg: str) -> str:

@@ -127,9 +127,12 @@ export const panel = {
       const choice = document.createElement("label"), input = document.createElement("input");
       Object.assign(input, { type: "radio", name: "nv-view", value: key });
       input.checked = key === this.what.view;
-      input.disabled = key === "ratio" && !pair;
+      const walks = this.lanes.every((lane) => lane.about.walks);
+      input.disabled = (key === "ratio" && !pair) || (key === "walk" && !walks);
       input.onchange = () => { this.look({ view: key }); this.options.view?.(key); };
-      if (input.disabled) choice.title = "Needs two lanes of the same depth";
+      if (input.disabled) {
+        choice.title = key === "ratio" ? "Needs two lanes of the same depth" : "Is drawn of blocks with attention and an FFN";
+      }
       choice.append(input, words);
       return choice;
     }));
@@ -158,7 +161,7 @@ export const panel = {
         const step = Math.min(at, lane.loss.length - 1), row = recordAt(lane, at);
         let words = `${lane.about.name} loss ${digits(lane.loss[step])}`;
         const value = layer === null || row < 0 ? undefined : lane.values[row][layer - lane.about.first];
-        if (value !== undefined) words += `, layer ${layer}: ${digits(value)}`;
+        if (value !== undefined) words += `, ${lane.about.row} ${layer}: ${digits(value)}`;
         return words;
       });
     return losses.length ? `Step ${at} · ${losses.join(" · ")}` : "";
@@ -171,7 +174,7 @@ export const panel = {
     const table = document.createElement("table");
     table.createCaption().textContent = `${this.title} at step ${this.cursor.at}`;
     const head = table.createTHead().insertRow();
-    for (const name of ["layer", ...this.lanes.map((lane) => lane.about.name)]) {
+    for (const name of [this.lanes[0].about.row, ...this.lanes.map((lane) => lane.about.name)]) {
       head.append(Object.assign(document.createElement("th"), { textContent: name, scope: "col" }));
     }
     const body = table.createTBody();

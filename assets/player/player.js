@@ -109,7 +109,7 @@ export class Player {
       this.charts[name]?.host.setAttribute("aria-label", words);
     }
     const heldOut = this.sets.loss?.held_out?.length ? "; thin with points: held-out" : "";
-    this.head("loss", "Training loss", `nats per token, ${this.seeds()}${heldOut}`);
+    this.head("loss", "Training loss", `${this.lanes[0].about.unit}, ${this.seeds()}${heldOut}`);
     this.fade();
     this.cursor.last = Math.max(0, ...this.lanes.map((lane) => lane.loss.length - 1));
     this.span = Math.max(1, ...this.lanes.map((lane) => lane.about.steps));
@@ -212,7 +212,7 @@ export class Player {
     }));
     grid.classList.toggle("nv-one", this.lanes.length === 1);
     for (const name of names) if (name !== "loss" && name !== "bars") this.head(name, "", "");
-    this.head("bars", `${this.title} in each layer`, "");
+    this.head("bars", `${this.title} in each ${this.lanes[0].about.row}`, "");
   }
 
   // What is of settings that the page shows no more is faded, and saved as no picture.

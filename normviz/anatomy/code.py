@@ -15,11 +15,13 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
-from ..catalog import NORMS, SCHEMES, STREAMS
+from ..catalog import CELLS, FAMILIES, NORMS, PLACEMENTS, SCHEMES, STREAMS
 from ..catalog.choices import GATED
 from ..catalog.scheme import Branch, Gain, Scheme, Slots
 from ..catalog.streams import Code
 from ..config import RunConfig
+from ..limits import FEATURES
+from . import family_code
 from .patterns import Blocks, patterns
 
 INSIDE = ("head_gain", "qk_gain", "hidden_gain")
@@ -30,7 +32,10 @@ def code(config: RunConfig, vocabulary: int) -> str:
     """Source of a module whose `Model()` maps tokens [B, T] to logits [B, T, V]."""
     c = config.placed()
     head = HEAD.format(
-        label=SCHEMES[c.scheme].label, imports=imports(c.norm), sizes=sizes(c, vocabulary)
+        kind=KINDS[c.family],
+        label=PLACEMENTS.label(c.scheme),
+        imports=imports(c.norm),
+        sizes=sizes(c, vocabulary),
     )
     return "\n\n".join([head, *classes(c)]) + "\n"
 
@@ -40,7 +45,10 @@ def classes(config: RunConfig, exact: bool = False) -> list[str]:
 
     With `exact`, attention uses the product's own operations: the same numbers bit for bit.
     """
-    c, scheme = config.placed(), SCHEMES[config.scheme]
+    c = config.placed()
+    if c.scheme in CELLS:
+        return recurrent_classes(c)
+    scheme = SCHEMES[c.scheme]
     groups = [
         replace(group, attention=c.divided(group.attention), ffn=c.divided(group.ffn))
         for group in patterns(c.scheme, c.depth)
@@ -51,7 +59,7 @@ def classes(config: RunConfig, exact: bool = False) -> list[str]:
         *([f"\n{source}"] if (source := norm_source(c.norm)) else []),
         *dropout(c),
         *[SPECTRAL] * slots[0].spectral,
-        attention_class(c, [group.attention for group in groups], exact),
+        *first_branch(c, [group.attention for group in groups], exact),
         feed_forward_class(c, [group.ffn for group in groups]),
     ]
     if streams := STREAMS[scheme.streams].code:
@@ -59,10 +67,35 @@ def classes(config: RunConfig, exact: bool = False) -> list[str]:
         assert scheme.constraint == "none", "a constraint is written for one stream alone"
         return [*parts, block_and_model(c, streams, scheme.final_norm)]
     parts += (
-        block_class(c, scheme, group, name) for group, name in zip(groups, names, strict=True)
+        family_code.renamed(c, block_class(c, scheme, group, name))
+        for group, name in zip(groups, names, strict=True)
     )
     ends = [(group.last, name) for group, name in zip(groups, names, strict=True)]
     return [*parts, _model(c, ends, slots)]
+
+
+def first_branch(c: RunConfig, slots: list[Slots], exact: bool) -> list[str]:
+    """Source of the branch before the FFN; none where that is an FFN too."""
+    if c.family == "mlp":
+        return []
+    if c.family == "gnn":
+        inner = norm_call(c, "D") if slots[0].norm_inner and c.norm != "none" else ""
+        return [family_code.messages(inner, dropped(c, "{}"))]
+    return [attention_class(c, slots, exact)]
+
+
+def recurrent_classes(c: RunConfig) -> list[str]:
+    """Sources of a recurrent net's classes, `Model` last."""
+    has_norm = c.norm != "none"
+    wide = norm_call(c, "D" if c.family == "rnn" else "4 * D") if has_norm else ""
+    norm = norm_call(c, "D") if has_norm else ""
+    logits = returned(c, f"self.head({'x[:, -1:]' if c.task in FEATURES else 'x'})")
+    return [
+        *([f"\n{source}"] if (source := norm_source(c.norm)) else []),
+        *dropout(c),
+        family_code.layer(c, wide, norm, dropped(c, "{}")),
+        family_code.recurrent_model(c, dropped(c, "{}"), logits),
+    ]
 
 
 def _model(c: RunConfig, blocks: list[tuple[int, str]], slots: list[Slots]) -> str:
@@ -74,15 +107,24 @@ def _model(c: RunConfig, blocks: list[tuple[int, str]], slots: list[Slots]) -> s
     more = (["x0"] if embedding else []) + (["progress"] if progress else [])
     embed = norm_call(c, "D") if scheme.embed_norm and c.norm != "none" else ""
     final = norm_call(c, "D", c.last_norm) if scheme.final_norm and c.norm != "none" else ""
-    init, logits = _logit_gain(scheme, f"self.head({'self.final_norm(x)' if final else 'x'})")
+    last = "self.final_norm(x)" if final else "x"
+    last += "[:, :1]" if c.family == "vit" else ""
+    init, logits = _logit_gain(scheme, f"self.head({last})")
     (create, add), tied, back = position_lines(c), tied_lines(c), rounding_lines(c)
+    tokens = ["        self.tokens = nn.Embedding(V, D)"]
+    if c.family != "decoder":
+        norm = norm_call(c, "D") if c.norm != "none" else ""
+        patch = norm_call(c, str(FEATURES[c.task] // c.seq_len)) if norm else ""
+        tokens, add = family_code.inputs(c, norm, patch)
+        create = create if c.family == "vit" else []
     keep, method = CONSTRAINTS[scheme.constraint]
+    read = "tokens" if c.family == "decoder" else "inputs"
     lines = [
         "",
         "class Model(nn.Module):",
         "    def __init__(self):",
         "        super().__init__()",
-        "        self.tokens = nn.Embedding(V, D)",
+        *tokens,
         *create,
         *([f"        self.embed_norm = {embed}"] if embed else []),
         f"        self.blocks = nn.ModuleList({choice}(b) for b in range(1, L + 1))",
@@ -93,7 +135,7 @@ def _model(c: RunConfig, blocks: list[tuple[int, str]], slots: list[Slots]) -> s
         *keep,
         "",
         *method,
-        f"    def forward(self, tokens{', progress=1.0' if progress else ''}):",
+        f"    def forward(self, {read}{', progress=1.0' if progress else ''}):",
         *add,
         *(["        x = self.embed_norm(x)"] if embed else []),
         *([f"        x = {dropped(c, 'x')}"] if c.dropout else []),
@@ -167,9 +209,9 @@ def _logit_gain(scheme: Scheme, logits: str) -> tuple[list[str], str]:
 
 def our_name(name: str) -> str:
     """Name in the pasted model of a parameter of the product's model."""
-    name = re.sub(r"\.(attention|ffn)\.branch\.", r".\1.", name)
+    name = re.sub(r"\.(attention|ffn|first|messages)\.branch\.", r".\1.", name)
     own = r"norm_(?:fork|in|out|skip|main|x|y)|\w+_gain|gain_\w+|gate_\w+|\w+_shift"
-    name = re.sub(rf"\.(attention|ffn)\.({own})\b", _flat, name)
+    name = re.sub(rf"\.(attention|ffn|first|messages)\.({own})\b", _flat, name)
     name = re.sub(
         r"\.qk_norm\.(q|k)\.", lambda m: f".norm_{'query' if m[1] == 'q' else 'key'}.", name
     )
@@ -376,7 +418,11 @@ def _indented(text: str, by: int = 8) -> list[str]:
 
 # Attention and FFN, which do not depend on the wiring.
 
-HEAD = '''"""{label}: a small decoder-only transformer in plain PyTorch."""
+KINDS = {
+    "decoder": "decoder-only transformer", "mlp": "residual MLP", "vit": "vision transformer",
+    "gnn": "graph network", "rnn": "recurrent net", "lstm": "LSTM",
+}  # fmt: skip
+HEAD = '''"""{label}: a small {kind} in plain PyTorch."""
 
 {imports}
 
@@ -489,11 +535,19 @@ def _uniform(slots: list[Slots]) -> Slots:
 
 def sizes(c: RunConfig, vocabulary: int | None) -> str:
     """The constants that the classes read; without V if it is defined elsewhere."""
-    numbers = {"T": c.seq_len, "D": c.width, "H": c.heads, "L": c.depth}
+    positions = c.seq_len + (c.family == "vit")
+    numbers = {"T": positions, "D": c.width, "H": c.heads, "L": c.depth}
     words = "positions, width, heads, blocks"
+    if "heads" in FAMILIES[c.family].lacks:
+        is_recurrent = FAMILIES[c.family].is_recurrent
+        numbers = {"T": c.seq_len} if is_recurrent else {}
+        numbers |= {"D": c.width, "L": c.depth}
+        words = "time steps, width, layers" if is_recurrent else "width, blocks"
     if vocabulary is not None:
         numbers, words = {"V": vocabulary, **numbers}, f"vocabulary, {words}"
     names = f"{', '.join(numbers)} = {', '.join(map(str, numbers.values()))}"
+    if FAMILIES[c.family].is_recurrent:
+        return f"{names}  # {words}"
     return SIZES.format(names=names, words=words, hidden=c.hidden)
 
 

@@ -145,7 +145,7 @@ def measure(rounds: int) -> str:
 
 def _size(what: str, config: RunConfig, placements: Sequence[str], rounds: int) -> list[str]:
     steps = {
-        name: _peer_step(make(config), config)
+        name: peer_step(make(config), config)
         for name, (package, make) in PEERS.items()
         if find_spec(package)
     }
@@ -183,7 +183,7 @@ def _round(timers: dict[str, Callable[[], float]], round_: int) -> list[float]:
     return [found[name] for name in names]
 
 
-def _peer_step(model: nn.Module, c: RunConfig) -> Callable[[], None]:
+def peer_step(model: nn.Module, c: RunConfig) -> Callable[[], None]:
     """A step of a plain loop: forward, backward, PyTorch's fused AdamW."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
     tokens = torch.randint(0, VOCABULARY, (c.batch, c.seq_len + 1))

@@ -43,6 +43,15 @@ def _done(it: Work) -> str:
     return f"Every number {does} {brief(example.amount)}."
 
 
+ELSEWHERE = (
+    ("Decoder and ViT", "a token or a patch of one sequence"),
+    ("RNN and LSTM", "one time step of one sequence: the norm is computed anew at each step"),
+    ("Graph network", "a node"),
+    ("MLP", "an example of the batch"),
+)
+"""What a row of the table is in each kind of net."""
+
+
 def seen(it: Work, key: str) -> str:
     """The effect of a norm here, in one or two sentences."""
     text = _level(it, key) if it.example.experiment == "none" else _moves(it, key)

@@ -1,6 +1,7 @@
 """What exists, as torch-free records: schemes, norms, inits, tasks, probes and the smaller choices; and
 the words of the trade."""
 
+from .cells import CELLS, Cell
 from .choices import (
     ACTIVATIONS,
     DECAYS,
@@ -8,6 +9,7 @@ from .choices import (
     MASKS,
     OPTIMIZERS,
     PARAMETRISATIONS,
+    PATCH_NORMS,
     POSITIONS,
     QK_NORMS,
     ROUNDINGS,
@@ -17,24 +19,34 @@ from .choices import (
     V_NORMS,
 )
 from .constraints import CONSTRAINTS
+from .families import FAMILIES
 from .glossary import WORDS
 from .inits import INITS
 from .norms import NORMS
 from .probes import PROBES
+from .registry import Registry
+from .scheme import Scheme
 from .schemes import SCHEMES
 from .streams import STREAMS
 from .tasks import TASKS
 
+PLACEMENTS: Registry[Scheme | Cell] = Registry.joined("scheme", SCHEMES, CELLS)
+"""All placements: of residual streams, and of recurrent nets."""
+
 __all__ = [
     "ACTIVATIONS",
+    "CELLS",
     "CONSTRAINTS",
     "DECAYS",
     "DEVICES",
+    "FAMILIES",
     "INITS",
     "MASKS",
     "NORMS",
     "OPTIMIZERS",
     "PARAMETRISATIONS",
+    "PATCH_NORMS",
+    "PLACEMENTS",
     "POSITIONS",
     "PROBES",
     "QK_NORMS",

@@ -229,6 +229,27 @@ ROUNDINGS: Registry[Choice] = Registry(
         ),
     ),
 )
+PATCH_NORMS: Registry[Choice] = Registry(
+    "patch_norm",
+    (
+        Choice(
+            "off",
+            "Off",
+            "Patches are mapped to the stream as they are.",
+            oracle="transformers ViTModel",
+        ),
+        Choice(
+            "after",
+            "After the embedding",
+            "A norm follows the linear map of the patches.",
+        ),
+        Choice(
+            "dual",
+            "Dual PatchNorm",
+            "A norm before and after the linear map of the patches (Kumar et al. 2023, arXiv:2302.01327).",
+        ),
+    ),
+)
 SCHEDULES: Registry[Choice] = Registry(
     "schedule",
     (

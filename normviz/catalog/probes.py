@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from .families import FAMILIES
 from .registry import Registry
 
 
@@ -111,7 +112,7 @@ PROBES: Registry[ProbeRecord] = Registry(
             "Parameter gradient",
             "L2 norm",
             "L2 norm of the gradient of the mean token loss with respect to all parameters of a "
-            "block.",
+            "block. Of a recurrent net: of what a time step adds to the gradient of its matrices.",
             "Xiong et al. 2020, arXiv:2002.04745, figure 3",
         ),
         ProbeRecord(
@@ -135,7 +136,8 @@ PROBES: Registry[ProbeRecord] = Registry(
             "Hidden-state gradient",
             "L2 norm",
             "L2 norm of the gradient of the mean token loss with respect to the residual stream "
-            "after the block, over all positions and sequences of the batch.",
+            "after the block, over all positions and sequences of the batch. Of a recurrent net: to the "
+            "hidden states of a time step; step 0 is the state before the first, which is 0.",
             "Liu et al. 2020, arXiv:2004.08249",
             first_layer=0,
             domain=(1e-3, 1e0),
@@ -145,7 +147,7 @@ PROBES: Registry[ProbeRecord] = Registry(
             "Residual stream RMS",
             "RMS",
             "Root mean square of the residual stream after the block, over all positions, "
-            "sequences and channels.",
+            "sequences and channels. Of a recurrent net: of the hidden states of a time step.",
             "Xiong et al. 2020, arXiv:2002.04745, lemma 2",
             first_layer=0,
             domain=(1e-1, 1e2),
@@ -174,7 +176,7 @@ PROBES: Registry[ProbeRecord] = Registry(
             "mean pairwise cosine",
             "Mean cosine similarity between the residual-stream vectors of all pairs of different "
             "positions of a sequence: 1 means the block no longer tells tokens apart. Charts draw "
-            "one minus it.",
+            "one minus it. In a graph a position is a node, in an MLP an example of the batch.",
             "Dong et al. 2021, arXiv:2103.03404",
             first_layer=0,
             shown="one_minus",
@@ -204,7 +206,7 @@ PROBES: Registry[ProbeRecord] = Registry(
             "Largest stream value",
             "absolute value",
             "Largest absolute number of the residual stream after the block, over all positions, "
-            "sequences and channels.",
+            "sequences and channels. Of a recurrent net: of the hidden states of a time step.",
             "Sun et al. 2024, arXiv:2402.17762",
             first_layer=0,
             domain=(1e0, 1e2),
@@ -300,6 +302,7 @@ PROBES: Registry[ProbeRecord] = Registry(
 """New quantities go to the end: the rows of a run are the first of this list, and pages list them so."""
 
 
-def recorded_by(streams: str) -> tuple[str, ...]:
-    """The keys of the probes that runs with this kind of state record, in their order."""
-    return tuple(one.key for one in PROBES if not one.streams or streams in one.streams)
+def recorded_by(streams: str, family: str = "decoder") -> tuple[str, ...]:
+    """The keys of the probes that runs with this kind of state and family record, in their order."""
+    there = (one for one in PROBES if not one.streams or streams in one.streams)
+    return tuple(one.key for one in there if one.key not in FAMILIES[family].without)

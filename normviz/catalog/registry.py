@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import ChainMap
+from collections.abc import Iterable, Iterator, MutableMapping
 from difflib import get_close_matches
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 
 class Record(Protocol):
@@ -29,11 +30,18 @@ class Registry(Generic[R]):
 
     def __init__(self, kind: str, records: Iterable[R]) -> None:
         self.kind = kind
-        self._records: dict[str, R] = {}
+        self._records: MutableMapping[str, R] = {}
         for record in records:
             if record.key in self._records:
                 raise ValueError(f"two {kind} records have the key {record.key!r}")
             self._records[record.key] = record
+
+    @classmethod
+    def joined(cls, kind: str, *registries: Registry[Any]) -> Registry[Any]:
+        """The records of several registries, in their order. Raises ValueError for a duplicate."""
+        whole = cls(kind, (record for registry in registries for record in registry))
+        whole._records = ChainMap(*(registry._records for registry in reversed(registries)))
+        return whole
 
     def __getitem__(self, key: str) -> R:
         if key not in self._records:

@@ -130,6 +130,12 @@ class Slots:
     first_value: float = 0.0
     gate: bool = False
 
+    @property
+    def is_about_attention(self) -> bool:
+        """Whether it changes something that attention alone has."""
+        sizes = self.norm_qkv or self.unit_qk or not self.qk_gain.is_one
+        return sizes or self.head_gain or self.first_value != 0.0
+
 
 GainSlot = Literal[
     "stream_gain",

@@ -35,9 +35,10 @@ def spec(
     depth: int,
     domain: Domain,
     dark: bool = False,
+    row: str = "layer",
 ) -> Spec:
-    """Vega-Lite dict of the bars without their data; a shallow copy of a cached one."""
-    return dict(_spec(styles, labels, probe, depth, domain, dark))
+    """Vega-Lite dict of the bars without their data; a shallow copy of a cached one. `row` names a bar."""
+    return dict(_spec(styles, labels, probe, depth, domain, dark, row))
 
 
 @lru_cache(maxsize=64)
@@ -48,9 +49,10 @@ def _spec(
     depth: int,
     domain: Domain,
     dark: bool,
+    row: str,
 ) -> Spec:
     record = PROBES[probe]
-    place = _place(record.first_layer, depth, len(styles))
+    place = _place(record.first_layer, depth, len(styles), row)
     y = alt.Y(
         "inside:Q",
         scale=value_scale(domain),
@@ -58,7 +60,7 @@ def _spec(
     )
     color = lane_color(styles, labels, "square")
     layers = [
-        *_values(place, y, color, domain, deep=_is_deep(depth, len(styles))),
+        *_values(place, y, color, domain, _is_deep(depth, len(styles)), row),
         *outside(place, color, js(domain.lo), js(domain.hi), domain.scale == "log"),
         named("note")
         .mark_text(align="right", baseline="middle", fontSize=TEXT_SIZE, color=ink(dark))
@@ -76,14 +78,14 @@ def _is_deep(depth: int, lanes: int) -> bool:
     return depth * lanes > MOST_BARS
 
 
-def _place(first: int, depth: int, lanes: int) -> dict[str, Any]:
+def _place(first: int, depth: int, lanes: int, row: str) -> dict[str, Any]:
     """The position of a layer: lanes side by side in a band, or on one axis where lines are drawn."""
     if _is_deep(depth, lanes):
         scale = alt.Scale(domain=[first - 0.5, depth + 0.5], nice=False, zero=False)
-        axis = alt.Axis(title="layer", grid=False, format="d", tickMinStep=1)
+        axis = alt.Axis(title=row, grid=False, format="d", tickMinStep=1)
         return {"x": alt.X("layer:Q", scale=scale, axis=axis)}
     band = alt.Scale(domain=list(range(first, depth + 1)), paddingInner=0.25, paddingOuter=0.1)
-    axis = alt.Axis(title="layer", labelAngle=0, labelOverlap=True, grid=False)
+    axis = alt.Axis(title=row, labelAngle=0, labelOverlap=True, grid=False)
     return {
         "x": alt.X("layer:O", scale=band, axis=axis),
         "xOffset": alt.XOffset("lane:N", scale=alt.Scale(domain=list(range(lanes)))),
@@ -91,11 +93,11 @@ def _place(first: int, depth: int, lanes: int) -> dict[str, Any]:
 
 
 def _values(
-    place: dict[str, Any], y: alt.Y, color: alt.Color, domain: Domain, deep: bool
+    place: dict[str, Any], y: alt.Y, color: alt.Color, domain: Domain, deep: bool, row: str
 ) -> list[alt.Chart]:
     words = [
         alt.Tooltip("name:N", title="lane"),
-        alt.Tooltip("layer:Q", title="layer"),
+        alt.Tooltip("layer:Q", title=row),
         alt.Tooltip("inside:Q", title="value", format=".3~g"),
     ]
     at = inside(js(domain.lo), js(domain.hi), domain.scale == "log")
@@ -177,5 +179,5 @@ def _lane_finding(lane: LaneFrame, cursor: int | None) -> str:
     if row is None:
         return ""
     values, first = shown(lane)[row], probe_of(lane).first_layer
-    ends = f"{number(values[0])} in layer {first}, {number(values[-1])} in layer {lane.depth}"
+    ends = f"{number(values[0])} in {lane.row} {first}, {number(values[-1])} in {lane.row} {lane.depth}"
     return f"{name(lane)} at step {lane.probe_steps[row]}: {ends}"

@@ -9,6 +9,7 @@ from statistics import median
 from typing import Any
 
 import altair as alt
+from altair.utils.schemapi import UndefinedType
 
 from .base import CANVAS, CONFIG, FIT, TEXT_SIZE, Rows, Spec, named
 from .palette import ink, lane_styles
@@ -26,13 +27,15 @@ OUTCOMES = {"trains": "#3b7dd8", "does not train": "#d1642e"}
 @dataclass(frozen=True)
 class Points:
     """One arm: for each x the numbers of all seeds. `scheme` gives its colour, "" a neutral one. Of a
-    scatter each x is one run's, and `trains` says whether it trained."""
+    scatter each x is one run's, and `trains` says whether it trained. `links` has for each y the query
+    string of its run's duel."""
 
     label: str
     scheme: str
     x: tuple[float, ...]
     y: tuple[tuple[float, ...], ...]
     trains: tuple[bool, ...] = ()
+    links: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ def _curves(figure: Figure, dark: bool) -> Spec:
         named("medians").mark_line(strokeWidth=2).encode(x=x, y=y, color=color, strokeDash=dashed),
         named("seeds")
         .mark_point(size=26, filled=True, opacity=0.75)
-        .encode(x=x, y=y, color=color, shape=shape, tooltip=tooltips),
+        .encode(x=x, y=y, color=color, shape=shape, tooltip=tooltips, href=_link_field(figure)),
     ]
     if figure.lines:
         layers.insert(0, _theory_layer(x, y, dark))
@@ -127,7 +130,7 @@ def _scatter(figure: Figure, dark: bool) -> Spec:
     dots = (
         named("seeds")
         .mark_point(size=42, filled=True, opacity=0.6)
-        .encode(x=x, y=y, color=color, shape=shape, tooltip=tooltips)
+        .encode(x=x, y=y, color=color, shape=shape, tooltip=tooltips, href=_link_field(figure))
     )
     layers = [*([_theory_layer(x, y, dark)] if figure.lines else []), dots]
     spec = alt.layer(*layers).properties(height=HEIGHT).to_dict()
@@ -152,6 +155,15 @@ def _strip(figure: Figure, dark: bool) -> Spec:
     return {**spec, "autosize": FIT, "config": CONFIG, "usermeta": CANVAS, "datasets": sets}
 
 
+def has_links(figure: Figure) -> bool:
+    """Whether its points open their runs."""
+    return any(one.links for one in figure.points)
+
+
+def _link_field(figure: Figure) -> alt.Href | UndefinedType:
+    return alt.Href("link:N") if has_links(figure) else alt.Undefined
+
+
 def _x_axis(figure: Figure) -> alt.Axis:
     """With the values that were run as its ticks, where they are few."""
     values = sorted({x for one in figure.points for x in one.x})
@@ -170,21 +182,32 @@ def _seeds(figure: Figure) -> Rows:
     if figure.is_scatter:
         return _runs(figure)
     return [
-        {"arm": one.label, "x": x, "y": y, "seed": seed}
+        {"arm": one.label, "x": x, "y": y, "seed": seed, **_link(one, k, seed)}
         for one in figure.points
-        for x, ys in zip(one.x, one.y, strict=True)
+        for k, (x, ys) in enumerate(zip(one.x, one.y, strict=True))
         for seed, y in enumerate(ys)
         if _drawable(y, figure.log_y)
     ]
+
+
+def _link(one: Points, k: int, of: int) -> dict[str, str]:
+    """The address of a point's duel, beside the page that shows the figure."""
+    return {"link": f"./?{one.links[k][of]}"} if one.links else {}
 
 
 def _runs(figure: Figure) -> Rows:
     """The points of a scatter; those that do not train last, which puts them on top."""
     trained, failed = OUTCOMES
     rows: Rows = [
-        {"arm": one.label, "x": x, "y": y, "trains": trained if good else failed}
+        {
+            "arm": one.label,
+            "x": x,
+            "y": y,
+            "trains": trained if good else failed,
+            **_link(one, k, 0),
+        }
         for one in figure.points
-        for x, (y,), good in zip(one.x, one.y, one.trains, strict=True)
+        for k, (x, (y,), good) in enumerate(zip(one.x, one.y, one.trains, strict=True))
         if _drawable(x, figure.log_x) and _drawable(y, figure.log_y)
     ]
     return sorted(rows, key=lambda row: row["trains"] == failed)

@@ -94,7 +94,7 @@ def _bad_rows(lane: LaneFrame) -> Rows:
     if bad is None:
         return []
     step, layer = bad
-    where = "" if layer is None else f", layer {layer}"
+    where = "" if layer is None else f", {lane.row} {layer}"
     side = "left" if step < lane.steps * 0.6 else "right"
     return [
         {
@@ -115,10 +115,11 @@ def spec(
     domain: Domain,
     dark: bool = False,
     comparing: bool = False,
+    row: str = "layer",
 ) -> Spec:
     """Vega-Lite dict of a heatmap without its data.
 
-    `comparing` is for quotients of two lanes: its colours part at 1.
+    `comparing` is for quotients of two lanes: its colours part at 1. `row` names a row: layer or time step.
     """
     record = PROBES[probe]
     title = {
@@ -131,16 +132,19 @@ def spec(
         "offset": 8,
         "anchor": "start",
     }
-    return {**_plot(record.first_layer, depth, steps, domain, dark, comparing), "title": title}
+    plot = _plot(record.first_layer, depth, steps, domain, dark, comparing, row)
+    return {**plot, "title": title}
 
 
 @lru_cache(maxsize=128)
-def _plot(first: int, depth: int, steps: int, domain: Domain, dark: bool, comparing: bool) -> Spec:
+def _plot(
+    first: int, depth: int, steps: int, domain: Domain, dark: bool, comparing: bool, row: str
+) -> Spec:
     """The chart without its title: the same for all lanes of these axes, because it takes long to compile."""
     columns, per_column = grid(steps, MOST_COLUMNS)
     cells, per_row = grid(depth + 1 - first, MOST_ROWS)
     x = step_axis(columns * per_column)
-    y = _layer_axis(first, depth, cells * per_row)
+    y = _layer_axis(first, depth, cells * per_row, row)
     height = min(300, max(120, 11 * cells))
     layers = [
         _picture(),
@@ -171,13 +175,13 @@ def _subtitle(record: ProbeRecord, domain: Domain, comparing: bool) -> str:
     return " · ".join(notes)
 
 
-def _layer_axis(first: int, depth: int, layers: int) -> alt.Y:
+def _layer_axis(first: int, depth: int, layers: int, row: str) -> alt.Y:
     stride = next(s for s in (1, 2, 5, 10, 20, 50, 100, 200, 500, 10**6) if depth / s <= 8)
     inner = [v for v in range(stride, depth, stride) if v != first and depth - v >= stride / 2]
     return alt.Y(
         "layer:Q",
         scale=alt.Scale(domain=[first - 0.5, first - 0.5 + layers], nice=False, zero=False),
-        axis=alt.Axis(title="layer", grid=False, format="d", values=[first, *inner, depth]),
+        axis=alt.Axis(title=row, grid=False, format="d", values=[first, *inner, depth]),
     )
 
 
@@ -254,10 +258,10 @@ def finding(lane: LaneFrame) -> str:
     for which, at in (("lowest", np.nanargmin), ("highest", np.nanargmax)):
         finite = np.where(np.isfinite(values), values, np.nan)
         row, column = np.unravel_index(at(finite), values.shape)
-        where = f"layer {column + first}, step {lane.probe_steps[row]}"
+        where = f"{lane.row} {column + first}, step {lane.probe_steps[row]}"
         parts.append(f"{which} {number(values[row, column])} ({where})")
     end = diverged(lane)
     return (
-        f"{name(lane)}, {probe_of(lane).axis_label}, layers {first} to {lane.depth}, steps 0 to "
+        f"{name(lane)}, {probe_of(lane).axis_label}, {lane.row}s {first} to {lane.depth}, steps 0 to "
         f"{lane.probe_steps[-1]}: {', '.join(parts)}." + (f" The lane {end}." if end else "")
     )

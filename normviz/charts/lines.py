@@ -31,7 +31,7 @@ def finding(lanes: Sequence[LaneFrame]) -> str:
         values, first = shown(lane), probe_of(lane).first_layer
         if len(values):
             ends = [
-                f"layer {layer} from {number(values[0, at])} to {number(values[-1, at])}"
+                f"{lane.row} {layer} from {number(values[0, at])} to {number(values[-1, at])}"
                 for layer, at in ((first, 0), (lane.depth, -1))
             ]
             parts.append(f"{name(lane)}: {', '.join(ends)}")

@@ -84,9 +84,10 @@ def spec(
     domain: tuple[float, float],
     dark: bool = False,
     linear: bool = False,
+    unit: str = "nats per token",
 ) -> Spec:
     """Vega-Lite dict of the loss chart without its data; a shallow copy of a cached one."""
-    return dict(_spec(styles, labels, steps, domain, dark, linear))
+    return dict(_spec(styles, labels, steps, domain, dark, linear, unit))
 
 
 @lru_cache(maxsize=64)
@@ -97,10 +98,11 @@ def _spec(
     domain: tuple[float, float],
     dark: bool,
     linear: bool,
+    unit: str,
 ) -> Spec:
     x = step_axis(steps)
     scale = alt.Scale(type="linear" if linear else "log", domain=list(domain), nice=False)
-    axis = alt.Axis(title="loss (nats per token)", format="~g")
+    axis = alt.Axis(title=f"loss ({unit})", format="~g")
     if not linear:
         axis.values = ticks(domain)
     y = alt.Y("loss:Q", scale=scale, axis=axis)
@@ -327,7 +329,7 @@ def finding(lanes: Sequence[LaneFrame]) -> str:
         each = [f"{v} at step {len(lane.loss) - 1}" for v, lane in zip(each, finite, strict=True)]
     known = {number(lane.chance) for lane in ran if isfinite(lane.chance)}
     each += [f"chance {chance}" for chance in sorted(known)]
-    sentences = [f"Loss{together} in nats per token: {listed(each)}."]
+    sentences = [f"Loss{together} in {ran[0].unit}: {listed(each)}."]
     held_out = [
         f"{name(lane)} {number(lane.held_out[-1])}" for lane in finite if len(lane.held_out)
     ]

@@ -7,7 +7,7 @@ from math import isfinite
 
 import numpy as np
 
-from normviz.catalog import SCHEMES
+from normviz.catalog import FAMILIES, PROBES
 from normviz.catalog.probes import recorded_by
 from normviz.runs.frames import LaneFrame
 
@@ -51,7 +51,7 @@ def diverged(lane: LaneFrame) -> str | None:
     if bad is None:
         return None
     step, layer = bad
-    return f"diverged at step {step}" + ("" if layer is None else f", layer {layer}")
+    return f"diverged at step {step}" + ("" if layer is None else f", {lane.row} {layer}")
 
 
 def lacking(lanes: Sequence[LaneFrame]) -> list[str]:
@@ -62,8 +62,10 @@ def lacking(lanes: Sequence[LaneFrame]) -> list[str]:
 def _reason(lane: LaneFrame) -> str:
     if lane.is_observed:
         return "it was not recorded of this model"
-    if lane.probe not in recorded_by(SCHEMES[lane.scheme].streams):
+    if PROBES[lane.probe].streams:
         return "its placement does not have two streams"
+    if lane.probe not in recorded_by("one", lane.family):
+        return f"it is not defined for the family {FAMILIES.label(lane.family)}"
     return "an earlier release of NormViz recorded the run; train its settings again"
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from statistics import median
 
-from ..catalog import SCHEMES
+from ..catalog import PLACEMENTS
 from .claim import OUTCOMES, Figure
 from .claim import Points as Row
 from .palette import GREY, lane_styles, scheme_style
@@ -81,8 +81,8 @@ def _strip(figure: Figure) -> list[str]:
 
 def _color(one: Row) -> str:
     """The colour of the placement that a row's label names, the longest if it names several."""
-    named = [scheme.key for scheme in SCHEMES if scheme.label in one.label]
-    longest = max(named, key=lambda key: len(SCHEMES.label(key)), default="")
+    named = [scheme.key for scheme in PLACEMENTS if scheme.label in one.label]
+    longest = max(named, key=lambda key: len(PLACEMENTS.label(key)), default="")
     return scheme_style(longest).color if longest else NEUTRAL
 
 

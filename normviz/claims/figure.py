@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 
 from ..catalog import PROBES
 from ..charts.claim import Figure, Line, Points
 from ..config import RunConfig
+from ..links import encode
 from .evidence import CellResult, Sample, recording_of, trains
 from .record import Claim, Curve, Layers, Scatter, Strip, Theory
 from .stored import ClaimResult, Series
@@ -80,6 +82,30 @@ def drawn(claim: Claim, result: ClaimResult) -> Figure:
     lines = tuple(_line(theory, result.figure, log_x) for theory in claim.theory)
     is_scatter = isinstance(figure, Scatter)
     return Figure(points, x, title, log_x, log_y, lines, is_scatter=is_scatter)
+
+
+def linked(claim: Claim, result: ClaimResult) -> Figure:
+    """The chart's input, with the link of a duel for each point that is a run's. A number of a strip is of
+    several runs, and a lab measures none: these have no links."""
+    figure = drawn(claim, result)
+    if claim.lab or isinstance(claim.figure, Strip):
+        return figure
+    found = []
+    for one, points in zip(result.figure, figure.points, strict=True):
+        cells = claim.grid(one.arm, result.seeds, result.first).cells
+        seeds = [
+            [cell.config for cell in sorted(cells, key=lambda it: it.at) if cell.seed == seed]
+            for seed in range(result.seeds)
+        ]
+        if isinstance(claim.figure, Scatter):
+            runs = [[config] for configs in seeds for config in configs]
+        elif isinstance(claim.figure, Curve):
+            name = claim.figure.x
+            runs = [[c for cs in seeds for c in cs if getattr(c, name) == x] for x in one.x]
+        else:
+            runs = [[configs[-1] for configs in seeds]] * len(one.x)
+        found.append(replace(points, links=tuple(tuple(encode((c,)) for c in cs) for cs in runs)))
+    return replace(figure, points=tuple(found))
 
 
 def _line(theory: Theory, figure: Sequence[Series], log_x: bool) -> Line:

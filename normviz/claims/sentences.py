@@ -6,6 +6,7 @@ from typing import Any
 
 from ..maps.summary import duration
 from .record import Claim
+from .rule import ClaimVerdict, Found
 from .stored import ClaimResult, finding, plain
 
 NOT_RUN = "not run"
@@ -28,6 +29,26 @@ def basis(claim: Claim, result: ClaimResult) -> str:
     return f"{result.seeds} seeds, measured {result.date}, {duration(result.seconds)} of one core{flat}"
 
 
+def changed_parts(there: ClaimVerdict, here: ClaimVerdict) -> list[tuple[str, Found, Found]]:
+    """The parts of a rule with another outcome on other seeds: what each says, and what was found there
+    and here."""
+    pairs = zip(there.parts, here.parts, strict=True)
+    return [(says, was, now) for (says, was), (_, now) in pairs if was.outcome != now.outcome]
+
+
+def on_second_seeds(claim: Claim, result: ClaimResult, second: ClaimResult | None) -> str:
+    """Whether a second set of seeds says the same: "seeds 100 to 104: the same outcome in every part"."""
+    if second is None:
+        return "no second set of seeds was run"
+    here = second.verdict(claim)
+    seeds = f"seeds {second.first} to {second.first + second.seeds - 1}"
+    parts = changed_parts(result.verdict(claim), here)
+    if not parts:
+        return f"{seeds}: the same outcome in every part"
+    words = "; ".join(f"{says}: {now.outcome} ({now.evidence})" for says, _, now in parts)
+    return f"{seeds}: {here.kind}, with another outcome of {words}"
+
+
 LOAD_SECONDS = 5.0
 """Seconds until a process has imported PyTorch."""
 RUN_SECONDS = 0.1
@@ -48,8 +69,9 @@ def expected(claim: Claim, result: ClaimResult | None, seeds: int | None, proces
     )
 
 
-def as_json(claim: Claim, result: ClaimResult) -> dict[str, Any]:
-    """A result as the card shows it: the claim, the verdict with the outcome of each part, the numbers."""
+def as_json(claim: Claim, result: ClaimResult, second: ClaimResult | None = None) -> dict[str, Any]:
+    """A result as the card shows it: the claim, the verdict with the outcome of each part, the numbers, and
+    what a second set of seeds said."""
     verdict = result.verdict(claim)
     return {
         "claim": claim.key,
@@ -69,6 +91,7 @@ def as_json(claim: Claim, result: ClaimResult) -> dict[str, Any]:
             name: {"label": number.label, "unit": number.unit, "values": plain(result.numbers[name])}
             for name, number in claim.numbers.items()
         },
+        "on_second_seeds": on_second_seeds(claim, result, second) if claim.arms else None,
         "engine": result.engine,
         "date": result.date,
         "seconds": result.seconds,

@@ -14,10 +14,12 @@ from typing import Any
 
 from ..config import ENGINE
 from ..home import shipped
-from .record import Claim, Scatter
+from .record import Claim, Number, Scatter
 from .rule import ClaimVerdict, judge, value_sentence
 
 Numbers = Mapping[str, Sequence[float]]
+SECOND = "second"
+"""The folder of the results from a second set of seeds, beside the others. They have no figure."""
 
 
 @dataclass(frozen=True)
@@ -89,9 +91,14 @@ def number_sentences(claim: Claim, result: ClaimResult, seeds: bool = True) -> d
     """Each number in words: "1.21 (1.20 to 1.23, 3 seeds)", with the seeds or without."""
     found, seeds = {}, seeds and bool(claim.arms)
     for name, number in claim.numbers.items():
-        unit = f" {number.unit}" if number.unit else ""
-        found[name] = value_sentence(result.numbers[name], number.form, seeds) + unit
+        values = result.numbers[name]
+        found[name] = value_sentence(values, number.form, seeds) + _unit(number, median(values))
     return found
+
+
+def _unit(number: Number, value: float) -> str:
+    """The unit behind a number; none behind "not reached"."""
+    return f" {number.unit}" if number.unit and not math.isinf(value) else ""
 
 
 def finding(claim: Claim, result: ClaimResult) -> str:
@@ -101,12 +108,12 @@ def finding(claim: Claim, result: ClaimResult) -> str:
     outcomes, sentence = claim.finding
     if outcomes != verdict.outcomes:
         return f"{claim.label}: {verdict.sentence}."
-    units = {name: f" {it.unit}" if it.unit else "" for name, it in claim.numbers.items()}
-    medians = {
-        name: value_sentence([median(result.numbers[name])], it.form, seeds=False) + units[name]
+    medians = {name: median(result.numbers[name]) for name in claim.numbers}
+    words = {
+        name: value_sentence([medians[name]], it.form, seeds=False) + _unit(it, medians[name])
         for name, it in claim.numbers.items()
     }
-    return sentence.format(**medians)
+    return sentence.format(**words)
 
 
 def explained(claim: Claim, result: ClaimResult) -> str:
@@ -159,10 +166,10 @@ def folder() -> Path:
     return shipped("assets") / "claims"
 
 
-def shipped_result(claim: Claim) -> ClaimResult | None:
-    """What ships of a claim; None where nothing does, or where it was another rule or a
-    newer version of the engine."""
-    path = folder() / f"{claim.key}.json"
+def shipped_result(claim: Claim, second: bool = False) -> ClaimResult | None:
+    """What ships of a claim, or of its check on a `second` set of seeds; None where nothing does, or where
+    it was another rule or a newer version of the engine."""
+    path = folder() / (SECOND if second else "") / f"{claim.key}.json"
     return _read(path, path.stat().st_mtime_ns, claim) if path.exists() else None
 
 

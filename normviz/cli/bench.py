@@ -279,6 +279,20 @@ def speed(
 
 
 @bench.command()
+def browser(
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of all kinds")] = 5,
+    configs: Annotated[
+        int, typer.Option(min=1, max=500, help="Runs whose verdicts are compared")
+    ] = 20,
+    seed: Annotated[int, typer.Option(min=0, help="Of the random configs")] = 0,
+) -> None:
+    """Training in Chromium, beside the native engine and torch.nn; and how many verdicts agree."""
+    from ..bench.in_browser import measure
+
+    typer.echo(measure(rounds, configs, seed))
+
+
+@bench.command()
 def shipped() -> None:
     """Counts and hashes of all shipped runs, maps and claims: equal where a change kept them."""
     from ..bench.shipped import measure

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ..claims import CLAIMS, Claim
-from ..claims.sentences import ORDER, as_json, basis, chip, expected
+from ..claims.sentences import (
+    ORDER,
+    as_json,
+    basis,
+    changed_parts,
+    chip,
+    expected,
+    on_second_seeds,
+)
 from ..claims.stored import (
+    SECOND,
     ClaimResult,
     explained,
     finding,
@@ -75,7 +85,13 @@ def show(keys: Keys, as_json_: Json = False) -> None:
     """Print the whole record of claims and their shipped results."""
     if as_json_:
         found = [(claim, shipped_result(claim)) for claim in read_keys(keys)]
-        print_json([as_json(claim, result) for claim, result in found if result is not None])
+        print_json(
+            [
+                as_json(claim, result, shipped_result(claim, second=True))
+                for claim, result in found
+                if result is not None
+            ]
+        )
         return
     for claim in read_keys(keys):
         typer.echo(record_words(claim))
@@ -83,6 +99,9 @@ def show(keys: Keys, as_json_: Json = False) -> None:
         typer.echo("No result ships." if result is None else result_words(claim, result))
         if result is not None:
             typer.echo(explained(claim, result))
+            if claim.arms:
+                second = shipped_result(claim, second=True)
+                typer.echo(f"checked  {on_second_seeds(claim, result, second)}")
         typer.echo(f"run it   normviz claims run {claim.key}")
         if claim.arms:
             typer.echo(f"its duel ?{encode(claim.lanes())}")
@@ -120,36 +139,45 @@ def run_(
 
 @claims.command()
 def check(
-    keys: Keys,
+    keys: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[C1 C2 ... | all]", help="Keys of claims to run", show_default=False
+        ),
+    ] = None,
     first: First = 100,
     seeds: Seeds = None,
     processes: Processes = None,
     data: Data = None,
     as_json_: Json = False,
 ) -> None:
-    """Run claims again on seeds that did not ship, and list the verdicts that change."""
-    wanted = read_keys(keys)
-    changed, same = list[dict[str, Any]](), 0
-    for claim, result in followed(wanted, data, seeds, processes, first):
+    """Run claims again on seeds that did not ship, and list the verdicts that change. Without keys:
+    list what such a check of all claims found, which ships.
+    """
+    if keys:
+        found: Iterable[tuple[Claim, ClaimResult | None]] = followed(
+            read_keys(keys), data, seeds, processes, first
+        )
+    else:
+        found = [(claim, shipped_result(claim, second=True)) for claim in CLAIMS if claim.arms]
+    changed, same, missing = list[dict[str, Any]](), 0, list[str]()
+    for claim, result in found:
         ships = shipped_result(claim)
-        there, here = ships and ships.verdict(claim), result.verdict(claim)
-        if there is not None and there.outcomes == here.outcomes:
+        if ships is None or result is None:
+            missing.append(claim.key)
+            continue
+        first = result.first
+        there, here = ships.verdict(claim), result.verdict(claim)
+        if there.outcomes == here.outcomes:
             same += 1
             continue
+        parts = [
+            {"says": says, "shipped": was.outcome, "now": now.outcome, "evidence": now.evidence}
+            for says, was, now in changed_parts(there, here)
+        ]
         changed.append(
-            {
-                "claim": claim.key,
-                "shipped": there.kind if there else "nothing ships",
-                "now": here.kind,
-                "parts": [
-                    {"says": says, "shipped": was.outcome, "now": now.outcome, "evidence": now.evidence}
-                    for (says, was), (_, now) in zip(
-                        there.parts if there else here.parts, here.parts, strict=True
-                    )
-                    if there is None or was.outcome != now.outcome
-                ],
-            }
-        )  # fmt: skip
+            {"claim": claim.key, "shipped": there.kind, "now": here.kind, "parts": parts}
+        )
     if as_json_:
         print_json(changed)
         return
@@ -158,6 +186,8 @@ def check(
         f"{same + len(changed)} claims from seed {first} on: {same} with the same outcome in every "
         f"part, {kept} with the same verdict and another part, {len(changed) - kept} with another verdict"
     )
+    if missing:
+        typer.echo(f"nothing to compare: {', '.join(missing)}")
     for one in changed:
         typer.echo(f"{one['claim']}: {one['shipped']} -> {one['now']}")
         for part in one["parts"]:
@@ -173,19 +203,22 @@ def print_json(value: Any) -> None:
 
 @main.command("ship-claims")
 def ship_claims(
-    keys: Keys, data: Data = None, processes: Processes = None,
+    keys: Keys, data: Data = None, processes: Processes = None, first: First = 0,
     folder_: Annotated[
         Path | None, typer.Option("--folder", help="Where to write (default: assets)")
     ] = None,
 ) -> None:  # fmt: skip
-    """Run claims and write their results to assets/claims, with the runs that their links open."""
+    """Run claims and write their results to assets/claims, with the runs that their links open. With
+    another first seed: write the numbers alone, to assets/claims/second.
+    """
     from ..claims.ship import save_runs
 
-    to = made(folder_ or folder(), "choose another with --folder")
-    for claim, result in followed(read_keys(keys), data, None, processes):
-        write(result, to / f"{claim.key}.json")
+    to = made((folder_ or folder()) / (SECOND if first else ""), "choose another with --folder")
+    for claim, result in followed(read_keys(keys), data, None, processes, first):
+        write(replace(result, figure=[], runs=[]) if first else result, to / f"{claim.key}.json")
         typer.echo(f"{claim.key}: {result.verdict(claim).sentence}")
-    typer.echo(save_runs(opened(data), to / "runs.npz"))
+    if not first:
+        typer.echo(save_runs(opened(data), to / "runs.npz"))
 
 
 def read_keys(keys: list[str]) -> list[Claim]:

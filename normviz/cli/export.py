@@ -19,7 +19,6 @@ from ..duel.presets import PRESETS
 from ..duel.seeds import named as seeds_of
 from ..duel.seeds import seeded
 from ..export import ExportLane, archive, replay, script, stored_lane, write_configs
-from ..export.site import chosen_duels, shipped_duels, site, write
 from ..home import expanded
 from ..limits import MAX_SWEEP_SEEDS
 from ..runs.frames import Frames
@@ -208,20 +207,33 @@ def export_site(
     ] = None,
     title: Annotated[str, typer.Option(help="Title of the index page")] = "NormViz",
     url: Annotated[str, typer.Option(help="Where DIR will be served, for previews of links")] = "",
+    live: Annotated[
+        bool, typer.Option("--live", help="Add live.html, which trains in the visitor's browser")
+    ] = False,
+    one_file: Annotated[
+        bool, typer.Option("--one-file", help="Put all that live.html needs into it (with --live)")
+    ] = False,
     data: Annotated[Path | None, typer.Option(help="Folder that keeps the runs")] = None,
 ) -> None:
     """Write the presets, the tour and chosen runs as pages that replay without this server.
 
     No file in DIR is overwritten. The pages use relative links and load nothing from another host.
     """
+    from ..export.site import chosen_duels, shipped_duels, site, write  # it imports torch
+
     try:
+        if one_file and not live:
+            raise ValueError(
+                "--one-file needs --live: it puts all that live.html needs into that file"
+            )
         address = read_url(url)
         check_title(title)
         folder = expanded(folder)
+        kind = "" if not live else "file" if one_file else "folder"
         store = stored(data)
         adopt(store)
         duels = [*shipped_duels(store), *chosen_duels(store, runs or [])]
-        for name in write(folder, site(duels, title, address)):
+        for name in write(folder, site(duels, title, address, kind)):
             if name.endswith(".html"):
                 typer.echo(folder / name)
     except (ValueError, StoreError) as error:

@@ -36,7 +36,7 @@ def inspect(
     every: Annotated[bool, typer.Option("--all", help="Make the shipped anatomies anew")] = False,
     out: Annotated[Path, typer.Option(help="File of --all and --compare")] = shipped.TABLE,
 ) -> None:
-    """Stack, placement, norms and scales of your own model, by data flow, without weights.
+    """Stack, placement, norms and scales of your own model, without weights.
 
     A model type or a config.json needs `transformers`. NormViz uses no network, so no name on a hub.
     """
@@ -109,4 +109,8 @@ def comparison(path: Path) -> str:
                 f"{it.row.model:28} {it.outcome:24} code: {it.row.placement or '-':14} data flow: "
                 f"{here or '-':14} {it.why}"
             )
+    lines += ["", "fields that differ:"]
+    for it in every:
+        if found := shipped.differences(it):
+            lines.append(f"{it.row.model:28} {'; '.join(found)}: {shipped.reasons(it.row.model)}")
     return "\n".join(lines)

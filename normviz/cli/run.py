@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..catalog import SCHEMES
+from ..catalog import PLACEMENTS, TASKS
 from ..config import ConfigError, RunConfig
 from ..duel.outcome import outcome
 from ..duel.presets import PRESETS
@@ -131,7 +131,7 @@ def read_chosen(
             "text": texts.add(text, needed=lambda: Store().needed_texts()),
         }
     each = [(letter, config.replace(**changes)) for letter, config in lanes]
-    return {f"{letter} {SCHEMES.label(config.scheme)}": config for letter, config in each}
+    return {f"{letter} {PLACEMENTS.label(config.scheme)}": config for letter, config in each}
 
 
 def read_words(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
@@ -273,7 +273,7 @@ def report(result: Result) -> str:
             result.verdict.sentence,
             f"loss {losses[0]:.3f} at step 0, {final_loss(losses):.3f} in the last tenth; "
             f"{'' if held_out is None else f'held-out {held_out:.3f}; '}"
-            f"chance {started.chance:.3f}, floor {floor} (nats per token)",
+            f"chance {started.chance:.3f}, floor {floor} ({TASKS[config.task].unit})",
             *([f"writes: “{one_line(result.wrote)}”"] if result.wrote else []),
             f"{n} step{'s' * (n != 1)} in {result.seconds:.1f} s, {rate:.0f} a second "
             f"({started.device}, {started.threads} thread{'s' * (started.threads > 1)}, engine "

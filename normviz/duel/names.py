@@ -92,4 +92,4 @@ def _words(name: str, config: Settings) -> str:
     value = shown(name, getattr(config, name))
     if name == "init":
         return f"{value} init"
-    return value if name == "norm" else f"{RunConfig.model_fields[name].title} {value}"
+    return value if name in ("norm", "family") else f"{RunConfig.model_fields[name].title} {value}"

@@ -86,6 +86,35 @@ def no_norm() -> Lanes:
     return none, none.replace(init="torch")
 
 
+def rnn() -> Lanes:
+    """Digits pixel by pixel: an RNN without a norm and with one on its pre-activation, and an LSTM."""
+    none = RunConfig(family="rnn", scheme="cell_none", batch=16, steps=200)
+    return (
+        none,
+        none.replace(scheme="pre_activation"),
+        none.replace(family="lstm", scheme="cell_none"),
+    )
+
+
+def vit() -> Lanes:
+    """Pre-LN and Post-LN in a vision transformer of 12 blocks."""
+    pre = RunConfig(family="vit")
+    return pre, pre.replace(scheme="post")
+
+
+def graph() -> Lanes:
+    """A graph network of 12 blocks on the karate club: no norm, LayerNorm, BatchNorm."""
+    layer = RunConfig(family="gnn", lr=1e-3, steps=100)
+    return tuple(layer.replace(norm=norm) for norm in ("none", "layernorm", "batchnorm"))
+
+
+def batch_one() -> Lanes:
+    """An MLP: LayerNorm with batches of one image, BatchNorm with batches of 2 and of 32."""
+    layer = RunConfig(family="mlp", depth=4, batch=1, lr=1e-3, steps=300)
+    batch = layer.replace(norm="batchnorm", batch=2)
+    return layer, batch, batch.replace(batch=32)
+
+
 PRESETS: Registry[Preset] = Registry(
     "preset",
     (
@@ -124,6 +153,22 @@ PRESETS: Registry[Preset] = Registry(
         Preset(
             "no_norm", "No norm", "Does it train without any norm?",
             "No norm twice: Xavier weights, and those of PyTorch's own layer.", no_norm,
+        ),
+        Preset(
+            "rnn", "LayerNorm in an RNN", "What does a norm do in a recurrent net?",
+            "Digits read pixel by pixel, 64 time steps: an RNN without and with LayerNorm, and an LSTM.", rnn,
+        ),
+        Preset(
+            "vit", "Pre and Post in a ViT", "Is it the same in a vision transformer?",
+            "The first duel on real images: 12 blocks that read 16 patches.", vit,
+        ),
+        Preset(
+            "graph", "BatchNorm and LayerNorm on a graph", "Which norm suits a graph?",
+            "A graph network of 12 blocks on the karate club: no norm, LayerNorm, BatchNorm.", graph,
+        ),
+        Preset(
+            "batch_one", "Batch of one", "Can a norm train on one image at a time?",
+            "An MLP with LayerNorm and one image a step, and with BatchNorm and 2 or 32 of them.", batch_one,
         ),
     ),
 )  # fmt: skip

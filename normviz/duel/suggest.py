@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from ..catalog import SCHEMES
+from ..catalog import CELLS, PLACEMENTS
 from ..config import ConfigError, RunConfig
 from .presets import Lanes
 
 MOST = 3
 NAMES = "ABCD"
 HIGH, DEEP = 0.1, 24
+SHORT, LONG = 16, 64
+"""Time steps of a recurrent net."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ def _all(lanes: Lanes) -> Iterator[Suggestion]:
     first = lanes[0]
     # Changes to one lane that may help it to train.
     for i, lane in enumerate(lanes):
-        name = f"{NAMES[i]} {SCHEMES.label(lane.scheme)}"
+        name = f"{NAMES[i]} {PLACEMENTS.label(lane.scheme)}"
         if lane.scheme in ("post", "none") and lane.init == "xavier":
             yield from _one(lanes, i, f"start {name} from PyTorch's smaller weights", init="torch")
         if lane.scheme == "pre" and lane.lr >= HIGH and lane.qk_norm == "off":
@@ -43,16 +45,24 @@ def _all(lanes: Lanes) -> Iterator[Suggestion]:
         if lane.scheme == "pre" and lane.lr >= HIGH:
             yield from _one(lanes, i, f"turn {name} into Peri-LN", scheme="peri")
     # Changes to all lanes that test whether the difference remains.
-    if first.lr < HIGH:
+    if first.scheme in CELLS:
+        yield from _every(lanes, f"read sequences of {LONG} steps", seq_len=LONG)
+        yield from _every(lanes, f"read sequences of {SHORT} steps", seq_len=SHORT)
+        kind = "LSTM" if first.family == "rnn" else "RNN"
+        yield from _made(
+            lanes, f"turn all into an {kind}", lambda _, lane: lane.replace(family=kind.lower())
+        )
+    elif first.lr < HIGH:
         yield from _every(lanes, f"turn the learning rate up to {HIGH:g}", lr=HIGH, lr_edits=())
-    if first.depth < DEEP:
+    if first.depth < DEEP and first.scheme not in CELLS:
         yield from _every(lanes, f"go {DEEP} blocks deep", depth=DEEP)
     if first.task == "markov":
         yield from _every(lanes, "train on English prose", task="prose")
     seed = first.init_seed + 1
     yield from _every(lanes, f"draw other weights (seed {seed}): does it hold?", init_seed=seed)
     yield from _every(lanes, "exchange LayerNorm for RMSNorm", norm="rmsnorm")
-    yield from _every(lanes, "go back to 12 blocks", depth=12)
+    if first.scheme not in CELLS:
+        yield from _every(lanes, "go back to 12 blocks", depth=12)
 
 
 def _one(lanes: Lanes, at: int, text: str, **changes: Any) -> Iterator[Suggestion]:

@@ -13,17 +13,19 @@ from types import ModuleType
 
 from ..anatomy import classes, head_imports, sizes
 from ..anatomy.code import dropout
-from ..catalog import NORMS, SCHEMES, STREAMS, TASKS
+from ..catalog import NORMS, PLACEMENTS, SCHEMES, STREAMS, TASKS
 from ..catalog.choices import GATED
 from ..catalog.scheme import Gain, Matrix, Place, Slots, plain
 from ..catalog.tasks import ENTRIES, HOPS
 from ..config import BASE_DEPTH, BASE_WIDTH, RunConfig
-from ..limits import HELD_OUT, MAX_SYMBOLS
+from ..limits import FEATURES, HELD_OUT, MAX_SYMBOLS
 from ..model.corpora import STATES, SUCCESSOR_P, chain, masked_count, prose
 from ..observed import configured
-from . import script_version1, script_version2
+from . import script_families, script_version1, script_version2
 from .lane import ExportLane
 
+NORMAL = ("from statistics import NormalDist",)
+CELL = [".hidden.weight", ".input.weight"]
 SEEDS = """INIT_SEED, DATA_SEED, BATCH = {init_seed}, {data_seed}, {batch}  # sequences a step
 torch.set_num_threads({threads})  # another number of threads rounds differently"""
 
@@ -35,7 +37,9 @@ def script(lane: ExportLane) -> str:
     """
     c, cuda = configured(lane.config).placed(), lane.device == "cuda"
     templates = script_version1 if lane.version == 1 else script_version2
-    standard = {"import hashlib", *templates.IMPORTS[c.task]}
+    standard = {"import hashlib", *templates.IMPORTS.get(c.task, NORMAL)}
+    if c.task in ("digits", "digits_graph"):
+        standard |= {"import gzip", "import sys"}
     standard |= {"import math"} if c.schedule == "cosine" or not lane.is_done else set()
     model = classes(c, exact=True)
     if c.dropout and templates.DROPOUT:
@@ -53,6 +57,7 @@ def script(lane: ExportLane) -> str:
     parts = [
         "\n".join([_docstring(lane), "", head_imports(c.norm, tuple(standard)), "", numbers]),
         *(read if first else []),
+        *(script_families.data(c, ".cuda()" if cuda else "") if c.task in FEATURES else []),
         *model,
         templates.WORDS,
         start,
@@ -68,13 +73,18 @@ def script(lane: ExportLane) -> str:
 
 def _docstring(lane: ExportLane) -> str:
     c = configured(lane.config)
-    label, task = SCHEMES.label(c.scheme), TASKS.label(c.task)
+    label, task = PLACEMENTS.label(c.scheme), TASKS.label(c.task)
     about = (
-        "Plain PyTorch: it needs torch and nothing else, prints the loss of every 20th step, and "
+        f"Plain PyTorch: it needs torch and {_needs(c)}, prints the loss of every 20th step, and "
         f"ends with the final loss. {_ours(lane)}{_how_exact(lane)}"
     )
     title = f'"""{label}, {task}, {c.steps} steps: run {lane.key} of NormViz.'
     return "\n\n".join([title, fill(about, 100)]) + '\n"""'
+
+
+def _needs(c: RunConfig) -> str:
+    images = c.task in ("digits", "digits_graph")
+    return "scikit-learn, or its file digits.csv.gz," if images else "nothing else"
 
 
 def _ours(lane: ExportLane) -> str:
@@ -86,7 +96,7 @@ def _ours(lane: ExportLane) -> str:
     chance = "" if it.started is None else f" (chance is {it.chance:.3f})"
     n, steps = len(it.steps), lane.config.steps
     so_far = f" after {n} of them" if n < steps and it.first_bad is None else ""
-    return f"The run that it repeats had {final} nats per token{so_far}{chance}. "
+    return f"The run that it repeats had {final} {TASKS[lane.config.task].unit}{so_far}{chance}. "
 
 
 def _how_exact(lane: ExportLane) -> str:
@@ -148,6 +158,8 @@ def vocabulary(config: RunConfig) -> int | None:
     if config.task in ("prose", "prose_split"):
         return len(prose()[1])
     hops = min(ENTRIES, config.seq_len // 2)
+    if TASKS[config.task].classes:
+        return TASKS[config.task].classes
     known = {"markov": STATES, "copy": COPY_KINDS, "masked": STATES + 1, "hops": hops}
     return known.get(config.task)
 
@@ -168,6 +180,9 @@ def text(config: RunConfig, sha: str | None, device: str, hides: bool = False) -
 
 def batches(config: RunConfig, device: str, of: ModuleType) -> list[str]:
     """Sources that make the batches; `device` is the argument that places a tensor on the device."""
+    if config.task in FEATURES:
+        place = ".cuda()" if device else ""
+        return [of.BELOW] * (config.task == "digits") + [script_families.batches(config, place)]
     if config.task == "hops":
         return [of.HOPS.format(hops=HOPS, place=".cuda()" if device else "")]
     if config.task in ("markov", "masked"):
@@ -226,6 +241,18 @@ GATES = {
 def initial_values(config: RunConfig, of: ModuleType) -> list[str]:
     """Sources of the function that draws, and of the lines that apply it to `model`."""
     c, gpt2 = config, config.init in SMALL
+    body, default = (of.NORMAL, "") if gpt2 else (of.EITHER, ", normal=False")
+    function = of.DRAW.format(normal=default, body=body)
+    if c.family != "decoder":
+        drawn = script_families.initial_lines(
+            c, MATRICES[c.init], ENDS[c.init], "" if gpt2 else ", normal=True"
+        )
+        begin = [SMALL[c.init]] if gpt2 else []
+        start = [
+            "model = Model()",
+            "with torch.no_grad():  # norms start as the classes above make them",
+        ]
+        return [function, "\n" + "\n".join([*begin, *start, *drawn])]
     base, named = base_sizes(c)
     own = SCHEMES[c.scheme].embedding_std
     tokens, positions, head = ENDS[c.init]
@@ -277,8 +304,6 @@ def initial_values(config: RunConfig, of: ModuleType) -> list[str]:
     lines += _of_norms(c)
     if SCHEMES[c.scheme].constraint != "none":
         lines.append("model.constrain()")
-    body, default = (of.NORMAL, "") if gpt2 else (of.EITHER, ", normal=False")
-    function = of.DRAW.format(normal=default, body=body)
     return [function, "\n" + "\n".join(lines)]
 
 
@@ -369,6 +394,8 @@ def profile(config: RunConfig) -> list[str]:
 
     Raises ValueError for a scheme whose wiring is not Admin's.
     """
+    if config.family != "decoder":
+        return []
     c, scheme = config, SCHEMES[config.scheme]
     if not scheme.profiled:
         return []
@@ -474,8 +501,12 @@ def groups(c: RunConfig) -> list[str]:
     if not has_groups(c):
         return []
     ends = '("tokens.weight", "positions.weight", "head.weight")'
+    if c.family != "decoder":
+        ends = ends.replace(")", ', "inputs.weight", "class_token.weight")')
     kinds = [f".{name}.weight" for name in NAMES]
-    kinds += [f"_{name}.weight" for name in STREAMS[SCHEMES[c.scheme].streams].matrices]
+    if c.scheme in SCHEMES:
+        kinds += [f"_{name}.weight" for name in STREAMS[SCHEMES[c.scheme].streams].matrices]
+    kinds += {"gnn": [".value.weight"], "rnn": CELL, "lstm": CELL}.get(c.family, [])
     listed = repr(tuple(kinds)).replace("'", '"')
     lines = GROUPS.replace("{ends}", ends).replace("{kinds}", listed).splitlines()
     if c.optimizer == "muon":
@@ -587,5 +618,6 @@ def _update(c: RunConfig) -> list[str]:
         lines.append('optimizer.param_groups[0]["lr"] = learning_rate(step)')
     if c.optimizer == "muon":
         lines.append(f"muon({'learning_rate(step)' if changes(c) else repr(c.lr)})")
-    constrain = ["model.constrain()"] if SCHEMES[c.scheme].constraint != "none" else []
+    bound = c.scheme in SCHEMES and SCHEMES[c.scheme].constraint != "none"
+    constrain = ["model.constrain()"] if bound else []
     return [*lines, "optimizer.step()", *constrain]

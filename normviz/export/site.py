@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urljoin
 
 from .. import charts
@@ -23,6 +24,7 @@ from ..player import SCRIPTS, version
 from ..runs.frames import Frames, LaneFrame
 from ..runs.store import Run, Store
 from ..tour import STEPS
+from . import live as trained
 from .lane import ExportLane, stored_lane
 from .pictures import picture
 from .preview import tags
@@ -156,9 +158,12 @@ WORDS = (
 )
 
 
-def site(duels: Sequence[SiteDuel], title: str, url: str = "") -> Iterator[tuple[str, bytes]]:
+def site(
+    duels: Sequence[SiteDuel], title: str, url: str = "", live: Literal["", "folder", "file"] = ""
+) -> Iterator[tuple[str, bytes]]:
     """Names and contents of the files. `url` is the folder's final address, if known: previews of
-    links need the absolute address of their picture."""
+    links need the absolute address of their picture. `live` adds a page that trains, whose models are files
+    beside it or all in one file."""
     scripts = {f"{name}-{version(text)}.js": text for name, text in SCRIPTS.items()}
     yield from ((name, text.encode()) for name, text in scripts.items())
     cards: dict[str, list[str]] = {}
@@ -185,6 +190,13 @@ def site(duels: Sequence[SiteDuel], title: str, url: str = "") -> Iterator[tuple
     )
     first = duels[0].name if duels else ""
     head = _tags(title, WORDS, url, "index.html", f"{first}.png")
+    if live:
+        yield from trained.live_page(
+            [duel.lanes for duel in duels],
+            _tags(trained.LIVE_TITLE, trained.WORDS, url, "live.html", f"{first}.png"),
+            one_file=live == "file", up="index.html", scripts=tuple(scripts),
+        )  # fmt: skip
+        groups = f'<p><a href="live.html">{trained.LIVE_TITLE}</a></p>\n{groups}'
     page = INDEX.format(title=escape(title), words=escape(WORDS), groups=groups, head=head)
     yield "index.html", page.encode()
 

@@ -8,13 +8,15 @@ that is not as `links.PINNED` has it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from math import prod
 from textwrap import wrap
 from typing import Any
 
+from ..catalog import FAMILIES, SCHEMES
+from ..catalog.families import places_of
 from ..config import CHOICES, RunConfig
 from ..limits import MAX_MAPS, RANGES
 from ..links import (  # fmt: skip
@@ -110,10 +112,17 @@ class MapRequest:
             return ask(self.words, self.up, self.across)
         words = {**self.words, old: as_word(RunConfig.model_fields[old].default)}
         if self.grid.axis(field) is None:
-            every = CHOICES[field].keys() if field in CHOICES else ()
-            words[field] = USUAL.get(field) or ",".join(key for key in every if key != "text")
+            words[field] = USUAL.get(field) or ",".join(_choices(self.grid.base, field))
         span = {"across": self.across, "up": self.up, side: field}
         return ask(words, **span)
+
+
+def _choices(base: RunConfig, field: str) -> Iterator[str]:
+    """The choices of a setting that the family has: its placements and its tasks, but no own text."""
+    places = places_of(base.family) or SCHEMES.keys()
+    of = {"scheme": places, "task": FAMILIES[base.family].tasks}
+    every = CHOICES[field].keys() if field in CHOICES else ()
+    yield from (key for key in of.get(field, every) if key != "text")
 
 
 def caption(grid: Grid, across: str, up: str, place: str = "/maps") -> list[str]:
@@ -182,9 +191,13 @@ def standard(key: str) -> MapRequest:
     return ask(one.words, one.across, one.up)
 
 
+FIXED = ("mask", "patch_norm")
+"""Settings whose values go with some tasks alone."""
+
+
 def spanning() -> tuple[str, ...]:
     """Settings that may span a map: all with several values that go with every task."""
-    return tuple(n for n in FIELDS if (n in RANGES or n in CHOICES) and n != "mask")
+    return tuple(n for n in FIELDS if (n in RANGES or n in CHOICES) and n not in FIXED)
 
 
 def decode(params: Params) -> MapRequest:

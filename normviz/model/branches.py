@@ -127,7 +127,7 @@ class Attention(nn.Module):
         self.first_value = slots.first_value
         self.first: tuple[Attention, ...] = ()
         self.values: Tensor | None = None
-        T = config.seq_len
+        T = config.seq_len + (config.family == "vit")  # its class token is one more position
         mask = causal_mask(T) if config.mask == "causal" else torch.zeros(T, T)
         self.register_buffer("mask", mask, persistent=False)
         self.rotates = config.positions == "rope"

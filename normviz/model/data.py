@@ -7,22 +7,31 @@ loss, where it is known. Both are computed here, in nats, and not hard-coded.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from ..catalog.tasks import ENTRIES, HOPS
 from ..config import RunConfig
+from ..limits import FEATURES
 from . import draws, texts
 from .characters import entropy, trained
 from .corpora import STATES, SUCCESSOR_P, Tokens, chain, masked_count, masked_floor, prose
+from .graphs import GRAPHS
+from .images import PIXELS, standardised
 
+Features: TypeAlias = "NDArray[np.float32]"
+Inputs: TypeAlias = "Tokens | Features"
 IGNORED = -100
 """Target of a position that the loss does not count."""
 
 
 class Task(ABC):
     """Batches of (inputs, targets), both [B, T] int64; a target of -100 is not counted.
+
+    A task whose examples have `features` instead of tokens has inputs [B, features] float32 and targets [B].
 
     `chance` and `floor` are losses in nats, `floor` None where unknown. `text` is the SHA-256 of the
     text that a task reads, or None for a synthetic one; `alphabet` has the character of each of its symbols.
@@ -33,11 +42,12 @@ class Task(ABC):
     floor: float | None
     text: str | None = None
     alphabet: str = ""
+    features: int = 0
 
     def __init__(self, config: RunConfig) -> None:
         self.batch_size, self.seq_len, self.seed = config.batch, config.seq_len, config.data_seed
 
-    def batch(self, step: int) -> tuple[Tokens, Tokens]:
+    def batch(self, step: int) -> tuple[Inputs, Tokens]:
         """Inputs and targets [B, T] of a step, a function of (data seed, step)."""
         return self._make(draws.generator("batch", self.seed, step))
 
@@ -45,7 +55,7 @@ class Task(ABC):
         """Inputs and targets [B, T] of a step, on a device."""
         return _placed(self.batch(step), device)
 
-    def held_out(self) -> tuple[Tokens, Tokens] | None:
+    def held_out(self) -> tuple[Inputs, Tokens] | None:
         """Inputs and targets [B, T] of one batch that training never reads, the same for every seed; None
         where training reads everything."""
         return self._make(draws.generator("held out", 0))
@@ -61,11 +71,11 @@ class Task(ABC):
         return None if found is None else _placed(found, device)
 
     @abstractmethod
-    def _make(self, rng: np.random.Generator) -> tuple[Tokens, Tokens]: ...
+    def _make(self, rng: np.random.Generator) -> tuple[Inputs, Tokens]: ...
 
 
 def _placed(
-    batch: tuple[Tokens, Tokens], device: torch.device
+    batch: tuple[Inputs, Tokens], device: torch.device
 ) -> tuple[torch.Tensor, torch.Tensor]:
     inputs, targets = (torch.from_numpy(x).to(device) for x in batch)
     return inputs, targets
@@ -224,10 +234,59 @@ class OwnText(Characters):
         self.alphabet = written.alphabet
 
 
+class Digits(Task):
+    """Images of handwritten digits, drawn with replacement from those that are not held out."""
+
+    floor = None
+    vocabulary, features = 10, PIXELS
+
+    def __init__(self, config: RunConfig) -> None:
+        super().__init__(config)
+        self.images, self.labels, self.trained = standardised()
+        self.chance = entropy(np.bincount(self.labels[: self.trained]) / self.trained)
+
+    def _make(self, rng: np.random.Generator) -> tuple[Features, Tokens]:
+        picked = draws.below(rng, self.trained, self.batch_size)
+        return self.images[picked], self.labels[picked]
+
+    def held_out(self) -> tuple[Features, Tokens]:
+        """All images that training never reads, the same for every seed."""
+        return self.images[self.trained :], self.labels[self.trained :]
+
+
+class Nodes(Task):
+    """The nodes of a graph, all in each step. The loss counts the nodes that the data seed chose, as many
+    of each class, and the held-out loss the others."""
+
+    floor = None
+
+    def __init__(self, config: RunConfig) -> None:
+        super().__init__(config)
+        self.graph = graph = GRAPHS[config.task]()
+        self.vocabulary, self.features = int(graph.labels.max()) + 1, graph.features.shape[1]
+        self.chance = float(np.log(self.vocabulary))
+        order = draws.uniform(draws.generator("shown", self.seed), len(graph.labels)).argsort()
+        first = [order[graph.labels[order] == k][: graph.shown] for k in range(self.vocabulary)]
+        self.shown = np.isin(np.arange(len(order)), np.concatenate(first))
+
+    def _make(self, rng: np.random.Generator) -> tuple[Features, Tokens]:
+        del rng  # each step reads the whole graph
+        return self.graph.features, np.where(self.shown, self.graph.labels, IGNORED)
+
+    def held_out(self) -> tuple[Features, Tokens]:
+        """The same graph, with the nodes as targets that training does not count."""
+        return self.graph.features, np.where(self.shown, IGNORED, self.graph.labels)
+
+
 TASKS: dict[str, type[Task]] = {
     "markov": Markov, "copy": Copy, "prose": Prose, "prose_split": ProseSplit, "masked": Masked,
-    "hops": Hops, "text": OwnText,
+    "hops": Hops, "text": OwnText, "digits": Digits, "karate": Nodes, "digits_graph": Nodes,
 }  # fmt: skip
+
+
+def features_of(config: RunConfig) -> int:
+    """How many numbers an example of the config's task has; 0 for tasks of tokens."""
+    return FEATURES.get(config.task, 0)
 
 
 def make_task(config: RunConfig) -> Task:

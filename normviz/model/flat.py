@@ -30,13 +30,17 @@ SHARED = (
     "ffn.branch.up.bias",
     "ffn.branch.down.weight",
     "ffn.branch.down.bias",
+    *(f"first.branch.{map_}.{kind}" for map_ in ("up", "down") for kind in ("weight", "bias")),
+    *(f"messages.branch.{map_}.{kind}" for map_ in ("value", "out") for kind in ("weight", "bias")),
 )
+"""The matrices of a family's branches, in the order of a row."""
 
 
 def _ordered(block: nn.Module) -> list[tuple[str, nn.Parameter]]:
     """A block's parameters, the shared ones first."""
     named = dict(block.named_parameters())
-    return [(name, named.pop(name)) for name in SHARED] + list(named.items())
+    shared = [name for name in SHARED if name in named]
+    return [(name, named.pop(name)) for name in shared] + list(named.items())
 
 
 class Flat:
@@ -59,6 +63,7 @@ class Flat:
         self.blocks = self.values[: len(rows) * row].view(len(rows), row)
         self.block_grads = self.grads[: len(rows) * row].view(len(rows), row)
         self.columns = dict(_columns(rows[0]))
+        self.shared = tuple(name for name in SHARED if name in self.columns)
         self.shapes = {name: p.shape for name, p in rows[0]}
         self.outside = [(n, p.data) for n, p in model.named_parameters() if id(p) not in inside]
         self.optimised = nn.Parameter(self.values)
@@ -67,7 +72,7 @@ class Flat:
     def named(self) -> Iterator[tuple[str, Tensor]]:
         """Names and values: each shared parameter of all blocks as one [L, ...], and each parameter
         outside of the blocks."""
-        for name in SHARED:
+        for name in self.shared:
             yield name, self.blocks[:, self.columns[name]].unflatten(1, self.shapes[name])
         yield from self.outside
 
@@ -101,7 +106,7 @@ class Profiler:
 
     def __init__(self, model: Transformer) -> None:
         blocks = model.blocks
-        self.wires: list[Wire] = [w for block in blocks for w in (block.attention, block.ffn)]  # pyright: ignore
+        self.wires: list[Wire] = [w for block in blocks for _, w in block.sublayers()]  # pyright: ignore
         self.omega = 1.0
         self.variance = 0.0
 
@@ -118,6 +123,6 @@ class Profiler:
 @torch.no_grad()
 def profile(model: Transformer, config: RunConfig, task: Task) -> None:
     """Set the skip gains of a `profiled` scheme from the first batch; other schemes are left as they are."""
-    if SCHEMES[config.scheme].profiled:
+    if config.scheme in SCHEMES and SCHEMES[config.scheme].profiled:
         inputs, _ = task.tensors(0, torch.device("cpu"))
         model(inputs, Profiler(model))

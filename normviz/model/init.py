@@ -12,6 +12,9 @@ So two lanes that share a parameter share its initial value bit for bit, whateve
     ffn down.weight          Xavier              U(+-1/sqrt(n))      sd s / sqrt(2L)
     gate.weight              Xavier              U(+-1/sqrt(n))      sd s
     norm.weight              Xavier              U(+-1/sqrt(n))      sd s
+    hidden, input (a cell)   Xavier of [D, D]    U(+-1/sqrt(D))      sd s
+    cell bias                0                   U(+-1/sqrt(D))      0
+    inputs.weight            sd of tokens over sqrt(n)
     ffn biases               0                   U(+-1/sqrt(n))      0
     other biases             0                   0                   0
 
@@ -37,7 +40,9 @@ from ..config import BASE_DEPTH, BASE_WIDTH, RunConfig
 from . import draws
 from .branches import Attention, FeedForward
 from .constraint import constrain
+from .gnn import Messages
 from .marks import EMBEDDINGS, KEPT, MATRICES, OF_NORMS, mark_of
+from .recurrent import Layer
 from .transformer import Block, Transformer
 
 
@@ -62,6 +67,7 @@ def _xavier_rule(config: RunConfig, name: str) -> Draw | None:
         "up.weight": xavier(d, ffn),
         "down.weight": xavier(ffn, d),
         "gate.weight": xavier(d, d),
+        "cell.weight": xavier(d, d),
     }.get(name)
 
 
@@ -82,6 +88,8 @@ def _torch_rule(config: RunConfig, name: str) -> Draw | None:
         "down.weight": Draw(ffn**-0.5),
         "down.bias": Draw(ffn**-0.5),
         "gate.weight": Draw(d**-0.5),
+        "cell.weight": Draw(d**-0.5),
+        "cell.bias": Draw(d**-0.5),
     }.get(name)
 
 
@@ -94,6 +102,7 @@ def _gpt2_rule(config: RunConfig, name: str) -> Draw | None:
         "up.weight": Draw(s, normal=True),
         "down.weight": Draw(residual, normal=True),
         "gate.weight": Draw(s, normal=True),
+        "cell.weight": Draw(s, normal=True),
     }.get(name)
 
 
@@ -111,8 +120,12 @@ def _gpt2_size(config: RunConfig) -> float:
 
 
 def _embedding(config: RunConfig, name: str, shape: torch.Size) -> Draw:
-    """The rule of embeddings and head."""
-    own = SCHEMES[config.scheme].embedding_std
+    """The rule of embeddings and head. A map of n features starts 1/sqrt(n) times as large as the token
+    embedding, so that features of mean square 1 give a stream of the same size."""
+    if name == "inputs.weight":
+        tokens = _embedding(config, "tokens.weight", shape)
+        return replace(tokens, size=tokens.size * shape[1] ** -0.5)
+    own = SCHEMES[config.scheme].embedding_std if config.scheme in SCHEMES else None
     if own is not None and name == "tokens.weight":
         return Draw(own(config.width, config.depth), normal=True)
     if config.init in ("gpt2", "gpt2_width"):
@@ -181,11 +194,18 @@ def initialise(model: Transformer, config: RunConfig) -> None:
         else:
             draw_into(parameter, draw, name, config.init_seed)
     _apply_weight_gains(model, config)
-    constrain(config.scheme, model.named_parameters())
+    if config.scheme in SCHEMES:
+        constrain(config.scheme, model.named_parameters())
 
 
 def _apply_weight_gains(model: Transformer, config: RunConfig) -> None:
     """The scheme's own initialisation rule and the config's weight gain, on top of the chosen one."""
+    if config.scheme not in SCHEMES:
+        for layer in model.blocks:
+            assert isinstance(layer, Layer)
+            layer.hidden.weight.mul_(config.weight_gain)
+            layer.input.weight.mul_(config.weight_gain)
+        return
     d, own = config.width, SCHEMES[config.scheme].weight_gain
 
     def gain(place: Place, matrix: Matrix) -> float:
@@ -193,12 +213,16 @@ def _apply_weight_gains(model: Transformer, config: RunConfig) -> None:
 
     for b, block in enumerate(model.blocks, start=1):
         assert isinstance(block, Block)
-        attention, ffn = block.attention.branch, block.ffn.branch
-        assert isinstance(attention, Attention)
-        assert isinstance(ffn, FeedForward)
-        at, ff = Place(b, config.depth, "attention"), Place(b, config.depth, "ffn")
-        attention.qkv.weight[: 2 * d].mul_(gain(at, "query_key"))
-        attention.qkv.weight[2 * d :].mul_(gain(at, "value"))
-        attention.out.weight.mul_(gain(at, "out"))
-        ffn.up.weight.mul_(gain(ff, "up"))
-        ffn.down.weight.mul_(gain(ff, "down"))
+        for which, wire in block.sublayers():
+            place, branch = Place(b, config.depth, which), wire.branch
+            if isinstance(branch, Attention):
+                branch.qkv.weight[: 2 * d].mul_(gain(place, "query_key"))
+                branch.qkv.weight[2 * d :].mul_(gain(place, "value"))
+                branch.out.weight.mul_(gain(place, "out"))
+            elif isinstance(branch, Messages):
+                branch.value.weight.mul_(gain(place, "value"))
+                branch.out.weight.mul_(gain(place, "out"))
+            else:
+                assert isinstance(branch, FeedForward)
+                branch.up.weight.mul_(gain(place, "up"))
+                branch.down.weight.mul_(gain(place, "down"))

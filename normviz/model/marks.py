@@ -12,9 +12,9 @@ from torch import nn
 Made = TypeVar("Made", bound=nn.Module | nn.Parameter)
 Module = TypeVar("Module", bound=nn.Module)
 
-EMBEDDINGS = ("tokens.weight", "positions.weight", "head.weight")
-MATRICES = ("qkv.weight", "out.weight", "up.weight", "down.weight", "gate.weight")
-BIASES = ("qkv.bias", "out.bias", "up.bias", "down.bias")
+EMBEDDINGS = ("tokens.weight", "positions.weight", "head.weight", "inputs.weight")
+MATRICES = ("qkv.weight", "out.weight", "up.weight", "down.weight", "gate.weight", "cell.weight")
+BIASES = ("qkv.bias", "out.bias", "up.bias", "down.bias", "cell.bias", "inputs.bias")
 OF_NORMS = "norm.weight"
 """The role of a matrix inside of a norm. The optimizer treats it as what else is in a norm."""
 ROLES = (*EMBEDDINGS, *MATRICES, *BIASES, OF_NORMS)

@@ -1,4 +1,4 @@
-"""A decoder-only transformer whose blocks are wires of the chosen scheme."""
+"""A decoder-only transformer whose blocks are wires of the chosen scheme, and the base of other families."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..catalog import SCHEMES
-from ..catalog.scheme import Place
+from ..catalog import FAMILIES, SCHEMES
+from ..catalog.scheme import ONE, Branch, Place
 from ..config import RunConfig
 from .branches import Attention, Dropout, FeedForward, Linear, angles
 from .data import IGNORED
@@ -20,32 +20,42 @@ from .wire import SharedGains, SublayerContext
 
 
 class Block(nn.Module):
-    """Attention and FFN, each in its wire. `block` counts from 1."""
+    """Two sublayers, each in its wire: attention, or another `first` branch of the family, and an FFN.
+    `block` counts from 1."""
 
-    def __init__(self, config: RunConfig, block: int, clock: Clock) -> None:
+    def __init__(
+        self, config: RunConfig, block: int, clock: Clock, first: nn.Module | None = None
+    ) -> None:
         super().__init__()
         c, scheme = config, SCHEMES[config.scheme]
+        self.first_name = FAMILIES[c.family].first or ""
         at, ff = Place(block, c.depth, "attention"), Place(block, c.depth, "ffn")
         self.block = block
         self.shared = SharedGains(c.divided(scheme.slots(at)), c.width, clock)
-        attention = Attention(c, scheme.slots(at), block, clock)
+        branch = first or Attention(c, scheme.slots(at), block, clock)
         ffn = FeedForward(c, scheme.slots(ff), clock)
-        first, second = (
+        dropout, second = (
             Dropout(c.dropout, c.init_seed, site, clock) for site in (2 * block - 1, 2 * block)
         )
-        self.attention = make_wire(c, scheme, at, attention, self.shared, first, clock)
+        wire = make_wire(c, scheme, at, branch, self.shared, dropout, clock)
+        setattr(self, self.first_name, wire)
         self.ffn = make_wire(c, scheme, ff, ffn, self.shared, second, clock)
 
     def forward(self, state: Tensor, tap: Tap, embedding: Tensor) -> Tensor:
         """A state [B, T, k D] to the next; `embedding` is the first state, the output of `enter`."""
         first, around = 2 * (self.block - 1), SublayerContext(embedding, state)
-        return self.ffn(self.attention(state, first, tap, around), first + 1, tap, around)
+        middle = getattr(self, self.first_name)(state, first, tap, around)
+        return self.ffn(middle, first + 1, tap, around)
+
+    def sublayers(self) -> tuple[tuple[Branch, nn.Module], ...]:
+        """Both sublayers with the branch of their `Place`: the first one's is "attention" in every family."""
+        return ("attention", getattr(self, self.first_name)), ("ffn", self.ffn)
 
 
 def share_first_values(blocks: nn.ModuleList) -> None:
     """Give each attention a reference to the first block's, whose values it may mix with its own."""
-    first, *others = (module for module in blocks.modules() if isinstance(module, Attention))
-    for attention in others:
+    every = [module for module in blocks.modules() if isinstance(module, Attention)]
+    for first, attention in zip(every[:1] * len(every), every[1:], strict=False):
         attention.first = (first,)  # in a tuple: not a submodule of this one
 
 
@@ -66,32 +76,56 @@ def rounded(x: Tensor, to: torch.dtype) -> Tensor:
 class Transformer(nn.Module):
     """Embedding, L blocks, output head. Tokens [B, T] to logits [B, T, V].
 
-    `positions` is None without learned positions.
+    `positions` is None without learned positions. Other families override what makes the inputs, the stack
+    of blocks, and what the head reads.
     """
 
     waves: Tensor
 
     def __init__(self, config: RunConfig, vocabulary: int) -> None:
         super().__init__()
-        c, scheme = config.placed(), SCHEMES[config.scheme]
+        c = config.placed()
+        self.clock = Clock()
+        self.make_inputs(c, vocabulary)
+        self.dropout = Dropout(c.dropout, c.init_seed, 0, self.clock)
+        self.make_stack(c)
+        self.make_head(c, vocabulary)
+
+    def make_inputs(self, c: RunConfig, vocabulary: int) -> None:
+        """Make the modules that `embedded` uses."""
+        scheme = SCHEMES[c.scheme]
         self.tokens = drawn(nn.Embedding(vocabulary, c.width), "tokens")
+        self.make_positions(c, c.seq_len)
+        self.embed_norm = make_norm(c.norm if scheme.embed_norm else "none", c.width, c.steps)
+
+    def make_positions(self, c: RunConfig, positions: int) -> None:
+        """Make what tells so many positions apart."""
         learned = c.positions == "learned"
-        self.positions = drawn(nn.Embedding(c.seq_len, c.width), "positions") if learned else None
+        self.positions = drawn(nn.Embedding(positions, c.width), "positions") if learned else None
         self.has_waves = c.positions == "sinusoidal"
         if self.has_waves:
-            self.register_buffer("waves", sinusoids(c.seq_len, c.width), persistent=False)
-        self.embed_norm = make_norm(c.norm if scheme.embed_norm else "none", c.width, c.steps)
-        self.clock = Clock()
-        self.dropout = Dropout(c.dropout, c.init_seed, 0, self.clock)
-        self.blocks = nn.ModuleList(Block(c, b, self.clock) for b in range(1, c.depth + 1))
+            self.register_buffer("waves", sinusoids(positions, c.width), persistent=False)
+
+    def make_stack(self, c: RunConfig) -> None:
+        """Make the blocks and their streams."""
+        scheme = SCHEMES[c.scheme]
+        self.blocks = nn.ModuleList(self.make_block(c, b) for b in range(1, c.depth + 1))
         share_first_values(self.blocks)
         self.streams = make_streams(c, scheme)
         self.streams.connect(self.blocks)
         self.final_norm = make_norm(c.last_norm if scheme.final_norm else "none", c.width)
+
+    def make_block(self, c: RunConfig, block: int) -> Block:
+        """A fresh block, counted from 1."""
+        return Block(c, block, self.clock)
+
+    def make_head(self, c: RunConfig, vocabulary: int) -> None:
+        """Make what maps the last state to logits."""
+        gain = SCHEMES[c.scheme].logit_gain if c.scheme in SCHEMES else ONE
         self.head = drawn(Linear(c.width, vocabulary, bias=False), "head")
         if c.tied == "on":
             self.head.weight = self.tokens.weight
-        self.logit_gain = Multiplier(scheme.logit_gain, c.width, self.clock, vocabulary)
+        self.logit_gain = Multiplier(gain, c.width, self.clock, vocabulary)
         self.logit_scale = c.logit_scale
         self.softcap, self.zloss = c.softcap, c.zloss
         self.rounding = ROUNDED.get(c.rounding)
@@ -99,16 +133,24 @@ class Transformer(nn.Module):
     def forward(self, tokens: Tensor, tap: Tap = untapped) -> Tensor:
         """Tokens [B, T] int64 to logits [B, T, V]; `tap` gets the tensor at each site."""
         x = self.dropout(self.embed_norm(self.embedded(tokens)))
-        state = embedding = self.streams.show(self.kept(self.streams.enter(x)), 0, tap)
-        for b, block in enumerate(self.blocks, start=1):
-            state = self.streams.show(self.kept(block(state, tap, embedding)), b, tap)
-        final = tap("final", 0, self.final_norm(self.streams.leave(state)))
+        final = tap("final", 0, self.read_out(self.stacked(x, tap)))
         logits = self.logit_gain(self.head(final))
         if self.logit_scale != 1.0:
             logits = logits * self.logit_scale
         if self.softcap is not None:
             logits = self.softcap * torch.tanh(logits / self.softcap)
         return tap("logits", 0, logits)
+
+    def stacked(self, x: Tensor, tap: Tap) -> Tensor:
+        """The last state [B, T, D] after all blocks and the final norm, from the embedding x [B, T, D]."""
+        state = embedding = self.streams.show(self.kept(self.streams.enter(x)), 0, tap)
+        for b, block in enumerate(self.blocks, start=1):
+            state = self.streams.show(self.kept(block(state, tap, embedding)), b, tap)
+        return self.final_norm(self.streams.leave(state))
+
+    def read_out(self, final: Tensor) -> Tensor:
+        """What the head reads of the last state [B, T, D]."""
+        return final
 
     def embedded(self, tokens: Tensor) -> Tensor:
         """Tokens [B, T] with their positions, before the embedding norm, [B, T, D]."""
@@ -132,11 +174,3 @@ class Transformer(nn.Module):
             return loss
         z = self.zloss * torch.logsumexp(logits[wanted != IGNORED], -1).square().mean()
         return loss + (z - z.detach())
-
-
-def build(config: RunConfig, vocabulary: int) -> Transformer:
-    """An uninitialised model: `normviz.model.init` fills every parameter."""
-    if torch.get_default_device().type == "cpu":  # naming a device costs a tenth of the time
-        return Transformer(config, vocabulary)
-    with torch.device("cpu"):
-        return Transformer(config, vocabulary)

@@ -1,15 +1,19 @@
 """Compiles tape.cpp. `python -m normviz.native` puts the library beside it.
 
-`hook.py` does the same at install. This module imports nothing but Python's own library.
+`hook.py` does the same at install. `python -m normviz.native --wasm` compiles the same source for browsers,
+to assets/player/tape.wasm. This module imports nothing but Python's own library.
 """
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
 import os
 import platform
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 SOURCE = Path(__file__).with_name("tape.cpp")
@@ -69,3 +73,44 @@ def build(target: Path = LIBRARY) -> None:
         raise BuildError(f"{words[0]} did not compile tape.cpp: {error.strerror}") from error
     finally:
         made.unlink(missing_ok=True)
+
+
+# WebAssembly.
+
+BROWSER = Path(__file__).with_name("browser.cpp")
+SOURCES = (SOURCE, Path(__file__).with_name("draws.cpp"), BROWSER)
+EXPORTS = (
+    "room", "set_model", "forward", "backward", "adamw", "scale", "lengths", "stream", "branches",
+    "draw_uniform", "draw_values",
+)  # fmt: skip
+WASM_FLAGS = (
+    "-target", "wasm32-wasi", "-mexec-model=reactor", "-std=c++20", "-O3", "-msimd128", "-fopenmp-simd",
+    "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fno-exceptions", "-fno-rtti",
+    "-Wno-pass-failed", "-s", *(f"-Wl,--export={name}" for name in EXPORTS),
+)  # fmt: skip
+"""SIMD of 128 bits has no fused multiply-add, so that equal inputs give equal bits in every browser."""
+ZIG = "ziglang==0.17.1"
+"""Clang for every platform, as a package of PyPI. It is needed to compile the module anew and only then."""
+
+
+def has_zig() -> bool:
+    """Whether this Python has the compiler for WebAssembly."""
+    return importlib.util.find_spec("ziglang") is not None
+
+
+def sources_hash() -> str:
+    """Names what the module is compiled from: its sources, its flags and the compiler."""
+    text = "\n".join((*(path.read_text("utf-8") for path in SOURCES), *WASM_FLAGS, ZIG))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def build_wasm(target: Path) -> None:
+    """Compile the module to `target`, and write `sources_hash` beside it. Raises BuildError."""
+    if not has_zig():
+        raise BuildError(f"the compiler for WebAssembly is not installed: `pip install {ZIG}`")
+    words = [sys.executable, "-m", "ziglang", "c++", *WASM_FLAGS, BROWSER.name, "-o", str(target)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=BROWSER.parent)
+    if done.returncode:
+        raise BuildError(f"ziglang did not compile browser.cpp: {done.stderr.strip()[-500:]}")
+    target.chmod(0o644)
+    target.with_suffix(".sha256").write_text(f"{sources_hash()}\n")

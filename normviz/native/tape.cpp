@@ -56,7 +56,12 @@ struct Run {
 
 // ------------------------------------------------------------------ matrix product
 
-constexpr int TALL = 6, DEEP = 256;  // a tile is TALL rows and one or two vectors of columns
+// A tile is TALL rows and one or two vectors of NARROW_WIDTH numbers, as the registers of the CPU allow.
+#ifdef __wasm__
+constexpr int NARROW_WIDTH = 4, TALL = 4, DEEP = 256;
+#else
+constexpr int NARROW_WIDTH = 8, TALL = 6, DEEP = 256;
+#endif
 
 // In a struct: a template drops the attributes of a type, and with them "may lie anywhere".
 template <int WIDE> struct Wide { typedef float V __attribute__((vector_size(4 * WIDE), aligned(4), may_alias)); };
@@ -127,12 +132,10 @@ template <int WIDE, int VECTORS>
                 const Matrix a{A.at + i * A.row + (k0 + low) * A.column, A.row, A.column};
                 const float* p = panel + low * NR;
                 float* c = C + i * ldc + n0;
-                switch (m) {
-                case TALL: tile<TALL, WIDE, VECTORS>(high - low, a, p, c, ldc, start, columns, padded); break;
-                case 4: tile<4, WIDE, VECTORS>(high - low, a, p, c, ldc, start, columns, padded); break;
-                case 2: tile<2, WIDE, VECTORS>(high - low, a, p, c, ldc, start, columns, padded); break;
-                default: tile<1, WIDE, VECTORS>(high - low, a, p, c, ldc, start, columns, padded);
-                }
+                if (m == TALL) tile<TALL, WIDE, VECTORS>(high - low, a, p, c, ldc, start, columns, padded);
+                else if (m == 4) tile<4, WIDE, VECTORS>(high - low, a, p, c, ldc, start, columns, padded);
+                else if (m == 2) tile<2, WIDE, VECTORS>(high - low, a, p, c, ldc, start, columns, padded);
+                else tile<1, WIDE, VECTORS>(high - low, a, p, c, ldc, start, columns, padded);
             }
         }
     }
@@ -157,8 +160,8 @@ void matmul(int64_t M, int64_t N, int64_t K, Matrix A, Matrix B, float* C, int64
 #ifdef WIDER
     if (wide && triangle == FULL && N >= 32) return wide_product(M, N, K, A, B, C, ldc, add, bias);
 #endif
-    if (N <= 8) product<8, 1>(M, N, K, A, B, C, ldc, add, bias, triangle);
-    else product<8, 2>(M, N, K, A, B, C, ldc, add, bias, triangle);
+    if (N <= NARROW_WIDTH) product<NARROW_WIDTH, 1>(M, N, K, A, B, C, ldc, add, bias, triangle);
+    else product<NARROW_WIDTH, 2>(M, N, K, A, B, C, ldc, add, bias, triangle);
 }
 
 // ------------------------------------------------------------------ functions of one number

@@ -11,11 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from ..model.data import make_task
+from ..model.families import build
 from ..model.flat import Flat
 from ..model.init import initialise
 from ..model.norms import BUILDERS
 from ..model.sites import untapped
-from ..model.transformer import Transformer, build
+from ..model.transformer import Transformer
 from ..training.eager import Optimizer, backward, update
 from .result import Setting
 from .variants import BOTH, CASES, CONTROL, FORWARD, REFERENCE

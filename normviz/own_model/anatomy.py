@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -84,7 +84,7 @@ def anatomy_of(
     model: nn.Module, traced: placement.Trace, name: str = "", optimizer: Any = None
 ) -> Anatomy:
     """The record of what a trace shows."""
-    stacks = tuple(_stack(each, traced) for each in traced.stacks if each.blocks)
+    stacks = tuple(_stack(each, traced) for each in traced.stacks if each.runs)
     count = sum({id(p): p.numel() for p in model.parameters()}.values())
     found = Anatomy(type(model).__name__, name or type(model).__name__, count, stacks)
     return replace(found, lint=lint(model, traced, found, optimizer))
@@ -92,7 +92,9 @@ def anatomy_of(
 
 def _stack(each: placement.StackTrace, traced: placement.Trace) -> StackFound:
     named = scheme_of.scheme_of(each)
-    block = each.blocks[0]
+    if not each.blocks:
+        count = len(each.stack.blocks)
+        return StackFound(each.stack.path, each.stack.kinds, count, None, None, named.why)
     formulas = dict.fromkeys(text for it in each.blocks for text in formulas_of(it))
     scales = dict.fromkeys(text for it in each.blocks for text in scales_of(it, traced))
     return StackFound(
@@ -108,7 +110,7 @@ def _stack(each: placement.StackTrace, traced: placement.Trace) -> StackFound:
         norms_of(each, traced),
         each.final_norm,
         each.embed_norm,
-        qk_of(block, traced),
+        qk_of(each.blocks, traced),
         _few([*scales]),
         _notes(each, traced),
     )
@@ -173,11 +175,12 @@ def _stream_norms(block: placement.BlockTrace) -> set[str]:
     return found
 
 
-def qk_of(block: placement.BlockTrace, traced: placement.Trace) -> str | None:
-    """none, head, full; None where attention is one module that hides its queries and keys."""
-    found = scheme_of.qk_norms(block)
+def qk_of(blocks: Sequence[placement.BlockTrace], traced: placement.Trace) -> str | None:
+    """none, head, full; None where attention is one module that hides its queries and keys. Of blocks
+    that differ, those with such norms count."""
+    found = [one for block in blocks for one in scheme_of.qk_norms(block)]
     if not found:
-        return "none" if block.products else None
+        return "none" if any(block.products for block in blocks) else None
     widths = {(traced.norms[n.name].width if n.name in traced.norms else d) == d for n, d in found}
     return "head" if True in widths else "full"
 

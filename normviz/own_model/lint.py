@@ -29,8 +29,10 @@ def lint(
 ) -> tuple[str, ...]:
     """All findings, each once."""
     said: dict[str, None] = {}
-    stacks = [each for each in traced.stacks if each.blocks]
+    stacks = [each for each in traced.stacks if each.runs]
     for each, record in zip(stacks, found.stacks, strict=True):
+        if not each.blocks:
+            continue
         for sentence in (
             *_final(record),
             *_twice(each),

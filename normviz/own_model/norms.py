@@ -141,7 +141,7 @@ class _Trial:
             return Norm("none", "none", None, False, None, self.shape[-1], False, "channel")
         beta = (y + self(-x)) / 2  # an even part: the shift, for all odd maps
         if self.near(self(4 * x), y):
-            return self._statistic(x, y, beta)
+            return self._gated(x, y) or self._statistic(x, y, beta)
         return self._bounded(x) or self._seed(x)
 
     # Norms: the answer stays when the input grows.
@@ -178,6 +178,22 @@ class _Trial:
         eps = self._eps(x, y, beta, centres)
         width = x.shape[-1] if over == "token" else last
         return Norm(key, gain, start, shift, eps, width, centres, over)
+
+    def _gated(self, x: Tensor, y: Tensor) -> Norm | None:
+        """GatedNorm: the RMSNorm u times sigmoid(W2 SiLU(W1 u))."""
+        d = x.shape[-1]
+        matrices = [p for p in self.parameters.values() if p.ndim == 2]
+        narrow = next((p for p in matrices if p.shape[1] == d != p.shape[0]), None)
+        widen = next((p for p in matrices if p.shape[0] == d != p.shape[1]), None)
+        if narrow is None or widen is None:
+            return None
+        for name, p in self.parameters.items():
+            u = p * x / x.square().mean(-1, keepdim=True).sqrt() if p.shape == (d,) else None
+            if u is not None:
+                hidden = torch.nn.functional.silu(u @ narrow.T)
+                if self.near(u * torch.sigmoid(hidden @ widen.T), y):
+                    return Norm("gatednorm", "gamma", name, False, None, d, False, "token")
+        return None
 
     def _spread(self, x: Tensor, y: Tensor) -> tuple[set[int], int]:
         """The axes along which outputs follow one changed input, and how many of the last axis do."""
@@ -298,16 +314,18 @@ class _Trial:
         return None
 
     def _eps(self, x: Tensor, y: Tensor, beta: Tensor, centres: bool) -> float | None:
-        """From the answers to small inputs: y(s x) = y(x) / sqrt(1 + eps / (s^2 v)), v the variance."""
+        """From the answers to small inputs: y(s x) = y(x) / sqrt(1 + eps / (s^2 v)), v the variance of a
+        token; the median over tokens."""
+        d, y = x.shape[-1], y - beta
+        z = x - x.mean(-1, keepdim=True) if centres else x
+        v = z.square().mean(-1).flatten()
         found: list[float] = []
         for power in (-5, -8, -11, -14, -17, -20, -24):
             s = 2.0**power
-            small = self(s * x) - beta
-            part = float((small * (y - beta)).sum() / (y - beta).square().sum())
-            if 0.05 < part < 0.97:
-                z = x - x.mean(-1, keepdim=True) if centres else x
-                v = float(z.square().mean(-1).median()) * s * s
-                found.append(v * (1 / part**2 - 1))
+            small = (self(s * x) - beta).reshape(-1, d)
+            part = (small * y.reshape(-1, d)).sum(1) / y.reshape(-1, d).square().sum(1)
+            if 0.05 < float(part.median()) < 0.97:
+                found.append(float((v * s * s * (1 / part.square() - 1)).median()))
         return _rounded(found)
 
     # Maps of each number by itself.

@@ -56,6 +56,9 @@ NORMS = {
     "batch_norm": ("batchnorm", "batchnorm"),
 }  # fmt: skip
 """Functions of PyTorch that are norms: keys with and without a learned scale."""
+NOT_NORMS = (
+    nn.ModuleList, nn.ModuleDict, nn.Identity, nn.Dropout, nn.Linear, nn.Conv1d, nn.Conv2d, nn.Embedding,
+)  # fmt: skip
 COPIES = {"where", "copy", "set", "index_copy"}
 """Operations that keep the values of their one tensor that depends on the stream."""
 OTHER_NORM = "other"
@@ -265,7 +268,7 @@ def _prepared(model: nn.Module, stacks: Iterable[stack.Stack]) -> Iterator[list[
         guarded = [
             _guard(module, name, hidden)
             for name, module in model.named_modules()
-            if name not in whole and any(p.is_meta for p in module.parameters())
+            if name not in whole and _may_hide(module)
         ]
         try:
             yield hidden
@@ -275,6 +278,14 @@ def _prepared(model: nn.Module, stacks: Iterable[stack.Stack]) -> Iterator[list[
             for module, mode in training.items():
                 module.training = mode
             torch.backends.mha.set_fastpath_enabled(fast)
+
+
+def _may_hide(module: nn.Module) -> bool:
+    """Whether a module on the meta device may fail without a word on the placement: no norm, and no plain
+    matrix, whose failure says that the input is wrong."""
+    own = [*module.parameters()]
+    is_plain = not [*module.children()] and all(p.ndim <= 2 for p in own)
+    return any(p.is_meta for p in own) and not is_plain
 
 
 def _devices(model: nn.Module) -> list[int]:
@@ -412,16 +423,18 @@ def _call(args: tuple) -> Callable[[Tensor], tuple]:
 
 
 def _may_be_norm(module: nn.Module) -> bool:
-    """Whether a module's parameters have the shapes of a norm's."""
-    leaf = not [*module.children()]
-    if isinstance(module, nn.ModuleList | nn.ModuleDict | nn.Identity | nn.Dropout):
+    """Whether a module's parameters have the shapes of a norm's: vectors, with at most two matrices of a
+    gate beside a vector of its own."""
+    if isinstance(module, NOT_NORMS):
         return False
-    own = [*module.parameters()]
-    vectors = all(p.ndim <= 1 or p.numel() <= 1 << 16 for p in own)
-    products = isinstance(module, nn.Linear | nn.Conv1d | nn.Conv2d | nn.Embedding)
-    return (
-        vectors and not products and (leaf or all(p.ndim <= 1 for p in own)) and (leaf or bool(own))
-    )
+    own, children = [*module.parameters()], [*module.children()]
+    if not children:
+        return all(p.ndim <= 1 or p.numel() <= 1 << 16 for p in own)
+    if all(p.ndim <= 1 for p in own):
+        return bool(own)
+    vector = any(p.ndim == 1 for p in module.parameters(recurse=False))
+    gate = all(isinstance(child, nn.Linear) for child in children) and len(children) == 2
+    return vector and gate
 
 
 def _alike(module: nn.Module, shape: tuple[int, ...]) -> Any:

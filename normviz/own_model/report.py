@@ -82,6 +82,12 @@ class StackFound:
         return {"none": "none"}.get(self.qk_norm or "", QK_LABELS[self.qk_norm])
 
     @property
+    def final_words(self) -> str:
+        """The path of the final norm, no, or not told: where a stack is not one stream, its end is not
+        followed either."""
+        return self.final_norm or ("no" if self.placement else "not told")
+
+    @property
     def norm_key(self) -> str | None:
         """The key of its norm, if all are of one kind."""
         keys = {norm.key for norm in self.norms}
@@ -156,7 +162,9 @@ def _rows(stack: StackFound) -> list[tuple[str, str]]:
         rows.append(("norm", f"{norm.label}  {norm.words}, {norm.count} in the blocks"))
     if not stack.norms:
         rows.append(("norm", "none found on the stream"))
-    rows.append(("final norm", f"yes ({stack.final_norm})" if stack.final_norm else "no"))
+    rows.append(
+        ("final norm", f"yes ({stack.final_norm})" if stack.final_norm else stack.final_words)
+    )
     rows.append(("QK-norm", stack.qk_words))
     rows.append(("embedding norm", f"yes ({stack.embed_norm})" if stack.embed_norm else "no"))
     rows.append(("scales", "; ".join(stack.scales) or "none"))

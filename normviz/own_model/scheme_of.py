@@ -355,9 +355,9 @@ def qk_norms(block: BlockTrace) -> list[tuple[Norm, int]]:
     found: dict[int, tuple[Norm, int]] = {}
     for product in block.products:
         sides = [_operand(product.left), _operand(product.right)]
-        if None in sides:  # weights times values
+        if not (sides[0] and sides[1]):  # weights times values, or a norm on one side alone
             continue
-        for norm in (*(sides[0] or ()), *(sides[1] or ())):
+        for norm in (*sides[0], *sides[1]):
             found[id(norm)] = (norm, product.shapes[0][-1])
     return [*found.values()]
 

@@ -70,6 +70,50 @@ def compared(path: Path = TABLE) -> Iterator[Compared]:
         yield Compared(row, stack, _outcome(row, stack), _why(row, stack))
 
 
+FIELDS = ("norm", "final_norm", "qk_norm", "embed_norm")
+SEEN = {
+    "queries and keys get unit length by a function, which the code's reading does not follow": (
+        "swinv2", "yoso",
+    ),
+    "its embedding has a norm of its own class, or follows the norm of another stack": (
+        "blip", "hrm_text", "llama4", "perceiver",
+    ),
+    "norms of the convolutions or patches before the stack are on the way": (
+        "mobilevit", "mobilevitv2", "moonshine", "pvt_v2",
+    ),
+    "each stage ends with a norm, or the norm is in the class with the head": (
+        "cvt", "mobilevitv2", "perceiver", "pvt_v2", "swiftformer",
+    ),
+    "its quantised norm was not told": ("ibert",),
+    "the list that was found holds no blocks": ("pvt",),
+    "its blocks were not told: those with cross-attention have the norms": ("mllama",),
+}  # fmt: skip
+"""Why the data flow and the code differ in a field, by model: from the paths of the norms found."""
+
+
+def differences(it: Compared) -> list[str]:
+    """The fields in which data flow and code differ, each with what both say."""
+    if it.stack is None:
+        return []
+    here = {
+        "norm": it.stack.norm_key,
+        "final_norm": {"no": "no", "not told": None}.get(it.stack.final_words, "yes"),
+        "qk_norm": it.stack.qk_norm,
+        "embed_norm": "yes" if it.stack.embed_norm else "no",
+    }
+    there = {name: getattr(it.row, name) for name in FIELDS}
+    return [
+        f"{name}: code {there[name]}, data flow {here[name]}"
+        for name in FIELDS
+        if None not in (here[name], there[name]) and here[name] != there[name]
+    ]
+
+
+def reasons(model: str) -> str:
+    """Why the fields of a model differ; empty if nobody has looked."""
+    return "; ".join(why for why, models in SEEN.items() if model in models)
+
+
 def _stack_of(row: Model, it: Anatomy) -> StackFound | None:
     """The stack whose blocks are of the row's class, or hold it."""
     named = [stack for stack in it.stacks if row.layer in stack.kinds]

@@ -4,10 +4,11 @@
 script runs in all of them, so a replay moves exactly as the live page did.
 """
 
-from .bundle import SCRIPTS, css, script, vega, version
+from .bundle import SCRIPTS, css, folder, joined, script, vega, version
 from .message import Have, Sent, message
-from .page import SharedFiles, live_page, page, posted
+from .page import SharedFiles, inline, live_page, page, posted
 from .specs import VIEWS, ChartOptions, View
+from .templates import templates
 from .walks import CARRIED, Walk
 
 __all__ = [
@@ -21,11 +22,15 @@ __all__ = [
     "View",
     "Walk",
     "css",
+    "folder",
+    "inline",
+    "joined",
     "live_page",
     "message",
     "page",
     "posted",
     "script",
+    "templates",
     "vega",
     "version",
 ]

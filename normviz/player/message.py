@@ -8,7 +8,7 @@ on the numbers but not on the cursor (axes, words, peaks) is made here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from .. import charts
@@ -17,7 +17,7 @@ from ..charts.palette import COMPARING, PALETTE, paper
 from ..charts.scale import shown
 from ..runs.frames import LaneFrame
 from .packing import coded, packed
-from .specs import Axes, ChartOptions, axes, specs
+from .specs import Axes, ChartOptions, axes, specs, walkable
 from .walks import Walk, numbers, plans
 
 Have = tuple[int, int]
@@ -50,6 +50,8 @@ def message(
     `repeats` holds the runs of each lane from all seeds, its own among them; `walks` what the
     signal walk draws, where that is looked at.
     """
+    if not walkable(lanes) and look.view == "walk":
+        look, walks = replace(look, view="heat"), ()
     drawn = axes(lanes, repeats, look, live)
     out: dict[str, Any] = {"live": live, "view": look.view}
     out |= _numbers(lanes, repeats, sent)
@@ -159,6 +161,9 @@ def _about(lanes: Sequence[LaneFrame], drawn: Axes, look: ChartOptions) -> dict[
                 "color": style.color,
                 "earlier": bool(lane.earlier),
                 "depth": lane.depth,
+                "row": lane.row,
+                "unit": lane.unit,
+                "walks": walkable([lane]),
                 "steps": lane.steps,
                 "first": probe.first_layer,
             }

@@ -12,7 +12,7 @@ from ..observed import Observed, Settings
 from ..runs.frames import LaneFrame
 from .bundle import SCRIPTS, css
 from .message import Sent, choices, message
-from .specs import VIEWS, ChartOptions
+from .specs import VIEWS, ChartOptions, walkable
 from .walks import CARRIED, Walk, numbers, plans
 
 PAGE = """<!doctype html>
@@ -88,7 +88,8 @@ def page(
     file: dict[str, Any] = {"probes": probes, "charts": [json.loads(text) for text in pool]}
     same = [probe["numbers"].pop("repeats", []) for probe in probes.values()]
     file["repeats"] = same[0]  # they don't depend on the probe
-    if set(CARRIED) <= set(frames) and not any(isinstance(it, Observed) for it in configs):
+    is_walkable = walkable(next(iter(frames.values()))) and set(CARRIED) <= set(frames)
+    if is_walkable and not any(isinstance(it, Observed) for it in configs):
         walks = [
             Walk(config, {key: frames[key][i] for key in CARRIED})
             for i, config in enumerate(configs)
@@ -108,7 +109,7 @@ def page(
         ways=_ways(outside),
         scripts="\n".join(
             [f'<script src="{escape(name)}"></script>' for name in outside.get("scripts", ())]
-            or [f"<script>{_inline(text)}</script>" for text in SCRIPTS.values()]
+            or [f"<script>{inline(text)}</script>" for text in SCRIPTS.values()]
         ),
         start=START.format(
             numbers=json.dumps(file).replace("<", "\\u003c"),
@@ -125,7 +126,7 @@ def live_page(settings: Settings, probe: str) -> str:
     return PAGE.format(
         title=escape(f"NormViz: {named}"), words="", paper="#ffffff", ink="#31333f", css=css(),
         head="", ways="",
-        scripts="\n".join(f"<script>{_inline(text)}</script>" for text in SCRIPTS.values()),
+        scripts="\n".join(f"<script>{inline(text)}</script>" for text in SCRIPTS.values()),
         start=FOLLOW.format(
             name=json.dumps(names.file_name([settings])),
             caption=json.dumps(names.caption([settings], [])), probe=json.dumps(probe),
@@ -177,6 +178,6 @@ def _probe(
     return {"numbers": numbers, "looks": looks}
 
 
-def _inline(source: str) -> str:
+def inline(source: str) -> str:
     """A script that is safe between script tags."""
     return source.replace("</script", "<\\/script")

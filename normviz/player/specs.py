@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from .. import charts
-from ..catalog import PROBES
+from ..catalog import FAMILIES, PROBES
 from ..charts.base import Spec
 from ..charts.scale import Domain
 from ..runs.frames import LaneFrame
@@ -60,6 +60,11 @@ def axes(
     return Axes(values, (0.0 if look.linear else low, high), between)
 
 
+def walkable(lanes: Sequence[LaneFrame]) -> bool:
+    """Whether the signal walk can be drawn: its picture is of blocks with attention and an FFN."""
+    return all(FAMILIES[lane.family].first == "attention" for lane in lanes)
+
+
 def specs(lanes: Sequence[LaneFrame], axes: Axes, look: ChartOptions) -> dict[str, Spec]:
     """Every chart by the name that the player knows it by."""
     styles = charts.styles_of(lanes, look.dark)
@@ -67,8 +72,10 @@ def specs(lanes: Sequence[LaneFrame], axes: Axes, look: ChartOptions) -> dict[st
     steps, depth = max(lane.steps for lane in lanes), max(lane.depth for lane in lanes)
     probe, dark = PROBES[lanes[0].probe].key, look.dark
     found = {
-        "loss": charts.loss.spec(styles, labels, steps, axes.loss, dark, look.linear),
-        "bars": charts.bars.spec(styles, labels, probe, depth, axes.values, dark),
+        "loss": charts.loss.spec(
+            styles, labels, steps, axes.loss, dark, look.linear, lanes[0].unit
+        ),
+        "bars": charts.bars.spec(styles, labels, probe, depth, axes.values, dark, lanes[0].row),
     }
     if axes.between is not None:
         frame = charts.ratio.quotient(*lanes[:2])
@@ -81,7 +88,7 @@ def specs(lanes: Sequence[LaneFrame], axes: Axes, look: ChartOptions) -> dict[st
     elif look.view != "walk":
         for i, (lane, style) in enumerate(zip(lanes, styles, strict=True)):
             found[f"heat{i}"] = charts.heatmap.spec(
-                style, lane.label, probe, lane.depth, lane.steps, axes.values, dark
+                style, lane.label, probe, lane.depth, lane.steps, axes.values, dark, row=lane.row
             )
     config = charts.theme(dark)
     return {name: {**spec, "config": {**spec["config"], **config}} for name, spec in found.items()}

@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..catalog import PROBES, SCHEMES
+from ..catalog import FAMILIES, PROBES, SCHEMES
 from ..catalog.probes import recorded_by
 from ..config import RunConfig
 from ..model.flat import Flat
 from ..model.norms import scales
 from ..model.transformer import Transformer
+from . import recurrent
 from .recorder import Recorder, Reduction, Stacks, norms
 
 SITES = ("stream", "skip", "branch_in", "branch_out")
@@ -196,38 +198,62 @@ INSTRUMENTS: dict[tuple[str, ...], Callable[[StepTensors], Tensor | tuple[Tensor
     ): two_streams,
 }
 ROWS = {key: i for i, key in enumerate(PROBES.keys())}
-"""The row of each probe in the layers of a step; a placement without the last ones has fewer rows."""
+"""The row of each probe in the layers of a step of a decoder; a placement without the last ones has fewer."""
 
 
-def fresh_watch() -> Recorder:
+def keys_of(config: RunConfig) -> tuple[str, ...]:
+    """The keys of the rows of a step's layers."""
+    streams = SCHEMES[config.scheme].streams if config.scheme in SCHEMES else "one"
+    return recorded_by(streams, config.family)
+
+
+def fresh_watch(config: RunConfig) -> Recorder:
     """A new recorder for one step, at the sites that the instruments read."""
     sizes = {"logits": lambda z: (torch.linalg.vector_norm(z) / z.numel() ** 0.5,)}
+    if FAMILIES[config.family].is_recurrent:
+        return Recorder(recurrent.SITES, recurrent.GRADIENTS, sizes)
     return Recorder(SITES, ("stream",), {**attention_reductions(), **sizes})
+
+
+Instrument: TypeAlias = "Callable[[StepTensors], Tensor | tuple[Tensor, ...]]"
+
+
+def _instruments(config: RunConfig) -> dict[tuple[str, ...], Instrument]:
+    """The instruments of the config's family."""
+    if not FAMILIES[config.family].is_recurrent:
+        return INSTRUMENTS
+
+    def of_layers(of: recurrent.OfLayers) -> Instrument:
+        return lambda seen: of(seen.watch, config.depth)
+
+    return {keys: of_layers(of) for keys, of in recurrent.INSTRUMENTS.items()}
 
 
 @torch.no_grad()
 def read(seen: StepTensors) -> NDArray[np.float64]:
     """All probes of one step except the update ratio, [probes, L+1], those that the placement has; layers
     that a probe does not have are NaN. Call it before clipping changes the gradients."""
-    recorded = recorded_by(SCHEMES[seen.config.scheme].streams)
-    out = torch.full((len(recorded), seen.config.depth + 1), torch.nan, dtype=torch.float64)
-    for keys, instrument in INSTRUMENTS.items():
+    config, recorded = seen.config, keys_of(seen.config)
+    out = torch.full((len(recorded), config.rows + 1), torch.nan, dtype=torch.float64)
+    for keys, instrument in _instruments(config).items():
         if keys[0] not in recorded:
             continue
         values = instrument(seen)
         for key, value in zip(
             keys, values if isinstance(values, tuple) else (values,), strict=True
         ):
-            out[ROWS[key], PROBES[key].first_layer :] = value
+            out[recorded.index(key), PROBES[key].first_layer :] = value
     return out.numpy()
 
 
 @torch.no_grad()
-def read_update(layers: NDArray[np.float64], flat: Flat, before: Tensor) -> None:
-    """Write the update ratio into `layers` [probes, L+1]; arXiv:2309.14322.
+def read_update(config: RunConfig, layers: NDArray[np.float64], flat: Flat, before: Tensor) -> None:
+    """Write the update ratio into `layers` [probes, L+1], where it is recorded; arXiv:2309.14322.
 
     `before` [L, P] holds the blocks before the update and is overwritten.
     """
+    if "update_ratio" not in keys_of(config):
+        return
     size = torch.linalg.vector_norm(before, dim=1)
     step = torch.linalg.vector_norm(before.sub_(flat.blocks), dim=1)
-    layers[ROWS["update_ratio"], 1:] = (step / size).cpu().numpy()
+    layers[keys_of(config).index("update_ratio"), 1:] = (step / size).cpu().numpy()

@@ -115,7 +115,7 @@ def _cells(
         config = RunConfig(**about["config"])
         n, m = about["steps"], len(about["layer_steps"])
         probes = about.get("probes", file["probes"])
-        shape = (m, len(probes), config.depth + 1)
+        shape = (m, len(probes), config.rows + 1)
         loss, norm = scalars[:, at : at + n]
         own = layers[layers_at : layers_at + int(np.prod(shape))].reshape(shape)
         some = {name: values[at : at + n] for name, values in sometimes.items()}

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import hosted
+from ..catalog import FAMILIES, TASKS
 from ..catalog.probes import PROBES, ROUNDING
-from ..observed import Observed
+from ..observed import OWN_UNIT, Observed
 from . import Recording, Steps
 from .store import Run, Store
 from .verdict import Verdict
@@ -26,7 +27,7 @@ class LaneFrame:
 
     label        name of the lane on the page, e.g. "A  Post-LN"
     scheme       key of its placement (decides its colour)
-    depth        number of blocks L
+    depth        number of blocks L, or of time steps
     steps        number of steps in the run's config (the x axis is fixed to it)
     loss         [n] training loss in nats per token of steps 0..n-1; NaN or inf where not finite
     probe        key of the probe whose values follow
@@ -43,6 +44,8 @@ class LaneFrame:
     held_out_steps [k] steps after which the held-out loss was measured, ascending
     held_out     [k] held-out loss in nats per token
     is_observed  whether it is a run of somebody's own model: a loss that is NaN was not measured there
+    family       key of the family of its model
+    unit         unit of the losses
     """
 
     label: str
@@ -62,6 +65,13 @@ class LaneFrame:
     held_out: Floats = field(default_factory=lambda: np.empty(0))
     recorded: tuple[str, ...] = ()
     is_observed: bool = False
+    family: str = "decoder"
+    unit: str = "nats per token"
+
+    @property
+    def row(self) -> str:
+        """What a row of `values` is: "layer", or "time step" of a recurrent net."""
+        return FAMILIES[self.family].rows
 
     @property
     def lacks(self) -> bool:
@@ -69,6 +79,8 @@ class LaneFrame:
         return bool(self.recorded) and self.probe not in self.recorded
 
 
+SOMETIMES = ("update_ratio", "token_cosine")
+"""Quantities that not every step has: a run of 0 steps updates nothing, and one example has no pair."""
 KEPT_BYTES, KEPT_HOSTED = 128 * 2**20, 16 * 2**20
 """The limit of runs' steps in memory, the second on a hosted server, which has about a gigabyte for
 everything; a hero run takes a tenth of a megabyte, one of depth 1000 about ten megabytes."""
@@ -122,7 +134,7 @@ def lane_frame(it: Recording, label: str, probe: str, earlier: str = "") -> Lane
     values = _without_rounding(it, probe)
     # Where nothing was updated there is no update to measure, which is not the same as a NaN.
     there = np.full(len(values), True)
-    if probe == "update_ratio":
+    if probe in SOMETIMES:
         there = ~np.isnan(values).all(axis=1)
     measured = ~np.isnan(steps.held_out)
     return LaneFrame(
@@ -143,6 +155,8 @@ def lane_frame(it: Recording, label: str, probe: str, earlier: str = "") -> Lane
         held_out=steps.held_out[measured],
         recorded=it.probes,
         is_observed=isinstance(it.config, Observed),
+        family=it.config.family,
+        unit=OWN_UNIT if isinstance(it.config, Observed) else TASKS[it.config.task].unit,
     )
 
 

@@ -31,7 +31,8 @@ def probes_of(config: Settings) -> tuple[str, ...]:
     """Keys of the probes that a run with these settings records today, in the order of the rows."""
     if isinstance(config, Observed):
         return recorded_by("one")
-    return recorded_by(SCHEMES[config.scheme].streams)
+    streams = SCHEMES[config.scheme].streams if config.scheme in SCHEMES else "one"
+    return recorded_by(streams, config.family)
 
 
 SOMETIMES = ("held_out", "logit_rms")
@@ -167,8 +168,8 @@ class Recording:
 
     @property
     def depth(self) -> int:
-        """Number of blocks."""
-        return self.config.depth
+        """Number of rows of its layers: blocks, or time steps of a recurrent net."""
+        return self.config.rows
 
     @property
     def total(self) -> int:
@@ -267,7 +268,7 @@ class Recording:
 
 def failed(config: Settings, message: str) -> Recording:
     """The recording of a run that could not begin, with the reason as its message."""
-    return Recording(config, None, Steps.of([], config.depth), "failed", message=message)
+    return Recording(config, None, Steps.of([], config.rows), "failed", message=message)
 
 
 class Recorder:
@@ -311,7 +312,7 @@ class Recorder:
             raise ValueError("the run has not started, so there is nothing recorded of it")
         ended = "finished" if self._has_ended else "stopped"
         return Recording(
-            self._config, self.started, Steps.of(self._steps, self._config.depth),
+            self._config, self.started, Steps.of(self._steps, self._config.rows),
             "diverged" if self._bad else ended, self._bad, seconds=self._now - self._began,
             wrote=self._wrote,
         )  # fmt: skip

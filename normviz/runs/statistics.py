@@ -16,12 +16,18 @@ from typing import Literal
 
 T95 = (
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-    2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093,
+    2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
+    2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+    2.040, 2.037, 2.035, 2.032, 2.030, 2.028, 2.026, 2.024, 2.023, 2.021,
+    2.020, 2.018, 2.017, 2.015, 2.014, 2.013, 2.012, 2.011, 2.010,
 )  # fmt: skip
-"""Student's two-sided 95 % quantile for 1, 2, ... 19 degrees of freedom."""
+"""Student's two-sided 95 % quantile for 1, 2, ... 49 degrees of freedom."""
 T90 = (
     6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812,
-    1.796, 1.782, 1.771, 1.761, 1.753, 1.746, 1.740, 1.734, 1.729,
+    1.796, 1.782, 1.771, 1.761, 1.753, 1.746, 1.740, 1.734, 1.729, 1.725,
+    1.721, 1.717, 1.714, 1.711, 1.708, 1.706, 1.703, 1.701, 1.699, 1.697,
+    1.696, 1.694, 1.692, 1.691, 1.690, 1.688, 1.687, 1.686, 1.685, 1.684,
+    1.683, 1.682, 1.681, 1.680, 1.679, 1.679, 1.678, 1.677, 1.677,
 )  # fmt: skip
 """The same for 90 %: one-sided 95 %."""
 Confidence = Literal["90 %", "95 %"]
@@ -41,7 +47,7 @@ class Interval:
 def interval(
     values: Sequence[float], ratio: bool = False, confidence: Confidence = "95 %"
 ) -> Interval | None:
-    """Student's interval of the mean, for at most 20 numbers; with `ratio` of the geometric mean. None
+    """Student's interval of the mean, for at most 50 numbers; with `ratio` of the geometric mean. None
     for fewer than two numbers, where one is not finite, or, of ratios, not above 0."""
     n = len(values)
     if n < 2 or not all(math.isfinite(x) and (x > 0 or not ratio) for x in values):
@@ -55,7 +61,7 @@ def interval(
 
 def is_majority(count: int, n: int) -> bool:
     """Whether `count` of `n` seeds are more than half of all seeds, by a sign test at 5 %: with 5 seeds
-    all of them, with 8 at least 7, with 20 at least 15."""
+    all of them, with 8 at least 7, with 20 at least 15, with 40 at least 26."""
     return sum(math.comb(n, k) for k in range(count, n + 1)) / 2**n <= 0.05
 
 

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from ..model.data import Task
 from ..model.flat import Flat
+from ..model.recurrent import Recurrent
 from ..model.transformer import Transformer
 from ..probes import Recorder
 from .events import Diverged
@@ -33,6 +34,7 @@ class DivergenceGuard:
 
     def __init__(self, model: Transformer, flat: Flat, task: Task) -> None:
         self.model, self.flat, self.task = model, flat, task
+        self.layers = len(model.blocks) if isinstance(model, Recurrent) else 1
         self.began: Diverged | None = None
         self.losses: list[float] = []
 
@@ -65,8 +67,11 @@ class DivergenceGuard:
 
     def _outgrown(self, step: int) -> int | None:
         stream, _ = self._forward(step)
+        rows = len(stream) // self.layers
         size = [float(torch.linalg.vector_norm(x)) for x in stream]
-        return next((b for b, s in enumerate(size) if s > TIMES_EMBEDDING * size[0]), None)
+        return next(
+            (b % rows for b, s in enumerate(size) if s > TIMES_EMBEDDING * size[0] > 0), None
+        )
 
     def _non_finite(self, step: int) -> Diverged:
         """Where a non-finite number came first: forwards through the stream, else back from the
@@ -74,9 +79,11 @@ class DivergenceGuard:
         stream, loss = self._forward(step)
         bad = [b for b, x in enumerate(stream) if not bool(x.isfinite().all())]
         if bad:
-            return Diverged(step, bad[0], "activation")
+            return Diverged(step, bad[0] % (len(stream) // self.layers), "activation")
         if not bool(loss.isfinite()):
             return Diverged(step, None, "loss")
+        if isinstance(self.model, Recurrent):  # a layer is no time step
+            return Diverged(step, None, "gradient")
         largest = self.flat.block_grads.abs().amax(1)
         if bool(self.flat.grads.isfinite().all()):  # each number is, their norm is not
             return Diverged(step, int(largest.argmax()) + 1, "gradient norm")

@@ -17,7 +17,7 @@ from ..catalog import SCHEMES, STREAMS
 from ..catalog.choices import GATED
 from ..config import RunConfig
 from ..model.constraint import constrain
-from ..model.flat import SHARED, Flat
+from ..model.flat import Flat
 from ..model.marks import EMBEDDINGS, MATRICES, mark_of
 from ..model.sites import Tap, untapped
 from ..model.transformer import Transformer
@@ -38,7 +38,7 @@ class Eager(Engine):
         self.tap: probes.Recorder | None = None
 
     def step(self, batch: Batch, watched: bool) -> float:
-        self.tap = probes.fresh_watch() if watched else None
+        self.tap = probes.fresh_watch(self.config) if watched else None
         return backward(self.model, self.flat, batch, self.tap or untapped).item()
 
     def layers(self) -> NDArray[np.float64]:
@@ -56,7 +56,7 @@ class Eager(Engine):
         before = None if layers is None else self.stacks.copy("before", self.flat.blocks)
         update(config, self.optimizer, self.flat, lr, grad_norm)
         if layers is not None and before is not None:
-            probes.read_update(layers, self.flat, before)
+            probes.read_update(self.config, layers, self.flat, before)
 
     def evaluate(self, batch: Batch) -> float:
         self.model.eval()
@@ -150,7 +150,7 @@ def _stacks(config: RunConfig, flat: Flat) -> Iterator[tuple[Tensor, Tensor]]:
     together: query, key and value are n = 3 matrices, the gate and the values of an FFN 2."""
     several = {"qkv": 3, "up": 1 + (config.activation in GATED)}
     more = STREAMS[SCHEMES[config.scheme].streams].matrices
-    for name in (*SHARED, *(f"{F}.{m}.weight" for F in ("attention", "ffn") for m in more)):
+    for name in (*flat.shared, *(f"{F}.{m}.weight" for F in ("attention", "ffn") for m in more)):
         *_, map_, kind = name.split(".")
         if kind == "weight":
             shape = (several.get(map_, 1), -1, flat.shapes[name][1])
@@ -216,4 +216,5 @@ def update(
     """Clip, let the optimizer step at this learning rate, and keep the scheme's constraint."""
     clip(config, flat, grad_norm)
     optimizer.step(lr)
-    constrain(config.scheme, flat.named())
+    if config.scheme in SCHEMES:
+        constrain(config.scheme, flat.named())

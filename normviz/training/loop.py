@@ -15,9 +15,10 @@ import torch
 
 from ..config import ConfigError, RunConfig
 from ..model.data import Characters, Task, make_task
+from ..model.families import build
 from ..model.flat import Flat, profile
 from ..model.init import initialise
-from ..model.transformer import Transformer, build
+from ..model.transformer import Transformer
 from . import text_privacy
 from .choice import choose
 from .divergence import DivergenceGuard

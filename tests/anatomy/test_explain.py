@@ -63,8 +63,8 @@ def test_so_does_the_code_of_every_setting(tiny: RunConfig, change: dict[str, ob
 @ALL_SCHEMES
 def test_the_code_shown_starts_gains_and_norms_as_the_model_does(scheme: str) -> None:
     config = RunConfig(scheme=scheme, depth=5)
+    from normviz.model.families import build
     from normviz.model.marks import KEPT, mark_of
-    from normviz.model.transformer import build
 
     pasted: dict = {}
     exec(anatomy.code(config, 32), pasted)

@@ -120,6 +120,7 @@ MORE = [name for names in GROUPS.values() for name in names]
 
 def test_every_setting_has_a_widget(page: Open) -> None:
     usual = {
+        "family",
         "scheme",
         "norm",
         "init",

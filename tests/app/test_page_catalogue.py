@@ -9,7 +9,7 @@ from page_kit import at_page, checked, specs, words_of
 from streamlit.testing.v1 import AppTest
 
 from normviz.anatomy import formula, plain
-from normviz.catalog import NORMS, SCHEMES
+from normviz.catalog import CELLS, FAMILIES, NORMS, SCHEMES
 from normviz.catalog.models import QK_LABELS, census
 
 
@@ -20,7 +20,7 @@ def catalogue(folder: Path) -> AppTest:
 
 
 def test_every_placement_and_norm_is_there(catalogue: AppTest) -> None:
-    placements, norms, _ = (table.value for table in catalogue.dataframe)
+    placements, norms, _, _ = (table.value for table in catalogue.dataframe)
     assert tuple(placements["Key"]) == SCHEMES.keys()
     assert tuple(norms["Key"]) == NORMS.keys()
     for table, registry in ((placements, SCHEMES), (norms, NORMS)):
@@ -32,12 +32,20 @@ def test_every_placement_and_norm_is_there(catalogue: AppTest) -> None:
 
 def test_the_search_finds_words_of_any_column(catalogue: AppTest) -> None:
     checked(catalogue.text_input(key="search").set_value("gemma").run())
-    placements, norms, _ = (table.value for table in catalogue.dataframe)
+    placements, norms, *_ = (table.value for table in catalogue.dataframe)
     assert "sandwich" in set(placements["Key"]) and "pre" not in set(placements["Key"])
     assert "rmsnorm_1p" in set(norms["Key"])
     checked(catalogue.text_input(key="search").set_value("no such thing").run())
     assert not catalogue.dataframe
     assert any(f"0 of {len(SCHEMES)}" in caption.value for caption in catalogue.caption)
+
+
+def test_other_nets_are_there_with_their_formulas(catalogue: AppTest) -> None:
+    nets = catalogue.dataframe[-1].value
+    assert {key.split()[0] for key in nets["Key"]} == {*FAMILIES.keys()}
+    assert {key.split()[1] for key in nets["Key"] if " " in key} == {*CELLS.keys()}
+    checked(catalogue.text_input(key="search").set_value("LSTM Norm in the cell").run())
+    assert any("N(c_t)" in latex.value for latex in catalogue.latex)
 
 
 def test_the_row_that_is_chosen_leads_to_its_anatomy(catalogue: AppTest) -> None:

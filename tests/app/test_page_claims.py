@@ -91,6 +91,7 @@ def test_a_link_opens_its_claim_with_rule_and_command(claims) -> None:
     assert "95 % interval of the mean" in text(at) and "✓ In Post-LN" in text(at)
     assert any("normviz claims run C1" in one.value for one in at.code)
     assert "of one core. Trained in NormViz's engine in C++." in text(at)
+    assert "Checked: seeds 100 to 119" in text(at)
     at = claims(claim="C999")
     assert "'C999'" in words_of(at.error[0])
 

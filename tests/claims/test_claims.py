@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from statistics import NormalDist
 
 import pytest
 from claims_kit import COUNTED, SMALL, TUNED
@@ -16,11 +18,11 @@ from normviz import RunConfig
 from normviz.bench.rules import CASES, Case, shares, wrong
 from normviz.catalog import PROBES, SCHEMES
 from normviz.catalog.models import Model, census
-from normviz.charts.claim import chart, finding
+from normviz.charts.claim import chart, finding, has_links
 from normviz.claims import CLAIMS, Claim
 from normviz.claims.drive import ClaimError, read, run
 from normviz.claims.evidence import FINAL, CellResult, trains
-from normviz.claims.figure import drawn
+from normviz.claims.figure import drawn, linked
 from normviz.claims.numbers import log_slope
 from normviz.claims.record import Curve, Layers, Strip
 from normviz.claims.records.census import lead
@@ -37,9 +39,10 @@ from normviz.claims.rule import (
     judge,
     value_sentence,
 )
-from normviz.claims.sentences import basis, expected
+from normviz.claims.sentences import basis, chip, expected
 from normviz.claims.ship import DEEP, FEW
 from normviz.claims.stored import (
+    SECOND,
     ClaimResult,
     explained,
     folder,
@@ -51,10 +54,13 @@ from normviz.claims.stored import read as read_file
 from normviz.config import ENGINE
 from normviz.export.pictures import picture
 from normviz.labs import drop
+from normviz.limits import MAX_SWEEP_SEEDS
+from normviz.links import decode
 from normviz.maps import Cell, Done, Reused
 from normviz.maps.points import Point
 from normviz.runs import shipped
 from normviz.runs.shipped import adopt
+from normviz.runs.statistics import T90, T95, interval
 from normviz.runs.store import Store
 from normviz.training.schedule import coarse
 
@@ -175,6 +181,19 @@ def test_a_check_is_seldom_wrong_and_more_seeds_decide_more(case: Case) -> None:
             assert wrong(case, found) < 0.02
     if case.truth != "limit":
         assert many.get(case.truth, 0.0) > max(0.5, few.get(case.truth, 0.0) - 0.01)
+
+
+def test_the_interval_of_many_seeds_is_student_s() -> None:
+    """As in the expansion of Student's quantile in 1 / n (Abramowitz and Stegun, 26.7.5)."""
+    for table, share in ((T95, 0.975), (T90, 0.95)):
+        z = NormalDist().inv_cdf(share)
+        for n, quantile in enumerate(table, start=1):
+            near = z + (z**3 + z) / (4 * n) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)
+            near += (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * n**3)
+            assert n < 10 or quantile == pytest.approx(near, abs=6e-4)
+        assert len(table) == MAX_SWEEP_SEEDS - 1 and list(table) == sorted(table, reverse=True)
+    found = interval([1.0, 2.0] * (MAX_SWEEP_SEEDS // 2))
+    assert found is not None and found.n == MAX_SWEEP_SEEDS and found.low < 1.5 < found.high
 
 
 def test_numbers_in_words_say_their_seeds() -> None:
@@ -434,6 +453,7 @@ KNOWN = {
     "C19": {"0.5"},  # where DyT's alpha starts
     "C15": {"2.83"},  # what bounds its logits
     "C24": {"1.25", "1.11"},  # the goal and the floor
+    "C43": {"500"},  # images in the graph
     "E3": {"3.32"},  # chance of the Markov task
     "E7": {"1.5"},  # between two rates
     "E13": {"24"},  # branches of 12 blocks
@@ -464,6 +484,59 @@ def test_a_shipped_result_is_of_this_rule(key: str) -> None:
     words = explained(CLAIMS[key], result)
     assert "{" not in words and len(words) > 60
     chart(drawn(CLAIMS[key], result))
+
+
+def test_a_point_of_a_figure_opens_its_run() -> None:
+    """Of a scatter, a curve over a setting, and a curve over layers; a count has no run."""
+    points = {key: list(_points(key)) for key in ("X2", "E7", "C2")}
+    assert [len(found) for found in points.values()] == [120, 160, 97 * 20]
+    assert all((run.depth, run.branch_gain) == (x, y) for _, x, y, _, run in points["X2"])
+    assert all(
+        (run.scheme, run.lr, run.data_seed) == (one, x, seed)
+        for one, x, _, seed, run in points["E7"]
+    )
+    assert {(run.depth, run.init_seed - seed) for *_, seed, run in points["C2"]} == {(96, 0)}
+    counted = shipped_result(CLAIMS["E15"])
+    assert counted is not None and not has_links(linked(CLAIMS["E15"], counted))
+
+
+def _points(key: str) -> Iterator[tuple[str, float, float, int, RunConfig]]:
+    result = shipped_result(CLAIMS[key])
+    assert result is not None
+    figure = linked(CLAIMS[key], result)
+    rows = iter(chart(figure)["datasets"]["seeds"])
+    assert all(row["link"].startswith("./?v=1&") for row in rows)
+    for one in figure.points:
+        for x, ys, links in zip(one.x, one.y, one.links, strict=True):
+            for seed, (y, link) in enumerate(zip(ys, links, strict=True)):
+                (run,) = decode(link).lanes
+                yield one.scheme, x, y, seed, run
+
+
+@pytest.mark.parametrize("path", sorted((folder() / SECOND).glob("*.json")), ids=lambda it: it.stem)
+def test_a_second_result_is_of_this_rule_and_of_seeds_that_did_not_ship(path: Path) -> None:
+    claim = CLAIMS[path.stem]
+    ships, second = shipped_result(claim), shipped_result(claim, second=True)
+    assert second is not None, (
+        "its rule or its numbers changed: normviz ship-claims --seeds-from 100"
+    )
+    assert ships is not None and second.first == 100
+    assert second.numbers != ships.numbers or claim.lab == "norms", "a count is that of all seeds"
+    assert ships.seeds == second.seeds == claim.seeds
+    assert all(len(values) == second.seeds for values in second.numbers.values())
+
+
+def test_the_list_of_changed_verdicts_is_that_of_the_results() -> None:
+    """`assets/claims/README.md`: until 23 November and now, and those that kept theirs."""
+    words = (folder() / "README.md").read_text()
+    now = {claim.key: chip(claim, shipped_result(claim)) for claim in CLAIMS}
+    rows = re.findall(r"^\| (\w+) \| (.+) \| (.+) \| (.+) \| .+\. \|$", words, re.MULTILINE)
+    for key, about, before, after in rows:
+        assert (about, after) == (CLAIMS[key].label, now[key]) and before != after
+    same = dict(re.findall(r"^\* ([a-z ]+): (.+)$", words, re.MULTILINE))
+    kept = {key: kind for kind, keys in same.items() for key in keys.split(", ")}
+    assert kept == {key: now[key] for key in kept}
+    assert len({row[0] for row in rows} | set(kept)) == len(rows) + len(kept) == 40
 
 
 @pytest.mark.parametrize("key", [key for key in CHEAP if key in SHIPPED])

@@ -21,7 +21,8 @@ from normviz.claims.server_jobs import ClaimJobs
 from normviz.config import RunConfig
 from normviz.execution import local, process
 from normviz.labs import drop, speed
-from normviz.model.transformer import Transformer, build
+from normviz.model.families import build
+from normviz.model.transformer import Transformer
 from normviz.norm_cost.result import Measurement
 from normviz.runs.store import Store
 from normviz.runs.store.machine_lock import MachineLock

@@ -11,8 +11,8 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from normviz.claims import CLAIMS
-from normviz.claims.sentences import ORDER, chip
-from normviz.claims.stored import read, shipped_result
+from normviz.claims.sentences import ORDER, chip, on_second_seeds
+from normviz.claims.stored import folder, read, shipped_result
 from normviz.cli import main
 from normviz.cli.claims import result_words
 from normviz.links import encode
@@ -81,6 +81,7 @@ def test_a_check_on_other_seeds_lists_what_changes(
     assert ships is not None
     other = replace(ships, numbers={**ships.numbers, "pre": [192.0] * 5})
     monkeypatch.setattr("normviz.cli.claims.shipped_result", lambda _: other)
+    monkeypatch.setattr("normviz.cli.claims.followed", lambda *_: [(CLAIMS["E15"], ships)])
     (changed,) = json.loads(normviz(*words, "--json").stdout)
     assert (changed["claim"], changed["shipped"], changed["now"]) == ("E15",) + (
         "holds in part",
@@ -98,6 +99,39 @@ def test_json_says_what_the_card_shows() -> None:
     assert [part["outcome"] for part in found["parts"]] == [it.outcome for _, it in verdict.parts]
     assert found["numbers"]["six"]["values"] == result.numbers["six"]
     assert found["seeds"] == list(range(20)) and found["scope"] == CLAIMS["C3"].scope
+    second = shipped_result(CLAIMS["C3"], second=True)
+    assert found["on_second_seeds"] == on_second_seeds(CLAIMS["C3"], result, second)
+    assert found["on_second_seeds"].startswith("seeds 100 to 119: ")
+
+
+def test_the_check_that_ships_is_the_list_of_the_document() -> None:
+    said = normviz("claims", "check")
+    assert said.exit_code == 0, said.stderr
+    document = (folder() / "README.md").read_text()
+    assert f"```text\n{said.stdout}```" in document
+
+
+def test_what_a_second_set_of_seeds_says_is_told_part_by_part() -> None:
+    claim, ships = CLAIMS["E15"], shipped_result(CLAIMS["E15"])
+    assert ships is not None
+    other = replace(ships, first=100, numbers={**ships.numbers, "pre": [192.0] * 5})
+    said = on_second_seeds(claim, ships, other)
+    assert (
+        said
+        == "seeds 100 to 104: holds in part, with another outcome of Pre-LN has 192: true (192)"
+    )
+    same = on_second_seeds(claim, ships, replace(ships, first=100))
+    assert same == "seeds 100 to 104: the same outcome in every part"
+    assert on_second_seeds(claim, ships, None) == "no second set of seeds was run"
+
+
+def test_numbers_of_a_second_set_of_seeds_ship_apart(tmp_path: Path) -> None:
+    words = ("--seeds-from", "100", "--data", str(tmp_path / "data"), "--folder", str(tmp_path))
+    said = normviz("ship-claims", "M2", *words)
+    assert said.exit_code == 0, said.stderr
+    second = read(tmp_path / "second" / "M2.json")
+    assert (second.first, second.figure, second.runs) == (100, [], [])
+    assert not (tmp_path / "M2.json").exists() and not (tmp_path / "runs.npz").exists()
 
 
 @pytest.mark.slow

@@ -72,7 +72,7 @@ def test_a_cell_that_fails_is_said_and_tried_again(tmp_path: Path) -> None:
         (["depth=0,2"], "depth is '0', allowed is a whole number from 1 to 1000"),
         (["depht=2,3"], "unknown setting 'depht': known settings are seeds, scheme"),
         (["depth=2,2"], "depth names 2 twice"),
-        (["seeds=99"], "seeds is 99, allowed is a whole number from 1 to 20"),
+        (["seeds=99"], "seeds is 99, allowed is a whole number from 1 to 50"),
         (["herro", "depth=2,4"], "unknown preset 'herro'"),
         (
             ["depth=2,3", "--out", "a.xlsx"],

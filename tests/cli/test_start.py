@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 from normviz import RunConfig
 from normviz.bench import start
 from normviz.cli import COMMANDS, main
+from normviz.model.families import build
 from normviz.model.flat import Flat
 from normviz.model.init import initialise
-from normviz.model.transformer import build
 from normviz.training.eager import Optimizer
 
 HEAVY = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import http.server
 import re
 import threading
@@ -21,6 +22,7 @@ from normviz import RunConfig, train
 from normviz.cli import main
 from normviz.duel.presets import PRESETS
 from normviz.runs import collect
+from normviz.runs.shipped import adopt
 from normviz.runs.store import Store
 from normviz.tour import STEPS
 
@@ -223,3 +225,35 @@ def test_a_run_without_steps_is_a_sentence(tmp_path: Path) -> None:
     run = Store(tmp_path).enqueue(RunConfig(steps=30))
     done = export_site(tmp_path / "site", run, "--data", tmp_path)
     assert done.exit_code == 2 and f"run {run} is queued and has no steps" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_live_page_is_a_file_among_others_or_all_in_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from normviz.export import live
+    from normviz.export.live_link import BROWSER_NORMS, live_link
+    from normviz.export.site import shipped_duels, site
+
+    monkeypatch.setattr(live, "live_schemes", lambda: ["pre", "post"])
+    monkeypatch.setattr(live, "DEPTHS", (2, 12))
+    store = Store(tmp_path)
+    adopt(store)
+    monkeypatch.setattr("altair.utils.schemapi.validate_jsonschema", lambda *_, **__: None)
+    duels = [duel for duel in shipped_duels(store) if duel.name == "hero"]
+    folder = dict(site(duels, "t", URL + "/", "folder"))
+    names = {f"model-{scheme}-{norm}.bin" for scheme in ("pre", "post") for norm in BROWSER_NORMS}
+    assert names <= set(folder) and b'<a href="live.html">' in folder["index.html"]
+    ((name, whole),) = live.live_page([duels[0].lanes], one_file=True)
+    assert name == "live.html" and b"src=" not in whole.partition(b"<script>")[0]
+    # All that the first training loads beside Vega, packed: the page, its scripts, the module, two models.
+    loaded = [name for name in folder if name.startswith(("player", "live", "tape"))]
+    packed = sum(len(gzip.compress(folder[name])) for name in loaded)
+    assert packed + 2 * max(len(folder[name]) for name in names) < 400_000
+    assert live_link(PRESETS["prose"].lanes()) is None
+
+
+def test_one_file_needs_a_live_page(tmp_path: Path) -> None:
+    done = export_site(tmp_path / "site", "--one-file")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "--one-file needs --live" in done.stderr

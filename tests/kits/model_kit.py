@@ -8,8 +8,9 @@ from twin import SHARE
 
 from normviz import RunConfig, anatomy
 from normviz.model.data import make_task
+from normviz.model.families import build
 from normviz.model.init import initialise
-from normviz.model.transformer import Transformer, build
+from normviz.model.transformer import Transformer
 
 
 def shaken(config: RunConfig, dtype: torch.dtype = torch.float64) -> Transformer:

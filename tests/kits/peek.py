@@ -14,9 +14,10 @@ from torch import Tensor
 from normviz import RunConfig
 from normviz.catalog import PROBES
 from normviz.model.data import make_task
+from normviz.model.families import build
 from normviz.model.flat import profile
 from normviz.model.init import initialise
-from normviz.model.transformer import Transformer, build
+from normviz.model.transformer import Transformer
 from normviz.training import loop
 from normviz.training.events import Step
 

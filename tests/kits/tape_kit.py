@@ -12,9 +12,9 @@ from torch import Tensor
 
 from normviz import RunConfig
 from normviz.model.data import make_task
+from normviz.model.families import build
 from normviz.model.flat import Flat, profile
 from normviz.model.init import initialise
-from normviz.model.transformer import build
 from normviz.training.eager import Eager
 from normviz.training.tape.engine import Tape
 

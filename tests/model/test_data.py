@@ -11,11 +11,12 @@ from task_kit import with_task
 
 from normviz import RunConfig
 from normviz.catalog import TASKS
+from normviz.catalog.families import LANGUAGE
 from normviz.model.corpora import chain
 from normviz.model.data import IGNORED, Task, make_task
 
 LARGE = RunConfig(depth=1, width=4, heads=1, seq_len=512, batch=256)
-ALL_TASKS = pytest.mark.parametrize("key", TASKS.keys())
+ALL_TASKS = pytest.mark.parametrize("key", LANGUAGE)
 
 
 def task(key: str, **changes: int) -> Task:

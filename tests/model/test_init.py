@@ -12,12 +12,13 @@ from task_kit import with_task
 from torch import Tensor, nn
 
 from normviz import RunConfig
-from normviz.catalog import INITS, NORMS, SCHEMES, TASKS
+from normviz.catalog import INITS, NORMS, SCHEMES
+from normviz.catalog.families import LANGUAGE
 from normviz.catalog.scheme import Place, plain
 from normviz.model.data import make_task
+from normviz.model.families import build
 from normviz.model.init import initialise
 from normviz.model.marks import drawn, kept
-from normviz.model.transformer import build
 from normviz.model.wire import started
 
 D, FFN, V, L = 64, 256, 32, 2
@@ -306,7 +307,7 @@ def test_every_parameter_and_seed_has_a_draw_of_its_own() -> None:
 # Batches
 
 
-@pytest.mark.parametrize("task", TASKS.keys())
+@pytest.mark.parametrize("task", LANGUAGE)
 def test_lanes_see_the_same_batches(task: str) -> None:
     lane = with_task(BASE, task)
     other = lane.replace(scheme="post", depth=3, width=16, init_seed=7, lr=0.1, optimizer="sgd")
@@ -315,7 +316,7 @@ def test_lanes_see_the_same_batches(task: str) -> None:
             assert np.array_equal(x, y)
 
 
-@pytest.mark.parametrize("task", TASKS.keys())
+@pytest.mark.parametrize("task", LANGUAGE)
 def test_batches_depend_on_step_and_data_seed_alone(task: str) -> None:
     config = with_task(BASE, task)
     one, two = make_task(config), make_task(config.replace(data_seed=1))

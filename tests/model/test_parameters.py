@@ -11,8 +11,8 @@ from normviz import RunConfig
 from normviz.anatomy import added
 from normviz.catalog import NORMS, SCHEMES
 from normviz.limits import parameters_per_block
+from normviz.model.families import build
 from normviz.model.marks import mark_of
-from normviz.model.transformer import build
 
 
 def beyond(config: RunConfig) -> int:

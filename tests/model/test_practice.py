@@ -18,10 +18,11 @@ from normviz.catalog import ACTIVATIONS
 from normviz.catalog.choices import GATED
 from normviz.model.branches import angles, rotated
 from normviz.model.data import make_task
+from normviz.model.families import build
 from normviz.model.flat import Flat
 from normviz.model.init import initialise
 from normviz.model.sites import untapped
-from normviz.model.transformer import ROUNDED, Transformer, build, sinusoids
+from normviz.model.transformer import ROUNDED, Transformer, sinusoids
 from normviz.training.eager import Optimizer, backward
 
 CPU = torch.device("cpu")

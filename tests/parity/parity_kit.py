@@ -15,9 +15,10 @@ from torch.overrides import TorchFunctionMode
 
 from normviz import RunConfig
 from normviz.model.data import make_task
+from normviz.model.families import build
 from normviz.model.init import initialise
 from normviz.model.sites import untapped
-from normviz.model.transformer import Transformer, build
+from normviz.model.transformer import Transformer
 
 CONFIG = RunConfig(
     depth=3, width=16, heads=2, seq_len=16, batch=4, activation="gelu", qk_norm="off"

@@ -19,7 +19,7 @@ from twin_parts import Trace
 from twin_sphere import after_step
 
 from normviz import RunConfig
-from normviz.catalog import NORMS, PROBES, QK_NORMS, SCHEMES, TASKS
+from normviz.catalog import FAMILIES, NORMS, PROBES, QK_NORMS, SCHEMES
 from normviz.catalog.probes import recorded_by
 from normviz.model.data import make_task
 from normviz.model.init import initialise
@@ -277,7 +277,7 @@ def test_every_probe_equals_its_twin(scheme: str) -> None:
 @pytest.mark.parametrize(
     "change",
     [{"norm": norm.key} for norm in NORMS if norm.key not in ILL_CONDITIONED]
-    + [{"task": task.key} for task in TASKS]
+    + [{"task": task} for task in FAMILIES["decoder"].tasks]
     + [{"qk_norm": choice.key} for choice in QK_NORMS]
     + [{"v_norm": "on"}, {"activation": "gelu"}, {"heads": 4}],
     ids=str,

@@ -14,7 +14,7 @@ from task_kit import with_task
 from torch import Tensor
 
 from normviz import RunConfig
-from normviz.catalog import NORMS, PROBES, QK_NORMS, SCHEMES, TASKS
+from normviz.catalog import FAMILIES, NORMS, PROBES, QK_NORMS, SCHEMES
 from normviz.catalog.probes import recorded_by
 from normviz.model.data import make_task
 from normviz.model.sites import SITES
@@ -79,7 +79,7 @@ def test_recording_some_steps_gives_the_same_numbers_there() -> None:
 
 @pytest.mark.parametrize(
     ("scheme", "task"),
-    [*product(SCHEMES.keys(), ["markov"]), *product(["pre", "siamese"], TASKS.keys())],
+    [*product(SCHEMES.keys(), ["markov"]), *product(["pre", "siamese"], FAMILIES["decoder"].tasks)],
 )
 def test_every_probe_speaks_at_every_layer(scheme: str, task: str) -> None:
     for step in steps_of(with_task(SMALL, task).replace(scheme=scheme, steps=3, init="torch")):

@@ -13,6 +13,7 @@ from task_kit import WORDS, with_task
 
 from normviz import RunConfig, train
 from normviz.catalog import TASKS
+from normviz.catalog.families import LANGUAGE
 from normviz.charts import loss as loss_chart
 from normviz.duel.outcome import outcome
 from normviz.export import ExportLane
@@ -26,7 +27,7 @@ from normviz.training.loop import begin
 from normviz.training.schedule import held_out_at
 
 TINY = RunConfig(depth=2, width=16, heads=2, seq_len=8, batch=4, steps=6)
-SOME = [record.key for record in TASKS if record.key != "prose"]
+SOME = [key for key in LANGUAGE if key != "prose"]
 CHANGES = [
     {}, {"dropout": 0.2}, {"norm": "batchnorm"}, {"norm": "powernorm"}, {"norm": "tapernorm"},
     {"scheme": "prores"}, {"scheme": "value_residual"}, {"scheme": "hyper"}, {"scheme": "admin"},

@@ -13,10 +13,12 @@ from task_kit import with_task
 from torch import Tensor
 
 from normviz import RunConfig
-from normviz.catalog import OPTIMIZERS, SCHEMES, TASKS
+from normviz.catalog import OPTIMIZERS, SCHEMES
+from normviz.catalog.families import LANGUAGE
 from normviz.model.data import make_task
+from normviz.model.families import build
 from normviz.model.init import initialise
-from normviz.model.transformer import Transformer, build
+from normviz.model.transformer import Transformer
 from normviz.training.divergence import PATIENCE, TIMES_CHANCE, DivergenceGuard
 from normviz.training.events import Diverged, Edited, Event, Finished, Started, Step
 from normviz.training.loop import Knobs, train
@@ -40,7 +42,7 @@ def test_events_come_in_order(tiny: RunConfig) -> None:
 
 @pytest.mark.parametrize(
     ("scheme", "task"),
-    [*product(SCHEMES.keys(), ["markov"]), *product(["post"], TASKS.keys())],
+    [*product(SCHEMES.keys(), ["markov"]), *product(["post"], LANGUAGE)],
 )
 def test_deterministic(tiny: RunConfig, scheme: str, task: str) -> None:
     config = with_task(tiny, task).replace(scheme=scheme, dropout=0.1, steps=5)

@@ -97,6 +97,9 @@ def _conventions(it: Work) -> None:
     ]
     st.markdown("## Same words, different meanings")
     st.markdown("\n".join(lines))
+    st.markdown("## A row in other nets")
+    nets = [f"| {net} | {literal(row)} |" for net, row in sentences.ELSEWHERE]
+    st.markdown("\n".join(["| Net | A row is |", "|---|---|", *nets]))
 
 
 # The worked solution: the numbers averaged together, their means, and each step.

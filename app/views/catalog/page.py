@@ -8,11 +8,12 @@ import pandas as pd
 import streamlit as st
 
 from normviz.anatomy import formula, plain
-from normviz.catalog import NORMS, SCHEMES
+from normviz.catalog import CELLS, FAMILIES, NORMS, SCHEMES, TASKS
 from normviz.catalog.models import LANGUAGE, OTHERS, Model, census
 from normviz.catalog.norm import Learned, NormRecord
 from normviz.catalog.scheme import Scheme
 from normviz.config import ConfigError, RunConfig
+from normviz.links import as_params
 
 from ...session.markdown import literal, source
 from ...widgets import glossary, link_notices, page_links, placement
@@ -38,7 +39,9 @@ def page() -> None:
         label_visibility="collapsed",
     )  # fmt: skip
     linked = "Models" if st.query_params.get("table") == "models" else None
-    placements, norms, used = st.tabs(["Placements", "Norms", "Models"], default=linked)
+    placements, norms, used, elsewhere = st.tabs(
+        ["Placements", "Norms", "Models", "Other nets"], default=linked
+    )
     with placements:
         if (key := _chosen([_scheme(scheme) for scheme in SCHEMES], words, "schemes")) is not None:
             _about_scheme(SCHEMES[key])
@@ -60,6 +63,57 @@ def page() -> None:
         rows = [_model(name, model) for name, model in named.items()]
         if (key := _chosen(rows, words, "models", "its placement's anatomy")) is not None:
             _about_model(named[key])
+
+    with elsewhere:
+        st.caption(
+            "Where norms sit outside of decoders. A residual stack has the placements of a decoder; a "
+            "recurrent net has places of its own. A duel of any of them is one setting away: *family*."
+        )
+        if (key := _chosen(_nets(), words, "nets", "its formula and a duel")) is not None:
+            _about_net(*key.split())
+
+
+def _nets() -> list[dict[str, str]]:
+    """A row for each residual family, and one for each placement of a recurrent one."""
+    rows = []
+    for family in FAMILIES:
+        cells = CELLS if family.is_recurrent else ()
+        about = {"Net": family.label, "Reads": ", ".join(TASKS.label(t) for t in family.tasks)}
+        seen = {"Checked against": family.oracle or "see Placements", "Source": family.source}
+        place = {"Where the norm sits": "as in a decoder: see Placements", "Formula": ""}
+        rows += [] if cells else [{**about, **place, **seen, "Key": family.key}]
+        rows += [
+            {
+                **about, **seen, "Where the norm sits": cell.label,
+                "Formula": plain(cell.formula(family.key)),
+                "Key": f"{family.key} {cell.key}",
+            }
+            for cell in cells
+        ]  # fmt: skip
+    return rows
+
+
+def _about_net(key: str, scheme: str = "") -> None:
+    """A family, or one of its placements, with a duel."""
+    family, config = FAMILIES[key], RunConfig(family=key)
+    with st.container(border=True):
+        st.markdown(f"## {literal(family.label)}")
+        st.markdown(literal(family.sentence))
+        lanes = [config, config if scheme else config.replace(scheme="post")]
+        if scheme:
+            cell, config = CELLS[scheme], config.replace(scheme=scheme)
+            lanes = [config, config.replace(scheme="pre_activation")]
+            if scheme == "pre_activation":
+                lanes[1] = config.replace(scheme="cell_none")
+            st.markdown(literal(f"{cell.label}. {cell.sentence} {cell.trouble}"))
+            placement.formulas(config)
+            placement.gradients(config)
+            st.markdown(source(cell.source))
+        st.markdown(source(family.source))
+        st.page_link(
+            page_links.named("Duel"), label="Open as a duel", icon=":material/arrow_forward:",
+            query_params=as_params(lanes),
+        )  # fmt: skip
 
 
 def _kinds() -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from normviz.claims import Claim
-from normviz.claims.sentences import basis
+from normviz.claims.sentences import basis, on_second_seeds
 from normviz.claims.stored import ClaimResult, explained, shipped_result
 from normviz.runs.versions import computed_by, made_by
 
@@ -46,6 +46,9 @@ def _verdict(claim: Claim, result: ClaimResult) -> None:
         st.caption(f"Changed after an earlier result: {literal(claim.changed)}")
     by = f" {computed_by(result.engines)} {made_by([result.engine])}" if claim.arms else ""
     st.caption(f"{sentence(basis(claim, result))}{by}")
+    if claim.arms:
+        again = on_second_seeds(claim, result, shipped_result(claim, second=True))
+        st.caption(f"Checked: {literal(again)}.")
 
 
 def _rule(claim: Claim) -> None:

@@ -9,7 +9,7 @@ import streamlit as st
 
 from normviz import anatomy, hosted
 from normviz.anatomy.untrained import DEPTHS, NAMES
-from normviz.catalog import SCHEMES
+from normviz.catalog import PLACEMENTS
 from normviz.charts import lane_styles
 from normviz.limits import estimated_seconds
 from normviz.model import texts
@@ -84,12 +84,13 @@ def show_explanation(lanes: list[Lane]) -> None:
         for column, lane, style in zip(st.columns(len(lanes)), lanes, styles, strict=True):
             with column:
                 _lane(lane, style.color)
-        _more([lane for lane in lanes if lane.config.depth in DEPTHS][: len(NAMES)])
+        decoders = [lane for lane in lanes if lane.config.family == "decoder"]
+        _more([lane for lane in decoders if lane.config.depth in DEPTHS][: len(NAMES)])
 
 
 def _lane(lane: Lane, color: str) -> None:
     config = lane.config
-    scheme = SCHEMES[config.scheme]
+    scheme = PLACEMENTS[config.scheme]
     st.markdown(f"**{lane.name} {literal(scheme.label)}**")
     placement.diagram(config, color)
     placement.formulas(config)
@@ -107,7 +108,9 @@ def _lane(lane: Lane, color: str) -> None:
 def _more(lanes: list[Lane]) -> None:
     """A link to the anatomy of the first lanes whose depth the Anatomy page can show."""
     if lanes:
-        named = " and ".join(f"{lane.name} {SCHEMES.label(lane.config.scheme)}" for lane in lanes)
+        named = " and ".join(
+            f"{lane.name} {PLACEMENTS.label(lane.config.scheme)}" for lane in lanes
+        )
         page_links.anatomy(
             [lane.config for lane in lanes], f"{named}, measured before the first step"
         )

@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 
 from normviz import hosted
+from normviz.catalog import CELLS
 from normviz.config import CHOICES, RunConfig
 from normviz.hosted import Refused
 from normviz.limits import RANGES, estimated_seconds
@@ -29,7 +30,7 @@ STEPS = (0, 20, 50, 100, 150, 200, 300, 400, 600, 1000, 2000, 5000)
 GROUPS = {
     "Model": (
         "width", "heads", "ffn_ratio", "activation", "positions", "tied", "softcap", "dropout", "rounding",
-        "branch_gain", "weight_gain",
+        "branch_gain", "weight_gain", "patch_norm",
     ),
     "Attention": ("qk_norm", "v_norm", "sinks", "mask"),
     "Optimisation": (
@@ -45,7 +46,9 @@ CHANGED = "Changed"
 def show(lanes: list[Lane], shared: SharedBackend) -> None:
     """The usual settings, then all others in an expander."""
     configs = [lane.config for lane in lanes]
-    _slide("depth", "Depth (blocks)", configs, DEPTHS)
+    _choose("family", configs)
+    title = "Depth (recurrent layers)" if configs[0].scheme in CELLS else "Depth (blocks)"
+    _slide("depth", title, configs, DEPTHS)
     _rate(lanes, shared)
     _slide("warmup", "Warm-up (steps)", configs, WARMUPS)
     _slide("steps", "Steps", configs, STEPS)

@@ -7,8 +7,8 @@ from html import escape
 
 import streamlit as st
 
-from normviz.anatomy import glyph
-from normviz.catalog import INITS, NORMS, QK_NORMS, SCHEMES
+from normviz.catalog import INITS, NORMS, PLACEMENTS, QK_NORMS, SCHEMES
+from normviz.catalog.families import places_of
 from normviz.charts import LaneStyle, lane_styles
 from normviz.config import ConfigError, RunConfig
 from normviz.duel.names import LETTERS, lane_name
@@ -135,7 +135,7 @@ def show(lanes: list[Lane], shared: SharedBackend) -> None:
                 with st.container(horizontal=True, vertical_alignment="center", gap="small"):
                     _mark(lane, lanes, style.color)
                     _settings(lane, lanes)
-                    _placement(lane.index, lane.config.scheme)
+                    _placement(lane.index, lane.config)
                     _verdict(lane, shared)
                 _notes(lane)
 
@@ -163,7 +163,7 @@ def _styles(lanes: list[Lane]) -> tuple[LaneStyle, ...]:
 
 def _mark(lane: Lane, lanes: list[Lane], color: str) -> None:
     """The lane's colour, the glyph of its block, and its name."""
-    drawn = placement_list.picture(glyph(lane.config.scheme, lane.config.depth, color))
+    drawn = placement_list.drawing(lane.config.scheme, lane.config.depth, color)
     st.html(
         f'<h2 class="lane-name" style="border-color:{color}"><img class="glyph" alt="" src="{drawn}">'
         f"<span>{escape(name(lane, lanes))}</span></h2>",
@@ -217,15 +217,22 @@ def _settings(lane: Lane, lanes: list[Lane]) -> None:
                 _pick("qk_norm", "QK-norm", i, config.qk_norm, QK_NORMS)
             _own(lane)
         st.session_state[f"lane{i}_any_scheme"] = None  # the lane's name shows the choice
+        every = places_of(config.family) or SCHEMES.keys()
         st.selectbox(
-            f"Placement: search all {len(SCHEMES)}", SCHEMES.keys(), index=None,
+            f"Placement: search all {len(every)}", every, index=None,
             key=f"lane{i}_any_scheme", placeholder="Type a name",
-            format_func=lambda key: f"{SCHEMES.label(key)} ({SCHEMES[key].family})",
+            format_func=lambda key: f"{PLACEMENTS.label(key)} ({PLACEMENTS[key].family})",
             on_change=_set_scheme, args=(i,),
         )  # fmt: skip
         if popover.open:  # the many buttons are made where somebody sees them
             placement_list.show(
-                f"lane{i}", config.scheme, config.depth, _styles(lanes)[i].color, _choose, i
+                f"lane{i}",
+                config.scheme,
+                config.depth,
+                _styles(lanes)[i].color,
+                _choose,
+                i,
+                among=every,
             )
 
 
@@ -266,13 +273,14 @@ def chip(lane: Lane, shared: SharedBackend) -> Verdict:
     return shared.frames.verdict(lane.run)
 
 
-def _placement(i: int, value: str) -> None:
+def _placement(i: int, config: RunConfig) -> None:
     """A segmented control of the quick placements, and of the chosen one if it is another."""
+    value, usual = config.scheme, places_of(config.family) or QUICK
     key = f"lane{i}_scheme"
     duel.show(key, value)
     st.segmented_control(
-        f"Placement of lane {LETTERS[i]}", QUICK if value in QUICK else (*QUICK, value), key=key,
-        format_func=SCHEMES.label, required=True, on_change=_set, args=("scheme", i),
+        f"Placement of lane {LETTERS[i]}", usual if value in usual else (*usual, value), key=key,
+        format_func=PLACEMENTS.label, required=True, on_change=_set, args=("scheme", i),
         label_visibility="collapsed", width="content",
     )  # fmt: skip
 

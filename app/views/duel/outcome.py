@@ -21,7 +21,7 @@ from .lanes import Lane, name
 FEW = 2
 """Lanes up to which there is only one pair to compare."""
 ABOUT = (
-    "Final loss: mean over the last tenth of the steps, in nats per token. Each seed draws other weights "
+    "Final loss: mean over the last tenth of the steps, in nats. Each seed draws other weights "
     "and other batches, the same for all lanes."
 )
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from normviz import hosted
-from normviz.catalog import TASKS
+from normviz.catalog import FAMILIES, TASKS
 from normviz.config import RunConfig
 from normviz.hosted import Refused
 from normviz.limits import MAX_SYMBOLS, MAX_TEXT_BYTES, MAX_TEXTS, characters_needed
@@ -59,8 +59,10 @@ def task(configs: Sequence[RunConfig], title: str, key: str) -> None:
     it = duel.duel()
     value = "text" if it.wants_text else configs[0].task
     st.session_state[key] = value
+    learned = {one for config in configs for one in FAMILIES[config.family].tasks}
+    offered = [task.key for task in TASKS if task.key in learned]
     st.selectbox(
-        title, TASKS.keys(), key=key, format_func=TASKS.label, help=TASKS[value].sentence,
+        title, offered, key=key, format_func=TASKS.label, help=TASKS[value].sentence,
         on_change=_choose, args=(key,),
     )  # fmt: skip
     st.caption(TASKS[value].sentence)

@@ -18,6 +18,7 @@ from normviz.limits import MAX_LANES, SEEDS
 from normviz.runs.store import Run
 from normviz.runs.store.admission import ask as queue
 
+from ...asgi import live_page
 from ...session import duel, visitor
 from ...session.backend import SharedBackend
 from ...session.duel import ask, leave, leave_duel
@@ -63,6 +64,20 @@ def show(lanes: list[Lane], shared: SharedBackend) -> None:
     with st.container(key="problems"):
         for problem in filter(None, (it.refused, it.complaint)):
             st.error(literal(capital(problem)))
+    _offer(lanes, shared)
+
+
+def _offer(lanes: list[Lane], shared: SharedBackend) -> None:
+    """A link to the page that trains in this browser, where a run waits and the server has that page."""
+    waits = any(lane.run and lane.run.status == "queued" for lane in lanes)
+    if not waits and not duel.duel().refused:
+        return
+    if (
+        address := live_page.address([lane.config for lane in lanes], shared.store.folder)
+    ) is not None:
+        st.caption(
+            f"The server is busy. [Train on this device]({address}), in a page that needs no server."
+        )
 
 
 def show_more(lanes: list[Lane], shared: SharedBackend) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+import normviz
 from normviz import hosted
 from normviz.catalog import NORMS, SCHEMES
 from normviz.catalog.models import census
@@ -19,9 +20,13 @@ from ...widgets import glossary, link_notices, page_links, placement
 
 KIND = "model_type"
 FIRST = "llama"
-LINES = """import normviz
+LOOK = """import normviz
 
-watch = normviz.watch(model, optimizer)  # line one; line two is your loop, as it is"""
+print(normviz.inspect_model(model))
+peri = normviz.move(model, "peri")  # the same model with its norms elsewhere"""
+WATCH = """import normviz
+
+watch = normviz.watch(model, optimizer)  # and then your loop, as it is"""
 USERS = 12
 """Models with the same placement that are named."""
 
@@ -130,7 +135,7 @@ def _facts(it: StackFound) -> list[tuple[str, str]]:
         ("Norm", f"{literal(n.label)}: {literal(n.words)}, {n.count} in the blocks")
         for n in it.norms
     ]
-    rows.append(("Final norm", f"`{it.final_norm}`" if it.final_norm else "no"))
+    rows.append(("Final norm", f"`{it.final_norm}`" if it.final_norm else it.final_words))
     rows.append(("QK-norm", it.qk_words))
     rows.append(("Embedding norm", f"`{it.embed_norm}`" if it.embed_norm else "no"))
     rows.append(("Scales", literal("; ".join(it.scales)) or "none"))
@@ -165,10 +170,13 @@ def _others(it: StackFound) -> None:
 
 
 def _lines() -> None:
-    """The two lines to copy."""
-    st.markdown("## Your model while it trains")
+    """The lines to copy."""
+    st.markdown("## In your own code")
     st.markdown(
-        "Your own PyTorch or Hugging Face model, in your own loop, with these instruments. "
-        "`normviz inspect` prints what is above for your own code, as in `normviz inspect train.py:build`."
+        "`normviz inspect train.py:build` prints what is above for the model that the function `build` of "
+        "a file makes. In Python:"
     )
-    st.code(LINES, language="python")
+    st.code(LOOK, language="python")
+    if "watch" in normviz.__all__:
+        st.markdown("While it trains, in your own loop, with the charts of this product:")
+        st.code(WATCH, language="python")

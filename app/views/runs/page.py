@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import streamlit as st
 
 from normviz import hosted
-from normviz.catalog import NORMS, SCHEMES, TASKS
+from normviz.catalog import NORMS, PLACEMENTS, TASKS
 from normviz.duel.seeds import named
 from normviz.observed import label
 from normviz.runs.listing import ListPage, ListRow, Outcome, ago, changed, described, seconds
@@ -81,7 +81,7 @@ def _wanted(mine: frozenset[int]) -> tuple[Query, Search]:
             placeholder="deepnorm, depth 24, lr=0.01, diverged ...", max_chars=200,
             persist_state="session",
         )  # fmt: skip
-        scheme = _choose("runs_scheme", "Placement", SCHEMES)
+        scheme = _choose("runs_scheme", "Placement", PLACEMENTS)
         task = _choose("runs_task", "Task", TASKS)
         whose = st.segmented_control(
             "Whose", WHOSE, key="runs_whose", default="All", required=True,

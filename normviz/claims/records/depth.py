@@ -135,6 +135,8 @@ CLAIMS = (
             Theory("1 + ln L", "from LayerNorm Scaling's first point: branches of variance 1/l",
                    lambda x, x0, y0: y0 * (1 + math.log(x)) / (1 + math.log(x0)), "lns"),
         ),
+        changed="The rule asked for an exponent over models of 1.3 or more, at step 0 too, under a "
+        "sentence about an exponential.",
         open_=(("pre", {"depth": 48}), ("lns", {"depth": 48})),
         question="stream",
         finding=(
@@ -306,8 +308,8 @@ CLAIMS = (
         ),
         "Steps until the mean loss is half of the way to the floor, of 1000: PyTorch's "
         "initialisation, rate "
-        "0.001. Without warm-up Post-LN needs {p12} with 12 blocks and {p24} with 24; with 100 steps of "
-        "warm-up {p48} with 48 and {p96} with 96. Pre-LN with 96 blocks needs {pre}. The depth limit "
+        "0.001. Without warm-up Post-LN needs {p12} with 12 blocks and {p24} with 24. With 100 steps of "
+        "warm-up and 48 blocks: {p48}; with 96: {p96}. Pre-LN with 96 blocks needs {pre}. The depth limit "
         "depends on rate and initialisation: see the maps.",
         Curve("depth", FINAL, log_y=False),
         everyday=True,
@@ -381,6 +383,7 @@ CLAIMS = (
         "{post24} and {post48}; with its branches divided by sqrt(2L) at {scaled12}, {scaled24} and "
         "{scaled48}.",
         Curve("depth", FINAL, log_y=False),
+        changed="Runs had 200 steps, in which no seed of Post-LN trained 12 blocks.",
         everyday=True,
         open_=(("scaled", {"depth": 48}), ("post", {"depth": 48})),
         question="depth",

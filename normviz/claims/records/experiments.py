@@ -227,11 +227,9 @@ CLAIMS = (
             Part("With branches / L its exponent is -0.2 to 0.2", Between("completep", -0.2, 0.2)),
         ),
         "Rates a factor of 2 apart, 200 steps, no warm-up; PyTorch's initialisation, for DeepNorm its own "
-        "with Xavier. The largest rate that trains with 4, 12 and 36 blocks, and its exponent over depth: "
-        "Post-LN {post4}, {post12} and {post36} ({post}); Pre-LN {pre4}, {pre12} and {pre36} ({pre}); "
-        "Peri-LN {peri4}, {peri12} and {peri36} ({peri}); DeepNorm {deepnorm4}, {deepnorm12} and "
-        "{deepnorm36} ({deepnorm}); Pre-LN with branches / L {completep4}, {completep12} and {completep36} "
-        "({completep}).",
+        "with Xavier. From 4 to 36 blocks the largest rate that trains goes as L to the power of {post} in "
+        "Post-LN, {deepnorm} in DeepNorm, {pre} in Pre-LN, {peri} in Peri-LN and {completep} in Pre-LN with "
+        "branches / L. The rates are in the table of all numbers.",
         Strip("exponent of the largest rate over depth", tuple(RATES)),
         open_=(("post36", {"lr": 0.002}), ("pre36", {"lr": 0.016}), ("peri36", {"lr": 0.032}),
                ("completep36", {"lr": 0.032})),
@@ -329,10 +327,9 @@ CLAIMS = (
             Part("18 blocks leave it within 1000 steps", Most("d18_999", high=1000)),
         ),
         "Post-LN with Xavier and no warm-up: steps until the mean loss is half of the way from chance to the "
-        "floor; infinite where 1000 were not enough. At a rate of 0.0005 with 6, 9, 12 and 18 blocks: "
-        "{d6_999}, {d9_999}, {d12_999} and {d18_999}; with a beta2 of 0.9 {d6_9}, {d9_9}, {d12_9} and "
-        "{d18_9}. With 12 blocks at rates of 0.00025 and 0.001: {rlow_999} and {rhigh_999}, with a beta2 "
-        "of 0.9 {rlow_9} and {rhigh_9}.",
+        "floor; infinite where 1000 were not enough. At a rate of 0.0005 it takes {d6_999} with 6 blocks, "
+        "{d9_999} with 9 and {d12_999} with 12. With 12 blocks at 0.001: {rhigh_999}, with a beta2 of "
+        "0.9 {rhigh_9}. The other cases are in the table of all numbers.",
         Strip("steps until half of the way; no point: more than 1000", log_y=True),
         open_=(("depth", {"depth": 12, "beta2": 0.999}), ("depth", {"depth": 12, "beta2": 0.9}),
                ("rate", {"lr": 0.001, "beta2": 0.999}), ("rate", {"lr": 0.001, "beta2": 0.9})),

@@ -49,6 +49,7 @@ CLAIMS = (
         "Post-LN at {post18}, "
         "with 48 at {admin48} and {post48}.",
         Curve("depth", FINAL, log_y=False),
+        changed="Runs had 200 steps.",
         open_=(("admin", {"depth": 48}), ("post", {"depth": 48})),
         question="depth",
         finding=(

@@ -287,7 +287,7 @@ CLAIMS = (
         question="norm",
         finding=(
             "uu",
-            "Derf ends {derf_gap_adamw} from RMSNorm with AdamW and {derf_gap_muon} with Muon. Five "
+            "Derf's loss minus RMSNorm's is {derf_gap_adamw} with AdamW and {derf_gap_muon} with Muon. Five "
             "seeds do not decide whether norm and optimizer interact.",
         ),
     ),
@@ -322,11 +322,10 @@ CLAIMS = (
                  Between("resid_const", high=-0.2)),
             Part("With whole branches it falls faster than with branches / L", Less("pre", "completep")),
         ),
-        "PyTorch's initialisation, 200 steps, rates a factor of 2 apart. The rate with the lowest held-out "
-        "loss with 4, 12 and 36 blocks, and its exponent over depth: Pre-LN {pre4}, {pre12} and {pre36} "
-        "({pre}); branches / sqrt(L) {resid_const4}, {resid_const12} and {resid_const36} ({resid_const}); "
-        "branches / L {completep4}, {completep12} and {completep36} ({completep}). CompleteP also sets the "
-        "rates of norms and biases, decay and eps by depth, which is not done here.",
+        "PyTorch's initialisation, 200 steps, rates a factor of 2 apart. From 4 to 36 blocks the rate with "
+        "the lowest held-out loss goes as L to the power of {pre} in Pre-LN, {resid_const} with branches / "
+        "sqrt(L) and {completep} with branches / L. The rates are in the table of all numbers. CompleteP "
+        "also sets the rates of norms and biases, decay and eps by depth, which is not done here.",
         Strip("exponent of the best rate over depth", tuple(ACROSS)),
         open_=(("pre", {"depth": 36, "lr": 0.008}), ("completep", {"depth": 36, "lr": 0.008}),
                ("pre", {"depth": 4, "lr": 0.008}), ("completep", {"depth": 4, "lr": 0.008})),

@@ -81,9 +81,8 @@ CLAIMS = (
         question="norm",
         finding=(
             "fff",
-            "On the CPU that was measured, RMSNorm saves {least} to {most} of a training step with "
-            "PyTorch's kernels (below zero means slower), and {hand} to {hand_most} where both norms are "
-            "hand-written.",
+            "On the CPU that was measured, RMSNorm is slower with PyTorch's kernels (it saves {least} to "
+            "{most} of a training step). Where both norms are hand-written it saves {hand} to {hand_most}.",
         ),
     ),
 )  # fmt: skip

@@ -222,7 +222,7 @@ def _unreadable(run: int) -> StoreUnreadable:
 def read_steps(rows: list[sqlite3.Row], run: Run) -> Steps:
     """Rows of `steps` as arrays; NULL becomes NaN. Raises StoreUnreadable for damaged rows."""
     try:
-        return _steps(rows, len(run.probes), run.config.depth)
+        return _steps(rows, len(run.probes), run.config.rows)
     except (ValueError, TypeError):
         raise _unreadable(run.id) from None
 

@@ -51,6 +51,8 @@ class Unsupported(Exception):
 def compiled(config: RunConfig, model: Transformer) -> Program:
     """The program of a model. Raises Unsupported."""
     config = config.placed()
+    if config.family != "decoder":
+        raise Unsupported(f"the tape trains decoders alone, and the family is {config.family}")
     for name, value in NEEDED.items():
         if getattr(config, name) != value:
             raise Unsupported(f"the tape trains with {name}={value} alone")

@@ -19,7 +19,7 @@ from ..eager import EPS, Eager, clip
 from ..engine import Batch
 from .arena import arena
 from .compile import Unsupported, compiled
-from .operations import Kind, Number, Place, number
+from .operations import Kind, Number, Place, Program, number
 
 Offsets = NDArray[np.int64]
 FIRST = {probe.key: probe.first_layer for probe in PROBES}
@@ -47,6 +47,13 @@ class Run(ctypes.Structure):
     )  # fmt: skip
 
 
+def buffers(config: RunConfig, program: Program) -> tuple[int, int]:
+    """How many floats and how many doubles `scratch` and `sums` of the struct have."""
+    c, gains = config, [o.n // o.k for o in program.operations if o.kind == Kind.GAIN]
+    scratch = max(c.seq_len**2 + 8 * c.seq_len, (c.seq_len + 1) * c.width, *gains)
+    return scratch, max(2 * max(gains, default=1), 2 * c.width, c.seq_len)
+
+
 class Tape(Eager):
     """Forward and backward pass, probes and AdamW in C++, in float32 on one core of a CPU.
 
@@ -66,12 +73,11 @@ class Tape(Eager):
         self.threads, self.steps = 1, 0
         c, laid = config, arena(program, flat)
         self.operations, self.rising = laid.operations, laid.rising
-        gains = [o.n // o.k for o in program.operations if o.kind == Kind.GAIN]
-        scratch = max(c.seq_len**2 + 8 * c.seq_len, (c.seq_len + 1) * c.width, *gains)
+        scratch, sums = buffers(config, program)
         self.values = np.zeros(laid.value_size, np.float32)
         self.hidden = np.zeros(laid.grad_size, np.float32)
         self.scratch = np.zeros(scratch, np.float32)
-        self.sums = np.zeros(max(2 * max(gains, default=1), 2 * c.width, c.seq_len))
+        self.sums = np.zeros(sums)
         self.sizes = np.zeros(c.batch * c.seq_len * c.width, np.int32)
         self.seen = np.zeros((c.depth, 3))
         self.run = Run(

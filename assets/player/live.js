@@ -1,0 +1,406 @@
+// A page that trains: two lanes in two workers, with the same player as everywhere.
+
+import { decoded, hasSimd } from "./tape.js";
+import { trained } from "./trained.js";
+import { peakAt } from "./training.js";
+import { divergedVerdict, judge } from "./verdict.js";
+
+const AHEAD = 16;  // steps that the workers may be ahead of the slower one
+const SHARED = ["steps", "task"];
+// In the order of the app's links.
+export const FIELDS = ["scheme", "norm", "init", "depth", "task", "steps", "lr", "warmup", "init_seed", "data_seed"];
+const NUMBERS = ["depth", "lr", "warmup", "steps", "init_seed", "data_seed"];
+
+// ------------------------------------------------------------------ links
+
+// The settings of both lanes as the query of a link, as normviz/links.py writes it.
+export function linkOf(lanes, pinned) {
+  const found = ["v=1"], said = FIELDS.map((name) => [name, lanes.map((lane) => wordOf(name, lane[name]))]);
+  if (said.every(([, [a, b]]) => a === b)) found.push("lanes=2");
+  for (const [name, words] of said) {
+    const one = words[0] === words[1] ? words[0] : words.join(",");
+    if (one !== pinned[name]) found.push(`${name}=${encodeURIComponent(one).replaceAll("%2C", ",")}`);
+  }
+  return found.join("&");
+}
+
+// "0.003", "10.0", "1e-05": numbers with a point as Python writes them.
+function wordOf(name, value) {
+  if (name !== "lr") return String(value);
+  const [mantissa, power] = value.toExponential().split("e"), e = Number(power);
+  if (e < -4) return `${mantissa}e-${String(-e).padStart(2, "0")}`;
+  return Number.isInteger(value) ? `${value}.0` : String(value);
+}
+
+// The settings of a link, { lanes, problems }: what it does not name is as pinned, and what this page does
+// not train is a sentence.
+export function settingsOf(query, pinned, offered) {
+  const params = new URLSearchParams(query), problems = [];
+  for (const name of params.keys()) {
+    if (name in pinned && !FIELDS.includes(name) && params.get(name) !== pinned[name]) {
+      problems.push(`the link names ${name}, which this page does not offer: open it in the app`);
+    }
+  }
+  const lanes = [0, 1].map((i) => Object.fromEntries(FIELDS.map((name) => {
+    const words = (params.get(name) ?? pinned[name]).split(","), word = words[Math.min(i, words.length - 1)];
+    return [name, NUMBERS.includes(name) ? Number(word) : word];
+  })));
+  for (const lane of lanes) problems.push(...problemsOf(lane, offered));
+  return { lanes, problems: [...new Set(problems)] };
+}
+
+// What is wrong with a lane's settings: a sentence each.
+export function problemsOf(lane, offered) {
+  return FIELDS.flatMap((name) => {
+    const value = lane[name], allowed = offered[name];
+    if (Array.isArray(allowed)) {
+      return allowed.some(({ key }) => key === value) ? []
+        : [`${name} is ${value}, this page offers ${allowed.map(({ key }) => key).join(", ")}`];
+    }
+    const { low, high, whole, above } = allowed;
+    const isGood = (whole ? Number.isInteger(value) : Number.isFinite(value)) && (above ? value > low : value >= low) && value <= high;
+    return isGood ? [] : [`${name} is ${value}, allowed is ${whole ? "a whole number" : "a number"} ${above ? "above" : "from"} ${low}${above ? ", up" : ""} to ${high}`];
+  });
+}
+
+// ------------------------------------------------------------------ files
+
+// Bytes that were packed by gzip.
+export async function unpacked(bytes) {
+  return JSON.parse(await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text());
+}
+
+export function bytesOf(text) {
+  return Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+}
+
+// ------------------------------------------------------------------ the page
+
+export async function live(root, page) {
+  const missing = [[!hasSimd(), "WebAssembly with SIMD"], [typeof Worker !== "function", "workers"],
+    [typeof DecompressionStream !== "function", "decompression"]].filter(([lacks]) => lacks).map(([, what]) => what);
+  const data = missing.includes("decompression") ? null : await unpacked(bytesOf(page.packed));
+  return new Live(root, page, data, missing).begin();
+}
+
+class Live {
+  constructor(root, page, data, missing) {
+    Object.assign(this, { root, page, data, missing, workers: [], duel: null, plays: false, granted: 0 });
+    // What the player shows: a finished duel that ships, or what is trained here.
+    this.source = { ask: (...a) => this.current?.ask(...a), close() {} };
+    this.player = globalThis.normvizPlayer.mount(root.querySelector("#player"), { source: this.source });
+    this.shows = 0;
+  }
+
+  find(selector) { return this.root.querySelector(selector); }
+
+  begin() {
+    if (this.missing.length) {
+      this.lacks = `This browser can't train here: it lacks ${this.missing.join(" and ")}. Finished duels replay without it.`;
+      this.say("");
+      this.find("#settings").hidden = true;
+      if (!this.data) return this;
+    }
+    this.form();
+    const { lanes, problems } = settingsOf(location.search || this.data.first, this.data.pinned, this.data.offered);
+    if (problems.length) this.say(`${problems.join(". ")}.`);
+    this.put(problems.length ? settingsOf(this.data.first, this.data.pinned, this.data.offered).lanes : lanes);
+    this.replayShipped();
+    return this;
+  }
+
+  say(words) {
+    this.find("#problem").textContent = words || (this.lacks ?? "");
+  }
+
+  // ---- the settings
+
+  form() {
+    const { offered, titles } = this.data;
+    const field = (name, id) => {
+      const label = document.createElement("label"), allowed = offered[name];
+      label.append(titles[name] ?? name);
+      const input = document.createElement(Array.isArray(allowed) ? "select" : "input");
+      Object.assign(input, { id, name: id });
+      if (Array.isArray(allowed)) {
+        input.append(...allowed.map(({ key, label: words }) => Object.assign(document.createElement("option"), { value: key, textContent: words })));
+      } else Object.assign(input, { inputMode: "decimal", autocomplete: "off" });
+      label.append(input);
+      return label;
+    };
+    for (const i of [0, 1]) {
+      const box = this.find(`#lane${i}`);
+      for (const name of ["scheme", "norm", "init", "depth", "lr", "warmup"]) box.append(field(name, `${name}${i}`));
+    }
+    for (const name of [...SHARED, "seed"]) this.find("#shared").append(field(name, name));
+    this.find("#settings").addEventListener("change", () => this.changed());
+    this.find("#settings").addEventListener("submit", (event) => { event.preventDefault(); this.train(); });
+    this.find("#pause").onclick = () => this.pause();
+    this.find("#step").onclick = () => this.stepOnce();
+    this.find("#stop").onclick = () => this.stop();
+    this.find("#rate").addEventListener("change", () => this.rate());
+  }
+
+  put(lanes) {
+    lanes.forEach((lane, i) => {
+      for (const name of ["scheme", "norm", "init", "depth", "lr", "warmup"]) this.find(`#${name}${i}`).value = lane[name];
+    });
+    for (const name of SHARED) this.find(`#${name}`).value = lanes[0][name];
+    this.find("#seed").value = lanes[0].init_seed;
+    this.changed();
+  }
+
+  // The settings in the form, { lanes, problems }.
+  get() {
+    const lanes = [0, 1].map((i) => {
+      const value = (id, name) => {
+        const text = this.find(`#${id}`).value.trim();
+        return NUMBERS.includes(name) ? (text === "" ? NaN : Number(text)) : text;
+      };
+      const lane = Object.fromEntries(["scheme", "norm", "init", "depth", "lr", "warmup"].map((name) => [name, value(`${name}${i}`, name)]));
+      for (const name of SHARED) lane[name] = value(name, name);
+      lane.init_seed = lane.data_seed = value("seed", "init_seed");
+      return lane;
+    });
+    return { lanes, problems: [...new Set(lanes.flatMap((lane) => problemsOf(lane, this.data.offered)))] };
+  }
+
+  changed() {
+    const { lanes, problems } = this.get();
+    this.say(problems.length ? `${problems.join(". ")}.` : "");
+    if (problems.length) return;
+    const query = linkOf(lanes, this.data.pinned);
+    this.find("#link").textContent = `?${query}`;
+    try {
+      this.parts(lanes).catch(() => {});  // Train says what is wrong
+      history.replaceState(null, "", `?${query}${location.hash}`);
+    } catch { /* an address that can't carry them, as of a page in a frame */ }
+  }
+
+  // ---- what is shown
+
+  async replayShipped() {
+    const { lanes, problems } = this.get();
+    if (problems.length) return;
+    const name = this.page.shipped[linkOf(lanes, this.data.pinned)];
+    if (!name) {
+      this.verdicts(["", ""], "Press Train: both lanes train on this device.");
+      return;
+    }
+    const { lanes: shown, walk, verdicts, name: title, caption } = await unpacked(await this.file(name));
+    this.current = trained({ lanes: shown.map((lane) => finished(lane, this.data.templates)), templates: this.data.templates, isLive: false, status: null, walk });
+    this.player.update({ runs: [this.shows += 1], probe: "grad_block", view: "heat", dark: false, start: "replay", nonce: this.shows, name: title, caption });
+    this.verdicts(verdicts, "A finished duel that ships with NormViz. Change a setting and press Train.");
+  }
+
+  verdicts(words, note) {
+    [0, 1].forEach((i) => { this.find(`#verdict${i}`).textContent = words[i]; });
+    this.find("#note").textContent = note;
+  }
+
+  // ---- training
+
+  async file(name) {
+    const inside = this.page.files?.[name];
+    if (inside) return bytesOf(inside);
+    const answer = await fetch(name);
+    if (!answer.ok) throw new Error(`${name} can't be loaded (${answer.status})`);
+    return new Uint8Array(await answer.arrayBuffer());
+  }
+
+  // The module, and the models of the lanes; each file is loaded once. It is there before Train is pressed,
+  // where the network allows.
+  async parts(lanes) {
+    this.kept ??= {};
+    const once = async (name, made) => {
+      this.kept[name] ??= await made(await this.file(name));
+      return this.kept[name];
+    };
+    const models = lanes.map(async ({ scheme, norm, depth }) => (await once(`model-${scheme}-${norm}.bin`, unpacked))[depth]);
+    return Promise.all([once(this.page.wasm, (bytes) => bytes), ...models]);
+  }
+
+  async train() {
+    const { lanes, problems } = this.get();
+    if (problems.length) return;
+    this.stop();
+    this.say("");
+    this.note("Loading");
+    try {
+      const [wasm, ...models] = await this.parts(lanes);
+      this.start(lanes, wasm, models);
+    } catch (error) {
+      this.say(`Training can't begin: ${error.message}.`);
+    }
+  }
+
+  start(lanes, wasm, models) {
+    const { data } = this, names = namesOf(lanes, data);
+    this.granted = 0;
+    this.plays = true;
+    this.startedAt = performance.now();
+    this.duel = {
+      templates: data.templates, isLive: true, status: null, walk: models.map(({ walk }) => walk),
+      lanes: lanes.map((lane, i) => {
+        const { chance, floor } = data.tasks[lane.task];
+        return { name: names[i], short: "AB"[i], scheme: lane.scheme, depth: lane.depth, steps: lane.steps, chance, floor,
+          edits: [], loss: [], heldOut: [], records: [], bad: null, at: 0, isOver: false, bytes: 0, speed: 1 };
+      }),
+    };
+    this.url ??= URL.createObjectURL(new Blob([this.page.worker], { type: "text/javascript" }));
+    this.workers = lanes.map((lane, i) => {
+      const worker = new Worker(this.url), of = this.duel;
+      worker.onmessage = ({ data: message }) => { if (this.duel === of) this.receive(i, message); };
+      worker.onerror = (event) => this.say(`Lane ${"AB"[i]} has stopped: ${event.message}.`);
+      const settings = { lr: lane.lr, edits: [], warmup: lane.warmup, schedule: "constant", steps: lane.steps, beta1: 0.9, beta2: 0.999, weightDecay: 0, clip: null, dataSeed: lane.data_seed };
+      worker.postMessage({ open: { wasm, model: models[i], task: data.tasks[lane.task], settings, start: { init: lane.init, initSeed: lane.init_seed } } });
+      return worker;
+    });
+    this.peak = lanes.map((lane) => lane.lr);
+    this.find("#rate").value = this.peak[0] === this.peak[1] ? this.peak[0] : "";
+    this.current = trained(this.duel);
+    this.verdicts(["training", "training"], "");
+    this.player.update({ runs: [this.shows += 1], probe: this.player.what?.probe ?? "grad_block", view: this.player.what?.view ?? "heat",
+      dark: false, start: "follow", nonce: this.shows, begins: true, name: "normviz-trained-on-this-device", caption: [`${names.join(" against ")}, trained on this device`] });
+    this.buttons();
+  }
+
+  receive(i, { ready, bytes, rows, at, isOver, ms, error }) {
+    const lane = this.duel.lanes[i];
+    if (error) {
+      this.say(`Lane ${"AB"[i]} has stopped: ${error}.`);
+      this.stop();
+      return;
+    }
+    if (ready) {
+      lane.ready = true;
+      lane.bytes = bytes;
+    }
+    for (const { step, loss, layers, heldOut, bad } of rows ?? []) {
+      lane.loss.push(loss);
+      if (layers) lane.records.push({ step, layers });
+      if (heldOut !== null) lane.heldOut.push([step, heldOut]);
+      if (bad) lane.bad = bad;
+    }
+    if (rows) Object.assign(lane, { at, isOver, speed: rows.length });
+    const { lanes } = this.duel;
+    if (lanes.every((one) => one.isOver)) {
+      this.plays = false;
+      this.duel.isLive = false;
+      this.seconds = (performance.now() - this.startedAt) / 1000;
+      this.end(lanes.map(verdictOf), "Both lanes were trained on this device.");
+    } else if (this.plays && lanes.every((one) => one.ready)) {
+      const open = lanes.filter((one) => !one.isOver), ahead = Math.max(AHEAD, 3 * Math.max(...open.map((one) => one.speed)));
+      this.grant(Math.min(...open.map((one) => one.at)) + ahead);
+    }
+    this.show();
+  }
+
+  // The player draws at most ten times a second.
+  show() {
+    const { duel } = this;
+    if (this.due || !duel) return;
+    this.due = setTimeout(() => {
+      this.due = null;
+      if (this.duel !== duel) return;
+      const { lanes } = duel, done = lanes.reduce((sum, lane) => sum + lane.loss.length, 0), total = lanes.reduce((sum, lane) => sum + lane.steps, 0);
+      const words = duel.isLive ? `${Math.min(...lanes.map((lane) => (lane.isOver ? lane.steps : lane.at)))} of ${Math.max(...lanes.map((lane) => lane.steps))} steps${this.plays ? "" : ", paused"}` : "";
+      duel.status = { words, done, total };
+      this.current.changed?.();
+      this.buttons();
+    }, 100);
+  }
+
+  grant(until) {
+    if (until <= this.granted) return;
+    this.granted = until;
+    for (const worker of this.workers) worker.postMessage({ until });
+  }
+
+  pause() {
+    this.plays = !this.plays;
+    if (this.plays) this.grant(this.granted + AHEAD);
+    this.show();
+    this.buttons();
+  }
+
+  stepOnce() {
+    this.plays = false;
+    this.grant(this.granted + 1);
+    this.show();
+  }
+
+  // A new peak rate from the first step that no lane has begun, the same step in both.
+  rate() {
+    const lr = Number(this.find("#rate").value), { above, low, high } = this.data.offered.lr;
+    if (!(Number.isFinite(lr) && (above ? lr > low : lr >= low) && lr <= high)) {
+      this.say(`the learning rate is ${this.find("#rate").value}, allowed is a number above ${low}, up to ${high}.`);
+      return;
+    }
+    this.say("");
+    if (!this.duel?.isLive) return;
+    this.duel.lanes.forEach((lane, i) => {
+      if (peakAt({ lr: this.peak[i], edits: lane.edits }, this.granted) === lr) return;
+      lane.edits.push([this.granted, lr]);
+      this.workers[i].postMessage({ edit: [this.granted, lr] });
+    });
+    this.show();
+  }
+
+  stop() {
+    for (const worker of this.workers) worker.terminate();
+    this.workers = [];
+    if (this.duel?.isLive) {
+      this.duel.isLive = false;
+      this.plays = false;
+      this.end(this.duel.lanes.map((lane) => (lane.isOver ? verdictOf(lane) : `stopped after ${lane.loss.length} steps`)), "Trained on this device, and stopped.");
+      this.show();
+    }
+    this.buttons();
+  }
+
+  end(verdicts, note) {
+    for (const worker of this.workers) worker.terminate();
+    this.workers = [];
+    this.verdicts(verdicts, note);
+  }
+
+  note(words) { this.find("#note").textContent = words; }
+
+  buttons() {
+    const isLive = Boolean(this.duel?.isLive);
+    for (const id of ["pause", "step", "stop", "rate"]) this.find(`#${id}`).disabled = !isLive;
+    this.find("#pause").textContent = isLive && !this.plays ? "Go on" : "Pause";
+  }
+}
+
+// A lane of a finished duel that ships: its numbers are packed.
+export function finished(lane, { probes }) {
+  const [at, heldOut] = lane.heldOut, losses = [...decoded(heldOut)], columns = Object.entries(lane.layers).map(([key, text]) => [key, decoded(text)]);
+  const records = lane.records.map((step, i) => ({
+    step,
+    layers: Object.fromEntries(columns.map(([key, all]) => {
+      const width = all.length / lane.records.length, row = [...all.subarray(i * width, (i + 1) * width)];
+      const isCosine = probes.find((probe) => probe.key === key)?.shown === "one_minus";
+      return [key, key === "update_ratio" && row.every(Number.isNaN) ? null : isCosine ? row.map((x) => 1 - x) : row];
+    })),
+  }));
+  return { ...lane, loss: [...decoded(lane.loss)], heldOut: at.map((step, i) => [step, losses[i]]), records };
+}
+
+function verdictOf({ bad, loss, chance, floor }) {
+  return (bad ? divergedVerdict(bad) : judge(loss, chance, floor)).sentence;
+}
+
+// "A Pre-LN, depth 24": the placement, and what else differs between the lanes.
+export function namesOf(lanes, { offered, titles }) {
+  const differ = ["norm", "init", "depth", "lr", "warmup"].filter((name) => lanes[0][name] !== lanes[1][name]);
+  return lanes.map((lane, i) => {
+    const label = offered.scheme.find(({ key }) => key === lane.scheme).label;
+    const words = (name) => {
+      const choice = offered[name].find?.(({ key }) => key === lane[name])?.label;
+      return name === "norm" ? choice : name === "init" ? `${choice} init` : `${titles[name]} ${lane[name]}`;
+    };
+    return [`${"AB"[i]} ${label}`, ...differ.map(words)].join(", ");
+  });
+}

@@ -1,0 +1,188 @@
+"""`normviz bench browser`: a browser's training beside the native engine and torch.nn, and its verdicts.
+
+Needs playwright and chromium. Wall time, since Chromium's processes have clocks of their own.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import statistics
+import time
+from base64 import b64encode
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from ..catalog import INITS
+from ..config import RunConfig
+from ..duel.presets import PRESETS
+from ..export.browser_task import browser_task
+from ..export.live import live_schemes
+from ..export.live_link import BROWSER_NORMS, BROWSER_TASKS, DEPTHS
+from ..player import folder, joined
+from ..runs import Recording, collect
+from ..training.loop import train
+from ..training.tape.browser import browser_model
+from ..training.tape.compile import Unsupported
+from .browser import visited
+from .speed import REFERENCE, encoder, peer_step
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+STEPS = 60
+"""Of a timed piece."""
+
+SCRIPT = """
+const wasm = Uint8Array.from(atob(given.wasm), (c) => c.charCodeAt(0));
+const url = URL.createObjectURL(new Blob([given.worker], { type: "text/javascript" }));
+globalThis.opened = (lane) => new Promise((ready, fail) => {
+  const worker = new Worker(url), rows = [];
+  worker.onmessage = ({ data }) => {
+    if (data.error) fail(new Error(data.error));
+    const until = (wanted) => new Promise((done) => {
+      Object.assign(worker, { wanted, done, since: performance.now() });
+      worker.postMessage({ until: wanted });
+    });
+    if (data.ready) ready({ until, rows, close: () => worker.terminate() });
+    if (!data.rows) return;
+    rows.push(...data.rows);
+    if (data.isOver || data.at >= worker.wanted) worker.done(performance.now() - worker.since);
+  };
+  worker.postMessage({ open: { ...lane, wasm } });
+});
+globalThis.verdictOf = ({ rows }, { chance, floor }) => {
+  const { bad } = rows.at(-1), losses = rows.map(({ loss }) => loss);
+  const verdict = bad ? normvizVerdict.divergedVerdict(bad) : normvizVerdict.judge(losses, chance, floor);
+  return { losses: losses.map(String), ...verdict };
+};
+"""
+
+
+def measure(rounds: int, configs: int, seed: int) -> str:
+    """Steps a second in alternating rounds; then how many of so many configs have the same verdict."""
+    torch.set_num_threads(1)
+    with visited() as page:
+        page.goto("about:blank")
+        given = {
+            "wasm": b64encode((folder() / "tape.wasm").read_bytes()).decode(),
+            "worker": f"(() => {{\n{joined('worker.js')}\n}})();\n",
+        }
+        verdict = (
+            f"{joined('verdict.js')}\nglobalThis.normvizVerdict = {{ judge, divergedVerdict }};"
+        )
+        page.evaluate(f"(given) => {{ {SCRIPT} }}", given)
+        page.evaluate(f"() => {{ {verdict} }}")
+        return "\n".join([*_speed(page, rounds), *_verdicts(page, _configs(configs, seed))])
+
+
+def _lane(config: RunConfig) -> dict[str, Any]:
+    return {
+        "model": browser_model(config),
+        "task": browser_task(config.task),
+        "start": {"init": config.init, "initSeed": config.init_seed},
+        "settings": {
+            "lr": config.lr, "edits": [], "warmup": config.warmup, "schedule": config.schedule,
+            "steps": config.steps, "beta1": config.beta1, "beta2": config.beta2,
+            "weightDecay": config.weight_decay, "clip": config.clip, "dataSeed": config.data_seed,
+        },
+    }  # fmt: skip
+
+
+def _speed(page: Page, rounds: int) -> list[str]:
+    config = RunConfig(steps=20_000)
+    page.evaluate("async (lane) => { globalThis.hero = await opened(lane); }", _lane(config))
+    reached = 0
+
+    def browser() -> float:
+        nonlocal reached
+        reached += STEPS
+        return page.evaluate("(until) => hero.until(until)", reached) / 1000
+
+    short, step = RunConfig(steps=STEPS), peer_step(encoder(config), config)
+
+    def timed(call: Callable[[], object]) -> float:
+        since = time.perf_counter()
+        call()
+        return time.perf_counter() - since
+
+    timers: dict[str, Callable[[], float]] = {
+        "in Chromium": browser,
+        "native train()": lambda: timed(lambda: collect(train(short))),
+        REFERENCE: lambda: timed(lambda: [step() for _ in range(STEPS)]),
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in timers}
+    for timer in timers.values():
+        timer()  # what is compiled or loaded first is not a step
+    for _ in range(rounds):
+        for name, timer in timers.items():
+            seconds[name].append(timer())
+    page.evaluate("hero.close()")
+    lines = [
+        f"steps a second of the hero's Pre-LN, {rounds} alternating rounds of {STEPS} steps, wall time"
+    ]
+    for name, some in seconds.items():
+        middle, low, high = (STEPS / x for x in (statistics.median(some), max(some), min(some)))
+        lines.append(f"  {name:16} {middle:6.1f} ({low:.1f} to {high:.1f})")
+    return lines
+
+
+def _configs(count: int, seed: int) -> list[RunConfig]:
+    """The lanes of presets that a browser trains, then random settings of the page."""
+    found: dict[str, RunConfig] = {}
+    for preset in PRESETS:
+        for config in preset.lanes():
+            try:
+                if config.task in BROWSER_TASKS and browser_model(config):
+                    found[config.key] = config
+            except Unsupported:
+                continue
+    rng, schemes = random.Random(seed), live_schemes()
+    while len(found) < count:
+        config = RunConfig(
+            scheme=rng.choice(schemes), norm=rng.choice(BROWSER_NORMS), init=rng.choice(INITS.keys()),
+            depth=rng.choice(DEPTHS[:5]), lr=rng.choice((3e-4, 1e-3, 3e-3, 1e-2)), warmup=rng.choice((0, 50)),
+            task=rng.choice(BROWSER_TASKS), init_seed=rng.randrange(99), data_seed=rng.randrange(99),
+        )  # fmt: skip
+        found[config.key] = config
+    return list(found.values())[:count]
+
+
+def _verdicts(page: Page, configs: list[RunConfig]) -> list[str]:
+    lines, same, first_ten = [], 0, []
+    for config in configs:
+        lane = _lane(config)
+        page.evaluate("async (lane) => { globalThis.run = await opened(lane); }", lane)
+        page.evaluate("(steps) => run.until(steps)", config.steps)
+        made = page.evaluate(
+            "(task) => { run.close(); return verdictOf(run, task); }", lane["task"]
+        )
+        native = collect(train(config))
+        is_same, off = _is_same(made, native), _difference(made, native)
+        same += is_same
+        first_ten.append(off)
+        if not is_same:
+            settings = {
+                k: v for k, v in config.model_dump().items() if v != getattr(RunConfig(), k)
+            }
+            lines.append(
+                f"  {json.dumps(settings)}: {made['sentence']} / native {native.verdict.sentence}"
+            )
+    small = sum(off <= 1e-5 for off in first_ten)
+    return [
+        f"the same verdict in {same} of {len(configs)} configs: lanes of presets, then random ones",
+        f"  the first ten losses are within 1e-5 in {small}; largest relative difference: median "
+        f"{statistics.median(first_ten):.1e}, most {max(first_ten):.1e}",
+        *lines,
+    ]  # fmt: skip
+
+
+def _is_same(made: dict[str, Any], native: Recording) -> bool:
+    return made["kind"] == native.verdict.kind
+
+
+def _difference(made: dict[str, Any], native: Recording) -> float:
+    pairs = zip(map(float, made["losses"][:10]), native.losses[:10].tolist(), strict=False)
+    return max(abs(a - b) / abs(b) for a, b in pairs)

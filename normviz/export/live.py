@@ -1,0 +1,238 @@
+"""A page of a static site that trains: `live.html`, its models, and all that it loads.
+
+Nothing is computed on a server. The visitor's browser trains both lanes, each in a worker, by the tape
+compiled to WebAssembly. The page's charts are those of the app (`player.templates`).
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..anatomy.walk import walk
+from ..catalog import INITS, NORMS, PROBES, SCHEMES, TASKS
+from ..config import RunConfig
+from ..duel import names
+from ..duel.presets import PRESETS
+from ..limits import RANGES
+from ..links import PINNED, encode
+from ..player import SCRIPTS, css, folder, inline, joined, templates, version
+from ..player.packing import packed
+from ..runs import Recording
+from ..training.tape.browser import browser_model
+from ..training.tape.compile import Unsupported
+from .browser_task import browser_task
+from .lane import ExportLane
+from .live_link import BROWSER_NORMS, BROWSER_TASKS, DEPTHS, MOST_STEPS, live_link, model_file
+
+FIRST = PRESETS["hero"].lanes()
+
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+{head}
+<style>
+:root {{ color-scheme: light; }}
+body {{ font: 16px/1.5 system-ui, sans-serif; margin: 1rem auto; max-width: 1200px; padding: 0 1rem;
+  background: #fff; color: #31333f; }}
+#settings {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(280px, 1fr)); gap: .6rem 1.4rem; }}
+fieldset {{ border: 1px solid #8885; border-radius: .5rem; display: grid; gap: .4rem .8rem; min-width: 0;
+  grid-template-columns: repeat(auto-fill, minmax(115px, 1fr)); align-content: start; }}
+[role=status] p {{ margin: .2rem 0; }}
+#settings label {{ display: flex; flex-direction: column; font-size: .82rem; min-width: 0; }}
+#settings :is(input, select, button) {{ font: inherit; min-height: 2.75rem; min-width: 0;
+  padding: .2rem .5rem; color: inherit; background: #8881; border: 1px solid #8885; border-radius: .5rem; }}
+#settings select {{ width: 100%; }}
+#settings .row {{ display: flex; flex-wrap: wrap; gap: .6rem; align-items: end; margin: .6rem 0; }}
+#settings .row input {{ width: 6rem; }}
+#settings button {{ cursor: pointer; min-width: 5rem; }}
+#settings button[disabled] {{ opacity: .5; cursor: default; }}
+#settings[hidden] {{ display: none; }}
+#problem {{ color: #b3261e; }}
+code {{ overflow-wrap: anywhere; }}
+footer {{ font-size: .85rem; border-top: 1px solid #8885; margin-top: 1.5rem; }}
+{css}
+</style></head>
+<body>{up}<h1>{heading}</h1><p>{words}</p>
+<form id="settings" aria-label="Settings of both lanes">
+<fieldset id="lane0"><legend>Lane A</legend></fieldset>
+<fieldset id="lane1"><legend>Lane B</legend></fieldset>
+<fieldset id="shared"><legend>Both lanes</legend></fieldset>
+<div class="row"><button>Train</button>
+<button type="button" id="pause" disabled>Pause</button>
+<button type="button" id="step" disabled>Step</button>
+<button type="button" id="stop" disabled>Stop</button>
+<label>Learning rate now <input id="rate" inputmode="decimal" autocomplete="off" disabled></label></div>
+</form>
+<p id="problem" role="alert"></p>
+<div role="status"><p><b>A</b> <span id="verdict0"></span></p><p><b>B</b> <span id="verdict1"></span></p>
+<p id="note"></p></div>
+<div id="player"></div>
+<p>These settings as a link: <code id="link"></code>.
+The same words after the address of the app open them there.</p>
+<footer>{foot}</footer>
+<script type="application/json" id="live">{data}</script>
+{scripts}
+</body></html>
+"""
+LIVE_TITLE = "Train two placements in your browser"
+WORDS = (
+    "Choose two placements and press Train. Your browser trains both models: nothing is sent anywhere. A "
+    "placement is loaded once, and then needs no network. The numbers differ from those of the app in the "
+    "last digits, because the order of additions differs; training amplifies that."
+)
+FOOT = (
+    "Tried in Chromium on Linux. Not tried: Safari, Firefox, and real phones. It needs WebAssembly with "
+    "SIMD, workers and DecompressionStream. Not offered here: placements with several streams, some others "
+    "such as nGPT and Admin, texts, and settings that this form does not have. The app has them."
+)
+
+
+def live_script() -> str:
+    """The script of the page, without the player's. The page has no script of its own in it, which a strict
+    Content-Security-Policy would refuse."""
+    start = 'live(document.body, JSON.parse(document.getElementById("live").textContent))'
+    return f"(() => {{\n{joined('live.js')}\nglobalThis.normvizPage = {start};\n}})();\n"
+
+
+def live_schemes() -> list[str]:
+    """The placements that a browser trains. Quick: it compiles a model of one block of each."""
+    found = []
+    for scheme in SCHEMES.keys():  # noqa: SIM118 (a registry)
+        try:
+            browser_model(RunConfig(scheme=scheme, depth=1))
+        except Unsupported:
+            continue
+        found.append(scheme)
+    return found
+
+
+def live_page(
+    duels: Iterable[Sequence[ExportLane]],
+    head: str = "",
+    *,
+    one_file: bool = False,
+    up: str = "",
+    schemes: Sequence[str] | None = None,
+    depths: Sequence[int] = (),
+    scripts: Sequence[str] = (),
+) -> Iterator[tuple[str, bytes]]:
+    """Names and contents of the page's files. `duels` are finished ones, of which it replays those that
+    it could train; `scripts` are the names of the files beside it that hold the player's scripts."""
+    schemes, depths = live_schemes() if schemes is None else schemes, depths or DEPTHS
+    shipped: dict[str, Sequence[ExportLane]] = {}
+    for lanes in duels:
+        link = live_link([lane.config for lane in lanes])
+        if link and all(lane.config.scheme in schemes for lane in lanes):
+            shipped[link] = lanes
+    wasm = (folder() / "tape.wasm").read_bytes()
+    wasm_name = f"tape-{version(wasm.hex())}.wasm"
+    files = {wasm_name: wasm}
+    for scheme in schemes:
+        for norm in BROWSER_NORMS:
+            name = model_file(RunConfig(scheme=scheme, norm=norm))
+            files[name] = packed_json({depth: _model(scheme, norm, depth) for depth in depths})
+    finished = {f"duel-{version(link)}.bin": (link, lanes) for link, lanes in shipped.items()}
+    files |= {name: packed_json(shipped_duel(lanes)) for name, (_, lanes) in finished.items()}
+    own = live_script()
+    texts = {f"live-{version(own)}.js": own}
+    first = next((name for name, (link, _) in finished.items() if link == encode(FIRST)), None)
+    inside = files if one_file else {name: files.pop(name) for name in (first,) if name}
+    data = {
+        "wasm": wasm_name,
+        "packed": b64encode(packed_json(page_data(schemes, depths))).decode(),
+        "worker": f"(() => {{\n{joined('worker.js')}\n}})();\n",
+        "shipped": {link: name for name, (link, _) in finished.items()},
+        "files": {name: b64encode(content).decode() for name, content in inside.items()},
+    }
+    loaded = [f'<script src="{escape(name)}"></script>' for name in (*scripts, *texts)]
+    if one_file:
+        loaded = [f"<script>{inline(text)}</script>" for text in (*SCRIPTS.values(), own)]
+    else:
+        yield from ((name, text.encode()) for name, text in texts.items())
+        yield from files.items()
+    page = PAGE.format(
+        title=escape(f"NormViz: {LIVE_TITLE}"), heading=LIVE_TITLE, words=escape(WORDS), foot=escape(FOOT),
+        head=head, css=css(), scripts="\n".join(loaded),
+        up=f'<nav><p><a href="{escape(up)}">All duels</a></p></nav>' if up else "",
+        data=json.dumps(data).replace("<", "\\u003c"),
+    )  # fmt: skip
+    yield "live.html", page.encode()
+
+
+def page_data(schemes: Sequence[str], depths: Sequence[int]) -> dict[str, Any]:
+    """What the page has before the first model: the form, the tasks and the charts."""
+    fields = RunConfig.model_fields
+    steps = {"low": 1, "high": MOST_STEPS, "whole": True, "above": False}
+    seed, rate, warmup = (vars(RANGES[name]) for name in ("init_seed", "lr", "warmup"))
+
+    def labelled(registry: Any, keys: Sequence[str]) -> list[dict[str, str]]:
+        return [{"key": key, "label": registry.label(key)} for key in keys]
+
+    return {
+        "pinned": PINNED,
+        "first": encode(FIRST),
+        "titles": {name: fields[name].title for name in fields} | {"seed": "seed"},
+        "offered": {
+            "scheme": labelled(SCHEMES, schemes),
+            "norm": labelled(NORMS, BROWSER_NORMS),
+            "init": labelled(INITS, list(INITS.keys())),
+            "depth": [{"key": depth, "label": str(depth)} for depth in depths],
+            "task": labelled(TASKS, BROWSER_TASKS),
+            "lr": rate, "warmup": warmup, "steps": steps, "init_seed": seed, "data_seed": seed,
+            "seed": seed,
+        },
+        "tasks": {key: browser_task(key) for key in BROWSER_TASKS},
+        "templates": templates(depths, schemes),
+    }  # fmt: skip
+
+
+def packed_json(content: Any) -> bytes:
+    """JSON, packed by gzip; the same bytes for the same content."""
+    return gzip.compress(json.dumps(content, separators=(",", ":")).encode(), 9, mtime=0)
+
+
+def _model(scheme: str, norm: str, depth: int) -> dict[str, Any]:
+    config = RunConfig(scheme=scheme, norm=norm, depth=depth)
+    return {**browser_model(config), "walk": walk(config)}
+
+
+def shipped_duel(lanes: Sequence[ExportLane]) -> dict[str, Any]:
+    """A finished duel as `trained` of the player has it."""
+    configs = [lane.config for lane in lanes]
+    return {
+        "lanes": [_lane(i, lane, configs) for i, lane in enumerate(lanes)],
+        "walk": [walk(config) for config in configs],
+        "verdicts": [lane.verdict for lane in lanes],
+        "name": names.file_name(configs),
+        "caption": names.caption(configs, [e for lane in lanes for e in lane.engines]),
+    }
+
+
+def _lane(index: int, lane: ExportLane, among: Sequence[RunConfig]) -> dict[str, Any]:
+    it, config = lane.recorded, lane.config
+    steps, measured = it.steps, ~np.isnan(it.steps.held_out)
+    name = " ".join(names.lane_name(index, config, among).split())
+    bad = it.first_bad
+    return {
+        "name": name, "short": names.LETTERS[index], "scheme": config.scheme, "depth": config.depth,
+        "steps": config.steps, "chance": it.chance, "floor": it.floor, "edits": config.lr_edits,
+        "loss": packed(steps.loss), "bad": None if bad is None else {"step": bad.step, "layer": bad.layer},
+        "heldOut": [steps.step[measured].tolist(), packed(steps.held_out[measured])],
+        "records": steps.layer_steps.tolist(),
+        "layers": {key: packed(_values(it, key)) for key in it.probes},
+    }  # fmt: skip
+
+
+def _values(it: Recording, probe: str) -> NDArray[np.float64]:
+    """[m, layers] values of a probe, a cosine as its distance from 1, which single precision keeps."""
+    values = it.values(probe)[:, PROBES[probe].first_layer :]
+    return 1.0 - values if PROBES[probe].shown == "one_minus" else values

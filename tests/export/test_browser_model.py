@@ -1,0 +1,183 @@
+"""What a browser trains, in Node: the same initial values, batches and probes as the native tape, and what
+differs by rounding alone."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from charts_kit import in_node
+from crossing_kit import case
+from live_kit import trained_in_node
+
+from normviz import RunConfig, train
+from normviz.catalog import PROBES, SCHEMES
+from normviz.model import draws
+from normviz.model.data import make_task
+from normviz.model.flat import Flat
+from normviz.training.events import Diverged, Step
+from normviz.training.loop import begin
+from normviz.training.tape.browser import browser_model
+from normviz.training.tape.compile import Unsupported
+
+SMALL = RunConfig(depth=2, width=16, heads=2, seq_len=8, batch=4, steps=12)
+
+
+def steps_of(config: RunConfig) -> list[Step]:
+    return [event for event in train(config) if isinstance(event, Step)]
+
+
+def test_names_words_and_numbers_are_those_of_numpy() -> None:
+    names = [
+        "batch",
+        "held out",
+        "blocks.11.ffn.branch.up.weight",
+        "x" * 55,
+        "x" * 56,
+        "x" * 119,
+        "",
+    ]
+    asked = [
+        (name, seed, step, 9)
+        for name, seed, step in itertools.product(names, (0, 2**31 - 1), (0, 7))
+    ]
+    model = browser_model(SMALL)
+    found = in_node(
+        """
+        import { Tape } from "player/tape.js";
+        const tape = await Tape.open(
+          readFileSync(new URL("player/tape.wasm")), given.model, { init: "xavier", initSeed: 0 });
+        console.log(JSON.stringify(given.asked.map((of) => [...tape.uniform(...of)])));
+        """,
+        {"model": model, "asked": asked},
+    )
+    for (name, seed, step, count), numbers in zip(asked, found, strict=True):
+        assert numbers == draws.uniform(draws.generator(name, seed, step), count).tolist(), name
+
+
+def test_batches_are_those_of_the_tasks_bit_for_bit() -> None:
+    configs = [
+        SMALL.replace(task=task, seq_len=seq_len)
+        for task in ("markov", "copy")
+        for seq_len in (8, 14)
+    ]
+    from normviz.export.browser_task import browser_task
+
+    found = in_node(
+        """
+        import { Tape } from "player/tape.js";
+        import { batchOf, heldOutBatch } from "player/batches.js";
+        const bytes = readFileSync(new URL("player/tape.wasm")), out = [];
+        for (const { model, task } of given) {
+          const tape = await Tape.open(bytes, model, { init: "xavier", initSeed: 0 });
+          const all = [batchOf(tape, task, 3, 0), batchOf(tape, task, 5, 199), heldOutBatch(tape, task)];
+          out.push(all.map(({ inputs, targets }) => [[...inputs], [...targets]]));
+        }
+        console.log(JSON.stringify(out));
+        """,
+        [{"model": browser_model(c), "task": browser_task(c.task)} for c in configs],
+    )
+    for config, batches in zip(configs, found, strict=True):
+        task = make_task(config)
+        three, five = make_task(config.replace(data_seed=3)), make_task(config.replace(data_seed=5))
+        expected = [three.batch(0), five.batch(199), task.held_out()]
+        for batch, made in zip(expected, batches, strict=True):
+            assert batch is not None
+            assert [x.ravel().tolist() for x in batch] == made, config.task
+
+
+RUNS = [
+    SMALL.replace(activation="gelu", init=init, scheme=scheme, **more)
+    for init, scheme, more in (
+        ("xavier", "pre", {}), ("torch", "post", {"norm": "rmsnorm"}), ("gpt2", "deepnorm", {"warmup": 5}),
+        ("fairseq", "peri", {"clip": 0.5, "weight_decay": 0.1, "schedule": "cosine"}),
+        ("gpt2_width", "prores", {"task": "copy"}),
+        ("xavier", "mixln", {"lr_edits": ((4, 0.01), (7, 0.001))}),
+        ("torch", "resp", {"qk_norm": "head", "positions": "rope", "depth": 3}),
+    )
+]  # fmt: skip
+
+
+def test_a_run_is_the_native_one_up_to_rounding() -> None:
+    """GELU: a ReLU whose input is within rounding of 0 may fall on either side of it."""
+    for config, found in zip(RUNS, trained_in_node(RUNS), strict=True):
+        with case(config.scheme):
+            model, _ = begin(config)
+            flat = Flat(model, next(model.parameters()).device)
+            assert flat.values.numpy().view(np.uint32).tolist() == found["values"]
+            native = steps_of(config)
+            rows = found["rows"]
+            assert [row["loss"] for row in rows] == pytest.approx(
+                [s.loss for s in native], rel=1e-5
+            )
+            assert [row["gradNorm"] for row in rows] == pytest.approx(
+                [s.grad_norm for s in native], rel=1e-3
+            )
+            held_out = [(row["step"], row["heldOut"]) for row in rows if row["heldOut"] is not None]
+            assert held_out == [
+                (s.step, pytest.approx(s.held_out, rel=1e-5)) for s in native if s.held_out
+            ]
+            for row, step in zip(rows, native, strict=True):
+                assert (step.layers is None) == (row["layers"] is None)
+                if step.layers is not None:
+                    compare_probes(row["layers"], step.layers, step.step)
+
+
+def compare_probes(found: dict[str, list[float]], layers: np.ndarray, step: int) -> None:
+    """A key bias has no gradient but rounding, which AdamW scales to whole steps: it moves all logits of a
+    query alike, so no number but the largest logit depends on it."""
+    assert set(found) == set(PROBES.keys()[: len(layers)])
+    for key, values in found.items():
+        if key == "attn_logit_max" and step > 0:
+            continue
+        expected = layers[PROBES.keys().index(key), PROBES[key].first_layer :]
+        if PROBES[key].shown == "one_minus":
+            expected, values = 1.0 - expected, [1.0 - x for x in values]
+        # A cosine is a mean that may be near 0.
+        assert values == pytest.approx(expected, rel=1e-3, abs=1e-5 if "cosine" in key else 1e-7), (
+            key
+        )
+
+
+def test_a_run_diverges_as_the_native_one() -> None:
+    config = RunConfig(scheme="none", depth=16, steps=30)
+    (found,) = trained_in_node([config])
+    bad = next(event for event in train(config) if isinstance(event, Diverged))
+    assert found["rows"][-1]["bad"] == {"step": bad.step, "layer": bad.layer, "where": bad.where}
+
+
+def test_a_hero_takes_a_bounded_memory() -> None:
+    (found,) = trained_in_node([RunConfig(steps=1)])
+    assert 2 * found["bytes"] < 64 * 2**20  # both lanes of a duel
+
+
+@pytest.mark.slow
+def test_every_placement_of_the_tape_begins_as_the_native_run() -> None:
+    """All but two: the loss at step 0 and after updates."""
+    some, refused = [], []
+    for scheme in SCHEMES.keys():  # noqa: SIM118 (a registry)
+        config = SMALL.replace(scheme=scheme, activation="gelu", steps=3)
+        try:
+            browser_model(config)
+            some.append(config)
+        except Unsupported:
+            refused.append(scheme)
+    assert len(some) >= 44 and {"ngpt", "admin"} <= set(refused)
+    for config, found in zip(some, trained_in_node(some), strict=True):
+        losses = [row["loss"] for row in found["rows"]]
+        assert losses == pytest.approx([s.loss for s in steps_of(config)], rel=1e-3), config.scheme
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"optimizer": "muon"}, "plain AdamW alone"), ({"dropout": 0.1}, "without dropout"),
+        ({"scheme": "hyper"}, "several streams"), ({"scheme": "admin"}, "admin, which needs PyTorch"),
+    ],
+    ids=lambda x: str(x),
+)  # fmt: skip
+def test_what_a_browser_does_not_train_is_a_sentence(change: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(Unsupported, match=sentence):
+        browser_model(SMALL.replace(**change))

@@ -1,0 +1,47 @@
+"""Runs that a browser's modules train in Node, and a small live page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from charts_kit import in_node
+
+from normviz import RunConfig
+from normviz.export.browser_task import browser_task
+from normviz.training.tape.browser import browser_model
+
+TRAIN = """
+import { Tape } from "player/tape.js";
+import { Run } from "player/training.js";
+const bytes = readFileSync(new URL("player/tape.wasm"));
+const out = [];
+for (const { model, task, settings, start } of given) {
+  const tape = await Tape.open(bytes, model, start);
+  const values = [...new Uint32Array(tape.memory, tape.at.parameters, model.sizes[2])];
+  const run = new Run(tape, task, settings), rows = [];
+  while (!run.isOver) rows.push(run.next());
+  out.push({ values, rows, bytes: tape.bytes });
+}
+const plain = (k, v) => (typeof v === "number" && !Number.isFinite(v) ? String(v) : v);
+console.log(JSON.stringify(out, plain));
+"""
+
+
+def trained_in_node(configs: Sequence[RunConfig]) -> list[dict[str, Any]]:
+    """Of each config the bits of its initial values, and a row a step, made by the browser's modules."""
+    return in_node(
+        TRAIN,
+        [
+            {
+                "model": browser_model(c), "task": browser_task(c.task),
+                "start": {"init": c.init, "initSeed": c.init_seed},
+                "settings": {
+                    "lr": c.lr, "edits": c.lr_edits, "warmup": c.warmup, "schedule": c.schedule,
+                    "steps": c.steps, "beta1": c.beta1, "beta2": c.beta2, "clip": c.clip,
+                    "weightDecay": c.weight_decay, "dataSeed": c.data_seed,
+                },
+            }
+            for c in configs
+        ],
+    )  # fmt: skip
