@@ -23,6 +23,7 @@ from ..duel import names
 from ..duel.presets import PRESETS
 from ..limits import RANGES
 from ..links import PINNED, encode
+from ..observed import configured
 from ..player import SCRIPTS, css, folder, inline, joined, templates, version
 from ..player.packing import packed
 from ..runs import Recording
@@ -130,7 +131,7 @@ def live_page(
     schemes, depths = live_schemes() if schemes is None else schemes, depths or DEPTHS
     shipped: dict[str, Sequence[ExportLane]] = {}
     for lanes in duels:
-        link = live_link([lane.config for lane in lanes])
+        link = live_link([configured(lane.config) for lane in lanes])
         if link and all(lane.config.scheme in schemes for lane in lanes):
             shipped[link] = lanes
     wasm = (folder() / "tape.wasm").read_bytes()
@@ -207,7 +208,7 @@ def _model(scheme: str, norm: str, depth: int) -> dict[str, Any]:
 
 def shipped_duel(lanes: Sequence[ExportLane]) -> dict[str, Any]:
     """A finished duel as `trained` of the player has it."""
-    configs = [lane.config for lane in lanes]
+    configs = [configured(lane.config) for lane in lanes]
     return {
         "lanes": [_lane(i, lane, configs) for i, lane in enumerate(lanes)],
         "walk": [walk(config) for config in configs],
@@ -218,7 +219,7 @@ def shipped_duel(lanes: Sequence[ExportLane]) -> dict[str, Any]:
 
 
 def _lane(index: int, lane: ExportLane, among: Sequence[RunConfig]) -> dict[str, Any]:
-    it, config = lane.recorded, lane.config
+    it, config = lane.recorded, among[index]
     steps, measured = it.steps, ~np.isnan(it.steps.held_out)
     name = " ".join(names.lane_name(index, config, among).split())
     bad = it.first_bad

@@ -19,10 +19,11 @@ from ...catalog.scheme import Matrix, Place
 from ...config import RunConfig
 from ...model.branches import Attention, FeedForward
 from ...model.data import make_task
+from ...model.families import build
 from ...model.flat import Flat
 from ...model.init import initialise, rule_of
 from ...model.marks import KEPT, mark_of
-from ...model.transformer import Block, Transformer, build
+from ...model.transformer import Block, Transformer
 from ...probes.instruments import NormScales
 from ..eager import moves_alike
 from .arena import Arena, arena
@@ -68,6 +69,8 @@ def browser_model(config: RunConfig) -> dict[str, Any]:
 
 def refuse(config: RunConfig) -> None:
     """Raise Unsupported for what the tape runs with PyTorch's help, which a browser does not have."""
+    if config.family != "decoder":
+        raise Unsupported(f"a browser trains decoders alone, not the family {config.family}")
     scheme = SCHEMES[config.scheme]
     if scheme.profiled or scheme.constraint != "none":
         raise Unsupported(
@@ -178,7 +181,7 @@ def _weight_gains(config: RunConfig, model: Transformer) -> dict[str, list[tuple
         return own(place, matrix) * config.weight_gain
 
     def of(block: int, b: Block) -> Iterator[tuple[str, Sequence[tuple[int, int, float]]]]:
-        attention, ffn = b.attention.branch, b.ffn.branch
+        attention, ffn = (sublayer.branch for _, sublayer in b.sublayers())
         assert isinstance(attention, Attention)
         assert isinstance(ffn, FeedForward)
         at, ff = Place(block, config.depth, "attention"), Place(block, config.depth, "ffn")
