@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from ..catalog import SCHEMES
-from ..census.interpreter import Norm, Sum, bare
+from ..census.interpreter import Norm, bare
 from ..census.interpreter import Tensor as Symbol
 from ..choose.facts import cells, measured
 from . import norms, placement
@@ -71,17 +71,9 @@ def _twice(each: placement.StackTrace) -> Iterator[str]:
 
 def _nested(symbol: Symbol) -> Iterator[tuple[str, str]]:
     """Norms on norms, without a gain between them."""
-    todo, seen = [symbol], set[int]()
-    while todo:
-        it = todo.pop()
-        if id(it) in seen:
-            continue
-        seen.add(id(it))
+    for it in placement.sources(symbol):
         if isinstance(it, Norm) and isinstance(below := bare(it.of), Norm):
             yield it.name, below.name
-        of = getattr(it, "of", ())
-        todo += list(of) if isinstance(of, tuple) else [of]
-        todo += [it.first, it.second] if isinstance(it, Sum) else []
 
 
 def _resp(it: StackFound) -> Iterator[str]:

@@ -18,7 +18,6 @@ from torch import Tensor, nn
 
 from ..catalog import SCHEMES
 from ..catalog.scheme import Gain, Place, Scheme, Slots
-from ..census.interpreter import Made, Norm, Scaled, Sum, Viewed
 from ..census.interpreter import Tensor as Symbol
 from . import placement, scheme_of, source, stack
 from .anatomy import trace_model
@@ -179,30 +178,13 @@ def _inside(name: str, start: str) -> str:
 
 def _entries(block: placement.BlockTrace, root: Symbol | None) -> tuple[str, ...]:
     """The outermost modules that read the stream and make the branch of it."""
-    parts = _until_state(root)
+    parts = set[int]()  # of the branch, back to the stream
+    if root is not None:
+        parts = {id(it) for it in placement.sources(root, placement.is_state)}
     names = [name for name, symbol in block.reads if id(symbol) in parts]
     return tuple(
         n for n in dict.fromkeys(names) if not any(n.startswith(f"{other}.") for other in names)
     )
-
-
-def _until_state(symbol: Symbol | None) -> set[int]:
-    """Ids of what a branch was computed from, back to the stream."""
-    found: set[int] = set()
-    todo = [symbol] if symbol is not None else []
-    while todo:
-        it = todo.pop()
-        if id(it) in found or placement.is_state(it):
-            continue
-        found.add(id(it))
-        match it:
-            case Made(of=parts):
-                todo += parts
-            case Sum(first, second):
-                todo += [first, second]
-            case Norm(of=of) | Scaled(of=of) | Viewed(of=of):
-                todo.append(of)
-    return found
 
 
 # A block with other places for its norms.

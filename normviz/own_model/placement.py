@@ -819,19 +819,19 @@ class _Follow(TorchFunctionMode):
             entered = bare(after.before) if after.before is not None else None
             if isinstance(entered, Norm) and end is not None and bare(entered.of) is end:
                 each.between = entered.name
-            elif entered is not None and len(_parts(entered) & ends) > 1:
+            elif entered is not None and len({id(it) for it in sources(entered)} & ends) > 1:
                 each.mixes = "what enters a block is a mixture of what left several blocks"
 
 
-def _parts(symbol: Symbol) -> set[int]:
-    """Ids of everything that a symbol was computed from."""
-    found: set[int] = set()
-    todo = [symbol]
+def sources(symbol: Symbol, until: Callable[[Symbol], bool] = lambda _: False) -> Iterator[Symbol]:
+    """A symbol and all that it was computed from, each once, back to those where `until` is true."""
+    todo, seen = [symbol], set[int]()
     while todo:
         it = todo.pop()
-        if id(it) in found:
+        if id(it) in seen or until(it):
             continue
-        found.add(id(it))
+        seen.add(id(it))
+        yield it
         match it:
             case Made(of=parts):
                 todo += parts
@@ -839,7 +839,6 @@ def _parts(symbol: Symbol) -> set[int]:
                 todo += [first, second]
             case Norm(of=of) | Scaled(of=of) | Viewed(of=of):
                 todo.append(of)
-    return found
 
 
 def is_state(symbol: Symbol) -> bool:
@@ -864,22 +863,7 @@ def _is_state(symbol: Symbol) -> bool:
 
 def _attends(symbol: Symbol) -> bool:
     """Whether a part of a branch multiplies two tensors that depend on the stream."""
-    todo, seen = [symbol], set[int]()
-    while todo:
-        it = todo.pop()
-        if id(it) in seen or is_state(it):
-            continue
-        seen.add(id(it))
-        match it:
-            case Made(of=parts, by=by):
-                if by == "attention":
-                    return True
-                todo += parts
-            case Sum(first, second):
-                todo += [first, second]
-            case Norm(of=of) | Scaled(of=of) | Viewed(of=of):
-                todo.append(of)
-    return False
+    return any(isinstance(it, Made) and it.by == "attention" for it in sources(symbol, is_state))
 
 
 def relabel(judged: Judged) -> None:
