@@ -61,7 +61,7 @@ function messageOf(duel, request, known) {
       domain: { ...domain, loss: ends }, between, paper: templates.paper, palette: templates.palette,
       comparing: templates.comparing, probes: templates.choices, lacking: "",
       about: lanes.map(({ name, short, depth, steps, scheme }, i) => ({
-        name, short, depth, steps, scheme, color: stylesOf(duel)[i][0], earlier: false, first: probe.first,
+        name, short, depth, steps, scheme, color: stylesOf(duel)[i][0], earlier: false, first: probe.first, ...templates.about,
       })),
       charts: chartsOf(duel, probe, { domain, ends, between, view, linear }),
     });

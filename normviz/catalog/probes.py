@@ -23,7 +23,8 @@ class ProbeRecord:
     visible only so). `domain` is the range of the axis before the first measurement. `streams` are the
     kinds of state (`catalog.STREAMS`) that have the quantity; empty where all have it. `group` is the
     heading in a list to choose from; those without one come first. `rounds_with` is the key of a
-    quantity: values below ROUNDING times that one are rounding, and charts draw 0.
+    quantity: values below ROUNDING times that one are rounding, and charts draw 0. `elsewhere` says what
+    the quantity is in other families than the decoder.
     """
 
     key: str
@@ -38,6 +39,12 @@ class ProbeRecord:
     streams: tuple[str, ...] = ()
     group: str | None = None
     rounds_with: str | None = None
+    elsewhere: str | None = None
+
+    @property
+    def whole(self) -> str:
+        """The definition for models of all families."""
+        return " ".join(filter(None, (self.definition, self.elsewhere)))
 
     @property
     def axis_unit(self) -> str:
@@ -112,8 +119,9 @@ PROBES: Registry[ProbeRecord] = Registry(
             "Parameter gradient",
             "L2 norm",
             "L2 norm of the gradient of the mean token loss with respect to all parameters of a "
-            "block. Of a recurrent net: of what a time step adds to the gradient of its matrices.",
+            "block.",
             "Xiong et al. 2020, arXiv:2002.04745, figure 3",
+            elsewhere="Of a recurrent net: of what a time step adds to the gradient of its matrices.",
         ),
         ProbeRecord(
             "grad_w2",
@@ -136,9 +144,10 @@ PROBES: Registry[ProbeRecord] = Registry(
             "Hidden-state gradient",
             "L2 norm",
             "L2 norm of the gradient of the mean token loss with respect to the residual stream "
-            "after the block, over all positions and sequences of the batch. Of a recurrent net: to the "
-            "hidden states of a time step; step 0 is the state before the first, which is 0.",
+            "after the block, over all positions and sequences of the batch.",
             "Liu et al. 2020, arXiv:2004.08249",
+            elsewhere="Of a recurrent net: to the hidden states of a time step; step 0 is the state before "
+            "the first, which is 0.",
             first_layer=0,
             domain=(1e-3, 1e0),
         ),
@@ -147,8 +156,9 @@ PROBES: Registry[ProbeRecord] = Registry(
             "Residual stream RMS",
             "RMS",
             "Root mean square of the residual stream after the block, over all positions, "
-            "sequences and channels. Of a recurrent net: of the hidden states of a time step.",
+            "sequences and channels.",
             "Xiong et al. 2020, arXiv:2002.04745, lemma 2",
+            elsewhere="Of a recurrent net: of the hidden states of a time step.",
             first_layer=0,
             domain=(1e-1, 1e2),
         ),
@@ -176,8 +186,9 @@ PROBES: Registry[ProbeRecord] = Registry(
             "mean pairwise cosine",
             "Mean cosine similarity between the residual-stream vectors of all pairs of different "
             "positions of a sequence: 1 means the block no longer tells tokens apart. Charts draw "
-            "one minus it. In a graph a position is a node, in an MLP an example of the batch.",
+            "one minus it.",
             "Dong et al. 2021, arXiv:2103.03404",
+            elsewhere="In a graph a position is a node, in an MLP an example of the batch.",
             first_layer=0,
             shown="one_minus",
             domain=(1e-6, 1e0),
@@ -206,8 +217,9 @@ PROBES: Registry[ProbeRecord] = Registry(
             "Largest stream value",
             "absolute value",
             "Largest absolute number of the residual stream after the block, over all positions, "
-            "sequences and channels. Of a recurrent net: of the hidden states of a time step.",
+            "sequences and channels.",
             "Sun et al. 2024, arXiv:2402.17762",
+            elsewhere="Of a recurrent net: of the hidden states of a time step.",
             first_layer=0,
             domain=(1e0, 1e2),
             group=OUTLIERS,

@@ -16,13 +16,15 @@ WIDTH, HEIGHT, EDGE = 152, 64, 3
 POINTS = 60
 HEADROOM = 1.25
 """The curves' top over chance: a lane that is lost leaves the picture there."""
+LOWEST = 1e-3
+"""The curves' bottom over chance, at least: a loss of 0 has no logarithm."""
 
 
 def svg(lanes: Sequence[LaneFrame]) -> str:
     """The curves over a dashed line at chance; a cross where a lane diverged. Needs a lane."""
     steps = max(lane.steps for lane in lanes)
     chance = max(lane.chance for lane in lanes)
-    low = min(_lowest(lane) for lane in lanes)
+    low = max(min(_lowest(lane) for lane in lanes), LOWEST * chance)
     top = chance * HEADROOM
 
     def x(step: float) -> float:

@@ -46,7 +46,7 @@ def list_(
         typer.echo(f"  {name:18} {about}: {range_.text()}")
     typer.echo("probes")
     for probe in PROBES:
-        typer.echo(f"  {probe.key:14} {probe.label} ({probe.unit}): {probe.definition}")
+        typer.echo(f"  {probe.key:14} {probe.label} ({probe.unit}): {probe.whole}")
     typer.echo("presets")
     for preset in PRESETS:
         typer.echo(f"  {preset.key:12} {preset.label}: {preset.question}")

@@ -169,7 +169,7 @@ def _about(lanes: Sequence[LaneFrame], drawn: Axes, look: ChartOptions) -> dict[
             }
             for lane, style in zip(lanes, styles, strict=True)
         ],
-        "probes": choices(offered(lanes)),
+        "probes": choices(offered(lanes), any(lane.family != "decoder" for lane in lanes)),
         "lacking": " ".join(charts.sentences.lacking(lanes)),
         "palette": coded(PALETTE),
         "comparing": coded(COMPARING),
@@ -182,15 +182,16 @@ def offered(lanes: Sequence[LaneFrame]) -> list[str]:
     return [key for key in PROBES.keys() if key in there]  # noqa: SIM118 (a registry)
 
 
-def choices(keys: Sequence[str]) -> list[dict[str, str]]:
-    """The probes that a browser may ask for, with their words."""
+def choices(keys: Sequence[str], elsewhere: bool = False) -> list[dict[str, str]]:
+    """The probes that a browser may ask for, with their words; `elsewhere` adds those about other families
+    than the decoder."""
     records = [PROBES[key] for key in keys]
     return [
         {
             "key": r.key,
             "label": r.label,
             "group": r.group or "",
-            "definition": r.definition,
+            "definition": r.whole if elsewhere else r.definition,
             "source": r.source,
         }
         for r in records

@@ -82,14 +82,14 @@ def page(
     the runs of each lane from all seeds, its own among them; `engines` the engine of every run."""
     if not frames:
         raise ValueError("a replay needs at least one probe's lanes, got none")
-    offered = choices(list(frames))
+    elsewhere = any(lane.family != "decoder" for lanes in frames.values() for lane in lanes)
+    offered = choices(list(frames), elsewhere)
     pool: dict[str, int] = {}
     probes = {key: _probe(lanes, offered, pool, repeats) for key, lanes in frames.items()}
     file: dict[str, Any] = {"probes": probes, "charts": [json.loads(text) for text in pool]}
     same = [probe["numbers"].pop("repeats", []) for probe in probes.values()]
     file["repeats"] = same[0]  # they don't depend on the probe
-    is_walkable = walkable(next(iter(frames.values()))) and set(CARRIED) <= set(frames)
-    if is_walkable and not any(isinstance(it, Observed) for it in configs):
+    if set(CARRIED) <= set(frames) and walkable(next(iter(frames.values()))):
         walks = [
             Walk(config, {key: frames[key][i] for key in CARRIED})
             for i, config in enumerate(configs)

@@ -61,8 +61,9 @@ def axes(
 
 
 def walkable(lanes: Sequence[LaneFrame]) -> bool:
-    """Whether the signal walk can be drawn: its picture is of blocks with attention and an FFN."""
-    return all(FAMILIES[lane.family].first == "attention" for lane in lanes)
+    """Whether the signal walk can be drawn: its picture is of blocks that have a record, with attention and
+    an FFN."""
+    return not any(lane.is_observed or FAMILIES[lane.family].first != "attention" for lane in lanes)
 
 
 def specs(lanes: Sequence[LaneFrame], axes: Axes, look: ChartOptions) -> dict[str, Spec]:
