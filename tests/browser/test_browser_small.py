@@ -45,19 +45,7 @@ def test_another_page_and_back_begin_at_their_top(browser: Browser, address: str
 def test_a_replay_stays_light_in_the_dark(browser: Browser, tmp_path: Path) -> None:
     page = browser.new_context(color_scheme="dark").new_page()
     file = tmp_path / "replay.html"
-    names = (
-        "title",
-        "head",
-        "css",
-        "ways",
-        "words",
-        "scripts",
-        "numbers",
-        "probe",
-        "name",
-        "caption",
-    )
-    empty = dict.fromkeys(names, "") | {"numbers": "{}"} | dict.fromkeys(names[7:], "null")
+    empty = dict.fromkeys(("title", "head", "css", "ways", "words", "scripts", "start"), "")
     file.write_text(PAGE.format(paper="#ffffff", ink="#31333f", **empty))
     page.goto(file.as_uri())
     assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "light"
