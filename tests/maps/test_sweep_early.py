@@ -10,6 +10,7 @@ import pytest
 
 from normviz import RunConfig, train
 from normviz.bench.early import Watched, drawn, grids, stops, summary, watched
+from normviz.catalog import FAMILIES, SCHEMES
 from normviz.catalog.probes import recorded_by
 from normviz.config import CHOICES
 from normviz.home import shipped as shipped_folder
@@ -95,12 +96,12 @@ def test_a_gradient_that_comes_back_starts_the_count_again() -> None:
 
 
 def measured() -> list[RunConfig]:
-    """The Post-LN runs by AdamW of the bench: of its grids, and those that ship, but for the tour's one on
-    prose of which a tenth is held out, where the rule does not apply."""
+    """The Post-LN decoders that AdamW trains in the bench: of its grids, and those that ship, but for the
+    tour's one on prose of which a tenth is held out, where the rule does not apply."""
     loaded = [one.config for path in SHIPPED for one in load(path)]
     cells = [cell.config for grid in grids() for cell in grid.cells]
     every = cells + loaded
-    own = [c for c in every if (c.scheme, c.optimizer) == ("post", "adamw")]
+    own = [c for c in every if (c.family, c.scheme, c.optimizer) == ("decoder", "post", "adamw")]
     return [c for c in own if c.task != "prose_split"]
 
 
@@ -134,11 +135,14 @@ def test_a_setting_that_the_bench_does_not_run_is_out_of_its_scope(name: str) ->
     """Every setting, so that a new one is out of scope unless it is measured."""
     assert applies(CONFIG)
     known = MEASURED.get(name, (getattr(CONFIG, name),))
-    values = CHOICES[name].keys() if name in CHOICES else [OTHERS[name]]
+    choices = {**CHOICES, "scheme": SCHEMES, "task": FAMILIES["decoder"].tasks}.get(
+        name, [OTHERS.get(name)]
+    )
+    values = choices if isinstance(choices, list | tuple) else choices.keys()
     others = [value for value in values if value not in known and value != "text"]
     assert others
-    task = {"task": "masked"} if name == "mask" else {}
-    assert not any(applies(CONFIG.replace(**{name: value}, **task)) for value in others)
+    beside = {"mask": {"task": "masked"}, "patch_norm": {"family": "vit"}}.get(name, {})
+    assert not any(applies(CONFIG.replace(**{name: value}, **beside)) for value in others)
 
 
 def test_with_another_beta2_nothing_is_stopped() -> None:
