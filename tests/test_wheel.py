@@ -49,6 +49,9 @@ def test_the_commands_run_from_the_wheel(python: Path) -> None:
         assert Path(file).is_relative_to(python.parent.parent)
     assert "sweep" in run(python.with_name("normviz"), "--help")
     assert "Pre-LN" in run(python, "-m", "normviz", "list")
+    for words in (("family=mlp",), ("family=gnn",), ("family=vit", "depth=2")):
+        told = run(python, "-m", "normviz", "run", *words, "steps=2")
+        assert "loss" in told  # the data ships too
 
 
 @pytest.mark.browser
