@@ -50,6 +50,14 @@ class Node:
         """Its workers that have a cell."""
         return {pid for pid in members(self.process.pid) if _title(pid) == "ray::normviz_cell"}
 
+    def stopped(self) -> bool:
+        """Whether one of its workers was stopped in a cell; else they all go on."""
+        _signal(self.process.pid, signal.SIGSTOP)
+        if self.training():
+            return True
+        _signal(self.process.pid, signal.SIGCONT)
+        return False
+
     def kill(self) -> None:
         """SIGKILL to all of it."""
         kill(self.process.pid)
@@ -58,10 +66,14 @@ class Node:
 
 def kill(session: int) -> None:
     """SIGKILL to every process of a session, until there is none."""
-    while pids := members(session):
-        for pid in sorted(pids):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+    while members(session):
+        _signal(session, signal.SIGKILL)
+
+
+def _signal(session: int, which: signal.Signals) -> None:
+    for pid in sorted(members(session)):
+        with suppress(ProcessLookupError):
+            os.kill(pid, which)
 
 
 def _title(pid: int) -> str:

@@ -26,8 +26,8 @@ pytestmark = pytest.mark.slow
 CELL = {"depth": 4, "width": 16, "heads": 2, "seq_len": 8, "batch": 4}
 TINY = [f"{key}={value}" for key, value in CELL.items()]
 RATES = [1e-3, 3e-3, 1e-2]
-LONG = ("steps=600", "lr=1e-3,3e-3,1e-2", "--no-early-stop")
-"""Cells of more than a second: time enough to kill somebody."""
+LONG = ("steps=2000", "lr=1e-3,3e-3,1e-2", "--no-early-stop")
+"""Cells of about a second: time enough to kill somebody."""
 
 
 @pytest.fixture(scope="module")
@@ -49,16 +49,16 @@ def test_the_death_of_a_node_loses_nothing(
 ) -> None:
     """On a text, which this machine alone has."""
     monkeypatch.setenv(VARIABLE, str(tmp_path))
-    base = RunConfig(**CELL, task="text", text=texts.add(WORDS), steps=600)
+    base = RunConfig(**CELL, task="text", text=texts.add(WORDS), steps=2000)
     store, grid = Store(tmp_path), make(base, {"lr": RATES}, seeds=2)
     n = len(grid.cells)
     other = nodes.join()
     other.wait()
     words = (*TINY, *LONG, "seeds=2", "task=text", f"text={base.text}")
     with Driver(nodes.folder, tmp_path, *words, "--on", f"ray:{nodes.address}") as driver:
-        wait_for(lambda: len(missing(store, grid, True)) < n and other.training(), "cells on both")
-        other.kill()
+        wait_for(lambda: len(missing(store, grid, True)) < n and other.stopped(), "cells on both")
         assert len(missing(store, grid, True)) > 2
+        other.kill()
         code, out, err = driver.end()
     assert code == 0, err
     assert f"{n} of {n}  " in err and "in 2 processes" in err
