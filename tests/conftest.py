@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +25,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if not runs_none or config.getoption("collectonly"):
         for kit in ("page_kit", "browser_kit", "anatomy_kit"):
             config.pluginmanager.import_plugin(kit)
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One process more than cores: a test with a browser or a server waits half of its time."""
+    return (os.cpu_count() or 1) + 1
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -36,6 +36,7 @@ CODES: list[list[dict[str, str]]] = [
 
 
 @pytest.mark.parametrize(("scheme", "change"), with_schemes(CODES), ids=str)
+@pytest.mark.slow
 def test_the_code_shown_computes_what_the_model_does(
     tiny: RunConfig, scheme: str, change: dict[str, str]
 ) -> None:

@@ -34,6 +34,7 @@ def plan(key: str, depth: int, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("key", SCHEMES.keys())
+@pytest.mark.slow
 def test_a_plan_goes_from_embedding_to_head_and_back(key: str) -> None:
     for depth in DEPTHS:
         with case(key, depth):

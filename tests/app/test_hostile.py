@@ -71,6 +71,7 @@ def test_every_link_is_taken_or_told(seed: int) -> None:
 
 @given(st.integers(0, 10**9))
 @settings(max_examples=1500)
+@pytest.mark.slow
 def test_no_value_of_a_link_is_changed_silently(seed: int) -> None:
     random = Random(seed)
     name = random.choice(tuple(RANGES))
@@ -99,6 +100,7 @@ def test_a_megabyte_in_any_parameter_is_a_sentence(huge: str) -> None:
 @example({"lr_edits": [[1, 0.1]] * 3})
 @example({"depth": True})
 @example({"depth": 10**400})
+@pytest.mark.slow
 def test_any_json_is_a_config_or_a_sentence(values: dict[str, Any]) -> None:
     try:
         config = RunConfig(**values)
@@ -111,6 +113,7 @@ def test_any_json_is_a_config_or_a_sentence(values: dict[str, Any]) -> None:
 @given(VALUES | st.dictionaries(st.sampled_from(["lanes", "format", "version"]), VALUES))
 @settings(max_examples=300)
 @example({"lanes": [{"depth": "3"}, None]})
+@pytest.mark.slow
 def test_any_file_of_settings_is_read_or_told(content: Any) -> None:
     text = json.dumps(content)
     for given_ in (text, text[: len(text) // 2], "[" * 100_000):

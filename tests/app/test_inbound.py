@@ -72,6 +72,7 @@ def test_a_large_message_ends_the_line_of_the_page(host: str) -> None:
         assert ended(line) == 1009
 
 
+@pytest.mark.slow
 def test_a_large_request_ends_the_line_of_the_numbers(host: str) -> None:
     with socket(host, "normviz/numbers") as line:
         line.send(json.dumps({"runs": [1], "probe": " " * 5_000}))

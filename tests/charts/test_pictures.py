@@ -26,6 +26,7 @@ def size(png: bytes) -> tuple[int, int]:
     return int.from_bytes(png[16:20], "big"), int.from_bytes(png[20:24], "big")
 
 
+@pytest.mark.slow
 def test_the_page_s_charts_become_pictures() -> None:
     lanes = [make(), make("post"), broken()]
     its = drawn(lanes, 30)

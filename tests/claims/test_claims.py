@@ -583,6 +583,7 @@ def test_no_caption_contradicts_a_stored_run(tmp_path: Path) -> None:
     assert checked >= len(few) > 10
 
 
+@pytest.mark.slow
 def test_the_whole_set_takes_less_than_three_hours_on_two_cores() -> None:
     assert sum(expected(claim, shipped_result(claim), None, 2) for claim in CLAIMS) < 3 * 3600
 

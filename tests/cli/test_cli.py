@@ -90,6 +90,7 @@ def test_python_m_normviz_prints_nothing_but_the_object() -> None:
 
 
 @pytest.mark.parametrize("scheme", SCHEMES.keys())
+@pytest.mark.slow
 def test_any_scheme_can_be_run(scheme: str) -> None:
     assert run_json(*TINY[:-1], "steps=1", f"scheme={scheme}")["config"]["scheme"] == scheme
 

@@ -22,6 +22,7 @@ def normviz(*words: str) -> Result:
     return CliRunner().invoke(main, list(words))
 
 
+@pytest.mark.slow
 def test_the_list_has_every_claim_negative_results_first() -> None:
     said = normviz("claims")
     assert said.exit_code == 0, said.stderr
@@ -125,6 +126,7 @@ def test_what_a_second_set_of_seeds_says_is_told_part_by_part() -> None:
     assert on_second_seeds(claim, ships, None) == "no second set of seeds was run"
 
 
+@pytest.mark.slow
 def test_numbers_of_a_second_set_of_seeds_ship_apart(tmp_path: Path) -> None:
     words = ("--seeds-from", "100", "--data", str(tmp_path / "data"), "--folder", str(tmp_path))
     said = normviz("ship-claims", "M2", *words)

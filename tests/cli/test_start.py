@@ -45,6 +45,7 @@ def test_help_and_lists_import_nothing_heavy(tmp_path: Path, words: tuple[str, .
     assert not imported(tmp_path, *words) & HEAVY
 
 
+@pytest.mark.slow
 def test_a_run_imports_pytorch_without_its_compiler_and_nothing_that_draws(tmp_path: Path) -> None:
     found = imported(tmp_path, "run", "steps=1", "depth=1", "--json")
     assert "torch" in found

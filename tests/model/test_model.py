@@ -97,6 +97,7 @@ def test_whole_model_is_its_twin(tiny: RunConfig, scheme: str, norm: str) -> Non
 
 
 @pytest.mark.parametrize(("scheme", "norms"), with_schemes(ATTENTION_KINDS), ids=str)
+@pytest.mark.slow
 def test_whole_model_is_its_twin_with_attention_norms(
     tiny: RunConfig, scheme: str, norms: tuple[str, str]
 ) -> None:

@@ -130,6 +130,7 @@ def test_what_slows_the_whole_machine_down_cancels() -> None:
     assert (found.median, found.low, found.high) == pytest.approx((1.07, 1.07, 1.07))
 
 
+@pytest.mark.slow
 def test_told_apart_means_beyond_layernorm_itself(measured: Measurement) -> None:
     def with_ratio(variant: str, it: Ratio) -> Measurement:
         rows = [replace(r, ratio=it) if r.variant == variant else r for r in measured.rows]

@@ -82,6 +82,7 @@ def test_a_hosted_server_accepts_none_and_says_so(
     assert watched(1, to=None).result.status == "finished"
 
 
+@pytest.mark.slow
 def test_its_tables_and_files_are_those_of_a_run(tmp_path: Path) -> None:
     it = watched(to=tmp_path / "run.html")
     result, tables = it.result, it.result.tables()

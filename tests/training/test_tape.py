@@ -91,6 +91,7 @@ def close(found: Compared) -> None:
 
 
 @pytest.mark.parametrize("scheme", TAPED)
+@pytest.mark.slow
 def test_every_scheme_with_every_norm_has_eagers_gradients_and_probes(scheme: str) -> None:
     """In turn with each QK-norm and with norms of values, in the ramp of the gains that have one."""
     for n, norm in enumerate(TAPED_NORMS):
