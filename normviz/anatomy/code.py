@@ -240,7 +240,7 @@ def has_progress(slots: Iterable[Slots]) -> bool:
 
 
 @dataclass
-class Lines:
+class BlockLines:
     """The lines of a block's two methods, as they are collected."""
 
     config: RunConfig
@@ -308,7 +308,7 @@ class Lines:
 
 def block_class(config: RunConfig, scheme: Scheme, group: Blocks, name: str) -> str:
     """Source of the block class for a group of blocks with the same wiring."""
-    lines = Lines(config, scheme)
+    lines = BlockLines(config, scheme)
     lines.init += ["self.attention = Attention()", "self.ffn = FeedForward()"]
     both = (group.attention, group.ffn)
     uses_block = any(s.branch_reads == "block" or not s.block_gain.is_zero for s in both)
@@ -321,7 +321,7 @@ def block_class(config: RunConfig, scheme: Scheme, group: Blocks, name: str) -> 
     return module(name, "b", lines.init, ", ".join(["x", *more]), lines.body)
 
 
-def _sublayer(lines: Lines, s: Slots, branch: Branch) -> None:
+def _sublayer(lines: BlockLines, s: Slots, branch: Branch) -> None:
     stream = lines.gain(s.stream_gain, branch, "stream_gain") + "x"
     if not s.embed_gain.is_zero:
         stream += f" + {lines.gain(s.embed_gain, branch, 'embed_gain')}x0"
@@ -350,7 +350,7 @@ def _sublayer(lines: Lines, s: Slots, branch: Branch) -> None:
         lines.body.append("x = x - F.silu(self.gate) * x.detach()")
 
 
-def _weighted(lines: Lines, s: Slots, branch: Branch, f: str) -> tuple[str, str]:
+def _weighted(lines: BlockLines, s: Slots, branch: Branch, f: str) -> tuple[str, str]:
     """Skip path and branch with their gains."""
     skip = lines.norm(s.norm_skip, branch, "skip", "x")
     if s.shifts:

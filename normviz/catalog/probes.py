@@ -118,8 +118,7 @@ PROBES: Registry[ProbeRecord] = Registry(
             "grad_block",
             "Parameter gradient",
             "L2 norm",
-            "L2 norm of the gradient of the loss with respect to all parameters of a "
-            "block.",
+            "L2 norm of the gradient of the loss with respect to all parameters of a block.",
             "Xiong et al. 2020, arXiv:2002.04745, figure 3",
             elsewhere="Of a recurrent net: of what a time step adds to the gradient of its matrices.",
         ),

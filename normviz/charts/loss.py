@@ -19,7 +19,7 @@ from normviz.runs.frames import Floats, LaneFrame
 
 from .arrow import Column, Columns, rows
 from .base import TEXT_SIZE, Rows, Spec, compiled, halo, js, named, step_axis
-from .lanes import lane_color, lane_dash, styles_of
+from .lane_encodings import lane_color, lane_dash, styles_of
 from .palette import RED, LaneStyle, ink, paper
 from .sentences import diverged, divergences, first_bad, listed, name, number, short
 

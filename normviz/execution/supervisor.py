@@ -161,7 +161,7 @@ class Supervisor:
                 message = busy.why or _death_message(busy.process.exitcode)
                 # Else it trained its run to the end, or was killed on purpose.
                 if busy.process.exitcode and not busy.ended:
-                    log.say("died", run, why=message)
+                    log.event("died", run, why=message)
                 if busy.process.exitcode == DAMAGED:
                     raise StoreDamaged(busy.why)
                 self.pending_ends.end(run, message)  # no effect if the run has ended
@@ -198,7 +198,7 @@ class Supervisor:
             if busy is None:
                 self.pending_ends.end(run, None, "stopped")
             elif now - asked > STOP_GRACE_SECONDS:
-                log.say("killed", run, why="it did not obey a stop")
+                log.event("killed", run, why="it did not obey a stop")
                 busy.end()
                 self.pending_ends.end(run, None, "stopped")
 
@@ -223,9 +223,9 @@ class Supervisor:
             spare.warm, spare.returns, spare.gib = False, is_quick(record.trained), gib
             self.busy[run] = spare
             self.store.handed(run)
-            log.say("handed out", run, visitor=record.visitor)
+            log.event("handed out", run, visitor=record.visitor)
             self.handed_out = time.monotonic()
-        self.budget.note(short)
+        self.budget.record_waiting(short)
 
     def take_spare(self, run: int) -> Worker | None:
         """A warm spare to which the run was sent, or None; sending to a dead one fails."""
@@ -239,7 +239,7 @@ class Supervisor:
     def limit_paused(self) -> None:
         records = [record for run in self.busy if (record := self.store.run(run))]
         paused = {run.id: run.visitor for run in records if run.status == "paused"}
-        for run in too_many(paused, self.budget.stay(len(paused))):
+        for run in too_many(paused, self.budget.paused_limit(len(paused))):
             self.pending_ends.end(run, "paused while many others waited", "stopped")
             self.busy[run].end()
 

@@ -119,7 +119,7 @@ class StoredRun:
             self.waiting.clear()  # there is no room for these
             self.fail(str(error))
         except Exception as error:  # every error of a run ends as its message
-            log.broke(self.run)
+            log.exception(self.run)
             self.fail(str(error).splitlines()[0] if str(error) else type(error).__name__)
         finally:
             self.machine_lock.leave()
@@ -135,7 +135,7 @@ class StoredRun:
                     self.reach = 0 if self.paused else 1
                     self.store.started(self.run, event, os.getpid(), self.paused, self.reach)
                     self.flushed = time.monotonic()
-                    log.say("started", self.run, pid=os.getpid())
+                    log.event("started", self.run, pid=os.getpid())
                     self.announced, self.device = True, event.device
                     self.reported_paused = self.paused
                 case Step():

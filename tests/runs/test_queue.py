@@ -22,7 +22,7 @@ from normviz.hosted import Refused
 from normviz.limits import estimated_seconds
 from normviz.runs.store import Store, schema
 from normviz.runs.store import queue as store_queue
-from normviz.runs.store.admission import ask as queue
+from normviz.runs.store.admission import enqueue as queue
 from normviz.runs.store.queue import LATELY, NEXT, Waiting, in_turn, until_free
 
 CONFIG = RunConfig(depth=3)
