@@ -241,7 +241,7 @@ def test_a_supervisor_hands_out_in_turn(tmp_path: Path) -> None:
     expected = store.queued()
     assert expected == [a[0], b[0], a[1], b[1], a[2], a[3]]
     with supervisor(tmp_path, grace=600.0, slots=1):
-        wait_for(lambda: not store.looked_at(), "the end of all")
+        wait_for(lambda: not store.view_counts(), "the end of all")
     began = {run: record.started for run in expected if (record := store.run(run))}
     assert all(began.values()) and sorted(began, key=lambda run: began[run] or 0.0) == expected
 
