@@ -70,6 +70,7 @@ class Channel:
         self._news = asyncio.Event()
 
     def close(self) -> None:
+        """Stop reading the store."""
         self._reading.cancel()
 
 

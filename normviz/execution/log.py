@@ -26,6 +26,7 @@ class JsonLines(logging.Formatter):
     """Formats a record as one line of JSON, with the traceback, if any, as a field."""
 
     def format(self, record: logging.LogRecord) -> str:
+        """A record as one line of JSON."""
         at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         line: dict[str, Any] = {
             "time": f"{at}.{record.msecs:03.0f}Z",

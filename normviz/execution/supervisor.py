@@ -146,6 +146,7 @@ class Supervisor:
         del self.spares[SPARES:]
 
     def notice_deaths(self) -> None:
+        """Drop dead spares, and end the runs of workers that died."""
         dead = [s for s in self.spares if s.deaf or not s.process.is_alive()]
         self.spares = [spare for spare in self.spares if spare not in dead]
         for spare in dead:
@@ -190,6 +191,7 @@ class Supervisor:
             self.spares.append(fresh)
 
     def make_stops_certain(self) -> None:
+        """End runs whose stop was requested and that go on."""
         # Counted from when this process reads it: the clock that stored the time of the stop may jump.
         now = time.monotonic()
         self.stopping = {run: self.stopping.get(run, now) for run in self.store.stops()}
@@ -203,6 +205,7 @@ class Supervisor:
                 self.pending_ends.end(run, None, "stopped")
 
     def hand_out(self) -> None:
+        """Send waiting runs to spares, as far as slots and memory allow."""
         self.waiting = 0
         taken = self.busy.keys() | self.pending_ends.runs
         queued = [run for run in self.store.queued() if run not in taken]
@@ -237,6 +240,7 @@ class Supervisor:
         return None
 
     def limit_paused(self) -> None:
+        """Stop paused runs beyond those that may keep their processes."""
         records = [record for run in self.busy if (record := self.store.run(run))]
         paused = {run.id: run.visitor for run in records if run.status == "paused"}
         for run in too_many(paused, self.budget.paused_limit(len(paused))):
@@ -265,6 +269,7 @@ class Supervisor:
                 return
 
     def close(self) -> None:
+        """Kill all workers."""
         for each in (*self.spares, *self.busy.values()):
             each.process.kill()
 

@@ -126,6 +126,7 @@ class StoredRun:
         return False
 
     def follow(self, config: RunConfig) -> None:
+        """Train, and write every event into the store."""
         from ..training.loop import train
 
         bad: Diverged | None = None
@@ -208,10 +209,12 @@ class StoredRun:
             self.reported_paused = paused
 
     def is_asked_to_stop(self) -> bool:
+        """Whether the store has a request to stop."""
         self.read_controls()
         return self.stopped
 
     def read_controls(self) -> None:
+        """Take in the requests that came since the last call."""
         for number, action, _ in self.store.controls(self.run, self.last_control):
             self.last_control = number
             match action:

@@ -23,7 +23,8 @@ GREY = "#5b606b"
 class Chart(Protocol):
     """An Altair chart, as far as a picture needs it."""
 
-    def to_dict(self) -> Spec: ...
+    def to_dict(self) -> Spec:
+        """The chart as Vega-Lite."""
 
 
 def picture(

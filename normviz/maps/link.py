@@ -65,6 +65,7 @@ class MapRequest:
 
     @property
     def fields(self) -> tuple[str, str]:
+        """The settings across and up."""
         return self.across, self.up
 
     @property

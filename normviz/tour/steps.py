@@ -51,6 +51,7 @@ class TourStep:
 
     @property
     def label(self) -> str:
+        """The step's title."""
         return self.title
 
     def where(self) -> str:

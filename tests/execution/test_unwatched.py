@@ -231,7 +231,7 @@ def test_all_open_pages_are_told_in_one_write(
     assert watchers.others("one", seen) and not watchers.others("gone", other)
     pages.discard("gone")
     writes: list[list[int]] = []
-    monkeypatch.setattr(store, "look_at", lambda runs: writes.append(list(runs)))
+    monkeypatch.setattr(store, "count_views", lambda runs: writes.append(list(runs)))
     watchers.refresh(5.0)
     assert writes == [[seen]]
     watchers.begin("one")
