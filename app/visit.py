@@ -9,7 +9,7 @@ from normviz.home import FolderError
 from normviz.hosted import Misconfigured
 from normviz.runs.store import StoreError
 
-from .session import address, client, presence, render_lock, visitor
+from .session import address, network_address, presence, render_lock, visitor
 from .session.pages import tab_title
 from .widgets import page_foot, store_errors
 
@@ -24,11 +24,11 @@ def run(page: StreamlitPage) -> None:
         st.session_state["page"] = page.url_path
         st.set_page_config(tab_title(page.title))  # a duel names itself
         place = st.container(key="trouble")
-        with render_lock.held(is_new, visitor.me(), client.of_page()):
+        with render_lock.held(is_new, visitor.me(), network_address.of_page()):
             presence.begin()
             page.run()
             page_foot.show()
-            address.tell()
+            address.send()
         store_errors.show(place)
     except Misconfigured as error:
         st.error(str(error))

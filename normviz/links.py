@@ -138,7 +138,9 @@ def decode(link: str | Params, offers: bool = True) -> Link:
     if problems:
         unique = {problem.sentence: problem for problem in problems}
         found = tuple(unique.values())
-        return Link(problems=tuple(_honest(p, len(found)) for p in found) if offers else found)
+        return Link(
+            problems=tuple(_checked_offer(p, len(found)) for p in found) if offers else found
+        )
     missing = tuple(name for name in FIELDS if name not in params and name not in LATER)
     notices = tuple(view_notices(params))
     return Link(lanes=tuple(lanes), missing=missing, notices=notices)
@@ -214,7 +216,7 @@ def _problem(error: ConfigError, params: Params, lane: int) -> Problem:
     return Problem(str(error), query(mended), f"{name} = {word}")
 
 
-def _honest(problem: Problem, n_problems: int) -> Problem:
+def _checked_offer(problem: Problem, n_problems: int) -> Problem:
     """The problem, without its offer if that would only lead to another problem."""
     if problem.mended is None or len(decode(problem.mended, False).problems) < n_problems:
         return problem
@@ -273,7 +275,7 @@ def view_notices(params: Params) -> list[str]:
             f"The link asks for {cut(seeds)} seeds, allowed is {' or '.join(SEEDS_SHOWN)}. The page "
             f"shows {SEEDS_SHOWN[0]}."
         )
-    return found + strangers(params, {"v", "lanes", "preset", "story", *VIEW, *CURSOR, *FIELDS})
+    return found + unknown_names(params, {"v", "lanes", "preset", "story", *VIEW, *CURSOR, *FIELDS})
 
 
 PAGE = ("embed", "embed_options")
@@ -282,7 +284,7 @@ APPENDED = re.compile(r"utm_\w+|fbclid|gclid|msclkid|igshid|mc_[ce]id|si|ref")
 """Tracking parameters that messengers and mails append to any address."""
 
 
-def strangers(params: Params, known: Collection[str]) -> list[str]:
+def unknown_names(params: Params, known: Collection[str]) -> list[str]:
     """A sentence about names in a link that are not settings, if there are any."""
     named = set(params) - {*known, *PAGE}
     others = sorted(name for name in named if not APPENDED.fullmatch(name))

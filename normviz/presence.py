@@ -78,8 +78,8 @@ class OpenPages:
             self._pages = {name: it for name, it in self._pages.items() if self.is_open(name)}
             runs = {run for page in self._pages.values() for run in page.runs}
             jobs = {job for page in self._pages.values() for job in page.jobs}
-        if shown := runs & self.store.looked_at().keys():
-            self.store.look_at(sorted(shown))
+        if shown := runs & self.store.view_counts().keys():
+            self.store.count_views(sorted(shown))
         self._end_unwatched(jobs, seconds)
 
     def _end_unwatched(self, shown: set[Job], seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Every public function, class and method of the packages under the app has a docstring."""
+"""Every public function, class and method of the package and of the app has a docstring."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("catalog", "model", "probes", "training", "runs")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 Documentable = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
@@ -24,6 +23,7 @@ def public(body: list[ast.stmt]) -> Iterator[Documentable]:
 def bases(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> Iterator[ast.ClassDef]:
     """The base classes, and theirs, that are in the packages; a base from elsewhere is not."""
     for base in node.bases:
+        base = base.value if isinstance(base, ast.Subscript) else base
         if isinstance(base, ast.Name) and base.id != node.name and base.id in classes:
             yield classes[base.id]
             yield from bases(classes[base.id], classes)
@@ -63,9 +63,10 @@ def undocumented(sources: dict[str, str]) -> list[str]:
     return lacking
 
 
+@pytest.mark.slow
 def test_every_public_name_has_a_docstring() -> None:
-    paths = [path for name in PACKAGES for path in (ROOT / "normviz" / name).rglob("*.py")]
-    assert all(any((ROOT / "normviz" / name).rglob("*.py")) for name in PACKAGES)
+    paths = [path for name in ("normviz", "app") for path in (ROOT / name).rglob("*.py")]
+    assert len(paths) > 100
     assert undocumented({str(p.relative_to(ROOT)): p.read_text("utf-8") for p in paths}) == []
 
 

@@ -25,7 +25,7 @@ from normviz.maps.fill import Filler
 from normviz.maps.jobs import Jobs
 from normviz.model import texts
 from normviz.runs.store import Store, retention
-from normviz.runs.store.admission import ask, may_steer
+from normviz.runs.store.admission import enqueue, may_steer
 from normviz.tour import STEPS
 
 CONFIG = RunConfig(depth=3)
@@ -78,7 +78,7 @@ def test_what_is_too_large_is_refused_in_a_sentence(
 ) -> None:
     config = RunConfig(**change)
     with pytest.raises(Refused, match=sentence):
-        ask(store, [CONFIG, config], "a")
+        enqueue(store, [CONFIG, config], "a")
     assert store.queued() == []  # nothing, not the half of it
     assert decode({k: [v] for k, v in _params(config).items()}).lanes == (config,)
 
@@ -130,78 +130,78 @@ def test_texts_are_counted_and_measured() -> None:
 
 
 def test_who_asks_for_what_trains_already_joins_it(store: Store) -> None:
-    (theirs,) = ask(store, [CONFIG], "a")
-    mine = ask(store, [CONFIG, CONFIG.replace(scheme="post")], "b")
+    (theirs,) = enqueue(store, [CONFIG], "a")
+    mine = enqueue(store, [CONFIG, CONFIG.replace(scheme="post")], "b")
     assert mine[0] == theirs and len(store.queued()) == 2
     record = store.run(theirs)
     assert record is not None and record.visitor == "a"
     assert may_steer(record, "a") and not may_steer(record, "b")
-    twice = ask(store, [CONFIG.replace(lr=0.1)] * 2, "b")
+    twice = enqueue(store, [CONFIG.replace(lr=0.1)] * 2, "b")
     assert twice[0] == twice[1]
 
 
 @pytest.mark.parametrize("asked", ["stop", "pause"])
 def test_nobody_joins_what_is_stopped_or_paused(store: Store, asked) -> None:
-    (theirs,) = ask(store, [CONFIG], "a")
+    (theirs,) = enqueue(store, [CONFIG], "a")
     store.control(theirs, asked)
-    assert ask(store, [CONFIG], "b") != [theirs]
+    assert enqueue(store, [CONFIG], "b") != [theirs]
 
 
 def test_nobody_joins_what_has_no_process_or_what_they_give_up(store: Store) -> None:
-    (first,) = ask(store, [CONFIG], "a")
-    (second,) = ask(store, [CONFIG], "a", instead=[first])
+    (first,) = enqueue(store, [CONFIG], "a")
+    (second,) = enqueue(store, [CONFIG], "a", instead=[first])
     assert second != first
     db = store.db.connection
     db.execute(
         "UPDATE runs SET status = 'running', pid = 4194304 WHERE id IN (?, ?)", (first, second)
     )
-    assert ask(store, [CONFIG], "b")[0] not in (first, second)
+    assert enqueue(store, [CONFIG], "b")[0] not in (first, second)
 
 
 def test_outside_of_hosted_mode_everybody_gets_a_run_of_their_own(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NORMVIZ_HOSTED", "0")
-    (one,) = ask(store, [CONFIG], "a")
-    assert ask(store, [CONFIG, CONFIG], "b") == [one + 1, one + 2]
+    (one,) = enqueue(store, [CONFIG], "a")
+    assert enqueue(store, [CONFIG, CONFIG], "b") == [one + 1, one + 2]
     record = store.run(one)
     assert record is not None and may_steer(record, "b")
 
 
 def test_a_visitor_has_so_many_open_runs(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     turn_on(monkeypatch, open_runs=3)
-    runs = ask(store, others(3), "a")
+    runs = enqueue(store, others(3), "a")
     with pytest.raises(Refused, match="you have 3 open runs and ask for 1 more"):
-        ask(store, [CONFIG], "a")
-    ask(store, [CONFIG], "b")
-    ask(store, [CONFIG.replace(scheme="post")], "a", instead=runs[:1])
+        enqueue(store, [CONFIG], "a")
+    enqueue(store, [CONFIG], "b")
+    enqueue(store, [CONFIG.replace(scheme="post")], "a", instead=runs[:1])
     store.control(runs[0], "stop")
     store.control(runs[1], "stop")
-    ask(store, [CONFIG.replace(scheme="peri")], "a")
+    enqueue(store, [CONFIG.replace(scheme="peri")], "a")
 
 
 def test_the_queue_holds_so_many(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     turn_on(monkeypatch, queue=4)
     for seed, config in enumerate(others(4)):
-        ask(store, [config], f"visitor {seed}")
+        enqueue(store, [config], f"visitor {seed}")
     with pytest.raises(Refused, match=r"4 runs wait already and 1 more .* holds 4"):
-        ask(store, [CONFIG], "a")
-    assert ask(store, others(4), "a") == store.queued()  # joining takes no room
+        enqueue(store, [CONFIG], "a")
+    assert enqueue(store, others(4), "a") == store.queued()  # joining takes no room
 
 
 def test_a_store_full_of_what_must_stay_takes_no_more(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NORMVIZ_STORE_MB", "1")
-    (run,) = ask(store, [CONFIG], "a")
+    (run,) = enqueue(store, [CONFIG], "a")
     store.end(run, "stopped")
     ballast = "UPDATE runs SET message = CAST(zeroblob(1200000) AS TEXT) WHERE id = ?"
     store.db.connection.execute(ballast, (run,))
     retention.link(store, [run])
-    ask(store, [CONFIG], "a")  # the linked one may go: its link says so, and Train repeats it
+    enqueue(store, [CONFIG], "a")  # the linked one may go: its link says so, and Train repeats it
     store.db.connection.execute("UPDATE runs SET origin = 'shipped' WHERE id = ?", (run,))
     with pytest.raises(Refused, match=r"full of runs that wait, train or ship: .*NORMVIZ_STORE_MB"):
-        ask(store, [CONFIG.replace(lr=0.1)], "a")
+        enqueue(store, [CONFIG.replace(lr=0.1)], "a")
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3)), max_size=25))
@@ -219,7 +219,7 @@ def test_whatever_is_asked_the_limits_hold(asked: list[tuple[str, int]]) -> None
                 configs = [CONFIG.replace(init_seed=10 * number + i) for i in range(n)]
                 waits = len(store.queued())
                 try:
-                    got = len(ask(store, configs, visitor))
+                    got = len(enqueue(store, configs, visitor))
                 except Refused:
                     got = 0
                 assert len(store.queued()) == waits + got <= 7 and got in (0, n)
@@ -240,9 +240,9 @@ def secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunConfig:
 
 
 def test_the_queue_takes_a_text_from_its_giver_alone(store: Store, secret: RunConfig) -> None:
-    (run,) = ask(store, [secret], "a")
+    (run,) = enqueue(store, [secret], "a")
     with pytest.raises(Refused, match="private to the browser that gave it"):
-        ask(store, [CONFIG, secret], "b")  # not even to join what trains already
+        enqueue(store, [CONFIG, secret], "b")  # not even to join what trains already
     assert store.queued() == [run]
 
 

@@ -36,7 +36,7 @@ INSIDE = {
     "normviz/own_model/notebook.py": "IPython, which only a notebook has",
     "normviz/own_model/watch.py": "IPython and rich, for who shows the run there",
     "normviz/result.py": "pandas, PyArrow and Altair, for who takes a file away",
-    "normviz/export/engine.py": "vl-convert, for the process that draws a picture",
+    "normviz/export/vega.py": "vl-convert, for the process that draws a picture",
     "normviz/player/bundle.py": "vl-convert, for who makes the player's script anew",
     "normviz/native/library.py": "NumPy, to ask for the CPU's instructions",
     "normviz/model/corpora.py": "0.7 MB of text, for who trains on it",

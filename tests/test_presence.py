@@ -25,7 +25,7 @@ def counts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counts]:
     from normviz.app.asgi import channel, snapshot
 
     seen = {"looks": 0, "messages": 0}
-    look, message = channel.look, snapshot.message
+    look, message = channel.read_snapshot, snapshot.message
 
     def counted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def wrapped(*words: Any, **named: Any) -> Any:
@@ -34,7 +34,7 @@ def counts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counts]:
 
         return wrapped
 
-    monkeypatch.setattr("normviz.app.asgi.channel.look", counted("looks", look))
+    monkeypatch.setattr("normviz.app.asgi.channel.read_snapshot", counted("looks", look))
     monkeypatch.setattr("normviz.app.asgi.snapshot.message", counted("messages", message))
     monkeypatch.setattr("normviz.app.asgi.channel.TICK_SECONDS", 0.02)
     monkeypatch.setattr("normviz.app.asgi.channel.SECONDS_EACH", 0.0)
@@ -80,8 +80,8 @@ async def until(done: Callable[[], bool]) -> None:
 
 async def watched(run: int, n: int, story: Callable[[list[Line]], Awaitable[None]]) -> list[Line]:
     """`n` browsers that watch a run while the story goes on."""
-    from normviz.app.asgi.budget import ANYBODY
     from normviz.app.asgi.numbers_socket import Request, _send
+    from normviz.app.asgi.rate_limit import ANYBODY
 
     lines = [Line() for _ in range(n)]
     asked = Request(runs=[run], probe="grad_block")
@@ -132,8 +132,8 @@ def test_a_slow_browser_keeps_nobody_waiting_and_misses_no_number(counts: Counts
 
 
 def test_who_comes_later_gets_all_and_then_the_same_as_others(counts: Counts) -> None:
-    from normviz.app.asgi.budget import ANYBODY
     from normviz.app.asgi.numbers_socket import Request, _send
+    from normviz.app.asgi.rate_limit import ANYBODY
 
     store, run, steps = training()
     late = Line()

@@ -14,8 +14,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from .budget import ANYBODY, Budget, Watcher
-from .snapshot import Snapshot, Topic, apart, look
+from .rate_limit import ANYBODY, RateLimit, Watcher
+from .snapshot import Snapshot, Topic, in_thread, read_snapshot
 
 TICK_SECONDS = 0.1
 SECONDS_EACH = 0.0033
@@ -23,7 +23,7 @@ SECONDS_EACH = 0.0033
 SLOWEST_SECONDS = 0.4
 """The longest tick, so that charts still move with any number of browsers."""
 IDLE_SECONDS = 1.0
-LOOKS_A_SECOND = 40
+READS_A_SECOND = 40
 """Reads of the store a second, for all topics together."""
 
 
@@ -53,9 +53,9 @@ class Channel:
     async def _read(self) -> None:
         try:
             while True:
-                await LOOKS.turn(self.watchers)
+                await READS.wait(self.watchers)
                 began = time.monotonic()
-                fresh = await apart(look, self.topic)
+                fresh = await in_thread(read_snapshot, self.topic)
                 fresh.watching = self.watching
                 if self.now is None or fresh.shape != self.now.shape:
                     self.now = fresh
@@ -70,10 +70,11 @@ class Channel:
         self._news = asyncio.Event()
 
     def close(self) -> None:
+        """Stop reading the store."""
         self._reading.cancel()
 
 
-LOOKS = Budget(LOOKS_A_SECOND)
+READS = RateLimit(READS_A_SECOND)
 _open: dict[Topic, Channel] = {}
 
 

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ..session.client import client
+from ..session import network_address
 from ..session.pages import PAGES
 from . import transport_limits
-from .budget import Budget, Watcher
+from .rate_limit import RateLimit, Watcher
 
 IN_ALL = 1000
 EACH = 30
@@ -31,7 +31,7 @@ HELD_EACH, HELD_IN_ALL = 12_000_000, 32_000_000
 """Bytes of such messages, of the pages of one network address and of all."""
 LEFT_SECONDS = 35.0
 """A session holds its values for this time after its page was closed (`left_sessions`)."""
-OPENINGS = Budget(8)
+OPENINGS = RateLimit(8)
 """Pages that connect in a second, of all visitors."""
 FULL = "{} {} are open {}, the most that this server has at once. Close some, or try again in a minute."
 
@@ -72,7 +72,7 @@ class Connections:
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return
-        kind, address = _kind(scope), client(scope)
+        kind, address = _kind(scope), network_address.of_request(scope)
         needs = (OPENED, REQUESTS) if _is_page(scope) else (kind,)
         if scope["type"] == "websocket" and transport_limits.is_penalised(address):
             await _refuse(scope, receive, send, "")
@@ -84,7 +84,7 @@ class Connections:
         page = Page(self.bytes, address, receive, send)
         try:
             if kind == OPENED:
-                await OPENINGS.turn([Watcher(address)])
+                await OPENINGS.wait([Watcher(address)])
             await self.app(scope, page.receive if kind == OPENED else receive, send)
         finally:
             _add(self.open[kind], address, -1)

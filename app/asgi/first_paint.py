@@ -26,7 +26,7 @@ from normviz.hosted import Misconfigured
 from normviz.runs.store import StoreError
 
 from ..session.pages import DUEL, NAME, PAGES, tab_title
-from .previews import PREVIEWS, LinkedDuel, apart, read
+from .previews import PREVIEWS, LinkedDuel, in_thread, read
 
 PICTURE = "normviz/preview.png"
 """The address of the pictures, relative to the server's root."""
@@ -45,14 +45,14 @@ PROBLEMS = (StoreError, FolderError, Misconfigured, ValueError)
 @asynccontextmanager
 async def drawn_first() -> AsyncIterator[None]:
     """Draw the still of the duel that the server opens with, beside its start: its first visitor gets it."""
-    task = asyncio.create_task(apart(_ask_first))
+    task = asyncio.create_task(in_thread(_ask_first))
     yield
     task.cancel()
 
 
 def _ask_first() -> None:
     try:
-        PREVIEWS.ask(read({}))
+        PREVIEWS.request(read({}))
     except PROBLEMS as error:  # the pages say what is wrong
         log.info("no first preview: %s", error)
 
@@ -148,7 +148,7 @@ async def _about(page: str, scope: Scope) -> tuple[str, str]:
     if duel.lanes:
         image = f"{_address(request).removesuffix(page)}{PICTURE}?{duel.query}"
         if drawn is None:
-            PREVIEWS.ask(duel)
+            PREVIEWS.request(duel)
     tags = preview.tags(duel.title, duel.words, image=image)
     still = ""
     if drawn is not None:
@@ -164,7 +164,7 @@ async def _found(request: Request) -> LinkedDuel | None:
         return None
     try:
         params = parse_qs(query, keep_blank_values=True, max_num_fields=200)
-        return await asyncio.wait_for(apart(read, params), PATIENCE)
+        return await asyncio.wait_for(in_thread(read, params), PATIENCE)
     except (TimeoutError, *PROBLEMS) as error:  # the page says what is wrong
         log.info("no preview of a page: %s", error)
         return None
@@ -185,7 +185,7 @@ async def picture(request: Request) -> Response:
     if duel is None or not duel.lanes:
         return PlainTextResponse("No result of this link is stored here.", 404)
     drawn = PREVIEWS.kept(duel)
-    if drawn is None and (coming := PREVIEWS.ask(duel)) is not None:
+    if drawn is None and (coming := PREVIEWS.request(duel)) is not None:
         try:
             drawn = await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(coming)), DRAWING)
         except TimeoutError:

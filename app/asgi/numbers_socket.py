@@ -20,12 +20,11 @@ from normviz.limits import MAX_LANES, SEEDS
 from normviz.player import Have, View
 from normviz.runs.store import StoreError
 
-from ..session import visitor
-from ..session.client import client
+from ..session import network_address, visitor
 from ..session.duel import EARLIER
 from . import connection_limit
-from .budget import ANYBODY, Budget, Watcher
 from .channel import watching
+from .rate_limit import ANYBODY, RateLimit, Watcher
 from .snapshot import Snapshot, Topic
 
 Count = Annotated[int, Field(ge=0, lt=2**53)]
@@ -35,7 +34,7 @@ LONGEST = 4096
 """Characters of a request; those of our pages have at most a thousand."""
 BETWEEN = 0.05
 """Seconds between two requests of one connection."""
-REQUESTS = Budget(200)
+REQUESTS = RateLimit(200)
 """Requests a second of all connections together."""
 log = logging.getLogger(__name__)
 
@@ -72,7 +71,7 @@ async def numbers(socket: WebSocket) -> None:
         await socket.close(1013, reason)
         return
     with connection_limit.held(who):
-        await _answer(socket, Watcher(client(socket.scope), who or ""))
+        await _answer(socket, Watcher(network_address.of_request(socket.scope), who or ""))
 
 
 async def _answer(socket: WebSocket, who: Watcher = ANYBODY) -> None:
@@ -88,7 +87,7 @@ async def _answer(socket: WebSocket, who: Watcher = ANYBODY) -> None:
             if len(text) > LONGEST:
                 await socket.close(1009, f"a request has up to {LONGEST} characters")
                 break
-            await REQUESTS.turn([who])
+            await REQUESTS.wait([who])
             serving = asyncio.create_task(_serve(socket, text, who))
             await asyncio.sleep(BETWEEN)
     except WebSocketDisconnect:

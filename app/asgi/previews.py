@@ -45,7 +45,7 @@ _threads = ThreadPoolExecutor(2, thread_name_prefix="normviz-preview")
 """They read links and the store: a slow disk must not hold up what else the server answers."""
 
 
-async def apart(work: Callable[..., T], *given: object) -> T:
+async def in_thread(work: Callable[..., T], *given: object) -> T:
     """Run `work` in one of the threads that read for previews."""
     return await asyncio.get_running_loop().run_in_executor(_threads, work, *given)
 
@@ -114,7 +114,7 @@ class Previews:
             self._kept.move_to_end(duel.key)
             return self._kept[duel.key]
 
-    def ask(self, duel: LinkedDuel) -> Future[preview.Preview | None] | None:
+    def request(self, duel: LinkedDuel) -> Future[preview.Preview | None] | None:
         """Draw the duel's preview; None if it is drawn, or too many are, or it has no stored result."""
         if not duel.lanes or self.kept(duel) is not None:
             return None

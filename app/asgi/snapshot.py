@@ -34,10 +34,10 @@ TEXTS = 8
 
 T = TypeVar("T")
 _numbers = count()
-_threads = ThreadPoolExecutor(3, thread_name_prefix="normviz-look")
+_threads = ThreadPoolExecutor(3, thread_name_prefix="normviz-snapshot")
 
 
-async def apart(work: Callable[..., T], *given: object) -> T:
+async def in_thread(work: Callable[..., T], *given: object) -> T:
     """Run `work` in one of a few threads of its own, so that files and the health check keep theirs."""
     return await asyncio.get_running_loop().run_in_executor(_threads, work, *given)
 
@@ -101,7 +101,7 @@ class Snapshot:
         async with self.turn:
             if name not in self.texts:
                 had = seen.sent if isinstance(seen, Snapshot) else Sent(list(seen))
-                self.texts[name] = await apart(self._write, copy.copy(had))
+                self.texts[name] = await in_thread(self._write, copy.copy(had))
                 if len(self.texts) > TEXTS:
                     self.texts.popitem(last=False)
             self.texts.move_to_end(name)
@@ -121,15 +121,20 @@ class Snapshot:
         out: dict[str, Any] = {"status": self.status | ({"spread": spread} if spread else {})}
         if self.lanes is not None:
             it, asked = self.lanes, self.topic
-            look = ChartOptions(asked.dark, asked.linear, asked.view)
+            options = ChartOptions(asked.dark, asked.linear, asked.view)
             out |= message(
-                it.frames, sent, live=it.live, look=look, repeats=it.repeats, walks=it.walks
+                it.frames,
+                sent,
+                live=it.live,
+                options=options,
+                repeats=it.repeats,
+                walks=it.walks,
             )
         self.sent = sent  # the same for all browsers, whichever snapshot they had before
         return json.dumps(out, separators=(",", ":"), allow_nan=False)
 
 
-def look(topic: Topic) -> Snapshot:
+def read_snapshot(topic: Topic) -> Snapshot:
     """Read the topic's runs from the store."""
     back = shared()
     runs = [(i, run) for i, run in enumerate(_stored(back, topic.runs)) if run is not None]

@@ -17,7 +17,7 @@ from typing import Any
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from ..session.client import client
+from ..session import network_address
 
 CONNECTIONS = 1500
 """Open connections. Above it, the one that has waited longest without a request is closed."""
@@ -70,7 +70,7 @@ class Connection:
             return REQUEST_SECONDS
         return ANSWER_SECONDS
 
-    def look(self, now: float) -> None:
+    def update(self, now: float) -> None:
         """Note whether another wait has begun, and how many bytes the connection holds."""
         protocol = self.protocol
         is_socket = _is_socket(protocol)
@@ -80,7 +80,9 @@ class Connection:
         held = protocol.transport.get_write_buffer_size()
         if is_socket:
             held += _unfinished(protocol)
-        address = client(getattr(protocol, "scope", None) or {"client": protocol.client})
+        address = network_address.of_request(
+            getattr(protocol, "scope", None) or {"client": protocol.client}
+        )
         _charge(self.address, -self.bytes)
         _charge(address, held)
         self.bytes, self.address = held, address
@@ -137,7 +139,7 @@ def _received(protocol: Any) -> None:
     one = _open.get(protocol.transport)
     if one is None or not _is_socket(one.protocol):
         return
-    one.look(time.monotonic())
+    one.update(time.monotonic())
     if _unfinished(one.protocol) > MESSAGE or len(one.protocol.frames) > FRAGMENTS:
         _close(one)
     _relieve(one.address)
@@ -201,7 +203,7 @@ async def _sweep() -> None:
         now = time.monotonic()
         for one in [*_open.values()]:
             with suppress(Exception):  # one connection must not end the sweep
-                one.look(now)
+                one.update(now)
         for one in [*_open.values()]:
             if now - one.since > one.longest():
                 _close(one)

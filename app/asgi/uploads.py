@@ -15,8 +15,7 @@ from streamlit import runtime
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from ..session import visitor
-from ..session.client import client
+from ..session import network_address, visitor
 
 EACH, ADDRESS_EACH, IN_ALL = 4, 10, 40
 """Files, of up to a megabyte each: of a page, of a network address, in all."""
@@ -44,11 +43,13 @@ class Uploads:
         if found is None:
             await self.app(scope, receive, send)
             return
-        if (sentence := self._full(page := found[1], client(scope))) is not None:
+        if (
+            sentence := self._full(page := found[1], network_address.of_request(scope))
+        ) is not None:
             await PlainTextResponse(sentence, 429)(scope, receive, send)
             return
         self._coming[page] += 1
-        self._addresses[page] = client(scope)
+        self._addresses[page] = network_address.of_request(scope)
         try:
             await self._serve(scope, receive, send)
         finally:

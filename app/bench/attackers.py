@@ -51,6 +51,7 @@ class Target:
             raise ValueError(f"the server is {self.name!r}, allowed is 127.0.0.1")
 
     def socket(self, path: str) -> connect:
+        """A WebSocket at a path, not open yet."""
         return connect(
             f"ws://{self.host}/{path}",
             additional_headers=HEADERS,
@@ -60,6 +61,7 @@ class Target:
         )
 
     async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A plain connection."""
         return await asyncio.open_connection(self.name, self.port)
 
     async def raw_socket(self, path: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

@@ -26,7 +26,7 @@ from normviz.config import CHOICES
 from normviz.execution.client import Backend
 from normviz.home import home
 from normviz.limits import RANGES
-from normviz.links import FIELDS, VIEW, strangers
+from normviz.links import FIELDS, VIEW, unknown_names
 from normviz.maps.link import NAMES as MAPS
 
 APP = Path(__file__).parent.parent
@@ -114,7 +114,7 @@ def _changed(name: str, it: Any, params: dict[str, list[str]], said: list[str]) 
         "duel": (*FIELDS, *VIEW, "lanes", "story"), "anatomy": (*FIELDS, "lanes"), "hand": HAND,
         "maps": MAPS, "choose": CHOOSE,
     }  # fmt: skip
-    for sentence in strangers(params, {"v", *known[name]}):
+    for sentence in unknown_names(params, {"v", *known[name]}):
         if sentence not in said:
             return f"nothing says {sentence!r}"
     for field in (*RANGES, *CHOICES) if name == "duel" else ():

@@ -79,7 +79,7 @@ def is_old_entry() -> bool:
     return context is not None and context.is_history_navigation
 
 
-def tell() -> None:
+def send() -> None:
     """Send the query and the entry number to the browser. Every page calls it at its end."""
     query = urlencode(params(), doseq=True)
     with st.container(key="history"):

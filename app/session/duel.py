@@ -156,7 +156,7 @@ def _opened() -> Duel:
     link, story, word = asked.link, asked.story, params.get("story", [""])[0]
     if link is None and story:
         step = replace(_step(story, 0), notices=tuple(view_notices(params)))
-        return _looked_at(step, params)
+        return _with_view(step, params)
     notices: tuple[str, ...] = ()
     if word and not story:
         notices = (
@@ -166,14 +166,14 @@ def _opened() -> Duel:
         lanes = PRESETS["hero"].lanes()
         notices += tuple(view_notices(params))
         hero = Duel(lanes, (None,) * len(lanes), link=link, notices=notices)
-        return _looked_at(hero, params)
+        return _with_view(hero, params)
     named = tuple(lane.text for lane in link.lanes if lane.text)
     found = Duel(
         link.lanes, (None,) * len(link.lanes), start="follow", touched=True, story=story, opened=True,
         notices=(*link.notices, *notices, *visitor.lacks("This link", named)),
         text=next(iter(named), ""),
     )  # fmt: skip
-    return _looked_at(found, params)
+    return _with_view(found, params)
 
 
 def reopen() -> tuple[int | None, ...]:
@@ -189,7 +189,7 @@ def reopen() -> tuple[int | None, ...]:
     return (*it.runs, *it.extra)
 
 
-def _looked_at(found: Duel, params: dict[str, list[str]]) -> Duel:
+def _with_view(found: Duel, params: dict[str, list[str]]) -> Duel:
     """Set the URL's view in a duel (quantity, chart, seeds). Unknown values change nothing."""
     probe, view, seeds = (params.get(name, [""])[0] for name in VIEW)
     if probe in PROBES:
@@ -330,7 +330,9 @@ def set_lane_count(n: int) -> None:
     _touch(it)
 
 
-def ask(shared: SharedBackend, action: Action, runs: tuple[int | None, ...] | None = None) -> None:
+def control(
+    shared: SharedBackend, action: Action, runs: tuple[int | None, ...] | None = None
+) -> None:
     """Send an action to every open run of this duel that the visitor may steer, or to those given."""
     it = duel()
     for run in (*it.runs, *it.extra) if runs is None else runs:
@@ -347,7 +349,7 @@ def leave(shared: SharedBackend, runs: tuple[int | None, ...]) -> None:
     """
     here, mine = visitor.session(), duel().mine
     gone = (run for run in runs if run in mine and not shared.watchers.others(here, run))
-    ask(shared, "stop", tuple(gone))
+    control(shared, "stop", tuple(gone))
 
 
 def leave_duel(shared: SharedBackend) -> None:

@@ -24,7 +24,7 @@ from normviz.model import texts
 from normviz.runs.store import Run
 from normviz.runs.store.admission import OTHERS, may_steer
 
-from . import client
+from . import network_address
 
 FORMER_COOKIE = "_streamlit_xsrf"
 """Streamlit's own, which named a browser in earlier releases."""
@@ -97,7 +97,7 @@ def session() -> str:
 def address() -> str:
     """The network address of this page as a hash that a key of this server makes; empty where it is
     unknown. Raises FolderError."""
-    network = client.of_page()
+    network = network_address.of_page()
     if not network or not isinstance(network, str):  # a session without a connection
         return ""
     _, signer = _signer(home())

@@ -18,16 +18,16 @@ from . import shortcuts
 from .store_errors import kept
 
 
-def button(label: str, act: Callable[..., None], *args: object, **look: Any) -> None:
-    """A button outside of all fragments; `look` is what `st.button` takes."""
-    if "shortcut" in look:
-        look["shortcut"] = shortcuts.of(look["shortcut"])
-    st.button(label, on_click=_once(act), args=args, **look)
+def button(label: str, act: Callable[..., None], *args: object, **options: Any) -> None:
+    """A button outside of all fragments; `options` is what `st.button` takes."""
+    if "shortcut" in options:
+        options["shortcut"] = shortcuts.of(options["shortcut"])
+    st.button(label, on_click=_once(act), args=args, **options)
 
 
-def submit(label: str, act: Callable[..., None], *args: object, **look: Any) -> None:
-    """A form's submit button; `look` is what `st.form_submit_button` takes."""
-    st.form_submit_button(label, on_click=_once(act), args=args, **look)
+def submit(label: str, act: Callable[..., None], *args: object, **options: Any) -> None:
+    """A form's submit button; `options` is what `st.form_submit_button` takes."""
+    st.form_submit_button(label, on_click=_once(act), args=args, **options)
 
 
 def _once(act: Callable[..., None]) -> Callable[..., None]:

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 import streamlit as st
 
 from normviz.config import RunConfig
-from normviz.links import strangers
+from normviz.links import unknown_names
 from normviz.runs.store import Run, retention
 
 from ..session import address, visitor
@@ -39,10 +39,10 @@ def show(it: PageState, holder: str, instead: str) -> None:
     st.caption(instead)
 
 
-def strange(*known: str) -> None:
+def unknown_parameters(*known: str) -> None:
     """A notice for each query parameter that the page does not read; `known` are those that it reads."""
     params = address.params()
-    for notice in strangers(params, known):
+    for notice in unknown_names(params, known):
         st.info(literal(notice))
 
 

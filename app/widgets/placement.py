@@ -27,6 +27,7 @@ def heading(name: str, scheme: str, color: str | None = None) -> None:
 
 
 def diagram(config: RunConfig, color: str | None = None) -> None:
+    """The diagram of a config's block or cell."""
     norm, color = NORMS.label(config.placed().norm), color or scheme_style(config.scheme).color
     if config.scheme in CELLS:
         one = CELLS[config.scheme]
@@ -57,6 +58,7 @@ def in_family(config: RunConfig, words: str) -> str:
 
 
 def gradients(config: RunConfig) -> None:
+    """The factor of a gradient on its way down each sublayer, or through a time step."""
     if config.scheme in CELLS:
         st.latex(cell.gradient_path(config))
         return

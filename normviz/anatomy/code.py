@@ -240,7 +240,7 @@ def has_progress(slots: Iterable[Slots]) -> bool:
 
 
 @dataclass
-class Lines:
+class BlockLines:
     """The lines of a block's two methods, as they are collected."""
 
     config: RunConfig
@@ -308,7 +308,7 @@ class Lines:
 
 def block_class(config: RunConfig, scheme: Scheme, group: Blocks, name: str) -> str:
     """Source of the block class for a group of blocks with the same wiring."""
-    lines = Lines(config, scheme)
+    lines = BlockLines(config, scheme)
     lines.init += ["self.attention = Attention()", "self.ffn = FeedForward()"]
     both = (group.attention, group.ffn)
     uses_block = any(s.branch_reads == "block" or not s.block_gain.is_zero for s in both)
@@ -321,7 +321,7 @@ def block_class(config: RunConfig, scheme: Scheme, group: Blocks, name: str) -> 
     return module(name, "b", lines.init, ", ".join(["x", *more]), lines.body)
 
 
-def _sublayer(lines: Lines, s: Slots, branch: Branch) -> None:
+def _sublayer(lines: BlockLines, s: Slots, branch: Branch) -> None:
     stream = lines.gain(s.stream_gain, branch, "stream_gain") + "x"
     if not s.embed_gain.is_zero:
         stream += f" + {lines.gain(s.embed_gain, branch, 'embed_gain')}x0"
@@ -350,7 +350,7 @@ def _sublayer(lines: Lines, s: Slots, branch: Branch) -> None:
         lines.body.append("x = x - F.silu(self.gate) * x.detach()")
 
 
-def _weighted(lines: Lines, s: Slots, branch: Branch, f: str) -> tuple[str, str]:
+def _weighted(lines: BlockLines, s: Slots, branch: Branch, f: str) -> tuple[str, str]:
     """Skip path and branch with their gains."""
     skip = lines.norm(s.norm_skip, branch, "skip", "x")
     if s.shifts:
@@ -561,43 +561,52 @@ def dropped(c: RunConfig, x: str) -> str:
     return f"dropout({x}, self.training)" if c.dropout else x
 
 
-def attention_class(c: RunConfig, slots: list[Slots], exact: bool = False) -> str:
-    """Causal self-attention with the scheme's norms inside.
-
-    With `exact` it uses the operations of the product's model, in their order.
-    """
-    s, norms = _uniform(slots), c.norm != "none"
-    kind = LINEAR[s.spectral]
-    init = [f"self.qkv = {kind}(D, 3 * D)", f"self.out = {kind}(D, D)"]
-    before, after = [], []
-    if s.norm_qkv and norms:
+def _before_logits(c: RunConfig, s: Slots) -> tuple[list[str], list[str]]:
+    """What happens to queries, keys and values before the logits: the lines that create it, and those that
+    compute it."""
+    init: list[str] = []
+    lines: list[str] = []
+    if s.norm_qkv and c.norm != "none":
         init += [f"self.norm_{x} = {norm_call(c, 'D // H')}" for x in "qkv"]
-        before.append("q, k, v = self.norm_q(q), self.norm_k(k), self.norm_v(v)")
+        lines.append("q, k, v = self.norm_q(q), self.norm_k(k), self.norm_v(v)")
     if s.unit_qk:
-        before += [
+        lines += [
             "# With the softmax's 1 / sqrt(D / H): sqrt(D / H) times their cosine.",
             "q, k = ((D // H) ** 0.5 * F.normalize(x, dim=-1) for x in (q, k))",
         ]
     if not s.qk_gain.is_one:
         line, factor = learned(s.qk_gain, "qk_gain", "D", s.qk_gain.value)
         init.append(line)
-        before += [f"s = ({factor}).view(H, 1, D // H)", "q, k = s * q, s * k"]
+        lines += [f"s = ({factor}).view(H, 1, D // H)", "q, k = s * q, s * k"]
     more, norm_q_k = QK[c.qk_norm]
     init += more
-    before += norm_q_k
+    lines += norm_q_k
     if c.v_norm == "on":
-        before.append("v = F.rms_norm(v, (D // H,), eps=1e-6)")
+        lines.append("v = F.rms_norm(v, (D // H,), eps=1e-6)")
     if c.positions == "rope":
         init += [
             f"angle = {ANGLE.format(channels='D // H')}",
             'self.register_buffer("cos", angle.cos().float(), persistent=False)',
             'self.register_buffer("sin", angle.sin().float(), persistent=False)',
         ]
-        before += [
+        lines += [
             "cos, sin = self.cos[: q.shape[-2]], self.sin[: q.shape[-2]]",
             "def rotated(a, b): return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)",
             "q, k = rotated(*q.chunk(2, -1)), rotated(*k.chunk(2, -1))",
         ]
+    return init, lines
+
+
+def attention_class(c: RunConfig, slots: list[Slots], exact: bool = False) -> str:
+    """Causal self-attention with the scheme's norms inside.
+
+    With `exact` it uses the operations of the product's model, in their order.
+    """
+    s = _uniform(slots)
+    kind = LINEAR[s.spectral]
+    more, before = _before_logits(c, s)
+    init = [f"self.qkv = {kind}(D, 3 * D)", f"self.out = {kind}(D, D)", *more]
+    after: list[str] = []
     if c.sinks == "on":
         init.append("self.sink = nn.Parameter(torch.zeros(H))")
         after += SINK
@@ -605,7 +614,7 @@ def attention_class(c: RunConfig, slots: list[Slots], exact: bool = False) -> st
         init.append("self.head_gain = nn.Parameter(torch.ones(H))")
         after.append("x = self.head_gain[:, None, None] * x")
     out = "x.transpose(1, 2).reshape(B, -1, D)"
-    if s.norm_inner and norms:
+    if s.norm_inner and c.norm != "none":
         init.append(f"self.norm_inner = {norm_call(c, 'D')}")
         out = f"self.norm_inner({out})"
     if s.first_value:

@@ -42,12 +42,14 @@ class Drawing:
         )
 
     def line(self, *points: tuple[int, int]) -> None:
+        """A line through points (x, y), under everything else."""
         path = " ".join(f"{x},{-y}" for x, y in points)
         self.parts.insert(
             0, f'<polyline points="{path}" fill="none" stroke="{INK}" stroke-width="1.5"/>'
         )
 
     def word(self, x: int, y: int, words: str, anchor: str = "start") -> None:
+        """A text at (x, y), escaped."""
         self.parts.append(
             f'<text x="{x}" y="{-y}" text-anchor="{anchor}" fill="{INK}">{escape(words)}</text>'
         )

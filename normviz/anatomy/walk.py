@@ -68,6 +68,7 @@ class Rows:
 
     @property
     def total(self) -> float:
+        """The height of the stack, in pixels."""
         return self.count * self.height
 
     def bottom(self, row: int) -> float:

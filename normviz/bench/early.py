@@ -21,7 +21,7 @@ from ..maps import Grid, make
 from ..maps.cell import warm
 from ..maps.early import MEASURED, FlatDetector, applies, looks
 from ..observed import configured
-from ..runs import Recorder, Recording
+from ..runs import Recording, RecordingBuilder
 from ..runs.archive import load
 from ..runs.statistics import wilson
 
@@ -84,10 +84,10 @@ def watched(canonical: str) -> Watched:
     from ..training.loop import train
 
     warm()
-    config, recorder = RunConfig.model_validate_json(canonical), Recorder()
-    for _ in recorder.follow(train(config, record=(0, *looks(config)))):
+    config, builder = RunConfig.model_validate_json(canonical), RecordingBuilder()
+    for _ in builder.follow(train(config, record=(0, *looks(config)))):
         pass
-    it = recorder.recording()
+    it = builder.recording()
     return Watched(config, stops(it), it.verdict.kind, it.verdict.sentence)
 
 

@@ -87,7 +87,7 @@ def _ours(seconds: float) -> dict[str, float]:
 
 
 def _plain(seconds: float) -> dict[str, float]:
-    script = shipped("app") / "bench" / "plain.py"
+    script = shipped("app") / "bench" / "baseline_page.py"
     command = [sys.executable, "-m", "streamlit", "run", str(script), "--server.headless=true"]
     with serving([*command, "--server.address=127.0.0.1"], "--server.port") as (url, server):
 

@@ -254,6 +254,7 @@ class Load:
 
     @property
     def watched(self) -> list[Phase]:
+        """The phases with all watchers."""
         return self.phases[1::2]
 
     def kept(self) -> list[float]:

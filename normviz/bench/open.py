@@ -57,7 +57,7 @@ def measure(rounds: int = 5) -> str:
 
     Both servers are warm: the page has been opened before. Needs playwright and chromium.
     """
-    script = shipped("app") / "bench" / "plain.py"
+    script = shipped("app") / "bench" / "baseline_page.py"
     streamlit = [sys.executable, "-m", "streamlit", "run", str(script), "--server.headless=true"]
     sides: dict[str, list[dict[str, float]]] = {"NormViz": [], "no still": [], "plain": []}
     with (

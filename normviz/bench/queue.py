@@ -1,4 +1,4 @@
-"""The queue of a shared server while new cookies ask without end: how long an honest visitor waits.
+"""The queue of a shared server while new cookies queue runs without end: how long an honest visitor waits.
 
 Requests, refusals and hand-outs are those of the real store. Time is simulated: a run takes its estimate.
 """
@@ -20,7 +20,7 @@ from ..duel.presets import PRESETS
 from ..hosted import LIMITS, SWITCH, Refused
 from ..limits import estimated_seconds
 from ..runs.store import Store, queue
-from ..runs.store.admission import ask
+from ..runs.store.admission import enqueue
 
 A_SECOND = 10
 """New cookies a second, each with one request."""
@@ -43,7 +43,7 @@ class Honest:
 
 
 @dataclass
-class Outcome:
+class SimulatedQueue:
     """What the honest visitors of a simulation met."""
 
     visitors: list[Honest]
@@ -83,8 +83,8 @@ def measure(minutes: float) -> str:
     return "\n".join(lines)
 
 
-def simulate(addresses: int, minutes: float, longest: bool, known: bool = True) -> Outcome:
-    """What honest visitors meet while new cookies from so many addresses ask for heroes, or for the longest
+def simulate(addresses: int, minutes: float, longest: bool, known: bool = True) -> SimulatedQueue:
+    """What honest visitors meet while new cookies from so many addresses queue heroes, or the longest
     runs that the server takes. Where addresses are not `known`, the server counts visitors alone."""
     with _hosted() as now, tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder))
@@ -100,7 +100,7 @@ def simulate(addresses: int, minutes: float, longest: bool, known: bool = True) 
                 number += 1
                 try:
                     own = [lane.replace(data_seed=number) for lane in wanted]
-                    ask(store, own, f"s{number}", address=f"a{number % addresses}" * known)
+                    enqueue(store, own, f"s{number}", address=f"a{number % addresses}" * known)
                 except Refused:
                     pass
             if now[0] - START >= EVERY * (len(visitors) + 0.5):
@@ -114,14 +114,14 @@ def simulate(addresses: int, minutes: float, longest: bool, known: bool = True) 
                 if not set(one.runs) & set(store.queued()):
                     one.began = now[0]
             now[0] += TICK
-        return Outcome(visitors, now[0])
+        return SimulatedQueue(visitors, now[0])
 
 
 def _ask(store: Store, one: Honest, nth: int, known: bool) -> None:
     seed = 1_000_000 + nth
     lanes = [lane.replace(data_seed=seed) for lane in PRESETS["hero"].lanes()]
     try:
-        one.runs = ask(store, lanes, f"h{nth}", address=f"h{nth}" * known)
+        one.runs = enqueue(store, lanes, f"h{nth}", address=f"h{nth}" * known)
     except Refused:
         one.refused += 1
 

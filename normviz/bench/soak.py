@@ -175,6 +175,7 @@ class Server:
             urllib.request.urlopen(f"{self.address}/healthz", timeout=5).close()
 
     def kill(self) -> None:
+        """Kill the process and wait until it has ended."""
         assert self.process is not None
         self.process.kill()
         self.process.wait()

@@ -85,14 +85,17 @@ class Framed(nn.Module):
 
 
 def encoder(c: RunConfig) -> nn.Module:
+    """`torch.nn.TransformerEncoder` as a language model."""
     return Framed(c, Encoder(c))
 
 
 def lean(c: RunConfig) -> nn.Module:
+    """A Pre-LN decoder in as few calls of PyTorch as it needs."""
     return Framed(c, nn.Sequential(*(LeanBlock(c) for _ in range(c.depth)), nn.LayerNorm(c.width)))
 
 
 def x_transformers(c: RunConfig) -> nn.Module:
+    """The decoder of x-transformers at this size."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"`torch\.jit\.script`", DeprecationWarning)
         from x_transformers import Decoder, TransformerWrapper
@@ -103,6 +106,7 @@ def x_transformers(c: RunConfig) -> nn.Module:
 
 
 def gpt2(c: RunConfig) -> nn.Module:
+    """GPT-2 of transformers at this size."""
     os.environ["HF_HUB_OFFLINE"] = "1"
     # By name: a type checker would read all models of transformers, a third of the time of its whole run.
     transformers = import_module("transformers")

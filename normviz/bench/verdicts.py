@@ -110,6 +110,7 @@ class Simulated(Curve):
     mu: Floats
 
     def is_wrong(self, verdict: Verdict) -> bool:
+        """By the mean losses that the curve was made from."""
         word, n, since = word_of(verdict), len(self.mu), verdict.step
         if since is not None and not 0 <= since < n:
             return True
@@ -143,6 +144,7 @@ class Cut(Curve):
     whole: Floats
 
     def is_wrong(self, verdict: Verdict) -> bool:
+        """By the steps of the whole run around the cut."""
         word, n, since = word_of(verdict), len(self.losses), verdict.step
         if since is not None and not 0 <= since < n:
             return True

@@ -27,6 +27,7 @@ class Weight:
 
     @property
     def all(self) -> float:
+        """Server and training together, in MiB."""
         return self.server + self.training
 
 

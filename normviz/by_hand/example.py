@@ -233,10 +233,12 @@ class Example:
 
     @property
     def rows(self) -> int:
+        """The number of rows."""
         return len(self.x)
 
     @property
     def features(self) -> int:
+        """The number of features."""
         return len(self.x[0]) if self.x else 0
 
     @property

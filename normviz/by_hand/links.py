@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..limits import Range
-from ..links import VERSION, Params, Problem, is_named, problems_of_form, query, strangers
+from ..links import VERSION, Params, Problem, is_named, problems_of_form, query, unknown_names
 from .example import (
     FEATURES,
     PRESETS,
@@ -146,7 +146,7 @@ def _notices(given: Params, missing: Sequence[str]) -> list[str]:
 
 def others(given: Params) -> list[str]:
     """A sentence for each parameter that is not a setting of an example."""
-    return strangers(given, {"v", *NAMES})
+    return unknown_names(given, {"v", *NAMES})
 
 
 def _word(value: Any) -> str:

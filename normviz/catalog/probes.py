@@ -1,8 +1,8 @@
 """What can be measured in every layer: keys, labels, units, definitions and sources (torch-free).
 
 Blocks are numbered 1..L; layer 0 is the embedding output (after the embedding norm where a scheme
-has one). All gradients are of the mean token loss, before clipping. The keys are an interface:
-links, exports and stored runs use them. `normviz.probes` holds the instrument of each record.
+has one). All gradients are of the loss, a mean over the positions that count, before clipping. The keys are
+an interface: links, exports and stored runs use them. `normviz.probes` holds the instrument of each record.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _of_two_streams(key: str, label: str, which: str) -> tuple[ProbeRecord, ...]
             f"{key}_grad",
             f"{label} gradient",
             "L2 norm",
-            f"L2 norm of the gradient of the mean token loss with respect to the values {where}, over all "
+            f"L2 norm of the gradient of the loss with respect to the values {where}, over all "
             "positions and sequences of the batch.",
             TWO_PAPERS,
             first_layer=0,
@@ -118,8 +118,7 @@ PROBES: Registry[ProbeRecord] = Registry(
             "grad_block",
             "Parameter gradient",
             "L2 norm",
-            "L2 norm of the gradient of the mean token loss with respect to all parameters of a "
-            "block.",
+            "L2 norm of the gradient of the loss with respect to all parameters of a block.",
             "Xiong et al. 2020, arXiv:2002.04745, figure 3",
             elsewhere="Of a recurrent net: of what a time step adds to the gradient of its matrices.",
         ),
@@ -143,7 +142,7 @@ PROBES: Registry[ProbeRecord] = Registry(
             "grad_hidden",
             "Hidden-state gradient",
             "L2 norm",
-            "L2 norm of the gradient of the mean token loss with respect to the residual stream "
+            "L2 norm of the gradient of the loss with respect to the residual stream "
             "after the block, over all positions and sequences of the batch.",
             "Liu et al. 2020, arXiv:2004.08249",
             elsewhere="Of a recurrent net: to the hidden states of a time step; step 0 is the state before "

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, MutableMapping
 from difflib import get_close_matches
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any, Generic, Protocol, TypeVar
 
 
@@ -42,6 +44,14 @@ class Registry(Generic[R]):
         whole = cls(kind, (record for registry in registries for record in registry))
         whole._records = ChainMap(*(registry._records for registry in reversed(registries)))
         return whole
+
+    @classmethod
+    def discovered(cls, kind: str, package: str, path: Iterable[str], name: str) -> Registry[Any]:
+        """The records in the lists called `name` of a package's modules, sorted by their `order`, so that a
+        new file in the folder `path` needs no registration. A broken module stops the import."""
+        modules = (import_module(f"{package}.{module.name}") for module in iter_modules(path))
+        found: list[Any] = [record for module in modules for record in getattr(module, name)]
+        return Registry[Any](kind, sorted(found, key=lambda record: record.order))
 
     def __getitem__(self, key: str) -> R:
         if key not in self._records:

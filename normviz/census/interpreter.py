@@ -536,9 +536,11 @@ class Calls(Evaluate):
         self.depth = 0
 
     def statements(self, body: Any, env: dict[str, object]) -> None:
+        """Execute statements; `Interpreter` does it."""
         raise NotImplementedError
 
     def name_module(self, value: object, path: str) -> None:
+        """Name a module after an attribute; `Interpreter` does it."""
         raise NotImplementedError
 
     def norm_kind(self, kind: str, arguments: dict[str, str]) -> str | None:

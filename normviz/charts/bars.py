@@ -18,7 +18,7 @@ from normviz.catalog.probes import PROBES
 from normviz.runs.frames import LaneFrame
 
 from .base import FINITE, TEXT_SIZE, Spec, compiled, js, named, on_axis, tick_label, value_scale
-from .lanes import lane_color
+from .lane_encodings import lane_color
 from .palette import RED, LaneStyle, ink
 from .scale import Domain, probe_of, shown
 from .sentences import SOLVED, divergences, name, number

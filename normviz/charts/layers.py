@@ -15,7 +15,7 @@ from normviz.runs.frames import LaneFrame
 from .arrow import Columns, ipc
 from .bars import finding, inside, outside, row_at
 from .base import Spec, compiled
-from .lanes import lane_color, lane_dash
+from .lane_encodings import lane_color, lane_dash
 from .palette import LaneStyle, lane_styles
 from .scale import Domain, probe_of, quantised_domain, shown
 from .sentences import name

@@ -14,7 +14,7 @@ from normviz.catalog.probes import PROBES
 from normviz.runs.frames import LaneFrame
 
 from .base import TEXT_SIZE, Spec, compiled, js, named, on_axis, step_axis, tick_label, value_scale
-from .lanes import lane_color
+from .lane_encodings import lane_color
 from .palette import LaneStyle
 from .scale import Domain, probe_of, shown
 from .sentences import name, number

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from math import ceil, floor, isfinite, log10
-from typing import Any, Literal
+from typing import Any
 
 import altair as alt
 import numpy as np
@@ -19,7 +19,7 @@ from normviz.runs.frames import Floats, LaneFrame
 
 from .arrow import Column, Columns, rows
 from .base import TEXT_SIZE, Rows, Spec, compiled, halo, js, named, step_axis
-from .lanes import lane_color, lane_dash, styles_of
+from .lane_encodings import lane_color, lane_dash, styles_of
 from .palette import RED, LaneStyle, ink, paper
 from .sentences import diverged, divergences, first_bad, listed, name, number, short
 
@@ -29,12 +29,7 @@ ROW_HEIGHT, TOP_ROW = 16, 8  # pixels: words about events are below one another
 RATE_ROW, RATE_ROWS = HEIGHT - 22, 4  # those about learning rates over one another, so many at most
 RATE_TICK = 14
 FINITE_LOSS = "isNumber(datum.loss) && isFinite(datum.loss)"
-# Words are beside what they name, on the side with room: (alignment, shift in pixels).
-SIDES: tuple[tuple[Literal["left", "center", "right"], int], ...] = (
-    ("left", 8),
-    ("center", 0),
-    ("right", -8),
-)
+SHIFT = 8  # pixels between words and what they are beside
 
 
 def chart(lanes: Sequence[LaneFrame], dark: bool = False, linear: bool = False) -> Spec:
@@ -124,9 +119,9 @@ def _spec(
         .mark_point(clip=True, filled=True, size=70, opacity=1)
         .encode(x=x, y=y, color=line["color"]),
         *_level_words(y, dark),
-        *_rates(x, ink(dark)),
-        *_above(x, line["color"], domain[1]),
-        *_bad(x, y),
+        *_rates(x, dark),
+        *_above(x, line["color"], domain[1], dark),
+        *_bad(x, y, dark),
     ]
     return compiled(layers, HEIGHT)
 
@@ -200,39 +195,48 @@ def _cursor(x: alt.X, color: str) -> alt.Chart:
     return named("cursor").mark_rule(clip=True, strokeWidth=1, color=color, opacity=0.7).encode(x=x)
 
 
-def _rates(x: alt.X, color: str) -> list[alt.Chart]:
+def _rates(x: alt.X, dark: bool) -> list[alt.Chart]:
     """A tick on the lower edge where the learning rate was changed, and the rate above it."""
+    color = ink(dark)
     tick = named("rates").mark_rule(clip=True, strokeWidth=2, color=color)
     ends = {"y": alt.YValue(HEIGHT), "y2": alt.Y2Value(HEIGHT - RATE_TICK)}
-    return [tick.encode(x=x, **ends), *_words("rates", x, alt.ColorValue(color))]
+    return [tick.encode(x=x, **ends), *_words("rates", x, alt.ColorValue(color), dark)]
 
 
-def _above(x: alt.X, color: alt.Color, top: float) -> list[alt.Chart]:
+def _above(x: alt.X, color: alt.Color, top: float, dark: bool) -> list[alt.Chart]:
     """Triangles at the upper edge where the loss is above the axis; the peaks in words."""
     above = named("ahead").transform_filter(f"{FINITE_LOSS} && datum.loss > {js(top)}")
     mark = above.mark_point(clip=True, filled=True, shape="triangle-up", size=60, opacity=1)
-    return [mark.encode(x=x, y=alt.YValue(8), color=color), *_words("peaks", x, color)]
+    return [mark.encode(x=x, y=alt.YValue(8), color=color), *_words("peaks", x, color, dark)]
 
 
-def _bad(x: alt.X, y: alt.Y) -> list[alt.Chart]:
+def _bad(x: alt.X, y: alt.Y, dark: bool) -> list[alt.Chart]:
     """A red rule and cross where a lane diverged, and the words beside it."""
     at = named("bad").encode(x=x)
     rule = at.mark_rule(clip=True, strokeDash=[2, 2], color=RED)
     cross = at.mark_point(
         clip=True, shape="cross", angle=45, filled=True, size=130, color=RED, opacity=1
     ).encode(y=y)
-    return [rule, cross, *_words("bad", x, alt.ColorValue(RED))]
+    return [rule, cross, *_words("bad", x, alt.ColorValue(RED), dark)]
 
 
-def _words(dataset: str, x: alt.X, color: alt.Color | alt.ColorValue) -> list[alt.Chart]:
-    """The dataset's words beside their steps, in pixel rows of their own."""
-    row = alt.Y("row:Q", scale=None, axis=None)
+def _words(
+    dataset: str, x: alt.X, color: alt.Color | alt.ColorValue, dark: bool
+) -> list[alt.Chart]:
+    """The dataset's words beside their steps, in pixel rows of their own, legible over curves."""
+    at = named(dataset).encode(
+        x=x, y=alt.Y("row:Q", scale=None, axis=None), text=alt.Text("text:N")
+    )
+    place: dict[str, Any] = {
+        "align": alt.ExprRef("datum.side"),
+        "dx": alt.ExprRef(f"{{left: {SHIFT}, center: 0, right: {-SHIFT}}}[datum.side]"),
+        "baseline": "middle",
+        "fontSize": TEXT_SIZE,
+        "clip": True,
+    }
     return [
-        named(dataset)
-        .transform_filter(alt.datum.side == side)
-        .mark_text(align=side, baseline="middle", dx=dx, fontSize=TEXT_SIZE, clip=True)
-        .encode(x=x, y=row, color=color, text=alt.Text("text:N"))
-        for side, dx in SIDES
+        at.mark_text(**place, **halo(paper(dark))),
+        at.mark_text(**place).encode(color=color),
     ]
 
 

@@ -11,7 +11,7 @@ from functools import cache
 
 from ..catalog.models import census
 from ..catalog.registry import Registry
-from ..links import Params, cut, strangers
+from ..links import Params, cut, unknown_names
 from ..maps.link import standard
 
 MODERN, OLDER = "modern", "xavier"
@@ -95,7 +95,7 @@ def decode(params: Params) -> tuple[Answers, tuple[str, ...]]:
             said.append(
                 f"The link gives {name} {cut(word)}, allowed is {allowed}: the page shows {default}."
             )
-    return Answers(**taken), (*said, *strangers(params, {"v", *NAMES}))
+    return Answers(**taken), (*said, *unknown_names(params, {"v", *NAMES}))
 
 
 def measured_at(answers: Answers) -> tuple[str, int]:

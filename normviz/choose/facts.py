@@ -74,6 +74,7 @@ class CellFacts:
 
     @property
     def config(self) -> RunConfig:
+        """The settings of the run."""
         return self.point.cell.config
 
 
@@ -158,6 +159,7 @@ class Measured:
 
     @property
     def loss(self) -> Spread:
+        """Median and range of the final losses at the best rate."""
         return spread(self.losses)
 
     @cached_property

@@ -43,6 +43,7 @@ class Pick:
 
     @property
     def label(self) -> str:
+        """The placement's name."""
         return SCHEMES.label(self.scheme)
 
     @property

@@ -51,6 +51,7 @@ class Quantity:
 
     @property
     def title(self) -> str:
+        """Label and unit as an axis prints them."""
         return f"{self.label} ({self.unit})" if self.unit else self.label
 
 

@@ -69,6 +69,7 @@ class Between:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Names of the numbers that the check reads."""
         return (self.name,)
 
     def found(self, numbers: Numbers) -> Found:
@@ -82,6 +83,7 @@ class Between:
         return Found(_placed(mean, self.low, self.high), f"mean {_ends(mean)}")
 
     def sentence(self, labels: Labels) -> str:
+        """The check in words, with the labels of its numbers."""
         mean = "geometric mean" if self.ratio else "mean"
         limits = _limits(self.low, self.high)
         return f"{labels[self.name]} {limits} (95 % interval of the {mean})"
@@ -97,6 +99,7 @@ class Most:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Names of the numbers that the check reads."""
         return (self.name,)
 
     def found(self, numbers: Numbers) -> Found:
@@ -111,6 +114,7 @@ class Most:
         )
 
     def sentence(self, labels: Labels) -> str:
+        """The check in words, with the labels of its numbers."""
         return f"{labels[self.name]} {_limits(self.low, self.high)} in most seeds (sign test, 5 %)"
 
 
@@ -124,6 +128,7 @@ class Fact:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Names of the numbers that the check reads."""
         return (self.name,)
 
     def found(self, numbers: Numbers) -> Found:
@@ -137,6 +142,7 @@ class Fact:
         return Found("true" if self.low <= value <= self.high else "false", f"{value:.4g}")
 
     def sentence(self, labels: Labels) -> str:
+        """The check in words, with the labels of its numbers."""
         return f"{labels[self.name]} {_limits(self.low, self.high)}"
 
 
@@ -154,6 +160,7 @@ class Less:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Names of the numbers that the check reads."""
         return self.name, self.other
 
     def found(self, numbers: Numbers) -> Found:
@@ -178,6 +185,7 @@ class Less:
         return Found(outcome, f"{name} {_ends(mean)}")
 
     def sentence(self, labels: Labels) -> str:
+        """The check in words, with the labels of its numbers."""
         text = f"{labels[self.name]} is less than {labels[self.other]} (95 % interval of the mean "
         text += "quotient)" if self.ratio else "difference)"
         if not self.matters:
@@ -195,6 +203,7 @@ class LessInMost:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Names of the numbers that the check reads."""
         return self.name, self.other
 
     def found(self, numbers: Numbers) -> Found:
@@ -210,6 +219,7 @@ class LessInMost:
         return Found(found[0] if found else "undecided", evidence)
 
     def sentence(self, labels: Labels) -> str:
+        """The check in words, with the labels of its numbers."""
         return (
             f"{labels[self.name]} is less than {labels[self.other]} in most pairs of seeds "
             "(sign test, 5 %)"
@@ -226,6 +236,7 @@ class NotWorse:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Names of the numbers that the check reads."""
         return self.name, self.other
 
     def found(self, numbers: Numbers) -> Found:
@@ -239,6 +250,7 @@ class NotWorse:
         return Found(_placed(mean, -math.inf, self.by), f"difference {_ends(mean)}")
 
     def sentence(self, labels: Labels) -> str:
+        """The check in words, with the labels of its numbers."""
         return (
             f"{labels[self.name]} is greater than {labels[self.other]} by less than {self.by:g} "
             "(one-sided 95 % limit of the mean difference)"
@@ -255,6 +267,7 @@ class Same:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Names of the numbers that the check reads."""
         return self.name, self.other
 
     def found(self, numbers: Numbers) -> Found:
@@ -268,6 +281,7 @@ class Same:
         return Found(_placed(mean, -self.within, self.within), f"difference {_ends(mean)}")
 
     def sentence(self, labels: Labels) -> str:
+        """The check in words, with the labels of its numbers."""
         return (
             f"{labels[self.name]} equals {labels[self.other]} up to {self.within:g} (95 % interval "
             "of the mean difference)"
@@ -282,6 +296,7 @@ class All:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Names of the numbers that the check reads."""
         return tuple(dict.fromkeys(name for check in self.checks for name in check.names))
 
     def found(self, numbers: Numbers) -> Found:
@@ -294,6 +309,7 @@ class All:
         return Found(outcome, "; ".join(one.evidence for one in founds))
 
     def sentence(self, labels: Labels) -> str:
+        """The check in words, with the labels of its numbers."""
         return "; and ".join(check.sentence(labels) for check in self.checks)
 
 

@@ -82,12 +82,14 @@ class Commands(TyperGroup):
             self.commands.setdefault(name, TyperCommand(name)).short_help = sentence
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find a command, after its module was imported."""
         if args[0] in COMMANDS:
             import_module(f".{COMMANDS[args[0]][0]}", __name__)
             self.commands.update(typer.main.get_group(main).commands)
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
+        """Run a command; what can't be used is one sentence and exit code 2."""
         try:
             return super().invoke(ctx)
         except (Unusable, TimeoutError) as error:

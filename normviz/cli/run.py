@@ -23,7 +23,7 @@ from ..model import texts
 from ..model.characters import one_line
 from ..observed import configured
 from ..result import Result, result_of
-from ..runs import Recorder
+from ..runs import RecordingBuilder
 from ..runs.store import Store, StoreError
 from ..runs.store.machine_lock import MachineLock
 from ..runs.verdict import final_loss
@@ -218,7 +218,7 @@ def follow(config: RunConfig, at: Sequence[int], threads: int) -> Result:
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     )  # fmt: skip
-    recorder = Recorder()
+    builder = RecordingBuilder()
     with Progress(
         *columns, console=console, disable=not sys.stderr.isatty(), transient=True
     ) as bar:
@@ -232,15 +232,15 @@ def follow(config: RunConfig, at: Sequence[int], threads: int) -> Result:
             with _training_lock(
                 lambda: bar.update(task, description="waiting for the norm cost lab")
             ):
-                for event in recorder.follow(train(config, also_at=at)):
+                for event in builder.follow(train(config, also_at=at)):
                     if isinstance(event, Step):
                         bar.update(task, advance=1, description=f"loss {event.loss:.3f}")
         except KeyboardInterrupt:
-            if recorder.started is None:
+            if builder.started is None:
                 raise typer.Exit(130) from None
         except ConfigError as error:
             complain(error)
-    return result_of(recorder.recording())
+    return result_of(builder.recording())
 
 
 def write(result: Result, out: Path, at: Sequence[int]) -> None:

@@ -35,7 +35,7 @@ LINES = 10
 
 
 @dataclass
-class Ended:
+class SweepEnd:
     """The results at the end, or at Ctrl-C."""
 
     failures: dict[Cell, str] = field(default_factory=dict)
@@ -48,13 +48,13 @@ class Ended:
 
 def follow(
     store: Store, grid: Grid, processes: int, early: bool, cluster: Cluster | None = None
-) -> Ended:
+) -> SweepEnd:
     """Run the grid and show its progress. Ctrl-C stops it, and a lost cluster is an error; all ended
     cells are kept.
 
     Standard output has only the report, not Ray's messages.
     """
-    ended = Ended()
+    ended = SweepEnd()
     progress = _Progress(grid, ended)
     is_terminal = sys.stderr.isatty()
     console = Console(stderr=True)
@@ -82,7 +82,7 @@ def follow(
 class _Progress:
     """The state of the cells so far."""
 
-    def __init__(self, grid: Grid, ended: Ended) -> None:
+    def __init__(self, grid: Grid, ended: SweepEnd) -> None:
         self.grid, self.ended = grid, ended
         self.running: list[Cell] = []
         self.last: list[tuple[Cell, str, str]] = []
@@ -242,4 +242,4 @@ def draw(grid: Grid, points: Sequence[Point], path: Path) -> None:
     origin = caption(grid, across.field, up.field)
     origin.append(computed_by((one.engine for one in points), "cells"))
     spec = captioned(chart(maps(grid, points)), origin)
-    path.write_bytes(picture(spec, "svg" if path.suffix == ".svg" else "png", look=theme(False)))
+    path.write_bytes(picture(spec, "svg" if path.suffix == ".svg" else "png", config=theme(False)))

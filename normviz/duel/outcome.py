@@ -26,7 +26,7 @@ Runs = Mapping[str, Sequence[Recording]]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class DuelOutcome:
     """What came out.
 
     lanes        each lane's name, and the outcome of its runs
@@ -48,7 +48,7 @@ class Outcome:
         )
 
 
-def outcome(lanes: Runs, seeds: int = 1, reference: str = "") -> Outcome:
+def outcome(lanes: Runs, seeds: int = 1, reference: str = "") -> DuelOutcome:
     """What came out of lanes, compared with the `reference` (default: the first lane).
 
     `seeds` is the number of seeds that were requested, where not all have a run yet. Raises ValueError
@@ -61,7 +61,7 @@ def outcome(lanes: Runs, seeds: int = 1, reference: str = "") -> Outcome:
         raise ValueError(f"reference is {reference!r}, allowed is one of {', '.join(lanes)}")
     others = [name for name in lanes if name != reference]
     found = [_compared(lanes, reference, name) for name in others]
-    return Outcome(
+    return DuelOutcome(
         tuple((name, _lane(runs, seeds)) for name, runs in lanes.items()),
         tuple(it.sentence for it in found),
         tuple(_notes(lanes, found)),

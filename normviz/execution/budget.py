@@ -34,11 +34,11 @@ class Budget:
         held = list(beside)
         return self.limits is None or not held or sum(held) + gib <= self.limits.all_gib
 
-    def note(self, waits: bool) -> None:
+    def record_waiting(self, waits: bool) -> None:
         """Record whether the next run waits for memory now."""
         self.since = (self.since or time.monotonic()) if waits else None
 
-    def stay(self, paused: int) -> int:
+    def paused_limit(self, paused: int) -> int:
         """How many paused runs keep their processes. Each time that a run has waited for memory as long as a
         run may stay unwatched, one fewer does, so that the waiting run begins at last."""
         if self.limits is None:

@@ -131,9 +131,9 @@ class Housekeeper:
         self.delete_oldest()
         if self.unwatched is None:
             return []
-        runs = self.unwatched.update(self.store.looked_at(), self.lived)
+        runs = self.unwatched.update(self.store.view_counts(), self.lived)
         for run in runs:
-            log.say("unwatched", run)
+            log.event("unwatched", run)
         return runs
 
     def delete_oldest(self) -> None:
@@ -143,4 +143,4 @@ class Housekeeper:
             for run in islice(
                 retention.drop(self.store, self.store_limit, goal, linked=True), AT_ONCE
             ):
-                log.say("dropped", run, why="the store is full")
+                log.event("dropped", run, why="the store is full")

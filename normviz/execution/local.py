@@ -59,7 +59,7 @@ class Local(Executor[T]):
         yield from self._unread()
         while self._busy and not stop():
             for pipe in wait(list(self._busy), STOP_SECONDS):
-                self._hear(self._busy[pipe])
+                self._receive(self._busy[pipe])
                 yield from self._unread()
 
     def close(self) -> list[Ended[T]]:
@@ -94,23 +94,23 @@ class Local(Executor[T]):
             return False
         child.task, child.tries = task, tries
         self._busy[child.pipe] = child
-        with suppress(BrokenPipeError, ConnectionResetError):  # it died, as `_hear` will find
+        with suppress(BrokenPipeError, ConnectionResetError):  # it died, as `_receive` will find
             child.pipe.send((self.function, self.tasks[task]))
         return True
 
-    def _hear(self, child: _Child[T]) -> None:
-        """Take in a child's next message, or its death."""
+    def _receive(self, child: _Child[T]) -> None:
+        """Receive the next message of a child, or notice that it died."""
         try:
             message = child.pipe.recv_bytes()
         except (EOFError, OSError):
-            self._bury(child)
+            self._retry_or_end(child)
             return
         event = child.read(message)
         self._news.append(event)
         if isinstance(event, Ended):
             self._next(child)
 
-    def _bury(self, child: _Child[T]) -> None:
+    def _retry_or_end(self, child: _Child[T]) -> None:
         """Begin a dead child's task again where that is allowed, else end it."""
         del self._busy[child.pipe]
         with suppress(subprocess.TimeoutExpired):

@@ -22,10 +22,11 @@ BAD = ("died", "failed")
 """Events that are warnings."""
 
 
-class Lines(logging.Formatter):
+class JsonLines(logging.Formatter):
     """Formats a record as one line of JSON, with the traceback, if any, as a field."""
 
     def format(self, record: logging.LogRecord) -> str:
+        """A record as one line of JSON."""
         at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         line: dict[str, Any] = {
             "time": f"{at}.{record.msecs:03.0f}Z",
@@ -42,20 +43,20 @@ def begin() -> None:
     """Write this process's events to standard error."""
     if not LOG.handlers:
         handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(Lines())
+        handler.setFormatter(JsonLines())
         LOG.addHandler(handler)
     LOG.propagate = False
     LOG.setLevel(logging.WARNING if hosted.limits() is None else logging.INFO)
 
 
-def say(event: str, run: int | None = None, **more: object) -> None:
+def event(name: str, run: int | None = None, **more: object) -> None:
     """Log an event; fields that are None are left out."""
     fields = {name: value for name, value in {"run": run, **more}.items() if value is not None}
-    level = logging.WARNING if event in BAD else logging.INFO
-    LOG.log(level, event, extra={"fields": fields})
+    level = logging.WARNING if name in BAD else logging.INFO
+    LOG.log(level, name, extra={"fields": fields})
 
 
-def broke(run: int) -> None:
+def exception(run: int) -> None:
     """Log the error that is being handled, with its traceback, as one line."""
     LOG.error("error", exc_info=True, extra={"fields": {"run": run}})
 
@@ -63,5 +64,5 @@ def broke(run: int) -> None:
 def ended(run: Run | None) -> None:
     """Log how a run ended."""
     if run is not None and run.ended is not None:
-        event = "failed" if run.status == "failed" else "ended"
-        say(event, run.id, status=run.status, visitor=run.visitor, why=run.message)
+        name = "failed" if run.status == "failed" else "ended"
+        event(name, run.id, status=run.status, visitor=run.visitor, why=run.message)

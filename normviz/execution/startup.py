@@ -37,17 +37,17 @@ class Startup:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.told = True  # perhaps by the supervisor before this one
+        self.reported = True  # perhaps by the supervisor before this one
         self.worked()
 
     def worked(self) -> None:
         """A worker is warm, or trains."""
         self.since, self.why = time.monotonic(), None
         self.pause, self.again = 0.0, float("-inf")
-        if self.told:
+        if self.reported:
             with suppress(OSError):
                 _file(self.folder).unlink(missing_ok=True)
-            self.told = False
+            self.reported = False
 
     def failed(self, why: str) -> None:
         """A worker ended before it was warm."""
@@ -63,8 +63,8 @@ class Startup:
         now = time.monotonic()
         if self.why is None and not is_trying:
             self.since = now
-        if now - self.since > STARTING_SECONDS and not self.told:
+        if now - self.since > STARTING_SECONDS and not self.reported:
             with suppress(OSError):  # a full disk, which health says itself
                 _file(self.folder).write_text(PROBLEM.format(self.why or "none is ready yet"))
-                self.told = True
+                self.reported = True
         return now >= self.again

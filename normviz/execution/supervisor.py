@@ -146,6 +146,7 @@ class Supervisor:
         del self.spares[SPARES:]
 
     def notice_deaths(self) -> None:
+        """Drop dead spares, and end the runs of workers that died."""
         dead = [s for s in self.spares if s.deaf or not s.process.is_alive()]
         self.spares = [spare for spare in self.spares if spare not in dead]
         for spare in dead:
@@ -161,7 +162,7 @@ class Supervisor:
                 message = busy.why or _death_message(busy.process.exitcode)
                 # Else it trained its run to the end, or was killed on purpose.
                 if busy.process.exitcode and not busy.ended:
-                    log.say("died", run, why=message)
+                    log.event("died", run, why=message)
                 if busy.process.exitcode == DAMAGED:
                     raise StoreDamaged(busy.why)
                 self.pending_ends.end(run, message)  # no effect if the run has ended
@@ -190,6 +191,7 @@ class Supervisor:
             self.spares.append(fresh)
 
     def make_stops_certain(self) -> None:
+        """End runs whose stop was requested and that go on."""
         # Counted from when this process reads it: the clock that stored the time of the stop may jump.
         now = time.monotonic()
         self.stopping = {run: self.stopping.get(run, now) for run in self.store.stops()}
@@ -198,11 +200,12 @@ class Supervisor:
             if busy is None:
                 self.pending_ends.end(run, None, "stopped")
             elif now - asked > STOP_GRACE_SECONDS:
-                log.say("killed", run, why="it did not obey a stop")
+                log.event("killed", run, why="it did not obey a stop")
                 busy.end()
                 self.pending_ends.end(run, None, "stopped")
 
     def hand_out(self) -> None:
+        """Send waiting runs to spares, as far as slots and memory allow."""
         self.waiting = 0
         taken = self.busy.keys() | self.pending_ends.runs
         queued = [run for run in self.store.queued() if run not in taken]
@@ -223,9 +226,9 @@ class Supervisor:
             spare.warm, spare.returns, spare.gib = False, is_quick(record.trained), gib
             self.busy[run] = spare
             self.store.handed(run)
-            log.say("handed out", run, visitor=record.visitor)
+            log.event("handed out", run, visitor=record.visitor)
             self.handed_out = time.monotonic()
-        self.budget.note(short)
+        self.budget.record_waiting(short)
 
     def take_spare(self, run: int) -> Worker | None:
         """A warm spare to which the run was sent, or None; sending to a dead one fails."""
@@ -237,9 +240,10 @@ class Supervisor:
         return None
 
     def limit_paused(self) -> None:
+        """Stop paused runs beyond those that may keep their processes."""
         records = [record for run in self.busy if (record := self.store.run(run))]
         paused = {run.id: run.visitor for run in records if run.status == "paused"}
-        for run in too_many(paused, self.budget.stay(len(paused))):
+        for run in too_many(paused, self.budget.paused_limit(len(paused))):
             self.pending_ends.end(run, "paused while many others waited", "stopped")
             self.busy[run].end()
 
@@ -265,6 +269,7 @@ class Supervisor:
                 return
 
     def close(self) -> None:
+        """Kill all workers."""
         for each in (*self.spares, *self.busy.values()):
             each.process.kill()
 

@@ -119,13 +119,14 @@ class StoredRun:
             self.waiting.clear()  # there is no room for these
             self.fail(str(error))
         except Exception as error:  # every error of a run ends as its message
-            log.broke(self.run)
+            log.exception(self.run)
             self.fail(str(error).splitlines()[0] if str(error) else type(error).__name__)
         finally:
             self.machine_lock.leave()
         return False
 
     def follow(self, config: RunConfig) -> None:
+        """Train, and write every event into the store."""
         from ..training.loop import train
 
         bad: Diverged | None = None
@@ -135,7 +136,7 @@ class StoredRun:
                     self.reach = 0 if self.paused else 1
                     self.store.started(self.run, event, os.getpid(), self.paused, self.reach)
                     self.flushed = time.monotonic()
-                    log.say("started", self.run, pid=os.getpid())
+                    log.event("started", self.run, pid=os.getpid())
                     self.announced, self.device = True, event.device
                     self.reported_paused = self.paused
                 case Step():
@@ -208,10 +209,12 @@ class StoredRun:
             self.reported_paused = paused
 
     def is_asked_to_stop(self) -> bool:
+        """Whether the store has a request to stop."""
         self.read_controls()
         return self.stopped
 
     def read_controls(self) -> None:
+        """Take in the requests that came since the last call."""
         for number, action, _ in self.store.controls(self.run, self.last_control):
             self.last_control = number
             match action:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..config import ENGINE
-from ..duel.outcome import Outcome, outcome
+from ..duel.outcome import DuelOutcome, outcome
 from ..observed import Observed, Settings, label
 from ..runs import Recording
 from ..runs.frames import Frames
@@ -102,7 +102,7 @@ def stored_lane(name: str, run: Run, frames: Frames, repeats: Sequence[Run] = ()
     return ExportLane(name, run.config, frames.recording(run), others)
 
 
-def came_out(lanes: Sequence[ExportLane]) -> Outcome:
+def came_out(lanes: Sequence[ExportLane]) -> DuelOutcome:
     """What came out of these lanes over all their seeds, compared with the first."""
     runs = {
         f"{lane.name} {label(lane.config)}": [one.recording for one in lane.seeds if one.recording]

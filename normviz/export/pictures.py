@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
-from .engine import draw, draw_apart
+from .vega import draw, draw_in_process
 
 Spec = dict[str, Any]
 Format = Literal["png", "svg"]
@@ -23,7 +23,8 @@ GREY = "#5b606b"
 class Chart(Protocol):
     """An Altair chart, as far as a picture needs it."""
 
-    def to_dict(self) -> Spec: ...
+    def to_dict(self) -> Spec:
+        """The chart as Vega-Lite."""
 
 
 def picture(
@@ -31,23 +32,23 @@ def picture(
     kind: Format,
     scale: float = 2.0,
     width: int = WIDTH,
-    look: Spec | None = None,
+    config: Spec | None = None,
     background: str | None = "white",
-    apart: bool = False,
+    in_process: bool = False,
 ) -> bytes:
     """A Vega-Lite chart as a picture; `scale` multiplies a PNG's pixels, `width` is in pixels.
 
     The chart may be an Altair chart or a spec with its datasets, whose rows may be lists or Arrow
-    IPC bytes. `look` is a Vega-Lite config under the chart's own (`charts.look`); `background` a
-    colour, None for none; `apart` draws in another process. Raises ValueError for data that is not
+    IPC bytes. `config` is a Vega-Lite config under the chart's own (`charts.theme`); `background` a
+    colour, None for none; `in_process` draws in a process of its own. Raises ValueError for data that is not
     in the chart, wherever it lies.
     """
     if kind not in ("png", "svg"):
         raise ValueError(f"a picture is png or svg, not {kind!r}")
     spec = whole(chart if isinstance(chart, dict) else chart.to_dict(), width)
-    config = {**(look or {}), **spec.get("config", {}), "background": background}
-    spec = {**spec, "config": config, "background": background}
-    return (draw_apart if apart else draw)(spec, kind, scale)
+    merged = {**(config or {}), **spec.get("config", {}), "background": background}
+    spec = {**spec, "config": merged, "background": background}
+    return (draw_in_process if in_process else draw)(spec, kind, scale)
 
 
 def captioned(spec: Spec, lines: Sequence[str]) -> Spec:

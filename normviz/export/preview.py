@@ -17,10 +17,10 @@ from ..duel.names import caption, title
 from ..observed import label
 from ..player.specs import Axes, ChartOptions, axes, specs
 from ..runs.frames import LaneFrame
-from .engine import draw_named
 from .lane import ExportLane
 from .pictures import whole
 from .replay import frames as frames_of
+from .vega import draw_named
 
 WIDTH = 460
 """Pixels of a chart: legible on a phone, where it shrinks a little, and on a desk, where it grows."""
@@ -60,18 +60,18 @@ def draw(lanes: Sequence[ExportLane], probe: str) -> Preview:
     return Preview(sides[0], sides[1], card)
 
 
-def _charts(frames: Sequence[LaneFrame], look: ChartOptions) -> dict[str, Spec]:
+def _charts(frames: Sequence[LaneFrame], options: ChartOptions) -> dict[str, Spec]:
     """Loss, bars and heatmaps at the last step, whole."""
-    drawn: Axes = axes(frames, (), look, live=False)
+    drawn: Axes = axes(frames, (), options, live=False)
     rows = {
-        "loss": charts.loss.chart(frames, look.dark)["datasets"],
+        "loss": charts.loss.chart(frames, options.dark)["datasets"],
         "bars": charts.bars.rows_at(frames),
     }
     for i, one in enumerate(frames):
         rows[f"heat{i}"] = {**charts.heatmap.rows(one, drawn.values), **charts.heatmap.fixed(one)}
     return {
         name: whole({**spec, "datasets": rows[name]}, WIDTH)
-        for name, spec in specs(frames, drawn, look).items()
+        for name, spec in specs(frames, drawn, options).items()
     }
 
 

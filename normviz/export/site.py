@@ -172,7 +172,9 @@ def site(
         lanes = frames(duel.lanes, SHOWN)
         yield (
             f"{duel.name}.png",
-            picture(charts.loss.chart(lanes), "png", width=PICTURE_WIDTH, look=charts.theme(False)),
+            picture(
+                charts.loss.chart(lanes), "png", width=PICTURE_WIDTH, config=charts.theme(False)
+            ),
         )
         description = " ".join(filter(None, (duel.words, _outcome(duel))))
         at = tour.index(f"{duel.name}.html") if duel.group == TOUR else None

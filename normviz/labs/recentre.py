@@ -32,6 +32,7 @@ def gap(config: RunConfig, folded: bool) -> float:
 
 @torch.no_grad()
 def logits(config: RunConfig, folded: bool) -> Tensor:
+    """Logits [B, T, V] of the model with perturbed weights, `folded` or as it is."""
     model, task = begun(config)
     generator = torch.Generator().manual_seed(config.init_seed)
     for _, p in sorted(model.named_parameters()):

@@ -15,7 +15,7 @@ import numpy as np
 from ..config import RunConfig
 from ..execution import TaskError
 from ..home import home
-from ..runs import Recorder, Recording, failed
+from ..runs import Recording, RecordingBuilder, failed
 from ..runs.store import StoreError
 from ..runs.store.machine_lock import beside_others
 from ..training.events import Started, Step
@@ -51,14 +51,14 @@ def measure(config: RunConfig, early: bool) -> Recording:
 
     kept = coarse(config)
     record = {*kept, *looks(config)} if early else kept
-    began, recorder = time.perf_counter(), Recorder()
+    began, builder = time.perf_counter(), RecordingBuilder()
     flat: FlatDetector | None = None
     reason: str | None = None
     error: str | None = None
     # While a model is built a collection finds nothing, and takes longer than building it.
     gc.disable()
     try:
-        for event in recorder.follow(train(config, record=record)):
+        for event in builder.follow(train(config, record=record)):
             match event:
                 case Started():
                     flat = FlatDetector(config, event.chance) if early else None
@@ -73,6 +73,6 @@ def measure(config: RunConfig, early: bool) -> Recording:
     seconds = time.perf_counter() - began
     if error is not None:
         return replace(failed(config, error), seconds=seconds)
-    it = recorder.recording()
+    it = builder.recording()
     rows = np.flatnonzero(np.isin(it.steps.layer_steps, kept))
     return replace(it, steps=it.steps.with_layers_of(rows), message=reason, seconds=seconds)

@@ -29,7 +29,7 @@ from ..links import (  # fmt: skip
     problems_of_form,
     query,
     shown,
-    strangers,
+    unknown_names,
 )
 from .grid import Grid, SweepError, read
 from .layout import spanned
@@ -65,6 +65,7 @@ class MapRequest:
 
     @property
     def fields(self) -> tuple[str, str]:
+        """The settings across and up."""
         return self.across, self.up
 
     @property
@@ -217,7 +218,7 @@ def decode(params: Params) -> MapRequest:
 
 def notices(params: Params) -> tuple[str, ...]:
     """What a visitor should know about a link that could be read."""
-    return tuple(strangers(params, {"v", *NAMES}))
+    return tuple(unknown_names(params, {"v", *NAMES}))
 
 
 def names_a_map(params: Params) -> bool:

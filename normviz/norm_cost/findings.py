@@ -113,6 +113,7 @@ class PublishedSpeed:
 
     @property
     def label(self) -> str:
+        """The claimed saving in words, as in "7 to 64 % less"."""
         return f"{self.low:g} to {self.high:g} % less"
 
 

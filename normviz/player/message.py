@@ -40,7 +40,7 @@ def message(
     sent: Sent,
     *,
     live: bool,
-    look: ChartOptions,
+    options: ChartOptions,
     repeats: Sequence[Sequence[LaneFrame]] = (),
     walks: Sequence[Walk] = (),
 ) -> dict[str, Any]:
@@ -50,13 +50,13 @@ def message(
     `repeats` holds the runs of each lane from all seeds, its own among them; `walks` what the
     signal walk draws, where that is looked at.
     """
-    if not walkable(lanes) and look.view == "walk":
-        look, walks = replace(look, view="heat"), ()
-    drawn = axes(lanes, repeats, look, live)
-    out: dict[str, Any] = {"live": live, "view": look.view}
+    if not walkable(lanes) and options.view == "walk":
+        options, walks = replace(options, view="heat"), ()
+    drawn = axes(lanes, repeats, options, live)
+    out: dict[str, Any] = {"live": live, "view": options.view}
     out |= _numbers(lanes, repeats, sent)
     out |= _walks(walks, sent, live)
-    out |= _charts(lanes, drawn, look, sent)
+    out |= _charts(lanes, drawn, options, sent)
     if not live:
         out["findings"] = _findings(lanes, drawn)
     return out
@@ -99,15 +99,15 @@ def _walks(walks: Sequence[Walk], sent: Sent, live: bool) -> dict[str, Any]:
 
 
 def _charts(
-    lanes: Sequence[LaneFrame], drawn: Axes, look: ChartOptions, sent: Sent
+    lanes: Sequence[LaneFrame], drawn: Axes, options: ChartOptions, sent: Sent
 ) -> dict[str, Any]:
     """The rows that no cursor changes; and the charts, where they changed."""
     sets = {f"heat{i}": charts.heatmap.fixed(lane) for i, lane in enumerate(lanes)}
     out: dict[str, Any] = {"sets": {"loss": charts.loss.fixed(lanes, drawn.loss), **sets}}
-    known = (lanes[0].probe, drawn, look, tuple(map(_identity, lanes)))
+    known = (lanes[0].probe, drawn, options, tuple(map(_identity, lanes)))
     if known != sent.charts:
-        out |= _about(lanes, drawn, look)
-        out["charts"] = specs(lanes, drawn, look)
+        out |= _about(lanes, drawn, options)
+        out["charts"] = specs(lanes, drawn, options)
     sent.charts = known
     return out
 
@@ -145,15 +145,15 @@ def _fresh(lane: LaneFrame, have: Have) -> dict[str, Any]:
     }
 
 
-def _about(lanes: Sequence[LaneFrame], drawn: Axes, look: ChartOptions) -> dict[str, Any]:
+def _about(lanes: Sequence[LaneFrame], drawn: Axes, options: ChartOptions) -> dict[str, Any]:
     """What is constant about the lanes, and the axes."""
-    styles = charts.styles_of(lanes, look.dark)
+    styles = charts.styles_of(lanes, options.dark)
     probe = PROBES[lanes[0].probe]
     return {
         "probe": probe.key,
         "domain": {**asdict(drawn.values), "loss": drawn.loss},
         "between": asdict(drawn.between) if drawn.between else None,
-        "paper": paper(look.dark),
+        "paper": paper(options.dark),
         "about": [
             {
                 "name": charts.sentences.name(lane),

@@ -137,7 +137,8 @@ def live_page(settings: Settings, probe: str) -> str:
 def posted(lanes: Mapping[str, LaneFrame], live: bool) -> dict[str, Any]:
     """What a window posts to a `live_page`: all numbers so far, of one lane by probe."""
     return {
-        key: message([lane], Sent(), live=live, look=ChartOptions()) for key, lane in lanes.items()
+        key: message([lane], Sent(), live=live, options=ChartOptions())
+        for key, lane in lanes.items()
     }
 
 
@@ -160,15 +161,15 @@ def _probe(
 ) -> dict[str, Any]:
     """Numbers of one probe, and every way to look at them; charts by their place in `pool`."""
     sent = Sent()
-    numbers = message(lanes, sent, live=False, look=ChartOptions(), repeats=repeats)
+    numbers = message(lanes, sent, live=False, options=ChartOptions(), repeats=repeats)
     numbers |= {"probes": offered}
     del numbers["charts"]
     looks = {}
     for view in VIEWS:
         for linear in (False, True):
             sent.charts = None
-            look = ChartOptions(linear=linear, view=view)
-            out = message(lanes, sent, live=False, look=look, repeats=repeats)
+            options = ChartOptions(linear=linear, view=view)
+            out = message(lanes, sent, live=False, options=options, repeats=repeats)
             charts = {
                 name: pool.setdefault(json.dumps(spec), len(pool))
                 for name, spec in out["charts"].items()

@@ -48,16 +48,18 @@ class Axes:
 def axes(
     lanes: Sequence[LaneFrame],
     repeats: Sequence[Sequence[LaneFrame]],
-    look: ChartOptions,
+    options: ChartOptions,
     live: bool,
 ) -> Axes:
     """The axes for everything so far; `live` keeps room for steps that will follow."""
-    values = charts.quantised_domain(PROBES[lanes[0].probe], lanes, live=live, linear=look.linear)
+    values = charts.quantised_domain(
+        PROBES[lanes[0].probe], lanes, live=live, linear=options.linear
+    )
     low, high = charts.loss.y_domain([*lanes, *(frame for frames in repeats for frame in frames)])
     between = None
-    if look.compares(lanes):
+    if options.compares(lanes):
         between = charts.ratio.domain(charts.ratio.quotient(*lanes[:2]))
-    return Axes(values, (0.0 if look.linear else low, high), between)
+    return Axes(values, (0.0 if options.linear else low, high), between)
 
 
 def walkable(lanes: Sequence[LaneFrame]) -> bool:
@@ -66,15 +68,15 @@ def walkable(lanes: Sequence[LaneFrame]) -> bool:
     return not any(lane.is_observed or FAMILIES[lane.family].first != "attention" for lane in lanes)
 
 
-def specs(lanes: Sequence[LaneFrame], axes: Axes, look: ChartOptions) -> dict[str, Spec]:
+def specs(lanes: Sequence[LaneFrame], axes: Axes, options: ChartOptions) -> dict[str, Spec]:
     """Every chart by the name that the player knows it by."""
-    styles = charts.styles_of(lanes, look.dark)
+    styles = charts.styles_of(lanes, options.dark)
     labels = tuple(lane.label for lane in lanes)
     steps, depth = max(lane.steps for lane in lanes), max(lane.depth for lane in lanes)
-    probe, dark = PROBES[lanes[0].probe].key, look.dark
+    probe, dark = PROBES[lanes[0].probe].key, options.dark
     found = {
         "loss": charts.loss.spec(
-            styles, labels, steps, axes.loss, dark, look.linear, lanes[0].unit
+            styles, labels, steps, axes.loss, dark, options.linear, lanes[0].unit
         ),
         "bars": charts.bars.spec(styles, labels, probe, depth, axes.values, dark, lanes[0].row),
     }
@@ -84,9 +86,9 @@ def specs(lanes: Sequence[LaneFrame], axes: Axes, look: ChartOptions) -> dict[st
             charts.ratio.style(dark), frame.label, probe, depth, frame.steps, axes.between, dark,
             comparing=True,
         )  # fmt: skip
-    elif look.view == "lines":
+    elif options.view == "lines":
         found["lines"] = charts.lines.spec(styles, labels, probe, steps, axes.values)
-    elif look.view != "walk":
+    elif options.view != "walk":
         for i, (lane, style) in enumerate(zip(lanes, styles, strict=True)):
             found[f"heat{i}"] = charts.heatmap.spec(
                 style, lane.label, probe, lane.depth, lane.steps, axes.values, dark, row=lane.row

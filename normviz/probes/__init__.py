@@ -5,7 +5,7 @@ all layers at once (a stack of L tensors and one kernel, instead of L kernels) b
 a training step is made of kernel launches.
 """
 
-from .instruments import INSTRUMENTS, NormScales, StepTensors, fresh_watch, read, read_update
+from .instruments import INSTRUMENTS, NormScales, StepTensors, read, read_update, site_recorder
 from .recorder import Recorder, Stacks
 
 __all__ = [
@@ -14,7 +14,7 @@ __all__ = [
     "Recorder",
     "Stacks",
     "StepTensors",
-    "fresh_watch",
     "read",
     "read_update",
+    "site_recorder",
 ]

@@ -60,7 +60,7 @@ class StepTensors:
 
     config: RunConfig
     flat: Flat
-    watch: Recorder
+    recorder: Recorder
     scales: NormScales
     stacks: Stacks = field(default_factory=Stacks)
 
@@ -85,7 +85,7 @@ def grad_qk(seen: StepTensors) -> Tensor:
 
 def grad_hidden(seen: StepTensors) -> Tensor:
     """[L+1] L2 norm of the loss gradient of the stream after embedding and blocks; arXiv:2004.08249."""
-    return norms(seen.stacks.gradients(seen.watch, "stream"))
+    return norms(seen.stacks.gradients(seen.recorder, "stream"))
 
 
 def norm_drift(seen: StepTensors) -> Tensor:
@@ -96,14 +96,14 @@ def norm_drift(seen: StepTensors) -> Tensor:
 def branches(seen: StepTensors) -> tuple[Tensor, ...]:
     """RMS of the branch over RMS of the skip path, cosine of both, RMS of what the branch reads, and RMS of
     the sum, each [L], the mean of attention and FFN; arXiv:2004.08249 and arXiv:2505.11881."""
-    skip, branch = (seen.stacks.stack(seen.watch, site) for site in ("skip", "branch_out"))
+    skip, branch = (seen.stacks.stack(seen.recorder, site) for site in ("skip", "branch_out"))
     # RMS over RMS is norm over norm: both have equally many numbers.
     ratio = norms(branch) / norms(skip)
     sizes = torch.linalg.vector_norm(skip, dim=-1) * torch.linalg.vector_norm(branch, dim=-1)
     cosine = (
         torch.where(sizes == 0, sizes, torch.linalg.vecdot(skip, branch) / sizes).flatten(1).mean(1)
     )
-    reads = seen.stacks.stack(seen.watch, "branch_in")
+    reads = seen.stacks.stack(seen.recorder, "branch_in")
     read, added = rms(reads), rms(skip.add_(branch))
     return tuple(x.view(-1, 2).mean(1) for x in (ratio, cosine, read, added))
 
@@ -112,7 +112,7 @@ def stream(seen: StepTensors) -> tuple[Tensor, ...]:
     """Largest size of the stream, that over the median size, kurtosis of its channels, RMS, and mean pairwise
     cosine of its positions, all [L+1]; arXiv:2402.17762, arXiv:2405.19279, arXiv:2002.04745, lemma 2, and
     arXiv:2103.03404."""
-    x = seen.stacks.stack(seen.watch, "stream")  # [L+1, B, T, D]
+    x = seen.stacks.stack(seen.recorder, "stream")  # [L+1, B, T, D]
     sizes = x.abs().flatten(1)
     largest, squares = sizes.amax(1), x.flatten(1, 2).square().mean(1)  # the latter [L+1, D]
     kurtosis = squares.square().mean(1) / squares.mean(1).square()
@@ -121,8 +121,8 @@ def stream(seen: StepTensors) -> tuple[Tensor, ...]:
 
 def two_streams(seen: StepTensors) -> tuple[Tensor, ...]:
     """RMS, length of the gradient and mean pairwise cosine of each of two streams side by side, all [L+1]."""
-    x = seen.stacks.stack(seen.watch, "stream")
-    g = seen.stacks.gradients(seen.watch, "stream")
+    x = seen.stacks.stack(seen.recorder, "stream")
+    g = seen.stacks.gradients(seen.recorder, "stream")
     halves = [(x.chunk(2, -1)[i].contiguous(), g.chunk(2, -1)[i]) for i in (0, 1)]
     return tuple(f for x, g in halves for f in (rms(x), norms(g), token_cosine(x)))
 
@@ -172,8 +172,8 @@ def attention(seen: StepTensors) -> tuple[Tensor, ...]:
     difference of large numbers.
     """
     is_causal = seen.config.mask == "causal"
-    low, row_high = seen.watch.reduced("attn_logits")
-    row_p, below, on_first = seen.watch.reduced("attn_weights")
+    low, row_high = seen.recorder.reduced("attn_logits")
+    row_p, below, on_first = seen.recorder.reduced("attn_weights")
     T, n = low.shape[-1], row_p.shape[1]
     largest = torch.maximum(row_high.amax(1), -(low.tril() if is_causal else low).amin((1, 2)))
     entropy = below.sum(-1) / n - row_p.log().mean(1)  # [L, T], mean over B*H
@@ -207,7 +207,7 @@ def keys_of(config: RunConfig) -> tuple[str, ...]:
     return recorded_by(streams, config.family)
 
 
-def fresh_watch(config: RunConfig) -> Recorder:
+def site_recorder(config: RunConfig) -> Recorder:
     """A new recorder for one step, at the sites that the instruments read."""
     sizes = {"logits": lambda z: (torch.linalg.vector_norm(z) / z.numel() ** 0.5,)}
     if FAMILIES[config.family].is_recurrent:
@@ -224,7 +224,7 @@ def _instruments(config: RunConfig) -> dict[tuple[str, ...], Instrument]:
         return INSTRUMENTS
 
     def of_layers(of: recurrent.OfLayers) -> Instrument:
-        return lambda seen: of(seen.watch, config.depth)
+        return lambda seen: of(seen.recorder, config.depth)
 
     return {keys: of_layers(of) for keys, of in recurrent.INSTRUMENTS.items()}
 

@@ -66,13 +66,13 @@ class Stacks:
             self.buffers[name] = like.new_empty(shape)
         return self.buffers[name]
 
-    def stack(self, watch: Recorder, site: str) -> Tensor:
+    def stack(self, recorder: Recorder, site: str) -> Tensor:
         """A copy of all tensors of a site, [n, ...]; the caller may write to it."""
-        return self._stack(site, [x.detach() for x in watch.seen[site]])
+        return self._stack(site, [x.detach() for x in recorder.seen[site]])
 
-    def gradients(self, watch: Recorder, site: str) -> Tensor:
+    def gradients(self, recorder: Recorder, site: str) -> Tensor:
         """A copy of the loss gradients at a site, [n, ...]."""
-        return self._stack(f"gradient of {site}", [x.grad for x in watch.seen[site]])
+        return self._stack(f"gradient of {site}", [x.grad for x in recorder.seen[site]])
 
     def _stack(self, name: str, tensors: list[Tensor]) -> Tensor:
         out = self.buffer(name, tensors[0], (len(tensors), *tensors[0].shape))

@@ -23,7 +23,7 @@ KEPT = 50_000
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """The outcome of a run: `final` is its mean loss over the last tenth of its `steps`; may be NaN."""
 
     verdict: Verdict
@@ -48,7 +48,7 @@ class ListRow:
     """A run and its outcome."""
 
     run: Run
-    outcome: Outcome
+    outcome: RunOutcome
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class RunList:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._kept: dict[int, Outcome] = {}
+        self._kept: dict[int, RunOutcome] = {}
 
     def page(self, wanted: Query, limit: int, offset: int = 0) -> ListPage:
         """At most `limit` wanted runs after the first `offset`. Newest first; cells of sweeps come after
@@ -84,7 +84,7 @@ class RunList:
         kept = self._kept.get(run.id)
         if kept is None or run.is_open:
             it = self.store.recording(run, layers=False)
-            kept = Outcome(verdict(run, it, self.store), it.final, len(it.steps))
+            kept = RunOutcome(verdict(run, it, self.store), it.final, len(it.steps))
             if run.ended is not None:
                 if len(self._kept) >= KEPT:
                     self._kept.clear()

@@ -271,7 +271,7 @@ def failed(config: Settings, message: str) -> Recording:
     return Recording(config, None, Steps.of([], config.rows), "failed", message=message)
 
 
-class Recorder:
+class RecordingBuilder:
     """Makes a recording from a run's events, as they come."""
 
     def __init__(self) -> None:
@@ -320,7 +320,7 @@ class Recorder:
 
 def collect(events: Iterable[Event]) -> Recording:
     """The recording of a run's events, read to their end. Raises ValueError where it has not started."""
-    recorder = Recorder()
-    for _ in recorder.follow(events):
+    builder = RecordingBuilder()
+    for _ in builder.follow(events):
         pass
-    return recorder.recording()
+    return builder.recording()

@@ -51,6 +51,7 @@ class TourStep:
 
     @property
     def label(self) -> str:
+        """The step's title."""
         return self.title
 
     def where(self) -> str:
@@ -78,24 +79,24 @@ EARLY = 30
 """A step at which the outcome is decided and layers are still recorded at every step."""
 
 
-def why() -> Lanes:
+def no_norm_or_pre_ln() -> Lanes:
     """No norm at all against Pre-LN."""
     return PRESETS["no_norm"].lanes()[0], PRESETS["hero"].lanes()[0]
 
 
-def band() -> Lanes:
+def warmup_by_depth() -> Lanes:
     """The warm-up duel, and its second lane with 24 blocks."""
     lanes = PRESETS["warmup"].lanes()
     return *lanes, lanes[1].replace(depth=24)
 
 
-def mended() -> Lanes:
+def post_ln_variants() -> Lanes:
     """Deep Post-LN, and three placements that change its branches, its skip paths, or both."""
     _, post, deepnorm = PRESETS["depth"].lanes()
     return post, post.replace(scheme="post_scaled"), post.replace(scheme="admin"), deepnorm
 
 
-def tuned() -> Lanes:
+def each_at_its_rate() -> Lanes:
     """Post-LN and Pre-LN on prose, each at the rate that claim E7 chose for it on other seeds."""
     prose = RunConfig(
         task="prose_split", init="torch", depth=4, width=64, steps=600, warmup=60, schedule="linear"
@@ -103,7 +104,7 @@ def tuned() -> Lanes:
     return prose.replace(scheme="post", lr=POST_RATE), prose.replace(scheme="pre", lr=PRE_RATE)
 
 
-def room() -> Lanes:
+def no_norm_by_depth() -> Lanes:
     """No norm with PyTorch's weights, the same with 32 blocks, and that with Pre-LN."""
     _, none = PRESETS["no_norm"].lanes()
     deep = none.replace(depth=32)
@@ -125,7 +126,7 @@ def _logit(it: Recording) -> float:
     return max(it.at("attn_logit_max", it.last, layer) for layer in range(1, it.depth + 1))
 
 
-def _mended(runs: Runs) -> float:
+def _recovered_share(runs: Runs) -> float:
     """How far C's loss is on the way from A's to B's, as a share."""
     pre, peri, qk = (lane.final for lane in runs)
     return (pre - qk) / (pre - peri)
@@ -153,7 +154,7 @@ STEPS = (
     TourStep(
         "why",
         "Why normalise at all?",
-        why,
+        no_norm_or_pre_ln,
         "stream_rms",
         "Each token carries one vector up through the model, the *residual stream*. Every block "
         "adds to it. A *norm* brings a vector back to a fixed size. The bars show how large the "
@@ -297,7 +298,7 @@ STEPS = (
     TourStep(
         "warmup",
         "Warm-up helps in a band",
-        band,
+        warmup_by_depth,
         "grad_block",
         "*Warm-up* starts with a tiny learning rate and raises it step by step. All three lanes "
         "are Post-LN with Xavier weights: A without warm-up, B with {1.warmup} steps of it, C "
@@ -336,7 +337,7 @@ STEPS = (
         lambda runs: (
             runs[1].has_learned
             and runs[0].final > runs[1].final + 0.5
-            and 0.5 < _mended(runs) < 1
+            and 0.5 < _recovered_share(runs) < 1
             and min(_logit(runs[0]), _logit(runs[1])) > 100 * _logit(runs[2])
         ),
         Question(
@@ -349,7 +350,7 @@ STEPS = (
     TourStep(
         "room",
         "No norm, second look",
-        room,
+        no_norm_by_depth,
         "stream_rms",
         "In the first step the model without a norm was lost. Lane A is that model with PyTorch's "
         "smaller weights. B is A with {1.depth} blocks. C is B with Pre-LN.",
@@ -372,7 +373,7 @@ STEPS = (
     TourStep(
         "mend",
         "Three ways to mend Post-LN",
-        mended,
+        post_ln_variants,
         "token_cosine",
         "All four lanes have {0.depth} blocks and their norm after the sum. A is Post-LN. B divides each "
         "branch by the square root of the number of branches. C is *Admin*: each skip path starts with "
@@ -433,7 +434,7 @@ STEPS = (
     TourStep(
         "quality",
         "Which one ends lower?",
-        tuned,
+        each_at_its_rate,
         "grad_block",
         "Where both placements train, does the place of the norm decide the loss? A is Post-LN and B "
         "Pre-LN, with {0.depth} blocks on prose. Each has a warm-up and the learning rate that was best "

@@ -38,7 +38,7 @@ class Eager(Engine):
         self.tap: probes.Recorder | None = None
 
     def step(self, batch: Batch, watched: bool) -> float:
-        self.tap = probes.fresh_watch(self.config) if watched else None
+        self.tap = probes.site_recorder(self.config) if watched else None
         return backward(self.model, self.flat, batch, self.tap or untapped).item()
 
     def layers(self) -> NDArray[np.float64]:

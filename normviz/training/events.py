@@ -34,7 +34,7 @@ class Started:
 class Step:
     """One training step, measured before its update.
 
-    loss         mean token loss in nats; may be NaN or inf, that is a result
+    loss         mean loss in nats of the positions that count; may be NaN or inf, that is a result
     lr           learning rate of this step
     grad_norm    L2 norm of all gradients before clipping
     layers       [probes, L+1] in the order of `catalog.PROBES`, or None where not recorded;

@@ -105,7 +105,7 @@ def test_bytes_end_the_line_and_an_error_closes_it(
     """A browser whose line is closed tries again; one whose line is silent would wait for ever."""
     with client.websocket_connect("/numbers") as line:
         line.send_bytes(b"x")
-    monkeypatch.setattr("normviz.app.asgi.channel.look", lambda *_: 1 / 0)
+    monkeypatch.setattr("normviz.app.asgi.channel.read_snapshot", lambda *_: 1 / 0)
     with client.websocket_connect("/numbers") as line:
         line.send_json({"runs": [1], "probe": "grad_block"})
         with pytest.raises(WebSocketDisconnect) as closed:

@@ -43,9 +43,9 @@ def client(folder: Path) -> Iterator[TestClient]:
 
 
 def snapshot() -> Any:
-    from normviz.app.asgi.snapshot import Topic, look
+    from normviz.app.asgi.snapshot import Topic, read_snapshot
 
-    return look(Topic(tuple(hero()), "grad_block"))
+    return read_snapshot(Topic(tuple(hero()), "grad_block"))
 
 
 def closed(line: WebSocketTestSession) -> WebSocketDisconnect:
@@ -148,25 +148,25 @@ def reads(
     monkeypatch: pytest.MonkeyPatch, watchers: dict[tuple[str, str], int], seconds: float
 ) -> Counter[tuple[str, str]]:
     """How many reads each visitor gets whose topics all want to be read at every moment."""
-    from normviz.app.asgi import budget as module
-    from normviz.app.asgi.channel import LOOKS_A_SECOND
+    from normviz.app.asgi import rate_limit as module
+    from normviz.app.asgi.channel import READS_A_SECOND
 
-    clock, budget, got = Clock(), module.Budget(LOOKS_A_SECOND), Counter[tuple[str, str]]()
+    clock, limit, got = Clock(), module.RateLimit(READS_A_SECOND), Counter[tuple[str, str]]()
     monkeypatch.setattr(module, "time", clock)
     while clock.now < 1000 + seconds:
         for who, topics in watchers.items():
-            got[who] += sum(budget.take([module.Watcher(*who)]) == 0 for _ in range(topics))
+            got[who] += sum(limit.take([module.Watcher(*who)]) == 0 for _ in range(topics))
         clock.now += 0.01
     return got
 
 
 def test_many_topics_are_read_no_more_often_than_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    from normviz.app.asgi.channel import LOOKS_A_SECOND
+    from normviz.app.asgi.channel import READS_A_SECOND
 
     one = ("here", "one")
-    assert reads(monkeypatch, {one: 1}, 4)[one] >= 0.8 * 4 * LOOKS_A_SECOND
+    assert reads(monkeypatch, {one: 1}, 4)[one] >= 0.8 * 4 * READS_A_SECOND
     for many in ({one: 100}, {("here", f"{i}"): 5 for i in range(100)}):
-        assert reads(monkeypatch, many, 4).total() <= 4 * LOOKS_A_SECOND + len(many)
+        assert reads(monkeypatch, many, 4).total() <= 4 * READS_A_SECOND + len(many)
 
 
 def test_many_topics_of_a_visitor_slow_down_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,15 +181,15 @@ def test_many_topics_of_a_visitor_slow_down_nobody_else(monkeypatch: pytest.Monk
 
 
 def test_a_topic_is_read_for_the_watcher_who_waits_least(monkeypatch: pytest.MonkeyPatch) -> None:
-    from normviz.app.asgi import budget as module
+    from normviz.app.asgi import rate_limit as module
 
-    clock, budget = Clock(), module.Budget(40)
+    clock, limit = Clock(), module.RateLimit(40)
     monkeypatch.setattr(module, "time", clock)
     busy, idle = module.Watcher("a", "busy"), module.Watcher("b", "idle")
-    assert budget.take([busy]) == 0 < budget.take([busy])
-    assert budget.take([busy, idle]) == 0
+    assert limit.take([busy]) == 0 < limit.take([busy])
+    assert limit.take([busy, idle]) == 0
     clock.now += 60
-    assert budget.take([busy]) == 0 and len(budget._next) == 1, "shares of visitors who left end"
+    assert limit.take([busy]) == 0 and len(limit._next) == 1, "shares of visitors who left end"
 
 
 def test_a_topic_without_a_stored_run_is_answered_once_and_closed(client: TestClient) -> None:
@@ -212,14 +212,14 @@ def test_other_routes_keep_their_threads(
 
     may, looking, most = threading.Event(), [0], [0]
 
-    def look(topic: Topic) -> Snapshot:
+    def read_snapshot(topic: Topic) -> Snapshot:
         looking[0] += 1
         most[0] = max(most[0], looking[0])
         may.wait(60)
         looking[0] -= 1
         return Snapshot(topic, {"words": "", "signature": ""}, None)
 
-    monkeypatch.setattr("normviz.app.asgi.channel.look", look)
+    monkeypatch.setattr("normviz.app.asgi.channel.read_snapshot", read_snapshot)
     with ThreadPoolExecutor(1) as pool, ExitStack() as stack:
         lines = [stack.enter_context(client.websocket_connect("/numbers")) for _ in range(60)]
         stack.callback(may.set)

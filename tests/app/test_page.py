@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from anatomy_kit import measure
 from crossing_kit import case
-from normviz.app.asgi.snapshot import Topic, look
+from normviz.app.asgi.snapshot import Topic, read_snapshot
 from normviz.app.views.duel import share
 from normviz.app.views.duel.knobs import GROUPS
 from normviz.app.views.duel.lanes import current
@@ -281,7 +281,7 @@ def test_where_several_seeds_are_shown_chips_and_charts_say_of_which_they_are(
     assert "seed" not in other and len(chips(at)) == 3
     what = shown(at)
     topic = Topic(tuple(what["runs"]), "grad_block", repeats=tuple(map(tuple, what["repeats"])))
-    found = look(topic).lanes
+    found = read_snapshot(topic).lanes
     labels = ["A  Pre-LN, init seed 0", "B  Post-LN, init seed 3"]
     assert found and [frame.label for frame in found.frames] == labels
     from normviz.app.session.backend import shared  # the page's own

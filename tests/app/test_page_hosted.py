@@ -274,13 +274,13 @@ def test_a_claim_that_takes_long_is_refused_again_where_its_button_is_pressed(
 ) -> None:
     """A script can press a button that is off."""
     import streamlit as st
-    from normviz.app.views.claims import run
+    from normviz.app.views.claims import run_panel
 
     said: dict[str, str] = {}
     monkeypatch.setattr(st, "session_state", said)
-    monkeypatch.setattr(run, "adopt_maps", lambda: None)
+    monkeypatch.setattr(run_panel, "adopt_maps", lambda: None)
     nobody: Any = None  # whom it would ask
-    run._run(CLAIMS["E3"], nobody)
+    run_panel._run(CLAIMS["E3"], nobody)
     assert "up to 12 min" in said["claim_refused"]
 
 

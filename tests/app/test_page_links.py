@@ -217,7 +217,9 @@ def test_a_run_of_no_steps_has_no_update_and_shows_no_red(page: Open, folder: Pa
     stored = store.latest(config.key)
     assert stored is not None
     lane = Frames(store).lane(stored, "A  Pre-LN", "update_ratio")
-    assert "not finite" not in json.dumps(message([lane], Sent(), live=False, look=ChartOptions()))
+    assert "not finite" not in json.dumps(
+        message([lane], Sent(), live=False, options=ChartOptions())
+    )
 
 
 @pytest.mark.slow

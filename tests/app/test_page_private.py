@@ -184,13 +184,13 @@ def unzipped(taken) -> str:
 def test_the_socket_says_nothing_that_a_guessed_text_could_be_held_against(
     folder: Path, page: Open, theirs: RunConfig
 ) -> None:
-    from normviz.app.asgi.snapshot import Topic, look
+    from normviz.app.asgi.snapshot import Topic, read_snapshot
 
     page()
     run = Store(folder).latest(theirs.key)
     assert run is not None
     for view in ("heat", "walk"):
-        shot = look(Topic((run.id,), "grad_block", view=view))
+        shot = read_snapshot(Topic((run.id,), "grad_block", view=view))
         sent = shot._write(shot.sent)
         assert theirs.text not in sent and theirs.key not in sent
         assert json.loads(sent)["lanes"]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from itsdangerous import Signer
 from normviz.app.asgi.visitor_cookie import VisitorCookie
-from normviz.app.session import client, visitor
+from normviz.app.session import network_address, visitor
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -173,7 +173,7 @@ def test_an_address_is_stored_as_a_keyed_hash_and_ipv6_by_its_network(
 ) -> None:
     def named(host: str | None) -> str:
         context = type("Context", (), {"ip_address": host})
-        monkeypatch.setattr(client.st, "context", context)
+        monkeypatch.setattr(network_address.st, "context", context)
         return visitor.address()
 
     one = named("203.0.113.7")

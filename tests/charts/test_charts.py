@@ -71,7 +71,9 @@ VIEWS = [
 def all_charts(
     lanes: list[LaneFrame], cursor: int, looks: Sequence[ChartOptions] = VIEWS
 ) -> list[dict[str, Any]]:
-    every = [chart for look in looks for chart in drawn(lanes, cursor, look, live=True).values()]
+    every = [
+        chart for options in looks for chart in drawn(lanes, cursor, options, live=True).values()
+    ]
     return [*every, layers.chart(lanes)]
 
 
@@ -79,7 +81,7 @@ def test_specs_stay_equal_while_a_run_goes_on() -> None:
     specs = set()
     for ran in range(1, STEPS):
         lanes = [make("pre", ran), make("post", ran)]
-        told = message(lanes, Sent(), live=True, look=ChartOptions())
+        told = message(lanes, Sent(), live=True, options=ChartOptions())
         specs.add((json.dumps(told["charts"]), without_data(layers.chart(lanes))))
     assert len(specs) == 1
 
@@ -414,7 +416,7 @@ def test_another_depth_and_range_compile_nothing() -> None:
 def test_every_chart_keeps_to_the_schema_of_altair(look: ChartOptions) -> None:
     """The product skips this check, to save time."""
     lanes = [make("pre"), make("post")]
-    for name, spec in message(lanes, Sent(), live=False, look=look)["charts"].items():
+    for name, spec in message(lanes, Sent(), live=False, options=look)["charts"].items():
         own = {key: value for key, value in spec.items() if key != "config"}
         assert alt.LayerChart.from_dict(own).layer, name
 
@@ -439,7 +441,7 @@ def test_building_a_chart_does_not_check_all_of_it(monkeypatch: pytest.MonkeyPat
     )
     lanes = [make("pre"), make("post")]
     lanes = [replace(lane, label=f"{lane.label} anew") for lane in lanes]  # no cached charts
-    message(lanes, Sent(), live=False, look=ChartOptions())
+    message(lanes, Sent(), live=False, options=ChartOptions())
     assert asked and not [spec for spec in asked if "layer" in spec or "mark" in spec]
 
 

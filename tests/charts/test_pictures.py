@@ -14,7 +14,7 @@ import pytest
 from charts_kit import broken, drawn, make
 
 from normviz.charts import loss, theme
-from normviz.export import engine, picture
+from normviz.export import picture, vega
 
 PNG = b"\x89PNG\r\n\x1a\n"
 POINTS = [{"x": 1, "y": 2.0}, {"x": 2, "y": float("nan")}]
@@ -53,7 +53,7 @@ def test_scale_multiplies_the_pixels() -> None:
 
 def test_a_look_and_a_background() -> None:
     chart = loss.chart([make()], dark=True)
-    svg = picture(chart, "svg", look=theme(dark=True), background="#0e1117").decode()
+    svg = picture(chart, "svg", config=theme(dark=True), background="#0e1117").decode()
     assert 'fill="#0e1117"' in svg
     assert 'fill="#c9ced6"' in svg, "the words of the dark page"
     assert 'fill="white"' in picture(chart, "svg").decode()
@@ -100,11 +100,11 @@ def test_the_engine_is_loaded_for_the_first_picture_alone() -> None:
 def test_another_process_draws_the_same() -> None:
     """And this one stays as small as it was."""
     chart = loss.chart([make()])
-    assert picture(chart, "png", apart=True) == picture(chart, "png")
+    assert picture(chart, "png", in_process=True) == picture(chart, "png")
     code = (
         "import sys; from normviz.export import picture;"
         "spec = {'mark': 'bar', 'data': {'values': [{'a': 1}]}};"
-        "assert picture(spec, 'png', apart=True)[1:4] == b'PNG';"
+        "assert picture(spec, 'png', in_process=True)[1:4] == b'PNG';"
         "sys.exit('vl_convert' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -114,10 +114,10 @@ def test_what_another_process_can_not_draw_is_a_sentence(monkeypatch: pytest.Mon
     rows = alt.Data(values=[{"u": "http://127.0.0.1:9/x.png"}])
     image = alt.Chart(rows).mark_image(width=9, height=9).encode(url="u:N")
     with pytest.raises(ValueError, match=r"^a picture can't fetch the image 'http://127.0.0.1:9/x"):
-        picture(image, "png", apart=True)
-    monkeypatch.setattr("normviz.export.engine.SECONDS", 0.01)
+        picture(image, "png", in_process=True)
+    monkeypatch.setattr("normviz.export.vega.SECONDS", 0.01)
     with pytest.raises(ValueError, match=r"not drawn after 0\.01 s"):
-        picture(loss.chart([make()]), "svg", apart=True)
+        picture(loss.chart([make()]), "svg", in_process=True)
 
 
 def test_other_processes_draw_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,19 +132,19 @@ def test_other_processes_draw_one_after_another(monkeypatch: pytest.MonkeyPatch)
         drawing[0] -= 1
         return SimpleNamespace(returncode=0, stdout=b"a picture")
 
-    monkeypatch.setattr("normviz.export.engine.subprocess.run", run)
+    monkeypatch.setattr("normviz.export.vega.subprocess.run", run)
     with ThreadPoolExecutor(3) as pool:
-        drawn = [pool.submit(engine.draw_apart, {}, "png", 1.0) for _ in range(3)]
+        drawn = [pool.submit(vega.draw_in_process, {}, "png", 1.0) for _ in range(3)]
     assert [one.result() for one in drawn] == [b"a picture"] * 3
     assert most[0] == 1
 
 
 def test_a_turn_that_does_not_come_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "SECONDS", 0.01)
+    monkeypatch.setattr(vega, "SECONDS", 0.01)
     with (
-        engine.ALONE,
+        vega.ALONE,
         pytest.raises(ValueError, match=r"other pictures are drawn first, for 0\.01 s"),
     ):
-        engine.draw_apart({}, "png", 1.0)
-    assert engine.ALONE.acquire(timeout=60)  # and it was left to whoever has it
-    engine.ALONE.release()
+        vega.draw_in_process({}, "png", 1.0)
+    assert vega.ALONE.acquire(timeout=60)  # and it was left to whoever has it
+    vega.ALONE.release()

@@ -32,7 +32,7 @@ def test_slots_are_the_cores_of_this_process_and_few_on_a_shared_server(
 
 
 def test_all_runs_together_stay_in_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Budget().fits(1.0, [3.9, 3.9]) and Budget().stay(9) == MAX_PAUSED
+    assert Budget().fits(1.0, [3.9, 3.9]) and Budget().paused_limit(9) == MAX_PAUSED
     turn_on(monkeypatch, all_gib=0.5)
     budget = Budget()
     assert budget.fits(0.25, [0.25]) and not budget.fits(0.25, [0.2, 0.1])
@@ -46,19 +46,19 @@ def test_a_paused_run_gives_way_when_another_waited_long_for_its_memory(
     turn_on(monkeypatch, grace=9.0, paused=4)
     now, budget = [100.0], Budget()
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    budget.note(True)
-    assert budget.stay(3) == 4
+    budget.record_waiting(True)
+    assert budget.paused_limit(3) == 4
     now[0] += 8.0
-    budget.note(True)
-    assert budget.stay(3) == 4
+    budget.record_waiting(True)
+    assert budget.paused_limit(3) == 4
     now[0] += 2.0
-    budget.note(True)
-    assert budget.stay(0) == 4  # none is paused: those that train end by themselves
-    assert budget.stay(3) == 2
-    assert budget.stay(2) == 4  # the next one after as long again
+    budget.record_waiting(True)
+    assert budget.paused_limit(0) == 4  # none is paused: those that train end by themselves
+    assert budget.paused_limit(3) == 2
+    assert budget.paused_limit(2) == 4  # the next one after as long again
     now[0] += 10.0
-    budget.note(False)
-    assert budget.stay(2) == 4
+    budget.record_waiting(False)
+    assert budget.paused_limit(2) == 4
 
 
 @pytest.mark.slow
@@ -67,13 +67,13 @@ def test_a_run_waits_for_the_memory_of_a_paused_one_and_then_gets_it(tmp_path: P
     store = Store(tmp_path)
     with supervisor(tmp_path, grace=3.0, slots=2, all_gib=1.5 * estimated_gib(LONG)) as pid:
         paused = Visited(store, LONG, "a")
-        wait_for(lambda: store.look_at([paused.id]) or paused.n, "a step")
+        wait_for(lambda: store.count_views([paused.id]) or paused.n, "a step")
         store.control(paused.id, "pause")
-        wait_for(lambda: store.look_at([paused.id]) or paused.status == "paused", "its pause")
+        wait_for(lambda: store.count_views([paused.id]) or paused.status == "paused", "its pause")
         waiting = Visited(store, LONG.replace(lr=0.01), "b")
 
         def beat() -> str:
-            store.look_at([paused.id, waiting.id])
+            store.count_views([paused.id, waiting.id])
             held = paused.status  # before the other's is read
             if waiting.status != "queued":
                 assert held == "stopped"
@@ -82,7 +82,7 @@ def test_a_run_waits_for_the_memory_of_a_paused_one_and_then_gets_it(tmp_path: P
         wait_for(lambda: beat() == "stopped", "its end")
         assert paused.run.message == "paused while many others waited"
         assert paused.steps.step.tolist() == list(range(paused.n)) and paused.n
-        wait_for(lambda: store.look_at([waiting.id]) or waiting.n, "a step of the other")
+        wait_for(lambda: store.count_views([waiting.id]) or waiting.n, "a step of the other")
         oom = Path(f"/proc/{waiting.pid}/oom_score_adj")
         if oom.exists():  # the kernel takes a worker first
             supervisors = Path(f"/proc/{pid}/oom_score_adj").read_text()

@@ -46,7 +46,7 @@ def test_an_unwatched_run_ends_and_a_watched_one_goes_on(tmp_path: Path) -> None
         more = [Visited(store, LONG.replace(init_seed=s), "c") for s in range(1, 4)]
 
         def beat() -> None:
-            store.look_at([watched.id])
+            store.count_views([watched.id])
 
         opened = [alone, *more]
         wait_for(lambda: beat() or all(one.status == "stopped" for one in opened), "their end")
@@ -107,7 +107,7 @@ def test_a_paused_run_that_nobody_has_open_ends_too(tmp_path: Path) -> None:
     store, said = Store(tmp_path), tmp_path / "said"
     with supervisor(tmp_path, grace=2.0, said=said):
         lane = Visited(store, LONG)
-        wait_for(lambda: store.look_at([lane.id]) or lane.n >= 2, "two steps")
+        wait_for(lambda: store.count_views([lane.id]) or lane.n >= 2, "two steps")
         store.control(lane.id, "pause")
         lane.reach("stopped")
         n = lane.n
@@ -159,7 +159,7 @@ def test_while_the_disk_is_full_nobody_is_taken_for_gone(
     assert rounds(60) == []
     full[0] = None
     assert rounds(4) == []
-    store.look_at([run])
+    store.count_views([run])
     assert rounds(5) == [] and rounds(1) == [run]
 
 
@@ -231,7 +231,7 @@ def test_all_open_pages_are_told_in_one_write(
     assert watchers.others("one", seen) and not watchers.others("gone", other)
     pages.discard("gone")
     writes: list[list[int]] = []
-    monkeypatch.setattr(store, "look_at", lambda runs: writes.append(list(runs)))
+    monkeypatch.setattr(store, "count_views", lambda runs: writes.append(list(runs)))
     watchers.refresh(5.0)
     assert writes == [[seen]]
     watchers.begin("one")
@@ -249,7 +249,7 @@ def test_two_servers_of_one_store_tell_of_their_own_pages(
     for watchers, run in zip(servers, runs, strict=True):
         watchers.begin("one", [run])
         watchers.refresh(5.0)
-    assert store.looked_at() == dict.fromkeys(runs, 1)
+    assert store.view_counts() == dict.fromkeys(runs, 1)
 
 
 def test_outside_of_hosted_mode_nobody_is_counted(store: Store) -> None:
@@ -258,7 +258,7 @@ def test_outside_of_hosted_mode_nobody_is_counted(store: Store) -> None:
     watchers.begin("one")
     watchers.has_open("one", [run])
     watchers.refresh(5.0)
-    assert store.looked_at() == {run: 0} and watchers._thread is None
+    assert store.view_counts() == {run: 0} and watchers._thread is None
 
 
 def test_a_map_that_nobody_has_open_stops_filling(

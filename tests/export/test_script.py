@@ -21,7 +21,7 @@ from normviz.duel.presets import PRESETS
 from normviz.export import ExportLane, script, stored_lane
 from normviz.model import texts
 from normviz.result import collect, result_of
-from normviz.runs import Recorder, Recording, Steps
+from normviz.runs import Recording, RecordingBuilder, Steps
 from normviz.runs.frames import Frames
 from normviz.runs.store import Store
 from normviz.training.events import Started, Step
@@ -272,8 +272,8 @@ def test_a_gpu_s_run_goes_to_the_gpu() -> None:
 
 
 def test_a_stopped_result_says_how_far_it_came() -> None:
-    recorder = Recorder()
-    for event in recorder.follow(train(TINY)):
+    builder = RecordingBuilder()
+    for event in builder.follow(train(TINY)):
         if isinstance(event, Step) and event.step == 1:
             break
-    assert "after 2 of them" in result_of(recorder.recording()).script()
+    assert "after 2 of them" in result_of(builder.recording()).script()

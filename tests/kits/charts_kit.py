@@ -119,7 +119,7 @@ def drawn(
     live: bool = False,
 ) -> dict[str, dict[str, Any]]:
     """Every chart at a step with its rows, as the browser would save it; by the player, in Node."""
-    told = message(lanes, Sent(), live=live, look=look or ChartOptions(), repeats=repeats)
+    told = message(lanes, Sent(), live=live, options=look or ChartOptions(), repeats=repeats)
     found = in_node(PLAYER + ROWS, {"message": told, "cursor": cursor})
     for name, one in found.items():
         if "cells" in one:
@@ -133,7 +133,7 @@ def drawn(
 
 def cells(lane: LaneFrame, domain: Domain) -> np.ndarray:
     """[rows, columns] codes of a lane's heatmap, by the player, in Node."""
-    told = message([lane], Sent(), live=False, look=ChartOptions())
+    told = message([lane], Sent(), live=False, options=ChartOptions())
     told["domain"] |= {"lo": domain.lo, "hi": domain.hi, "scale": domain.scale}
     code = "const { codes, ...size } = cells(player.lanes[0], domain);"
     code += "console.log(JSON.stringify({ ...size, codes: [...codes] }));"

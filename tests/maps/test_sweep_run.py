@@ -69,7 +69,7 @@ def test_a_cell_opens_in_the_duel_with_a_few_layers(store: Store) -> None:
     assert store.steps(run).layer_steps.tolist() == list(coarse(config))
     frames = Frames(store)
     lane = frames.lane(run, "A", "grad_block")
-    told = message([lane], Sent(), live=False, look=ChartOptions())
+    told = message([lane], Sent(), live=False, options=ChartOptions())
     assert told["charts"]["heat0"] and told["lanes"][0]["records"] == list(coarse(config))
     assert len(result_of(frames.recording(run)).tidy())
     assert frames.verdict(run).kind in ("learned", "stuck", "above")

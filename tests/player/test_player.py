@@ -54,7 +54,7 @@ console.log(JSON.stringify({ records, values: values.map((row) => [...row]) }));
 )
 def test_the_axis_of_a_quotient_is_that_of_what_the_browser_divides(lanes: list[LaneFrame]) -> None:
     """Python divides for the axis and the words, the browser for the picture."""
-    told = message(lanes, Sent(), live=False, look=ChartOptions(view="ratio"))
+    told = message(lanes, Sent(), live=False, options=ChartOptions(view="ratio"))
     found = in_node(PLAYER + QUOTIENT, {"message": told, "cursor": 0})
     expected = ratio.quotient(*lanes)
     assert found["records"] == expected.probe_steps.tolist()
@@ -64,15 +64,15 @@ def test_the_axis_of_a_quotient_is_that_of_what_the_browser_divides(lanes: list[
 
 def test_a_browser_gets_only_what_it_lacks() -> None:
     sent = Sent()
-    first = message([make(ran=20)], sent, live=True, look=ChartOptions())
-    second = message([make(ran=25)], sent, live=True, look=ChartOptions())
+    first = message([make(ran=20)], sent, live=True, options=ChartOptions())
+    second = message([make(ran=25)], sent, live=True, options=ChartOptions())
     assert "charts" in first and "charts" not in second
     assert second["lanes"][0]["from"] == [20, 20] and second["lanes"][0]["records"] == [
         *range(20, 25)
     ]
     assert len(base64.b64decode(second["lanes"][0]["loss"])) == 4 * 5
     assert len(json.dumps(second)) < 1500
-    dark = message([make(ran=25)], sent, live=True, look=ChartOptions(dark=True))
+    dark = message([make(ran=25)], sent, live=True, options=ChartOptions(dark=True))
     assert "charts" in dark and dark["lanes"][0]["records"] == []
 
 
@@ -81,7 +81,7 @@ def test_messages_are_json_whatever_the_numbers() -> None:
     keys = PROBES.keys()
     for probe in keys:
         some = [replace(lane, probe=probe) for lane in lanes]
-        json.dumps(message(some, Sent(), live=True, look=ChartOptions()), allow_nan=False)
+        json.dumps(message(some, Sent(), live=True, options=ChartOptions()), allow_nan=False)
 
 
 def test_a_page_holds_all_it_needs_and_runs_nothing_from_its_words() -> None:
@@ -128,7 +128,7 @@ def test_what_is_of_earlier_settings_says_so_in_every_chart() -> None:
     """In its label and its colour; the browser fades the rest by `earlier`."""
     lanes = [make("pre"), make("post", earlier="depth 12")]
     lanes[1] = replace(lanes[1], label="B  Post-LN (before: depth 12)")
-    told = message(lanes, Sent(), live=False, look=ChartOptions())
+    told = message(lanes, Sent(), live=False, options=ChartOptions())
     assert [one["earlier"] for one in told["about"]] == [False, True]
     for name in ("loss", "bars", "heat1"):
         assert "B Post-LN (before: depth 12)" in json.dumps(told["charts"][name])
@@ -148,7 +148,7 @@ def test_a_lane_without_the_quantity_is_drawn_empty_beside_one_that_has_it() -> 
     )
     for lanes in ([new, old], [old, new], [old, old]):
         for view in VIEWS:
-            sent = message(lanes, Sent(), live=False, look=ChartOptions(view=view))
+            sent = message(lanes, Sent(), live=False, options=ChartOptions(view=view))
             json.dumps(sent, allow_nan=False)
             assert "an earlier release of NormViz recorded the run" in sent["lacking"]
             assert "B post has no values of it" in sent["findings"]["bars"]
@@ -157,7 +157,7 @@ def test_a_lane_without_the_quantity_is_drawn_empty_beside_one_that_has_it() -> 
         [replace(new, probe="stream_rms", recorded=old_keys)],
         Sent(),
         live=False,
-        look=ChartOptions(),
+        options=ChartOptions(),
     )
     assert [one["key"] for one in alone["probes"]] == list(old_keys)
     assert alone["lacking"] == ""

@@ -10,7 +10,7 @@ from normviz.model.data import make_task
 from normviz.model.families import build
 from normviz.model.flat import Flat
 from normviz.model.init import initialise
-from normviz.probes import NormScales, StepTensors, fresh_watch, read
+from normviz.probes import NormScales, StepTensors, read, site_recorder
 from normviz.runs.recording import probes_of
 from normviz.training.eager import backward
 
@@ -23,7 +23,7 @@ def test_each_row_is_a_time_step(family: str, task: str) -> None:
     model = build(config, made.vocabulary)
     initialise(model, config)
     flat, batch = Flat(model, torch.device("cpu")), made.tensors(0, torch.device("cpu"))
-    watch = fresh_watch(config)
+    watch = site_recorder(config)
     backward(model, flat, batch, watch)
     rows = read(StepTensors(config, flat, watch, NormScales(model, flat)))
     found = dict(zip(probes_of(config), rows, strict=True))

@@ -22,7 +22,7 @@ from normviz.hosted import Refused
 from normviz.limits import estimated_seconds
 from normviz.runs.store import Store, schema
 from normviz.runs.store import queue as store_queue
-from normviz.runs.store.admission import ask as queue
+from normviz.runs.store.admission import enqueue as queue
 from normviz.runs.store.queue import LATELY, NEXT, Waiting, in_turn, until_free
 
 CONFIG = RunConfig(depth=3)
@@ -241,7 +241,7 @@ def test_a_supervisor_hands_out_in_turn(tmp_path: Path) -> None:
     expected = store.queued()
     assert expected == [a[0], b[0], a[1], b[1], a[2], a[3]]
     with supervisor(tmp_path, grace=600.0, slots=1):
-        wait_for(lambda: not store.looked_at(), "the end of all")
+        wait_for(lambda: not store.view_counts(), "the end of all")
     began = {run: record.started for run in expected if (record := store.run(run))}
     assert all(began.values()) and sorted(began, key=lambda run: began[run] or 0.0) == expected
 

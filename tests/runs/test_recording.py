@@ -11,7 +11,7 @@ from backend_kit import SHORT
 from normviz import RunConfig, train
 from normviz.home import shipped
 from normviz.result import collect as result
-from normviz.runs import Recorder, Recording, Steps, archive, collect, failed
+from normviz.runs import Recording, RecordingBuilder, Steps, archive, collect, failed
 from normviz.runs.store import Store
 from normviz.training.events import Diverged, Finished, Started, Step
 from normviz.training.loop import Knobs
@@ -90,13 +90,13 @@ def test_steps_that_came_later_follow_the_earlier_ones() -> None:
 
 
 def test_a_run_that_is_left_counts_as_stopped() -> None:
-    recorder = Recorder()
+    builder = RecordingBuilder()
     with pytest.raises(ValueError, match="has not started"):
-        recorder.recording()
-    for event in recorder.follow(train(SHORT)):
+        builder.recording()
+    for event in builder.follow(train(SHORT)):
         if isinstance(event, Step) and event.step == 4:
             break
-    it = recorder.recording()
+    it = builder.recording()
     assert (it.status, len(it.steps)) == ("stopped", 5)
     assert it.verdict.sentence == "stopped after 5 steps"
     assert it.seconds > 0
@@ -111,11 +111,11 @@ def test_a_run_has_diverged_as_soon_as_it_says_so() -> None:
 
 
 def test_the_settings_are_those_that_the_run_ended_with() -> None:
-    knobs, recorder = Knobs(), Recorder()
-    for event in recorder.follow(train(SHORT, knobs)):
+    knobs, builder = Knobs(), RecordingBuilder()
+    for event in builder.follow(train(SHORT, knobs)):
         if isinstance(event, Step) and event.step == 9:
             knobs.lr = 0.01
-    it = recorder.recording()
+    it = builder.recording()
     assert it.config.lr_edits == ((10, 0.01),)
     assert it.started is not None and it.started.config == SHORT
 

@@ -16,7 +16,7 @@ from normviz.hosted import Refused
 from normviz.model import draws, texts
 from normviz.model.transformer import Transformer
 from normviz.runs.store import Store
-from normviz.runs.store.admission import ask
+from normviz.runs.store.admission import enqueue
 from normviz.training import text_privacy
 from normviz.training.events import Step
 from normviz.training.loop import begin
@@ -104,7 +104,7 @@ def by_counts() -> float:
 
 def refused(of: RunConfig, store: Store) -> str:
     with pytest.raises(Refused) as why:
-        ask(store, [of], "a")
+        enqueue(store, [of], "a")
     assert store.queued() == []
     return str(why.value)
 
@@ -129,7 +129,7 @@ def test_the_smallest_run_that_is_allowed_tells_no_more_than_symbol_counts(store
     least = text_privacy.MOVED / (STRETCH * 16) * 1.001
     quiet = config(lr=least)
     refused(quiet.replace(lr=0.99 * least), store)
-    assert len(ask(store, [quiet], "a")) == 1
+    assert len(enqueue(store, [quiet], "a")) == 1
     assert recovered(quiet, losses(quiet)) < by_counts()
 
 
@@ -145,7 +145,7 @@ def test_what_holds_the_logits_still_is_counted(store: Store, change: dict[str, 
     """Each halves the logits' moves at least, so what was just enough is not."""
     width = change.get("width", 16)
     least = config(lr=text_privacy.MOVED / (STRETCH * width) * 1.001, **{"width": width})
-    assert len(ask(store, [least], "a")) == 1
+    assert len(enqueue(store, [least], "a")) == 1
     refused_for = least.replace(**change)
     with pytest.raises(Refused, match="hardly moves the weights"):
-        ask(store, [refused_for], "a")
+        enqueue(store, [refused_for], "a")

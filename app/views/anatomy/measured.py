@@ -13,7 +13,7 @@ from normviz.catalog import PROBES, SCHEMES
 from normviz.hosted import Refused
 from normviz.limits import is_quick
 from normviz.runs.store import Run
-from normviz.runs.store.admission import ask as queue
+from normviz.runs.store.admission import enqueue
 
 from ...session import fragments, presence, visitor
 from ...session.backend import SharedBackend, shared
@@ -26,7 +26,7 @@ MOMENT_SECONDS, LOOK_SECONDS = 1.0, 0.01
 QUANTITIES = ("stream_rms", "grad_block", "token_cosine")
 
 
-def ask(it: Anatomy, back: SharedBackend) -> list[Run]:
+def queued_runs(it: Anatomy, back: SharedBackend) -> list[Run]:
     """The runs of the configs on the page. A run that is neither done nor open is queued once."""
     runs, it.refused = [], None
     for config in it.lanes:
@@ -34,7 +34,7 @@ def ask(it: Anatomy, back: SharedBackend) -> list[Run]:
         ended = run is None or not (run.is_done or run.is_open)
         if run is None or run.status == "stopped" or (ended and config.key not in it.asked):
             try:
-                (number,) = queue(back.store, [config], visitor.me(), address=visitor.address())
+                (number,) = enqueue(back.store, [config], visitor.me(), address=visitor.address())
             except Refused as why:
                 it.refused = str(why)
                 continue

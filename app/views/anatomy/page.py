@@ -29,7 +29,7 @@ def page() -> None:
     """The page, from top to bottom."""
     back = shared()
     it = state.anatomy()
-    runs = measured.ask(it, back)  # first, so that workers measure while the page renders
+    runs = measured.queued_runs(it, back)  # first, so that workers measure while the page renders
     measured.leave(it, back, runs)
     if not (it.link and it.link.problems):
         address.write(as_params(it.lanes))

@@ -13,7 +13,7 @@ import streamlit as st
 
 from normviz.anatomy.untrained import DEPTHS, NAMES, TRAINING, untrained
 from normviz.config import ConfigError, RunConfig
-from normviz.links import FIELDS, Link, Problem, decode, encode, names_a_setting, strangers
+from normviz.links import FIELDS, Link, Problem, decode, encode, names_a_setting, unknown_names
 
 from ...session import address, visitor
 from ...session.page_state import PageState
@@ -67,7 +67,7 @@ def anatomy() -> Anatomy:
 
 def _opened(params: dict[str, list[str]]) -> Anatomy:
     usual = tuple(untrained(RunConfig(scheme=scheme)) for scheme in ("pre", "post"))
-    others = strangers(params, {"v", "lanes", *FIELDS})
+    others = unknown_names(params, {"v", "lanes", *FIELDS})
     if not names_a_setting(params):
         return Anatomy(usual, notices=tuple(others))
     link = decode(params)

@@ -79,7 +79,7 @@ def _resize() -> None:
     state.attempt("sized", st.session_state["hand_rows"], st.session_state["hand_features"])
 
 
-def looked_at(it: Hand) -> None:
+def cell_controls(it: Hand) -> None:
     """The widgets that choose the cell to explain, and a slider for its number."""
     example = it.example
     with st.container(horizontal=True, gap="medium"):
@@ -94,7 +94,7 @@ def looked_at(it: Hand) -> None:
     )  # fmt: skip
 
 
-def tried(it: Hand) -> None:
+def experiment_controls(it: Hand) -> None:
     """The experiment on the batch, and BatchNorm's mode."""
     example = it.example
     st.session_state["hand_try"] = example.experiment

@@ -36,8 +36,8 @@ def page() -> None:
     with left:
         controls.table(it)
     with right:
-        controls.looked_at(it)
-        controls.tried(it)
+        controls.cell_controls(it)
+        controls.experiment_controls(it)
     done = work(it.example)
     with st.container(key="hand_lead"):
         st.markdown(

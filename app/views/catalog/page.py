@@ -30,7 +30,7 @@ def page() -> None:
     with st.container(key="head"):
         models = len({model.model for model in census().models})
         st.markdown(f"# Catalogue: {len(SCHEMES)} placements, {len(NORMS)} norms, {models} models")
-    link_notices.strange("table")
+    link_notices.unknown_parameters("table")
     glossary.line(
         "placement", "norm", "pre", "post", "stream", "branch", "final", "qk", "gamma", "beta"
     )

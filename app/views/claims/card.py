@@ -13,7 +13,7 @@ from ...session.backend import SharedBackend, adopt_maps
 from ...session.markdown import literal, sentence, source
 from ...widgets import page_links
 from ...widgets.copy_button import COPY
-from . import run
+from . import run_panel
 from .result import figure, numbers
 
 
@@ -35,7 +35,7 @@ def show(claim: Claim, back: SharedBackend) -> None:
         _rule(claim)
         _ways(claim, back)
         if claim.arms:
-            run.show(claim, back)
+            run_panel.show(claim, back)
 
 
 def _verdict(claim: Claim, result: ClaimResult) -> None:

@@ -41,7 +41,7 @@ def page() -> None:
     glossary.line(
         "placement", "loss", "nat", "gradient", "rate", "warmup", "seed", "median", "interval"
     )
-    link_notices.strange("claim")
+    link_notices.unknown_parameters("claim")
     first = st.session_state.get("claim_linked")
     contents = st.container(key="claim_contents")
     found = filtered()

@@ -148,7 +148,7 @@ def _rate(lanes: list[Lane], shared: SharedBackend) -> None:
     title += " :orange[(lanes differ)]" * (len(set(peaks)) > 1)
     st.select_slider(
         title, sorted({*LADDER, value}), key=key, help=_help("lr"),
-        format_func=lambda lr: f"{lr:g}", on_change=kept(_turn), args=(key, shared),
+        format_func=lambda lr: f"{lr:g}", on_change=kept(_set_rate), args=(key, shared),
     )  # fmt: skip
     if edits := leading.config.lr_edits:
         later = ", ".join(f"{lr:g} from step {step}" for step, lr in edits)
@@ -184,7 +184,7 @@ def _take(name: str, key: str) -> None:
     duel.change(name, value.strip() if isinstance(value, str) else value)
 
 
-def _turn(key: str, shared: SharedBackend) -> None:
+def _set_rate(key: str, shared: SharedBackend) -> None:
     """Set a new rate in all runs that train, at the same step.
 
     A lane without such a run, or with a run of earlier settings, gets it as an ordinary setting.

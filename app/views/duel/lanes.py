@@ -41,6 +41,7 @@ class Lane:
 
     @property
     def name(self) -> str:
+        """The lane's letter: A, B, C or D."""
         return LETTERS[self.index]
 
     @property

@@ -77,7 +77,7 @@ def show(lanes: list[Lane], shared: SharedBackend) -> None:
 def _keep(lanes: list[Lane], shared: SharedBackend) -> None:
     """Mark the runs of a copied link, so that retention keeps them, and draw the preview of the link."""
     retention.link(shared.store, [run.id for run in runs(lanes)])
-    PREVIEWS.ask(read(parse_qs(query(lanes))))
+    PREVIEWS.request(read(parse_qs(query(lanes))))
 
 
 def _files(lanes: list[Lane], shared: SharedBackend) -> None:

@@ -16,12 +16,12 @@ from normviz.duel.seeds import seeded
 from normviz.hosted import Refused
 from normviz.limits import MAX_LANES, SEEDS
 from normviz.runs.store import Run
-from normviz.runs.store.admission import ask as queue
+from normviz.runs.store.admission import enqueue
 
 from ...asgi import live_page
 from ...session import duel, visitor
 from ...session.backend import SharedBackend
-from ...session.duel import ask, leave, leave_duel
+from ...session.duel import control, leave, leave_duel
 from ...session.markdown import capital, literal
 from ...widgets import page_links
 from ...widgets.buttons import button
@@ -51,7 +51,7 @@ def show(lanes: list[Lane], shared: SharedBackend) -> None:
             help="Train all lanes from their first step. The key S trains one step",
         )  # fmt: skip
         button(
-            "Resume" if paused else "Pause", ask, shared, "resume" if paused else "pause",
+            "Resume" if paused else "Pause", control, shared, "resume" if paused else "pause",
             key="pause", icon=":material/pause:", shortcut="P", disabled=idle, help=others,
         )  # fmt: skip
         button(
@@ -143,7 +143,7 @@ def _queue(
     it = duel.duel()
     try:
         hosted.check_lanes(len(it.lanes))
-        runs = queue(shared.store, configs, visitor.me(), paused, instead, visitor.address())
+        runs = enqueue(shared.store, configs, visitor.me(), paused, instead, visitor.address())
     except Refused as why:
         it.refused = f"{why}."
         return None
@@ -198,7 +198,7 @@ def _stale(shared: SharedBackend) -> tuple[int, ...]:
 
 def stop(shared: SharedBackend) -> None:
     """Stop the lanes' runs, and the repeats that this visitor started."""
-    ask(shared, "stop")
+    control(shared, "stop")
     duel.duel().extra = frozenset()
 
 
@@ -217,7 +217,7 @@ def step(shared: SharedBackend) -> None:
     if not any(record and record.is_open for record in records):
         train(shared, paused=True)
     duel.begin("follow")
-    ask(shared, "step")
+    control(shared, "step")
 
 
 def back(shared: SharedBackend) -> None:

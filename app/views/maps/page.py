@@ -65,7 +65,7 @@ def show_downloads(it: Maps, back: SharedBackend) -> None:
         spec = chart(maps(it.asked.grid, results.points, it.asked.fields))
         by = computed_by((one.engine for one in results.points), "cells")
         spec = captioned(spec, [*origin, by])
-        return picture(spec, kind, look=theme(False), apart=True)
+        return picture(spec, kind, config=theme(False), in_process=True)
 
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         asked = {"query": it.asked.query(), "label": "Copy link", "frame": False}

@@ -44,7 +44,7 @@ def page() -> None:
         st.markdown(
             "# What does a norm cost? :small[:gray[Time relative to LayerNorm, on this machine.]]"
         )
-    link_notices.strange()
+    link_notices.unknown_parameters()
     glossary.line("norm", "width", "token", "batch", "median", "interval", "backward", "kernel")
     if hosted.limits():
         st.info(SHARED)

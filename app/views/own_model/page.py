@@ -35,7 +35,7 @@ def page() -> None:
     """The page, from top to bottom."""
     with st.container(key="head"):
         st.markdown("# Your model :small[:gray[Which placement does it have?]]")
-    link_notices.strange(KIND)
+    link_notices.unknown_parameters(KIND)
     glossary.line("placement", "norm", "stream", "branch", "final", "qk")
     found = _asked()
     if found is not None:

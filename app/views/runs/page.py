@@ -13,7 +13,7 @@ from normviz import hosted
 from normviz.catalog import NORMS, PLACEMENTS, TASKS
 from normviz.duel.seeds import named
 from normviz.observed import label
-from normviz.runs.listing import ListPage, ListRow, Outcome, ago, changed, described, seconds
+from normviz.runs.listing import ListPage, ListRow, RunOutcome, ago, changed, described, seconds
 from normviz.runs.search import Search, search
 from normviz.runs.store import SHIPPED, Clause, Condition, Query, Run
 
@@ -41,7 +41,7 @@ def page() -> None:
     mine = duel.duel().mine
     with st.container(key="head"):
         st.markdown("# Runs stored on this server")
-    link_notices.strange()
+    link_notices.unknown_parameters()
     wanted, asked = _wanted(mine)
     pager = _pager(wanted)
     number = st.session_state.get(pager, 1)
@@ -180,7 +180,7 @@ def _settings(run: Run, mine: bool) -> str:
     return " ".join([*marks, first])
 
 
-def _outcome(outcome: Outcome) -> None:
+def _outcome(outcome: RunOutcome) -> None:
     badge.verdict(outcome.verdict.kind, outcome.words, width=240)
 
 

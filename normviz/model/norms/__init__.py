@@ -11,7 +11,7 @@ from torch import nn
 
 from ...catalog import NORMS
 from ...catalog.norm import NormRecord
-from ..found import classes
+from ..discovery import classes
 from ..marks import drawn, kept
 
 Builder = Callable[..., nn.Module]

@@ -14,7 +14,7 @@ from ...catalog import STREAMS
 from ...catalog.scheme import Place, Scheme
 from ...config import RunConfig
 from ..branches import Dropout
-from ..found import classes
+from ..discovery import classes
 from ..gains import Clock
 from ..wire import SharedGains, Wire
 from .one import OneStream

@@ -352,7 +352,7 @@ class Store:
         )
         return dict(rows.fetchall())
 
-    def looked_at(self) -> dict[int, int]:
+    def view_counts(self) -> dict[int, int]:
         """Open runs that a visitor queued, and how many views of each were counted."""
         rows = self.db.connection.execute(
             "SELECT id, watched FROM runs WHERE status IN ('queued', 'running', 'paused') "
@@ -360,7 +360,7 @@ class Store:
         )
         return dict(rows.fetchall())
 
-    def look_at(self, runs: Iterable[int]) -> None:
+    def count_views(self, runs: Iterable[int]) -> None:
         """Count a view of each of these runs that is open."""
         rows = [(run,) for run in runs]
         with self.db.transaction() as db:

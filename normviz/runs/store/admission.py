@@ -25,7 +25,7 @@ FULL = (
 OTHERS = "Somebody else asked for this: only they can pause, step or stop it, or change its rate"
 
 
-def ask(
+def enqueue(
     store: Store,
     configs: Sequence[RunConfig],
     visitor: str,

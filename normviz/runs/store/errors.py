@@ -34,7 +34,7 @@ def is_damage(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in DAMAGED
 
 
-def told(error: sqlite3.Error, path: Path) -> Exception:
+def as_store_error(error: sqlite3.Error, path: Path) -> Exception:
     """The error as a StoreError, where it is about the file; an error about the statement is unchanged."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in DAMAGED:
@@ -86,20 +86,20 @@ class Cursor(sqlite3.Cursor):
         try:
             return super().execute(sql, values)
         except sqlite3.Error as error:
-            raise told(error, self.connection.path) from None
+            raise as_store_error(error, self.connection.path) from None
 
     def executemany(self, sql: str, values: Iterable[Any]) -> Cursor:
         """Run one statement for each tuple of values. Raises StoreError where the file can't be used."""
         try:
             return super().executemany(sql, values)
         except sqlite3.Error as error:
-            raise told(error, self.connection.path) from None
+            raise as_store_error(error, self.connection.path) from None
 
     def __next__(self) -> Any:
         try:
             return super().__next__()
         except sqlite3.Error as error:
-            raise told(error, self.connection.path) from None
+            raise as_store_error(error, self.connection.path) from None
 
     def fetchone(self) -> Any:
         """The next row, or None after the last. Raises StoreError where the file can't be read."""

@@ -78,11 +78,11 @@ def in_turn(
             own.setdefault(one.visitor, []).append(one)
     ranked = []
     for visitor, runs in own.items():
-        stands = max(served.get(visitor, 0), runs[0].turn or 0)
+        position = max(served.get(visitor, 0), runs[0].turn or 0)
         there, nth = {one.run for one in runs}, 0
         for one in runs:
             nth += one.beside not in there
-            ranked.append(((nth, stands, runs[0].run), one))
+            ranked.append(((nth, position, runs[0].run), one))
     handed = sorted(one.run for one in waiting if one.turn is None)
     following = sorted(one.run for one in waiting if one.turn == NEXT)
     ranked.sort(key=lambda pair: (pair[0], pair[1].run))

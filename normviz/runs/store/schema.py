@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from .errors import Connection, StoreError, told
+from .errors import Connection, StoreError, as_store_error
 from .run import alive
 
 VERSION = 8
@@ -156,7 +156,7 @@ class Database:
                 db.execute("PRAGMA synchronous = NORMAL")
                 db.execute("PRAGMA foreign_keys = ON")
             except sqlite3.Error as error:
-                raise told(error, self.path) from None
+                raise as_store_error(error, self.path) from None
             db.create_function("alive", 1, alive)
             db.row_factory = sqlite3.Row
             self._local.db = db

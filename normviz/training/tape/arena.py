@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ...config import RunConfig
 from ...model.flat import Flat
 from .operations import OP, Activation, Flag, Kind, Number, Operation, Place, Program, number
 
@@ -36,6 +37,26 @@ class Arena:
     grads: dict[Place, int]
     saves: dict[Operation, int]
     rising: list[tuple[int, str, Number]]
+
+
+def scratch_sizes(config: RunConfig, program: Program) -> tuple[int, int]:
+    """How many floats `scratch` and how many doubles `sums` of tape.cpp have."""
+    c, gains = config, [o.n // o.k for o in program.operations if o.kind == Kind.GAIN]
+    scratch = max(c.seq_len**2 + 8 * c.seq_len, (c.seq_len + 1) * c.width, *gains)
+    return scratch, max(2 * max(gains, default=1), 2 * c.width, c.seq_len)
+
+
+class Buffers:
+    """The memory of a run beside its parameters: activations `values`, their gradients `grads`, scratch
+    memory, and what a watched step saw of `attention` [L, 3]."""
+
+    def __init__(self, config: RunConfig, program: Program, laid: Arena) -> None:
+        scratch, sums = scratch_sizes(config, program)
+        self.values = np.zeros(laid.value_size, np.float32)
+        self.grads = np.zeros(laid.grad_size, np.float32)
+        self.scratch = np.zeros(scratch, np.float32)
+        self.sums = np.zeros(sums)
+        self.attention = np.zeros((config.depth, 3))
 
 
 def rounded(size: int) -> int:

@@ -26,9 +26,8 @@ from ...model.marks import KEPT, mark_of
 from ...model.transformer import Block, Transformer
 from ...probes.instruments import NormScales
 from ..eager import moves_alike
-from .arena import Arena, arena
+from .arena import Arena, arena, scratch_sizes
 from .compile import Unsupported, compiled
-from .engine import buffers
 from .operations import OP, Number, Program, number
 
 CONSTANT, UNIFORM, NORMAL = range(3)
@@ -44,7 +43,7 @@ def browser_model(config: RunConfig) -> dict[str, Any]:
     program = compiled(config, model)
     laid = arena(program, flat)
     rising = [[i, name, *_ramp(model, value)] for i, name, value in laid.rising]
-    scratch, sums = buffers(config, program)
+    scratch, sums = scratch_sizes(config, program)
     logits = program.operations[-1].a
     assert logits is not None
     return {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from normviz.charts import plain
+from normviz.charts import baseline
 from normviz.duel.presets import PRESETS
 from normviz.runs.frames import Frames, LaneFrame
 from normviz.runs.shipped import adopt
@@ -35,10 +35,10 @@ def draw() -> None:
     step = 2 + next(st.session_state["ticks"]) % 198
     st.container(key="step").write(step)
     left, right = st.columns(2)
-    left.altair_chart(plain.loss(lanes, step), key="loss")
-    right.altair_chart(plain.bars(lanes, step), key="bars")
+    left.altair_chart(baseline.loss(lanes, step), key="loss")
+    right.altair_chart(baseline.bars(lanes, step), key="bars")
     for i, lane in enumerate(lanes):
-        (left, right)[i % 2].altair_chart(plain.heatmap(lane, step), key=f"heatmap{i}")
+        (left, right)[i % 2].altair_chart(baseline.heatmap(lane, step), key=f"heatmap{i}")
 
 
 st.set_page_config(layout="wide")

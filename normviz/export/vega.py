@@ -48,7 +48,7 @@ def draw_named(specs: dict[str, dict[str, Any]], card: str) -> tuple[dict[str, s
 
     Drawn in another process. Raises ValueError where one can't be drawn.
     """
-    done = json.loads(_apart({"specs": specs, "card": card}))
+    done = json.loads(_in_process({"specs": specs, "card": card}))
     return done["charts"], b64decode(done["card"])
 
 
@@ -64,12 +64,12 @@ def _named(specs: dict[str, dict[str, Any]], card: str) -> bytes:
     return json.dumps({"charts": charts, "card": b64encode(png).decode("ascii")}).encode()
 
 
-def draw_apart(spec: dict[str, Any], kind: str, scale: float) -> bytes:
+def draw_in_process(spec: dict[str, Any], kind: str, scale: float) -> bytes:
     """The same in another process, one at a time. Raises ValueError where it can't be drawn."""
-    return _apart({"spec": spec, "kind": kind, "scale": scale})
+    return _in_process({"spec": spec, "kind": kind, "scale": scale})
 
 
-def _apart(asked: dict[str, Any]) -> bytes:
+def _in_process(asked: dict[str, Any]) -> bytes:
     command = [sys.executable, "-I", __file__]
     if not ALONE.acquire(timeout=SECONDS):
         raise ValueError(f"other pictures are drawn first, for {SECONDS:g} s by now: try again")

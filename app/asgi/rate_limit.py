@@ -1,6 +1,6 @@
-"""A number of turns a second that all visitors share.
+"""A limit on how often something happens in a second, which all visitors share.
 
-Network addresses share it equally, and so do the visitors of one address. A visitor who asks for too many
+Network addresses share it equally, and so do the visitors of one address. A visitor who asks too often
 waits, and nobody else does.
 """
 
@@ -11,7 +11,7 @@ import time
 from typing import NamedTuple
 
 POLL_SECONDS = 0.5
-"""Who waits for a turn asks again after this time: another visitor may have come to the same topic."""
+"""A waiting caller checks again after this time: another visitor may have come to the same topic."""
 
 
 class Watcher(NamedTuple):
@@ -24,19 +24,19 @@ class Watcher(NamedTuple):
 ANYBODY = Watcher()
 
 
-class Budget:
-    """Who may do something when, of which so many a second are allowed to all together."""
+class RateLimit:
+    """Lets so many calls a second pass, those of all visitors together."""
 
     ACTIVE_SECONDS = 2.0
-    """A visitor has a share for this time after the last turn."""
+    """A visitor has a share for this time after the last call."""
 
     def __init__(self, a_second: float) -> None:
         self.a_second = a_second
         self._next: dict[Watcher, float] = {}
-        """When each visitor's next turn is, on the monotonic clock."""
+        """When each visitor's next call may pass, on the monotonic clock."""
 
     def take(self, watchers: list[Watcher]) -> float:
-        """Seconds until the next turn of one of the watchers; 0 if it is now, and then it is taken."""
+        """Seconds until a call of one of the watchers may pass; 0 if it passes now, and then it counts."""
         now = time.monotonic()
         self._next = {who: at for who, at in self._next.items() if at > now - self.ACTIVE_SECONDS}
         payer = min(watchers, key=lambda who: self._next.get(who, 0.0), default=ANYBODY)
@@ -48,7 +48,7 @@ class Budget:
         self._next[payer] = now + len(addresses) * here / self.a_second
         return 0.0
 
-    async def turn(self, watchers: list[Watcher]) -> None:
-        """Wait for the next turn of one of the watchers. Others may come meanwhile."""
+    async def wait(self, watchers: list[Watcher]) -> None:
+        """Wait until a call of one of the watchers passes. More watchers may join meanwhile."""
         while (wait := self.take(watchers)) > 0:
             await asyncio.sleep(min(wait, POLL_SECONDS))

@@ -12,13 +12,13 @@ import streamlit as st
 from starlette.types import Scope
 
 
-def client(scope: Scope) -> str:
+def of_request(scope: Scope) -> str:
     """The IPv4 address, or the /64 network of the IPv6 address, that a request comes from."""
     return _network((scope.get("client") or ("",))[0])
 
 
 def of_page() -> str:
-    """The same of the page whose script runs; empty for this machine."""
+    """The address that the page whose script runs was opened from; empty for this machine."""
     return _network(st.context.ip_address or "")
 
 
