@@ -49,7 +49,8 @@ class ClaimResult:
     runs     keys of the runs behind it
     flat     how many of them were stopped early because they were flat at chance
     tape     how many of them trained in the engine in C++, the others with PyTorch's own operations
-    seconds  of one CPU core, as measured
+    seconds  of one CPU core, as measured: CPU time, but of runs before 25 November 2026 the time that passed
+             on a busy machine
     date     of the run, ISO
     """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from ..claims.sentences import (
     chip,
     expected,
     on_second_seeds,
+    otherwise,
 )
 from ..claims.stored import (
     SECOND,
@@ -76,6 +78,8 @@ def list_(context: typer.Context) -> None:
         typer.echo(f"{claim.key:4} {chip(claim, result):20} {claim.label}: {claim.sentence}")
         if result is not None:
             typer.echo(f"     found: {finding(claim, result)}")
+            if but := otherwise(claim, result, shipped_result(claim, second=True)):
+                typer.echo(f"     {but}")
         how = f"{claim.seeds} seeds, about {took}" if claim.arms else claim.scope
         typer.echo(f"     {claim.source}; {how}")
 
@@ -254,7 +258,7 @@ def followed(
     if len(wanted) > 1:
         text = f"{len(wanted)} claims, at most about {duration(sum(took))}"
         typer.echo(text, err=True)
-    failed = False
+    failed, began = False, time.monotonic()
     for claim in wanted:
         result = follow(store, claim, seeds, processes, first)
         if result is None:
@@ -263,6 +267,8 @@ def followed(
             yield claim, result
     if failed:
         raise typer.Exit(1)
+    if len(wanted) > 1:
+        typer.echo(f"took {duration(time.monotonic() - began)}", err=True)
 
 
 def follow(
