@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
+from typing import Any
 
 from ..catalog import PROBES
-from ..charts.claim import Figure, Line, Points
+from ..charts.claim import Figure, Line, Points, rows
 from ..config import RunConfig
 from ..links import encode
 from .evidence import CellResult, Sample, recording_of, trains
@@ -117,6 +118,12 @@ def linked(claim: Claim, result: ClaimResult) -> Figure:
             runs = [[configs[-1] for configs in seeds]] * len(one.x)
         found.append(replace(points, links=tuple(tuple(encode((c,)) for c in cs) for cs in runs)))
     return replace(figure, points=tuple(found))
+
+
+def points(claim: Claim, result: ClaimResult) -> list[dict[str, Any]]:
+    """The figure's points for JSON: arm, x, y, seed, and the link of the duel that a point opens."""
+    found = rows(linked(claim, result))
+    return [{**it, "seed": result.first + it["seed"]} if "seed" in it else it for it in found]
 
 
 def _runs_of_numbers(

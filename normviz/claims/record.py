@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from ..catalog import SCHEMES
 from ..catalog.models import census
@@ -217,10 +217,7 @@ class Claim:
 
     def estimated_seconds(self, seeds: int | None = None) -> float:
         """At most about so many seconds of one CPU core take its runs; rough where a lab measures."""
-        return sum(
-            RUN_SECONDS + estimated_seconds(cell.config) * (1 if _is_one_stream(cell) else SEVERAL)
-            for cell in self.cells(seeds)
-        )
+        return _estimated(self, seeds or self.seeds)
 
     def arm_label(self, arm: str) -> str:
         """An arm's label."""
@@ -248,6 +245,14 @@ class Claim:
         """The rule, one sentence per part."""
         labels = {name: number.label for name, number in self.numbers.items()}
         return tuple(part.sentence(labels) for part in self.rule)
+
+
+@cache
+def _estimated(claim: Claim, seeds: int) -> float:
+    return sum(
+        RUN_SECONDS + estimated_seconds(cell.config) * (1 if _is_one_stream(cell) else SEVERAL)
+        for cell in claim.cells(seeds)
+    )
 
 
 def _is_one_stream(cell: Cell) -> bool:

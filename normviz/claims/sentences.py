@@ -86,16 +86,9 @@ def core_seconds(claim: Claim, result: ClaimResult | None, seeds: int | None = N
 
 
 def as_json(claim: Claim, result: ClaimResult, second: ClaimResult | None = None) -> dict[str, Any]:
-    """A result as the card shows it: the claim, the verdict with the outcome of each part, the numbers, the
-    points of the figure with the links of their duels, and what a second set of seeds said."""
-    from ..charts.claim import rows  # draws with Altair, which the other words here do without
-    from .figure import linked
-
+    """A result as the card shows it: the claim, the verdict with the outcome of each part, the numbers, and
+    what a second set of seeds said."""
     verdict = result.verdict(claim)
-    points = [
-        {**row, "seed": result.first + row["seed"]} if "seed" in row else row
-        for row in rows(linked(claim, result))
-    ]
     return {
         "claim": claim.key,
         "label": claim.label,
@@ -114,7 +107,6 @@ def as_json(claim: Claim, result: ClaimResult, second: ClaimResult | None = None
             name: {"label": number.label, "unit": number.unit, "values": plain(result.numbers[name])}
             for name, number in claim.numbers.items()
         },
-        "points": plain(points),
         "on_second_seeds": on_second_seeds(claim, result, second) if claim.arms else None,
         "engine": result.engine,
         "date": result.date,

@@ -30,6 +30,7 @@ from ..claims.stored import (
     finding,
     folder,
     number_sentences,
+    plain,
     shipped_result,
     write,
 )
@@ -91,7 +92,7 @@ def show(keys: Keys, as_json_: Json = False) -> None:
         found = [(claim, shipped_result(claim)) for claim in read_keys(keys)]
         print_json(
             [
-                as_json(claim, result, shipped_result(claim, second=True))
+                card_json(claim, result, shipped_result(claim, second=True))
                 for claim, result in found
                 if result is not None
             ]
@@ -130,7 +131,7 @@ def run_(
     results = list[dict[str, Any]]()
     for claim, result in followed(wanted, data, seeds, processes, first):
         if as_json_:
-            results.append(as_json(claim, result))
+            results.append(card_json(claim, result))
         else:
             typer.echo(record_words(claim))
             typer.echo(result_words(claim, result))
@@ -198,6 +199,15 @@ def check(
             typer.echo(
                 f"    {part['says']}: {part['shipped']} -> {part['now']} ({part['evidence']})"
             )
+
+
+def card_json(
+    claim: Claim, result: ClaimResult, second: ClaimResult | None = None
+) -> dict[str, Any]:
+    """A result with its figure's points, as the card shows both."""
+    from ..claims.figure import points  # loads Altair
+
+    return {**as_json(claim, result, second), "points": plain(points(claim, result))}
 
 
 def print_json(value: Any) -> None:
