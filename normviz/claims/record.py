@@ -51,12 +51,14 @@ Pick = tuple[str, Mapping[str, object]]
 
 @dataclass(frozen=True)
 class Number:
-    """A number that each seed gives. `label` is its row in tables; `form` formats it."""
+    """A number that each seed gives. `label` is its row in tables; `form` formats it. Of a rate that was
+    chosen `rates` is the arm whose rates it was chosen from."""
 
     label: str
     of: Callable[[Sample], float]
     form: str = ".2f"
     unit: str = ""
+    rates: str = ""
 
 
 @dataclass(frozen=True)

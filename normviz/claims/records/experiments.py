@@ -286,7 +286,7 @@ CLAIMS = (
         {
             **{
                 f"{arm}{depth}_{name}": Number(f"{what}, {label}, {depth} blocks", of(f"{arm}{depth}"), form,
-                                                unit)
+                                                unit, f"{arm}{depth}" if name == "rate" else "")
                 for depth in TUNED
                 for arm, label in (("post", "Post-LN"), ("pre", "Pre-LN"))
                 for name, what, of, form, unit in (
@@ -358,8 +358,8 @@ CLAIMS = (
         question="experiment",
         finding=(
             "tttuf",
-            "Post-LN stays at chance for {d6_999} with 6 blocks, {d9_999} with 9 and {d12_999} with "
-            "12. With 18 most runs stay there for all 1000.",
+            "Until it is half of the way Post-LN takes {d6_999} with 6 blocks, {d9_999} with 9 and "
+            "{d12_999} with 12. With 18 most runs take more than 1000.",
         ),
     ),
     Claim(
