@@ -43,8 +43,9 @@ def _verdict(claim: Claim, result: ClaimResult) -> None:
     st.markdown(f"**{literal(sentence(verdict.sentence))}**")
     st.markdown("\n".join(f"* {literal(line)}" for line in verdict.lines()))
     if claim.arms:
-        again = on_second_seeds(claim, result, shipped_result(claim, second=True))
-        st.caption(f"Checked: {literal(again)}.")
+        second = shipped_result(claim, second=True)
+        again = on_second_seeds(claim, result, second)
+        st.caption(f"Checked: {literal(again)}." if second else sentence(again))
     if claim.changed:
         st.caption(f"Changed after an earlier result: {literal(claim.changed)}")
     by = f" {computed_by(result.engines)} {made_by([result.engine])}" if claim.arms else ""

@@ -154,11 +154,10 @@ def row(claim: Claim, is_open: bool) -> None:
         button(
             literal(found), _toggle, claim.key, type="tertiary", key=f"open_{claim.key}", icon=icon
         )
-        if result and (but := otherwise(claim, result, shipped_result(claim, second=True))):
-            st.caption(literal(but))
-        st.caption(
-            f"Claim: {literal(claim.sentence)} {capital(source(claim.source))} · {claim.key}"
-        )
+        but = otherwise(claim, result, shipped_result(claim, second=True)) if result else ""
+        first = f"**{literal(but)}** " if but else ""
+        says = f"Claim: {literal(claim.sentence)} {capital(source(claim.source))} · {claim.key}"
+        st.caption(first + says)
         if result:
             st.html(_spark(claim, result.date))
 
