@@ -28,7 +28,7 @@ OUTCOMES = {"trains": "#3b7dd8", "does not train": "#d1642e"}
 class Points:
     """One arm: for each x the numbers of all seeds. `scheme` gives its colour, "" a neutral one. Of a
     scatter each x is one run's, and `trains` says whether it trained. `links` has for each y the query
-    string of its run's duel."""
+    string of the duel that shows it, "" for none."""
 
     label: str
     scheme: str
@@ -148,7 +148,12 @@ def _strip(figure: Figure, dark: bool) -> Spec:
     dots = (
         named("seeds")
         .mark_point(size=42, filled=True, opacity=0.7, color="#3b7dd8")
-        .encode(x=x, y=y, tooltip=[alt.Tooltip(it) for it in ("arm:N", "y:Q", "seed:Q")])
+        .encode(
+            x=x,
+            y=y,
+            tooltip=[alt.Tooltip(it) for it in ("arm:N", "y:Q", "seed:Q")],
+            href=_link_field(figure),
+        )
     )
     spec = alt.layer(dots, tick).properties(height=max(90, ROW * len(figure.points))).to_dict()
     sets = {"seeds": _seeds(figure), "medians": _medians(figure)}
@@ -156,7 +161,7 @@ def _strip(figure: Figure, dark: bool) -> Spec:
 
 
 def has_links(figure: Figure) -> bool:
-    """Whether its points open their runs."""
+    """Whether its points open duels."""
     return any(one.links for one in figure.points)
 
 
@@ -192,7 +197,8 @@ def _seeds(figure: Figure) -> Rows:
 
 def _link(one: Points, k: int, of: int) -> dict[str, str]:
     """The address of a point's duel, beside the page that shows the figure."""
-    return {"link": f"./?{one.links[k][of]}"} if one.links else {}
+    link = one.links[k][of] if one.links else ""
+    return {"link": f"./?{link}"} if link else {}
 
 
 def _runs(figure: Figure) -> Rows:

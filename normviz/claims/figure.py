@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
+from typing import Any
 
 from ..catalog import PROBES
-from ..charts.claim import Figure, Line, Points
+from ..charts.claim import Figure, Line, Points, rows
 from ..config import RunConfig
 from ..links import encode
 from .evidence import CellResult, Sample, recording_of, trains
-from .record import Claim, Curve, Layers, Scatter, Strip, Theory
+from .record import Claim, Curve, Layers, Pick, Scatter, Strip, Theory
 from .stored import ClaimResult, Series
 
 FINE = 40
@@ -85,10 +86,21 @@ def drawn(claim: Claim, result: ClaimResult) -> Figure:
 
 
 def linked(claim: Claim, result: ClaimResult) -> Figure:
-    """The chart's input, with the link of a duel for each point that is a run's. A number of a strip is of
-    several runs, and a lab measures none: these have no links."""
+    """The chart's input, with the link of a duel for each point: of its run, or of the runs that the
+    strip says. The points of other strips, and of what a lab measured over a setting, have no links."""
     figure = drawn(claim, result)
-    if claim.lab or isinstance(claim.figure, Strip):
+    if isinstance(claim.figure, Strip):
+        if claim.figure.runs is None:
+            return figure
+        links = _runs_of_numbers(claim, claim.figure.runs, result)
+        return replace(
+            figure,
+            points=tuple(
+                replace(points, links=(links[one.arm],))
+                for one, points in zip(result.figure, figure.points, strict=True)
+            ),
+        )
+    if claim.lab:
         return figure
     found = []
     for one, points in zip(result.figure, figure.points, strict=True):
@@ -106,6 +118,32 @@ def linked(claim: Claim, result: ClaimResult) -> Figure:
             runs = [[configs[-1] for configs in seeds]] * len(one.x)
         found.append(replace(points, links=tuple(tuple(encode((c,)) for c in cs) for cs in runs)))
     return replace(figure, points=tuple(found))
+
+
+def points(claim: Claim, result: ClaimResult) -> list[dict[str, Any]]:
+    """The figure's points for JSON: arm, x, y, seed, and the link of the duel that a point opens."""
+    found = rows(linked(claim, result))
+    return [{**it, "seed": result.first + it["seed"]} if "seed" in it else it for it in found]
+
+
+def _runs_of_numbers(
+    claim: Claim,
+    runs: Callable[[str, Mapping[str, float]], Sequence[Pick]],
+    result: ClaimResult,
+) -> dict[str, tuple[str, ...]]:
+    """Of each number in the figure the links of its seeds; "" where it was read from no run."""
+    seeds = [
+        {name: values[seed] for name, values in result.numbers.items()}
+        for seed in range(result.seeds)
+    ]
+    found = {}
+    for one in result.figure:
+        duels = [
+            claim.duel(runs(one.arm, numbers), result.first + seed)
+            for seed, numbers in enumerate(seeds)
+        ]
+        found[one.arm] = tuple(encode(lanes) if lanes else "" for lanes in duels)
+    return found
 
 
 def _line(theory: Theory, figure: Sequence[Series], log_x: bool) -> Line:

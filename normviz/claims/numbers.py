@@ -171,7 +171,7 @@ def tuned(arm: str, words: str, quantity: Quantity = HELD_OUT, key: str = "") ->
     form, unit = (".3f", "nats") if quantity.unit == "nats" else (".0f", quantity.unit)
     return {
         f"{name}_rate": Number(
-            f"rate chosen on other seeds, {words}", chosen_rate(arm, quantity), "g"
+            f"rate chosen on other seeds, {words}", chosen_rate(arm, quantity), "g", rates=arm
         ),
         name: Number(
             f"{quantity.label} at the chosen rate, {words}",

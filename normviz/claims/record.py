@@ -6,10 +6,11 @@ The rule is part of the record and is fixed before the experiment. Results are i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
+from ..catalog import SCHEMES
 from ..catalog.models import census
 from ..config import RunConfig
 from ..limits import estimated_seconds
@@ -37,18 +38,27 @@ QUESTIONS = {
 APART = 50
 """How far the seeds that choose a learning rate lie behind the first of those that judge."""
 
+RUN_SECONDS, SEVERAL = 0.1, 2.0
+"""Seconds of a run in addition to its steps, to build its model; and up to how many times what is estimated a
+placement of several streams takes."""
+
 Arm = Mapping[str, str]
 """Settings in the syntax of `normviz sweep`: several values make a grid. `label` names the arm."""
+
+Pick = tuple[str, Mapping[str, object]]
+"""One run of a seed: an arm, and the settings of its cell."""
 
 
 @dataclass(frozen=True)
 class Number:
-    """A number that each seed gives. `label` is its row in tables; `form` formats it."""
+    """A number that each seed gives. `label` is its row in tables; `form` formats it. Of a rate that was
+    chosen `rates` is the arm whose rates it was chosen from."""
 
     label: str
     of: Callable[[Sample], float]
     form: str = ".2f"
     unit: str = ""
+    rates: str = ""
 
 
 @dataclass(frozen=True)
@@ -87,11 +97,16 @@ class Layers:
 
 @dataclass(frozen=True)
 class Strip:
-    """A figure: some of the claim's numbers (default: all), one point per seed."""
+    """A figure: some of the claim's numbers (default: all), one point per seed.
+
+    runs  of a number's name and all numbers of a seed: the runs that the number was read from, which its
+          point opens. None where the points open nothing.
+    """
 
     title: str
     names: tuple[str, ...] = ()
     log_y: bool = False
+    runs: Callable[[str, Mapping[str, float]], Sequence[Pick]] | None = None
 
 
 @dataclass(frozen=True)
@@ -144,7 +159,7 @@ class Claim:
     choosing: int = 0
     changed: str = ""
     lab: str = ""
-    open_: tuple[tuple[str, Mapping[str, object]], ...] = ()
+    open_: tuple[Pick, ...] = ()
     everyday: bool = False
     question: str = ""
     finding: tuple[str, str] = ("", "")
@@ -203,32 +218,48 @@ class Claim:
         return Grid(cells[0].config, (), seeds or self.seeds, cells)
 
     def estimated_seconds(self, seeds: int | None = None) -> float:
-        """Rough estimate in seconds of one CPU core."""
-        return sum(estimated_seconds(cell.config) for cell in self.cells(seeds))
+        """At most about so many seconds of one CPU core take its runs; rough where a lab measures."""
+        return _estimated(self, seeds or self.seeds)
 
     def arm_label(self, arm: str) -> str:
         """An arm's label."""
         return self.arms[arm].get("label", arm)
 
     def lanes(self) -> tuple[RunConfig, ...]:
-        """The duel that shows the claim: the runs that `open_` selects, of the first seed.
+        """The duel that shows the claim: the runs that `open_` selects, of the first seed."""
+        return self.duel(self.open_ or tuple((arm, {}) for arm in self.arms))
+
+    def duel(self, picks: Sequence[Pick], seed: int = 0) -> tuple[RunConfig, ...]:
+        """The lanes of these runs with this seed, each once and at most four.
 
         A lab that measures at initialisation has no runs; its duel trains for the default steps.
         """
-        picks = self.open_ or tuple((arm, {}) for arm in self.arms)
-        found = dict.fromkeys(self._pick(arm, where) for arm, where in picks)
+        found = dict.fromkeys(self._pick(arm, where, seed) for arm, where in picks)
         if self.lab:
             found = [lane.replace(steps=lane.steps or RunConfig().steps) for lane in found]
         return tuple(found)[:4]
 
-    def _pick(self, arm: str, where: Mapping[str, object]) -> RunConfig:
-        cells = [cell for cell in self.grid(arm, 1).cells if fits(cell.config, where)]
+    def _pick(self, arm: str, where: Mapping[str, object], seed: int) -> RunConfig:
+        cells = [cell for cell in self.grid(arm, 1, seed).cells if fits(cell.config, where)]
         return max(cells, key=lambda cell: cell.at).config
 
     def rule_words(self) -> tuple[str, ...]:
         """The rule, one sentence per part."""
         labels = {name: number.label for name, number in self.numbers.items()}
         return tuple(part.sentence(labels) for part in self.rule)
+
+
+@cache
+def _estimated(claim: Claim, seeds: int) -> float:
+    return sum(
+        RUN_SECONDS + estimated_seconds(cell.config) * (1 if _is_one_stream(cell) else SEVERAL)
+        for cell in claim.cells(seeds)
+    )
+
+
+def _is_one_stream(cell: Cell) -> bool:
+    scheme = cell.config.scheme
+    return scheme not in SCHEMES or SCHEMES[scheme].streams == "one"
 
 
 def fits(config: RunConfig, where: Mapping[str, object]) -> bool:

@@ -22,11 +22,12 @@ def chip(claim: Claim, result: ClaimResult | None) -> str:
 
 
 def basis(claim: Claim, result: ClaimResult) -> str:
-    """What a verdict rests on: seeds, day and time, or for counts of the census the day."""
+    """What a verdict rests on: seeds, day, and about how long it takes; for counts of the census the day."""
     if not claim.arms:
         return f"read from code, {result.date}"
     flat = f"; {result.flat} of its runs were stopped early, flat at chance" if result.flat else ""
-    return f"{result.seeds} seeds, measured {result.date}, {duration(result.seconds)} of one core{flat}"
+    takes = duration(core_seconds(claim, result, result.seeds))
+    return f"{result.seeds} seeds, measured {result.date}, at most about {takes} of one core{flat}"
 
 
 def changed_parts(there: ClaimVerdict, here: ClaimVerdict) -> list[tuple[str, Found, Found]]:
@@ -41,32 +42,47 @@ def on_second_seeds(claim: Claim, result: ClaimResult, second: ClaimResult | Non
     if second is None:
         return "no second set of seeds was run"
     here = second.verdict(claim)
-    seeds = f"seeds {second.first} to {second.first + second.seeds - 1}"
     parts = changed_parts(result.verdict(claim), here)
     if not parts:
-        return f"{seeds}: the same outcome in every part"
+        return f"{_seeds(second)}: the same outcome in every part"
     words = "; ".join(f"{says}: {now.outcome} ({now.evidence})" for says, _, now in parts)
-    return f"{seeds}: {here.kind}, with another outcome of {words}"
+    return f"{_seeds(second)}: {here.kind}, with another outcome of {words}"
+
+
+def otherwise(claim: Claim, result: ClaimResult, second: ClaimResult | None) -> str:
+    """What a finding may not keep back: the parts with another outcome on a second set of seeds, as a
+    sentence; "" where there are none or no such set was run."""
+    if second is None:
+        return ""
+    parts = changed_parts(result.verdict(claim), second.verdict(claim))
+    words = "; ".join(f"{says} ({now.outcome}, not {was.outcome})" for says, was, now in parts)
+    this = "this part is" if len(parts) == 1 else "these parts are"
+    return f"On {_seeds(second)} {this} otherwise: {words}." if parts else ""
+
+
+def _seeds(result: ClaimResult) -> str:
+    return f"seeds {result.first} to {result.first + result.seeds - 1}"
 
 
 LOAD_SECONDS = 5.0
 """Seconds until a process has imported PyTorch."""
-RUN_SECONDS = 0.1
-"""Seconds per run in addition to its steps, to build its model."""
 
 
 def expected(claim: Claim, result: ClaimResult | None, seeds: int | None, processes: int) -> float:
-    """Estimated seconds of its experiment if no run is stored yet."""
-    n = len(claim.cells(seeds))
-    if not n:
+    """At most about so many seconds takes its experiment if no run is stored yet."""
+    seconds = core_seconds(claim, result, seeds)
+    if not seconds:
         return 0.0
-    if not claim.lab:
-        return LOAD_SECONDS + (claim.estimated_seconds(seeds) + RUN_SECONDS * n) / processes
-    # A lab uses one process, and its time does not depend on training time.
-    seed = result.seconds / result.seeds if result else 0.0
-    return LOAD_SECONDS + max(
-        seed * (seeds or claim.seeds), claim.estimated_seconds(seeds), RUN_SECONDS * n
-    )
+    return LOAD_SECONDS + seconds / (1 if claim.lab else processes)  # a lab uses one process
+
+
+def core_seconds(claim: Claim, result: ClaimResult | None, seeds: int | None = None) -> float:
+    """At most about so many seconds of one CPU core: of runs an estimate, of a lab what the result took, as
+    its time does not depend on training time."""
+    seconds = claim.estimated_seconds(seeds)
+    if not claim.lab or result is None:
+        return seconds
+    return max(seconds, result.seconds / result.seeds * (seeds or claim.seeds))
 
 
 def as_json(claim: Claim, result: ClaimResult, second: ClaimResult | None = None) -> dict[str, Any]:
@@ -94,5 +110,5 @@ def as_json(claim: Claim, result: ClaimResult, second: ClaimResult | None = None
         "on_second_seeds": on_second_seeds(claim, result, second) if claim.arms else None,
         "engine": result.engine,
         "date": result.date,
-        "seconds": result.seconds,
+        "basis": basis(claim, result),
     }  # fmt: skip

@@ -49,7 +49,8 @@ class ClaimResult:
     runs     keys of the runs behind it
     flat     how many of them were stopped early because they were flat at chance
     tape     how many of them trained in the engine in C++, the others with PyTorch's own operations
-    seconds  of one CPU core, as measured
+    seconds  of one CPU core, as measured: CPU time, but of runs before 25 November 2026 the time that passed
+             on a busy machine
     date     of the run, ISO
     """
 
@@ -123,7 +124,23 @@ def explained(claim: Claim, result: ClaimResult) -> str:
         words += f" {misfits(result)}"
     if not claim.arms:
         return words
+    if chosen := at_edge(claim, result):
+        words += (
+            f" The lowest or the highest rate that was tried was chosen for {'; '.join(chosen)}: "
+            "a better one may lie beyond it."
+        )
     return f"{words} Numbers are medians over {result.seeds} seeds, with their range."
+
+
+def at_edge(claim: Claim, result: ClaimResult) -> list[str]:
+    """For what the chosen learning rate is the lowest or the highest of those that were tried."""
+    found = []
+    for name, number in claim.numbers.items():
+        if number.rates:
+            tried = {cell.config.lr for cell in claim.grid(number.rates, 1).cells}
+            if result.numbers[name][0] in (min(tried), max(tried)):
+                found.append(number.label.split(", ", 1)[1])
+    return found
 
 
 def misfits(result: ClaimResult) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from ..claims.sentences import (
     chip,
     expected,
     on_second_seeds,
+    otherwise,
 )
 from ..claims.stored import (
     SECOND,
@@ -28,6 +30,7 @@ from ..claims.stored import (
     finding,
     folder,
     number_sentences,
+    plain,
     shipped_result,
     write,
 )
@@ -76,6 +79,8 @@ def list_(context: typer.Context) -> None:
         typer.echo(f"{claim.key:4} {chip(claim, result):20} {claim.label}: {claim.sentence}")
         if result is not None:
             typer.echo(f"     found: {finding(claim, result)}")
+            if but := otherwise(claim, result, shipped_result(claim, second=True)):
+                typer.echo(f"     {but}")
         how = f"{claim.seeds} seeds, about {took}" if claim.arms else claim.scope
         typer.echo(f"     {claim.source}; {how}")
 
@@ -87,7 +92,7 @@ def show(keys: Keys, as_json_: Json = False) -> None:
         found = [(claim, shipped_result(claim)) for claim in read_keys(keys)]
         print_json(
             [
-                as_json(claim, result, shipped_result(claim, second=True))
+                card_json(claim, result, shipped_result(claim, second=True))
                 for claim, result in found
                 if result is not None
             ]
@@ -126,7 +131,7 @@ def run_(
     results = list[dict[str, Any]]()
     for claim, result in followed(wanted, data, seeds, processes, first):
         if as_json_:
-            results.append(as_json(claim, result))
+            results.append(card_json(claim, result))
         else:
             typer.echo(record_words(claim))
             typer.echo(result_words(claim, result))
@@ -196,6 +201,15 @@ def check(
             )
 
 
+def card_json(
+    claim: Claim, result: ClaimResult, second: ClaimResult | None = None
+) -> dict[str, Any]:
+    """A result with its figure's points, as the card shows both."""
+    from ..claims.figure import points  # loads Altair
+
+    return {**as_json(claim, result, second), "points": plain(points(claim, result))}
+
+
 def print_json(value: Any) -> None:
     """Print a value as JSON."""
     typer.echo(json.dumps(value, indent=1))
@@ -254,7 +268,7 @@ def followed(
     if len(wanted) > 1:
         text = f"{len(wanted)} claims, at most about {duration(sum(took))}"
         typer.echo(text, err=True)
-    failed = False
+    failed, began = False, time.monotonic()
     for claim in wanted:
         result = follow(store, claim, seeds, processes, first)
         if result is None:
@@ -263,6 +277,8 @@ def followed(
             yield claim, result
     if failed:
         raise typer.Exit(1)
+    if len(wanted) > 1:
+        typer.echo(f"took {duration(time.monotonic() - began)}", err=True)
 
 
 def follow(

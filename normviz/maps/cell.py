@@ -45,13 +45,14 @@ def train_cell(canonical: str, early: bool) -> Recording:
 def measure(config: RunConfig, early: bool) -> Recording:
     """Train a cell to its end, or, with `early`, until it counts as flat at chance.
 
-    Every error of a run ends as its sentence.
+    Its seconds are CPU time of this process, so that they are the same on a busy machine. Every error of a
+    run ends as its sentence.
     """
     from ..training.loop import train
 
     kept = coarse(config)
     record = {*kept, *looks(config)} if early else kept
-    began, builder = time.perf_counter(), RecordingBuilder()
+    began, builder = time.process_time(), RecordingBuilder()
     flat: FlatDetector | None = None
     reason: str | None = None
     error: str | None = None
@@ -70,7 +71,7 @@ def measure(config: RunConfig, early: bool) -> Recording:
         error = str(raised).splitlines()[0] if str(raised) else type(raised).__name__
     finally:
         gc.enable()
-    seconds = time.perf_counter() - began
+    seconds = time.process_time() - began
     if error is not None:
         return replace(failed(config, error), seconds=seconds)
     it = builder.recording()

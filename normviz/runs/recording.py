@@ -128,7 +128,8 @@ class Recording:
     status     queued, running or paused; finished, diverged, stopped or failed
     first_bad  where it diverged, or None
     message    why it was stopped or has failed, or None
-    seconds    training time; for a cell of a sweep with the building of the model. 0 while it is open
+    seconds    training time; for a cell of a sweep the CPU time of its process, with the building of the
+               model. 0 while it is open
     probes     keys of the rows of `steps.layers`; by default all that its placement has today
     version    the version of the engine that trained it
     wrote      what the trained model writes, where its task is a text. It can hold parts of that text, so

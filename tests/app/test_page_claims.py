@@ -9,14 +9,15 @@ from types import SimpleNamespace
 
 import pytest
 from backend_kit import wait_for
+from normviz.app.session.markdown import sentence
 from page_kit import at_page, checked, duel, words_of
 from streamlit.testing.v1 import AppTest
 
 from normviz.claims import CLAIMS
 from normviz.claims.record import QUESTIONS
-from normviz.claims.sentences import ORDER, chip
+from normviz.claims.sentences import ORDER, as_json, chip, otherwise
 from normviz.claims.server_jobs import ClaimJobs
-from normviz.claims.stored import finding, shipped_result
+from normviz.claims.stored import number_sentences, shipped_result
 from normviz.runs.versions import computed_by
 
 pytestmark = pytest.mark.slow
@@ -63,12 +64,16 @@ def test_claims_stand_under_their_questions_negative_results_first(claims) -> No
 
 def test_a_row_has_its_finding_its_claim_and_its_source(claims) -> None:
     at = claims()
-    result = shipped_result(CLAIMS["C9"])
-    assert result is not None
-    assert words_of_label(at.button(key="open_C9").label) == finding(CLAIMS["C9"], result)
+    said = words_of_label(text(at))
+    for claim in CLAIMS:
+        result, second = shipped_result(claim), shipped_result(claim, second=True)
+        assert result is not None
+        it = as_json(claim, result, second)
+        assert words_of_label(at.button(key=f"open_{claim.key}").label) == it["finding"]
+        assert f"{it['verdict']} · {it['scope']}" in said
+        assert otherwise(claim, result, second) in said
     (row,) = [one for one in at.caption if one.value.endswith("· C9")]
     assert row.value.startswith("Claim: Skip gains") and "arxiv.org/abs/2004.08249" in row.value
-    assert "holds in part · " in text(at) and "within 600 steps" in text(at)
 
 
 def words_of_label(label: str) -> str:
@@ -91,17 +96,39 @@ def test_a_link_opens_its_claim_with_rule_and_command(claims) -> None:
     assert "95 % interval of the mean" in text(at) and "✓ In Post-LN" in text(at)
     assert any("normviz claims run C1" in one.value for one in at.code)
     assert "of one core. Trained in NormViz's engine in C++." in text(at)
-    assert "Checked: seeds 100 to 119" in text(at)
+    says_what_json_says(at, "C1")
     at = claims(claim="C999")
     assert "'C999'" in words_of(at.error[0])
 
 
-def test_a_click_opens_and_closes_a_claim(claims) -> None:
+def says_what_json_says(at: AppTest, key: str) -> None:
+    """The open card has the verdict, parts, basis, numbers and check of `normviz claims show --json`."""
+    claim, said = CLAIMS[key], words_of_label(text(at))
+    result, second = shipped_result(claim), shipped_result(claim, second=True)
+    assert result is not None
+    it = as_json(claim, result, second)
+    for part in it["parts"]:
+        assert f" {part['says']}: {part['outcome']} ({part['evidence']})" in said
+    assert f"**{sentence(result.verdict(claim).sentence)}**" in said
+    assert sentence(it["basis"]) in said and it["on_second_seeds"][1:] in said
+    table = at.table[0].value
+    assert list(table.index) == [one["label"] for one in it["numbers"].values()]
+    assert list(table["measured"]) == list(number_sentences(claim, result).values())
+
+
+def test_a_click_opens_and_closes_a_claim_whose_points_have_links(claims) -> None:
     at = claims()
-    checked(at.button(key="open_E15").click().run())
-    assert [b for b in at.button if b.key == "run_E15"]
-    checked(at.button(key="open_E15").click().run())
-    assert not [b for b in at.button if b.key == "run_E15"]
+    checked(at.button(key="open_X3").click().run())
+    assert [b for b in at.button if b.key == "run_X3"]
+    says_what_json_says(at, "X3")
+    assert "A click on a point opens the runs behind it in the duel." in text(at)
+    links = [
+        re.findall(r"\[(\d)\]\(\./\?v=1&[^)]+\)", cell)
+        for cell in at.table[0].value["duel of seed"]
+    ]
+    assert links == [[]] * 15 + [["0", "1", "2", "3", "4"]] * 5
+    checked(at.button(key="open_X3").click().run())
+    assert not [b for b in at.button if b.key == "run_X3"]
 
 
 def test_a_claim_opens_its_duel(claims) -> None:

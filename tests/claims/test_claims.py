@@ -18,7 +18,7 @@ from normviz import RunConfig
 from normviz.bench.rules import CASES, Case, shares, wrong
 from normviz.catalog import PROBES, SCHEMES
 from normviz.catalog.models import Model, census
-from normviz.charts.claim import chart, finding, has_links
+from normviz.charts.claim import chart, finding, has_links, rows
 from normviz.claims import CLAIMS, Claim
 from normviz.claims.drive import ClaimError, read, run
 from normviz.claims.evidence import FINAL, CellResult, trains
@@ -487,7 +487,8 @@ def test_a_shipped_result_is_of_this_rule(key: str) -> None:
 
 
 def test_a_point_of_a_figure_opens_its_run() -> None:
-    """Of a scatter, a curve over a setting, and a curve over layers; a count has no run."""
+    """Of a scatter, a curve over a setting, a curve over layers, and a strip that names its runs; a count
+    has none."""
     points = {key: list(_points(key)) for key in ("X2", "E7", "C2")}
     assert [len(found) for found in points.values()] == [120, 160, 97 * 20]
     assert all((run.depth, run.branch_gain) == (x, y) for _, x, y, _, run in points["X2"])
@@ -498,6 +499,39 @@ def test_a_point_of_a_figure_opens_its_run() -> None:
     assert {(run.depth, run.init_seed - seed) for *_, seed, run in points["C2"]} == {(96, 0)}
     counted = shipped_result(CLAIMS["E15"])
     assert counted is not None and not has_links(linked(CLAIMS["E15"], counted))
+
+
+def test_every_point_of_an_experiment_opens_the_runs_behind_it() -> None:
+    opened = {}
+    for key in ("X1", "X2", "X3", "X4", "X5", "X6"):
+        claim, result = CLAIMS[key], shipped_result(CLAIMS[key])
+        assert result is not None
+        figure = linked(claim, result)
+        assert all("link" in row for row in rows(figure)), key
+        if not figure.is_strip:
+            continue
+        for one, points in zip(result.figure, figure.points, strict=True):
+            duels = [decode(link).lanes for link in points.links[0]]
+            assert [lanes[0].data_seed for lanes in duels] == list(range(5))
+            opened[key, one.arm] = list(zip(points.y[0], duels, strict=True))
+    for arm in ("post", "pre", "peri", "deepnorm", "completep"):
+        for y, lanes in opened["X3", arm]:
+            assert log_slope([it.depth for it in lanes], [it.lr for it in lanes]) == pytest.approx(
+                y, rel=1e-5
+            )
+    ships = shipped_result(CLAIMS["X4"])
+    assert ships is not None
+    for seed, (_, (post, pre)) in enumerate(opened["X4", "gap8"]):
+        rates = [ships.numbers[name][seed] for name in ("post8_rate", "pre8_rate")]
+        assert (post.scheme, pre.scheme, [post.lr, pre.lr]) == ("post", "pre", rates)
+    for name in ("d6_9", "d18_999", "rhigh_9"):
+        ((run,),) = (lanes for _, lanes in opened["X5", name][:1])
+        words = f"{run.depth} blocks, rate {run.lr:g}, beta2 {run.beta2:g}"
+        assert CLAIMS["X5"].numbers[name].label.endswith(words)
+    for name in ("post_sgd", "pre_adam0", "post_adam100"):
+        (run,) = opened["X6", name][0][1]
+        assert name.startswith(f"{run.scheme}_{run.optimizer.removesuffix('w')}")
+        assert run.warmup == (100 if name.endswith("100") else 0)
 
 
 def _points(key: str) -> Iterator[tuple[str, float, float, int, RunConfig]]:

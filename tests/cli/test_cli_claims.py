@@ -11,8 +11,9 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from normviz.claims import CLAIMS
-from normviz.claims.sentences import ORDER, chip, on_second_seeds
-from normviz.claims.stored import folder, read, shipped_result
+from normviz.claims.rule import MARKS
+from normviz.claims.sentences import ORDER, as_json, chip, on_second_seeds, otherwise
+from normviz.claims.stored import finding, folder, read, shipped_result
 from normviz.cli import main
 from normviz.cli.claims import result_words
 from normviz.links import encode
@@ -30,6 +31,12 @@ def test_the_list_has_every_claim_negative_results_first() -> None:
     assert sorted(heads) == sorted(CLAIMS.keys())
     kinds = [ORDER.index(chip(CLAIMS[key], shipped_result(CLAIMS[key]))) for key in heads]
     assert kinds == sorted(kinds)
+    for claim in CLAIMS:
+        result, second = shipped_result(claim), shipped_result(claim, second=True)
+        assert result is not None
+        found = f"{claim.label}: {claim.sentence}\n     found: {finding(claim, result)}\n"
+        but = otherwise(claim, result, second)
+        assert f"{chip(claim, result):20} {found}" + (f"     {but}\n" if but else "") in said.stdout
 
 
 def test_a_record_is_shown_with_rule_command_and_duel() -> None:
@@ -91,18 +98,32 @@ def test_a_check_on_other_seeds_lists_what_changes(
     assert (part["says"], part["shipped"], part["now"]) == ("Pre-LN has 192", "true", "false")
 
 
-def test_json_says_what_the_card_shows() -> None:
-    (found,) = json.loads(normviz("claims", "show", "C3", "--json").stdout)
-    result = shipped_result(CLAIMS["C3"])
+def test_terminal_and_json_agree_on_every_claim() -> None:
+    """What `claims show` prints of each claim, and what JSON gives."""
+    shown = normviz("claims", "show", "all").stdout.split("run it   ")
+    for claim, text in zip(CLAIMS, shown, strict=False):
+        result, second = shipped_result(claim), shipped_result(claim, second=True)
+        assert result is not None
+        one, lines = as_json(claim, result, second), text.splitlines()
+        assert any(line.startswith(f"verdict  {one['verdict']}") for line in lines)
+        assert f"({one['basis']})" in text and claim.sentence == one["sentence"]
+        parts = [f"{it['says']}: {it['outcome']} ({it['evidence']})" for it in one["parts"]]
+        assert [line[11:] for line in lines if line[9:10] in MARKS.values()] == parts
+        if claim.arms:
+            assert f"checked  {one['on_second_seeds']}" in lines
+            assert {len(it["values"]) for it in one["numbers"].values()} == {len(one["seeds"])}
+
+
+def test_json_has_numbers_seeds_and_the_duel_of_each_point() -> None:
+    (found,) = json.loads(normviz("claims", "show", "X3", "--json").stdout)
+    result = shipped_result(CLAIMS["X3"])
     assert result is not None
-    verdict = result.verdict(CLAIMS["C3"])
-    assert found["verdict"] == verdict.kind
-    assert [part["outcome"] for part in found["parts"]] == [it.outcome for _, it in verdict.parts]
-    assert found["numbers"]["six"]["values"] == result.numbers["six"]
-    assert found["seeds"] == list(range(20)) and found["scope"] == CLAIMS["C3"].scope
-    second = shipped_result(CLAIMS["C3"], second=True)
-    assert found["on_second_seeds"] == on_second_seeds(CLAIMS["C3"], result, second)
-    assert found["on_second_seeds"].startswith("seeds 100 to 119: ")
+    assert found["numbers"]["post4"]["values"] == result.numbers["post4"]
+    assert found["seeds"] == list(range(5)) and found["scope"] == CLAIMS["X3"].scope
+    assert [(it["y"], it["seed"]) for it in found["points"][:5]] == [
+        (y, seed) for seed, y in enumerate(result.numbers["post"])
+    ]
+    assert all(it["link"].startswith("./?v=1&") for it in found["points"])
 
 
 def test_the_check_that_ships_is_the_list_of_the_document() -> None:
@@ -124,6 +145,10 @@ def test_what_a_second_set_of_seeds_says_is_told_part_by_part() -> None:
     same = on_second_seeds(claim, ships, replace(ships, first=100))
     assert same == "seeds 100 to 104: the same outcome in every part"
     assert on_second_seeds(claim, ships, None) == "no second set of seeds was run"
+    assert otherwise(claim, ships, other) == (
+        "On seeds 100 to 104 this part is otherwise: Pre-LN has 192 (true, not false)."
+    )
+    assert otherwise(claim, ships, replace(ships, first=100)) == otherwise(claim, ships, None) == ""
 
 
 @pytest.mark.slow

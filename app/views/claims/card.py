@@ -42,13 +42,14 @@ def _verdict(claim: Claim, result: ClaimResult) -> None:
     verdict = result.verdict(claim)
     st.markdown(f"**{literal(sentence(verdict.sentence))}**")
     st.markdown("\n".join(f"* {literal(line)}" for line in verdict.lines()))
+    if claim.arms:
+        second = shipped_result(claim, second=True)
+        again = on_second_seeds(claim, result, second)
+        st.caption(f"Checked: {literal(again)}." if second else sentence(again))
     if claim.changed:
         st.caption(f"Changed after an earlier result: {literal(claim.changed)}")
     by = f" {computed_by(result.engines)} {made_by([result.engine])}" if claim.arms else ""
     st.caption(f"{sentence(basis(claim, result))}{by}")
-    if claim.arms:
-        again = on_second_seeds(claim, result, shipped_result(claim, second=True))
-        st.caption(f"Checked: {literal(again)}.")
 
 
 def _rule(claim: Claim) -> None:

@@ -13,7 +13,7 @@ from normviz.charts import spark
 from normviz.claims import CLAIMS, Claim
 from normviz.claims.figure import drawn
 from normviz.claims.record import QUESTIONS
-from normviz.claims.sentences import ORDER, chip
+from normviz.claims.sentences import ORDER, chip, otherwise
 from normviz.claims.stored import finding, shipped_result
 from normviz.links import cut
 
@@ -142,7 +142,8 @@ def _holds(claim: Claim, words: str) -> bool:
 
 
 def row(claim: Claim, is_open: bool) -> None:
-    """A claim's verdict, its finding as the button that opens it, the claim with its source, and a spark."""
+    """A claim's verdict, its finding as the button that opens it, what other seeds said otherwise, the claim
+    with its source, and a spark."""
     result = shipped_result(claim)
     kind = chip(claim, result)
     with st.container(key=f"claim_row_{claim.key}"):
@@ -153,9 +154,10 @@ def row(claim: Claim, is_open: bool) -> None:
         button(
             literal(found), _toggle, claim.key, type="tertiary", key=f"open_{claim.key}", icon=icon
         )
-        st.caption(
-            f"Claim: {literal(claim.sentence)} {capital(source(claim.source))} · {claim.key}"
-        )
+        but = otherwise(claim, result, shipped_result(claim, second=True)) if result else ""
+        first = f"**{literal(but)}** " if but else ""
+        says = f"Claim: {literal(claim.sentence)} {capital(source(claim.source))} · {claim.key}"
+        st.caption(first + says)
         if result:
             st.html(_spark(claim, result.date))
 

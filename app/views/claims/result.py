@@ -13,7 +13,7 @@ from normviz.claims.stored import ClaimResult, number_sentences
 
 
 def figure(claim: Claim, result: ClaimResult) -> None:
-    """The figure, with theory as dashed lines; a click on a run's point opens the run in the duel."""
+    """The figure, with theory as dashed lines; a click on a point opens the duel that shows it."""
     it = linked(claim, result)
     dark = st.context.theme.type == "dark"
     spec = chart(it, dark)
@@ -21,12 +21,28 @@ def figure(claim: Claim, result: ClaimResult) -> None:
     st.vega_lite_chart(spec, width="stretch", alt=finding(it), theme=None,
                        key=f"figure_{claim.key}_{result.date}_{result.seeds}")  # fmt: skip
     if has_links(it):
-        st.caption("A click on a point opens its run in the duel.")
+        runs = (
+            "its run" if not it.is_strip else f"the {'models' if claim.lab else 'runs'} behind it"
+        )
+        st.caption(f"A click on a point opens {runs} in the duel.")
 
 
 def numbers(claim: Claim, result: ClaimResult) -> None:
-    """A table of all numbers, with their seeds."""
+    """A table of all numbers, with their seeds, and with a link for each seed to the duel that a point of
+    the strip opens."""
     words = number_sentences(claim, result)
     rows = [{"number": claim.numbers[name].label, "measured": word} for name, word in words.items()]
+    it = linked(claim, result)
+    if it.is_strip and has_links(it):
+        links = {
+            one.arm: " ".join(
+                f"[{result.first + k}](./?{link})" for k, link in enumerate(seeds) if link
+            )
+            for one, (seeds,) in zip(result.figure, (one.links for one in it.points), strict=True)
+        }
+        rows = [
+            {**row, "duel of seed": links.get(name, "")}
+            for name, row in zip(words, rows, strict=True)
+        ]
     with st.expander("All numbers"):
         st.table(pd.DataFrame(rows).set_index("number"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ...catalog import SCHEMES
 from ..evidence import (
     FINAL,
@@ -27,7 +29,7 @@ from ..numbers import (
     separation,
     value,
 )
-from ..record import Claim, Number, Scatter, Strip, Theory
+from ..record import Claim, Number, Pick, Scatter, Strip, Theory
 from ..rule import Between, Less, LessInMost, Most, Part
 from .quality import PROSE, SMALL
 
@@ -92,8 +94,37 @@ def exponent(arm: str) -> Number:
     return Number(f"exponent of the largest rate over depth, {RATES[arm][0]}", of)
 
 
-def lived(arm: str, words: str, **where: object) -> Number:
+def largest_of(arm: str, numbers: Mapping[str, float]) -> list[Pick]:
+    """The runs of an exponent: of each depth the one at the largest rate that trains."""
+    rates = {f"{arm}{depth}": numbers[f"{arm}{depth}"] for depth in LADDER}
+    return [(name, {"lr": rate}) for name, rate in rates.items() if rate]
+
+
+def both_of(gap: str, numbers: Mapping[str, float]) -> list[Pick]:
+    """The runs of a difference: both placements at the rates that were chosen."""
+    arms = [f"{arm}{gap.removeprefix('gap')}" for arm in ("post", "pre")]
+    return [(arm, {"lr": numbers[f"{arm}_rate"]}) for arm in arms]
+
+
+PLATEAUS: dict[str, Pick] = {
+    **{
+        f"d{depth}_{name}": ("depth", {"depth": depth, "beta2": beta2})
+        for depth in (6, 9, 12, 18)
+        for name, beta2 in (("9", 0.9), ("999", 0.999))
+    },
+    **{
+        f"r{lr}_{name}": ("rate", {"lr": rate, "beta2": beta2})
+        for lr, rate in (("low", 0.00025), ("high", 0.001))
+        for name, beta2 in (("9", 0.9), ("999", 0.999))
+    },
+}
+"""The run of each number of X5."""
+
+
+def lived(arm: str, where: Mapping[str, object]) -> Number:
     """Steps of a plateau."""
+    named = {"depth": 12, "lr": 0.0005, **where}
+    words = "{depth} blocks, rate {lr:g}, beta2 {beta2}".format(**named)
     return Number(
         f"steps to half of the way, {words}", value(arm, lifetime(HALF), **where), ".0f", "steps"
     )
@@ -230,7 +261,7 @@ CLAIMS = (
         "with Xavier. From 4 to 36 blocks the largest rate that trains goes as L to the power of {post} in "
         "Post-LN, {deepnorm} in DeepNorm, {pre} in Pre-LN, {peri} in Peri-LN and {completep} in Pre-LN with "
         "branches / L. The rates are in the table of all numbers.",
-        Strip("exponent of the largest rate over depth", tuple(RATES)),
+        Strip("exponent of the largest rate over depth", tuple(RATES), runs=largest_of),
         open_=(("post36", {"lr": 0.002}), ("pre36", {"lr": 0.016}), ("peri36", {"lr": 0.032}),
                ("completep36", {"lr": 0.032})),
         question="experiment",
@@ -255,7 +286,7 @@ CLAIMS = (
         {
             **{
                 f"{arm}{depth}_{name}": Number(f"{what}, {label}, {depth} blocks", of(f"{arm}{depth}"), form,
-                                                unit)
+                                                unit, f"{arm}{depth}" if name == "rate" else "")
                 for depth in TUNED
                 for arm, label in (("post", "Post-LN"), ("pre", "Pre-LN"))
                 for name, what, of, form, unit in (
@@ -283,7 +314,8 @@ CLAIMS = (
         "minus Pre-LN is {gap2} with 2 blocks ({post2_loss} at {post2_rate} and {pre2_loss} at "
         "{pre2_rate}), {gap4} with 4 ({post4_loss} at {post4_rate} and {pre4_loss} at {pre4_rate}) and "
         "{gap8} with 8 ({post8_loss} at {post8_rate} and {pre8_loss} at {pre8_rate}).",
-        Strip("Post-LN minus Pre-LN, held-out loss (nats)", tuple(f"gap{depth}" for depth in TUNED)),
+        Strip("Post-LN minus Pre-LN, held-out loss (nats)", tuple(f"gap{depth}" for depth in TUNED),
+              runs=both_of),
         choosing=2,
         open_=(("post2", {}), ("pre2", {}), ("post8", {}), ("pre8", {})),
         question="experiment",
@@ -305,18 +337,7 @@ CLAIMS = (
                      "beta2": "0.9,0.999"},
         },
         {
-            **{
-                f"d{depth}_{name}": lived("depth", f"{depth} blocks, rate 0.0005, beta2 {beta2}",
-                                          depth=depth, beta2=beta2)
-                for depth in (6, 9, 12, 18)
-                for name, beta2 in (("9", 0.9), ("999", 0.999))
-            },
-            **{
-                f"r{lr}_{name}": lived("rate", f"12 blocks, rate {rate:g}, beta2 {beta2}",
-                                       lr=rate, beta2=beta2)
-                for lr, rate in (("low", 0.00025), ("high", 0.001))
-                for name, beta2 in (("9", 0.9), ("999", 0.999))
-            },
+            name: lived(arm, where) for name, (arm, where) in PLATEAUS.items()
         },
         (
             Part("9 blocks take longer than 6", LessInMost("d6_999", "d9_999")),
@@ -330,14 +351,15 @@ CLAIMS = (
         "floor; infinite where 1000 were not enough. At a rate of 0.0005 it takes {d6_999} with 6 blocks, "
         "{d9_999} with 9 and {d12_999} with 12. With 12 blocks at 0.001: {rhigh_999}, with a beta2 of "
         "0.9 {rhigh_9}. The other cases are in the table of all numbers.",
-        Strip("steps until half of the way; no point: more than 1000", log_y=True),
+        Strip("steps until half of the way; no point: more than 1000", log_y=True,
+              runs=lambda name, _: [PLATEAUS[name]]),
         open_=(("depth", {"depth": 12, "beta2": 0.999}), ("depth", {"depth": 12, "beta2": 0.9}),
                ("rate", {"lr": 0.001, "beta2": 0.999}), ("rate", {"lr": 0.001, "beta2": 0.9})),
         question="experiment",
         finding=(
             "tttuf",
-            "Post-LN stays at chance for {d6_999} with 6 blocks, {d9_999} with 9 and {d12_999} with "
-            "12. With 18 most runs stay there for all 1000.",
+            "Until it is half of the way Post-LN takes {d6_999} with 6 blocks, {d9_999} with 9 and "
+            "{d12_999} with 12. With 18 most runs take more than 1000.",
         ),
     ),
     Claim(
@@ -387,7 +409,8 @@ CLAIMS = (
         "has {post_sgd100} after 100 steps of warm-up, {post_sgd0} without; Pre-LN {pre_sgd}, {pre_sgd100} "
         "and {pre_sgd0}. Adam at 0.003: Post-LN {post_adam}, {post_adam100} and {post_adam0}; Pre-LN "
         "{pre_adam}, {pre_adam100} and {pre_adam0}.",
-        Strip("sharpness over the edge of stability", log_y=True),
+        Strip("sharpness over the edge of stability", log_y=True,
+              runs=lambda name, _: [(name if name.endswith("0") else f"{name}0", {})]),
         lab="sharpness",
         open_=(("post_adam0", {}), ("post_adam100", {}), ("pre_adam0", {}), ("pre_adam100", {})),
         question="experiment",

@@ -140,7 +140,8 @@ CLAIMS = (
         "Peri-LN, which starts larger; they end at {pre_end} and {peri_end}. The largest rate that "
         "trains is "
         "{pre_rate} and {peri_rate}. At the rates chosen on other seeds ({pre_best_rate} and "
-        "{peri_best_rate}) the held-out losses are {pre_best} and {peri_best}.",
+        "{peri_best_rate}) the held-out losses are {pre_best} and {peri_best}. No part judges how much they "
+        "vary over seeds.",
         Curve("lr", FINAL, log_y=False),
         changed="Rates were a factor of 3 apart, runs had 150 steps, and the lowest training loss of "
         "each seed was compared.",
