@@ -10,6 +10,7 @@ from .. import charts
 from ..catalog import FAMILIES, PROBES
 from ..charts.base import Spec
 from ..charts.scale import Domain
+from ..charts.sentences import units
 from ..runs.frames import LaneFrame
 
 View = Literal["heat", "ratio", "lines", "walk"]
@@ -73,9 +74,7 @@ def specs(lanes: Sequence[LaneFrame], axes: Axes, look: ChartOptions) -> dict[st
     steps, depth = max(lane.steps for lane in lanes), max(lane.depth for lane in lanes)
     probe, dark = PROBES[lanes[0].probe].key, look.dark
     found = {
-        "loss": charts.loss.spec(
-            styles, labels, steps, axes.loss, dark, look.linear, lanes[0].unit
-        ),
+        "loss": charts.loss.spec(styles, labels, steps, axes.loss, dark, look.linear, units(lanes)),
         "bars": charts.bars.spec(styles, labels, probe, depth, axes.values, dark, lanes[0].row),
     }
     if axes.between is not None:
