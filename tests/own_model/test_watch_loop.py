@@ -14,6 +14,7 @@ from torch.utils.checkpoint import checkpoint
 
 from normviz import watch
 from normviz.own_model.watch import Watch
+from normviz.result import Result
 
 B, T, D, H, V, L = 4, 8, 16, 2, 11, 3
 
@@ -348,6 +349,62 @@ def test_bad_options_are_one_sentence(options: dict[str, object], sentence: str)
         watch(model, options.pop("optimizer", optimizer), **options)
     assert "\n" not in str(told.value)
     assert hooks(model, optimizer) == 0
+
+
+def test_a_closure_is_measured_after_it_ran_and_only_once() -> None:
+    """As Lightning's optimizers run one; LBFGS asks for several losses a step."""
+
+    def seen(kind: str, steps: int) -> Result:
+        model, _ = made()
+        of = torch.optim.LBFGS if kind == "LBFGS" else torch.optim.SGD
+        optimizer = of(model.parameters(), lr=0.1)
+        with watch(model, optimizer, to=None) as it:
+            for step in range(steps):
+
+                def closure(step: int = step) -> Tensor:
+                    optimizer.zero_grad()
+                    total = torch.zeros(())
+                    for micro in range(2):
+                        loss = model(*batch(2 * step + micro))[1] / 2
+                        loss.backward()
+                        it.step(2 * loss)
+                        total = total + loss.detach()
+                    return total
+
+                if kind == "plain":
+                    closure()
+                    optimizer.step()
+                else:
+                    optimizer.step(closure)
+        return it.result
+
+    plain = seen("plain", 3)
+    wanted = [np.mean([made()[0](*batch(micro))[1].item() for micro in range(2)])]
+    np.testing.assert_allclose(plain.losses[:1], wanted, rtol=1e-6)
+    for kind, steps in (("SGD", 3), ("LBFGS", 1)):
+        it = seen(kind, steps)
+        np.testing.assert_array_equal(it.losses, plain.losses[:steps])
+        np.testing.assert_array_equal(it.steps.grad_norm, plain.steps.grad_norm[:steps])
+        for probe in it.probes:
+            if kind == "SGD" or probe != "update_ratio":
+                np.testing.assert_array_equal(it.values(probe), plain.values(probe)[:steps], probe)
+
+
+class Trained(nn.Module):
+    """A module without a forward pass of its own, as Lightning's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model, _ = made()
+
+
+def test_the_placement_of_a_module_that_is_not_called_is_that_of_what_is_in_it() -> None:
+    it = watch(Trained(), to=None)
+    it.close()
+    assert (it.settings.placement, it.settings.path) == (
+        "pre",
+        "model.layers",
+    ) and not it.placement_note
 
 
 def test_without_an_optimizer_a_step_is_told() -> None:
