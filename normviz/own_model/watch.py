@@ -174,7 +174,7 @@ class Watch:
             return
         self._live = module.training and torch.is_grad_enabled()
         self.instruments.is_live = self._live
-        if not self._live:
+        if not self._live or self._closed:
             return
         self._sums_losses = "num_items_in_batch" in kwargs
         if self._losses and self.instruments.asked_at is not None and self._was_skipped():
