@@ -234,6 +234,10 @@ CURSOR = ("at", "layer")
 """Parameters of a link that set the cursor of the charts: a step and a layer."""
 
 
+BESIDE = "beside"
+"""The parameter of a link that names an observed run, whose charts are shown beside the lanes."""
+
+
 def cursor(params: Params, lanes: Sequence[RunConfig]) -> tuple[dict[str, int], list[str]]:
     """The step and the layer that a link sets the cursor to, and a sentence for each that no lane has."""
     most = {
@@ -259,7 +263,7 @@ def view_notices(params: Params) -> list[str]:
     """A sentence for each unknown value of a view parameter, and for names that are not settings."""
     found = [
         f"The link gives {name} {len(params[name])} times, allowed is once: the first one is used."
-        for name in (*VIEW, *CURSOR, "story")
+        for name in (*VIEW, *CURSOR, BESIDE, "story")
         if len(params.get(name, [""])) > 1
     ]
     probe, view, seeds = (params.get(name, [""])[0] for name in VIEW)
@@ -275,7 +279,9 @@ def view_notices(params: Params) -> list[str]:
             f"The link asks for {cut(seeds)} seeds, allowed is {' or '.join(SEEDS_SHOWN)}. The page "
             f"shows {SEEDS_SHOWN[0]}."
         )
-    return found + unknown_names(params, {"v", "lanes", "preset", "story", *VIEW, *CURSOR, *FIELDS})
+    return found + unknown_names(
+        params, {"v", "lanes", "preset", "story", BESIDE, *VIEW, *CURSOR, *FIELDS}
+    )
 
 
 PAGE = ("embed", "embed_options")

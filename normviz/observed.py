@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
@@ -20,6 +21,8 @@ from .limits import RANGES, over_budget
 SOURCE = "normviz.watch"
 PREFIX = "o1-"
 """What the key of an observed run begins with; 1 is the version of its record."""
+KEY = re.compile(r"[eo]\d+-[0-9a-f]{16}")
+"""The form of a run's key, configured or observed."""
 OWN_UNIT = "units of its own"
 """The unit of a loss that somebody's own loop computes."""
 NO_PLACEMENT = "own model"

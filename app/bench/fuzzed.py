@@ -26,7 +26,7 @@ from normviz.config import CHOICES
 from normviz.execution.client import Backend
 from normviz.home import home
 from normviz.limits import RANGES
-from normviz.links import FIELDS, VIEW, unknown_names
+from normviz.links import BESIDE, FIELDS, VIEW, unknown_names
 from normviz.maps.link import NAMES as MAPS
 
 APP = Path(__file__).parent.parent
@@ -111,7 +111,7 @@ def judged(name: str, it: Any, params: dict[str, list[str]]) -> str:
 def _changed(name: str, it: Any, params: dict[str, list[str]], said: list[str]) -> str | None:
     """A setting that differs from the link although no sentence on the page says so; else None."""
     known = {
-        "duel": (*FIELDS, *VIEW, "lanes", "story"), "anatomy": (*FIELDS, "lanes"), "hand": HAND,
+        "duel": (*FIELDS, *VIEW, BESIDE, "lanes", "story"), "anatomy": (*FIELDS, "lanes"), "hand": HAND,
         "maps": MAPS, "choose": CHOOSE,
     }  # fmt: skip
     for sentence in unknown_names(params, {"v", *known[name]}):

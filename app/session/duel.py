@@ -20,6 +20,7 @@ from normviz.duel.presets import PRESETS
 from normviz.duel.seeds import named
 from normviz.limits import MAX_LANES, SEEDS
 from normviz.links import (
+    BESIDE,
     FIELDS,
     VIEW,
     Link,
@@ -32,7 +33,7 @@ from normviz.links import (
     problems_of_form,
     view_notices,
 )
-from normviz.observed import Settings
+from normviz.observed import Observed, Settings, nearest
 from normviz.player import VIEWS, View
 from normviz.runs.store import Action, Run
 from normviz.tour import STEPS, numbered
@@ -56,6 +57,7 @@ class Duel(PageState):
     seeds      runs of each lane from as many seeds are shown, as far as they are stored
     opened     a link opened it, and its runs are not marked as linked in the store yet
     touched    the settings are the visitor's own, so the URL names them
+    beside     key of the observed run that the charts show after the lanes; empty without one
     extra      repeats from other seeds that this visitor queued
     mine       runs that this visitor started: nobody else's are stopped by leaving them
     trained    of each lane the run it shows and that run's config, as the page last saw them
@@ -79,6 +81,7 @@ class Duel(PageState):
     probe: str = "grad_block"
     view: View = "heat"
     seeds: int = 1
+    beside: str = ""
     mine: frozenset[int] = frozenset()
     extra: frozenset[int] = frozenset()
     trained: tuple[tuple[int, RunConfig] | None, ...] = ()
@@ -180,7 +183,8 @@ def reopen() -> tuple[int | None, ...]:
     """Show the URL's duel after Back or Forward. Returns the runs of the duel that it replaces."""
     it = duel()
     found = _opened()
-    if (found.lanes, found.story) == (it.lanes, it.story):  # as when another page was left
+    same = (it.lanes, it.story, it.beside)
+    if (found.lanes, found.story, found.beside) == same:  # as when another page was left
         it.probe, it.view, it.seeds = found.probe, found.view, found.seeds
         it.cursor = found.cursor
         return ()
@@ -198,6 +202,7 @@ def _with_view(found: Duel, params: dict[str, list[str]]) -> Duel:
         found.view = view
     if seeds == str(SEEDS):
         found.seeds = SEEDS
+    found.beside = params.get(BESIDE, [""])[0]
     found.cursor, wrong = cursor(params, found.lanes)
     found.notices += tuple(wrong)
     return found
@@ -207,9 +212,10 @@ def view_params() -> dict[str, str]:
     """The view as query parameters, without defaults."""
     it = duel()
     said = {
-        "story": str(it.story), "probe": it.probe, "view": it.view, "seeds": str(it.seeds)
+        "story": str(it.story), "probe": it.probe, "view": it.view, "seeds": str(it.seeds),
+        BESIDE: it.beside,
     }  # fmt: skip
-    usual = {"story": "0", "probe": "grad_block", "view": "heat", "seeds": "1"}
+    usual = {"story": "0", "probe": "grad_block", "view": "heat", "seeds": "1", BESIDE: ""}
     words = {name: value for name, value in said.items() if usual.get(name) != value}
     return words | {name: str(value) for name, value in it.cursor.items()}
 
@@ -241,29 +247,23 @@ def _step(number: int, nonce: int) -> Duel:
 
 
 def show_runs(runs: Sequence[Run]) -> None:
-    """Show these stored runs, one in each lane, with the settings of each run. Raises ValueError for an
-    observed run."""
+    """Show these stored runs, one in each lane, with the settings of each run. One that was observed is
+    shown beside the lanes; alone it is beside the nearest settings that can be trained here."""
     it = duel()
     address.new_entry()
+    observed = [run.config for run in runs if isinstance(run.config, Observed)]
+    trained = [run for run in runs if not run.is_observed]
+    lanes = tuple(run.trained for run in trained) or (nearest(observed[0]),)
     st.session_state["duel"] = Duel(
-        tuple(run.trained for run in runs), tuple(run.id for run in runs), start="follow",
-        nonce=it.nonce + 1, probe=it.probe, view=it.view, touched=True, text=it.text,
+        lanes, tuple(run.id for run in trained) or (None,), start="follow", nonce=it.nonce + 1,
+        probe=it.probe, view=it.view, touched=True, text=it.text, beside=observed[0].key if observed else "",
     )  # fmt: skip
 
 
-def show_toy(config: RunConfig) -> None:
-    """Show one configured run in the only lane: the nearest to a model of one's own."""
+def show_beside(key: str) -> None:
+    """Show this observed run beside the lanes; none where the key is empty."""
     it = duel()
-    address.new_entry()
-    st.session_state["duel"] = Duel(
-        (config,),
-        (None,),
-        nonce=it.nonce + 1,
-        probe=it.probe,
-        view=it.view,
-        touched=True,
-        text=it.text,
-    )
+    it.beside, it.nonce, it.touched = key, it.nonce + 1, True
 
 
 def change(field: str, value: Any, lane: int | None = None) -> None:
@@ -321,10 +321,15 @@ def begin(start: Literal["follow", "replay", "end"]) -> None:
     it.start, it.nonce, it.cursor = start, it.nonce + 1, {}
 
 
+def most_lanes() -> int:
+    """How many lanes the duel may have: an observed run beside them takes one."""
+    return MAX_LANES - bool(duel().beside)
+
+
 def set_lane_count(n: int) -> None:
     """Add copies of the last lane, or drop lanes from the end."""
     it = duel()
-    n = max(1, min(n, MAX_LANES))
+    n = max(1, min(n, most_lanes()))
     it.lanes = (*it.lanes, *(it.lanes[-1:] * MAX_LANES))[:n]
     it.runs = (*it.runs, *(None,) * MAX_LANES)[:n]
     _touch(it)

@@ -32,12 +32,15 @@ def status(
     `silent`: seconds since the supervisor's last sign of life; `stuck`: this server can't replace it.
     """
     opened = [run for run in runs if run.is_open]
-    counts = [len(frames.steps(run).step) for run in runs]
+    trained = [run for run in opened if not run.is_observed]
+    # Nobody knows how many steps an observed run will take: it counts while nothing else is open.
+    counted = [run for run in runs if run.is_observed != bool(trained)] if opened else runs
+    counts = [len(frames.steps(run).step) for run in counted]
     done = sum(counts)
     # A run that ended early counts as complete.
     total = sum(
-        max(run.config.steps, 1) if run.is_open and not run.is_observed else count
-        for run, count in zip(runs, counts, strict=True)
+        max(run.config.steps, 1) if run in trained else count
+        for run, count in zip(counted, counts, strict=True)
     )
     return {
         "signature": signature(runs),

@@ -109,7 +109,8 @@ export class Player {
       this.charts[name]?.host.setAttribute("aria-label", words);
     }
     const heldOut = this.sets.loss?.held_out?.length ? "; thin with points: held-out" : "";
-    this.head("loss", "Training loss", `${this.lanes[0].about.unit}, ${this.seeds()}${heldOut}`);
+    const units = [...new Set(this.lanes.map((lane) => lane.about.unit))].join(" / ");
+    this.head("loss", "Training loss", `${units}, ${this.seeds()}${heldOut}`);
     this.fade();
     this.cursor.last = Math.max(0, ...this.lanes.map((lane) => lane.loss.length - 1));
     this.span = Math.max(1, ...this.lanes.map((lane) => lane.about.steps));

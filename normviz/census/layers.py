@@ -524,7 +524,11 @@ def judge(result: Tensor) -> Judged:
     return found
 
 
-def _peel(stream: Tensor, found: Judged) -> tuple[Tensor, Sublayer | None]:
+TURNS = 2
+"""A sum of three terms has three ways to put its parentheses: one is written, two are left to try."""
+
+
+def _peel(stream: Tensor, found: Judged, turns: int = TURNS) -> tuple[Tensor, Sublayer | None]:
     """The input of the last sublayer, and that sublayer."""
     main = None
     if isinstance(stream, Norm):
@@ -550,8 +554,9 @@ def _peel(stream: Tensor, found: Judged) -> tuple[Tensor, Sublayer | None]:
             why = error
             continue
         return source, Sublayer(branches, main, scale, number)
-    if (turned := _turned(stream)) is not None:
-        return _peel(Norm(main, found.kinds.pop(), turned) if main else turned, found)
+    if turns and (turned := _turned(stream)) is not None:
+        again = Norm(main, found.kinds.pop(), turned) if main else turned
+        return _peel(again, found, turns - 1)
     raise why
 
 
@@ -587,6 +592,8 @@ def _branches(rest: Tensor, source: Tensor, found: Judged) -> list[Branch]:
             Branch(b.norm_in, out or b.norm_out, b.inner, scale or b.scaled, b.parts, b.root)
             for b in both
         ]
+    if isinstance(rest, Stream):
+        raise Undecided("the stream is added to a sum that has it already")
     if not isinstance(rest, Made):
         raise Undecided("a branch is not computed from anything")
     branch.root = rest

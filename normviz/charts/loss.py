@@ -21,7 +21,7 @@ from .arrow import Column, Columns, rows
 from .base import TEXT_SIZE, Rows, Spec, compiled, halo, js, named, step_axis
 from .lane_encodings import lane_color, lane_dash, styles_of
 from .palette import RED, LaneStyle, ink, paper
-from .sentences import diverged, divergences, first_bad, listed, name, number, short
+from .sentences import diverged, divergences, first_bad, listed, name, number, short, units
 
 ZOOM = "loss_zoom"  # the selection a page lists in selection_mode, or zoom is lost at every tick
 HEIGHT = 212  # pixels of the plot
@@ -333,7 +333,7 @@ def finding(lanes: Sequence[LaneFrame]) -> str:
         each = [f"{v} at step {len(lane.loss) - 1}" for v, lane in zip(each, finite, strict=True)]
     known = {number(lane.chance) for lane in ran if isfinite(lane.chance)}
     each += [f"chance {chance}" for chance in sorted(known)]
-    sentences = [f"Loss{together} in {ran[0].unit}: {listed(each)}."]
+    sentences = [f"Loss{together} in {units(ran)}: {listed(each)}."]
     held_out = [
         f"{name(lane)} {number(lane.held_out[-1])}" for lane in finite if len(lane.held_out)
     ]

@@ -32,6 +32,11 @@ def short(lane: LaneFrame) -> str:
     return lane.label.split("  ")[0]
 
 
+def units(lanes: Sequence[LaneFrame]) -> str:
+    """The unit of the lanes' losses; "nats per token / units of its own" where they differ."""
+    return " / ".join(dict.fromkeys(lane.unit for lane in lanes))
+
+
 def listed(parts: Sequence[str]) -> str:
     """Joined by commas."""
     return ", ".join(parts)

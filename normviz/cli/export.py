@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,13 +13,13 @@ from urllib.parse import urlsplit
 
 import typer
 
-from ..config import RunConfig
 from ..duel.presets import PRESETS
 from ..duel.seeds import named as seeds_of
 from ..duel.seeds import seeded
 from ..export import ExportLane, archive, replay, script, stored_lane, write_configs
 from ..home import expanded
 from ..limits import MAX_SWEEP_SEEDS
+from ..observed import KEY, Observed, Settings, configured
 from ..runs.frames import Frames
 from ..runs.shipped import adopt
 from ..runs.store import Run, Store, StoreError
@@ -32,8 +31,12 @@ from .run import follow, read_lanes, read_words
 Form = Literal["csv", "parquet", "json", "py", "html"]
 FORMS: tuple[Form, ...] = get_args(Form)
 SUFFIX = {"csv": ".zip", "parquet": ".zip", "json": ".json", "py": ".py", "html": ".html"}
-KEY = re.compile(r"e\d+-[0-9a-f]{16}")
-Named = tuple[str, RunConfig]
+NOT_THEIRS = {
+    "py": "a script would need that model, its data and its loop, which are yours",
+    "json": "it has no settings that `normviz run --config` could train",
+}
+"""Why a run that was observed has no file of a form."""
+Named = tuple[str, Settings]
 
 
 @main.command()
@@ -101,10 +104,11 @@ def read_duel(words: Sequence[str], store: Store) -> tuple[str, list[Named]]:
                 f"the store {store.folder} has no run {name}: name a link or a preset "
                 f"({', '.join(PRESETS.keys())}), or another folder with --data"
             )
-        lanes = (run.trained,)
+        lanes = (run.config,)
     else:
         lanes = read_lanes(name)
-    lanes = [config.replace(**changes) for config in lanes]
+    if changes:
+        lanes = [configured(config).replace(**changes) for config in lanes]
     preset = name if name in PRESETS and not changes else ""
     return preset, list(zip("ABCD", lanes, strict=False))
 
@@ -151,19 +155,27 @@ def targets(out: Path, form: Form, start: str, duel: Sequence[Named]) -> list[Pa
     return [out]
 
 
-def of_seeds(name: str, config: RunConfig, seeds: int, store: Store, form: Form) -> ExportLane:
-    """A lane with its own seed and the next ones. Raises ConfigError if there is no next seed."""
-    first, *others = [find(name, one, store, form) for one in seeded(config, seeds)]
+def of_seeds(name: str, config: Settings, seeds: int, store: Store, form: Form) -> ExportLane:
+    """A lane with its own seed and the next ones. Raises ConfigError if there is no next seed, and
+    ValueError for what an observed run does not have."""
+    if isinstance(config, Observed) and (why := NOT_THEIRS.get(form)):
+        raise ValueError(
+            f"{config.label} was observed, and can be taken as csv, parquet or html, not as {form}: {why}"
+        )
+    if isinstance(config, Observed) and seeds == 1:
+        return find(name, config, store, form)
+    first, *others = [find(name, one, store, form) for one in seeded(configured(config), seeds)]
     return replace(first, repeats=tuple(others))
 
 
-def find(name: str, config: RunConfig, store: Store, form: Form) -> ExportLane:
+def find(name: str, config: Settings, store: Store, form: Form) -> ExportLane:
     """A lane with its stored data; trained here if its numbers are needed and missing."""
     run = store.latest(config.key)
     found = None if run is None else stored_lane(name, run, Frames(store))
     if run is not None and found is not None and len(found.recorded.steps):
         if not run.is_done:
-            seed = f" ({seeds_of(config)})" if config.init_seed or config.data_seed else ""
+            is_first = isinstance(config, Observed) or not (config.init_seed or config.data_seed)
+            seed = "" if is_first else f" ({seeds_of(configured(config))})"
             typer.echo(
                 f"normviz: lane {name}{seed} is not finished: {why_unfinished(run, found)}",
                 err=True,
@@ -171,6 +183,10 @@ def find(name: str, config: RunConfig, store: Store, form: Form) -> ExportLane:
         return found
     if form in ("json", "py"):
         return ExportLane(name, config)
+    if isinstance(config, Observed):
+        raise ValueError(
+            f"{config.label} has no steps yet: it was observed, and can't be trained here"
+        )
     result = follow(config, (), threads=1)
     if result.status == "stopped":
         raise typer.Exit(130)
@@ -179,7 +195,12 @@ def find(name: str, config: RunConfig, store: Store, form: Form) -> ExportLane:
 
 def why_unfinished(run: Run, lane: ExportLane) -> str:
     """How far an unfinished run is."""
-    return f"{run.status}, {len(lane.recorded.steps)} of {run.config.steps} steps"
+    n = len(lane.recorded.steps)
+    return (
+        f"{run.status}, {n} steps"
+        if run.is_observed
+        else f"{run.status}, {n} of {run.config.steps} steps"
+    )
 
 
 def contents(lanes: Sequence[ExportLane], form: Form) -> list[bytes]:

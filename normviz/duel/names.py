@@ -22,9 +22,11 @@ OFF = ("off", None)
 
 def difference(config: Settings, others: Sequence[Settings]) -> str:
     """The lane's values of the settings that differ between the lanes, for example "warm-up 200";
-    first those that the first lane has otherwise. Empty if the placement alone differs."""
-    if any(isinstance(one, Observed) for one in (config, *others)):
-        return ""
+    first those that the first lane has otherwise. Empty if the placement alone differs. A run that was
+    observed has no settings: beside lanes that have some it is "observed"."""
+    if isinstance(config, Observed):
+        return "observed" if any(not isinstance(one, Observed) for one in others) else ""
+    others = [one for one in others if not isinstance(one, Observed)]
     fields = [
         name
         for name in FIELDS

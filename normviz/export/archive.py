@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 from .. import __version__
+from ..observed import Observed
 from .config_json import write_configs
 from .lane import ExportLane, came_out
 from .tables import COLUMNS, tables
@@ -29,13 +30,18 @@ layers.{kind}   one row a probe, step and layer
 runs.{kind}     one row a run: what came of it, and every setting
 probes.{kind}   what was measured in the layers, with units and sources
 columns.{kind}  this list of columns
-config.json     the settings, for `normviz run --config config.json --lane N`
+{configs}
 
 {hint}
 {seeds}
 
 {columns}
 """
+CONFIGS = "config.json     the settings, for `normviz run --config config.json --lane N`"
+OBSERVED = (
+    "{names} was observed: somebody's own model, which has no settings that could be trained. Its record is "
+    "in the column config of the table runs."
+)
 ONE = "One seed a lane. Join tables by the column lane."
 SEVERAL = (
     "Several seeds a lane, in init_seed and data_seed. Join tables by lane and run. config.json "
@@ -54,7 +60,8 @@ def archive(lanes: Sequence[ExportLane], kind: Kind) -> bytes:
     made, sink = tables(lanes), io.BytesIO()
     with zipfile.ZipFile(sink, "w") as files:
         _add(files, "README.txt", readme(lanes, kind).encode())
-        _add(files, "config.json", write_configs(lanes).encode())
+        if settings := [lane for lane in lanes if not isinstance(lane.config, Observed)]:
+            _add(files, "config.json", write_configs(settings).encode())
         for name, table in made.items():
             with files.open(_entry(f"{name}.{kind}", kind == "csv"), "w") as file:
                 WRITERS[kind](table, file)
@@ -69,9 +76,13 @@ def readme(lanes: Sequence[ExportLane], kind: Kind) -> str:
         f"{f'{c.table}.{c.column}':20} {c.type:10} {c.unit:17} {c.meaning} [{c.source}]"
         for c in COLUMNS
     )
+    observed = [lane.name for lane in lanes if isinstance(lane.config, Observed)]
+    configs = [CONFIGS] if len(observed) < len(lanes) else []
+    configs += [OBSERVED.format(names=f"Lane {name}") for name in observed]
     return README.format(
         version=__version__, names=names, kind=kind, hint=HINTS[kind], columns=columns,
         seeds=SEVERAL if several else ONE, came_out="\n".join(came_out(lanes).lines),
+        configs="\n".join(configs),
     )  # fmt: skip
 
 

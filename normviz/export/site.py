@@ -20,6 +20,7 @@ from ..config import RunConfig
 from ..duel import names
 from ..duel.presets import PRESETS
 from ..limits import MAX_LANES
+from ..observed import KEY
 from ..player import SCRIPTS, version
 from ..runs.frames import Frames, LaneFrame
 from ..runs.store import Run, Store
@@ -30,7 +31,6 @@ from .pictures import picture
 from .preview import tags
 from .replay import frames, replay
 
-KEY = re.compile(r"e\d+-[0-9a-f]{16}")
 NUMBER = re.compile(r"\d{1,18}")
 TOUR = "The tour"
 

@@ -131,6 +131,10 @@ def _notes(each: placement.StackTrace, traced: placement.Trace) -> tuple[str, ..
         )
     if each.stream is not None and not each.stream.verified and len(each.blocks) > 1:
         notes.append("what leaves a block is changed before it enters the next one")
+    if each.stream is not None and (aside := each.stream.others - each.stream.rivals):
+        notes.append(
+            f"what else passes from block to block: {aside} tensor{'s' * (aside > 1)} of another width"
+        )
     if traced.error:
         notes.append(f"the model after its blocks: {traced.error}")
     return tuple(notes)

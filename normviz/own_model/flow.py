@@ -17,6 +17,8 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from ..census.interpreter import LIKE
+
 ENTRIES = 2**20
 """Attention logits that are measured in a block at most: of the first sequences, and of heads spread evenly
 where those of one sequence are more."""
@@ -24,6 +26,10 @@ HIDDEN = 1e20
 """A logit below minus this is of a masked position."""
 MATRIX = ("linear", "matmul", "mm", "einsum", "conv", "attention", "bilinear", "baddbmm", "addmv")
 """Parts of the names of torch's operations that multiply by matrices."""
+OF_THE_FIRST = LIKE | {"__getitem__", "index_select", "gather"}
+"""Operations whose result has values of their first tensor alone; others say where, or in which shape."""
+FILLED = {"zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like"}
+"""Operations that read the shape of a tensor and no value."""
 ADDS = ("add", "add_", "__add__", "__radd__", "__iadd__")
 SOFTMAX = ("softmax", "_softmax")
 STREAM, BRANCH = "stream", "branch"
@@ -100,6 +106,7 @@ class Flow(TorchFunctionMode):
         self.size, self.width = stream.numel(), stream.shape[-1]
         self.batch = stream.shape[0] if stream.ndim > 2 else 1
         self._tags: dict[int, tuple[weakref.ref[Tensor], Tag]] = {}
+        self._chosen: dict[int, tuple[weakref.ref[Tensor], Tensor]] = {}
         self.sums: list[Sublayer] = []
         self.now = Sublayer()
         self.attention: list[tuple[Tensor, Tensor, Tensor]] = []
@@ -128,6 +135,14 @@ class Flow(TorchFunctionMode):
         given = [*_tensors(args), *_tensors(kwargs.values())]
         known = [(x, tag) for x in given if (tag := self._get(x)) is not None]
         if not known:
+            return func(*args, **kwargs)
+        if name in OF_THE_FIRST and known[0][0] is not given[0]:
+            # `bias.expand_as(x)`, or the matrices of the experts that a router chose: no value of x
+            out = func(*args, **kwargs)
+            if isinstance(out, Tensor) and (matrix := self._matrix(given[0])) is not None:
+                self._chosen[id(out)] = weakref.ref(out), matrix
+            return out
+        if name in FILLED:
             return func(*args, **kwargs)
         is_sum = name in ADDS and self._sums(given, known)
         if is_sum:
@@ -180,11 +195,17 @@ class Flow(TorchFunctionMode):
         tracked = {id(x) for x, _ in known}
         others = [x for x in given if id(x) not in tracked and x.ndim >= 2]
         for other in others:
-            if isinstance(other, nn.Parameter):
-                return other
-            if isinstance(other._base, nn.Parameter):
-                return other._base
+            if (matrix := self._matrix(other)) is not None:
+                return matrix
         return others[-1] if others and len(known) == 1 else None
+
+    def _matrix(self, tensor: Tensor) -> Tensor | None:
+        """The parameter that a tensor is, is a view of, or was looked up in."""
+        base = tensor if tensor._base is None else tensor._base
+        if isinstance(base, nn.Parameter):
+            return base
+        found = self._chosen.get(id(base))
+        return found[1] if found is not None and found[0]() is base else None
 
     # Residual sums
 

@@ -350,9 +350,12 @@ class Instruments:
         if plan is None:
             return
         own = dict(block.named_parameters())
-        last = own.get(plan.last_ffn or "")
-        if last is not None and id(last) in of_parameter:
-            self.put("grad_w2", index + 1, of_parameter[id(last)] * factor)
+        lasts = [own[name] for name in experts(block, plan.last_ffn or "") if name in own]
+        last = [of_parameter[id(p)] for p in lasts if id(p) in of_parameter]
+        if last:
+            self.put(
+                "grad_w2", index + 1, torch.linalg.vector_norm(torch.stack(last).double()) * factor
+            )
         parts: list[Tensor] = []
         for name, axis, rows in plan.query_key:
             p = own.get(name)
@@ -411,6 +414,19 @@ def norm_scales(block: nn.Module) -> list[nn.Parameter]:
         apart = [abs(float(p.detach().float().mean()) - norm.start) for p in own]
         found.append(own[apart.index(min(apart))])
     return found
+
+
+def experts(block: nn.Module, name: str) -> list[str]:
+    """The names of a parameter of one expert in all experts: modules of two matrices or more in one list."""
+    parts = name.split(".")
+    for at, part in enumerate(parts):
+        holder = block.get_submodule(".".join(parts[:at])) if part.isdecimal() else None
+        if (
+            isinstance(holder, nn.ModuleList)
+            and len([p for p in holder[0].parameters() if p.ndim > 1]) > 1
+        ):
+            return [".".join([*parts[:at], str(k), *parts[at + 1 :]]) for k in range(len(holder))]
+    return [name]
 
 
 class _Stance:

@@ -83,6 +83,7 @@ class BlockTrace:
     products  of queries and keys, and of weights and values
     made      paths of the modules whose output a symbol is, by its id, the outermost last
     reads     modules that read the stream first: path, and the symbol of its result
+    ended     whether its call came to its end
     hidden    paths of modules inside whose operations could not run on the meta device
     """
 
@@ -96,6 +97,7 @@ class BlockTrace:
     made: dict[int, list[str]] = field(default_factory=dict)
     reads: list[tuple[str, Symbol]] = field(default_factory=list)
     hidden: list[str] = field(default_factory=list)
+    ended: bool = False
 
 
 @dataclass
@@ -553,6 +555,7 @@ class _Follow(TorchFunctionMode):
     def _leave(self, each: StackTrace, stream: stack.Stream) -> Callable[..., None]:
         def hook(_: nn.Module, args: tuple, kwargs: dict, result: Any) -> None:
             trace = each.blocks[-1]
+            trace.ended = True
             leaving = stream.leaving(result)
             if leaving is None:
                 trace.why = trace.why or "the stream does not leave it as its other blocks"
@@ -640,6 +643,8 @@ class _Follow(TorchFunctionMode):
         ]
         if self.scope is not self.outer and looked_up and id(given[0]) in self.labels:
             symbols = []  # a matrix that a router chose: what it chose by is no value of it
+        if name in LIKE and before[:1] == [None]:
+            symbols = []  # `bias.expand_as(x)` has no value of x
         if not symbols:
             label = next((self.labels[id(t)] for t in given if id(t) in self.labels), None)
             for tensor in made if label else ():
@@ -779,6 +784,8 @@ class _Follow(TorchFunctionMode):
 
     def judge(self, each: StackTrace) -> None:
         """Read each block's result, and the norms around the stack."""
+        if each.blocks and not each.blocks[-1].ended:
+            each.blocks.pop()  # an error broke it off, which `Trace.error` says
         for trace in each.blocks:
             trace.hidden = [it for it in self.hidden if it.startswith(f"{each.stack.path}.")]
             if trace.number in each.twins:
@@ -799,8 +806,8 @@ class _Follow(TorchFunctionMode):
 
     def _why(self, each: StackTrace, trace: BlockTrace) -> str:
         """Judge a block; why it is undecided, or empty."""
-        if each.stream is not None and each.stream.others:
-            count = each.stream.others + 1
+        if each.stream is not None and each.stream.rivals:
+            count = each.stream.rivals + 1
             return f"{count} tensors pass from block to block, not one stream"
         try:
             trace.judged = judge(trace.result)

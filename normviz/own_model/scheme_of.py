@@ -7,6 +7,7 @@ of addition. Where no scheme agrees exactly, the census' rules name the placemen
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -43,13 +44,20 @@ def scheme_of(each: StackTrace) -> Named:
     ends = (each.final_norm is not None, each.embed_norm is not None)
     if each.mixes:
         return Named(None, why=each.mixes)
-    if each.between is None and each.stream.others == 0:
+    if each.between is None and each.stream.rivals == 0:
         forms = tuple(written(block) for block in blocks)
         found = [
             s.key for s in _one_stream() if _ends(s) == ends and _forms(s.key, len(blocks)) == forms
         ]
         if found:
             return Named(found[0], tuple(found[1:]), True)
+        told = _by_rules(each)
+        if told.key is None:  # attention with a learned temperature, whose placement has a record
+            forms = tuple(form.replace(f" | {INNER_GAIN}", "") for form in forms)
+            for s in _one_stream():
+                if _ends(s) == ends and _forms(s.key, len(blocks)) == forms:
+                    return Named(s.key)
+        return told
     return _by_rules(each)
 
 
@@ -227,22 +235,34 @@ def written(block: BlockTrace) -> str:
 
 
 def _written(symbol: Symbol, ignored: Iterable[str] = ()) -> str:
-    return _Writer(frozenset(ignored)).state(symbol)
+    return _Writer(frozenset(ignored)).whole(symbol)
+
+
+INNER_GAIN = "learned gain"
+"""What is said of a gain inside of a branch."""
+GAIN = re.compile(r"\[([^\[\]]*) (number|vector)\]")
+"""A learned gain in a text, with its name."""
 
 
 class _Writer:
     """Writes symbols so that equal computations are equal texts: terms sorted, learned gains numbered in
-    the order of their first use."""
+    the order of that text."""
 
     def __init__(self, ignored: frozenset[str]) -> None:
         self.ignored = ignored
-        self.learned: dict[str, str] = {}
         self.norms: dict[str, list[str]] = {}
         self.memo: dict[int, list[tuple[str, str]]] = {}
 
+    def whole(self, symbol: Symbol) -> str:
+        """The text with numbers in place of the gains' names."""
+        known: dict[str, int] = {}
+        return GAIN.sub(
+            lambda it: f"[{known.setdefault(it[1], len(known) + 1)} {it[2]}]", self.state(symbol)
+        )
+
     def state(self, symbol: Symbol) -> str:
-        each = sorted(f"{factor}{atom}" for factor, atom in self.terms(symbol))
-        return " + ".join(each)
+        each = [f"{factor}{atom}" for factor, atom in self.terms(symbol)]
+        return " + ".join(sorted(each, key=_nameless))
 
     def terms(self, symbol: Symbol) -> list[tuple[str, str]]:
         """Factor and atom of each term."""
@@ -276,9 +296,7 @@ class _Writer:
         try:
             return f"{float(by):.4g}"
         except ValueError:
-            kind = "number" if number else "vector"
-            by = by.removeprefix("1/")
-            return self.learned.setdefault(by, f"[{len(self.learned) + 1} {kind}]")
+            return f"[{by.removeprefix('1/')} {'number' if number else 'vector'}]"
 
     def branch(self, symbol: Symbol) -> str:
         seen: set[int] = set()
@@ -312,7 +330,7 @@ class _Writer:
                 self._walk(second, above, inputs, labels, seen)
             case Scaled(of=of, by=by):
                 if _number(by) is None:
-                    labels.add("learned gain")
+                    labels.add(INNER_GAIN)
                 self._walk(of, above, inputs, labels, seen)
             case Viewed(of=of):
                 self._walk(of, above, inputs, labels, seen)
@@ -335,7 +353,12 @@ def _product(one: str, other: str) -> str:
         elif part:
             learned.append(part)
     text = [f"{numbers:.4g}"] if abs(numbers - 1) > 1e-6 else []
-    return "".join(f"{part} * " for part in [*text, *sorted(learned)])
+    return "".join(f"{part} * " for part in [*text, *sorted(learned, key=_nameless)])
+
+
+def _nameless(text: str) -> str:
+    """A text without the names of its gains, to sort by."""
+    return GAIN.sub(r"[\2]", text)
 
 
 # Norms inside of a branch.

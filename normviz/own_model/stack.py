@@ -157,6 +157,7 @@ class Stream:
     width     its last dimension
     verified  whether what leaves a block is the tensor that enters the next one
     others    how many more tensors pass so from block to block and change on their way
+    rivals    how many of those have its width: they may be streams too
     """
 
     argument: int | str
@@ -164,6 +165,7 @@ class Stream:
     width: int
     verified: bool
     others: int = 0
+    rivals: int = 0
 
     def entering(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor | None:
         """The stream among the arguments of a call; None where it is not there."""
@@ -220,7 +222,8 @@ def find_stream(calls: Sequence[Call]) -> Stream | None:
     links = [it for n, it in enumerate(links) if it.argument not in [x.argument for x in links[:n]]]
     if links:
         first = links[0]
-        return Stream(first.argument, first.part, first.width, True, len(links) - 1)
+        rivals = sum(it.width == first.width for it in links[1:])
+        return Stream(first.argument, first.part, first.width, True, len(links) - 1, rivals)
     for call in calls[:1]:
         for place, entering in arguments(call.args, call.kwargs):
             for part, leaving in results(call.result):

@@ -50,6 +50,8 @@ SPARSEST = 1000
 SHARDED = 50
 """Of a model in shards every so-many-th step is recorded: all processes must record the same ones."""
 FLUSH_SECONDS = 0.5
+UNWRITTEN = nn.Module.forward
+"""The forward pass of a module that has none."""
 
 
 class Watch:
@@ -114,7 +116,8 @@ class Watch:
         self._waiting: list[tuple[int, float, Tensor | None, Tensor | None, Row | None]] = []
         self._losses: list[Tensor] = []
         self._sums_losses = False
-        self._given: Tensor | float | None = None
+        self._told: list[Tensor] = []
+        self._closed = False
         self._live = False
         self._norm: Tensor | None = None
         self._cadence = Cadence(every, self.is_sharded)
@@ -134,13 +137,23 @@ class Watch:
         atexit.register(self.close)  # a loop that ends need not say so
 
     def _inspected(self, model: nn.Module, path: str) -> StackFound | None:
-        """What the anatomy of the model says of the watched stack; None where it can't be traced."""
-        try:
-            stacks = inspect_model(model).stacks
-        except ValueError as error:
-            self.placement_note = str(error)
-            return None
-        return next((one for one in stacks if one.path == path), None)
+        """What the anatomy of the model says of the watched stack; None where it can't be traced. A module
+        that trains without being called, as Lightning's, is left out: what is in it has the stack."""
+        parts = path.split(".")
+        for depth in range(len(parts)):
+            start = ".".join(parts[:depth])
+            inner = model.get_submodule(start)
+            if type(inner).forward in (UNWRITTEN, nn.ModuleList.forward):
+                continue
+            try:
+                stacks = inspect_model(inner).stacks
+            except ValueError as error:
+                self.placement_note = self.placement_note or str(error)
+                continue
+            self.placement_note = ""
+            rest = path.removeprefix(f"{start}.") if start else path
+            return next((one for one in stacks if one.path == rest), None)
+        return None
 
     # Hooks
 
@@ -161,7 +174,7 @@ class Watch:
             return
         self._live = module.training and torch.is_grad_enabled()
         self.instruments.is_live = self._live
-        if not self._live:
+        if not self._live or self._closed:
             return
         self._sums_losses = "num_items_in_batch" in kwargs
         if self._losses and self.instruments.asked_at is not None and self._was_skipped():
@@ -174,14 +187,31 @@ class Watch:
         return bool(parameters) and all(p.grad is None for p in parameters)
 
     def _after_forward(self, module: nn.Module, args: Any, output: Any) -> None:
-        if torch.compiler.is_compiling() or not self._live:
+        if torch.compiler.is_compiling() or not self._live or self._closed:
             return
         found = self.loss_of(output) if self.loss_of is not None else _loss_in(output)
         if found is not None:
             self._losses.append(found.detach().clone())
 
-    def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        if self.instruments.is_armed:
+    def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> Any:
+        """Measure the gradients: now, or after the closure that computes them, as Lightning gives one."""
+        closure = args[1] if len(args) > 1 else kwargs.get("closure")  # args[0] is the optimizer
+        if not callable(closure):
+            self._measure_gradients()
+            return None
+
+        def measured() -> Any:
+            found = closure()
+            self._measure_gradients()
+            self._closed = True  # an optimizer that asks again does so elsewhere
+            return found
+
+        if len(args) > 1:
+            return (args[0], measured, *args[2:]), kwargs
+        return args, {**kwargs, "closure": measured}
+
+    def _measure_gradients(self) -> None:
+        if self.instruments.is_armed and not self._closed:
             self._norm = self.instruments.gradients()
 
     def _after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
@@ -193,6 +223,7 @@ class Watch:
 
     def step(self, loss: Tensor | float | None = None) -> None:
         """Tell the loss of the present step, where the model's output has none: before `optimizer.step()`.
+        Of a step of several micro-batches the mean of what was told counts.
 
         Without an optimizer it also ends the step: call it once a step, between `loss.backward()` and the
         moment at which gradients are cleared.
@@ -201,8 +232,9 @@ class Watch:
             raise ValueError(
                 "this watch is closed: make another one with normviz.watch(model, optimizer)"
             )
-        if loss is not None:
-            self._given = loss.detach().clone() if isinstance(loss, Tensor) else float(loss)
+        if loss is not None and not self._closed:
+            told = loss.detach() if isinstance(loss, Tensor) else torch.tensor(float(loss))
+            self._told.append(told.double().clone())
         if self.optimizer is None and (self.is_main or self.is_sharded):
             row = None
             if self.instruments.is_armed:
@@ -221,7 +253,7 @@ class Watch:
         """Begin the present step again."""
         was_armed = self.instruments.is_armed
         self.instruments.disarm()
-        self._losses, self._given, self._norm = [], None, None
+        self._losses, self._told, self._norm = [], [], None
         if was_armed:
             self.instruments.arm()
 
@@ -229,7 +261,7 @@ class Watch:
         was_armed = self.instruments.is_armed
         self.instruments.disarm()
         self._waiting.append((self.step_number, self._rate(), self._loss(), self._norm, row))
-        self._losses, self._given, self._norm = [], None, None
+        self._losses, self._told, self._norm, self._closed = [], [], None, False
         now = time.perf_counter()
         self._cadence.note(was_armed, now - self._last)
         self.step_number += 1
@@ -244,9 +276,8 @@ class Watch:
         return float(self.optimizer.param_groups[0]["lr"])
 
     def _loss(self) -> Tensor | None:
-        if self._given is not None:
-            given = self._given
-            return given if isinstance(given, Tensor) else torch.tensor(given, dtype=torch.float64)
+        if self._told:
+            return torch.stack(self._told).mean()
         if not self._losses:
             return None
         total = torch.stack([x.double() for x in self._losses])

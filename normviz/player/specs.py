@@ -10,6 +10,7 @@ from .. import charts
 from ..catalog import FAMILIES, PROBES
 from ..charts.base import Spec
 from ..charts.scale import Domain
+from ..charts.sentences import units
 from ..runs.frames import LaneFrame
 
 View = Literal["heat", "ratio", "lines", "walk"]
@@ -76,7 +77,7 @@ def specs(lanes: Sequence[LaneFrame], axes: Axes, options: ChartOptions) -> dict
     probe, dark = PROBES[lanes[0].probe].key, options.dark
     found = {
         "loss": charts.loss.spec(
-            styles, labels, steps, axes.loss, dark, options.linear, lanes[0].unit
+            styles, labels, steps, axes.loss, dark, options.linear, units(lanes)
         ),
         "bars": charts.bars.spec(styles, labels, probe, depth, axes.values, dark, lanes[0].row),
     }

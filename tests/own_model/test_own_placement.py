@@ -11,9 +11,10 @@ from own_model_kit import exported, hugging
 from torch import nn
 
 from normviz.catalog import NORMS, SCHEMES
-from normviz.own_model import shipped
-from normviz.own_model.anatomy import inspect_model, inspect_named
+from normviz.own_model import lint, shipped
+from normviz.own_model.anatomy import inspect_model, inspect_named, trace_model
 from normviz.own_model.report import read
+from normviz.own_model.source import inputs_of
 from normviz.own_model.stack import StackNotFound, find_stacks
 
 ONE_STREAM = [s.key for s in SCHEMES if s.streams == "one"]
@@ -69,10 +70,10 @@ class Block(nn.Module):
 
 
 class Model(nn.Module):
-    def __init__(self) -> None:
+    def __init__(self, kind: type[Block] = Block) -> None:
         super().__init__()
         self.tokens = nn.Embedding(5, 8)
-        self.things = nn.ModuleList(Block() for _ in range(3))
+        self.things = nn.ModuleList(kind() for _ in range(3))
         self.end = nn.LayerNorm(8)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
@@ -115,6 +116,69 @@ def test_lint_says_what_the_trace_shows() -> None:
         block.ln_1 = nn.Sequential(nn.RMSNorm(32, 1e-12), nn.RMSNorm(32, 0.0))
     said = "\n".join(inspect_model(model).lint)
     assert "two norms in a row" in said and "a token of zeros gives NaN" in said
+
+
+def test_lint_knows_attention_that_reads_the_stream_without_qk_norm() -> None:
+    for qk_norm, count in (("off", 1), ("head", 0)):
+        it = exported("resp", 2, qk_norm=qk_norm)
+        said = inspect_model(it.model, it.tokens).lint
+        assert len(said) == count
+        assert all(
+            one.startswith("blocks: Res-post-norm without QK-norm: attention") for one in said
+        )
+
+
+def test_lint_knows_how_deep_post_ln_was_measured() -> None:
+    """The shipped maps end at 64 blocks, and Post-LN trains at some rate up to 32."""
+    it = exported("post", 2, width=8, heads=1, seq_len=4)
+    traced = trace_model(it.model, inputs_of(it.model, it.tokens))
+    found = inspect_model(it.model, it.tokens)
+    for blocks, words in (
+        (32, None),
+        (
+            33,
+            "Post-LN with 33 blocks: in the map measured here it trained at no learning rate above 32",
+        ),
+        (65, "Post-LN with 65 blocks is outside of the map measured here, which ends at 64"),
+    ):
+        deep = replace(found, stacks=(replace(found.stacks[0], blocks=blocks),))
+        said = lint.lint(it.model, traced, deep)
+        assert len(said) == (words is not None) and (words or "") in "".join(said)
+
+
+def test_lint_knows_branches_that_are_made_smaller_twice() -> None:
+    it = exported("resid_const")
+    block = next(m for m in it.model.modules() if isinstance(m, nn.ModuleList))[0]
+    matrices = {name: p for name, p in block.named_parameters() if p.ndim == 2}
+    with torch.no_grad():
+        for p in matrices.values():
+            p.normal_(0, 0.02)
+        assert inspect_model(it.model, it.tokens).lint == ()
+        last = [*matrices][-1]
+        matrices[last].mul_((2 * 4) ** -0.5)
+    (said,) = inspect_model(it.model, it.tokens).lint
+    assert f"{last} also starts at 1/sqrt(2L)" in said and "made smaller twice" in said
+
+
+class Biased(Block):
+    """A bias takes the shape of the stream, as in GPT-NeoX-Japanese: it has no value of it."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.a(self.post_norm(x)) + self.b.bias.expand_as(x) + x
+        return x + self.b(self.layernorm_after(x))
+
+
+class Doubled(Block):
+    """The stream is added twice, and parentheses hide which sum is the residual one."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (self.a(self.post_norm(x)) + x) + x
+
+
+def test_a_shape_is_no_value_and_a_sum_of_two_streams_has_no_name() -> None:
+    (biased,), (doubled,) = (inspect_model(Model(kind)).stacks for kind in (Biased, Doubled))
+    assert biased.placement == "pre" and biased.formulas == ("FFN: x + F(N(x))",)
+    assert doubled.placement is None and "added to a sum that has it already" in doubled.why
 
 
 @pytest.mark.slow

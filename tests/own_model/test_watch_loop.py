@@ -14,6 +14,7 @@ from torch.utils.checkpoint import checkpoint
 
 from normviz import watch
 from normviz.own_model.watch import Watch
+from normviz.result import Result
 
 B, T, D, H, V, L = 4, 8, 16, 2, 11, 3
 
@@ -184,11 +185,9 @@ def test_a_skipped_step_is_counted_and_gradients_are_those_of_the_loss_without_i
         np.testing.assert_allclose(it.result.steps.layers, plain.result.steps.layers, rtol=1e-4)
 
 
-def test_frozen_blocks_and_idle_experts_are_gaps() -> None:
+def test_frozen_blocks_are_gaps() -> None:
     model, optimizer = made()
     model.layers[1].requires_grad_(False)
-    model.layers[2].idle = nn.Linear(D, D)  # an expert that no token goes to
-    optimizer.add_param_group({"params": model.layers[2].idle.parameters()})
     with watch(model, optimizer, to=None) as it:
         model(*batch(0))[1].backward()
         norm = math.sqrt(
@@ -205,6 +204,96 @@ def test_frozen_blocks_and_idle_experts_are_gaps() -> None:
         assert not math.isnan(seen.at(probe, 0, 1)), probe
     assert seen.at("grad_block", 0, 3) == pytest.approx(norm, rel=1e-6)
     assert not np.isnan(seen.values("grad_hidden")).any(), "the gradient passes a frozen block"
+
+
+class Routed(nn.Module):
+    """An FFN of experts in a list: each token goes to one of the first two, the third one is idle."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        kinds = (nn.Linear(D, 2 * D), nn.GELU(), nn.Linear(2 * D, D))
+        self.experts = nn.ModuleList(nn.Sequential(*copy.deepcopy(kinds)) for _ in range(3))
+        self.router = nn.Linear(D, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        flat = x.flatten(0, 1)
+        weights, chosen = self.router(flat).softmax(-1).max(-1)
+        out = torch.zeros_like(flat)
+        for number, expert in enumerate(self.experts):
+            rows = (chosen == number).nonzero()[:, 0]
+            if len(rows):
+                out.index_add_(0, rows, expert(flat[rows]) * weights[rows, None])
+        return out.view_as(x)
+
+
+def mixtral(experts: str) -> nn.Module:
+    from transformers import MixtralConfig, MixtralForCausalLM
+
+    config = MixtralConfig(
+        vocab_size=V, hidden_size=D, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, num_local_experts=3, num_experts_per_tok=1,
+    )  # fmt: skip
+    config._experts_implementation = experts
+    model = MixtralForCausalLM(config)
+    for block in model.model.layers:
+        gate = block.mlp.gate.weight.data
+        gate[2] = (gate[0] + gate[1]) / 2  # its logit is between theirs, so it is never chosen
+    return model
+
+
+@pytest.mark.parametrize("kind", ["eager", "batched_mm", "list"])
+def test_an_idle_expert_equals_a_reference(kind: str) -> None:
+    """A Mixtral of transformers, whose experts are parts of two parameters, and experts in a list."""
+    torch.manual_seed(0)
+    if kind == "list":
+        model = Model()
+        for layer in model.layers:
+            layer.up, layer.down = Routed(), nn.Identity()
+        second, last = "two", "up.experts.{}.2.weight"
+        given = dict(zip(("tokens", "targets"), batch(0), strict=True))
+    else:
+        model = mixtral(kind)
+        second, last = "post_attention_layernorm", "mlp.experts.down_proj"
+        given = dict(zip(("input_ids", "labels"), batch(0), strict=True))
+
+    def blocks(of: nn.Module) -> nn.ModuleList:
+        return of.layers if kind == "list" else of.model.layers  # pyright: ignore
+
+    def backward(it: nn.Module) -> None:
+        out = it(**given)
+        (out[1] if kind == "list" else out.loss).backward()
+
+    twin, optimizer = copy.deepcopy(model), torch.optim.SGD(model.parameters(), lr=0.1)
+    with watch(model, optimizer, to=None) as it:
+        backward(model)
+        optimizer.step()
+    kept: list[Tensor] = []
+    for block in blocks(twin):
+        block.register_forward_pre_hook(lambda _, args: kept.append(args[0].detach().double()))
+        block.get_submodule(second).register_forward_pre_hook(
+            lambda _, args: kept.append(args[0].detach().double())
+        )
+    blocks(twin)[-1].register_forward_hook(lambda *args: kept.append(args[2].detach().double()))
+    backward(twin)
+
+    def size(gradients: list[Tensor | None]) -> float:
+        return math.sqrt(sum(float(g.double().square().sum()) for g in gradients if g is not None))
+
+    for at, block in enumerate(blocks(twin)):
+        own = dict(block.named_parameters())
+        lasts = [own[name].grad for name in dict.fromkeys(last.format(k) for k in range(3))]
+        idle = lasts[-1] if kind == "list" else lasts[0][2]  # pyright: ignore
+        assert idle is None or not idle.any(), "no token goes to it"
+        x, y, z = kept[2 * at : 2 * at + 3]
+        wanted = {
+            "grad_block": size([p.grad for p in own.values()]),
+            "grad_w2": size(lasts),
+            "branch_ratio": float(((y - x).norm() / x.norm() + (z - y).norm() / y.norm()) / 2),
+            "sum_rms": (rms(y) + rms(z)) / 2,
+        }
+        for probe, value in wanted.items():
+            assert it.result.at(probe, 0, at + 1) == pytest.approx(value, rel=1e-5), probe
+    assert not it.missing
 
 
 def test_what_goes_wrong_is_named_and_no_hook_stays() -> None:
@@ -260,6 +349,62 @@ def test_bad_options_are_one_sentence(options: dict[str, object], sentence: str)
         watch(model, options.pop("optimizer", optimizer), **options)
     assert "\n" not in str(told.value)
     assert hooks(model, optimizer) == 0
+
+
+def test_a_closure_is_measured_after_it_ran_and_only_once() -> None:
+    """As Lightning's optimizers run one; LBFGS asks for several losses a step."""
+
+    def seen(kind: str, steps: int) -> Result:
+        model, _ = made()
+        of = torch.optim.LBFGS if kind == "LBFGS" else torch.optim.SGD
+        optimizer = of(model.parameters(), lr=0.1)
+        with watch(model, optimizer, to=None) as it:
+            for step in range(steps):
+
+                def closure(step: int = step) -> Tensor:
+                    optimizer.zero_grad()
+                    total = torch.zeros(())
+                    for micro in range(2):
+                        loss = model(*batch(2 * step + micro))[1] / 2
+                        loss.backward()
+                        it.step(2 * loss)
+                        total = total + loss.detach()
+                    return total
+
+                if kind == "plain":
+                    closure()
+                    optimizer.step()
+                else:
+                    optimizer.step(closure)
+        return it.result
+
+    plain = seen("plain", 3)
+    wanted = [np.mean([made()[0](*batch(micro))[1].item() for micro in range(2)])]
+    np.testing.assert_allclose(plain.losses[:1], wanted, rtol=1e-6)
+    for kind, steps in (("SGD", 3), ("LBFGS", 1)):
+        it = seen(kind, steps)
+        np.testing.assert_array_equal(it.losses, plain.losses[:steps])
+        np.testing.assert_array_equal(it.steps.grad_norm, plain.steps.grad_norm[:steps])
+        for probe in it.probes:
+            if kind == "SGD" or probe != "update_ratio":
+                np.testing.assert_array_equal(it.values(probe), plain.values(probe)[:steps], probe)
+
+
+class Trained(nn.Module):
+    """A module without a forward pass of its own, as Lightning's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model, _ = made()
+
+
+def test_the_placement_of_a_module_that_is_not_called_is_that_of_what_is_in_it() -> None:
+    it = watch(Trained(), to=None)
+    it.close()
+    assert (it.settings.placement, it.settings.path) == (
+        "pre",
+        "model.layers",
+    ) and not it.placement_note
 
 
 def test_without_an_optimizer_a_step_is_told() -> None:

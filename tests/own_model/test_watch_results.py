@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import io
+import json
+import zipfile
 from pathlib import Path
 
 import nbformat
 import numpy as np
+import pandas as pd
 import pytest
 from browser_kit import PATIENCE_MS
+from cli_kit import normviz
+from click.testing import Result
 from hosted_kit import turn_on
 from nbclient import NotebookClient
-from page_kit import at_page, checked, duel
+from page_kit import at_page, checked, duel, shown, words_of
 from playwright.sync_api import Browser
 from rich.console import Console
 from streamlit.testing.v1 import AppTest
 from test_watch_loop import L, batch, made
 
 from normviz import RunConfig, watch
+from normviz.charts import loss
+from normviz.export.replay import frames
+from normviz.links import decode, query
 from normviz.observed import Observed, nearest
 from normviz.own_model.terminal import Terminal, screen
 from normviz.own_model.watch import Cadence, Watch
-from normviz.result import Duel, collect
+from normviz.result import collect
 from normviz.runs.listing import misfit
 from normviz.runs.search import search
 from normviz.runs.store import Query, Run, Store
@@ -84,7 +92,7 @@ def test_a_hosted_server_accepts_none_and_says_so(
 
 @pytest.mark.slow
 def test_its_tables_and_files_are_those_of_a_run(tmp_path: Path) -> None:
-    it = watched(to=tmp_path / "run.html")
+    it = watched(to=tmp_path / "run.html", probes=("grad_block",))
     result, tables = it.result, it.result.tables()
     assert tables["steps"].num_rows == 6 and tables["runs"]["status"].to_pylist() == ["finished"]
     assert tables["steps"]["tokens"].null_count == tables["steps"]["init_seed"].null_count == 6
@@ -95,9 +103,45 @@ def test_its_tables_and_files_are_those_of_a_run(tmp_path: Path) -> None:
     assert (tmp_path / "run.zip").stat().st_size > 1000
     assert (tmp_path / "run.html").read_text() == result.html()
     toy = collect(train(RunConfig(depth=2, steps=2, width=16, heads=2)))
-    assert "Tiny, Pre-LN" in Duel(result, toy).html(), "beside a run that was configured"
+    both = frames([result.lane("A"), toy.lane("B")], "grad_block")
+    assert [one.label for one in both] == ["A  Tiny, Pre-LN, observed", "B  Pre-LN"]
+    assert loss.finding(both).startswith("Loss in units of its own / nats per token: A Tiny")
     with pytest.raises(ValueError, match="was observed"):
         result.script()
+
+
+def test_it_is_exported_by_its_key_in_the_forms_that_it_has(folder: Path, tmp_path: Path) -> None:
+    key = watched(to="store", probes=("grad_block",)).result.key
+
+    def export(*words: str) -> Result:
+        return normviz("export", key, *words, "--data", str(folder), "--out", str(tmp_path))
+
+    for form, name in (("parquet", f"normviz-{key}-parquet.zip"), ("html", f"normviz-{key}.html")):
+        assert export("--as", form).stdout.strip() == str(tmp_path / name)
+    with zipfile.ZipFile(tmp_path / f"normviz-{key}-parquet.zip") as files:
+        steps, runs = (
+            pd.read_parquet(io.BytesIO(files.read(f"{name}.parquet"))) for name in ("steps", "runs")
+        )
+        assert "config.json" not in files.namelist(), "it can't be trained"
+        assert b"Lane A was observed: somebody's own model" in files.read("README.txt")
+    assert json.loads(runs.config[0])["model"] == "Tiny"
+    assert steps.run.unique().tolist() == [key] and len(steps) == 6
+    for words, said in (
+        (
+            ["--as", "py"],
+            "Tiny, Pre-LN was observed, and can be taken as csv, parquet or html, not as py: a",
+        ),
+        (
+            ["--as", "json"],
+            "not as json: it has no settings that `normviz run --config` could train",
+        ),
+        (["--seeds", "2"], "was observed, so it has no settings"),
+        (["depth=4"], "was observed, so it has no settings"),
+    ):
+        result = export(*words)
+        assert result.exit_code == 2 and said in result.stderr and result.stderr.count("\n") == 1, (
+            words
+        )
 
 
 def test_the_nearest_toy_has_what_is_known() -> None:
@@ -109,7 +153,9 @@ def test_the_nearest_toy_has_what_is_known() -> None:
     assert deep.key == deep.replace(notes=("a",), width=1).key != deep.replace(run="x").key
 
 
-def test_the_runs_page_shows_its_charts_and_opens_a_toy(folder: Path) -> None:
+def test_the_runs_page_shows_its_charts_and_opens_a_toy_beside_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     watched(to="store")
     at: AppTest = checked(at_page("runs").run())
     checked(at.text_input(key="runs_search").set_value("observed").run())
@@ -118,9 +164,34 @@ def test_the_runs_page_shows_its_charts_and_opens_a_toy(folder: Path) -> None:
     assert "Tiny, Pre-LN" in box.label and "LayerNorm" in box.label
     checked(box.set_value(True).run())
     assert at.session_state["chosen_player"] is not None, "the player is on the page"
-    assert not [button for button in at.button if button.key == "reopen"]
-    checked(at.button(key="toy").click().run())
-    assert duel(at).lanes == (RunConfig(depth=L),)
+    checked(at.button(key="reopen").click().run())
+    kept, at = duel(at), at_page("duel")
+    at.session_state["duel"] = kept
+    checked(at.run())
+    assert duel(at).lanes == (RunConfig(depth=L),) and shown(at)["runs"] == [None, run.id]
+    assert any("A Pre-LN" in one.value for one in at.get("html"))
+    (line,) = [words_of(one) for one in at.caption if "observed by normviz.watch" in one.value]
+    assert "its own loss" in line and "3 blocks" in line
+    assert any("B Tiny, Pre-LN, observed" in one.value for one in at.get("html"))
+    assert [len(one.options) for one in at.get("button_group") if one.key == "n_lanes"] == [3]
+    link = {name: "".join(value) for name, value in at.query_params.items()}
+    assert link["beside"] == run.key and decode(query(link)).notices == ()
+
+    def opened() -> AppTest:
+        again = at_page("duel")
+        for name, value in link.items():
+            again.query_params[name] = value
+        return checked(again.run())
+
+    again = opened()  # a reload
+    assert shown(again)["runs"] == [None, run.id]
+    checked(again.button(key="take_beside").click().run())
+    assert "beside" not in again.query_params and shown(again)["runs"] == []
+    turn_on(monkeypatch)
+    again = opened()
+    said = [one.value for one in again.info]
+    assert any("a hosted server, which takes no runs of own models" in one for one in said)
+    assert shown(again)["runs"] == []
 
 
 def test_the_terminal_fits_80_by_24_without_colour_and_a_pipe_gets_lines(
@@ -199,9 +270,9 @@ def test_charts_in_jupyter_move_while_it_trains_and_stay_in_the_saved_notebook(
 
     view = browser.new_page()
     view.set_default_timeout(PATIENCE_MS)
-    for name, shown in (("live", posts[0]), ("saved", html())):
+    for name, outputs in (("live", posts[0]), ("saved", html())):
         file = tmp_path / f"{name}.html"
-        file.write_text(f"<!doctype html><meta charset=utf-8>{''.join(shown)}", "utf-8")
+        file.write_text(f"<!doctype html><meta charset=utf-8>{''.join(outputs)}", "utf-8")
         view.goto(file.as_uri())
         inside = view.locator("iframe").content_frame
         inside.locator(".nv-loss canvas").wait_for()

@@ -10,9 +10,9 @@ import streamlit as st
 from normviz import anatomy, hosted
 from normviz.anatomy.untrained import DEPTHS, NAMES
 from normviz.catalog import PLACEMENTS
-from normviz.charts import lane_styles
 from normviz.limits import estimated_seconds
 from normviz.model import texts
+from normviz.runs.store import Run
 from normviz.training import text_privacy
 
 from ...session import duel, visitor
@@ -21,18 +21,19 @@ from ...session.markdown import capital, literal, source
 from ...widgets import page_links, placement
 from ...widgets.buttons import button
 from . import player, transport
-from .lanes import Lane
+from .lanes import Lane, styles
 
 
-def show(lanes: list[Lane], shared: SharedBackend) -> None:
-    """The charts. Their numbers come through a WebSocket (see `numbers_socket`), without a script run."""
+def show(lanes: list[Lane], shared: SharedBackend, beside: Run | None = None) -> None:
+    """The charts, with those of an observed run beside the lanes. Their numbers come through a WebSocket (see
+    `numbers_socket`), without a script run."""
     with st.container(key="before"):
         # Where training starts by itself, the curves are replaced in a moment.
         if (earlier := [lane for lane in lanes if lane.earlier]) and not duel.duel().soon:
             _before(earlier, shared)
     with st.container(key="live"):
-        if any(lane.run is not None for lane in lanes):
-            player.show(lanes)
+        if beside is not None or any(lane.run is not None for lane in lanes):
+            player.show(lanes, beside)
         else:
             st.info(f"Nobody has run this yet on this server. {_what_now(lanes)}.")
 
@@ -71,7 +72,7 @@ WHY = "why"
 """Its key."""
 
 
-def show_explanation(lanes: list[Lane]) -> None:
+def show_explanation(lanes: list[Lane], beside: Run | None = None) -> None:
     """One column for each lane, and a link to the Anatomy page. They are rendered once the part is open."""
     why = st.expander(
         "Why: where the norm sits, and what a gradient passes on its way down",
@@ -80,8 +81,8 @@ def show_explanation(lanes: list[Lane]) -> None:
     if not why.open:
         return
     with why:
-        styles = lane_styles(tuple(lane.config.scheme for lane in lanes))
-        for column, lane, style in zip(st.columns(len(lanes)), lanes, styles, strict=True):
+        columns = st.columns(len(lanes))
+        for column, lane, style in zip(columns, lanes, styles(lanes, beside), strict=False):
             with column:
                 _lane(lane, style.color)
         decoders = [lane for lane in lanes if lane.config.family == "decoder"]

@@ -128,28 +128,30 @@ def _repeats(run: Run | None, seeds: int, shared: SharedBackend) -> tuple[Run, .
     return (run, *known) if known else ()
 
 
-def show(lanes: list[Lane], shared: SharedBackend) -> None:
+def show(lanes: list[Lane], shared: SharedBackend, beside: Run | None = None) -> None:
     """One row for each lane: glyph, name, placement, verdict. Its name opens all its settings."""
     with st.container(key=f"lanes_{len(lanes)}", gap="xxsmall"):
-        for lane, style in zip(lanes, _styles(lanes), strict=True):
+        for lane, style in zip(lanes, styles(lanes, beside), strict=False):
             with st.container(key=f"card_{lane.index}", gap="xxsmall"):
                 with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-                    _mark(lane, lanes, style.color)
-                    _settings(lane, lanes)
+                    mark(name(lane, lanes), lane.config.scheme, lane.config.depth, style.color)
+                    _settings(lane, lanes, style.color)
                     _placement(lane.index, lane.config)
                     _verdict(lane, shared)
                 _notes(lane)
 
 
-def verdicts(lanes: list[Lane], shared: SharedBackend, secret: bool = False) -> None:
+def verdicts(
+    lanes: list[Lane], shared: SharedBackend, secret: bool = False, beside: Run | None = None
+) -> None:
     """Glyph, name and verdict of each lane, in a row; `secret` without verdicts."""
     with st.container(horizontal=True, gap="medium", key=f"verdicts_{len(lanes)}"):
-        for lane, style in zip(lanes, _styles(lanes), strict=True):
+        for lane, style in zip(lanes, styles(lanes, beside), strict=False):
             with st.container(
                 horizontal=True, vertical_alignment="center", width="content", gap="small",
                 key=f"card_{lane.index}",
             ):  # fmt: skip
-                _mark(lane, lanes, style.color)
+                mark(name(lane, lanes), lane.config.scheme, lane.config.depth, style.color)
                 _verdict(lane, shared, secret)
 
 
@@ -158,16 +160,18 @@ def name(lane: Lane, lanes: list[Lane]) -> str:
     return " ".join(lane_name(lane.index, lane.config, [one.config for one in lanes]).split())
 
 
-def _styles(lanes: list[Lane]) -> tuple[LaneStyle, ...]:
-    return lane_styles(tuple(lane.config.scheme for lane in lanes))
+def styles(lanes: list[Lane], beside: Run | None = None) -> tuple[LaneStyle, ...]:
+    """The style of each lane, and at last that of an observed run beside them."""
+    schemes = [lane.config.scheme for lane in lanes] + ([beside.config.scheme] if beside else [])
+    return lane_styles(tuple(schemes))
 
 
-def _mark(lane: Lane, lanes: list[Lane], color: str) -> None:
-    """The lane's colour, the glyph of its block, and its name."""
-    drawn = placement_list.drawing(lane.config.scheme, lane.config.depth, color)
+def mark(named: str, scheme: str | None, depth: int, color: str) -> None:
+    """A lane's colour, the glyph of its block where its placement is known, and its name."""
+    drawn = "" if scheme is None else placement_list.drawing(scheme, depth, color)
+    glyph = f'<img class="glyph" alt="" src="{drawn}">' if drawn else ""
     st.html(
-        f'<h2 class="lane-name" style="border-color:{color}"><img class="glyph" alt="" src="{drawn}">'
-        f"<span>{escape(name(lane, lanes))}</span></h2>",
+        f'<h2 class="lane-name" style="border-color:{color}">{glyph}<span>{escape(named)}</span></h2>',
         width="content",
     )
 
@@ -202,7 +206,7 @@ def _notes(lane: Lane) -> None:
         )
 
 
-def _settings(lane: Lane, lanes: list[Lane]) -> None:
+def _settings(lane: Lane, lanes: list[Lane], color: str) -> None:
     """A popover with the lane's name: all its own settings, and every placement."""
     i, config, key = lane.index, lane.config, f"lane{lane.index}_open"
     popover = st.popover(
@@ -230,7 +234,7 @@ def _settings(lane: Lane, lanes: list[Lane]) -> None:
                 f"lane{i}",
                 config.scheme,
                 config.depth,
-                _styles(lanes)[i].color,
+                color,
                 _choose,
                 i,
                 among=every,

@@ -6,13 +6,26 @@ import streamlit as st
 
 from normviz.config import RunConfig
 from normviz.links import as_params, differences
+from normviz.observed import label
+from normviz.runs.store import Run
 
 from ...session import address, duel, presence
 from ...session.backend import SharedBackend, shared
 from ...session.markdown import literal
 from ...session.pages import tab_title
 from ...widgets import glossary, link_notices, page_foot
-from . import by_itself, charts_panel, gallery, headline, knobs, outcome, share, tour, transport
+from . import (
+    beside,
+    by_itself,
+    charts_panel,
+    gallery,
+    headline,
+    knobs,
+    outcome,
+    share,
+    tour,
+    transport,
+)
 from . import lanes as page_lanes
 
 SHEET = '<details class="sheet"><summary aria-label="Settings">Settings</summary></details>'
@@ -39,19 +52,20 @@ def page() -> None:
         it.notices += link_notices.gone([lane.config for lane in lanes if lane.run is None], back)
         it.opened = False
     it.soon = by_itself.wanted(lanes, back)
+    seen = beside.current(it, back)
     if st.context.is_embedded:
-        _embedded(it, lanes, back)
-        return
+        return _embedded(it, lanes, back, seen)
     waits, guided = tour.waits(it), tour.is_on(it)
     page_foot.announce("" if waits else page_lanes.spoken(lanes, back))
     if not it.story:
-        _head(lanes, back)
+        _head(lanes, back, seen)
     link_notices.show(it, "duel", "Below is the duel that this page opens with.")
     tour.show(lanes, back)
     if guided:
         page_lanes.verdicts(lanes, back, secret=waits)
     else:
-        page_lanes.show(lanes, back)
+        page_lanes.show(lanes, back, seen)
+        beside.show(seen, lanes, back)
     with st.container(key="body_guided" if guided else "body"):
         left, right = st.columns([1, 3], gap="medium")
         if not guided:
@@ -65,31 +79,33 @@ def page() -> None:
             if waits:
                 st.info("The charts wait for your guess.")
             else:
-                charts_panel.show(lanes, back)
+                charts_panel.show(lanes, back, seen)
                 outcome.show(lanes, back)
                 glossary.line(
                     "loss", "nat", "chance", "floor", "stream", "gradient", "rms", "warmup", "seed"
                 )
             if not it.story:
                 gallery.tries(back)
-            share.show(lanes, back)
-            charts_panel.show_explanation(lanes)
+            share.show(lanes, back, seen)
+            charts_panel.show_explanation(lanes, seen)
 
 
-def _head(lanes: list[page_lanes.Lane], back: SharedBackend) -> None:
+def _head(lanes: list[page_lanes.Lane], back: SharedBackend, seen: Run | None) -> None:
     """The headline, and the ways to other duels."""
     with st.container(key="head", horizontal=True, vertical_alignment="center"):
         said = headline.headline(lanes, back)
         room = ONE_LINE - 1.5 * len(said)
         st.markdown(
-            f"# {literal(said)}. :small[:gray[{_difference(lanes, room)}]]", width="stretch"
+            f"# {literal(said)}. :small[:gray[{_difference(lanes, room, seen)}]]", width="stretch"
         )
         with st.container(key="ways_in", horizontal=True, gap="xsmall", width="content"):
             tour.invite(back)
             gallery.presets(back)
 
 
-def _embedded(it: duel.Duel, lanes: list[page_lanes.Lane], back: SharedBackend) -> None:
+def _embedded(
+    it: duel.Duel, lanes: list[page_lanes.Lane], back: SharedBackend, seen: Run | None
+) -> None:
     """The page in another site's frame (`?embed=true`): verdicts, charts and a link to NormViz.
 
     A link that can't be opened shows no charts: a reader would take the default duel for the linked one.
@@ -97,12 +113,13 @@ def _embedded(it: duel.Duel, lanes: list[page_lanes.Lane], back: SharedBackend) 
     link_notices.show(it, "duel", "No charts are shown: they would be of another duel.")
     if it.link and it.link.problems:
         return
-    page_lanes.verdicts(lanes, back)
-    charts_panel.show(lanes, back)
+    page_lanes.verdicts(lanes, back, beside=seen)
+    beside.show(seen, lanes, back)
+    charts_panel.show(lanes, back, seen)
     st.link_button("Open in NormViz", share.address(lanes), icon=":material/open_in_new:")
 
 
-def _difference(lanes: list[page_lanes.Lane], room: float) -> str:
+def _difference(lanes: list[page_lanes.Lane], room: float, seen: Run | None) -> str:
     """A sentence on what the lanes have in common, true of the curves on the page. The usual one is as long
     as `room` characters let it."""
     first = lanes[0].config
@@ -115,6 +132,8 @@ def _difference(lanes: list[page_lanes.Lane], room: float) -> str:
         moved = "Only the norm moved."
         whole = f"Same model, same data, same seed. {moved}"
         return next((words for words in (whole, moved) if len(words) <= room), "")
+    if len(lanes) == 1 and seen is not None:
+        return f"Beside it {label(seen.config)}, which was observed."
     if len(lanes) == 1:
         return "Add a second lane to compare it with another placement."
     if not fields:

@@ -7,6 +7,7 @@ import streamlit as st
 from normviz.catalog import PROBES
 from normviz.duel import names
 from normviz.player import VIEWS
+from normviz.runs.store import Run
 from normviz.tour import STEPS
 
 from ...session import duel
@@ -16,27 +17,28 @@ from . import share
 from .lanes import Lane
 
 
-def show(lanes: list[Lane]) -> None:
-    """The charts of the lanes that have a run."""
+def show(lanes: list[Lane], beside: Run | None = None) -> None:
+    """The charts of the lanes that have a run, and of an observed run beside them."""
     it = duel.duel()
+    more = [beside] if beside else []
     every = [lane.run for lane in lanes if lane.run]
     every = list(dict.fromkeys(every + [run for lane in lanes if lane.run for run in lane.repeats]))
     what = {
-        "runs": [lane.run.id if lane.run else None for lane in lanes],
-        "repeats": [[run.id for run in lane.repeats] for lane in lanes],
+        "runs": [run.id if run else None for run in [*(lane.run for lane in lanes), *more]],
+        "repeats": [[run.id for run in lane.repeats] for lane in lanes] + [[] for _ in more],
         "probe": it.probe,
         "view": it.view,
         "dark": st.context.theme.type == "dark",
-        "earlier": [lane.earlier for lane in lanes],
+        "earlier": [lane.earlier for lane in lanes] + ["" for _ in more],
         "start": it.start,
         "begins": it.start == "follow" and it.nonce > 0 and any(run.is_open for run in every),
         "cursor": it.cursor,
-        "name": names.file_name([lane.config for lane in lanes]),
-        "caption": share.caption(lanes),
+        "name": names.file_name(share.settings(lanes, beside)),
+        "caption": share.caption(lanes, beside),
         "park": STEPS[it.story - 1].at if it.story else None,
         "tab": "layers" if it.story else "time" if it.view != "heat" else "loss",
         "nonce": it.nonce,
-        "signature": signature(every),
+        "signature": signature([*every, *more]),
         "shortcuts": shortcuts.are_on(),
     }
     player.show("player", what, _probe, _view)

@@ -15,7 +15,8 @@ from normviz.duel.seeds import named as seed_of
 from normviz.export import ExportLane, archive, replay, script, stored_lane, write_configs
 from normviz.links import encode
 from normviz.model import texts
-from normviz.runs.store import retention
+from normviz.observed import Settings
+from normviz.runs.store import Run, retention
 
 from ...asgi.previews import PREVIEWS, read
 from ...session import duel, visitor
@@ -45,13 +46,18 @@ def title(lanes: list[Lane]) -> str:
     return names.title([lane.config for lane in lanes])
 
 
-def caption(lanes: list[Lane]) -> list[str]:
+def settings(lanes: list[Lane], beside: Run | None) -> list[Settings]:
+    """What describes each run of the charts: the lanes' settings, and the record of an observed run."""
+    return [*(lane.config for lane in lanes), *([beside.config] if beside else [])]
+
+
+def caption(lanes: list[Lane], beside: Run | None = None) -> list[str]:
     """What saved charts say of their origin: the duel, its settings, its engines and its address."""
     began = {run.id: run.engine or "" for run in runs(lanes) if run.device}
-    return [*names.caption([lane.config for lane in lanes], began.values()), address(lanes)]
+    return [*names.caption(settings(lanes, beside), began.values()), address(lanes)]
 
 
-def show(lanes: list[Lane], shared: SharedBackend) -> None:
+def show(lanes: list[Lane], shared: SharedBackend, beside: Run | None = None) -> None:
     """Buttons to copy link and embed code, the files, and the link as text."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         asked = {"query": query(lanes), "title": f"NormViz: {escape(title(lanes))}"}
@@ -64,7 +70,7 @@ def show(lanes: list[Lane], shared: SharedBackend) -> None:
                 width="content", on_copied_change=partial(_keep, lanes, shared),
             )  # fmt: skip
         with st.popover("Download", icon=":material/download:"):
-            _files(lanes, shared)
+            _files(lanes, shared, beside)
     text = st.expander("The link, and the same in a terminal", key=TEXT, on_change="rerun")
     if text.open:
         with text:
@@ -80,10 +86,11 @@ def _keep(lanes: list[Lane], shared: SharedBackend) -> None:
     PREVIEWS.request(read(parse_qs(query(lanes))))
 
 
-def _files(lanes: list[Lane], shared: SharedBackend) -> None:
-    """One download button for each file. Files with numbers need a finished run in every lane."""
+def _files(lanes: list[Lane], shared: SharedBackend, beside: Run | None) -> None:
+    """One download button for each file. Files with numbers need a finished run in every lane; they hold
+    the observed run beside the lanes too."""
     done = all(lane.run is not None and lane.is_current for lane in lanes)
-    done = done and not any(lane.run.is_open for lane in lanes if lane.run)
+    done = done and not any(run.is_open for run in [*runs(lanes), *([beside] if beside else [])])
     if not done:
         st.caption("Replay and numbers can be downloaded once every lane has been trained.")
 
@@ -93,7 +100,12 @@ def _files(lanes: list[Lane], shared: SharedBackend) -> None:
     def taken() -> list[ExportLane]:
         return [_taken(lane, shared, me) for lane in lanes]
 
-    named = names.file_name([lane.config for lane in lanes])
+    def every() -> list[ExportLane]:
+        if beside is None:
+            return taken()
+        return [*taken(), stored_lane(names.LETTERS[len(lanes)], beside, shared.frames)]
+
+    named = names.file_name(settings(lanes, beside))
 
     def file(label, content, name, kind, ready, words) -> None:
         name_of_file = name.replace("normviz", named, 1)
@@ -101,7 +113,7 @@ def _files(lanes: list[Lane], shared: SharedBackend) -> None:
 
     file(
         "Replay (HTML)",
-        lambda: replay(taken(), probe),
+        lambda: replay(every(), probe),
         "normviz.html",
         "text/html",
         done,
@@ -109,7 +121,7 @@ def _files(lanes: list[Lane], shared: SharedBackend) -> None:
     )
     file(
         "Numbers (CSV)",
-        lambda: archive(taken(), "csv"),
+        lambda: archive(every(), "csv"),
         "normviz-csv.zip",
         "application/zip",
         done,
@@ -117,7 +129,7 @@ def _files(lanes: list[Lane], shared: SharedBackend) -> None:
     )
     file(
         "Numbers (Parquet)",
-        lambda: archive(taken(), "parquet"),
+        lambda: archive(every(), "parquet"),
         "normviz-parquet.zip",
         "application/zip",
         done,

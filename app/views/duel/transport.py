@@ -14,7 +14,7 @@ from normviz import hosted
 from normviz.config import ConfigError, RunConfig
 from normviz.duel.seeds import seeded
 from normviz.hosted import Refused
-from normviz.limits import MAX_LANES, SEEDS
+from normviz.limits import SEEDS
 from normviz.runs.store import Run
 from normviz.runs.store.admission import enqueue
 
@@ -98,7 +98,7 @@ def show_more(lanes: list[Lane], shared: SharedBackend) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         duel.show("n_lanes", len(lanes))
         st.segmented_control(
-            "Lanes", range(1, MAX_LANES + 1), required=True, key="n_lanes", on_change=kept(count),
+            "Lanes", range(1, duel.most_lanes() + 1), required=True, key="n_lanes", on_change=kept(count),
             args=(shared,), width="content",
         )  # fmt: skip
         by_itself.show(lanes, shared, _queue)

@@ -14,7 +14,7 @@ import streamlit as st
 from normviz.catalog import PROBES
 from normviz.duel import names
 from normviz.limits import MAX_LANES
-from normviz.observed import Observed, label, nearest
+from normviz.observed import Observed, label
 from normviz.player import VIEWS
 from normviz.runs.listing import ListRow, described, diff, misfit
 from normviz.runs.store import Run
@@ -132,11 +132,12 @@ def _actions(runs: list[Run], back: SharedBackend, mine: frozenset[int]) -> None
     own_open = tuple(run.id for run in runs if run.is_open and run.id in mine)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         observed = [run for run in runs if run.is_observed]
-        if observed:
-            _toy(observed[0])
-        elif st.button(
+        if len(observed) > 1:
+            misfits.append("the duel shows one observed run beside its lanes: choose one of these")
+        if st.button(
             _opens(runs), key="reopen", type="primary", icon=":material/open_in_new:",
             shortcut=shortcuts.of("O"), disabled=bool(misfits) or len(runs) > MAX_LANES,
+            help=TOY if len(observed) == len(runs) else None,
         ):  # fmt: skip
             duel.show_runs(runs)
             st.switch_page(page_links.named("Duel"))
@@ -149,19 +150,13 @@ def _actions(runs: list[Run], back: SharedBackend, mine: frozenset[int]) -> None
         st.caption(sentence(why))
 
 
-def _toy(run: Run) -> None:
-    """The button that opens the nearest small model that can be trained here."""
-    if st.button(
-        "As a toy", key="toy", type="primary", icon=":material/open_in_new:",
-        help="Opens a small model that can be trained here, with the same placement, norm and number of "
-        "blocks as far as they are known",
-    ):  # fmt: skip
-        assert isinstance(run.config, Observed)
-        duel.show_toy(nearest(run.config))
-        st.switch_page(page_links.named("Duel"))
+TOY = (
+    "Opens its charts in the duel, beside a small model that can be trained here: with the same placement, "
+    "norm and number of blocks, as far as they are known"
+)
 
 
-# The charts of models that were observed: no duel can show them, because they can't be trained here.
+# The charts of models that were observed, also of several at once, which no duel shows.
 
 
 def _charts(runs: list[Run], it: Selection) -> None:
@@ -198,6 +193,8 @@ def _view() -> None:
 def _opens(runs: list[Run]) -> str:
     if len(runs) > 1:
         return "Compare these"
+    if runs[0].is_observed:
+        return "As a toy"
     return "Watch it in the duel" if runs[0].is_open else "Reopen in the duel"
 
 

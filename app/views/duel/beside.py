@@ -1,0 +1,75 @@
+"""The observed run beside the lanes: somebody's own model, which was watched while it trained elsewhere.
+
+It has no settings to change here. Its charts stand beside those of the lanes, and a line says what it is.
+"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from normviz import hosted
+from normviz.catalog import SCHEMES
+from normviz.duel.names import lane_name
+from normviz.limits import MAX_LANES
+from normviz.links import cut
+from normviz.observed import KEY, PREFIX
+from normviz.runs.listing import described, misfit
+from normviz.runs.store import Run
+
+from ...session import duel
+from ...session.backend import SharedBackend
+from ...session.markdown import literal
+from ...widgets import badge
+from ...widgets.buttons import button
+from .lanes import Lane, mark, styles
+
+WHAT = (
+    "observed by normviz.watch: its own data, its own loop and its own loss. Compare how its layers behave, "
+    "not its loss"
+)
+
+
+def current(it: duel.Duel, shared: SharedBackend) -> Run | None:
+    """The observed run of this duel. Where it can't be shown, a notice says why."""
+    if not it.beside:
+        return None
+    named = it.beside.startswith(PREFIX) and KEY.fullmatch(it.beside)
+    run = shared.store.latest(it.beside) if named else None
+    why = _why_not(it, run)
+    if why:
+        it.notices += (f"The observed run {cut(it.beside)} is not shown: {why}.",)
+        it.beside = ""
+        return None
+    return run
+
+
+def _why_not(it: duel.Duel, run: Run | None) -> str | None:
+    if hosted.limits() is not None:
+        return "this is a hosted server, which takes no runs of own models"
+    if run is None or not run.is_observed:
+        return "it is not stored on this machine"
+    if it.story:
+        return "a step of the tour has its own lanes"
+    if len(it.lanes) >= MAX_LANES:
+        return f"it needs a lane, and the link has {MAX_LANES}"
+    return misfit(run)
+
+
+def name(run: Run, lanes: list[Lane]) -> str:
+    """ "B Tiny, Pre-LN, observed": what the charts call it."""
+    configs = [*(lane.config for lane in lanes), run.config]
+    return " ".join(lane_name(len(lanes), run.config, configs).split())
+
+
+def show(run: Run | None, lanes: list[Lane], shared: SharedBackend) -> None:
+    """A line with the run's name, what came of it and what it is; nothing without one."""
+    if run is None:
+        return
+    scheme = run.config.scheme if run.config.scheme in SCHEMES else None
+    with st.container(key="beside", gap="xxsmall"):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            mark(name(run, lanes), scheme, run.config.depth, styles(lanes, run)[-1].color)
+            verdict = shared.frames.verdict(run)
+            badge.verdict(verdict.kind, verdict.sentence)
+            button("Take away", duel.show_beside, "", key="take_beside", type="tertiary")
+        st.caption(f"{literal(described(run.config))}; {WHAT}.")
