@@ -81,8 +81,8 @@ def measure(rounds: int, configs: int, seed: int) -> str:
 def _lane(config: RunConfig) -> dict[str, Any]:
     return {
         "model": browser_model(config),
-        "task": browser_task(config.task),
-        "start": {"init": config.init, "initSeed": config.init_seed},
+        "task": browser_task(config.task, with_text=True),
+        "start": {"init": config.init, "initSeed": config.init_seed, "dropout": config.dropout},
         "settings": {
             "lr": config.lr, "edits": [], "warmup": config.warmup, "schedule": config.schedule,
             "steps": config.steps, "beta1": config.beta1, "beta2": config.beta2,

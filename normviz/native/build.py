@@ -81,7 +81,7 @@ BROWSER = Path(__file__).with_name("browser.cpp")
 SOURCES = (SOURCE, Path(__file__).with_name("draws.cpp"), BROWSER)
 EXPORTS = (
     "room", "set_model", "forward", "backward", "adamw", "scale", "lengths", "stream", "branches",
-    "draw_uniform", "draw_values",
+    "draw_uniform", "draw_mask", "draw_values",
 )  # fmt: skip
 WASM_FLAGS = (
     "-target", "wasm32-wasi", "-mexec-model=reactor", "-std=c++20", "-O3", "-msimd128", "-fopenmp-simd",

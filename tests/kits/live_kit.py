@@ -34,8 +34,8 @@ def trained_in_node(configs: Sequence[RunConfig]) -> list[dict[str, Any]]:
         TRAIN,
         [
             {
-                "model": browser_model(c), "task": browser_task(c.task),
-                "start": {"init": c.init, "initSeed": c.init_seed},
+                "model": browser_model(c), "task": browser_task(c.task, with_text=True),
+                "start": {"init": c.init, "initSeed": c.init_seed, "dropout": c.dropout},
                 "settings": {
                     "lr": c.lr, "edits": c.lr_edits, "warmup": c.warmup, "schedule": c.schedule,
                     "steps": c.steps, "beta1": c.beta1, "beta2": c.beta2, "clip": c.clip,

@@ -18,6 +18,7 @@ from normviz.duel.names import lane_name
 from normviz.duel.presets import PRESETS
 from normviz.export.lane import ExportLane
 from normviz.export.live import page_data, shipped_duel
+from normviz.export.live_link import live_link
 from normviz.home import shipped
 from normviz.links import encode
 from normviz.player import ChartOptions, Sent, message
@@ -168,14 +169,16 @@ def test_a_link_is_that_of_the_app() -> None:
         [
             hero.replace(depth=24, steps=150, lr=10.0, task="copy", norm="rmsnorm", init_seed=3, data_seed=3)
         ] * 2,
+        [hero.replace(dropout=0.25, task="prose"), hero.replace(task="prose")],
+        [hero.replace(norm="dyt"), hero.replace(norm="none")],
     ]  # fmt: skip
     found = in_node(
         """
         import { linkOf, settingsOf } from "player/live.js";
-        const { duels, data: { pinned, offered } } = given;
+        const { duels, data, data: { pinned } } = given;
         console.log(JSON.stringify(duels.map((lanes) => {
           const link = linkOf(lanes, pinned);
-          const { lanes: again, problems } = settingsOf(`?${link}`, pinned, offered);
+          const { lanes: again, problems } = settingsOf(`?${link}`, data);
           return [link, problems, linkOf(again, pinned)];
         })));
         """,
@@ -183,14 +186,22 @@ def test_a_link_is_that_of_the_app() -> None:
          "data": page_data(("pre", "post"), (2, 12, 24))},
     )  # fmt: skip
     assert found == [[encode(duel), [], encode(duel)] for duel in duels]
+    assert all(live_link(duel) == encode(duel) for duel in duels)
     said = in_node(
         """
         import { settingsOf } from "player/live.js";
-        const { queries, data: { pinned, offered } } = given;
-        console.log(JSON.stringify(queries.map((query) => settingsOf(query, pinned, offered).problems)));
+        const { queries, data } = given;
+        console.log(JSON.stringify(queries.map((query) => settingsOf(query, data).problems)));
         """,
         {
-            "queries": ["?v=1&depth=13", "?lr=0&steps=9999", "?width=64"],
+            "queries": [
+                "?v=1&depth=13",
+                "?lr=0&steps=9999",
+                "?width=64",
+                "?norm=dyt&task=prose",
+                "?norm=layernorm,dyt&dropout=0.1",
+                "?norm=seednorm&dropout=1",
+            ],
             "data": page_data(("pre",), (2, 12)),
         },
     )
@@ -200,6 +211,12 @@ def test_a_link_is_that_of_the_app() -> None:
         "lr is 0, allowed is a number above 0, up to 10",
     ]  # fmt: skip
     assert said[2] == ["the link names width, which this page does not offer: open it in the app"]
+    assert said[3] == ["norm is dyt, with prose this page offers layernorm, rmsnorm"]
+    assert said[4] == ["norm is dyt, with dropout this page offers layernorm, rmsnorm"]
+    assert said[5][0].startswith("norm is seednorm, this page offers layernorm, rmsnorm, ")
+    assert said[5][1] == "dropout is 1, allowed is a number from 0, below 1"
+    for change in ({"norm": "dyt", "task": "prose"}, {"norm": "dyt", "dropout": 0.1}):
+        assert live_link([hero.replace(**change)] * 2) is None
 
 
 def test_every_quantity_of_one_stream_is_offered() -> None:
