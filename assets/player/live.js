@@ -51,9 +51,7 @@ export function settingsOf(query, { pinned, offered, variants }) {
 
 // What is wrong with a lane's settings: a sentence each.
 export function problemsOf(lane, offered, variants) {
-  const norms = variants[variantOf(lane)], isLess = offered.norm.some(({ key }) => key === lane.norm) && !norms.includes(lane.norm);
-  const less = isLess ? [`norm is ${lane.norm}, with ${lane.task === "prose" ? "prose" : "dropout"} this page offers ${norms.join(", ")}`] : [];
-  return less.concat(FIELDS.flatMap((name) => {
+  const found = FIELDS.flatMap((name) => {
     const value = lane[name], allowed = offered[name];
     if (Array.isArray(allowed)) {
       return allowed.some(({ key }) => key === value) ? []
@@ -63,7 +61,13 @@ export function problemsOf(lane, offered, variants) {
     const isGood = (whole ? Number.isInteger(value) : Number.isFinite(value)) && (above ? value > low : value >= low) && (below ? value < high : value <= high);
     const end = below ? `, below ${high}` : `${above ? ", up" : ""} to ${high}`;
     return isGood ? [] : [`${name} is ${value}, allowed is ${whole ? "a whole number" : "a number"} ${above ? "above" : "from"} ${low}${end}`];
-  }));
+  });
+  if (found.length) return found;
+  const what = { "-prose": "with prose", "-dropout": "with dropout", "-prose-dropout": "with prose and dropout" }[variantOf(lane)];
+  const norms = variants[variantOf(lane)], depths = norms[lane.norm];
+  if (!depths) return [`norm is ${lane.norm}, ${what} this page offers ${Object.keys(norms).join(", ")}`];
+  return depths.includes(lane.depth) ? []
+    : [`depth is ${lane.depth}, ${what ?? `with the norm ${lane.norm}`} this page offers ${depths.join(", ")}`];
 }
 
 // Which kind of model a lane has, as `variant` of normviz/export/live_link.py.

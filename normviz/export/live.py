@@ -150,9 +150,12 @@ def live_page(
     it could train; `scripts` are the names of the files beside it that hold the player's scripts. One file
     has USUAL_NORMS alone, so that it stays small."""
     schemes = live_schemes() if schemes is None else schemes
+    wanted = USUAL_NORMS if one_file else norms
     variants = {
-        name: [norm for norm in some if norm in (USUAL_NORMS if one_file else norms)]
-        for name, some in VARIANTS.items()
+        kind: {
+            norm: [d for d in some if d in depths] for norm, some in of.items() if norm in wanted
+        }
+        for kind, of in VARIANTS.items()
     }
     shipped: dict[str, Sequence[ExportLane]] = {}
     for lanes in duels:
@@ -172,11 +175,11 @@ def live_page(
     models = (
         (
             model_file(lane),
-            packed_json({depth: _model(lane.replace(depth=depth)) for depth in depths}),
+            packed_json({depth: _model(lane.replace(depth=depth)) for depth in of_norm}),
         )
         for scheme in schemes
         for example in EXAMPLES
-        for norm in variants[variant(example)]
+        for norm, of_norm in variants[variant(example)].items()
         for lane in (example.replace(scheme=scheme, norm=norm),)
     )
     inside = (
@@ -206,7 +209,7 @@ def live_page(
 def page_data(
     schemes: Sequence[str],
     depths: Sequence[int],
-    variants: Mapping[str, Sequence[str]] = VARIANTS,
+    variants: Mapping[str, Mapping[str, Sequence[int]]] = VARIANTS,
 ) -> dict[str, Any]:
     """What the page has before the first model: the form, the tasks and the charts."""
     fields = RunConfig.model_fields
@@ -224,7 +227,7 @@ def page_data(
         "titles": {name: fields[name].title for name in fields} | {"seed": "seed"},
         "offered": {
             "scheme": labelled(SCHEMES, schemes),
-            "norm": labelled(NORMS, variants[""]),
+            "norm": labelled(NORMS, list(variants[""])),
             "init": labelled(INITS, list(INITS.keys())),
             "depth": [{"key": depth, "label": str(depth)} for depth in depths],
             "task": labelled(TASKS, BROWSER_TASKS),

@@ -9,7 +9,6 @@ from ..links import encode
 
 DEPTHS = (2, 4, 6, 8, 10, 12, 16, 24)
 USUAL_NORMS = ("layernorm", "rmsnorm")
-"""Those that are there with prose and dropout too. Both are models of their own."""
 BROWSER_NORMS = (
     *USUAL_NORMS, "layernorm_nobias", "layernorm_nonparam", "layernorm_1p", "groupnorm", "rmsnorm_1p",
     "rmsnorm_noaffine", "prmsnorm", "crmsnorm", "preaffine", "scalenorm", "l2", "dyt", "derf", "bhyt", "none",
@@ -20,13 +19,13 @@ FIELDS = (
     "scheme", "norm", "init", "depth", "lr", "warmup", "steps", "task", "dropout", "init_seed",
     "data_seed",
 )  # fmt: skip
+FEW = dict.fromkeys(USUAL_NORMS, (4, 12, 16))
 VARIANTS = {
-    "": BROWSER_NORMS,
-    "-prose": USUAL_NORMS,
-    "-dropout": USUAL_NORMS,
-    "-prose-dropout": USUAL_NORMS,
-}
-"""The kinds of models of a placement and a norm, and the norms of each kind."""
+    "": dict.fromkeys(BROWSER_NORMS, (4, 12)) | dict.fromkeys(USUAL_NORMS, DEPTHS),
+    "-prose": FEW, "-dropout": FEW, "-prose-dropout": FEW,
+}  # fmt: skip
+"""The kinds of models of a placement: of each its norms, and the depths of each norm. A page of all pairs
+would take three times as long to write."""
 
 
 def live_link(lanes: Sequence[RunConfig]) -> str | None:
@@ -36,7 +35,7 @@ def live_link(lanes: Sequence[RunConfig]) -> str | None:
     rest = {name: getattr(default, name) for name in FIELDS}
     for lane in lanes:
         is_offered = (
-            lane.depth in DEPTHS and lane.norm in VARIANTS[variant(lane)] and lane.task in BROWSER_TASKS
+            lane.depth in VARIANTS[variant(lane)].get(lane.norm, ()) and lane.task in BROWSER_TASKS
             and lane.init_seed == lane.data_seed and 1 <= lane.steps <= MOST_STEPS
         )  # fmt: skip
         if not is_offered or lane.replace(**rest) != default:

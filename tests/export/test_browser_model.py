@@ -169,9 +169,13 @@ def test_a_run_diverges_as_the_native_one() -> None:
     assert found["rows"][-1]["bad"] == {"step": bad.step, "layer": bad.layer, "where": bad.where}
 
 
-def test_a_hero_takes_a_bounded_memory() -> None:
-    (found,) = trained_in_node([RunConfig(steps=1)])
-    assert 2 * found["bytes"] < 64 * 2**20  # both lanes of a duel
+def test_the_first_ten_losses_of_a_hero_are_the_native_ones_and_its_memory_is_bounded() -> None:
+    heroes = [RunConfig(scheme=scheme, activation="gelu", steps=10) for scheme in ("pre", "post")]
+    *ran, deep = trained_in_node([*heroes, RunConfig(steps=1, depth=24)])
+    for config, found in zip(heroes, ran, strict=True):
+        losses = [row["loss"] for row in found["rows"]]
+        assert losses == pytest.approx([s.loss for s in steps_of(config)], rel=1e-6), config.scheme
+    assert 2 * max(ran[0]["bytes"], deep["bytes"]) < 60e6  # both lanes of a duel
 
 
 @pytest.mark.slow

@@ -37,7 +37,7 @@ NO_POPUPS = "--disable-features=" + ",".join(
         *("NetworkTimeServiceQuerying", "AimEnabled", "PreconnectToSearch"),
     )
 )
-PATIENCE_MS = 15_000
+PATIENCE_MS = 120_000
 """Nothing here is a measurement: the machine may be busy."""
 
 

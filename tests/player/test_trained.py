@@ -118,16 +118,24 @@ def test_charts_axes_and_rows_are_those_of_the_app(
 
 
 def curves() -> Iterator[np.ndarray]:
-    """Losses of every kind of end, with noise of every size."""
+    """Losses of every kind of end, with noise of every size; some near the limits of the rules: half of the
+    way to a floor of 0 or 1, a slope of half of STILL, residuals that go together, one loss far off."""
     rng, chance = np.random.default_rng(7), 3.319
-    for i in range(1200):
+    for i in range(2400):
         n = int(rng.integers(3, 300))
         t = np.linspace(0, 1, n)
         shape = [
             chance + 0 * t, chance * (1 - 0.6 * t), 1 + 2.3 * np.exp(-8 * t), 3 * chance + 0 * t,
             3.3 * np.exp(-12 * t), chance + 0.3 * np.sin(6 * t), chance * (1 - 0.1 * rng.uniform() * t),
-        ][i % 7]  # fmt: skip
-        losses = np.abs(shape + rng.normal(0, 10 ** rng.uniform(-4, -0.3), n))
+            chance - 0.5 * (chance - i % 3 % 2) * rng.normal(1, 0.02) + 0 * t,
+            chance * (1.015 - rng.uniform(0.03, 0.07) * t),
+            chance * rng.uniform(0.94, 1) + np.cumsum(rng.normal(0, 0.02, n)) * rng.uniform(),
+            chance * 0.97 + 0.8 * np.exp(-rng.uniform(2, 9) * t),
+        ][i % 11]  # fmt: skip
+        sigma = 10 ** rng.uniform(-4, -0.3)
+        losses = np.abs(shape + rng.normal(0, sigma, n))
+        if i % 5 == 0:
+            losses[rng.integers(n)] += 0.1 + sigma * rng.uniform(3, 5)
         yield (
             (losses * 10 ** rng.uniform(0, 30) if i % 50 == 0 else losses)
             .astype(np.float32)
@@ -201,6 +209,8 @@ def test_a_link_is_that_of_the_app() -> None:
                 "?norm=dyt&task=prose",
                 "?norm=layernorm,dyt&dropout=0.1",
                 "?norm=seednorm&dropout=1",
+                "?norm=rmsnorm,dyt&depth=2",
+                "?task=prose&dropout=0.2&depth=2",
             ],
             "data": page_data(("pre",), (2, 12)),
         },
@@ -215,7 +225,11 @@ def test_a_link_is_that_of_the_app() -> None:
     assert said[4] == ["norm is dyt, with dropout this page offers layernorm, rmsnorm"]
     assert said[5][0].startswith("norm is seednorm, this page offers layernorm, rmsnorm, ")
     assert said[5][1] == "dropout is 1, allowed is a number from 0, below 1"
-    for change in ({"norm": "dyt", "task": "prose"}, {"norm": "dyt", "dropout": 0.1}):
+    assert said[6] == ["depth is 2, with the norm dyt this page offers 4, 12"]
+    assert said[7] == ["depth is 2, with prose and dropout this page offers 4, 12, 16"]
+    for change in (
+        {"norm": "dyt", "task": "prose"}, {"norm": "dyt", "dropout": 0.1}, {"norm": "dyt", "depth": 24},
+    ):  # fmt: skip
         assert live_link([hero.replace(**change)] * 2) is None
 
 
