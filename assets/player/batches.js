@@ -8,8 +8,9 @@ export function batchOf(tape, task, seed, step) {
   return MAKERS[task.key](tape, task, "batch", seed, step);
 }
 
+// Null where training reads everything.
 export function heldOutBatch(tape, task) {
-  return MAKERS[task.key](tape, task, "held out", 0, 0);
+  return task.key === "prose" ? null : MAKERS[task.key](tape, task, "held out", 0, 0);
 }
 
 // Index of the first bound above x, as searchsorted of NumPy with side="right".
@@ -46,6 +47,17 @@ const MAKERS = {
         found.inputs[at] = token(t);
         found.targets[at] = t < half - 1 || t === length - 1 ? IGNORED : token(t + 1);
       }
+    }
+    return found;
+  },
+
+  prose(tape, { codes }, name, seed, step) {
+    const { batch, seq_len: length } = tape.model, found = rows(batch, length);
+    const numbers = tape.uniform(name, seed, step, batch);
+    for (let row = 0; row < batch; row++) {
+      const start = Math.floor(numbers[row] * (codes.length - length));
+      found.inputs.set(codes.slice(start, start + length), row * length);
+      found.targets.set(codes.slice(start + 1, start + length + 1), row * length);
     }
     return found;
   },

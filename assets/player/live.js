@@ -6,10 +6,10 @@ import { peakAt } from "./training.js";
 import { divergedVerdict, judge } from "./verdict.js";
 
 const AHEAD = 16;  // steps that the workers may be ahead of the slower one
-const SHARED = ["steps", "task"];
+const OF_LANE = ["scheme", "norm", "init", "depth", "lr", "warmup", "dropout"], SHARED = ["task", "steps"];
 // In the order of the app's links.
-export const FIELDS = ["scheme", "norm", "init", "depth", "task", "steps", "lr", "warmup", "init_seed", "data_seed"];
-const NUMBERS = ["depth", "lr", "warmup", "steps", "init_seed", "data_seed"];
+export const FIELDS = ["scheme", "norm", "init", "depth", "task", "steps", "lr", "warmup", "dropout", "init_seed", "data_seed"];
+const NUMBERS = ["depth", "lr", "warmup", "dropout", "steps", "init_seed", "data_seed"];
 
 // ------------------------------------------------------------------ links
 
@@ -26,7 +26,7 @@ export function linkOf(lanes, pinned) {
 
 // "0.003", "10.0", "1e-05": numbers with a point as Python writes them.
 function wordOf(name, value) {
-  if (name !== "lr") return String(value);
+  if (name !== "lr" && name !== "dropout") return String(value);
   const [mantissa, power] = value.toExponential().split("e"), e = Number(power);
   if (e < -4) return `${mantissa}e-${String(-e).padStart(2, "0")}`;
   return Number.isInteger(value) ? `${value}.0` : String(value);
@@ -34,7 +34,7 @@ function wordOf(name, value) {
 
 // The settings of a link, { lanes, problems }: what it does not name is as pinned, and what this page does
 // not train is a sentence.
-export function settingsOf(query, pinned, offered) {
+export function settingsOf(query, { pinned, offered, variants }) {
   const params = new URLSearchParams(query), problems = [];
   for (const name of params.keys()) {
     if (name in pinned && !FIELDS.includes(name) && params.get(name) !== pinned[name]) {
@@ -45,30 +45,42 @@ export function settingsOf(query, pinned, offered) {
     const words = (params.get(name) ?? pinned[name]).split(","), word = words[Math.min(i, words.length - 1)];
     return [name, NUMBERS.includes(name) ? Number(word) : word];
   })));
-  for (const lane of lanes) problems.push(...problemsOf(lane, offered));
+  for (const lane of lanes) problems.push(...problemsOf(lane, offered, variants));
   return { lanes, problems: [...new Set(problems)] };
 }
 
 // What is wrong with a lane's settings: a sentence each.
-export function problemsOf(lane, offered) {
-  return FIELDS.flatMap((name) => {
+export function problemsOf(lane, offered, variants) {
+  const found = FIELDS.flatMap((name) => {
     const value = lane[name], allowed = offered[name];
     if (Array.isArray(allowed)) {
       return allowed.some(({ key }) => key === value) ? []
         : [`${name} is ${value}, this page offers ${allowed.map(({ key }) => key).join(", ")}`];
     }
-    const { low, high, whole, above } = allowed;
-    const isGood = (whole ? Number.isInteger(value) : Number.isFinite(value)) && (above ? value > low : value >= low) && value <= high;
-    return isGood ? [] : [`${name} is ${value}, allowed is ${whole ? "a whole number" : "a number"} ${above ? "above" : "from"} ${low}${above ? ", up" : ""} to ${high}`];
+    const { low, high, whole, above, below } = allowed;
+    const isGood = (whole ? Number.isInteger(value) : Number.isFinite(value)) && (above ? value > low : value >= low) && (below ? value < high : value <= high);
+    const end = below ? `, below ${high}` : `${above ? ", up" : ""} to ${high}`;
+    return isGood ? [] : [`${name} is ${value}, allowed is ${whole ? "a whole number" : "a number"} ${above ? "above" : "from"} ${low}${end}`];
   });
+  if (found.length) return found;
+  const what = { "-prose": "with prose", "-dropout": "with dropout", "-prose-dropout": "with prose and dropout" }[variantOf(lane)];
+  const norms = variants[variantOf(lane)], depths = norms[lane.norm];
+  if (!depths) return [`norm is ${lane.norm}, ${what} this page offers ${Object.keys(norms).join(", ")}`];
+  return depths.includes(lane.depth) ? []
+    : [`depth is ${lane.depth}, ${what ?? `with the norm ${lane.norm}`} this page offers ${depths.join(", ")}`];
+}
+
+// Which kind of model a lane has, as `variant` of normviz/export/live_link.py.
+function variantOf({ task, dropout }) {
+  return (task === "prose" ? "-prose" : "") + (dropout > 0 ? "-dropout" : "");
 }
 
 // ------------------------------------------------------------------ files
 
-// Bytes that were packed by gzip.
-export async function unpacked(bytes) {
-  return JSON.parse(await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text());
-}
+// What was packed by gzip: JSON, or bytes.
+const inflated = (bytes) => new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")));
+export const unpacked = async (bytes) => JSON.parse(await inflated(bytes).text());
+const unpackedBytes = async (bytes) => new Uint8Array(await inflated(bytes).arrayBuffer());
 
 export function bytesOf(text) {
   return Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
@@ -89,7 +101,7 @@ class Live {
     // What the player shows: a finished duel that ships, or what is trained here.
     this.source = { ask: (...a) => this.current?.ask(...a), close() {} };
     this.player = globalThis.normvizPlayer.mount(root.querySelector("#player"), { source: this.source });
-    this.shows = 0;
+    this.count = 0;
   }
 
   find(selector) { return this.root.querySelector(selector); }
@@ -102,10 +114,9 @@ class Live {
       if (!this.data) return this;
     }
     this.form();
-    const { lanes, problems } = settingsOf(location.search || this.data.first, this.data.pinned, this.data.offered);
+    const { lanes, problems } = settingsOf(location.search || this.data.first, this.data);
+    this.put(problems.length ? settingsOf(this.data.first, this.data).lanes : lanes);
     if (problems.length) this.say(`${problems.join(". ")}.`);
-    this.put(problems.length ? settingsOf(this.data.first, this.data.pinned, this.data.offered).lanes : lanes);
-    this.replayShipped();
     return this;
   }
 
@@ -129,8 +140,10 @@ class Live {
       return label;
     };
     for (const i of [0, 1]) {
-      const box = this.find(`#lane${i}`);
-      for (const name of ["scheme", "norm", "init", "depth", "lr", "warmup"]) box.append(field(name, `${name}${i}`));
+      const [scheme, ...rest] = OF_LANE.map((name) => field(name, `${name}${i}`));
+      scheme.firstChild.textContent = `Lane ${"AB"[i]}`;
+      this.find("#pair").append(scheme);
+      this.find(`#lane${i}`).append(...rest);
     }
     for (const name of [...SHARED, "seed"]) this.find("#shared").append(field(name, name));
     this.find("#settings").addEventListener("change", () => this.changed());
@@ -143,7 +156,7 @@ class Live {
 
   put(lanes) {
     lanes.forEach((lane, i) => {
-      for (const name of ["scheme", "norm", "init", "depth", "lr", "warmup"]) this.find(`#${name}${i}`).value = lane[name];
+      for (const name of OF_LANE) this.find(`#${name}${i}`).value = lane[name];
     });
     for (const name of SHARED) this.find(`#${name}`).value = lanes[0][name];
     this.find("#seed").value = lanes[0].init_seed;
@@ -157,12 +170,12 @@ class Live {
         const text = this.find(`#${id}`).value.trim();
         return NUMBERS.includes(name) ? (text === "" ? NaN : Number(text)) : text;
       };
-      const lane = Object.fromEntries(["scheme", "norm", "init", "depth", "lr", "warmup"].map((name) => [name, value(`${name}${i}`, name)]));
+      const lane = Object.fromEntries(OF_LANE.map((name) => [name, value(`${name}${i}`, name)]));
       for (const name of SHARED) lane[name] = value(name, name);
       lane.init_seed = lane.data_seed = value("seed", "init_seed");
       return lane;
     });
-    return { lanes, problems: [...new Set(lanes.flatMap((lane) => problemsOf(lane, this.data.offered)))] };
+    return { lanes, problems: [...new Set(lanes.flatMap((lane) => problemsOf(lane, this.data.offered, this.data.variants)))] };
   }
 
   changed() {
@@ -171,31 +184,63 @@ class Live {
     if (problems.length) return;
     const query = linkOf(lanes, this.data.pinned);
     this.find("#link").textContent = `?${query}`;
+    this.parts(lanes).catch(() => {});  // Train says what is wrong
+    this.offer();
     try {
-      this.parts(lanes).catch(() => {});  // Train says what is wrong
       history.replaceState(null, "", `?${query}${location.hash}`);
     } catch { /* an address that can't carry them, as of a page in a frame */ }
   }
 
   // ---- what is shown
 
-  async replayShipped() {
+  // What is shown for the settings of the form: finished duels that ship replay at once, and charts of other
+  // settings are faded.
+  async offer() {
     const { lanes, problems } = this.get();
-    if (problems.length) return;
-    const name = this.page.shipped[linkOf(lanes, this.data.pinned)];
-    if (!name) {
-      this.verdicts(["", ""], "Press Train: both lanes train on this device.");
+    if (this.duel?.isLive || problems.length) return;
+    const query = linkOf(lanes, this.data.pinned), name = this.page.shipped[query];
+    if (name && query !== this.made) {
+      this.made = query;
+      await this.replay(name, query);
       return;
     }
-    const { lanes: shown, walk, verdicts, name: title, caption } = await unpacked(await this.file(name));
-    this.current = trained({ lanes: shown.map((lane) => finished(lane, this.data.templates)), templates: this.data.templates, isLive: false, status: null, walk });
-    this.player.update({ runs: [this.shows += 1], probe: "grad_block", view: "heat", dark: false, start: "replay", nonce: this.shows, name: title, caption });
-    this.verdicts(verdicts, "A finished duel that ships with NormViz. Change a setting and press Train.");
+    const isEarlier = Boolean(this.shown) && query !== this.made;
+    if (this.shown && this.shown.lanes[0].earlier !== isEarlier) {
+      for (const lane of this.shown.lanes) lane.earlier = isEarlier;
+      this.player.ask();
+    }
+    if (isEarlier) this.note("Charts and verdicts are of earlier settings. Press Train.");
+    else this.note(this.shown ? this.about : "Press Train: both lanes train on this device.");
+  }
+
+  async replay(name, query) {
+    let content;
+    try {
+      content = await unpacked(await this.file(name));
+    } catch (error) {
+      this.say(`The finished duel can't be loaded: ${error.message}.`);
+      return;
+    }
+    if (this.made !== query || this.duel?.isLive) return;  // other settings since
+    const { lanes, walk, verdicts, name: title, caption } = content, { templates } = this.data;
+    this.show({ lanes: lanes.map((lane) => finished(lane, templates)), templates, isLive: false, status: null, walk },
+      { start: "replay", name: title, caption });
+    this.verdicts(verdicts, "A finished duel, which ships with NormViz.");
+    this.offer();
+  }
+
+  // Gives the player a duel.
+  show(duel, what) {
+    this.shown = duel;
+    this.current = trained(duel);
+    const { probe = "grad_block", view = "heat" } = this.player.what ?? {};
+    this.player.update({ runs: [this.count += 1], probe, view, dark: false, nonce: this.count, ...what });
   }
 
   verdicts(words, note) {
     [0, 1].forEach((i) => { this.find(`#verdict${i}`).textContent = words[i]; });
-    this.find("#note").textContent = note;
+    this.about = note;
+    this.note(note);
   }
 
   // ---- training
@@ -216,8 +261,10 @@ class Live {
       this.kept[name] ??= await made(await this.file(name));
       return this.kept[name];
     };
-    const models = lanes.map(async ({ scheme, norm, depth }) => (await once(`model-${scheme}-${norm}.bin`, unpacked))[depth]);
-    return Promise.all([once(this.page.wasm, (bytes) => bytes), ...models]);
+    const models = lanes.map(async (lane) => (await once(`model-${lane.scheme}-${lane.norm}${variantOf(lane)}.bin`, unpacked))[lane.depth]);
+    const task = { ...this.data.tasks[lanes[0].task] };
+    if (task.key === "prose") task.codes = await once(this.page.prose, unpackedBytes);
+    return Promise.all([once(this.page.wasm, (bytes) => bytes), task, ...models]);
   }
 
   async train() {
@@ -227,22 +274,23 @@ class Live {
     this.say("");
     this.note("Loading");
     try {
-      const [wasm, ...models] = await this.parts(lanes);
-      this.start(lanes, wasm, models);
+      const [wasm, task, ...models] = await this.parts(lanes);
+      this.start(lanes, wasm, task, models);
     } catch (error) {
       this.say(`Training can't begin: ${error.message}.`);
     }
   }
 
-  start(lanes, wasm, models) {
+  start(lanes, wasm, task, models) {
     const { data } = this, names = namesOf(lanes, data);
     this.granted = 0;
     this.plays = true;
     this.startedAt = performance.now();
+    this.made = linkOf(lanes, data.pinned);
     this.duel = {
       templates: data.templates, isLive: true, status: null, walk: models.map(({ walk }) => walk),
       lanes: lanes.map((lane, i) => {
-        const { chance, floor } = data.tasks[lane.task];
+        const { chance, floor } = task;
         return { name: names[i], short: "AB"[i], scheme: lane.scheme, depth: lane.depth, steps: lane.steps, chance, floor,
           edits: [], loss: [], heldOut: [], records: [], bad: null, at: 0, isOver: false, bytes: 0, speed: 1 };
       }),
@@ -253,15 +301,14 @@ class Live {
       worker.onmessage = ({ data: message }) => { if (this.duel === of) this.receive(i, message); };
       worker.onerror = (event) => this.say(`Lane ${"AB"[i]} has stopped: ${event.message}.`);
       const settings = { lr: lane.lr, edits: [], warmup: lane.warmup, schedule: "constant", steps: lane.steps, beta1: 0.9, beta2: 0.999, weightDecay: 0, clip: null, dataSeed: lane.data_seed };
-      worker.postMessage({ open: { wasm, model: models[i], task: data.tasks[lane.task], settings, start: { init: lane.init, initSeed: lane.init_seed } } });
+      worker.postMessage({ open: { wasm, model: models[i], task, settings, start: { init: lane.init, initSeed: lane.init_seed, dropout: lane.dropout } } });
       return worker;
     });
     this.peak = lanes.map((lane) => lane.lr);
     this.find("#rate").value = this.peak[0] === this.peak[1] ? this.peak[0] : "";
-    this.current = trained(this.duel);
     this.verdicts(["training", "training"], "");
-    this.player.update({ runs: [this.shows += 1], probe: this.player.what?.probe ?? "grad_block", view: this.player.what?.view ?? "heat",
-      dark: false, start: "follow", nonce: this.shows, begins: true, name: "normviz-trained-on-this-device", caption: [`${names.join(" against ")}, trained on this device`] });
+    this.show(this.duel, { start: "follow", begins: true, name: "normviz-trained-on-this-device",
+      caption: [`${names.join(" against ")}, trained on this device`] });
     this.buttons();
   }
 
@@ -293,11 +340,11 @@ class Live {
       const open = lanes.filter((one) => !one.isOver), ahead = Math.max(AHEAD, 3 * Math.max(...open.map((one) => one.speed)));
       this.grant(Math.min(...open.map((one) => one.at)) + ahead);
     }
-    this.show();
+    this.draw();
   }
 
   // The player draws at most ten times a second.
-  show() {
+  draw() {
     const { duel } = this;
     if (this.due || !duel) return;
     this.due = setTimeout(() => {
@@ -320,14 +367,14 @@ class Live {
   pause() {
     this.plays = !this.plays;
     if (this.plays) this.grant(this.granted + AHEAD);
-    this.show();
+    this.draw();
     this.buttons();
   }
 
   stepOnce() {
     this.plays = false;
     this.grant(this.granted + 1);
-    this.show();
+    this.draw();
   }
 
   // A new peak rate from the first step that no lane has begun, the same step in both.
@@ -344,7 +391,7 @@ class Live {
       lane.edits.push([this.granted, lr]);
       this.workers[i].postMessage({ edit: [this.granted, lr] });
     });
-    this.show();
+    this.draw();
   }
 
   stop() {
@@ -354,7 +401,7 @@ class Live {
       this.duel.isLive = false;
       this.plays = false;
       this.end(this.duel.lanes.map((lane) => (lane.isOver ? verdictOf(lane) : `stopped after ${lane.loss.length} steps`)), "Trained on this device, and stopped.");
-      this.show();
+      this.draw();
     }
     this.buttons();
   }
@@ -363,6 +410,7 @@ class Live {
     for (const worker of this.workers) worker.terminate();
     this.workers = [];
     this.verdicts(verdicts, note);
+    this.offer();
   }
 
   note(words) { this.find("#note").textContent = words; }
@@ -394,7 +442,7 @@ function verdictOf({ bad, loss, chance, floor }) {
 
 // "A Pre-LN, depth 24": the placement, and what else differs between the lanes.
 export function namesOf(lanes, { offered, titles }) {
-  const differ = ["norm", "init", "depth", "lr", "warmup"].filter((name) => lanes[0][name] !== lanes[1][name]);
+  const differ = OF_LANE.slice(1).filter((name) => lanes[0][name] !== lanes[1][name]);
   return lanes.map((lane, i) => {
     const label = offered.scheme.find(({ key }) => key === lane.scheme).label;
     const words = (name) => {

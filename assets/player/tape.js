@@ -3,7 +3,6 @@
 
 export const EPS = 1e-8;  // AdamW's, as in normviz/training/eager.py
 const CONSTANT = 0, NORMAL = 2;
-const WHOLE = "kind mode flags rows groups n k a b c lda ldb ldc out ldo ga gb gc gout weight bias save".split(" ");
 
 // A browser without SIMD refuses these 30 bytes: a function that adds nothing but one vector instruction.
 const SIMD = [
@@ -14,13 +13,18 @@ export function hasSimd() {
   return typeof WebAssembly === "object" && WebAssembly.validate(Uint8Array.from(SIMD));
 }
 
+// All rows of [head, middle, times, tail]; see `repeated` of browser.py.
+export function unrolled([head, middle, times, tail]) {
+  return [...head, ...Array.from({ length: times }, () => middle).flat(), ...tail];
+}
+
 // The floats of base64 text.
 export function decoded(text) {
   return new Float32Array(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
 }
 
 export class Tape {
-  // bytes: of tape.wasm. model: see that file. start: { init, initSeed }.
+  // bytes: of tape.wasm. model: see that file. start: { init, initSeed, dropout }.
   static async open(bytes, model, start) {
     const module = await WebAssembly.compile(bytes), imports = {};
     // The C library names what it would print with; nothing here prints.
@@ -30,11 +34,10 @@ export class Tape {
     return new Tape(exports, model, start);
   }
 
-  constructor(wasm, model, { init, initSeed }) {
-    this.wasm = wasm;
-    this.model = model;
+  constructor(wasm, model, { init, initSeed, dropout }) {
+    Object.assign(this, { wasm, model, initSeed, dropout });
     const [values, grads, parameters, scratch, sums] = model.sizes, { depth, batch, seq_len: length } = model;
-    const count = model.operations.kind.length, tokens = batch * length;
+    const count = model.constants[0].length, tokens = batch * length;
     const rooms = {
       operations: 192 * count, values: 4 * values, hidden: 4 * grads, parameters: 4 * parameters,
       grads: 4 * parameters, mean: 4 * parameters, square: 4 * parameters, scratch: 4 * scratch,
@@ -67,16 +70,15 @@ export class Tape {
 
   // The operations as structs, and the fixed numbers that some of them save.
   fill() {
-    const { operations, tables } = this.model, count = operations.kind.length;
+    const { operations, lag, constants: [c0, c1], tables } = this.model, count = c0.length;
     const whole = this.longs(this.at.operations, 24 * count), parts = this.doubles(this.at.operations, 24 * count);
-    WHOLE.forEach((name, field) => {
-      let sum = 0;
-      operations[name].forEach((difference, i) => { whole[24 * i + field] = BigInt(sum += difference); });
+    unrolled(operations).forEach((differences, i) => {
+      differences.forEach((difference, field) => {
+        whole[24 * i + field] = BigInt(difference) + (i < lag ? 0n : whole[24 * (i - lag) + field]);
+      });
+      parts[24 * i + 22] = c0[i];
+      parts[24 * i + 23] = c1[i];
     });
-    for (let i = 0; i < count; i++) {
-      parts[24 * i + 22] = operations.c0[i];
-      parts[24 * i + 23] = operations.c1[i];
-    }
     this.constants = parts;
     for (const [place, text] of tables) {
       const table = decoded(text);
@@ -93,8 +95,11 @@ export class Tape {
   // Initial values: a number depends on the name of its parameter and the seed alone.
   begin(init, seed) {
     const { stretches, draws, inits } = this.model.parameters, all = this.floats(this.at.parameters, this.model.sizes[2]);
-    stretches.forEach(([name, offset, first, count, gain], i) => {
-      const [kind, size] = draws[inits[init][i]], at = this.at.parameters + 4 * offset;
+    let offset = 0;
+    unrolled(stretches).forEach(([template, places, first, count, gain, ...of]) => {
+      offset += places;
+      const name = template.replace("#", Math.floor(offset / this.model.row));
+      const [kind, size] = draws[of[inits.indexOf(init)]], at = this.at.parameters + 4 * offset;
       if (kind === CONSTANT) all.fill(Math.fround(Math.fround(size) * gain), offset, offset + count);
       else this.wasm.draw_values(this.at.name, this.named(name), seed, first, count, Number(kind === NORMAL), size, gain, at);
     });
@@ -114,18 +119,35 @@ export class Tape {
     }
   }
 
-  // Loss of a batch in nats; the gradients are then in their buffer. `share` of the steps are done.
-  step(batch, share, watched) {
+  // Writes the masks of dropout: those of a step, or ones where a batch is held out.
+  mask(step) {
+    for (const [place, size, name] of this.model.masks) {
+      const at = this.at.values + 4 * place;
+      if (step === null) this.floats(at, size).fill(1);
+      else this.wasm.draw_mask(this.at.name, this.named(name), this.initSeed, step, size, this.dropout, at);
+    }
+  }
+
+  // Loss of the batch of step `at` in nats; the gradients are then in their buffer.
+  step(batch, at, steps, watched) {
+    const share = at / steps;
     for (const [i, name, most, ramp] of this.model.rising) {
       this.constants[24 * i + (name === "c0" ? 22 : 23)] = most * Math.min(1, share / ramp);
     }
     this.share = share;
-    const loss = this.evaluate(batch, watched);
+    this.mask(at);
+    const loss = this.forward(batch, watched);
     this.wasm.backward();
     return loss;
   }
 
-  evaluate(batch, watched = false) {
+  // Loss of a held-out batch.
+  evaluate(batch) {
+    this.mask(null);
+    return this.forward(batch, false);
+  }
+
+  forward(batch, watched) {
     this.put(batch);
     return Math.fround(this.wasm.forward(this.at.tokens, this.at.targets, Number(watched)));
   }

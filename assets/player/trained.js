@@ -55,13 +55,13 @@ function messageOf(duel, request, known) {
     ...(view === "walk" ? walkOf(duel) : {}),
   };
   if (!isLive) message.findings = findingsOf(lanes, probe);
-  const key = JSON.stringify([probe.key, domain, ends, between, view, linear, lanes.map(({ name }) => name)]);
+  const key = JSON.stringify([probe.key, domain, ends, between, view, linear, lanes.map(({ name, earlier }) => [name, earlier])]);
   if (key !== known) {
     Object.assign(message, {
       domain: { ...domain, loss: ends }, between, paper: templates.paper, palette: templates.palette,
       comparing: templates.comparing, probes: templates.choices, lacking: "",
-      about: lanes.map(({ name, short, depth, steps, scheme }, i) => ({
-        name, short, depth, steps, scheme, color: stylesOf(duel)[i][0], earlier: false, first: probe.first, ...templates.about,
+      about: lanes.map(({ name, short, depth, steps, scheme, earlier = false }, i) => ({
+        name, short, depth, steps, scheme, color: stylesOf(duel)[i][0], earlier, first: probe.first, ...templates.about,
       })),
       charts: chartsOf(duel, probe, { domain, ends, between, view, linear }),
     });

@@ -105,7 +105,7 @@ export class Run {
   // One step: { step, loss, layers, heldOut }, and `bad` where it diverged.
   next() {
     const { tape, settings } = this, step = this.at, watched = this.records.has(step);
-    const loss = tape.step(batchOf(tape, this.task, settings.dataSeed, step), step / settings.steps, watched);
+    const loss = tape.step(batchOf(tape, this.task, settings.dataSeed, step), step, settings.steps, watched);
     const gradNorm = tape.gradNorm();
     this.bad = this.guard.check(step, loss, gradNorm);
     const layers = watched ? tape.layers() : null;
@@ -113,7 +113,7 @@ export class Run {
     if (!this.bad) {
       const ratios = tape.update({ ...settings, lr: lrAt(settings, step) }, gradNorm, watched);
       if (layers) layers.update_ratio = ratios;
-      if (this.evaluated.has(step)) {
+      if (this.heldOut && this.evaluated.has(step)) {
         heldOut = tape.evaluate(this.heldOut);
         if (!Number.isFinite(heldOut)) heldOut = Infinity;
       }

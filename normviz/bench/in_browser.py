@@ -5,12 +5,19 @@ Needs playwright and chromium. Wall time, since Chromium's processes have clocks
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 import statistics
+import tempfile
 import time
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,10 +26,13 @@ from ..catalog import INITS
 from ..config import RunConfig
 from ..duel.presets import PRESETS
 from ..export.browser_task import browser_task
-from ..export.live import live_schemes
-from ..export.live_link import BROWSER_NORMS, BROWSER_TASKS, DEPTHS
-from ..player import folder, joined
+from ..export.lane import ExportLane
+from ..export.live import live_page, live_schemes
+from ..export.live_link import BROWSER_TASKS, VARIANTS, variant
+from ..home import shipped
+from ..player import SCRIPTS, folder, joined
 from ..runs import Recording, collect
+from ..runs.archive import load
 from ..training.loop import train
 from ..training.tape.browser import browser_model
 from ..training.tape.compile import Unsupported
@@ -75,14 +85,77 @@ def measure(rounds: int, configs: int, seed: int) -> str:
         )
         page.evaluate(f"(given) => {{ {SCRIPT} }}", given)
         page.evaluate(f"() => {{ {verdict} }}")
-        return "\n".join([*_speed(page, rounds), *_verdicts(page, _configs(configs, seed))])
+        speed, verdicts = _speed(page, rounds), _verdicts(page, _configs(configs, seed))
+    return "\n".join([*_visits(rounds), *speed, *verdicts])
+
+
+@contextmanager
+def _hero_page() -> Iterator[tuple[str, Path]]:
+    """The address of the page that trains, from a server of files on this machine, and its folder."""
+    runs = {
+        it.config.key: it
+        for path in (shipped("assets") / "runs").glob("hero*.npz")
+        for it in load(path)
+    }
+    hero = PRESETS["hero"].lanes()
+    lanes = [ExportLane(name, c, runs[c.key]) for name, c in zip("AB", hero, strict=True)]
+    with tempfile.TemporaryDirectory() as folder:
+        texts = {f"{name}.js": text.encode() for name, text in SCRIPTS.items()}
+        page = live_page(
+            [lanes], schemes=live_schemes(), depths=[lanes[0].config.depth], norms=["layernorm"],
+            scripts=tuple(texts),
+        )  # fmt: skip
+        for name, content in [*texts.items(), *page]:
+            Path(folder, name).write_bytes(content)
+        quiet = type("Quiet", (SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
+        with ThreadingHTTPServer(("127.0.0.1", 0), partial(quiet, directory=folder)) as server:
+            Thread(target=server.serve_forever, daemon=True).start()
+            yield f"http://127.0.0.1:{server.server_address[1]}/live.html", Path(folder)
+            server.shutdown()
+
+
+def _visits(rounds: int) -> list[str]:
+    """A visitor's first chart, and the hero with both lanes at once; each visit in a new browser."""
+    first, trained, memory, loaded = list[float](), list[float](), 0, set[str]()
+    with _hero_page() as (address, folder):
+        for _ in range(rounds):
+            with visited() as page:
+                page.goto(address)
+                page.wait_for_function("document.querySelector('.nv-loss canvas')")
+                first.append(page.evaluate("performance.now()") / 1000)
+                page.get_by_role("button", name="Train", exact=True).click()
+                page.evaluate("normvizPage.then((live) => { globalThis.live = live; })")
+                page.wait_for_function("live.seconds", timeout=600_000)
+                trained.append(page.evaluate("live.seconds"))
+                memory = page.evaluate("live.duel.lanes.reduce((sum, lane) => sum + lane.bytes, 0)")
+                names = "performance.getEntriesByType('resource').map(({ name }) => name)"
+                loaded |= {name.rsplit("/", 1)[-1] for name in page.evaluate(names)}
+        files = [folder / name for name in {*loaded, "live.html"} if (folder / name).is_file()]
+        packed = sum(
+            len(gzip.compress(file.read_bytes())) for file in files if file.name != "vega.js"
+        )
+    lines = [
+        f"{rounds} visits of the page that trains, each in a new Chromium, from files on this machine"
+    ]
+    for words, some in (
+        ("until the first chart of a finished duel", first),
+        ("the hero, 200 steps, both lanes at once", trained),
+    ):
+        lines.append(
+            f"  {words}: {statistics.median(some):.2f} s ({min(some):.2f} to {max(some):.2f})"
+        )
+    return [
+        *lines,
+        f"  loaded until it was trained, packed, without Vega: {packed / 1000:.0f} kB",
+        f"  memory of both models: {memory / 1e6:.0f} MB",
+    ]
 
 
 def _lane(config: RunConfig) -> dict[str, Any]:
     return {
         "model": browser_model(config),
-        "task": browser_task(config.task),
-        "start": {"init": config.init, "initSeed": config.init_seed},
+        "task": browser_task(config.task, with_text=True),
+        "start": {"init": config.init, "initSeed": config.init_seed, "dropout": config.dropout},
         "settings": {
             "lr": config.lr, "edits": [], "warmup": config.warmup, "schedule": config.schedule,
             "steps": config.steps, "beta1": config.beta1, "beta2": config.beta2,
@@ -142,10 +215,14 @@ def _configs(count: int, seed: int) -> list[RunConfig]:
     rng, schemes = random.Random(seed), live_schemes()
     while len(found) < count:
         config = RunConfig(
-            scheme=rng.choice(schemes), norm=rng.choice(BROWSER_NORMS), init=rng.choice(INITS.keys()),
-            depth=rng.choice(DEPTHS[:5]), lr=rng.choice((3e-4, 1e-3, 3e-3, 1e-2)), warmup=rng.choice((0, 50)),
+            scheme=rng.choice(schemes), init=rng.choice(INITS.keys()), dropout=rng.choice((0.0, 0.0, 0.1)),
+            lr=rng.choice((3e-4, 1e-3, 3e-3, 1e-2)), warmup=rng.choice((0, 50)),
             task=rng.choice(BROWSER_TASKS), init_seed=rng.randrange(99), data_seed=rng.randrange(99),
         )  # fmt: skip
+        norm, depths = rng.choice(list(VARIANTS[variant(config)].items()))
+        config = config.replace(
+            norm=norm, depth=rng.choice([depth for depth in depths if depth <= 12])
+        )
         found[config.key] = config
     return list(found.values())[:count]
 

@@ -240,8 +240,13 @@ def export_site(
 
     No file in DIR is overwritten. The pages use relative links and load nothing from another host.
     """
-    from ..export.site import chosen_duels, shipped_duels, site, write  # it imports torch
+    import torch
 
+    from ..export.site import chosen_duels, shipped_duels, site, write
+
+    torch.set_num_threads(
+        1
+    )  # thousands of small tensors: with more threads it takes three times as long
     try:
         if one_file and not live:
             raise ValueError(

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..config import RunConfig
-from ..model.corpora import SUCCESSOR_P, chain
-from ..model.data import Copy, Markov
+from ..model.corpora import SUCCESSOR_P, chain, prose
+from ..model.data import Copy, Markov, Prose
 
 
-def browser_task(key: str) -> dict[str, Any]:
-    """A task as JSON, for `assets/player/batches.js`; its numbers are compared with the bounds."""
-    task = {"markov": Markov, "copy": Copy}[key](RunConfig(task=key))
+def browser_task(key: str, with_text: bool = False) -> dict[str, Any]:
+    """A task as JSON, for `assets/player/batches.js`; its numbers are compared with the bounds. A page loads
+    the text of prose, `codes`, from a file of its own."""
+    task = {"markov": Markov, "copy": Copy, "prose": Prose}[key](RunConfig(task=key))
     found = {
         "key": key, "vocabulary": task.vocabulary, "chance": task.chance, "floor": task.floor,
     }  # fmt: skip
+    if key == "prose" and with_text:
+        found["codes"] = list(prose_codes())
     if key == "markov":
         successors, stationary = chain()
         found |= {
@@ -22,3 +27,8 @@ def browser_task(key: str) -> dict[str, Any]:
             "successors": successors.tolist(),
         }  # fmt: skip
     return found
+
+
+def prose_codes() -> bytes:
+    """The text of the task prose, a byte a character."""
+    return prose()[0].astype(np.uint8).tobytes()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -24,54 +24,42 @@ from ..duel.presets import PRESETS
 from ..limits import RANGES
 from ..links import PINNED, encode
 from ..observed import configured
-from ..player import SCRIPTS, css, folder, inline, joined, templates, version
+from ..player import document, folder, joined, script_tags, templates, version
 from ..player.packing import packed
 from ..runs import Recording
 from ..training.tape.browser import browser_model
 from ..training.tape.compile import Unsupported
-from .browser_task import browser_task
+from .browser_task import browser_task, prose_codes
 from .lane import ExportLane
-from .live_link import BROWSER_NORMS, BROWSER_TASKS, DEPTHS, MOST_STEPS, live_link, model_file
+from .live_link import (
+    BROWSER_NORMS,
+    BROWSER_TASKS,
+    DEPTHS,
+    MOST_STEPS,
+    USUAL_NORMS,
+    VARIANTS,
+    live_link,
+    model_file,
+    variant,
+)
 
 FIRST = PRESETS["hero"].lanes()
+EXAMPLES = [RunConfig(task=task, dropout=p) for p in (0.0, 0.1) for task in ("markov", "prose")]
+"""A lane of each of VARIANTS."""
 
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-{head}
-<style>
-:root {{ color-scheme: light; }}
-body {{ font: 16px/1.5 system-ui, sans-serif; margin: 1rem auto; max-width: 1200px; padding: 0 1rem;
-  background: #fff; color: #31333f; }}
-#settings {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(280px, 1fr)); gap: .6rem 1.4rem; }}
-fieldset {{ border: 1px solid #8885; border-radius: .5rem; display: grid; gap: .4rem .8rem; min-width: 0;
-  grid-template-columns: repeat(auto-fill, minmax(115px, 1fr)); align-content: start; }}
-[role=status] p {{ margin: .2rem 0; }}
-#settings label {{ display: flex; flex-direction: column; font-size: .82rem; min-width: 0; }}
-#settings :is(input, select, button) {{ font: inherit; min-height: 2.75rem; min-width: 0;
-  padding: .2rem .5rem; color: inherit; background: #8881; border: 1px solid #8885; border-radius: .5rem; }}
-#settings select {{ width: 100%; }}
-#settings .row {{ display: flex; flex-wrap: wrap; gap: .6rem; align-items: end; margin: .6rem 0; }}
-#settings .row input {{ width: 6rem; }}
-#settings button {{ cursor: pointer; min-width: 5rem; }}
-#settings button[disabled] {{ opacity: .5; cursor: default; }}
-#settings[hidden] {{ display: none; }}
-#problem {{ color: #b3261e; }}
-code {{ overflow-wrap: anywhere; }}
-footer {{ font-size: .85rem; border-top: 1px solid #8885; margin-top: 1.5rem; }}
-{css}
-</style></head>
-<body>{up}<h1>{heading}</h1><p>{words}</p>
+BODY = """{up}<h1>{heading}</h1><p>{words}</p>
 <form id="settings" aria-label="Settings of both lanes">
-<fieldset id="lane0"><legend>Lane A</legend></fieldset>
-<fieldset id="lane1"><legend>Lane B</legend></fieldset>
-<fieldset id="shared"><legend>Both lanes</legend></fieldset>
-<div class="row"><button>Train</button>
+<div class="row">
+<span id="pair"></span>
+<button>Train</button>
 <button type="button" id="pause" disabled>Pause</button>
 <button type="button" id="step" disabled>Step</button>
 <button type="button" id="stop" disabled>Stop</button>
-<label>Learning rate now <input id="rate" inputmode="decimal" autocomplete="off" disabled></label></div>
+<label>Rate now <input id="rate" inputmode="decimal" autocomplete="off" disabled></label></div>
+<details><summary>More settings: norm, depth, rate, task, seed</summary><div id="more">
+<fieldset id="lane0"><legend>Lane A</legend></fieldset>
+<fieldset id="lane1"><legend>Lane B</legend></fieldset>
+<fieldset id="shared"><legend>Both lanes</legend></fieldset></div></details>
 </form>
 <p id="problem" role="alert"></p>
 <div role="status"><p><b>A</b> <span id="verdict0"></span></p><p><b>B</b> <span id="verdict1"></span></p>
@@ -81,19 +69,50 @@ footer {{ font-size: .85rem; border-top: 1px solid #8885; margin-top: 1.5rem; }}
 The same words after the address of the app open them there.</p>
 <footer>{foot}</footer>
 <script type="application/json" id="live">{data}</script>
-{scripts}
-</body></html>
-"""
+{scripts}"""
+STYLE = """h1 { font-size: 1.3rem; margin: 0; }
+h1 + p { margin: .1rem 0 .5rem; }
+nav p { margin: 0; font-size: .85rem; }
+#more { display: grid; grid-template-columns: repeat(auto-fit, minmax(280px, 1fr)); gap: .6rem 1.4rem; }
+fieldset { border: 1px solid #8885; border-radius: .5rem; display: grid; gap: .4rem .8rem; min-width: 0;
+  grid-template-columns: repeat(auto-fill, minmax(115px, 1fr)); align-content: start; }
+summary { cursor: pointer; padding: .3rem 0; font-size: .85rem; }
+[role=status] { display: grid; grid-template-columns: repeat(auto-fit, minmax(300px, 1fr)); gap: 0 1.4rem;
+  font-size: .9rem; margin: .2rem 0; }
+[role=status] p { margin: 0; }
+#note:empty, #problem:empty { display: none; }
+#settings label { display: flex; flex-direction: column; font-size: .82rem; min-width: 0; }
+#settings :is(input, select, button) { font: inherit; box-sizing: border-box; height: 2.5rem; min-width: 0;
+  padding: .2rem .5rem; color: inherit; background: #8881; border: 1px solid #8885; border-radius: .5rem; }
+#settings select { width: 100%; }
+#settings .row { display: flex; flex-wrap: wrap; gap: .4rem .5rem; align-items: end; }
+#pair { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: .5rem; flex: 1 1 21rem;
+  max-width: 32rem; }
+#settings .row input { width: 5.5rem; }
+#settings button { cursor: pointer; min-width: 4.4rem; }
+#settings button:not([type]) { background: #2f6fde; border-color: #2f6fde; color: #fff; }
+#settings button[disabled] { opacity: .5; cursor: default; }
+#settings[hidden] { display: none; }
+#problem { color: #b3261e; margin: .2rem 0; }
+code { overflow-wrap: anywhere; }
+footer { font-size: .85rem; border-top: 1px solid #8885; margin-top: 1.5rem; }
+@media (max-width: 640px) {
+  h1 { font-size: 1.1rem; }
+  h1 + p { font-size: .9rem; line-height: 1.3; }
+  #settings .row button { flex: 1 1 4.4rem; }
+  #settings .row :disabled, #settings .row label:has(:disabled) { display: none; }
+  [role=status] { font-size: .85rem; line-height: 1.35; }
+}"""
 LIVE_TITLE = "Train two placements in your browser"
-WORDS = (
-    "Choose two placements and press Train. Your browser trains both models: nothing is sent anywhere. A "
-    "placement is loaded once, and then needs no network. The numbers differ from those of the app in the "
-    "last digits, because the order of additions differs; training amplifies that."
-)
+WORDS = "Choose two placements and press Train: your browser trains both. Nothing is sent anywhere."
 FOOT = (
+    "A placement is loaded once, and then needs no network. Initial values, batches and dropout have the "
+    "bits of the app. Losses differ in the last digits, because the order of additions differs, and training "
+    "amplifies that. "
     "Tried in Chromium on Linux. Not tried: Safari, Firefox, and real phones. It needs WebAssembly with "
     "SIMD, workers and DecompressionStream. Not offered here: placements with several streams, some others "
-    "such as nGPT and Admin, texts, and settings that this form does not have. The app has them."
+    "such as nGPT and Admin, norms that read the batch, your own text, and settings that this form does not "
+    "have. The app has them."
 )
 
 
@@ -123,12 +142,21 @@ def live_page(
     one_file: bool = False,
     up: str = "",
     schemes: Sequence[str] | None = None,
-    depths: Sequence[int] = (),
+    depths: Sequence[int] = DEPTHS,
+    norms: Sequence[str] = BROWSER_NORMS,
     scripts: Sequence[str] = (),
 ) -> Iterator[tuple[str, bytes]]:
     """Names and contents of the page's files. `duels` are finished ones, of which it replays those that
-    it could train; `scripts` are the names of the files beside it that hold the player's scripts."""
-    schemes, depths = live_schemes() if schemes is None else schemes, depths or DEPTHS
+    it could train; `scripts` are the names of the files beside it that hold the player's scripts. One file
+    has USUAL_NORMS alone, so that it stays small."""
+    schemes = live_schemes() if schemes is None else schemes
+    wanted = USUAL_NORMS if one_file else norms
+    variants = {
+        kind: {
+            norm: [d for d in some if d in depths] for norm, some in of.items() if norm in wanted
+        }
+        for kind, of in VARIANTS.items()
+    }
     shipped: dict[str, Sequence[ExportLane]] = {}
     for lanes in duels:
         link = live_link([configured(lane.config) for lane in lanes])
@@ -136,44 +164,59 @@ def live_page(
             shipped[link] = lanes
     wasm = (folder() / "tape.wasm").read_bytes()
     wasm_name = f"tape-{version(wasm.hex())}.wasm"
-    files = {wasm_name: wasm}
-    for scheme in schemes:
-        for norm in BROWSER_NORMS:
-            name = model_file(RunConfig(scheme=scheme, norm=norm))
-            files[name] = packed_json({depth: _model(scheme, norm, depth) for depth in depths})
+    codes = gzip.compress(prose_codes(), 9, mtime=0)
+    codes_name = f"prose-{version(codes.hex())}.bin"
+    files = {wasm_name: wasm, codes_name: codes}
     finished = {f"duel-{version(link)}.bin": (link, lanes) for link, lanes in shipped.items()}
     files |= {name: packed_json(shipped_duel(lanes)) for name, (_, lanes) in finished.items()}
     own = live_script()
     texts = {f"live-{version(own)}.js": own}
     first = next((name for name, (link, _) in finished.items() if link == encode(FIRST)), None)
-    inside = files if one_file else {name: files.pop(name) for name in (first,) if name}
+    models = (
+        (
+            model_file(lane),
+            packed_json({depth: _model(lane.replace(depth=depth)) for depth in of_norm}),
+        )
+        for scheme in schemes
+        for example in EXAMPLES
+        for norm, of_norm in variants[variant(example)].items()
+        for lane in (example.replace(scheme=scheme, norm=norm),)
+    )
+    inside = (
+        files | dict(models) if one_file else {name: files.pop(name) for name in (first,) if name}
+    )
     data = {
         "wasm": wasm_name,
-        "packed": b64encode(packed_json(page_data(schemes, depths))).decode(),
+        "prose": codes_name,
+        "packed": b64encode(packed_json(page_data(schemes, depths, variants))).decode(),
         "worker": f"(() => {{\n{joined('worker.js')}\n}})();\n",
         "shipped": {link: name for name, (link, _) in finished.items()},
         "files": {name: b64encode(content).decode() for name, content in inside.items()},
     }
-    loaded = [f'<script src="{escape(name)}"></script>' for name in (*scripts, *texts)]
-    if one_file:
-        loaded = [f"<script>{inline(text)}</script>" for text in (*SCRIPTS.values(), own)]
-    else:
+    if not one_file:
         yield from ((name, text.encode()) for name, text in texts.items())
         yield from files.items()
-    page = PAGE.format(
-        title=escape(f"NormViz: {LIVE_TITLE}"), heading=LIVE_TITLE, words=escape(WORDS), foot=escape(FOOT),
-        head=head, css=css(), scripts="\n".join(loaded),
+        yield from models
+    body = BODY.format(
+        heading=LIVE_TITLE, words=escape(WORDS), foot=escape(FOOT),
+        scripts=script_tags(more=own) if one_file else script_tags((*scripts, *texts)),
         up=f'<nav><p><a href="{escape(up)}">All duels</a></p></nav>' if up else "",
         data=json.dumps(data).replace("<", "\\u003c"),
     )  # fmt: skip
-    yield "live.html", page.encode()
+    yield "live.html", document(f"NormViz: {LIVE_TITLE}", body, head, STYLE).encode()
 
 
-def page_data(schemes: Sequence[str], depths: Sequence[int]) -> dict[str, Any]:
+def page_data(
+    schemes: Sequence[str],
+    depths: Sequence[int],
+    variants: Mapping[str, Mapping[str, Sequence[int]]] = VARIANTS,
+) -> dict[str, Any]:
     """What the page has before the first model: the form, the tasks and the charts."""
     fields = RunConfig.model_fields
     steps = {"low": 1, "high": MOST_STEPS, "whole": True, "above": False}
-    seed, rate, warmup = (vars(RANGES[name]) for name in ("init_seed", "lr", "warmup"))
+    seed, rate, warmup, dropout = (
+        vars(RANGES[name]) for name in ("init_seed", "lr", "warmup", "dropout")
+    )
 
     def labelled(registry: Any, keys: Sequence[str]) -> list[dict[str, str]]:
         return [{"key": key, "label": registry.label(key)} for key in keys]
@@ -184,13 +227,14 @@ def page_data(schemes: Sequence[str], depths: Sequence[int]) -> dict[str, Any]:
         "titles": {name: fields[name].title for name in fields} | {"seed": "seed"},
         "offered": {
             "scheme": labelled(SCHEMES, schemes),
-            "norm": labelled(NORMS, BROWSER_NORMS),
+            "norm": labelled(NORMS, list(variants[""])),
             "init": labelled(INITS, list(INITS.keys())),
             "depth": [{"key": depth, "label": str(depth)} for depth in depths],
             "task": labelled(TASKS, BROWSER_TASKS),
-            "lr": rate, "warmup": warmup, "steps": steps, "init_seed": seed, "data_seed": seed,
-            "seed": seed,
+            "lr": rate, "warmup": warmup, "steps": steps, "dropout": dropout, "init_seed": seed,
+            "data_seed": seed, "seed": seed,
         },
+        "variants": variants,
         "tasks": {key: browser_task(key) for key in BROWSER_TASKS},
         "templates": templates(depths, schemes),
     }  # fmt: skip
@@ -201,8 +245,7 @@ def packed_json(content: Any) -> bytes:
     return gzip.compress(json.dumps(content, separators=(",", ":")).encode(), 9, mtime=0)
 
 
-def _model(scheme: str, norm: str, depth: int) -> dict[str, Any]:
-    config = RunConfig(scheme=scheme, norm=norm, depth=depth)
+def _model(config: RunConfig) -> dict[str, Any]:
     return {**browser_model(config), "walk": walk(config)}
 
 

@@ -64,6 +64,13 @@ void draw_uniform(const uint8_t* name, int32_t length, double seed, double step,
     for (int32_t i = 0; i < count; i++) out[i] = draws::uniform(words.next());
 }
 
+// The factors of dropout, as `Dropout.mask` of normviz/model/branches.py makes them: 0, or 1 / (1 - p).
+void draw_mask(const uint8_t* name, int32_t length, double seed, double step, int32_t count, double p, float* out) {
+    draws::Words words(draws::name_word(name, length), (uint64_t)seed, (uint64_t)step, 0);
+    const float kept = 1.0f / (float)(1.0 - p);
+    for (int32_t i = 0; i < count; i++) out[i] = draws::uniform(words.next()) >= p ? kept : 0.0f;
+}
+
 // Initial values as `draw_into` of normviz/model/init.py makes them: normal numbers, or uniform ones in
 // [-1, 1), times a size and a gain in float32.
 void draw_values(const uint8_t* name, int32_t length, double seed, int32_t first, int32_t count, int32_t normal,

@@ -81,12 +81,12 @@ BROWSER = Path(__file__).with_name("browser.cpp")
 SOURCES = (SOURCE, Path(__file__).with_name("draws.cpp"), BROWSER)
 EXPORTS = (
     "room", "set_model", "forward", "backward", "adamw", "scale", "lengths", "stream", "branches",
-    "draw_uniform", "draw_values",
+    "draw_uniform", "draw_mask", "draw_values",
 )  # fmt: skip
 WASM_FLAGS = (
     "-target", "wasm32-wasi", "-mexec-model=reactor", "-std=c++20", "-O3", "-msimd128", "-fopenmp-simd",
     "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fno-exceptions", "-fno-rtti",
-    "-Wno-pass-failed", "-s", *(f"-Wl,--export={name}" for name in EXPORTS),
+    "-Wno-pass-failed", "-s", "-Wl,-z,stack-size=1048576", *(f"-Wl,--export={name}" for name in EXPORTS),
 )  # fmt: skip
 """SIMD of 128 bits has no fused multiply-add, so that equal inputs give equal bits in every browser."""
 ZIG = "ziglang==0.17.1"

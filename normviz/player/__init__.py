@@ -6,7 +6,7 @@ script runs in all of them, so a replay moves exactly as the live page did.
 
 from .bundle import SCRIPTS, css, folder, joined, script, vega, version
 from .message import Have, Sent, message
-from .page import SharedFiles, inline, live_page, page, posted
+from .page import SharedFiles, document, live_page, page, posted, script_tags
 from .specs import VIEWS, ChartOptions, View
 from .templates import templates
 from .walks import CARRIED, Walk
@@ -22,14 +22,15 @@ __all__ = [
     "View",
     "Walk",
     "css",
+    "document",
     "folder",
-    "inline",
     "joined",
     "live_page",
     "message",
     "page",
     "posted",
     "script",
+    "script_tags",
     "templates",
     "vega",
     "version",

@@ -15,7 +15,7 @@ from .message import Sent, choices, message
 from .specs import VIEWS, ChartOptions, walkable
 from .walks import CARRIED, Walk, numbers, plans
 
-PAGE = """<!doctype html>
+DOCUMENT = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
@@ -23,14 +23,29 @@ PAGE = """<!doctype html>
 <style>
 :root {{ color-scheme: light; }}
 body {{ font: 16px/1.5 system-ui, sans-serif; margin: 1rem auto; max-width: 1200px; padding: 0 1rem;
-  background: {paper}; color: {ink}; }}
-p {{ white-space: pre-line; }}
+  background: #fff; color: #31333f; }}
 {css}
 </style></head>
-<body>{ways}<h1>{title}</h1><p>{words}</p><div id="player"></div>
-{scripts}
-{start}</body></html>
+<body>{body}</body></html>
 """
+"""Every page that holds the player."""
+REPLAY = """{ways}<h1>{title}</h1><p>{words}</p><div id="player"></div>
+{scripts}
+{start}"""
+LINES = "p { white-space: pre-line; }"
+
+
+def document(title: str, body: str, head: str = "", style: str = "") -> str:
+    """A page with the player's style sheet, on white. `body`, `head` and `style` are HTML and CSS."""
+    return DOCUMENT.format(title=escape(title), head=head, css=f"{style}\n{css()}", body=body)
+
+
+def script_tags(scripts: Sequence[str] = (), more: str = "") -> str:
+    """The scripts of SCRIPTS and `more`, in the page; or the names of the files that hold them, where there
+    are any."""
+    named = [f'<script src="{escape(name)}"></script>' for name in scripts]
+    inside = [*SCRIPTS.values(), more] if more else SCRIPTS.values()
+    return "\n".join(named or [f"<script>{inline(text)}</script>" for text in inside])
 
 
 START = """<script type="application/json" id="numbers">{numbers}</script>
@@ -99,39 +114,34 @@ def page(
             "carried": numbers(walks, [0] * len(walks)),
             "walk": plans(walks, live=False),
         }
-    return PAGE.format(
-        title=escape(title),
-        words=escape(words),
-        paper="#ffffff",
-        ink="#31333f",
-        css=css(),
-        head=outside.get("head", ""),
-        ways=_ways(outside),
-        scripts="\n".join(
-            [f'<script src="{escape(name)}"></script>' for name in outside.get("scripts", ())]
-            or [f"<script>{inline(text)}</script>" for text in SCRIPTS.values()]
-        ),
-        start=START.format(
-            numbers=json.dumps(file).replace("<", "\\u003c"),
-            name=json.dumps(names.file_name(configs)),
-            caption=json.dumps(names.caption(configs, engines)),
-            probe=json.dumps(probe if probe in frames else next(iter(frames))),
-        ),
+    start = START.format(
+        numbers=json.dumps(file).replace("<", "\\u003c"),
+        name=json.dumps(names.file_name(configs)),
+        caption=json.dumps(names.caption(configs, engines)),
+        probe=json.dumps(probe if probe in frames else next(iter(frames))),
     )
+    scripts = script_tags(outside.get("scripts", ()))
+    return replay_document(title, words, start, scripts, _ways(outside), outside.get("head", ""))
 
 
 def live_page(settings: Settings, probe: str) -> str:
     """A page whose charts draw what another window posts to it, each time `posted`."""
     named = names.title([settings])
-    return PAGE.format(
-        title=escape(f"NormViz: {named}"), words="", paper="#ffffff", ink="#31333f", css=css(),
-        head="", ways="",
-        scripts="\n".join(f"<script>{inline(text)}</script>" for text in SCRIPTS.values()),
-        start=FOLLOW.format(
-            name=json.dumps(names.file_name([settings])),
-            caption=json.dumps(names.caption([settings], [])), probe=json.dumps(probe),
-        ),
+    start = FOLLOW.format(
+        name=json.dumps(names.file_name([settings])),
+        caption=json.dumps(names.caption([settings], [])), probe=json.dumps(probe),
     )  # fmt: skip
+    return replay_document(f"NormViz: {named}", "", start, script_tags())
+
+
+def replay_document(
+    title: str, words: str, start: str, scripts: str, ways: str = "", head: str = ""
+) -> str:
+    """A page of charts alone, with its title, words and links above them."""
+    body = REPLAY.format(
+        ways=ways, title=escape(title), words=escape(words), scripts=scripts, start=start
+    )
+    return document(title, body, head, LINES)
 
 
 def posted(lanes: Mapping[str, LaneFrame], live: bool) -> dict[str, Any]:

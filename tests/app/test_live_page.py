@@ -40,13 +40,14 @@ def test_a_waiting_duel_is_offered_where_the_page_has_its_models(page: Open, fol
 
 
 def test_settings_that_the_page_lacks_have_no_address(tmp_path: Path) -> None:
-    put(tmp_path, "live.html", "model-pre-layernorm.bin")
-    hero = RunConfig()
+    put(tmp_path, "live.html", "model-pre-layernorm.bin", "model-pre-layernorm-prose.bin")
+    hero, prose = RunConfig(), RunConfig(task="prose")
     assert address([hero, hero.replace(lr=0.01)], tmp_path) is not None
+    assert address([prose, prose], tmp_path) is not None
     for lanes in (
         [hero], [hero] * 3, [hero, hero.replace(depth=13)], [hero, hero.replace(data_seed=1)],
         [hero, hero.replace(steps=100)], [hero, hero.replace(optimizer="sgd")],
-        [hero, hero.replace(task="prose")],
+        [hero, prose], [prose, prose.replace(dropout=0.1)], [hero.replace(task="masked")] * 2,
     ):  # fmt: skip
         assert address(lanes, tmp_path) is None, lanes
 

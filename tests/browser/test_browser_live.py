@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from browser_kit import PATIENCE_MS
+from live_kit import put_live_page
 from playwright.sync_api import Browser, Page
 
 from normviz import RunConfig, train
@@ -18,11 +19,10 @@ from normviz.duel.presets import PRESETS
 from normviz.export.lane import ExportLane
 from normviz.export.live import live_page
 from normviz.home import shipped
-from normviz.player import SCRIPTS
 from normviz.runs import Recording, collect
 from normviz.runs.archive import load
 
-SCHEMES, DEPTHS = ("pre", "post"), (4, 12)
+SCHEMES, NORMS, DEPTHS = ("pre", "post"), ("layernorm", "dyt"), (4, 12)
 
 
 @pytest.fixture(scope="module")
@@ -37,12 +37,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     hero = [
         ExportLane(n, c, runs[c.key]) for n, c in zip("AB", PRESETS["hero"].lanes(), strict=True)
     ]
-    scripts = {f"{name}.js": text for name, text in SCRIPTS.items()}
-    for name, text in scripts.items():
-        (out / name).write_text(text)
-    for name, content in live_page([hero], schemes=SCHEMES, depths=DEPTHS, scripts=tuple(scripts)):
-        (out / name).write_bytes(content)
-    ((_, whole),) = live_page([hero], schemes=SCHEMES, depths=DEPTHS, one_file=True)
+    put_live_page(out, [hero], DEPTHS, NORMS)
+    ((_, whole),) = live_page([hero], schemes=SCHEMES, depths=DEPTHS[:1], one_file=True)
     (out / "one_file.html").write_bytes(whole)
     return out
 
@@ -96,7 +92,21 @@ def test_a_finished_duel_replays_and_another_one_trains_without_a_network(
 ) -> None:
     page, wrong = opened(browser, f"{address}/live.html")
     page.wait_for_function("document.querySelectorAll('.nv canvas').length >= 3")
+    page.wait_for_function(
+        "document.querySelector('#note').textContent.includes('ships with NormViz')"
+    )
     assert page.locator("#verdict1").inner_text().startswith("stuck at chance")
+    for chart in ("loss", "bars"):
+        box = page.locator(f".nv-{chart}").bounding_box()
+        assert box and box["y"] + box["height"] <= 720  # all of it in the first screen of a laptop
+    page.get_by_text("More settings").click()
+    for i in (0, 1):
+        page.locator(f"#depth{i}").select_option("4")
+    assert page.locator(".nv-earlier").count() == 2  # the charts are of other settings
+    assert "earlier settings" in page.locator("#note").inner_text()
+    for i in (0, 1):
+        page.locator(f"#depth{i}").select_option("12")
+    page.wait_for_function("!document.querySelector('.nv-earlier')")
     assert "ships with NormViz" in page.locator("#note").inner_text()
     page.wait_for_function("Object.keys(live.kept).length === 3")  # the module and two placements
     for i in (0, 1):
@@ -130,14 +140,17 @@ def test_one_file_trains_from_a_disk_on_a_narrow_screen_with_a_slow_cpu(
 ) -> None:
     page, wrong = opened(
         browser,
-        f"file://{folder}/one_file.html?v=1&scheme=post&depth=4&steps=30&init=xavier,torch",
+        f"file://{folder}/one_file.html?v=1&scheme=post&depth=4&task=prose&steps=30&init=xavier,torch",
         375,
     )
+    assert page.evaluate("document.querySelector('#player').getBoundingClientRect().top") < 500
     page.context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": 4})
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     losses = trained(page)
+    it = collect(train(RunConfig(scheme="post", depth=4, task="prose", steps=30)))
     assert [len(some) for some in losses] == [30, 30]
+    assert losses[0][:10] == pytest.approx(it.losses[:10].tolist(), rel=1e-4)
     assert page.evaluate("document.documentElement.scrollWidth") <= 375
     assert [url for url in asked if not url.startswith(("blob:", "data:"))] == [] and wrong == []
     page.close()
@@ -147,7 +160,8 @@ def test_one_file_trains_from_a_disk_on_a_narrow_screen_with_a_slow_cpu(
 def test_pause_step_rate_and_stop_act_on_both_lanes_at_one_step(
     browser: Browser, address: str
 ) -> None:
-    page, wrong = opened(browser, f"{address}/live.html?v=1&scheme=pre,post&depth=4&steps=2000")
+    link = "v=1&scheme=pre,post&norm=layernorm,dyt&depth=4&steps=2000"
+    page, wrong = opened(browser, f"{address}/live.html?{link}")
     page.get_by_role("button", name="Train", exact=True).click()
     page.wait_for_function("live.duel?.lanes.every((lane) => lane.at > 20)")
     page.get_by_role("button", name="Pause").click()
@@ -163,6 +177,7 @@ def test_pause_step_rate_and_stop_act_on_both_lanes_at_one_step(
     page.wait_for_function(f"live.duel.lanes.every((lane) => lane.at > {before + 20})")
     page.get_by_role("button", name="Stop").click()
     assert page.locator("#verdict0").inner_text().startswith("stopped after ")
+    page.get_by_text("More settings").click()
     page.locator("#lr0").fill("-1")
     page.locator("#lr0").blur()
     assert (

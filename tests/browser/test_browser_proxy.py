@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from browser_kit import PATIENCE_MS, chip, opened, wait_for
+from live_kit import put_live_page
 from playwright.sync_api import Browser, Page
 from proxy_kit import proxied
 
@@ -24,7 +25,9 @@ SHORT = RunConfig(depth=3, steps=60, lr=2e-3)
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with proxied(tmp_path_factory.mktemp("proxy")) as (url, _):
+    folder = tmp_path_factory.mktemp("proxy")
+    put_live_page(folder / "data" / "live")
+    with proxied(folder) as (url, _):
         yield url
 
 
@@ -78,6 +81,18 @@ def test_every_page_works_and_breaks_no_rule(tab: tuple[Page, list[str]], addres
     opened(page, f"{address}/?story=1", charts=0)
     page.locator(".st-key-story").get_by_text("1 seed each").wait_for()
     assert page.locator(".stException").count() == 0
+    assert broken(said) == []
+
+
+def test_the_page_that_trains_in_the_browser_breaks_no_rule(
+    tab: tuple[Page, list[str]], address: str
+) -> None:
+    """WebAssembly, and workers of a blob."""
+    page, said = tab
+    page.goto(f"{address}/normviz/live/live.html?v=1&scheme=pre,post&depth=2&steps=25")
+    page.get_by_role("button", name="Train", exact=True).click()
+    page.get_by_text("Both lanes were trained on this device.").wait_for()
+    wait_for(lambda: page.locator(".nv canvas").count() >= 3)
     assert broken(said) == []
 
 

@@ -8,8 +8,8 @@ import pytest
 from browser_kit import PATIENCE_MS, opened, wait_for
 from playwright.sync_api import Browser, Page
 
+from normviz import player
 from normviz.claims import CLAIMS
-from normviz.player.page import PAGE
 
 pytestmark = pytest.mark.browser
 
@@ -45,8 +45,7 @@ def test_another_page_and_back_begin_at_their_top(browser: Browser, address: str
 def test_a_replay_stays_light_in_the_dark(browser: Browser, tmp_path: Path) -> None:
     page = browser.new_context(color_scheme="dark").new_page()
     file = tmp_path / "replay.html"
-    empty = dict.fromkeys(("title", "head", "css", "ways", "words", "scripts", "start"), "")
-    file.write_text(PAGE.format(paper="#ffffff", ink="#31333f", **empty))
+    file.write_text(player.document("t", ""))
     page.goto(file.as_uri())
     assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "light"
     page.context.close()

@@ -13,13 +13,17 @@ from crossing_kit import case
 from live_kit import trained_in_node
 
 from normviz import RunConfig, train
-from normviz.catalog import PROBES, SCHEMES
+from normviz.catalog import NORMS, PROBES
+from normviz.export.live import live_schemes
+from normviz.export.live_link import BROWSER_NORMS
 from normviz.model import draws
+from normviz.model.branches import Dropout
 from normviz.model.data import make_task
 from normviz.model.flat import Flat
+from normviz.model.gains import Clock
 from normviz.training.events import Diverged, Step
 from normviz.training.loop import begin
-from normviz.training.tape.browser import browser_model
+from normviz.training.tape.browser import browser_model, repeated
 from normviz.training.tape.compile import Unsupported
 
 SMALL = RunConfig(depth=2, width=16, heads=2, seq_len=8, batch=4, steps=12)
@@ -57,11 +61,16 @@ def test_names_words_and_numbers_are_those_of_numpy() -> None:
         assert numbers == draws.uniform(draws.generator(name, seed, step), count).tolist(), name
 
 
-def test_batches_are_those_of_the_tasks_bit_for_bit() -> None:
+def test_batches_and_masks_are_those_of_numpy_bit_for_bit() -> None:
     configs = [
-        SMALL.replace(task=task, seq_len=seq_len)
-        for task in ("markov", "copy")
-        for seq_len in (8, 14)
+        SMALL.replace(task=task, seq_len=seq_len, dropout=0.3, init_seed=2)
+        for task, seq_len in (
+            ("markov", 8),
+            ("markov", 14),
+            ("copy", 8),
+            ("copy", 14),
+            ("prose", 9),
+        )
     ]
     from normviz.export.browser_task import browser_task
 
@@ -71,28 +80,40 @@ def test_batches_are_those_of_the_tasks_bit_for_bit() -> None:
         import { batchOf, heldOutBatch } from "player/batches.js";
         const bytes = readFileSync(new URL("player/tape.wasm")), out = [];
         for (const { model, task } of given) {
-          const tape = await Tape.open(bytes, model, { init: "xavier", initSeed: 0 });
+          const tape = await Tape.open(bytes, model, { init: "xavier", initSeed: 2, dropout: 0.3 });
           const all = [batchOf(tape, task, 3, 0), batchOf(tape, task, 5, 199), heldOutBatch(tape, task)];
-          out.push(all.map(({ inputs, targets }) => [[...inputs], [...targets]]));
+          tape.mask(7);
+          const at = (place) => tape.at.values + 4 * place;
+          const masks = model.masks.map(([place, size]) => [...tape.floats(at(place), size)]);
+          out.push([all.map((batch) => batch && [[...batch.inputs], [...batch.targets]]), masks]);
         }
         console.log(JSON.stringify(out));
         """,
-        [{"model": browser_model(c), "task": browser_task(c.task)} for c in configs],
+        [
+            {"model": browser_model(c), "task": browser_task(c.task, with_text=True)}
+            for c in configs
+        ],
     )
-    for config, batches in zip(configs, found, strict=True):
+    for config, (batches, masks) in zip(configs, found, strict=True):
         task = make_task(config)
         three, five = make_task(config.replace(data_seed=3)), make_task(config.replace(data_seed=5))
         expected = [three.batch(0), five.batch(199), task.held_out()]
         for batch, made in zip(expected, batches, strict=True):
-            assert batch is not None
-            assert [x.ravel().tolist() for x in batch] == made, config.task
+            assert made == (batch and [x.ravel().tolist() for x in batch]), config.task
+        clock = Clock()
+        clock.step = 7
+        for site, mask in enumerate(masks):
+            assert mask == Dropout(0.3, 2, site, clock).mask(len(mask)).tolist()
+        assert len(masks) == 1 + 2 * config.depth
 
 
 RUNS = [
     SMALL.replace(activation="gelu", init=init, scheme=scheme, **more)
     for init, scheme, more in (
-        ("xavier", "pre", {}), ("torch", "post", {"norm": "rmsnorm"}), ("gpt2", "deepnorm", {"warmup": 5}),
-        ("fairseq", "peri", {"clip": 0.5, "weight_decay": 0.1, "schedule": "cosine"}),
+        ("xavier", "pre", {"dropout": 0.2}), ("torch", "post", {"norm": "rmsnorm"}),
+        ("gpt2", "deepnorm", {"warmup": 5}),
+        ("fairseq", "peri", {"clip": 0.5, "weight_decay": 0.1, "schedule": "cosine", "norm": "derf"}),
+        ("torch", "pre", {"task": "prose", "dropout": 0.1, "depth": 5}),
         ("gpt2_width", "prores", {"task": "copy"}),
         ("xavier", "mixln", {"lr_edits": ((4, 0.01), (7, 0.001))}),
         ("torch", "resp", {"qk_norm": "head", "positions": "rope", "depth": 3}),
@@ -148,32 +169,57 @@ def test_a_run_diverges_as_the_native_one() -> None:
     assert found["rows"][-1]["bad"] == {"step": bad.step, "layer": bad.layer, "where": bad.where}
 
 
-def test_a_hero_takes_a_bounded_memory() -> None:
-    (found,) = trained_in_node([RunConfig(steps=1)])
-    assert 2 * found["bytes"] < 64 * 2**20  # both lanes of a duel
+def test_the_first_ten_losses_of_a_hero_are_the_native_ones_and_its_memory_is_bounded() -> None:
+    heroes = [RunConfig(scheme=scheme, activation="gelu", steps=10) for scheme in ("pre", "post")]
+    *ran, deep = trained_in_node([*heroes, RunConfig(steps=1, depth=24)])
+    for config, found in zip(heroes, ran, strict=True):
+        losses = [row["loss"] for row in found["rows"]]
+        assert losses == pytest.approx([s.loss for s in steps_of(config)], rel=1e-6), config.scheme
+    assert 2 * max(ran[0]["bytes"], deep["bytes"]) < 60e6  # both lanes of a duel
 
 
 @pytest.mark.slow
-def test_every_placement_of_the_tape_begins_as_the_native_run() -> None:
-    """All but two: the loss at step 0 and after updates."""
-    some, refused = [], []
-    for scheme in SCHEMES.keys():  # noqa: SIM118 (a registry)
-        config = SMALL.replace(scheme=scheme, activation="gelu", steps=3)
-        try:
-            browser_model(config)
-            some.append(config)
-        except Unsupported:
-            refused.append(scheme)
-    assert len(some) >= 44 and {"ngpt", "admin"} <= set(refused)
+def test_every_placement_and_norm_of_the_tape_begins_as_the_native_run() -> None:
+    """All placements but two: the loss at step 0 and after an update."""
+    schemes = live_schemes()
+    assert len(schemes) >= 44 and not {"ngpt", "admin"} & set(schemes)
+    turns = itertools.cycle(BROWSER_NORMS)
+    pairs = [(scheme, next(turns)) for scheme in schemes]
+    pairs += [("mixln", norm) for norm in BROWSER_NORMS]
+    some = [
+        SMALL.replace(scheme=scheme, norm=norm, activation="gelu", steps=2, depth=2 + 3 * (i % 2))
+        for i, (scheme, norm) in enumerate(pairs)
+    ]
     for config, found in zip(some, trained_in_node(some), strict=True):
         losses = [row["loss"] for row in found["rows"]]
-        assert losses == pytest.approx([s.loss for s in steps_of(config)], rel=1e-3), config.scheme
+        with case(f"{config.scheme} {config.norm}"):
+            assert losses == pytest.approx([s.loss for s in steps_of(config)], rel=1e-4)
+
+
+def test_the_norms_of_the_page_are_those_of_the_tape() -> None:
+    found = []
+    for norm in NORMS.keys():  # noqa: SIM118 (a registry)
+        try:
+            browser_model(SMALL.replace(norm=norm))
+            found.append(norm)
+        except Unsupported:
+            continue
+    assert sorted(found) == sorted(BROWSER_NORMS)
+
+
+def test_a_model_says_what_repeats_once() -> None:
+    rows = [[9], *[[1], [2], [3]] * 5, [1], [7]]
+    head, middle, times, tail = repeated(rows)
+    assert [*head, *middle * times, *tail] == rows and (len(middle), times) == (3, 5)
+    for given in ([[1]], [[1], [2]], [[4]] * 6):
+        head, middle, times, tail = repeated(given)
+        assert [*head, *middle * times, *tail] == given
 
 
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"optimizer": "muon"}, "plain AdamW alone"), ({"dropout": 0.1}, "without dropout"),
+        ({"optimizer": "muon"}, "plain AdamW alone"),
         ({"scheme": "hyper"}, "several streams"), ({"scheme": "admin"}, "admin, which needs PyTorch"),
     ],
     ids=lambda x: str(x),

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from charts_kit import in_node
 
 from normviz import RunConfig
 from normviz.export.browser_task import browser_task
+from normviz.export.lane import ExportLane
+from normviz.export.live import live_page
+from normviz.player import SCRIPTS
 from normviz.training.tape.browser import browser_model
 
 TRAIN = """
@@ -28,14 +32,30 @@ console.log(JSON.stringify(out, plain));
 """
 
 
+def put_live_page(
+    folder: Path,
+    duels: Sequence[Sequence[ExportLane]] = (),
+    depths: Sequence[int] = (2,),
+    norms: Sequence[str] = ("layernorm",),
+) -> None:
+    """Write the page that trains Pre-LN and Post-LN, with its files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    scripts = {f"{name}.js": text for name, text in SCRIPTS.items()}
+    made = live_page(
+        duels, schemes=("pre", "post"), depths=depths, norms=norms, scripts=tuple(scripts)
+    )
+    for name, content in [*((name, text.encode()) for name, text in scripts.items()), *made]:
+        (folder / name).write_bytes(content)
+
+
 def trained_in_node(configs: Sequence[RunConfig]) -> list[dict[str, Any]]:
     """Of each config the bits of its initial values, and a row a step, made by the browser's modules."""
     return in_node(
         TRAIN,
         [
             {
-                "model": browser_model(c), "task": browser_task(c.task),
-                "start": {"init": c.init, "initSeed": c.init_seed},
+                "model": browser_model(c), "task": browser_task(c.task, with_text=True),
+                "start": {"init": c.init, "initSeed": c.init_seed, "dropout": c.dropout},
                 "settings": {
                     "lr": c.lr, "edits": c.lr_edits, "warmup": c.warmup, "schedule": c.schedule,
                     "steps": c.steps, "beta1": c.beta1, "beta2": c.beta2, "clip": c.clip,

@@ -18,6 +18,7 @@ from normviz.duel.names import lane_name
 from normviz.duel.presets import PRESETS
 from normviz.export.lane import ExportLane
 from normviz.export.live import page_data, shipped_duel
+from normviz.export.live_link import live_link
 from normviz.home import shipped
 from normviz.links import encode
 from normviz.player import ChartOptions, Sent, message
@@ -117,16 +118,24 @@ def test_charts_axes_and_rows_are_those_of_the_app(
 
 
 def curves() -> Iterator[np.ndarray]:
-    """Losses of every kind of end, with noise of every size."""
+    """Losses of every kind of end, with noise of every size; some near the limits of the rules: half of the
+    way to a floor of 0 or 1, a slope of half of STILL, residuals that go together, one loss far off."""
     rng, chance = np.random.default_rng(7), 3.319
-    for i in range(1200):
+    for i in range(2400):
         n = int(rng.integers(3, 300))
         t = np.linspace(0, 1, n)
         shape = [
             chance + 0 * t, chance * (1 - 0.6 * t), 1 + 2.3 * np.exp(-8 * t), 3 * chance + 0 * t,
             3.3 * np.exp(-12 * t), chance + 0.3 * np.sin(6 * t), chance * (1 - 0.1 * rng.uniform() * t),
-        ][i % 7]  # fmt: skip
-        losses = np.abs(shape + rng.normal(0, 10 ** rng.uniform(-4, -0.3), n))
+            chance - 0.5 * (chance - i % 3 % 2) * rng.normal(1, 0.02) + 0 * t,
+            chance * (1.015 - rng.uniform(0.03, 0.07) * t),
+            chance * rng.uniform(0.94, 1) + np.cumsum(rng.normal(0, 0.02, n)) * rng.uniform(),
+            chance * 0.97 + 0.8 * np.exp(-rng.uniform(2, 9) * t),
+        ][i % 11]  # fmt: skip
+        sigma = 10 ** rng.uniform(-4, -0.3)
+        losses = np.abs(shape + rng.normal(0, sigma, n))
+        if i % 5 == 0:
+            losses[rng.integers(n)] += 0.1 + sigma * rng.uniform(3, 5)
         yield (
             (losses * 10 ** rng.uniform(0, 30) if i % 50 == 0 else losses)
             .astype(np.float32)
@@ -168,14 +177,16 @@ def test_a_link_is_that_of_the_app() -> None:
         [
             hero.replace(depth=24, steps=150, lr=10.0, task="copy", norm="rmsnorm", init_seed=3, data_seed=3)
         ] * 2,
+        [hero.replace(dropout=0.25, task="prose"), hero.replace(task="prose")],
+        [hero.replace(norm="dyt"), hero.replace(norm="none")],
     ]  # fmt: skip
     found = in_node(
         """
         import { linkOf, settingsOf } from "player/live.js";
-        const { duels, data: { pinned, offered } } = given;
+        const { duels, data, data: { pinned } } = given;
         console.log(JSON.stringify(duels.map((lanes) => {
           const link = linkOf(lanes, pinned);
-          const { lanes: again, problems } = settingsOf(`?${link}`, pinned, offered);
+          const { lanes: again, problems } = settingsOf(`?${link}`, data);
           return [link, problems, linkOf(again, pinned)];
         })));
         """,
@@ -183,14 +194,24 @@ def test_a_link_is_that_of_the_app() -> None:
          "data": page_data(("pre", "post"), (2, 12, 24))},
     )  # fmt: skip
     assert found == [[encode(duel), [], encode(duel)] for duel in duels]
+    assert all(live_link(duel) == encode(duel) for duel in duels)
     said = in_node(
         """
         import { settingsOf } from "player/live.js";
-        const { queries, data: { pinned, offered } } = given;
-        console.log(JSON.stringify(queries.map((query) => settingsOf(query, pinned, offered).problems)));
+        const { queries, data } = given;
+        console.log(JSON.stringify(queries.map((query) => settingsOf(query, data).problems)));
         """,
         {
-            "queries": ["?v=1&depth=13", "?lr=0&steps=9999", "?width=64"],
+            "queries": [
+                "?v=1&depth=13",
+                "?lr=0&steps=9999",
+                "?width=64",
+                "?norm=dyt&task=prose",
+                "?norm=layernorm,dyt&dropout=0.1",
+                "?norm=seednorm&dropout=1",
+                "?norm=rmsnorm,dyt&depth=2",
+                "?task=prose&dropout=0.2&depth=2",
+            ],
             "data": page_data(("pre",), (2, 12)),
         },
     )
@@ -200,6 +221,16 @@ def test_a_link_is_that_of_the_app() -> None:
         "lr is 0, allowed is a number above 0, up to 10",
     ]  # fmt: skip
     assert said[2] == ["the link names width, which this page does not offer: open it in the app"]
+    assert said[3] == ["norm is dyt, with prose this page offers layernorm, rmsnorm"]
+    assert said[4] == ["norm is dyt, with dropout this page offers layernorm, rmsnorm"]
+    assert said[5][0].startswith("norm is seednorm, this page offers layernorm, rmsnorm, ")
+    assert said[5][1] == "dropout is 1, allowed is a number from 0, below 1"
+    assert said[6] == ["depth is 2, with the norm dyt this page offers 4, 12"]
+    assert said[7] == ["depth is 2, with prose and dropout this page offers 4, 12, 16"]
+    for change in (
+        {"norm": "dyt", "task": "prose"}, {"norm": "dyt", "dropout": 0.1}, {"norm": "dyt", "depth": 24},
+    ):  # fmt: skip
+        assert live_link([hero.replace(**change)] * 2) is None
 
 
 def test_every_quantity_of_one_stream_is_offered() -> None:

@@ -6,8 +6,10 @@ not in them: initialisation, rates, steps, seeds and task.
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from ...model.branches import Attention, FeedForward
 from ...model.data import make_task
 from ...model.families import build
 from ...model.flat import Flat
-from ...model.init import initialise, rule_of
+from ...model.init import rule_of
 from ...model.marks import KEPT, mark_of
 from ...model.transformer import Block, Transformer
 from ...probes.instruments import NormScales
@@ -30,6 +32,7 @@ from .arena import Arena, arena, scratch_sizes
 from .compile import Unsupported, compiled
 from .operations import OP, Number, Program, number
 
+BLOCK = re.compile(r"^blocks\.\d+\.")
 CONSTANT, UNIFORM, NORMAL = range(3)
 """What fills a stretch of parameters; assets/player/tape.js has the same numbers."""
 
@@ -38,7 +41,6 @@ def browser_model(config: RunConfig) -> dict[str, Any]:
     """A config's model as JSON. Raises Unsupported for what a browser does not train."""
     refuse(config)
     model = build(config, make_task(config).vocabulary)
-    initialise(model, config)
     flat = Flat(model, torch.device("cpu"))
     program = compiled(config, model)
     laid = arena(program, flat)
@@ -51,8 +53,9 @@ def browser_model(config: RunConfig) -> dict[str, Any]:
             name: getattr(config, name)
             for name in ("depth", "width", "heads", "batch", "seq_len", "hidden")
         },
-        "operations": _operations(laid.operations),
+        **_operations(laid.operations),
         "rising": rising,
+        "masks": [[laid.saves[o], o.saved, dropout.name] for o, dropout in program.masks],
         "sizes": [laid.value_size, laid.grad_size, flat.values.numel(), scratch, sums],
         "row": flat.blocks.shape[1],
         "w2": _columns(flat, "ffn.branch.down.weight"),
@@ -77,15 +80,41 @@ def refuse(config: RunConfig) -> None:
         )
     if config.optimizer != "adamw" or not moves_alike(config):
         raise Unsupported("a browser trains with plain AdamW alone")
-    if config.dropout:
-        raise Unsupported("a browser trains without dropout")
 
 
-def _operations(operations: NDArray[np.void]) -> dict[str, list[float]]:
-    """Each field of all operations, as differences from one operation to the next: they repeat block by
-    block, so they pack to a tenth."""
-    whole = {name: np.diff(operations[name], prepend=0).tolist() for name in OP.names[:-2]}  # pyright: ignore
-    return {**whole, "c0": operations["c0"].tolist(), "c1": operations["c1"].tolist()}
+def _operations(operations: NDArray[np.void]) -> dict[str, Any]:
+    """The whole numbers of all operations, as differences from the operation `lag` places before; and their
+    constants. Two blocks before is the same operation in most stacks: places go up and down by turns."""
+    whole = np.stack([operations[name] for name in OP.names[:-2]], 1)  # pyright: ignore
+    lag = 2 * len(repeated(operations["kind"][:, None].tolist())[1])
+    differences = whole.copy()
+    differences[lag:] -= whole[:-lag]
+    return {
+        "operations": repeated(differences.tolist()), "lag": lag,
+        "constants": [operations[name].tolist() for name in ("c0", "c1")],
+    }  # fmt: skip
+
+
+def repeated(rows: Sequence[Sequence[Any]]) -> list[Any]:
+    """[head, middle, times, tail]: the same rows, of which a middle part is written once. In a stack most
+    blocks have the same."""
+    numbers = {row: i for i, row in enumerate(dict.fromkeys(map(tuple, rows)))}
+    kinds = np.array([numbers[tuple(row)] for row in rows])
+    start, period, times = 0, len(rows), 1
+    for length in np.unique(
+        np.abs(np.flatnonzero(kinds == kinds[len(kinds) // 2]) - len(kinds) // 2)
+    ):
+        if not length:
+            continue
+        breaks = np.flatnonzero(np.append(kinds[length:] != kinds[:-length], True))
+        runs = np.diff(breaks, prepend=-1) - 1
+        longest = int(runs.argmax())
+        count = int(runs[longest]) // int(length) + 1
+        if int(length) * (count - 1) > period * (times - 1):
+            start = int(breaks[longest] - runs[longest])
+            period, times = int(length), count
+    end = start + period * times
+    return [rows[:start], rows[start : start + period], times, rows[end:]]
 
 
 def _ramp(model: Transformer, value: Number) -> tuple[float, float]:
@@ -141,19 +170,25 @@ def _columns(flat: Flat, name: str) -> int:
 
 
 def parameters(config: RunConfig, model: Transformer, flat: Flat) -> dict[str, Any]:
-    """Every stretch of the flat buffer with one draw: [name, offset, first word, count, gain]; and of each
-    initialisation the draws of the stretches, as [kind, size or value]."""
+    """Every stretch of the flat buffer with one draw: name with # for the number of its block, places since
+    the last one, first word, count, gain, and its draw in each initialisation. A draw is [kind, size or
+    value]."""
     draws: dict[tuple[int, float], int] = {}
     stretches: list[list[Any]] = []
-    of_init: dict[str, list[int]] = {key: [] for key in INITS.keys()}  # noqa: SIM118 (a registry)
+    inits = {key: config.replace(init=key) for key in INITS.keys()}  # noqa: SIM118 (a registry)
+    rules = cache(lambda init, role, shape: rule_of(inits[init], role, shape))
+    end = 0
     start, size = flat.values.data_ptr(), flat.values.element_size()
     gains = _weight_gains(config, model)
     for name, p in model.named_parameters():
         role = mark_of(p)
         at = (p.data_ptr() - start) // size
         for first, count, gain in gains.get(name, [(0, p.numel(), 1.0)]):
-            stretches.append([name, at + first, first, count, gain])
-            for init, found in of_init.items():
+            template = BLOCK.sub("blocks.#.", name)
+            stretch: list[Any] = [template, at + first - end, first, count, gain]
+            end = at + first
+            stretches.append(stretch)
+            for init in inits:
                 if role == KEPT:
                     values = p.detach().flatten()
                     if not bool((values == values[0]).all()):
@@ -161,14 +196,14 @@ def parameters(config: RunConfig, model: Transformer, flat: Flat) -> dict[str, A
                     draw = (CONSTANT, float(values[0]))
                 else:
                     assert role is not None
-                    rule = rule_of(config.replace(init=init), role, p.shape)
+                    rule = rules(init, role, p.shape)
                     draw = (
                         (CONSTANT, 0.0)
                         if rule is None
                         else (NORMAL if rule.normal else UNIFORM, rule.size)
                     )
-                found.append(draws.setdefault(draw, len(draws)))
-    return {"stretches": stretches, "draws": list(draws), "inits": of_init}
+                stretch.append(draws.setdefault(draw, len(draws)))
+    return {"stretches": repeated(stretches), "draws": list(draws), "inits": list(inits)}
 
 
 def _weight_gains(config: RunConfig, model: Transformer) -> dict[str, list[tuple[int, int, float]]]:
