@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import tempfile
 from pathlib import Path
 
 from filelock import FileLock
@@ -58,16 +59,25 @@ def secret(folder: Path) -> bytes:
             key = file.read_bytes() if file.exists() else b""
             if len(key) != KEY_BYTES:
                 key = secrets.token_bytes(KEY_BYTES)
-                part = file.with_suffix(".part")
-                with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as new:
-                    new.write(key)
-                part.replace(file)
+                write_private(file, key)
             return key
     except OSError as error:
         raise FolderError(
             f"the secret key can't be kept in {str(file)!r} ({error.strerror or error}): set "
             f"{VARIABLE} to a folder that can be written"
         ) from None
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file completely or not at all, so that its owner alone can read it. Raises OSError."""
+    handle, name = tempfile.mkstemp(dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
 
 
 def expanded(path: Path) -> Path:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..catalog import NORMS
+from ..formats import listed
 from .example import brief
 from .steps import KEYS, Work
 
@@ -24,7 +25,7 @@ def lead(it: Work) -> str:
     whose = "the other rows' outputs" if experiment == "neighbour" else "the outputs"
     if not changed:
         return f"{_done(it)} No norm changes {whose}."
-    return f"{_done(it)} {_listed(changed)} {_verb(changed)} {whose}."
+    return f"{_done(it)} {listed([NORMS.label(key) for key in changed])} {_verb(changed)} {whose}."
 
 
 def _done(it: Work) -> str:
@@ -162,11 +163,6 @@ def _others(it: Work) -> list[int]:
     """Rows whose inputs the experiment left alone, or all if it changed all."""
     left = it.example.neighbour if it.example.experiment == "neighbour" else 0
     return [i for i, row in enumerate(it.after.rows) if row and row != left]
-
-
-def _listed(keys: Sequence[str]) -> str:
-    labels = [NORMS.label(key) for key in keys]
-    return labels[0] if len(labels) == 1 else f"{', '.join(labels[:-1])} and {labels[-1]}"
 
 
 def _verb(keys: Sequence[str]) -> str:

@@ -15,13 +15,14 @@ import altair as alt
 import numpy as np
 
 from normviz.catalog.probes import PROBES
+from normviz.formats import number
 from normviz.runs.frames import LaneFrame
 
 from .base import FINITE, TEXT_SIZE, Spec, compiled, js, named, on_axis, tick_label, value_scale
 from .lane_encodings import lane_color
 from .palette import RED, LaneStyle, ink
 from .scale import Domain, probe_of, shown
-from .sentences import SOLVED, divergences, name, number
+from .sentences import SOLVED, divergences, name
 
 HEIGHT = 184
 NOTE_BELOW = 50  # pixels under the axis: the row of the axis title

@@ -11,6 +11,8 @@ from typing import Any
 import altair as alt
 from altair.utils.schemapi import UndefinedType
 
+from normviz.formats import number
+
 from .base import CANVAS, CONFIG, FIT, TEXT_SIZE, Rows, Spec, named
 from .palette import ink, lane_styles
 
@@ -251,18 +253,12 @@ def finding(figure: Figure) -> str:
     for one in figure.points:
         middles = [median(ys) for ys in one.y]
         if figure.is_strip or len(middles) == 1:
-            parts.append(f"{one.label}: {_number(middles[0])}")
+            parts.append(f"{one.label}: {number(middles[0])}")
         else:
-            ends = (
-                f"{_number(middles[0])} at {one.x[0]:g} to {_number(middles[-1])} at {one.x[-1]:g}"
-            )
+            ends = f"{number(middles[0])} at {one.x[0]:g} to {number(middles[-1])} at {one.x[-1]:g}"
             parts.append(f"{one.label} from {ends}")
     over = f" over {figure.x}" if figure.x else ""
     return f"{figure.y}{over}. {'; '.join(parts)}."
-
-
-def _number(y: float) -> str:
-    return f"{y:.3g}" if math.isfinite(y) else "not finite"
 
 
 def rows(figure: Figure) -> Sequence[dict[str, Any]]:

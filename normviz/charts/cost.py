@@ -10,7 +10,8 @@ from typing import Any
 
 import altair as alt
 
-from ..norm_cost.findings import CLAIMS, PublishedSpeed, duration, interval, megabytes
+from ..formats import megabytes, timing
+from ..norm_cost.findings import CLAIMS, PublishedSpeed, interval
 from ..norm_cost.result import Measurement, Row
 from ..norm_cost.variants import BOTH, CONTEXTS, FORWARD, PASSES, REFERENCE, VARIANTS
 from .base import CANVAS, CONFIG, FIT, TEXT_SIZE, Spec, js, named
@@ -63,7 +64,7 @@ def _row(it: Measurement, row: Row) -> dict[str, Any]:
         "differs": it.differs(row),
         "words": (
             f"{VARIANTS.label(row.variant)}, {PASSES[row.passes]}: {interval(ratio)} times "
-            f"LayerNorm's time, {duration(row.seconds)}, {row.kernels} kernels, "
+            f"LayerNorm's time, {timing(row.seconds)}, {row.kernels} kernels, "
             f"{megabytes(row.bytes)}"
         ),
     }

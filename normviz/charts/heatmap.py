@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normviz.catalog.probes import PROBES, ProbeRecord
+from normviz.formats import number
 from normviz.runs.frames import LaneFrame
 
 from .base import (
@@ -42,7 +43,7 @@ from .palette import (
 )
 from .png import data_uri, png
 from .scale import Domain, probe_of, shown
-from .sentences import diverged, first_bad, name, number
+from .sentences import diverged, first_bad, name
 
 MOST_COLUMNS = MOST_ROWS = 256
 

@@ -11,13 +11,14 @@ from functools import lru_cache
 import altair as alt
 
 from normviz.catalog.probes import PROBES
+from normviz.formats import number
 from normviz.runs.frames import LaneFrame
 
 from .base import TEXT_SIZE, Spec, compiled, js, named, on_axis, step_axis, tick_label, value_scale
 from .lane_encodings import lane_color
 from .palette import LaneStyle
 from .scale import Domain, probe_of, shown
-from .sentences import name, number
+from .sentences import name
 
 HEIGHT = 240
 DASHES = ([1, 0], [6, 3], [2, 2])

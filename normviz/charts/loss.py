@@ -15,13 +15,14 @@ from typing import Any
 import altair as alt
 import numpy as np
 
+from normviz.formats import number
 from normviz.runs.frames import Floats, LaneFrame
 
 from .arrow import Column, Columns, rows
 from .base import TEXT_SIZE, Rows, Spec, compiled, halo, js, named, step_axis
 from .lane_encodings import lane_color, lane_dash, styles_of
 from .palette import RED, LaneStyle, ink, paper
-from .sentences import diverged, divergences, first_bad, listed, name, number, short, units
+from .sentences import diverged, divergences, first_bad, name, short, units
 
 ZOOM = "loss_zoom"  # the selection a page lists in selection_mode, or zoom is lost at every tick
 HEIGHT = 212  # pixels of the plot
@@ -333,12 +334,12 @@ def finding(lanes: Sequence[LaneFrame]) -> str:
         each = [f"{v} at step {len(lane.loss) - 1}" for v, lane in zip(each, finite, strict=True)]
     known = {number(lane.chance) for lane in ran if isfinite(lane.chance)}
     each += [f"chance {chance}" for chance in sorted(known)]
-    sentences = [f"Loss{together} in {units(ran)}: {listed(each)}."]
+    sentences = [f"Loss{together} in {units(ran)}: {', '.join(each)}."]
     held_out = [
         f"{name(lane)} {number(lane.held_out[-1])}" for lane in finite if len(lane.held_out)
     ]
     if held_out:
-        sentences.append(f"Held-out loss: {listed(held_out)}.")
+        sentences.append(f"Held-out loss: {', '.join(held_out)}.")
     rates = [
         f"{name(lane)} has learning rate {number(lr)} from step {step}."
         for lane in ran

@@ -10,11 +10,12 @@ from math import ceil
 
 import numpy as np
 
+from normviz.formats import number
 from normviz.runs.frames import LaneFrame
 
 from .palette import LaneStyle, ink
 from .scale import Domain, probe_of, shown
-from .sentences import name, number
+from .sentences import name
 
 MOST_DECADES = 6
 

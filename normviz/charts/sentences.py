@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isfinite
 
 import numpy as np
 
@@ -12,14 +11,6 @@ from normviz.catalog.probes import recorded_by
 from normviz.runs.frames import LaneFrame
 
 SOLVED = 1e-3  # below this loss small gradients go with success, not with vanishing
-
-
-def number(value: float) -> str:
-    """Three significant digits: 1.22, 904, 0.0031, 2.5e-07."""
-    if not isfinite(value):
-        return "not finite"
-    text = f"{value:.3g}"
-    return f"{value:.0f}" if "e+" in text and abs(value) < 1e6 else text
 
 
 def name(lane: LaneFrame) -> str:
@@ -35,11 +26,6 @@ def short(lane: LaneFrame) -> str:
 def units(lanes: Sequence[LaneFrame]) -> str:
     """The unit of the lanes' losses; "nats per token / units of its own" where they differ."""
     return " / ".join(dict.fromkeys(lane.unit for lane in lanes))
-
-
-def listed(parts: Sequence[str]) -> str:
-    """Joined by commas."""
-    return ", ".join(parts)
 
 
 def first_bad(lane: LaneFrame) -> tuple[int, int | None] | None:

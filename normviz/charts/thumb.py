@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from normviz.formats import number
 from normviz.runs.frames import LaneFrame
 
 from . import sentences
@@ -62,7 +63,7 @@ def _lowest(lane: LaneFrame) -> float:
 
 
 def _said(lane: LaneFrame) -> str:
-    return sentences.diverged(lane) or f"loss {sentences.number(float(lane.loss[-1]))} at the end"
+    return sentences.diverged(lane) or f"loss {number(float(lane.loss[-1]))} at the end"
 
 
 def _line(points: Sequence[tuple[float, float]], color: str, dash: str, width: float) -> str:

@@ -14,11 +14,11 @@ from ..catalog.registry import Registry
 from ..duel.presets import PRESETS
 from ..home import shipped
 from ..maps.link import standard
-from ..maps.summary import compare
 from ..norm_cost import stored_results
 from ..norm_cost.findings import verdict
 from ..runs import Recording
 from ..runs.archive import load
+from ..runs.statistics import compare
 from .answers import MODERN
 from .facts import CENSUS, COST, Finding, duel_address, map_address, measured
 from .properties import ClaimLine, claim_line, depth, warm_up

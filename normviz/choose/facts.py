@@ -23,9 +23,10 @@ from ..maps.grid import Cell
 from ..maps.link import standard
 from ..maps.points import Point, shipped_point
 from ..maps.standard import MAPS
-from ..maps.summary import Spread, spread, trains
+from ..maps.summary import trains
 from ..runs import Recording
 from ..runs.archive import load
+from ..runs.statistics import Spread, spread
 
 
 @dataclass(frozen=True)

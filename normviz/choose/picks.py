@@ -17,7 +17,7 @@ from ..catalog.models import Model, census
 from ..config import RunConfig
 from ..links import shown
 from ..maps.link import standard
-from ..maps.summary import Comparison, compare
+from ..runs.statistics import Comparison, compare
 from .answers import MODERN, Answers, measured_at
 from .facts import Finding, Measured, duel_address, measured, users
 from .properties import ClaimLine, claims_about, cost, gradient, loss, rates, stream, used

@@ -17,9 +17,9 @@ from ..claims import CLAIMS, Claim
 from ..claims.sentences import chip
 from ..claims.stored import explained, shipped_result
 from ..maps.link import standard
-from ..maps.summary import Spread
 from ..norm_cost import stored_results
 from ..norm_cost.findings import interval
+from ..runs.statistics import Spread
 from .answers import MODERN, OLDER
 from .facts import (
     CENSUS,

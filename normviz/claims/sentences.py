@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..maps.summary import duration
+from ..formats import duration
 from .record import Claim
 from .rule import ClaimVerdict, Found
 from .stored import ClaimResult, finding, plain

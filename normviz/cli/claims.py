@@ -34,11 +34,11 @@ from ..claims.stored import (
     shipped_result,
     write,
 )
+from ..formats import duration
 from ..home import FolderError, made
 from ..limits import MAX_SWEEP_SEEDS
 from ..links import encode
 from ..maps import cores
-from ..maps.summary import duration
 from ..runs import shipped
 from ..runs.shipped import adopt
 from ..runs.store import Store, StoreError

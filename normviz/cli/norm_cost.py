@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from ..config import ConfigError
+from ..formats import megabytes, timing
 from ..home import home
 from ..norm_cost import findings, stored_results
 from ..norm_cost.findings import CLAIMS
@@ -68,9 +69,9 @@ def table(it: Measurement) -> str:
                 told_apart = "  not distinguishable" if alike else ""
                 sums = f"{row.operations:5.1f} a number" if context.key == "alone" else ""
                 lines.append(
-                    f"  {VARIANTS.label(row.variant):24} {findings.duration(row.seconds):>8}  "
+                    f"  {VARIANTS.label(row.variant):24} {timing(row.seconds):>8}  "
                     f"{ratio.median:7.3f} ({ratio.low:.3f} to {ratio.high:.3f})  "
-                    f"{row.kernels:4} kernels, {findings.megabytes(row.bytes):>8} {sums}{told_apart}"
+                    f"{row.kernels:4} kernels, {megabytes(row.bytes):>8} {sums}{told_apart}"
                 )
     lines += [findings.verdict(it), findings.counted(it)]
     lines += [f"claimed: RMSNorm {claim.label} ({claim.source})" for claim in CLAIMS]

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from ..formats import duration
 from ..links import cut, shown
 from ..maps import Cluster, Grid, cores, missing, read, read_address
 from ..maps.layout import spanned
-from ..maps.summary import duration
 from ..runs import shipped
 from ..runs.shipped import adopt
 from ..runs.store import Store, StoreError

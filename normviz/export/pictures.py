@@ -25,6 +25,7 @@ class Chart(Protocol):
 
     def to_dict(self) -> Spec:
         """The chart as Vega-Lite."""
+        ...
 
 
 def picture(

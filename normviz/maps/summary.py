@@ -209,16 +209,6 @@ def place_name(grid: Grid, place: Place) -> str:
     return ", ".join(words)
 
 
-def duration(seconds: float) -> str:
-    """ "40 s", "12 min", "3.5 h"."""
-    if seconds < 100:
-        return f"{max(1, round(seconds))} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
-
-
-# A table with a row per cell.
-
-
 def table(grid: Grid, points: Iterable[Point]) -> pd.DataFrame:
     """A column for each axis, then
 

@@ -19,7 +19,6 @@ import hmac
 import os
 import re
 import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from pathlib import Path
 
 from .. import hosted
 from ..config import RunConfig
-from ..home import VARIABLE, FolderError, home, secret
+from ..home import VARIABLE, FolderError, home, secret, write_private
 from ..hosted import Refused
 from ..limits import MAX_TEXT_BYTES, MAX_TEXT_GIVERS, MAX_TEXTS, TEXT_DIGITS
 from .characters import SHORTEST, EncodedText, TextError, check_length, clean, too_long, write
@@ -85,7 +84,7 @@ def add(
     try:
         if not is_here(key):
             _make_room(needed, address)
-        _put(_path(key), text.encode())
+        write_private(_path(key), text.encode())
         if giver:
             _add_giver(key, giver, address)
     except OSError as error:
@@ -351,18 +350,6 @@ def _bytes(path: Path) -> bytes:
             return file.read(2 * MAX_TEXT_BYTES + 4)
     except OSError as error:
         raise TextError(f"the file {str(path)!r} can't be read: {error.strerror}") from None
-
-
-def _put(path: Path, content: bytes) -> None:
-    """Write a file completely or not at all, so that its owner alone can read it."""
-    handle, name = tempfile.mkstemp(dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 @lru_cache(maxsize=64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..formats import megabytes
 from .result import Measurement, Ratio, Row
 from .variants import BOTH, CONTEXTS, CONTROL, LIBRARY, REFERENCE, VARIANTS
 
@@ -81,18 +82,6 @@ def interval(it: Ratio) -> str:
     """Median and interval: "1.03 (1.02 to 1.04)", with digits by its size."""
     digits = 3 if 0.8 < it.median < 1.25 else 2
     return f"{it.median:.{digits}f} ({it.low:.{digits}f} to {it.high:.{digits}f})"
-
-
-def megabytes(count: int) -> str:
-    """Bytes as "1.3 MB"."""
-    return f"{count / 1e6:.3g} MB"
-
-
-def duration(seconds: float) -> str:
-    """Seconds as "31 µs", "4.2 ms" or "1.3 s"."""
-    if seconds < 1e-3:
-        return f"{1e6 * seconds:.3g} µs"
-    return f"{1e3 * seconds:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
 
 
 # Published claims about RMSNorm's speed, drawn as lines beside the measurement.

@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from ..charts.sentences import number
+from ..formats import number
 
 if TYPE_CHECKING:
     from .watch import Watch

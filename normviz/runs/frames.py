@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from .. import hosted
 from ..catalog import FAMILIES, TASKS
 from ..catalog.probes import PROBES, ROUNDING
+from ..formats import duration, listed
 from ..observed import OWN_UNIT, Observed
 from . import Recording, Steps
 from .store import Run, Store
@@ -181,14 +182,10 @@ def queued(runs: Sequence[Run], store: Store) -> str:
     places = [place for run in runs if (place := store.place(run.id)) is not None]
     if not places:  # they begin just now
         return "waiting for a worker"
-    *others, last = (str(place.number) for place in places)
-    numbers = f"places {', '.join(others)} and {last}" if others else f"place {last}"
+    numbers = f"place{'s' * (len(places) > 1)} {listed([str(place.number) for place in places])}"
     if store.is_timing():
         return f"waiting for the norm cost lab, {numbers} in the queue"
     seconds = min(place.seconds for place in places)
-    soon = "" if seconds < 1 else f", about {_duration(seconds)}"
-    return f"waiting, {numbers} in the queue{soon}{' until the first begins' if others and soon else ''}"
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+    soon = "" if seconds < 1 else f", about {duration(seconds)}"
+    first = " until the first begins" if len(places) > 1 and soon else ""
+    return f"waiting, {numbers} in the queue{soon}{first}"

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from ..catalog.models import census
 from ..config import RunConfig
 from ..duel.presets import PRESETS, Lanes
+from ..formats import loss, ratio, short
 from ..runs import Recording
-from .formats import loss, ratio, short
 
 Runs = tuple[Recording, ...]
 

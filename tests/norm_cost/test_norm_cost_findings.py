@@ -7,6 +7,7 @@ from charts_kit import render, rows
 from cost_kit import SAME, made
 
 from normviz.charts import cost
+from normviz.formats import timing
 from normviz.norm_cost import findings
 from normviz.norm_cost.findings import CLAIMS
 from normviz.norm_cost.result import Measurement, Ratio
@@ -60,7 +61,7 @@ def test_a_measurement_that_was_disturbed_tells_nothing_apart() -> None:
 
 
 def test_units_have_the_digits_they_need() -> None:
-    assert [findings.duration(s) for s in (3.14159e-5, 4.2e-3, 1.25)] == [
+    assert [timing(s) for s in (3.14159e-5, 4.2e-3, 1.25)] == [
         "31.4 µs",
         "4.2 ms",
         "1.25 s",

@@ -18,12 +18,12 @@ from normviz.cli.ship import shipped_lanes
 from normviz.config import RunConfig
 from normviz.duel.presets import PRESETS, quick
 from normviz.duel.suggest import MOST, suggestions
+from normviz.formats import ratio, short
 from normviz.home import shipped as shipped_folder
 from normviz.runs import shipped
 from normviz.runs.frames import Frames
 from normviz.runs.store import Store
 from normviz.tour import STEPS, Runs, TourStep, numbered
-from normviz.tour.formats import ratio, short
 from normviz.tour.steps import EARLY
 
 RUNS = shipped_folder("assets") / "runs"

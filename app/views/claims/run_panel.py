@@ -9,9 +9,9 @@ from normviz.claims import Claim
 from normviz.claims.sentences import expected
 from normviz.claims.server_jobs import ClaimJob
 from normviz.claims.stored import ClaimResult, shipped_result
+from normviz.formats import duration
 from normviz.hosted import Refused
 from normviz.maps import cores
-from normviz.maps.summary import duration
 from normviz.runs.versions import computed_by
 
 from ...session import fragments, presence, visitor

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from normviz.duel.names import placements, title
+from normviz.formats import listed
 
 from ...session.backend import SharedBackend
 from .lanes import Lane, chip
@@ -52,10 +53,5 @@ def _sentence(names: Sequence[str], outcomes: Sequence[str]) -> str:
         verb, _, rest = outcome.partition(" ")
         if len(those) > 1 and verb in plural:
             outcome = f"{plural[verb]} {rest}"
-        parts.append(f"{_listed(list(dict.fromkeys(those)))} {outcome}")
+        parts.append(f"{listed(list(dict.fromkeys(those)))} {outcome}")
     return ", ".join(parts)
-
-
-def _listed(names: list[str]) -> str:
-    """ "A, B and C"."""
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

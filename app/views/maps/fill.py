@@ -5,13 +5,13 @@ from __future__ import annotations
 import streamlit as st
 
 from normviz import hosted
+from normviz.formats import duration
 from normviz.hosted import Refused
 from normviz.limits import estimated_seconds
 from normviz.maps import Cell, cores
 from normviz.maps.fill import MapJob
 from normviz.maps.layout import maps
 from normviz.maps.results import GridResults
-from normviz.maps.summary import duration
 from normviz.runs.versions import computed_by, made_by
 
 from ...session import fragments, presence, visitor

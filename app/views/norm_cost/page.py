@@ -11,6 +11,7 @@ import streamlit as st
 from normviz import charts, hosted
 from normviz.catalog import DEVICES
 from normviz.cores import cores
+from normviz.formats import megabytes, timing
 from normviz.norm_cost import findings, stored_results
 from normviz.norm_cost.findings import CLAIMS
 from normviz.norm_cost.lab import PATIENCE_SECONDS
@@ -191,8 +192,8 @@ def _operations(it: Measurement) -> None:
                 "Norm": VARIANTS.label(variant),
                 "Operations per number": " / ".join(f"{row.operations:.0f}" for row in both),
                 "Kernels": " / ".join(f"{row.kernels}" for row in both),
-                "Read and written": " / ".join(findings.megabytes(row.bytes) for row in both),
-                "Time": " / ".join(findings.duration(row.seconds) for row in both),
+                "Read and written": " / ".join(megabytes(row.bytes) for row in both),
+                "Time": " / ".join(timing(row.seconds) for row in both),
                 "× LayerNorm": " / ".join(f"{row.ratio.median:.2f}" for row in both),
             }
         )
@@ -214,7 +215,7 @@ def _numbers(it: Measurement) -> pd.DataFrame:
             "Norm": VARIANTS.label(row.variant),
             "Where": CONTEXTS.label(row.context),
             "Passes": PASSES[row.passes],
-            "Time": findings.duration(row.seconds),
+            "Time": timing(row.seconds),
             "× LayerNorm": round(row.ratio.median, 4),
             "from": round(row.ratio.low, 4),
             "to": round(row.ratio.high, 4),
