@@ -326,8 +326,8 @@ def version_of(key: str) -> int:
 
 
 def keys_for(key: str) -> tuple[str, ...]:
-    """The keys of the results that may stand for this one: itself, then the same settings by older versions,
-    the newest first."""
+    """The keys of the results that may be shown for this one: itself, then those of the same settings by
+    older versions, the newest first."""
     content = key.partition("-")[2]
     return key, *(f"e{version}-{content}" for version in range(version_of(key) - 1, 0, -1))
 
@@ -531,7 +531,7 @@ def _first_sentence(error: ValidationError) -> ConfigError:
 
 
 def _holds_bool(values: Sequence[object]) -> bool:
-    """Whether a yes or no stands in pairs; what is nested deeper is refused whatever it is."""
+    """Whether pairs contain a yes or no; anything nested deeper is refused anyway."""
     pairs = (x if isinstance(x, tuple | list) else (x,) for x in values)
     return any(isinstance(x, bool) for pair in pairs for x in pair)
 

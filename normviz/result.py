@@ -1,4 +1,4 @@
-"""A recording as notebooks and the terminal want it: as JSON, tables, files and a script. Torch-free.
+"""A recording for notebooks and the terminal: as JSON, tables, files and a script. Torch-free.
 
 from normviz import RunConfig, train
 from normviz.result import collect

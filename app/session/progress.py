@@ -74,6 +74,6 @@ def _words(store: Store, opened: list[Run], done: int, total: int) -> str:
     if all(run.status == "paused" for run in opened):
         then = "; continues after the norm cost measurement" if store.is_timing() else ""
         return f"Paused at {done} of {total} steps in all lanes{then}"
-    if all(run.is_observed for run in opened):  # nobody knows how many steps there will be
+    if all(run.is_observed for run in opened):  # the number of steps is not known
         return f"{done} steps so far"
     return f"{done} of {total} steps in all lanes"

@@ -46,7 +46,7 @@ def _done(it: Work) -> str:
 
 ELSEWHERE = (
     ("Decoder and ViT", "a token or a patch of one sequence"),
-    ("RNN and LSTM", "one time step of one sequence: the norm is computed anew at each step"),
+    ("RNN and LSTM", "one time step of one sequence: the norm is computed again at each step"),
     ("Graph network", "a node"),
     ("MLP", "an example of the batch"),
 )

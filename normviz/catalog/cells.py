@@ -62,7 +62,7 @@ CELLS: Registry[Cell] = Registry(
             "Norm in the cell",
             "At each time step the summed inputs are normed before the activation. An LSTM norms its two "
             "products apart, and its cell before the output.",
-            "The norm's statistics are computed anew at each time step.",
+            "The norm's statistics are computed again at each time step.",
             f"{BA}, equation 4; for the LSTM equations 20 to 22 and ryankiros/layer-norm",
             NORM_RNN,
             NORM_LSTM,

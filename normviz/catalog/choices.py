@@ -113,7 +113,7 @@ POSITIONS: Registry[Choice] = Registry(
             "Fixed sines and cosines are added to the embedding (Vaswani et al. 2017, arXiv:1706.03762).",
         ),
         Choice(
-            "none", "None", "Nothing says where a token stands, except that it sees no later one."
+            "none", "None", "Nothing gives a token's position, except that it sees no later one."
         ),
     ),
 )

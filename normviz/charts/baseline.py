@@ -1,6 +1,6 @@
 """The same numbers as charts that anybody would write first: the measure of the live page's.
 
-Each is built anew at every tick, with its rows inside and a mark for every cell.
+Each is rebuilt at every tick, with its rows inside and a mark for every cell.
 """
 
 from __future__ import annotations

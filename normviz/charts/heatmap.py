@@ -203,7 +203,7 @@ def _picture() -> alt.Chart:
 
 
 def _legend(comparing: bool, domain: Domain, height: int) -> alt.Chart:
-    """A mark nobody sees: it carries the scale whose colours the picture is drawn in."""
+    """An invisible mark that carries the scale whose colours the picture is drawn in."""
     scale = value_scale(domain)
     if comparing:
         scale.domain, scale.range, scale.interpolate = (

@@ -59,7 +59,7 @@ def _rows(lanes: Sequence[LaneFrame]) -> Columns:
 
 
 def _params(depth: int, domain: Domain) -> list[Spec]:
-    """What differs from model to model. In the spec these are names: compiling it anew for every
+    """What differs from model to model. In the spec these are names: compiling it again for every
     depth and every range would take longer than measuring."""
     values = {
         "depth": depth,

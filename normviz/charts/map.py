@@ -25,7 +25,7 @@ Domain = tuple[float, float]
 UNKNOWN: Domain = (0.0, 1.0)
 """The domain of maps without a result, which get no legend."""
 EMPTY = {False: "#eceef1", True: "#2b2a28"}
-"""Colour of a cell that nobody ran yet, by whether the page is dark."""
+"""Colour of a cell that has not run yet, by whether the page is dark."""
 MARKS = {"diverged": "cross", "flat": "circle", "falling": "triangle-down"}
 
 
@@ -33,10 +33,10 @@ MARKS = {"diverged": "cross", "flat": "circle", "falling": "triangle-down"}
 class MapCell:
     """A cell: its column and row from 0, its loss capped at chance, and what to mark it with.
 
-    loss     None where nobody ran it yet
+    loss     None where it has not run yet
     mark     diverged, flat, falling, running (it is being trained), or nothing
     where    its settings in words
-    words    what came of it, for whoever points at it
+    words    what came of it, shown where the pointer is
     key      name of its run
     curve    address of a small picture of its losses, or nothing
     """
@@ -85,7 +85,7 @@ def chart(maps: Sequence[Map], dark: bool = False) -> Spec:
 
 
 def live(one: Map, i: int, domain: Domain, dark: bool = False) -> Spec:
-    """Map `i` of a page, as wide as its place: its cells tell their curve to whoever points at them,
+    """Map `i` of a page, as wide as its place: its cells tell their curve at the pointer,
     and a click is the selection PICK of a cell's key. The spec stays the same while the map fills."""
     spec = _one(one, i, domain, dark, is_live=True).to_dict()
     del spec["width"]

@@ -99,14 +99,14 @@ def faded(style: LaneStyle, dark: bool) -> LaneStyle:
 def _color(own: str, others: list[str]) -> str:
     """`own` where it differs enough from the others, else a stand-in, else a shade of it."""
 
-    def room(color: str) -> float:
+    def least_distance(color: str) -> float:
         return min((distance(color, other) for other in others), default=100.0)
 
     for kind in ([own], STAND_INS, _shades(own)):
-        best = max(kind, key=room)
-        if room(best) >= APART:
+        best = max(kind, key=least_distance)
+        if least_distance(best) >= APART:
             return best
-    return max((*_shades(own), *STAND_INS), key=room)
+    return max((*_shades(own), *STAND_INS), key=least_distance)
 
 
 @lru_cache(maxsize=64)

@@ -1,4 +1,4 @@
-"""Domains that hardly ever change: a chart whose domain changes is built anew in the browser.
+"""Domains that hardly ever change: a chart whose domain changes is rebuilt in the browser.
 
 A domain covers everything recorded so far in whole decades and only ever grows while a run goes
 on, so it changes a few times at most. Bars and heatmaps share it.

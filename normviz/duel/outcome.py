@@ -168,15 +168,15 @@ def _sentence(found: Comparison, pairs: Sequence[Pair], reference: str, name: st
     mean, *ends = (f"{sign * x:.{digits}f}" for x in (found.difference, found.low, found.high))
     low, high = ends[::sign]
     same = sum(sign * d > 0 for d in differences)
-    told = (
+    words = (
         f"{name} ends {side} {reference} in {same} of {n} seeds, by {mean} nats on average (95 % "
         f"interval {low} to {high} by Student's t, paired by seed)"
     )
     if found.differs:
-        return f"{told}."
+        return f"{words}."
     if n < PAIRS:
-        return f"{told}. At least {PAIRS} seeds are needed to tell them apart."
-    return f"{told}. These seeds do not tell them apart."
+        return f"{words}. At least {PAIRS} seeds are needed to tell them apart."
+    return f"{words}. These seeds do not tell them apart."
 
 
 def _digits(size: float) -> int:

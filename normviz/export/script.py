@@ -492,7 +492,7 @@ REST = [p for n, p in model.named_parameters() if n not in GIVEN]"""
 
 
 def has_groups(c: RunConfig) -> bool:
-    """Whether the optimizer moves some parameters otherwise than others."""
+    """Whether the optimizer moves some parameters by other factors than others."""
     return c.optimizer == "muon" or c.decay_on != "all" or c.parametrisation != "standard"
 
 
@@ -546,7 +546,7 @@ def optimizer(c: RunConfig) -> str:
 
 
 def loop(lane: ExportLane, progress: bool, sited: bool) -> str:
-    """Source of the training loop; `progress`: the model wants to know how much of it is over; `sited`:
+    """Source of the training loop; `progress`: the model reads the share of the run that is over; `sited`:
     its dropout draws by step and site."""
     c, it = configured(lane.config), lane.recording
     if c.steps == 0:

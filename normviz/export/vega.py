@@ -93,7 +93,7 @@ def _in_process(asked: dict[str, Any]) -> bytes:
 
 if __name__ == "__main__":
     if hasattr(os, "nice"):
-        os.nice(10)  # whoever watches a run comes first
+        os.nice(10)  # training has precedence
     try:
         asked = json.load(sys.stdin)
         content = _named(**asked) if "specs" in asked else draw(**asked)

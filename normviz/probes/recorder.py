@@ -53,7 +53,7 @@ class Recorder:
 class Stacks:
     """Buffers that are kept from step to step.
 
-    Megabytes allocated anew in every step would be returned to the system and paged in again, which
+    Megabytes allocated again in every step would be returned to the system and paged in again, which
     cost more than the arithmetic of the probes (measured at hero size).
     """
 

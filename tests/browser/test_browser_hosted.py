@@ -77,5 +77,5 @@ def test_a_run_goes_on_while_anybody_has_it_open(tmp_path: Path) -> None:
         opened(theirs, link)
         wait_for(lambda: "nobody had it open any more" in chip(theirs, 0))
         theirs.goto(f"{address}/runs")
-        row = theirs.locator(f".st-key-shelf_{run.id}")
+        row = theirs.locator(f".st-key-run_row_{run.id}")
         row.get_by_text("stopped unwatched after").wait_for()

@@ -172,7 +172,7 @@ def test_nothing_that_the_store_holds_is_run(browser: Browser, address: str, dat
         page = visit.open(f"?{encode([config])}")
         page.wait_for_selector("text=failed after 3 steps")
         page = visit.open("runs")
-        page.wait_for_selector(f".st-key-shelf_{run}")
+        page.wait_for_selector(f".st-key-run_row_{run}")
     visit.assert_unharmed()
 
 

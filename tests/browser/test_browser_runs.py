@@ -49,12 +49,12 @@ def test_from_training_to_deletion(
         page.locator(".sheet summary").click()
     page.get_by_text("Earlier runs").click()
 
-    page.locator(".st-key-shelf").get_by_text("of 5000 steps").wait_for()  # it goes on meanwhile
+    page.locator(".st-key-run_rows").get_by_text("of 5000 steps").wait_for()  # it goes on meanwhile
     mine = Store(folder).listed(Query(), 1).runs[0].id
     choose(page, mine)
     assert page.locator(".st-key-delete_chosen button:visible").is_disabled()
     press(page, "stop_chosen")
-    page.locator(f".st-key-shelf_{mine}").get_by_text("stopped after").wait_for()
+    page.locator(f".st-key-run_row_{mine}").get_by_text("stopped after").wait_for()
     choose(page, other)
     page.get_by_role("row", name="placement Pre-LN Peri-LN").wait_for()
     assert page.evaluate("document.querySelector('.stMain').scrollWidth") <= width
@@ -69,7 +69,7 @@ def test_from_training_to_deletion(
     press(page, "delete_chosen")
     press(page, "delete_sure")
     page.get_by_text("Deleted 1 run.").wait_for()
-    assert page.locator(f".st-key-shelf_{mine}").count() == 0
+    assert page.locator(f".st-key-run_row_{mine}").count() == 0
     assert Store(folder).run(mine) is None
     assert text_now(page, ".stException") == ""
     page.close()

@@ -30,7 +30,7 @@ def queued_runs(it: Anatomy, back: SharedBackend) -> list[Run]:
     """The runs of the configs on the page. A run that is neither done nor open is queued once."""
     runs, it.refused = [], None
     for config in it.lanes:
-        run = back.store.latest(config.key, older=False)  # measured anew in a moment
+        run = back.store.latest(config.key, older=False)  # measured again in a moment
         ended = run is None or not (run.is_done or run.is_open)
         if run is None or run.status == "stopped" or (ended and config.key not in it.asked):
             try:

@@ -34,10 +34,10 @@ class Hand(PageState):
     editor: int
     span: float = 10.0
 
-    def show(self, example: Example, anew: bool = False) -> None:
-        """Show another example. With other numbers, or if `anew`, the editor and the text area start
+    def show(self, example: Example, reset: bool = False) -> None:
+        """Show another example. With other numbers, or if `reset`, the editor and the text area start
         again from it; else both keep what was typed."""
-        if anew or _table(example) != _table(self.example):
+        if reset or _table(example) != _table(self.example):
             self.base, self.editor, self.complaint = example, _another_editor(), None
             st.session_state.pop("hand_text", None)
         self.example = example
@@ -52,7 +52,7 @@ def hand() -> Hand:
     if it is None or (arrived and links.names_a_setting(params)):
         it = st.session_state["hand"] = _opened(params)
     elif arrived:  # Streamlit dropped the editor's edits while another page was open
-        it.show(it.example, anew=True)
+        it.show(it.example, reset=True)
     return it
 
 
@@ -80,7 +80,7 @@ def begin(preset: str) -> None:
     it: Hand = st.session_state["hand"]
     fresh = PRESETS[preset].example()
     names = ("x", "gamma", "beta", "row", "feature")
-    it.show(it.example.replace(**{name: getattr(fresh, name) for name in names}), anew=True)
+    it.show(it.example.replace(**{name: getattr(fresh, name) for name in names}), reset=True)
     it.span = _span(fresh)
 
 
@@ -105,7 +105,7 @@ def drag(value: float) -> None:
 
 def paste(text: str) -> None:
     """Set the whole table from text."""
-    if _attempt(lambda example: example.holding(matrix(text)), anew=True):
+    if _attempt(lambda example: example.holding(matrix(text)), reset=True):
         it: Hand = st.session_state["hand"]
         it.span = _span(it.example)
 
@@ -117,7 +117,7 @@ def typed(edits: object) -> None:
     """
     it: Hand = st.session_state["hand"]
     if (placed := _placed(edits, it.base)) is None:
-        it.show(it.example, anew=True)
+        it.show(it.example, reset=True)
         it.complaint = f"The change belongs to no cell of this table. {STILL}"
         return
     lines = [list(map(written, line)) for line in _table(it.base)]
@@ -157,11 +157,11 @@ def _where(line: int, feature: int, base: Example) -> str:
     return f"{name}, feature {feature}"
 
 
-def _attempt(make: Callable[[Example], Example], anew: bool = False) -> bool:
+def _attempt(make: Callable[[Example], Example], reset: bool = False) -> bool:
     """Replace the example by `make(example)`. Returns whether that was allowed."""
     it: Hand = st.session_state["hand"]
     try:
-        it.show(make(it.example), anew)
+        it.show(make(it.example), reset)
     except HandError as error:
         it.complaint = f"{sentence(str(error))} {STILL}"
         return False

@@ -94,9 +94,9 @@ def _head(lanes: list[page_lanes.Lane], back: SharedBackend, seen: Run | None) -
     """The headline, and the ways to other duels."""
     with st.container(key="head", horizontal=True, vertical_alignment="center"):
         said = headline.headline(lanes, back)
-        room = ONE_LINE - 1.5 * len(said)
+        width = ONE_LINE - 1.5 * len(said)
         st.markdown(
-            f"# {literal(said)}. :small[:gray[{_difference(lanes, room, seen)}]]", width="stretch"
+            f"# {literal(said)}. :small[:gray[{_difference(lanes, width, seen)}]]", width="stretch"
         )
         with st.container(key="ways_in", horizontal=True, gap="xsmall", width="content"):
             tour.invite(back)
@@ -119,9 +119,9 @@ def _embedded(
     st.link_button("Open in NormViz", share.address(lanes), icon=":material/open_in_new:")
 
 
-def _difference(lanes: list[page_lanes.Lane], room: float, seen: Run | None) -> str:
+def _difference(lanes: list[page_lanes.Lane], width: float, seen: Run | None) -> str:
     """A sentence on what the lanes have in common, true of the curves on the page. The usual one is as long
-    as `room` characters let it."""
+    as `width` characters let it."""
     first = lanes[0].config
     if any(lane.earlier for lane in lanes):
         return "Some curves show earlier settings: press Train."
@@ -131,7 +131,7 @@ def _difference(lanes: list[page_lanes.Lane], room: float, seen: Run | None) -> 
     if fields == {"scheme"}:
         moved = "Only the norm moved."
         whole = f"Same model, same data, same seed. {moved}"
-        return next((words for words in (whole, moved) if len(words) <= room), "")
+        return next((words for words in (whole, moved) if len(words) <= width), "")
     if len(lanes) == 1 and seen is not None:
         return f"Beside it {label(seen.config)}, which was observed."
     if len(lanes) == 1:

@@ -62,7 +62,7 @@ def show(lanes: list[Lane], shared: SharedBackend) -> None:
             if step.question is not None and it.guess is None:
                 _ask(step.question)
             else:
-                _out(step, _told(lanes, shared), it.guess)
+                _out(step, _finished(lanes, shared), it.guess)
 
 
 def _step(it: duel.Duel) -> TourStep | None:
@@ -99,17 +99,17 @@ def _ask(question: Question) -> None:
         button("Show me", guess, -1, key="guess_none", type="tertiary")
 
 
-def _out(step: TourStep, told: Runs | None, taken: int | None) -> None:
+def _out(step: TourStep, runs: Runs | None, taken: int | None) -> None:
     """Whether the guess was right, the result, and the sources."""
-    if told is None:
+    if runs is None:
         st.caption("The result appears here once all lanes have a finished run.")
         return
-    caption = step.caption(told)
+    caption = step.caption(runs)
     if caption is None:
         st.markdown("On this machine the runs ended differently than this step expects.")
         return
     if step.question is not None and taken is not None:
-        right = step.question.answer(told)
+        right = step.question.answer(runs)
         said = f"**{step.question.choices[right]}.**"
         if taken >= 0:
             said = f"{'Right' if taken == right else 'Not quite'}: {said}"
@@ -123,14 +123,14 @@ def _with_links(words: str) -> str:
     return STEP_NUMBER.sub(r"[\g<0>](#step-\g<1>)", words)
 
 
-def _told(lanes: list[Lane], shared: SharedBackend) -> Runs | None:
+def _finished(lanes: list[Lane], shared: SharedBackend) -> Runs | None:
     """The lanes' finished runs; None while one is missing."""
-    told = tuple(
+    runs = tuple(
         shared.frames.recording(lane.run)
         for lane in lanes
         if lane.run is not None and lane.is_current and lane.run.is_done
     )
-    return told if len(told) == len(lanes) else None
+    return runs if len(runs) == len(lanes) else None
 
 
 def go(number: int, shared: SharedBackend) -> None:

@@ -55,7 +55,7 @@ def page() -> None:
         st.caption(TEXTS)
     if not found.total:
         st.info(_nothing(asked, mine))
-    with st.container(key="shelf", gap=None):
+    with st.container(key="run_rows", gap=None):
         for row in found.rows:
             _row(row, row.run.id in mine)
     if _pages(found) > 1:
@@ -146,7 +146,7 @@ def _nothing(asked: Search, mine: frozenset[int]) -> str:
 def _row(row: ListRow, mine: bool) -> None:
     run = row.run
     with st.container(
-        horizontal=True, vertical_alignment="center", gap="small", key=f"shelf_{run.id}"
+        horizontal=True, vertical_alignment="center", gap="small", key=f"run_row_{run.id}"
     ):
         config = run.config
         norm = config.norm if run.is_observed else run.trained.placed().norm
@@ -196,7 +196,7 @@ def _live(number: int) -> None:
     ):  # not all that are listed
         presence.runs([run])
     outcome = back.run_list.row(run).outcome
-    if run.is_observed:  # nobody knows how many steps it will take
+    if run.is_observed:  # the number of steps is not known
         badge.verdict(outcome.verdict.kind, outcome.words, width=240)
         return
     total = max(run.config.steps, 1)

@@ -140,7 +140,7 @@ class Database:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the file was deleted or replaced: SQLite would go on to write where nobody reads."""
+        """Whether the file was deleted or replaced: SQLite would keep writing to one that nothing reads."""
         return _file_number(self.path) != self._file
 
     @property

@@ -154,7 +154,7 @@ class _Gradients:
         return {**row, "flags": int(flags)}
 
     def _same(self, o: Operation, name: str, x: Place) -> bool:
-        """Whether the gradient of this input is that of the output, and nobody writes to it later."""
+        """Whether the gradient of this input is that of the output, and no later operation writes to it."""
         factor = {"a": o.c0, "b": o.c1}.get(name)
         alone = x.whole is None and x.uses == 1 and not x.pinned
         return o.kind == Kind.MIX and factor == 1.0 and alone and not (o.out and o.out.pinned)
