@@ -59,18 +59,37 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Between:
-    """The mean over the seeds lies from `low` to `high`; with `ratio` the geometric mean."""
+class OfOne:
+    """A check of one number, with limits."""
 
     name: str
     low: float = -math.inf
     high: float = math.inf
-    ratio: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the numbers that the check reads."""
         return (self.name,)
+
+
+@dataclass(frozen=True)
+class OfTwo:
+    """A check that compares two numbers."""
+
+    name: str
+    other: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the numbers that the check reads."""
+        return self.name, self.other
+
+
+@dataclass(frozen=True)
+class Between(OfOne):
+    """The mean over the seeds lies from `low` to `high`; with `ratio` the geometric mean."""
+
+    ratio: bool = False
 
     def found(self, numbers: Numbers) -> Found:
         """By the interval of the mean. A number that is not finite leaves it undecided."""
@@ -90,17 +109,8 @@ class Between:
 
 
 @dataclass(frozen=True)
-class Most:
+class Most(OfOne):
     """In most seeds the number lies from `low` to `high`."""
-
-    name: str
-    low: float = -math.inf
-    high: float = math.inf
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the numbers that the check reads."""
-        return (self.name,)
 
     def found(self, numbers: Numbers) -> Found:
         """By a sign test over the seeds. What is not a number lies nowhere."""
@@ -119,17 +129,8 @@ class Most:
 
 
 @dataclass(frozen=True)
-class Fact:
+class Fact(OfOne):
     """A number that no seed changes lies from `low` to `high`."""
-
-    name: str
-    low: float = -math.inf
-    high: float = math.inf
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the numbers that the check reads."""
-        return (self.name,)
 
     def found(self, numbers: Numbers) -> Found:
         """True or false; undecided where the seeds differ after all."""
@@ -147,21 +148,14 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Less:
+class Less(OfTwo):
     """One number is less than another in the mean over pairs of seeds; with `ratio` as a quotient.
 
     A difference below `matters` (with `ratio` a factor) is none. With 0 none is ever excluded.
     """
 
-    name: str
-    other: str
     matters: float = 0.0
     ratio: bool = False
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the numbers that the check reads."""
-        return self.name, self.other
 
     def found(self, numbers: Numbers) -> Found:
         """False if the other one is less."""
@@ -195,16 +189,8 @@ class Less:
 
 
 @dataclass(frozen=True)
-class LessInMost:
+class LessInMost(OfTwo):
     """One number is less than another in most pairs of seeds, by a sign test; ties count for neither."""
-
-    name: str
-    other: str
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the numbers that the check reads."""
-        return self.name, self.other
 
     def found(self, numbers: Numbers) -> Found:
         """False if the other one is less in most pairs, no difference if most are equal."""
@@ -227,17 +213,10 @@ class LessInMost:
 
 
 @dataclass(frozen=True)
-class NotWorse:
+class NotWorse(OfTwo):
     """One number is greater than another by less than `by`, in the mean over pairs of seeds (one-sided)."""
 
-    name: str
-    other: str
     by: float
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the numbers that the check reads."""
-        return self.name, self.other
 
     def found(self, numbers: Numbers) -> Found:
         """By the 90 % interval, whose ends are one-sided 95 % limits."""
@@ -258,17 +237,10 @@ class NotWorse:
 
 
 @dataclass(frozen=True)
-class Same:
+class Same(OfTwo):
     """Two numbers are equal up to `within`, in the mean over pairs of seeds."""
 
-    name: str
-    other: str
     within: float
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the numbers that the check reads."""
-        return self.name, self.other
 
     def found(self, numbers: Numbers) -> Found:
         """By the interval of the paired difference."""
