@@ -248,7 +248,7 @@ def _step(number: int, nonce: int) -> Duel:
 
 def show_runs(runs: Sequence[Run]) -> None:
     """Show these stored runs, one in each lane, with the settings of each run. One that was observed is
-    shown beside the lanes; alone it is beside the nearest settings that can be trained here."""
+    shown beside the lanes; alone it is beside the nearest settings, which train if that takes seconds."""
     it = duel()
     address.new_entry()
     observed = [run.config for run in runs if isinstance(run.config, Observed)]
@@ -257,6 +257,7 @@ def show_runs(runs: Sequence[Run]) -> None:
     st.session_state["duel"] = Duel(
         lanes, tuple(run.id for run in trained) or (None,), start="follow", nonce=it.nonce + 1,
         probe=it.probe, view=it.view, touched=True, text=it.text, beside=observed[0].key if observed else "",
+        changed=None if trained else time.monotonic(),
     )  # fmt: skip
 
 

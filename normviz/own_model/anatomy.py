@@ -150,7 +150,7 @@ def norms_of(each: placement.StackTrace, traced: placement.Trace) -> tuple[NormF
     count: Counter[NormFound] = Counter()
     for block in each.blocks:
         queries = scheme_of.qk_names(block)
-        for name in _stream_norms(block) - queries:
+        for name in sorted(_stream_norms(block) - queries):
             it = traced.norms.get(name)
             if it is None:
                 kind = name.split("(")[0]

@@ -169,13 +169,17 @@ class _Trial:
                 name,
                 *self._gain_by_count(),
                 shift,
-                self._eps(x, y, beta, centres),
+                self._eps_of_many(x, y, beta, centres, sorted(spread)),
                 x.shape[-1],
                 centres,
                 over,
             )
         key, gain, start = self._row(x, y - beta, centres, shift, over, last)
-        eps = self._eps(x, y, beta, centres)
+        eps = (
+            self._eps(x, y, beta, centres)
+            if over == "token"
+            else self._eps_of_many(x, y, beta, centres, [-1], last)
+        )
         width = x.shape[-1] if over == "token" else last
         return Norm(key, gain, start, shift, eps, width, centres, over)
 
@@ -326,6 +330,27 @@ class _Trial:
             part = (small * y.reshape(-1, d)).sum(1) / y.reshape(-1, d).square().sum(1)
             if 0.05 < float(part.median()) < 0.97:
                 found.append(float((v * s * s * (1 / part.square() - 1)).median()))
+        return _rounded(found)
+
+    def _eps_of_many(
+        self, x: Tensor, y: Tensor, beta: Tensor, centres: bool, axes: list[int], last: int = 0
+    ) -> float | None:
+        """The same of a norm over other axes than a token's, or over `last` channels of it, number by
+        number."""
+        y = y - beta
+        z = x.unflatten(-1, (-1, last)) if last else x
+        z = z - z.mean(axes, keepdim=True) if centres else z
+        v = z.square().mean(axes, keepdim=True).expand_as(z).reshape(x.shape)
+        keep = y.abs() > y.square().mean().sqrt() / 2
+        found: list[float] = []
+        for power in (-5, -8, -11, -14, -17, -20, -24):
+            s = 2.0**power
+            part = ((self(s * x) - beta) / y)[keep]
+            if 0.05 < float(part.median()) < 0.97:
+                each = v[keep] * s * s * (1 / part.square() - 1)
+                low, middle, high = each.quantile(torch.tensor([0.25, 0.5, 0.75]).double()).tolist()
+                if high < 1.2 * low:  # else it is a norm over other numbers than these
+                    found.append(middle)
         return _rounded(found)
 
     # Maps of each number by itself.

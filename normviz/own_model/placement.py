@@ -643,7 +643,7 @@ class _Follow(TorchFunctionMode):
         ]
         if self.scope is not self.outer and looked_up and id(given[0]) in self.labels:
             symbols = []  # a matrix that a router chose: what it chose by is no value of it
-        if name in LIKE and before[:1] == [None]:
+        if name in LIKE - {"masked_fill"} and before[:1] == [None]:
             symbols = []  # `bias.expand_as(x)` has no value of x
         if not symbols:
             label = next((self.labels[id(t)] for t in given if id(t) in self.labels), None)

@@ -154,7 +154,7 @@ def _rows(stack: StackFound) -> list[tuple[str, str]]:
     if not stack.placement and formulas:
         rows.append(("", formulas))
     if stack.alike:
-        also = ", ".join(SCHEMES.label(key) for key in stack.alike)
+        also = "; ".join(SCHEMES.label(key) for key in stack.alike)
         rows.append(
             ("same as", f"{also}: they differ by initial values or in training, not in this")
         )

@@ -172,7 +172,8 @@ def from_config(values: Mapping[str, Any], base: bool = False) -> Source:
     for made in dict.fromkeys(it for it in classes if it is not None):
         for values_of in (SmallOnly(), torch.device("meta")):
             try:
-                with values_of:
+                with values_of, torch.random.fork_rng(devices=[]):
+                    torch.manual_seed(0)  # so that an anatomy is the same each time
                     model = made(config)
                 return Source(model, tuple(_hugging(model)), kind)
             except Exception as error:  # a stranger's numbers can break any constructor

@@ -121,8 +121,10 @@ class Watch:
         self._live = False
         self._norm: Tensor | None = None
         self._cadence = Cadence(every, self.is_sharded)
-        self._last = time.perf_counter()
-        self._flushed = self._last
+        # On a CPU other work on the machine does not count; elsewhere this thread only waits.
+        self._clock = time.thread_time if first.device.type == "cpu" else time.perf_counter
+        self._last = self._clock()
+        self._flushed = time.perf_counter()
         self._handles: list[Any] = []
         self._displays: list[Any] = []
         self.optimizer = _inner_optimizer(optimizer)
@@ -262,12 +264,11 @@ class Watch:
         self.instruments.disarm()
         self._waiting.append((self.step_number, self._rate(), self._loss(), self._norm, row))
         self._losses, self._told, self._norm, self._closed = [], [], None, False
-        now = time.perf_counter()
-        self._cadence.note(was_armed, now - self._last)
+        self._cadence.note(was_armed, self._clock() - self._last)
         self.step_number += 1
-        if now - self._flushed >= FLUSH_SECONDS or self.step_number == 1:
+        if time.perf_counter() - self._flushed >= FLUSH_SECONDS or self.step_number == 1:
             self.flush()
-        self._last = time.perf_counter()
+        self._last = self._clock()
         self._prepare()
 
     def _rate(self) -> float:
@@ -278,8 +279,8 @@ class Watch:
     def _loss(self) -> Tensor | None:
         if self._told:
             return torch.stack(self._told).mean()
-        if not self._losses:
-            return None
+        if len(self._losses) < 2:
+            return self._losses[0] if self._losses else None
         total = torch.stack([x.double() for x in self._losses])
         return total.sum() if self._sums_losses else total.mean()
 

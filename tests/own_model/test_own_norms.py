@@ -54,10 +54,15 @@ def test_what_is_no_norm_is_none() -> None:
 
 
 def test_axes_are_told() -> None:
-    batch = tell(Foo(nn.BatchNorm2d(16)), (4, 16, 5, 5))
-    group = tell(Foo(nn.GroupNorm(4, 16)), (4, 16, 5))
-    assert batch is not None and (batch.key, batch.over) == ("batchnorm", "batch")
-    assert group is not None and (group.key, group.over) == ("groupnorm", "positions")
+    for module, shape, told in (
+        (nn.BatchNorm2d(16, 1e-3), (4, 16, 5, 5), ("batchnorm", "batch", 1e-3)),
+        (nn.BatchNorm1d(16), (16, 16), ("batchnorm", "batch", 1e-5)),
+        (nn.GroupNorm(1, 16), (4, 16, 5), ("groupnorm", "positions", 1e-5)),
+        (nn.GroupNorm(4, 16), (4, 16, 5), ("groupnorm", "positions", None)),
+        (nn.GroupNorm(4, 16, 1e-6), (8, 16), ("groupnorm", "group", 1e-6)),
+    ):
+        found = tell(Foo(module), shape)
+        assert found is not None and (found.key, found.over, found.eps) == told
 
 
 def test_a_norm_without_values_is_told_but_for_its_start() -> None:

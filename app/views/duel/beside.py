@@ -65,10 +65,11 @@ def show(run: Run | None, lanes: list[Lane], shared: SharedBackend) -> None:
     """A line with the run's name, what came of it and what it is; nothing without one."""
     if run is None:
         return
+    color = styles([lane for lane in lanes if lane.run], run)[-1].color  # as in the charts
     scheme = run.config.scheme if run.config.scheme in SCHEMES else None
     with st.container(key="beside", gap="xxsmall"):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            mark(name(run, lanes), scheme, run.config.depth, styles(lanes, run)[-1].color)
+            mark(name(run, lanes), scheme, run.config.depth, color)
             verdict = shared.frames.verdict(run)
             badge.verdict(verdict.kind, verdict.sentence)
             button("Take away", duel.show_beside, "", key="take_beside", type="tertiary")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import streamlit as st
 
-import normviz
 from normviz import hosted
 from normviz.catalog import NORMS, SCHEMES
 from normviz.catalog.models import census
@@ -23,10 +22,15 @@ FIRST = "llama"
 LOOK = """import normviz
 
 print(normviz.inspect_model(model))
-peri = normviz.move(model, "peri")  # the same model with its norms elsewhere"""
+# the same model with its norms elsewhere
+peri = normviz.move(model, "peri")"""
 WATCH = """import normviz
 
-watch = normviz.watch(model, optimizer)  # and then your loop, as it is"""
+watch = normviz.watch(model, optimizer)
+# and then your loop, as it is"""
+LETTERS = (
+    "N is a norm, A attention, F the FFN, B and M other parts. After a bar stands what is inside."
+)
 USERS = 12
 """Models with the same placement that are named."""
 
@@ -51,7 +55,7 @@ def _asked() -> Anatomy | None:
         if "own_type" not in st.session_state:
             st.session_state["own_type"] = given if given in kinds else FIRST
         kind = st.selectbox(
-            "Model type", kinds, key="own_type",
+            "Model type", kinds, key="own_type", width=400,
             help="Model types of the library transformers, with the defaults of each configuration.",
         )  # fmt: skip
         with st.expander("Or paste a config.json", icon=":material/content_paste:"):
@@ -65,7 +69,8 @@ def _asked() -> Anatomy | None:
     address.write({KIND: kind} if kind else {})
     known = shipped.anatomies().get(kind or "")
     if isinstance(known, str):
-        st.warning(f"{literal(kind or '')} could not be followed: {literal(known)}")
+        named = "" if known.startswith(f"{kind} ") else f"{kind} could not be followed: "
+        st.warning(literal(named + known))
         return None
     return known
 
@@ -103,6 +108,8 @@ def _show(it: Anatomy) -> None:
         st.markdown("\n".join(f"* :material/warning: {literal(said)}" for said in it.lint))
     else:
         st.markdown("Nothing that is known to go wrong was found.")
+    if any(stack.placement is None for stack in it.stacks):
+        st.caption("Of a placement that was not told, less is known to go wrong.")
 
 
 def _stack(it: StackFound) -> None:
@@ -113,6 +120,8 @@ def _stack(it: StackFound) -> None:
     left, right = st.columns(2, gap="medium")
     with left:
         st.markdown("\n".join(f"* **{title}**: {said}" for title, said in _facts(it)))
+        if it.formulas:
+            st.caption(LETTERS)
     config = _config(it)
     with right:
         if config is None:
@@ -127,10 +136,10 @@ def _stack(it: StackFound) -> None:
 
 
 def _facts(it: StackFound) -> list[tuple[str, str]]:
-    alike = ", ".join(SCHEMES.label(key) for key in it.alike)
+    alike = "; ".join(SCHEMES.label(key) for key in it.alike)
     same = f" The same forward pass as {literal(alike)}." if alike else ""
     rows = [("Placement", f"{literal(it.placement_words)}.{same}")]
-    rows += [("Computes", f"`{formula}`") for formula in it.formulas]
+    rows += [("Computes", ", ".join(f"`{formula}`" for formula in it.formulas))] * bool(it.formulas)
     rows += [
         ("Norm", f"{literal(n.label)}: {literal(n.words)}, {n.count} in the blocks")
         for n in it.norms
@@ -177,6 +186,14 @@ def _lines() -> None:
         "a file makes. In Python:"
     )
     st.code(LOOK, language="python")
-    if "watch" in normviz.__all__:
-        st.markdown("While it trains, in your own loop, with the charts of this product:")
-        st.code(WATCH, language="python")
+    st.markdown("While it trains, in your own loop, with the charts of this product:")
+    st.code(WATCH, language="python")
+    if hosted.limits() is None:
+        st.caption(
+            "The run is a row of the page Runs while it trains, and can be a lane of the Duel page."
+        )
+    else:
+        st.caption(
+            "The run is a row of the page Runs of NormViz on your own machine. This server is shared, and "
+            "takes no runs of own models."
+        )

@@ -222,7 +222,7 @@ def _when(run: Run) -> str:
 def _device(run: Run) -> str:
     name = run.device or ""
     name = name.upper() if name in ("cpu", "cuda") else literal(name)
-    if not run.engine:
+    if not run.engine or run.is_observed:  # no engine of ours trained that
         return name
     return f"{name}, engine {literal(run.engine)}" + (f": {literal(run.why)}" if run.why else "")
 
