@@ -47,7 +47,7 @@ FIRST = PRESETS["hero"].lanes()
 EXAMPLES = [RunConfig(task=task, dropout=p) for p in (0.0, 0.1) for task in ("markov", "prose")]
 """A lane of each of VARIANTS."""
 
-BODY = """{up}<h1>{heading}</h1><p>{words}</p>
+BODY = """{up}<main><h1>{heading}</h1><p>{words}</p>
 <form id="settings" aria-label="Settings of both lanes">
 <div class="row">
 <span id="pair"></span>
@@ -66,7 +66,7 @@ BODY = """{up}<h1>{heading}</h1><p>{words}</p>
 <p id="note"></p></div>
 <div id="player"></div>
 <p>These settings as a link: <code id="link"></code>.
-The same words after the address of the app open them there.</p>
+The same words after the address of the app open them there.</p></main>
 <footer>{foot}</footer>
 <script type="application/json" id="live">{data}</script>
 {scripts}"""
