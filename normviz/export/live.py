@@ -142,14 +142,14 @@ def live_page(
     one_file: bool = False,
     up: str = "",
     schemes: Sequence[str] | None = None,
-    depths: Sequence[int] = DEPTHS,
+    depths: Sequence[int] = (),
     norms: Sequence[str] = BROWSER_NORMS,
     scripts: Sequence[str] = (),
 ) -> Iterator[tuple[str, bytes]]:
     """Names and contents of the page's files. `duels` are finished ones, of which it replays those that
     it could train; `scripts` are the names of the files beside it that hold the player's scripts. One file
     has USUAL_NORMS alone, so that it stays small."""
-    schemes = live_schemes() if schemes is None else schemes
+    schemes, depths = live_schemes() if schemes is None else schemes, depths or DEPTHS
     wanted = USUAL_NORMS if one_file else norms
     variants = {
         kind: {
