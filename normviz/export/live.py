@@ -47,7 +47,7 @@ FIRST = PRESETS["hero"].lanes()
 EXAMPLES = [RunConfig(task=task, dropout=p) for p in (0.0, 0.1) for task in ("markov", "prose")]
 """A lane of each of VARIANTS."""
 
-BODY = """{up}<h1>{heading}</h1><p>{words}</p>
+BODY = """{up}<main><h1>{heading}</h1><p>{words}</p>
 <form id="settings" aria-label="Settings of both lanes">
 <div class="row">
 <span id="pair"></span>
@@ -66,7 +66,7 @@ BODY = """{up}<h1>{heading}</h1><p>{words}</p>
 <p id="note"></p></div>
 <div id="player"></div>
 <p>These settings as a link: <code id="link"></code>.
-The same words after the address of the app open them there.</p>
+The same words after the address of the app open them there.</p></main>
 <footer>{foot}</footer>
 <script type="application/json" id="live">{data}</script>
 {scripts}"""
@@ -142,14 +142,14 @@ def live_page(
     one_file: bool = False,
     up: str = "",
     schemes: Sequence[str] | None = None,
-    depths: Sequence[int] = DEPTHS,
+    depths: Sequence[int] = (),
     norms: Sequence[str] = BROWSER_NORMS,
     scripts: Sequence[str] = (),
 ) -> Iterator[tuple[str, bytes]]:
     """Names and contents of the page's files. `duels` are finished ones, of which it replays those that
     it could train; `scripts` are the names of the files beside it that hold the player's scripts. One file
     has USUAL_NORMS alone, so that it stays small."""
-    schemes = live_schemes() if schemes is None else schemes
+    schemes, depths = live_schemes() if schemes is None else schemes, depths or DEPTHS
     wanted = USUAL_NORMS if one_file else norms
     variants = {
         kind: {

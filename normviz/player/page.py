@@ -29,7 +29,7 @@ body {{ font: 16px/1.5 system-ui, sans-serif; margin: 1rem auto; max-width: 1200
 <body>{body}</body></html>
 """
 """Every page that holds the player."""
-REPLAY = """{ways}<h1>{title}</h1><p>{words}</p><div id="player"></div>
+REPLAY = """{ways}<main><h1>{title}</h1><p>{words}</p><div id="player"></div></main>
 {scripts}
 {start}"""
 LINES = "p { white-space: pre-line; }"

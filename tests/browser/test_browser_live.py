@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from browser_kit import PATIENCE_MS
 from live_kit import put_live_page
 from playwright.sync_api import Browser, Page
@@ -100,6 +101,8 @@ def test_a_finished_duel_replays_and_another_one_trains_without_a_network(
         box = page.locator(f".nv-{chart}").bounding_box()
         assert box and box["y"] + box["height"] <= 720  # all of it in the first screen of a laptop
     page.get_by_text("More settings").click()
+    found = Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
     for i in (0, 1):
         page.locator(f"#depth{i}").select_option("4")
     assert page.locator(".nv-earlier").count() == 2  # the charts are of other settings

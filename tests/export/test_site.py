@@ -232,7 +232,7 @@ def test_a_live_page_is_a_file_among_others_or_all_in_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from normviz.export import live
-    from normviz.export.live_link import BROWSER_NORMS, live_link
+    from normviz.export.live_link import BROWSER_NORMS, live_link, model_file
     from normviz.export.site import shipped_duels, site
 
     monkeypatch.setattr(live, "live_schemes", lambda: ["pre", "post"])
@@ -250,7 +250,9 @@ def test_a_live_page_is_a_file_among_others_or_all_in_one(
     loaded = [name for name in folder if name.startswith(("player", "live", "tape"))]
     packed = sum(len(gzip.compress(folder[name])) for name in loaded)
     assert packed + 2 * max(len(folder[name]) for name in names) < 400_000
-    assert live_link(PRESETS["prose"].lanes()) is None
+    prose = PRESETS["prose"].lanes()
+    assert live_link(prose) and {model_file(lane) for lane in prose} <= set(folder)
+    assert live_link(PRESETS["today"].lanes()) is None
 
 
 def test_one_file_needs_a_live_page(tmp_path: Path) -> None:

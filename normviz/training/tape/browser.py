@@ -1,7 +1,7 @@
 """A model as a browser trains it: the tape's operations and places, and the draws of its initial values.
 
-The same compiler as in the app makes them beforehand. What a visitor may change freely is
-not in them: initialisation, rates, steps, seeds and task.
+The same compiler as in the app makes them beforehand. What a visitor may change freely is not in
+them: initialisation, rates, steps, seeds, the share that dropout zeroes, and a task of as many symbols.
 """
 
 from __future__ import annotations
