@@ -21,7 +21,7 @@ from normviz.hosted import Misconfigured, Refused
 from normviz.limits import RANGES
 from normviz.links import decode, encode
 from normviz.maps import make
-from normviz.maps.fill import Filler
+from normviz.maps.fill import MapJobs
 from normviz.maps.jobs import Jobs
 from normviz.model import texts
 from normviz.runs.store import Store, retention
@@ -254,8 +254,8 @@ def test_maps_and_claims_take_a_text_from_its_giver_alone(
     claim = replace(next(iter(CLAIMS)), key="own")
     monkeypatch.setitem(claim.__dict__, "cells", lambda: list(grid.cells))
     asks = (
-        lambda who: Filler(store).ask(grid, True, who),
-        lambda who: ClaimJobs(store).ask(claim, who),
+        lambda who: MapJobs(store).request(grid, True, who),
+        lambda who: ClaimJobs(store).request(claim, who),
     )
     for asked in asks:
         assert asked("a").configs == [cell.config for cell in grid.cells]
@@ -266,11 +266,11 @@ def test_maps_and_claims_take_a_text_from_its_giver_alone(
 
 def test_maps_are_fair_to_addresses(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Jobs, "_work", lambda self: None)  # they stay where they are
-    filler = Filler(store)
+    filler = MapJobs(store)
     depths = iter(range(2, 40))
 
     def asked(visitor: str, address: str):
-        return filler.ask(make(CONFIG, {"depth": [next(depths)]}), True, visitor, address)
+        return filler.request(make(CONFIG, {"depth": [next(depths)]}), True, visitor, address)
 
     crowd = [asked(f"cookie {n}", "one") for n in range(3)]
     with pytest.raises(

@@ -32,7 +32,7 @@ async def healthz(request: Request) -> Response:
 
 def _read() -> Health:
     try:
-        back = shared()
-        return read(back.store, back.backend.silent())
+        backend = shared()
+        return read(backend.store, backend.supervisor.silent())
     except (StoreError, FolderError, Misconfigured) as error:
         return unreadable(error)

@@ -136,12 +136,14 @@ class Snapshot:
 
 def read_snapshot(topic: Topic) -> Snapshot:
     """Read the topic's runs from the store."""
-    back = shared()
-    runs = [(i, run) for i, run in enumerate(_stored(back, topic.runs)) if run is not None]
+    backend = shared()
+    runs = [(i, run) for i, run in enumerate(_stored(backend, topic.runs)) if run is not None]
     more = dict(enumerate(topic.repeats))
-    others = [[r for r in _stored(back, more.get(i, ())) if r is not None] for i, _ in runs]
+    others = [[r for r in _stored(backend, more.get(i, ())) if r is not None] for i, _ in runs]
     every = list(dict.fromkeys([run for _, run in runs] + [r for some in others for r in some]))
-    said = status(back.frames, every, back.backend.silent(), back.backend.stuck is not None)
+    said = status(
+        backend.frames, every, backend.supervisor.silent(), backend.supervisor.stuck is not None
+    )
     earlier = dict(enumerate(topic.earlier))
     if not runs:
         return Snapshot(topic, said, None)
@@ -151,7 +153,7 @@ def read_snapshot(topic: Topic) -> Snapshot:
     def frame(index: int, run: Run, probe: str = topic.probe) -> LaneFrame:
         own = configs if run.config in configs else [run.config]  # a repeat's seeds are its own
         name = label(index, run.config, own, bool(more.get(index)))
-        return back.frames.lane(run, name, probe, earlier.get(index, ""))
+        return backend.frames.lane(run, name, probe, earlier.get(index, ""))
 
     frames = [frame(i, run) for i, run in runs]
     repeats = [[frame(i, r) for r in some] for (i, _), some in zip(runs, others, strict=True)]
@@ -164,5 +166,5 @@ def read_snapshot(topic: Topic) -> Snapshot:
     return Snapshot(topic, said, Lanes(frames, repeats, walks, live))
 
 
-def _stored(back: SharedBackend, numbers: tuple[int | None, ...]) -> list[Run | None]:
-    return [None if number is None else back.store.run(number) for number in numbers]
+def _stored(backend: SharedBackend, numbers: tuple[int | None, ...]) -> list[Run | None]:
+    return [None if number is None else backend.store.run(number) for number in numbers]

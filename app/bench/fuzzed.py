@@ -23,7 +23,7 @@ from streamlit.util import calc_hash
 from normviz.by_hand.links import NAMES as HAND
 from normviz.choose.answers import NAMES as CHOOSE
 from normviz.config import CHOICES
-from normviz.execution.client import Backend
+from normviz.execution.client import SupervisorClient
 from normviz.home import home
 from normviz.limits import RANGES
 from normviz.links import BESIDE, FIELDS, VIEW, unknown_names
@@ -171,7 +171,7 @@ def _note(event: str, args: tuple[Any, ...]) -> None:
 
 def main(every: int) -> None:
     """Read links until standard input ends, then print the results as JSON."""
-    Backend.ensure = lambda self: None
+    SupervisorClient.ensure = lambda self: None
     folder = str(home())
     links = [json.loads(line) for line in sys.stdin]
     sys.addaudithook(_note)

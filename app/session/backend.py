@@ -13,8 +13,8 @@ from streamlit import runtime
 
 from normviz import hosted
 from normviz.claims.server_jobs import ClaimJobs
-from normviz.execution.client import Backend
-from normviz.maps.fill import Filler
+from normviz.execution.client import SupervisorClient
+from normviz.maps.fill import MapJobs
 from normviz.norm_cost.client import Lab
 from normviz.presence import OpenPages
 from normviz.runs import shipped
@@ -35,9 +35,9 @@ class SharedBackend:
     store: Store
     frames: Frames
     run_list: RunList
-    backend: Backend
-    filler: Filler
-    bench: ClaimJobs
+    supervisor: SupervisorClient
+    map_jobs: MapJobs
+    claim_jobs: ClaimJobs
     lab: Lab
     watchers: OpenPages
 
@@ -77,17 +77,17 @@ def _open() -> SharedBackend:
     gc.freeze()  # modules stay for good: later collections skip them
     # Maps and claims both start processes with PyTorch: a shared server runs one at a time.
     alone = threading.Lock() if hosted.limits() else None
-    filler = Filler(store, hosted.processes(), alone)
-    bench = ClaimJobs(store, hosted.processes(), alone)
+    map_jobs = MapJobs(store, hosted.processes(), alone)
+    claim_jobs = ClaimJobs(store, hosted.processes(), alone)
     return SharedBackend(
         store,
         Frames(store),
         RunList(store),
-        Backend(store),
-        filler,
-        bench,
+        SupervisorClient(store),
+        map_jobs,
+        claim_jobs,
         Lab(store.folder),
-        OpenPages(store, _is_open, (filler, bench)),
+        OpenPages(store, _is_open, (map_jobs, claim_jobs)),
     )
 
 
@@ -122,9 +122,9 @@ def adopt_cell(key: str) -> None:
 def shared() -> SharedBackend:
     """The shared back end. Starts the supervisor if none is alive."""
     it = opened()
-    if it.backend.is_damaged and renew():
+    if it.supervisor.is_damaged and renew():
         it = _open()
-    it.backend.ensure()
+    it.supervisor.ensure()
     return it
 
 
@@ -138,7 +138,7 @@ def renew() -> bool:
         it = _open()
         if not it.store.db.is_gone and damage(it.store.db.path, thorough=True) is None:
             return False
-        it.backend.close()
+        it.supervisor.close()
         visitor.forget_key()  # it was in the folder too
         _open.clear()
         adopt_maps.clear()

@@ -337,41 +337,41 @@ def set_lane_count(n: int) -> None:
 
 
 def control(
-    shared: SharedBackend, action: Action, runs: tuple[int | None, ...] | None = None
+    backend: SharedBackend, action: Action, runs: tuple[int | None, ...] | None = None
 ) -> None:
     """Send an action to every open run of this duel that the visitor may steer, or to those given."""
     it = duel()
     for run in (*it.runs, *it.extra) if runs is None else runs:
-        if run is None or not (record := shared.store.run(run)) or not record.is_open:
+        if run is None or not (record := backend.store.run(run)) or not record.is_open:
             continue
         if visitor.steers(record):
-            shared.store.control(run, action)
+            backend.store.control(run, action)
 
 
-def leave(shared: SharedBackend, runs: tuple[int | None, ...]) -> None:
+def leave(backend: SharedBackend, runs: tuple[int | None, ...]) -> None:
     """Stop the given runs that this visitor started. Others' runs, opened by a link, go on.
 
     On a shared server a run also goes on while another page shows it.
     """
     here, mine = visitor.session(), duel().mine
-    gone = (run for run in runs if run in mine and not shared.watchers.others(here, run))
-    control(shared, "stop", tuple(gone))
+    gone = (run for run in runs if run in mine and not backend.watchers.others(here, run))
+    control(backend, "stop", tuple(gone))
 
 
-def leave_duel(shared: SharedBackend) -> None:
+def leave_duel(backend: SharedBackend) -> None:
     """Stop all runs that this visitor started in this duel, before another duel is shown."""
     it = duel()
-    leave(shared, (*it.runs, *it.extra))
+    leave(backend, (*it.runs, *it.extra))
     it.extra = frozenset()
 
 
 def open_lanes(
     lanes: tuple[RunConfig, ...],
-    shared: SharedBackend,
+    backend: SharedBackend,
     start: Literal["follow", "replay"] = "replay",
 ) -> None:
     """Leave this duel for another one, as if its link had been opened; nothing is trained."""
-    leave_duel(shared)
+    leave_duel(backend)
     it = duel()
     address.new_entry()
     st.session_state["duel"] = Duel(

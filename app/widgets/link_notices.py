@@ -46,19 +46,19 @@ def unknown_parameters(*known: str) -> None:
         st.info(literal(notice))
 
 
-def keep(runs: Sequence[Run], back: SharedBackend) -> None:
+def keep(runs: Sequence[Run], backend: SharedBackend) -> None:
     """Mark the runs that a link opened, so that retention keeps them: others may have the link too.
 
     The visitor's own runs are not marked: a mere reload opens their link too.
     """
-    retention.link(back.store, [run.id for run in runs if run.visitor != visitor.me()])
+    retention.link(backend.store, [run.id for run in runs if run.visitor != visitor.me()])
 
 
-def gone(configs: Sequence[RunConfig], back: SharedBackend) -> tuple[str, ...]:
+def gone(configs: Sequence[RunConfig], backend: SharedBackend) -> tuple[str, ...]:
     """A sentence if retention has deleted a run of the link from the store."""
     if not configs:
         return ()
-    at = retention.dropped(back.store, [config.key for config in configs])
+    at = retention.dropped(backend.store, [config.key for config in configs])
     if not at:
         return ()
     day = time.strftime("%Y-%m-%d", time.gmtime(max(at.values())))

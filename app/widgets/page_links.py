@@ -28,10 +28,12 @@ def named(title: str) -> StreamlitPage:
 
 
 def open_duel(
-    lanes: tuple[RunConfig, ...], back: SharedBackend, start: Literal["follow", "replay"] = "replay"
+    lanes: tuple[RunConfig, ...],
+    backend: SharedBackend,
+    start: Literal["follow", "replay"] = "replay",
 ) -> NoReturn:
     """Leave the duel of this session and open the Duel page with these lanes."""
-    duel.open_lanes(lanes, back, start)
+    duel.open_lanes(lanes, backend, start)
     st.switch_page(named("Duel"))
 
 

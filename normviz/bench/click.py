@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ..duel.presets import PRESETS
-from ..execution.client import Backend
+from ..execution.client import SupervisorClient
 from ..runs.store import Store
 
 READY_SECONDS = 120.0
@@ -20,7 +20,7 @@ def measure(clicks: int) -> str:
     """Start a supervisor on an empty store and click Train and Stop `clicks` times; a table."""
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder))
-        backend = Backend(store)
+        backend = SupervisorClient(store)
         began = time.perf_counter()
         backend.ensure()
         wait_for(lambda: store.supervisor()[1], READY_SECONDS)

@@ -63,7 +63,7 @@ class ClaimJobs(Jobs[ClaimJob]):
         super().__init__(store, processes, alone)
         self._last: dict[str, ClaimJob] = {}
 
-    def ask(self, claim: Claim, visitor: str | None = None, address: str = "") -> ClaimJob:
+    def request(self, claim: Claim, visitor: str | None = None, address: str = "") -> ClaimJob:
         """Run a claim, or queue it. Raises Refused if this server does not allow it."""
         job = self._join(ClaimJob(claim, visitor=visitor, address=address))
         self._last[claim.key] = job

@@ -25,7 +25,7 @@ def is_supervised(store: Store) -> bool:
     return is_held(store.folder / "supervisor.lock")
 
 
-class Backend:
+class SupervisorClient:
     """A supervisor for a store: this process's own, or one that another server already runs.
 
     The supervisor ends when its standard input closes, so it never outlives this process.

@@ -52,12 +52,14 @@ class MapJob(Job):
         self.todo, self.cost = len(cells), sum(estimated_seconds(c.config) for c in cells)
 
 
-class Filler(Jobs[MapJob]):
+class MapJobs(Jobs[MapJob]):
     """The sweeps that visitors asked for."""
 
     kind = "map"
 
-    def ask(self, grid: Grid, early: bool, visitor: str | None = None, address: str = "") -> MapJob:
+    def request(
+        self, grid: Grid, early: bool, visitor: str | None = None, address: str = ""
+    ) -> MapJob:
         """Fill a grid, now or after the jobs before it. Raises Refused if that is too much here."""
         return self._join(MapJob(grid, early, visitor=visitor, address=address))
 

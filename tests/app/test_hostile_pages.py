@@ -20,7 +20,7 @@ from test_hostile_files import GONE, NUMBERS, PLACES, WHENS, mutated
 
 from normviz import RunConfig
 from normviz.bench.hostile import SCRIPTS, STRANGE
-from normviz.execution.client import Backend
+from normviz.execution.client import SupervisorClient
 from normviz.home import VARIABLE
 
 pytestmark = pytest.mark.slow
@@ -40,7 +40,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(VARIABLE, str(folder))
-        patch.setattr(Backend, "ensure", lambda self: None)
+        patch.setattr(SupervisorClient, "ensure", lambda self: None)
         streamlit.cache_resource.clear()
         yield folder
     streamlit.cache_resource.clear()
@@ -262,7 +262,7 @@ def test_a_page_without_a_data_folder_says_so(
     import streamlit
 
     monkeypatch.setenv(VARIABLE, folder)
-    monkeypatch.setattr(Backend, "ensure", lambda self: None)
+    monkeypatch.setattr(SupervisorClient, "ensure", lambda self: None)
     streamlit.cache_resource.clear()
     at = checked(opened(view, {}))
     assert folder in words_of(at.error[0])

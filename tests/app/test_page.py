@@ -40,7 +40,7 @@ def test_the_page_never_loads_torch(folder: Path) -> None:
     script = (
         "import sys; sys.path.insert(0, sys.argv[2]);"
         "from streamlit.testing.v1 import AppTest;"
-        "from normviz.execution.client import Backend; Backend.ensure = lambda self: None;"
+        "from normviz.execution.client import SupervisorClient; SupervisorClient.ensure = lambda self: None;"
         "at = AppTest.from_file(sys.argv[1], default_timeout=60).run();"
         "assert not at.exception and at.get('bidi_component');"
         "assert 'torch' not in sys.modules"

@@ -152,7 +152,7 @@ def test_a_cheap_claim_is_run_here(claims) -> None:
     checked(at.button(key="run_E15").click().run())
     from normviz.app.session import backend
 
-    job = backend._open().bench.job(CLAIMS["E15"])
+    job = backend._open().claim_jobs.job(CLAIMS["E15"])
     assert job is not None
     wait_for(lambda: not job.is_open, "the end")
     assert not job.failures

@@ -229,9 +229,9 @@ def test_anatomy_measures_within_the_limits(
 def test_a_map_is_one_visitor_s_and_short(
     maps, folder: Path, become: Become, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from normviz.maps.fill import Filler
+    from normviz.maps.fill import MapJobs
 
-    monkeypatch.setattr(Filler, "_work", lambda self: None)  # it stays where it is
+    monkeypatch.setattr(MapJobs, "_work", lambda self: None)  # it stays where it is
     at = maps(small())
     assert "fills up to 12 min, one map a visitor" in captions(at)
     checked(at.button(key="fill").click().run())

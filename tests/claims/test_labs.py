@@ -62,7 +62,7 @@ def test_stop_ends_a_lab_in_the_middle_of_a_reading(
     assert timing.take()
     try:
         bench = ClaimJobs(store)
-        job = bench.ask(COUNTED)
+        job = bench.request(COUNTED)
         wait_for(lambda: begun, "its process")
         time.sleep(0.5)  # it was given its config: a reading goes on
         bench.stop(job)

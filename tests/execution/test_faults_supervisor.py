@@ -21,7 +21,7 @@ from filelock import FileLock
 
 from normviz.execution import client, identity
 from normviz.execution.budget import default_slots
-from normviz.execution.client import Backend
+from normviz.execution.client import SupervisorClient
 from normviz.execution.heartbeat import HANGS_SECONDS, SILENT_SECONDS, HeartbeatReader
 from normviz.runs.listing import ago, seconds
 from normviz.runs.store import Store
@@ -30,10 +30,10 @@ pytestmark = pytest.mark.slow
 
 SERVER = """
 import sys, time
-from normviz.execution.client import Backend
+from normviz.execution.client import SupervisorClient
 from normviz.runs.store import Store
 
-backend = Backend(Store())
+backend = SupervisorClient(Store())
 while True:
     backend.ensure()
     time.sleep(0.1)
@@ -42,8 +42,8 @@ YEAR = 365 * 86_400.0
 
 
 @pytest.fixture
-def backend(tmp_path: Path) -> Iterator[Backend]:
-    it = Backend(Store(tmp_path))
+def backend(tmp_path: Path) -> Iterator[SupervisorClient]:
+    it = SupervisorClient(Store(tmp_path))
     it.ensure()
     wait_for(lambda: it.store.supervisor()[1], "a warm worker")
     yield it
@@ -51,7 +51,7 @@ def backend(tmp_path: Path) -> Iterator[Backend]:
 
 
 def test_a_supervisor_that_hangs_is_said_and_replaced(
-    backend: Backend, monkeypatch: pytest.MonkeyPatch
+    backend: SupervisorClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After 4 s instead of 10 s; `test_health` waits for the real time."""
     monkeypatch.setattr(client, "HANGS_SECONDS", 4.0)
@@ -152,11 +152,11 @@ def hanging(
 
 
 @pytest.fixture
-def watcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Backend]:
+def watcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SupervisorClient]:
     """A server without a supervisor of its own that takes a fifth of a second for a long silence."""
     monkeypatch.setattr(client, "HANGS_SECONDS", 0.2)
     monkeypatch.setattr(subprocess, "Popen", _Counted)
-    it = Backend(Store(tmp_path))
+    it = SupervisorClient(Store(tmp_path))
     yield it
     it.close()
 
@@ -170,7 +170,7 @@ class _Counted(subprocess.Popen):
         super().__init__(command, **more)
 
 
-def silence(backend: Backend) -> None:
+def silence(backend: SupervisorClient) -> None:
     """The backend looks twice, with a silence between that it takes for long."""
     backend.ensure()
     time.sleep(0.3)
@@ -178,7 +178,7 @@ def silence(backend: Backend) -> None:
     backend.ensure()
 
 
-def test_a_silent_process_is_killed_by_its_identity(watcher: Backend) -> None:
+def test_a_silent_process_is_killed_by_its_identity(watcher: SupervisorClient) -> None:
     with hanging(watcher.store.folder) as process:
         silence(watcher)
         assert process.wait(10) == -signal.SIGKILL
@@ -200,7 +200,7 @@ def test_a_silent_process_is_killed_by_its_identity(watcher: Backend) -> None:
     ids=lambda value: str(value) if isinstance(value, dict) else "",
 )
 def test_no_other_process_is_ever_killed(
-    watcher: Backend, capfd: pytest.CaptureFixture[str], changes: dict[str, Any], why: str
+    watcher: SupervisorClient, capfd: pytest.CaptureFixture[str], changes: dict[str, Any], why: str
 ) -> None:
     """It is said once why the supervisor can't be replaced."""
     with hanging(watcher.store.folder, **changes) as process:
@@ -217,7 +217,7 @@ def test_no_other_process_is_ever_killed(
 
 
 def test_a_new_supervisor_is_not_taken_for_the_silent_one(
-    watcher: Backend, monkeypatch: pytest.MonkeyPatch
+    watcher: SupervisorClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another server replaced it between this one's look at the silence and at whose it is."""
     file = watcher.store.folder / "supervisor.pulse"
@@ -236,7 +236,7 @@ def test_a_new_supervisor_is_not_taken_for_the_silent_one(
         assert process.poll() is None and watcher.process is None and watcher.stuck is None
 
 
-def test_a_supervisor_s_pulse_names_it(backend: Backend) -> None:
+def test_a_supervisor_s_pulse_names_it(backend: SupervisorClient) -> None:
     assert backend.process is not None
     pid = backend.process.pid
     assert backend.heartbeat.owner() == identity.Identity(
@@ -349,7 +349,7 @@ def test_a_clock_that_jumps_changes_no_number_and_keeps_no_run_from_its_stop(
         monkeypatch.setenv(name, value)
     (tmp_path / "data").mkdir()
     store = Store(tmp_path / "data")
-    backend = Backend(store)
+    backend = SupervisorClient(store)
     backend.ensure()
     try:
         lane = Lane(store, SHORT.replace(steps=1000), paused=True)

@@ -18,7 +18,7 @@ from task_kit import with_task
 from normviz.config import ConfigError
 from normviz.cores import cores
 from normviz.execution.budget import MAX_PAUSED
-from normviz.execution.client import Backend
+from normviz.execution.client import SupervisorClient
 from normviz.home import VARIABLE
 from normviz.model import texts
 from normviz.runs.store import Store
@@ -28,9 +28,9 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
+def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SupervisorClient]:
     """A supervisor with a warm worker, for all tests of this file."""
-    backend = Backend(Store(tmp_path_factory.mktemp("runner")))
+    backend = SupervisorClient(Store(tmp_path_factory.mktemp("runner")))
     backend.ensure()
     wait_for(lambda: backend.store.supervisor()[1], "a warm worker")
     assert backend.process is not None
@@ -41,7 +41,7 @@ def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
 
 
 @pytest.fixture
-def store(backend: Backend) -> Iterator[Store]:
+def store(backend: SupervisorClient) -> Iterator[Store]:
     """The supervisor's store, idle and warm; runs that a test leaves behind are stopped."""
     store = backend.store
     wait_for(lambda: store.supervisor()[1], "a warm worker")
@@ -366,7 +366,7 @@ def test_a_killed_worker_takes_nothing_else_along(store: Store) -> None:
     assert other.n == 1000
 
 
-def test_one_supervisor_a_store(backend: Backend, store: Store) -> None:
+def test_one_supervisor_a_store(backend: SupervisorClient, store: Store) -> None:
     environment = {**os.environ, "NORMVIZ_HOME": str(store.folder)}
     command = [sys.executable, "-m", "normviz.execution.supervise"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, env=environment) as second:
@@ -378,7 +378,7 @@ def test_one_supervisor_a_store(backend: Backend, store: Store) -> None:
 
 
 def test_a_second_server_uses_the_same_supervisor(store: Store) -> None:
-    other = Backend(store)
+    other = SupervisorClient(store)
     other.ensure()
     assert other.process is None
     other.close()  # and its end is not the supervisor's

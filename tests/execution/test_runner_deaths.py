@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from backend_kit import LONG, SHORT, Lane, losses, members, wait_for
 
-from normviz.execution.client import Backend
+from normviz.execution.client import SupervisorClient
 from normviz.runs.store import Store
 from normviz.runs.store.run import LOST
 
@@ -19,10 +19,10 @@ pytestmark = pytest.mark.slow
 
 SERVER = """
 import sys
-from normviz.execution.client import Backend
+from normviz.execution.client import SupervisorClient
 from normviz.runs.store import Store
 
-backend = Backend(Store())
+backend = SupervisorClient(Store())
 backend.ensure()
 print(backend.process.pid, flush=True)
 sys.stdin.read()
@@ -62,7 +62,7 @@ def assert_lost_but_kept(lanes: list[Lane], before: list[bytes]) -> None:
 
 
 def test_a_killed_supervisor_is_replaced(tmp_path: Path) -> None:
-    backend = Backend(Store(tmp_path))
+    backend = SupervisorClient(Store(tmp_path))
     backend.ensure()
     assert backend.process is not None
     first, store = backend.process.pid, backend.store
@@ -118,7 +118,7 @@ def test_a_dead_supervisor_of_an_idle_server_does_not_block_others(tmp_path: Pat
 
 
 def test_a_supervisor_can_be_closed_while_it_starts(tmp_path: Path) -> None:
-    backend = Backend(Store(tmp_path))
+    backend = SupervisorClient(Store(tmp_path))
     backend.ensure()
     assert backend.process is not None
     session = backend.process.pid
@@ -136,7 +136,7 @@ def test_what_another_release_queued_fails_with_a_sentence_and_the_next_one_trai
     query = "UPDATE runs SET config = json_set(config, '$.of_the_future', 1) WHERE id = ?"
     db.execute(query, (foreign.id,))
     assert store.run(foreign.id) is None
-    backend = Backend(store)
+    backend = SupervisorClient(store)
     backend.ensure()
     try:
         Lane(store, SHORT).reach("finished")
@@ -151,7 +151,7 @@ def test_a_number_that_another_process_has_now_keeps_nobody_from_training(tmp_pa
     """As after the restart of a container: the last supervisor's number is somebody else's."""
     store = Store(tmp_path)
     store.announce(os.getpid(), ready=True)
-    backend = Backend(store)
+    backend = SupervisorClient(store)
     backend.ensure()
     lane = Lane(store, SHORT)
     lane.reach("finished")

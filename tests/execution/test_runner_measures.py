@@ -10,7 +10,7 @@ import pytest
 from backend_kit import LONG, SHORT, Lane, losses, members, wait_for
 
 from normviz import RunConfig
-from normviz.execution.client import Backend
+from normviz.execution.client import SupervisorClient
 from normviz.limits import is_quick
 from normviz.runs.store import Store
 
@@ -18,16 +18,16 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
+def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SupervisorClient]:
     """A supervisor of its own for the tests of this file."""
-    backend = Backend(Store(tmp_path_factory.mktemp("measures")))
+    backend = SupervisorClient(Store(tmp_path_factory.mktemp("measures")))
     backend.ensure()
     yield backend
     backend.close()
 
 
 @pytest.fixture
-def store(backend: Backend) -> Iterator[Store]:
+def store(backend: SupervisorClient) -> Iterator[Store]:
     """The supervisor's store, warm; a run that a test leaves behind is stopped."""
     store = backend.store
     wait_for(lambda: store.supervisor()[1], "a warm worker")
@@ -45,7 +45,7 @@ def test_what_is_quick() -> None:
     assert not is_quick(RunConfig(depth=96, scheme="attnres", steps=0))  # gigabytes
 
 
-def test_measurements_in_a_row_fork_nothing(backend: Backend, store: Store) -> None:
+def test_measurements_in_a_row_fork_nothing(backend: SupervisorClient, store: Store) -> None:
     assert backend.process is not None
     measure(store, range(2))  # after what other tests did, the spares are complete again
     before = members(backend.process.pid)
@@ -72,7 +72,7 @@ def test_a_measurement_of_a_large_model_ends_its_process(store: Store) -> None:
     wait_for(lambda: not os.path.exists(f"/proc/{pid}"), "the end of the process")
 
 
-def test_used_processes_that_die_are_replaced(backend: Backend, store: Store) -> None:
+def test_used_processes_that_die_are_replaced(backend: SupervisorClient, store: Store) -> None:
     assert backend.process is not None
     session, used = backend.process.pid, {lane.pid for lane in measure(store, range(4))}
     for pid in used:
@@ -84,7 +84,7 @@ def test_used_processes_that_die_are_replaced(backend: Backend, store: Store) ->
 
 
 def test_a_run_handed_to_a_process_that_dies_goes_to_another(
-    backend: Backend, store: Store
+    backend: SupervisorClient, store: Store
 ) -> None:
     """Killed before it has read which run is its own, a process has not touched it."""
     assert backend.process is not None

@@ -21,7 +21,7 @@ from normviz.app.session.progress import status
 from page_kit import Open, words_of
 
 from normviz.execution import startup
-from normviz.execution.client import Backend
+from normviz.execution.client import SupervisorClient
 from normviz.execution.startup import Startup, problem
 from normviz.execution.supervisor import Supervisor
 from normviz.runs.frames import Frames
@@ -160,7 +160,7 @@ def test_a_worker_that_hangs_while_it_starts_is_said_and_a_long_timing_is_not(
 @pytest.mark.slow
 def test_a_killed_forkserver_costs_its_runs_and_nothing_else(tmp_path: Path) -> None:
     """The supervisor goes on."""
-    backend = Backend(Store(tmp_path))
+    backend = SupervisorClient(Store(tmp_path))
     backend.ensure()
     assert backend.process is not None
     first = backend.process.pid

@@ -21,7 +21,7 @@ from normviz.execution.housekeeping import Housekeeper, UnwatchedRuns, too_many
 from normviz.execution.supervisor import Supervisor
 from normviz.limits import TEXT_DIGITS
 from normviz.maps import make
-from normviz.maps.fill import Filler
+from normviz.maps.fill import MapJobs
 from normviz.maps.jobs import Job
 from normviz.presence import OpenPages
 from normviz.runs import UNWATCHED
@@ -265,8 +265,8 @@ def test_a_map_that_nobody_has_open_stops_filling(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turn_on(monkeypatch, grace=9.0)
-    filler = Filler(store, 1)
-    job = filler.ask(make(LONG, {"lr": [1e-3, 1e-2]}), True, "a")
+    filler = MapJobs(store, 1)
+    job = filler.request(make(LONG, {"lr": [1e-3, 1e-2]}), True, "a")
     watchers = OpenPages(store, lambda page: True, [filler])
     watchers.begin("one")
     watchers.has_open("one", job=job)

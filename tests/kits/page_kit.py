@@ -17,7 +17,7 @@ from normviz.app.session import backend
 from normviz.app.views.duel.by_itself import SWITCH
 from streamlit.testing.v1 import AppTest
 
-from normviz.execution.client import Backend
+from normviz.execution.client import SupervisorClient
 from normviz.home import VARIABLE, shipped
 from normviz.runs.shipped import adopt, adopt_cells
 from normviz.runs.store import Store
@@ -32,7 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     import streamlit as st
 
     monkeypatch.setenv(VARIABLE, str(tmp_path))
-    monkeypatch.setattr(Backend, "ensure", lambda self: None)
+    monkeypatch.setattr(SupervisorClient, "ensure", lambda self: None)
     monkeypatch.setattr(backend, "adopt", _adopt)
     monkeypatch.setattr(backend.shipped, "adopt_cells", _adopt_cells)
     st.cache_resource.clear()

@@ -8,7 +8,7 @@ import pytest
 from backend_kit import LONG, SHORT, wait_for
 
 from normviz.maps import Grid, make, missing
-from normviz.maps.fill import Filler
+from normviz.maps.fill import MapJobs
 from normviz.runs.store import Store
 
 SLOW = LONG
@@ -20,24 +20,24 @@ def grid(config=SHORT, **axes) -> Grid:
 
 @pytest.mark.slow
 def test_a_map_fills_and_says_how_far_it_is(store: Store) -> None:
-    filler = Filler(store, 2)
-    job = filler.ask(grid(), True)
-    assert filler.ask(grid(), True) is job  # who asks for the same joins
+    filler = MapJobs(store, 2)
+    job = filler.request(grid(), True)
+    assert filler.request(grid(), True) is job  # who asks for the same joins
     wait_for(lambda: not job.is_open, "its end")
     assert (job.todo, job.ended, job.failures) == (2, 2, [])
     assert job.share == pytest.approx(1.0)
     assert missing(store, grid(), True) == []
     assert filler.job(grid(), True) is None
-    again = filler.ask(grid(), True)
+    again = filler.request(grid(), True)
     wait_for(lambda: not again.is_open, "the end of one with nothing to do")
     assert again.todo == 0
 
 
 @pytest.mark.slow
 def test_a_stop_ends_its_processes_and_lets_the_next_begin(store: Store) -> None:
-    filler = Filler(store, 2)
-    slow = filler.ask(grid(SLOW), True)
-    waits, gone = filler.ask(grid(), True), filler.ask(grid(depth=[1, 2]), True)
+    filler = MapJobs(store, 2)
+    slow = filler.request(grid(SLOW), True)
+    waits, gone = filler.request(grid(), True), filler.request(grid(depth=[1, 2]), True)
     assert (filler.before(waits), filler.before(gone)) == (1, 2)
     filler.stop(gone)
     assert not gone.is_open
@@ -52,7 +52,7 @@ def test_a_stop_ends_its_processes_and_lets_the_next_begin(store: Store) -> None
 
 @pytest.mark.slow
 def test_an_error_ends_one_map_alone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    filler = Filler(store, 1)
+    filler = MapJobs(store, 1)
     keep = store.keep_all
 
     def full(*_: object) -> list[int]:
@@ -60,7 +60,7 @@ def test_an_error_ends_one_map_alone(store: Store, monkeypatch: pytest.MonkeyPat
         raise OSError("database or disk is full")
 
     monkeypatch.setattr(store, "keep_all", full)
-    lost, fine = filler.ask(grid(), True), filler.ask(grid(depth=[1, 2]), True)
+    lost, fine = filler.request(grid(), True), filler.request(grid(depth=[1, 2]), True)
     wait_for(lambda: not lost.is_open and not fine.is_open, "both ends")
     assert lost.failures == ["database or disk is full"]
     assert (fine.ended, fine.failures) == (2, [])
@@ -70,16 +70,16 @@ def test_an_error_ends_one_map_alone(store: Store, monkeypatch: pytest.MonkeyPat
 def test_two_lines_that_share_a_turn_take_it_in_turns(store: Store) -> None:
     """As maps and claims of a shared server do: each is a process with PyTorch."""
     turn = threading.Lock()
-    one, other = Filler(store, 1, turn), Filler(store, 1, turn)
-    slow = one.ask(grid(SLOW), True)
+    one, other = MapJobs(store, 1, turn), MapJobs(store, 1, turn)
+    slow = one.request(grid(SLOW), True)
     wait_for(lambda: slow.running, "a cell in training")
-    waits, gone = other.ask(grid(), True), other.ask(grid(depth=[1, 2]), True)
+    waits, gone = other.request(grid(), True), other.request(grid(depth=[1, 2]), True)
     other.stop(gone)
     assert waits.waits and not slow.waits and not waits.running
     other.stop(waits)
     wait_for(lambda: not waits.is_open, "the end of one that is stopped while it waits")
     assert slow.is_open and waits.ended == 0
-    waits = other.ask(grid(), True)
+    waits = other.request(grid(), True)
     one.stop(slow)
     wait_for(lambda: not waits.is_open, "the other's end")
     assert waits.ended == 2 and not slow.is_open

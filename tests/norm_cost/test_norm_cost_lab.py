@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from backend_kit import LONG, SHORT, Lane, members, wait_for
 
-from normviz.execution.client import Backend
+from normviz.execution.client import SupervisorClient
 from normviz.norm_cost import lab as lab_
 from normviz.norm_cost import stored_results
 from normviz.norm_cost.client import Lab
@@ -41,8 +41,8 @@ sys.stdin.read()
 
 
 @pytest.fixture(scope="module")
-def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
-    backend = Backend(Store(tmp_path_factory.mktemp("lab")))
+def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SupervisorClient]:
+    backend = SupervisorClient(Store(tmp_path_factory.mktemp("lab")))
     backend.ensure()
     wait_for(lambda: backend.store.supervisor()[1], "a warm worker")
     yield backend
@@ -50,7 +50,7 @@ def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
 
 
 @pytest.fixture
-def lab(backend: Backend) -> Iterator[Lab]:
+def lab(backend: SupervisorClient) -> Iterator[Lab]:
     lab = Lab(backend.store.folder)
     yield lab
     lab.stop()
@@ -70,7 +70,9 @@ def test_a_measurement_is_made_and_kept(lab: Lab) -> None:
     assert [m.setting for m in stored_results.kept(lab.folder)] == [TINY]
 
 
-def test_a_run_that_is_queued_meanwhile_waits_and_says_why(backend: Backend, lab: Lab) -> None:
+def test_a_run_that_is_queued_meanwhile_waits_and_says_why(
+    backend: SupervisorClient, lab: Lab
+) -> None:
     lab.start(Setting(width=32, tokens=64, seconds=300))
     measuring(lab)
     lane, store = Lane(backend.store, SHORT), backend.store
@@ -85,7 +87,9 @@ def test_a_run_that_is_queued_meanwhile_waits_and_says_why(backend: Backend, lab
     lane.reach("finished")
 
 
-def test_it_waits_for_a_run_that_trains_and_a_pause_lets_it_in(backend: Backend, lab: Lab) -> None:
+def test_it_waits_for_a_run_that_trains_and_a_pause_lets_it_in(
+    backend: SupervisorClient, lab: Lab
+) -> None:
     lane = Lane(backend.store, LONG)
     lane.reach_step(2)
     lab.start(Setting(width=32, tokens=64, seconds=300))
@@ -105,7 +109,7 @@ def test_it_waits_for_a_run_that_trains_and_a_pause_lets_it_in(backend: Backend,
     lane.stop()
 
 
-def test_a_killed_measurement_lets_training_go_on(backend: Backend, lab: Lab) -> None:
+def test_a_killed_measurement_lets_training_go_on(backend: SupervisorClient, lab: Lab) -> None:
     lab.start(Setting(width=32, tokens=64, seconds=300))
     measuring(lab)
     lane = Lane(backend.store, SHORT)

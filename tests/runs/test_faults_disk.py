@@ -10,7 +10,7 @@ from backend_kit import LONG, SHORT, Lane, losses, wait_for
 from faults_kit import LimitedFiles, SmallDisk, small_disk
 from page_kit import MAIN
 
-from normviz.execution.client import Backend
+from normviz.execution.client import SupervisorClient
 from normviz.runs.store import Store, StoreFull
 from normviz.runs.store.disk_reserve import BYTES, give_up, hold, scarce
 
@@ -31,7 +31,7 @@ def test_a_run_on_a_full_disk_fails_with_a_sentence_and_the_next_one_trains(
 ) -> None:
     folder = request.getfixturevalue("disk" if kind is SmallDisk else "tmp_path")
     store = Store(folder)
-    backend = Backend(store)
+    backend = SupervisorClient(store)
     backend.ensure()
     assert backend.process is not None
     supervisor = backend.process.pid
@@ -59,7 +59,7 @@ def test_a_run_on_a_full_disk_fails_with_a_sentence_and_the_next_one_trains(
 def test_what_is_held_back_says_so_while_the_disk_is_full(disk: Path) -> None:
     """The end of the run is written although nothing else can be."""
     store = Store(disk)
-    backend = Backend(store)
+    backend = SupervisorClient(store)
     backend.ensure()
     try:
         lane = Lane(store, LONG)
@@ -103,7 +103,7 @@ def test_the_page_says_it_and_shows_what_is_stored(
 
     monkeypatch.setenv("NORMVIZ_HOME", str(disk / "data"))
     (disk / "data").mkdir()
-    monkeypatch.setattr(Backend, "ensure", lambda self: None)
+    monkeypatch.setattr(SupervisorClient, "ensure", lambda self: None)
     st.cache_resource.clear()
     at = AppTest.from_file(MAIN, default_timeout=60).run()
     assert not at.exception and not at.warning

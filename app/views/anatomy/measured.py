@@ -26,19 +26,21 @@ MOMENT_SECONDS, LOOK_SECONDS = 1.0, 0.01
 QUANTITIES = ("stream_rms", "grad_block", "token_cosine")
 
 
-def queued_runs(it: Anatomy, back: SharedBackend) -> list[Run]:
+def queued_runs(it: Anatomy, backend: SharedBackend) -> list[Run]:
     """The runs of the configs on the page. A run that is neither done nor open is queued once."""
     runs, it.refused = [], None
     for config in it.lanes:
-        run = back.store.latest(config.key, older=False)  # measured again in a moment
+        run = backend.store.latest(config.key, older=False)  # measured again in a moment
         ended = run is None or not (run.is_done or run.is_open)
         if run is None or run.status == "stopped" or (ended and config.key not in it.asked):
             try:
-                (number,) = enqueue(back.store, [config], visitor.me(), address=visitor.address())
+                (number,) = enqueue(
+                    backend.store, [config], visitor.me(), address=visitor.address()
+                )
             except Refused as why:
                 it.refused = str(why)
                 continue
-            run = back.store.run(number)
+            run = backend.store.run(number)
             assert run is not None
             it.asked.add(config.key)
             if run.visitor == visitor.me():  # a run that another visitor queued stays theirs
@@ -48,17 +50,17 @@ def queued_runs(it: Anatomy, back: SharedBackend) -> list[Run]:
     return runs
 
 
-def leave(it: Anatomy, back: SharedBackend, wanted: list[Run]) -> None:
+def leave(it: Anatomy, backend: SharedBackend, wanted: list[Run]) -> None:
     """Stop runs that this visitor queued and that the page no longer shows, to free the queue.
 
     A quick measurement that has started may finish: to stop it takes as long, and costs a warm worker.
     """
     for number in it.mine - {run.id for run in wanted}:
-        run = back.store.run(number)
-        if run is None or back.watchers.others(visitor.session(), number):
+        run = backend.store.run(number)
+        if run is None or backend.watchers.others(visitor.session(), number):
             continue
         if run.status == "queued" or not is_quick(run.trained):
-            back.store.control(number, "stop")
+            backend.store.control(number, "stop")
     it.mine &= {run.id for run in wanted}
 
 
@@ -75,23 +77,23 @@ def show(it: Anatomy, runs: list[Run]) -> None:
         st.fragment(guarded(_tick), run_every=TICK_SECONDS if _open(runs) else None)(it)
 
 
-def _after_a_moment(it: Anatomy, back: SharedBackend, runs: list[Run]) -> list[Run]:
+def _after_a_moment(it: Anatomy, backend: SharedBackend, runs: list[Run]) -> list[Run]:
     """Wait up to `MOMENT_SECONDS` for the runs to end, so that this script run can draw the curves and
     neither the fragment nor another script run is needed."""
-    until, seen = time.monotonic() + MOMENT_SECONDS, back.store.version()
-    _, warm = back.store.supervisor()
+    until, seen = time.monotonic() + MOMENT_SECONDS, backend.store.version()
+    _, warm = backend.store.supervisor()
     while warm and _open(runs) and time.monotonic() < until:
-        if seen == (seen := back.store.version()):
+        if seen == (seen := backend.store.version()):
             # Reading the session state ends this script run if a click has requested another.
             _ = "measuring" in st.session_state
             time.sleep(LOOK_SECONDS)
         else:
-            runs = _latest(it, back)
-    return _latest(it, back)
+            runs = _latest(it, backend)
+    return _latest(it, backend)
 
 
-def _latest(it: Anatomy, back: SharedBackend) -> list[Run]:
-    return [run for config in it.lanes if (run := back.store.latest(config.key, older=False))]
+def _latest(it: Anatomy, backend: SharedBackend) -> list[Run]:
+    return [run for config in it.lanes if (run := backend.store.latest(config.key, older=False))]
 
 
 def _open(runs: list[Run]) -> bool:
@@ -99,16 +101,16 @@ def _open(runs: list[Run]) -> bool:
 
 
 def _tick(it: Anatomy) -> None:
-    back = shared()
-    runs = _latest(it, back)
-    _status(it, runs, back)
+    backend = shared()
+    runs = _latest(it, backend)
+    _status(it, runs, backend)
     if len(runs) == len(it.lanes) and all(run.is_done for run in runs):
         it.drawn = tuple(run.id for run in runs)
-    _charts(it, back)
+    _charts(it, backend)
     fragments.end_timer("measuring", _open(runs))
 
 
-def _status(it: Anatomy, runs: list[Run], back: SharedBackend) -> None:
+def _status(it: Anatomy, runs: list[Run], backend: SharedBackend) -> None:
     """One line: what is being measured, the losses, or why there are none."""
     failed = [(i, run) for i, run in enumerate(runs) if not run.is_done and not run.is_open]
     for i, run in failed:
@@ -118,16 +120,16 @@ def _status(it: Anatomy, runs: list[Run], back: SharedBackend) -> None:
         st.button("Measure again", on_click=it.asked.clear, key="measure_again")
         return
     if _open(runs):
-        _, warm = back.store.supervisor()
+        _, warm = backend.store.supervisor()
         waits = all(run.status == "queued" for run in runs if run.is_open)
         doing = "Measuring" if warm or not waits else "Loading PyTorch in a worker, then measuring"
-        if waits and back.store.is_timing():
+        if waits and backend.store.is_timing():
             doing = "Waiting for the norm cost lab, then measuring"
         st.caption(f"{doing}: {_blocks(runs)} ...")
         return
     if len(runs) < len(it.lanes):  # refused: the error is shown above
         return
-    losses = [f"{NAMES[i]} {_loss(run, back)}" for i, run in enumerate(runs)]
+    losses = [f"{NAMES[i]} {_loss(run, backend)}" for i, run in enumerate(runs)]
     chance = next((f"; chance {run.chance:.2f}" for run in runs if run.chance), "")
     st.caption(f"{_blocks(runs)}, first batch, 1 seed. Loss {', '.join(losses)}{chance} nats.")
 
@@ -141,17 +143,17 @@ def _blocks(runs: list[Run]) -> str:
     return " and ".join(dict.fromkeys(sizes))
 
 
-def _loss(run: Run, back: SharedBackend) -> str:
-    losses = back.frames.steps(run).loss
+def _loss(run: Run, backend: SharedBackend) -> str:
+    losses = backend.frames.steps(run).loss
     return f"{losses[0]:.3g}" if len(losses) and math.isfinite(losses[0]) else "not finite"
 
 
-def _charts(it: Anatomy, back: SharedBackend) -> None:
-    found = [run for number in it.drawn if (run := back.store.run(number))]
+def _charts(it: Anatomy, backend: SharedBackend) -> None:
+    found = [run for number in it.drawn if (run := backend.store.run(number))]
     if not found:
         return
     for probe in QUANTITIES:
-        frames = [back.frames.lane(run, _name(i, run), probe) for i, run in enumerate(found)]
+        frames = [backend.frames.lane(run, _name(i, run), probe) for i, run in enumerate(found)]
         record = PROBES[probe]
         st.markdown(
             f"### {record.axis_label.partition(' (')[0]}",

@@ -27,10 +27,12 @@ TWIN = "its formula, written a second time in the tests (there is no public impl
 
 def page() -> None:
     """The page, from top to bottom."""
-    back = shared()
+    backend = shared()
     it = state.anatomy()
-    runs = measured.queued_runs(it, back)  # first, so that workers measure while the page renders
-    measured.leave(it, back, runs)
+    runs = measured.queued_runs(
+        it, backend
+    )  # first, so that workers measure while the page renders
+    measured.leave(it, backend, runs)
     if not (it.link and it.link.problems):
         address.write(as_params(it.lanes))
     with st.container(key="head"):

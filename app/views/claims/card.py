@@ -17,7 +17,7 @@ from . import run_panel
 from .result import figure, numbers
 
 
-def show(claim: Claim, back: SharedBackend) -> None:
+def show(claim: Claim, backend: SharedBackend) -> None:
     """The card of a claim, with its shipped result."""
     result = shipped_result(claim)
     with st.container(border=True, key=f"claim_{claim.key}"):
@@ -33,9 +33,9 @@ def show(claim: Claim, back: SharedBackend) -> None:
                 st.markdown(literal(explained(claim, result)))
                 numbers(claim, result)
         _rule(claim)
-        _ways(claim, back)
+        _ways(claim, backend)
         if claim.arms:
-            run_panel.show(claim, back)
+            run_panel.show(claim, backend)
 
 
 def _verdict(claim: Claim, result: ClaimResult) -> None:
@@ -78,7 +78,7 @@ def _rule(claim: Claim) -> None:
         st.code(f"normviz claims run {claim.key}", language="bash")
 
 
-def _ways(claim: Claim, back: SharedBackend) -> None:
+def _ways(claim: Claim, backend: SharedBackend) -> None:
     """Buttons to open the claim's runs in the duel (or its models in the catalogue), and to copy its
     link."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -88,6 +88,6 @@ def _ways(claim: Claim, back: SharedBackend) -> None:
         elif st.button(words, key=f"duel_{claim.key}",
                        icon=":material/stacked_line_chart:"):  # fmt: skip
             adopt_maps()
-            page_links.open_duel(claim.lanes(), back)
+            page_links.open_duel(claim.lanes(), backend)
         asked = {"query": f"claim={claim.key}", "label": "Copy link", "frame": False}
         COPY(key=f"copy_{claim.key}", data=asked, height="content", width="content")

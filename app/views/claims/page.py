@@ -33,7 +33,7 @@ INTRO = (
 
 def page() -> None:
     """The page, from top to bottom."""
-    back = shared()
+    backend = shared()
     opened = _opened()
     with st.container(key="head"):
         st.markdown(f"# {len(CLAIMS)} claims about norm placement, tested")
@@ -59,7 +59,7 @@ def page() -> None:
             for claim in group:
                 row(claim, claim.key == opened)
                 if claim.key == opened:
-                    card.show(claim, back)
+                    card.show(claim, backend)
 
 
 def _contents(groups: dict[str, list[Claim]]) -> None:

@@ -24,22 +24,22 @@ from .result import figure, numbers
 TICK_SECONDS = 0.5
 
 
-def show(claim: Claim, back: SharedBackend) -> None:
+def show(claim: Claim, backend: SharedBackend) -> None:
     """The button to run or stop the claim, then its progress, in a fragment that polls while it runs."""
-    job = back.bench.job(claim)
+    job = backend.claim_jobs.job(claim)
     is_open = job is not None and job.is_open
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if job is None or not is_open:
-            _offer(claim, back)
+            _offer(claim, backend)
         elif not hosted.limits() or job.visitor == visitor.me():
-            button("Stop", back.bench.stop, job, key=f"stop_{claim.key}", icon=":material/stop:",
+            button("Stop", backend.claim_jobs.stop, job, key=f"stop_{claim.key}", icon=":material/stop:",
                    help="Finished runs are kept. Run it again to continue.")  # fmt: skip
     if why := st.session_state.pop("claim_refused", None):
         st.error(sentence(why))
-    st.fragment(guarded(_tick), run_every=TICK_SECONDS if is_open else None)(claim, back)
+    st.fragment(guarded(_tick), run_every=TICK_SECONDS if is_open else None)(claim, backend)
 
 
-def _offer(claim: Claim, back: SharedBackend) -> None:
+def _offer(claim: Claim, backend: SharedBackend) -> None:
     """The button to run the claim, with an estimate of the time, or why it can't run here."""
     processes = hosted.processes() or cores()
     seconds = _seconds(claim)
@@ -48,7 +48,7 @@ def _offer(claim: Claim, back: SharedBackend) -> None:
         hosted.check_minutes(seconds)
     except Refused as why:
         too_long = f" Not here: {why}."
-    button("Run it here", _run, claim, back, type="primary", key=f"run_{claim.key}",
+    button("Run it here", _run, claim, backend, type="primary", key=f"run_{claim.key}",
            icon=":material/play_arrow:", disabled=bool(too_long))  # fmt: skip
     st.caption(
         f"{len(claim.cells())} runs, at most about {duration(seconds)} in {processes} "
@@ -61,22 +61,22 @@ def _seconds(claim: Claim) -> float:
     return expected(claim, shipped_result(claim), None, hosted.processes() or cores())
 
 
-def _run(claim: Claim, back: SharedBackend) -> None:
+def _run(claim: Claim, backend: SharedBackend) -> None:
     adopt_maps()
     try:
         hosted.check_minutes(_seconds(claim))  # a script can press a button that is off
-        back.bench.ask(claim, visitor.me(), visitor.address())
+        backend.claim_jobs.request(claim, visitor.me(), visitor.address())
     except Refused as why:
         st.session_state["claim_refused"] = str(why)
 
 
-def _tick(claim: Claim, back: SharedBackend) -> None:
-    job = back.bench.job(claim)
+def _tick(claim: Claim, backend: SharedBackend) -> None:
+    job = backend.claim_jobs.job(claim)
     if job is None:
         return
     if job.is_open:
         presence.job(job)
-        _progress(job, back)
+        _progress(job, backend)
     elif job.why:
         st.info(f"It was stopped: {job.why}. Finished runs are kept. Run it again to continue.")
     elif job.failures:
@@ -86,8 +86,8 @@ def _tick(claim: Claim, back: SharedBackend) -> None:
     fragments.end_timer(f"running_{claim.key}", job.is_open)
 
 
-def _progress(job: ClaimJob, back: SharedBackend) -> None:
-    if n := back.bench.before(job):
+def _progress(job: ClaimJob, backend: SharedBackend) -> None:
+    if n := backend.claim_jobs.before(job):
         st.caption(f"Waits for {n} other claim{'s' * (n > 1)}.")
         return
     if job.waits:

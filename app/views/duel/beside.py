@@ -29,12 +29,12 @@ WHAT = (
 )
 
 
-def current(it: duel.Duel, shared: SharedBackend) -> Run | None:
+def current(it: duel.Duel, backend: SharedBackend) -> Run | None:
     """The observed run of this duel. Where it can't be shown, a notice says why."""
     if not it.beside:
         return None
     named = it.beside.startswith(PREFIX) and KEY.fullmatch(it.beside)
-    run = shared.store.latest(it.beside) if named else None
+    run = backend.store.latest(it.beside) if named else None
     why = _why_not(it, run)
     if why:
         it.notices += (f"The observed run {cut(it.beside)} is not shown: {why}.",)
@@ -61,7 +61,7 @@ def name(run: Run, lanes: list[Lane]) -> str:
     return " ".join(lane_name(len(lanes), run.config, configs).split())
 
 
-def show(run: Run | None, lanes: list[Lane], shared: SharedBackend) -> None:
+def show(run: Run | None, lanes: list[Lane], backend: SharedBackend) -> None:
     """A line with the run's name, what came of it and what it is; nothing without one."""
     if run is None:
         return
@@ -70,7 +70,7 @@ def show(run: Run | None, lanes: list[Lane], shared: SharedBackend) -> None:
     with st.container(key="beside", gap="xxsmall"):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             mark(name(run, lanes), scheme, run.config.depth, color)
-            verdict = shared.frames.verdict(run)
+            verdict = backend.frames.verdict(run)
             badge.verdict(verdict.kind, verdict.sentence)
-            button("Take away", duel.show_beside, "", key="take_beside", type="tertiary")
+            button("Remove", duel.show_beside, "", key="take_beside", type="tertiary")
         st.caption(f"{literal(described(run.config))}; {WHAT}.")

@@ -48,7 +48,7 @@ def seconds(configs: Sequence[RunConfig]) -> float:
     return max(*each, sum(each) / default_slots())
 
 
-def wanted(lanes: list[Lane], shared: SharedBackend) -> tuple[RunConfig, ...]:
+def wanted(lanes: list[Lane], backend: SharedBackend) -> tuple[RunConfig, ...]:
     """The configs that will train in a moment without a click; empty where a click is needed."""
     it = duel.duel()
     if it.changed is None or not is_on() or tour.waits(it):
@@ -59,26 +59,26 @@ def wanted(lanes: list[Lane], shared: SharedBackend) -> tuple[RunConfig, ...]:
     configs = tuple(dict.fromkeys(lane.config for lane in (*missing, *older)))
     if not configs or seconds(configs) > LONGEST_SECONDS:
         return ()
-    if _is_busy(shared):
+    if _is_busy(backend):
         it.changed = None  # its end must not start other runs
         return ()
-    return configs if _is_allowed(configs, shared) else ()
+    return configs if _is_allowed(configs, backend) else ()
 
 
 def _has_result(lane: Lane) -> bool:
     return lane.is_current and lane.run is not None and (lane.run.is_done or lane.run.is_open)
 
 
-def _is_busy(shared: SharedBackend) -> bool:
+def _is_busy(backend: SharedBackend) -> bool:
     """Whether the duel has an open run that did not start by itself, or that the visitor paused."""
     it = duel.duel()
-    opened = [run for n in (*it.runs, *it.extra) if n and (run := shared.store.run(n))]
+    opened = [run for n in (*it.runs, *it.extra) if n and (run := backend.store.run(n))]
     return any(
         run.is_open and (run.id not in it.automatic or run.status == "paused") for run in opened
     )
 
 
-def _is_allowed(configs: Sequence[RunConfig], shared: SharedBackend) -> bool:
+def _is_allowed(configs: Sequence[RunConfig], backend: SharedBackend) -> bool:
     """Whether this server takes these runs; a shared one only where no other run waits."""
     try:
         hosted.check_lanes(len(duel.duel().lanes))
@@ -87,10 +87,10 @@ def _is_allowed(configs: Sequence[RunConfig], shared: SharedBackend) -> bool:
         text_privacy.check(configs)
     except Refused:
         return False
-    return hosted.limits() is None or set(shared.store.queued()) <= duel.duel().automatic
+    return hosted.limits() is None or set(backend.store.queued()) <= duel.duel().automatic
 
 
-def show(lanes: list[Lane], shared: SharedBackend, queue: Queue) -> None:
+def show(lanes: list[Lane], backend: SharedBackend, queue: Queue) -> None:
     """The switch, and a timer while settings have changed that will train by themselves."""
     duel.show("by_itself", is_on())
     shared_server = " and no run waits in the queue" if hosted.limits() else ""
@@ -100,7 +100,7 @@ def show(lanes: list[Lane], shared: SharedBackend, queue: Queue) -> None:
         f"up to about {LONGEST_SECONDS:g} s{shared_server}. Longer runs need a click on Train.",
     )  # fmt: skip
     soon = duel.duel().soon
-    st.fragment(guarded(_tick), run_every=TICK_SECONDS if soon else None)(lanes, shared, queue)
+    st.fragment(guarded(_tick), run_every=TICK_SECONDS if soon else None)(lanes, backend, queue)
 
 
 def _switch() -> None:
@@ -109,7 +109,7 @@ def _switch() -> None:
     duel.duel().changed = time.monotonic() if on else None
 
 
-def _tick(lanes: list[Lane], shared: SharedBackend, queue: Queue) -> None:
+def _tick(lanes: list[Lane], backend: SharedBackend, queue: Queue) -> None:
     """Start the runs once the settings have not changed for a moment."""
     it = duel.duel()
     if not fragments.runs_alone() or it.changed is None:
@@ -117,22 +117,22 @@ def _tick(lanes: list[Lane], shared: SharedBackend, queue: Queue) -> None:
     if time.monotonic() - it.changed < SETTLED_SECONDS:
         return
     # What was allowed when the page was rendered may have changed since.
-    if it.lanes == tuple(lane.config for lane in lanes) and (configs := wanted(lanes, shared)):
-        _start(configs, shared, queue)
+    if it.lanes == tuple(lane.config for lane in lanes) and (configs := wanted(lanes, backend)):
+        _start(configs, backend, queue)
     it.changed = None
     st.rerun()
 
 
-def _start(configs: Sequence[RunConfig], shared: SharedBackend, queue: Queue) -> None:
+def _start(configs: Sequence[RunConfig], backend: SharedBackend, queue: Queue) -> None:
     """Queue the configs, and show their runs in the lanes that have these settings."""
     it = duel.duel()
     before = tuple(it.automatic)
-    runs = queue(configs, shared, False, before)
+    runs = queue(configs, backend, False, before)
     if runs is None:
         it.refused = None  # nobody asked: the page offers Train
         return
     new = dict(zip(configs, runs, strict=True))
-    duel.leave(shared, before)
+    duel.leave(backend, before)
     it.automatic = frozenset(runs)
     it.runs = tuple(new.get(c, run) for c, run in zip(it.lanes, it.runs, strict=True))
     duel.begin("follow")

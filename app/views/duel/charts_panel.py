@@ -24,13 +24,13 @@ from . import player, transport
 from .lanes import Lane, styles
 
 
-def show(lanes: list[Lane], shared: SharedBackend, beside: Run | None = None) -> None:
+def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -> None:
     """The charts, with those of an observed run beside the lanes. Their numbers come through a WebSocket (see
     `numbers_socket`), without a script run."""
     with st.container(key="before"):
         # Where training starts by itself, the curves are replaced in a moment.
         if (earlier := [lane for lane in lanes if lane.earlier]) and not duel.duel().soon:
-            _before(earlier, shared)
+            _before(earlier, backend)
     with st.container(key="live"):
         if beside is not None or any(lane.run is not None for lane in lanes):
             player.show(lanes, beside)
@@ -38,7 +38,7 @@ def show(lanes: list[Lane], shared: SharedBackend, beside: Run | None = None) ->
             st.info(f"Nobody has run this yet on this server. {_what_now(lanes)}.")
 
 
-def _before(lanes: list[Lane], shared: SharedBackend) -> None:
+def _before(lanes: list[Lane], backend: SharedBackend) -> None:
     """A warning that curves show earlier settings, and a Train button."""
     named = "; ".join(f"{lane.name}: {lane.earlier}" for lane in lanes)
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
@@ -48,7 +48,7 @@ def _before(lanes: list[Lane], shared: SharedBackend) -> None:
             width="stretch",
         )
         button(
-            "Train", transport.train, shared, key="train_before", type="primary",
+            "Train", transport.train, backend, key="train_before", type="primary",
             icon=":material/play_arrow:",
         )  # fmt: skip
 

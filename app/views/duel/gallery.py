@@ -26,24 +26,24 @@ OPEN = "presets_open"
 """The key of the presets' popover."""
 
 
-def presets(shared: SharedBackend) -> None:
+def presets(backend: SharedBackend) -> None:
     """A popover with all presets. They are rendered once it is open; a choice closes it."""
     popover = st.popover("Presets", key=OPEN, on_change="rerun", help="Finished duels to open")
     if popover.open:
         with popover, st.container(key="presets", width=640):
             for preset in PRESETS:
                 with st.container(border=True, key=f"preset_{preset.key}"):
-                    _card(preset, shared)
+                    _card(preset, backend)
 
 
-def _card(preset: Preset, shared: SharedBackend) -> None:
+def _card(preset: Preset, backend: SharedBackend) -> None:
     lanes = preset.lanes()
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-        if picture := _picture(lanes, shared):
+        if picture := _picture(lanes, backend):
             st.html(picture, width="content")
         with st.container(gap="xxsmall"):
             button(
-                preset.question, _choose, lanes, shared, key=f"open_{preset.key}",
+                preset.question, _choose, lanes, backend, key=f"open_{preset.key}",
                 type="tertiary",
             )  # fmt: skip
             seconds = sum(estimated_seconds(lane) for lane in lanes)
@@ -52,18 +52,18 @@ def _card(preset: Preset, shared: SharedBackend) -> None:
             )
 
 
-def _choose(lanes: Lanes, shared: SharedBackend) -> None:
+def _choose(lanes: Lanes, backend: SharedBackend) -> None:
     st.session_state[OPEN] = False
-    duel.open_lanes(lanes, shared)
+    duel.open_lanes(lanes, backend)
 
 
-def _picture(lanes: Lanes, shared: SharedBackend) -> str | None:
+def _picture(lanes: Lanes, backend: SharedBackend) -> str | None:
     """The loss curves of the lanes' stored runs; None if one is missing."""
-    found = [run for run in shared.store.together(lanes) if run and run.is_done]
+    found = [run for run in backend.store.together(lanes) if run and run.is_done]
     if len(found) < len(lanes):
         return None
     numbers = tuple(run.id for run in found)
-    return _drawn(numbers, shared)
+    return _drawn(numbers, backend)
 
 
 @st.cache_data(show_spinner=False, max_entries=200)
@@ -78,14 +78,14 @@ def _drawn(numbers: tuple[int, ...], _shared: SharedBackend) -> str:
     return f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(thumb.finding(frames))}">'
 
 
-def tries(shared: SharedBackend) -> None:
+def tries(backend: SharedBackend) -> None:
     """Suggestions of what to try next, as buttons and a link to the maps."""
     lanes = duel.duel().lanes
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="tries"):
         st.markdown("Try next:", width="content")
         for i, suggestion in enumerate(suggestions(lanes)):
             button(
-                suggestion.text, duel.open_lanes, suggestion.lanes, shared, key=f"try_{i}",
+                suggestion.text, duel.open_lanes, suggestion.lanes, backend, key=f"try_{i}",
                 type="tertiary", icon=":material/arrow_forward:",
             )  # fmt: skip
         with suppress(ConfigError, SweepError):  # no map can have these settings

@@ -21,9 +21,9 @@ OUTCOMES = {
 }  # fmt: skip
 
 
-def headline(lanes: list[Lane], shared: SharedBackend) -> str:
+def headline(lanes: list[Lane], backend: SharedBackend) -> str:
     """ "Pre-LN learned, Post-LN stayed at chance"; while something trains, what is compared."""
-    said = [_outcome(lane, shared) for lane in lanes]
+    said = [_outcome(lane, backend) for lane in lanes]
     configs = [lane.config for lane in lanes]
     if any(lane.run and lane.run.is_open for lane in lanes):
         return f"Training {title(configs)}"
@@ -34,8 +34,8 @@ def headline(lanes: list[Lane], shared: SharedBackend) -> str:
     return words
 
 
-def _outcome(lane: Lane, shared: SharedBackend) -> str:
-    verdict = chip(lane, shared)
+def _outcome(lane: Lane, backend: SharedBackend) -> str:
+    verdict = chip(lane, backend)
     for words in ("learned little", "learned in part"):
         if verdict.sentence.startswith(words):
             return words

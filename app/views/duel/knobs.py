@@ -43,13 +43,13 @@ GROUPS = {
 CHANGED = "Changed"
 
 
-def show(lanes: list[Lane], shared: SharedBackend) -> None:
+def show(lanes: list[Lane], backend: SharedBackend) -> None:
     """The usual settings, then all others in an expander."""
     configs = [lane.config for lane in lanes]
     _choose("family", configs)
     title = "Depth (recurrent layers)" if configs[0].scheme in CELLS else "Depth (blocks)"
     _slide("depth", title, configs, DEPTHS)
-    _rate(lanes, shared)
+    _rate(lanes, backend)
     _slide("warmup", "Warm-up (steps)", configs, WARMUPS)
     _slide("steps", "Steps", configs, STEPS)
     own_text.task(configs, _title("task", configs), "knob_task")
@@ -134,7 +134,7 @@ def _slide(name: str, title: str, configs: Sequence[RunConfig], stops: Sequence[
     )  # fmt: skip
 
 
-def _rate(lanes: list[Lane], shared: SharedBackend) -> None:
+def _rate(lanes: list[Lane], backend: SharedBackend) -> None:
     """The learning rate, in steps of 1, 3, 10. The only setting that can change during training.
 
     Shows the rate set last, of the first lane that trains if there is one.
@@ -148,7 +148,7 @@ def _rate(lanes: list[Lane], shared: SharedBackend) -> None:
     title += " :orange[(lanes differ)]" * (len(set(peaks)) > 1)
     st.select_slider(
         title, sorted({*LADDER, value}), key=key, help=_help("lr"),
-        format_func=lambda lr: f"{lr:g}", on_change=kept(_set_rate), args=(key, shared),
+        format_func=lambda lr: f"{lr:g}", on_change=kept(_set_rate), args=(key, backend),
     )  # fmt: skip
     if edits := leading.config.lr_edits:
         later = ", ".join(f"{lr:g} from step {step}" for step, lr in edits)
@@ -184,13 +184,13 @@ def _take(name: str, key: str) -> None:
     duel.change(name, value.strip() if isinstance(value, str) else value)
 
 
-def _set_rate(key: str, shared: SharedBackend) -> None:
+def _set_rate(key: str, backend: SharedBackend) -> None:
     """Set a new rate in all runs that train, at the same step.
 
     A lane without such a run, or with a run of earlier settings, gets it as an ordinary setting.
     """
     it, rate = duel.duel(), st.session_state[key]
-    runs = [None if number is None else shared.store.run(number) for number in it.runs]
+    runs = [None if number is None else backend.store.run(number) for number in it.runs]
     current = [run is not None and run.config == it.lanes[i] for i, run in enumerate(runs)]
     trains = [run for run, same in zip(runs, current, strict=True) if same and _takes_rate(run)]
     if not trains:
@@ -201,7 +201,7 @@ def _set_rate(key: str, shared: SharedBackend) -> None:
             duel.change("lr", rate, i)
     asked = [run for run in trains if run and peak_at(run.trained, run.trained.steps) != rate]
     try:
-        if asked and shared.store.set_rate([run.id for run in asked], rate) is None:
+        if asked and backend.store.set_rate([run.id for run in asked], rate) is None:
             it.complaint = (
                 "the runs are at their last steps: their learning rate can't change any more"
             )

@@ -61,34 +61,34 @@ class Lane:
         return f"{', '.join(words[:SAID])}{more}"[:EARLIER]
 
 
-def current(it: duel.Duel, shared: SharedBackend) -> list[Lane]:
+def current(it: duel.Duel, backend: SharedBackend) -> list[Lane]:
     """The lanes with their runs. Settings with a stored result show it at once."""
     lanes, is_found = list[Lane](), False
     for i, config in enumerate(it.lanes):
         shown_run = it.runs[i]
-        run = None if shown_run is None else shared.store.run(shown_run)
+        run = None if shown_run is None else backend.store.run(shown_run)
         if run is not None and it.trained[i : i + 1] == ((run.id, config),):
             config = run.trained  # its learning rate may have changed during training
         if run is None or (run.config != config and not run.is_open):
-            known = _known(config, shared)
+            known = _known(config, backend)
             # A run that ended early is shown only if the lane has no run yet.
             if known is not None and (run is None or known.is_done or known.is_open):
                 run, is_found = known, True
         lanes.append(Lane(i, config, run))
     if is_found:
-        lanes = _of_one_version(lanes, shared)
+        lanes = _of_one_version(lanes, backend)
         it.runs = tuple(lane.run and lane.run.id for lane in lanes)
-    lanes = [replace(lane, repeats=_repeats(lane.run, it.seeds, shared)) for lane in lanes]
+    lanes = [replace(lane, repeats=_repeats(lane.run, it.seeds, backend)) for lane in lanes]
     it.lanes = tuple(lane.config for lane in lanes)
     it.trained = tuple(lane.run and (lane.run.id, lane.run.trained) for lane in lanes)
     return lanes
 
 
-def _of_one_version(lanes: list[Lane], shared: SharedBackend) -> list[Lane]:
+def _of_one_version(lanes: list[Lane], backend: SharedBackend) -> list[Lane]:
     """The lanes with finished runs of one version of the engine, where the store has them."""
     if not all_done(lanes) or not is_mixed(lanes):
         return lanes
-    found = shared.store.together([lane.config for lane in lanes])
+    found = backend.store.together([lane.config for lane in lanes])
     return [replace(lane, run=run) for lane, run in zip(lanes, found, strict=True)]
 
 
@@ -107,28 +107,28 @@ def all_done(lanes: list[Lane]) -> bool:
     return all(lane.run and lane.run.is_done and lane.is_current for lane in lanes)
 
 
-def _known(config: RunConfig, shared: SharedBackend) -> Run | None:
+def _known(config: RunConfig, backend: SharedBackend) -> Run | None:
     """The stored run of a config, which may be a cell of a shipped map."""
-    run = shared.store.latest(config.key)
+    run = backend.store.latest(config.key)
     if run is None and config.key in shipped.cell_keys():
         adopt_cell(config.key)
-        run = shared.store.latest(config.key)
+        run = backend.store.latest(config.key)
     return run
 
 
-def _repeats(run: Run | None, seeds: int, shared: SharedBackend) -> tuple[Run, ...]:
+def _repeats(run: Run | None, seeds: int, backend: SharedBackend) -> tuple[Run, ...]:
     if run is None or seeds == 1:
         return ()
     try:
         configs = seeded(run.trained, seeds)[1:]
     except ConfigError:
         return ()  # the largest seed has no next one
-    found = [shared.store.latest(config.key) for config in configs]
+    found = [backend.store.latest(config.key) for config in configs]
     known = [one for one in found if one is not None and (one.is_done or one.is_open)]
     return (run, *known) if known else ()
 
 
-def show(lanes: list[Lane], shared: SharedBackend, beside: Run | None = None) -> None:
+def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -> None:
     """One row for each lane: glyph, name, placement, verdict. Its name opens all its settings."""
     with st.container(key=f"lanes_{len(lanes)}", gap="xxsmall"):
         for lane, style in zip(lanes, styles(lanes, beside), strict=False):
@@ -137,12 +137,12 @@ def show(lanes: list[Lane], shared: SharedBackend, beside: Run | None = None) ->
                     mark(name(lane, lanes), lane.config.scheme, lane.config.depth, style.color)
                     _settings(lane, lanes, style.color)
                     _placement(lane.index, lane.config)
-                    _verdict(lane, shared)
+                    _verdict(lane, backend)
                 _notes(lane)
 
 
 def verdicts(
-    lanes: list[Lane], shared: SharedBackend, secret: bool = False, beside: Run | None = None
+    lanes: list[Lane], backend: SharedBackend, secret: bool = False, beside: Run | None = None
 ) -> None:
     """Glyph, name and verdict of each lane, in a row; `secret` without verdicts."""
     with st.container(horizontal=True, gap="medium", key=f"verdicts_{len(lanes)}"):
@@ -152,7 +152,7 @@ def verdicts(
                 key=f"card_{lane.index}",
             ):  # fmt: skip
                 mark(name(lane, lanes), lane.config.scheme, lane.config.depth, style.color)
-                _verdict(lane, shared, secret)
+                _verdict(lane, backend, secret)
 
 
 def name(lane: Lane, lanes: list[Lane]) -> str:
@@ -176,18 +176,18 @@ def mark(named: str, scheme: str | None, depth: int, color: str) -> None:
     )
 
 
-def _verdict(lane: Lane, shared: SharedBackend, secret: bool = False) -> None:
-    verdict = Verdict("secret", "waits for your guess") if secret else chip(lane, shared)
+def _verdict(lane: Lane, backend: SharedBackend, secret: bool = False) -> None:
+    verdict = Verdict("secret", "waits for your guess") if secret else chip(lane, backend)
     several = lane.repeats and lane.is_current and not secret
     seed = f"{named(lane.config)}: " if several else ""
     badge.verdict(verdict.kind, f"{seed}{verdict.sentence}")
     if several:
-        st.badge(literal(_all_seeds(lane, shared)), color="gray")
+        st.badge(literal(_all_seeds(lane, backend)), color="gray")
 
 
-def _all_seeds(lane: Lane, shared: SharedBackend) -> str:
+def _all_seeds(lane: Lane, backend: SharedBackend) -> str:
     """The verdicts of all seeds shown, in words."""
-    frames = shared.frames
+    frames = backend.frames
     ended = [
         (frames.verdict(run).sentence, frames.steps(run).loss)
         for run in lane.repeats
@@ -260,12 +260,12 @@ def _choose(scheme: str, lane: int) -> None:
     duel.change("scheme", scheme, lane)
 
 
-def spoken(lanes: list[Lane], shared: SharedBackend) -> str:
+def spoken(lanes: list[Lane], backend: SharedBackend) -> str:
     """Each lane's name and verdict, as a screen reader says them when a run has ended."""
-    return "; ".join(f"{name(lane, lanes)}: {chip(lane, shared).sentence}" for lane in lanes)
+    return "; ".join(f"{name(lane, lanes)}: {chip(lane, backend).sentence}" for lane in lanes)
 
 
-def chip(lane: Lane, shared: SharedBackend) -> Verdict:
+def chip(lane: Lane, backend: SharedBackend) -> Verdict:
     """A lane's verdict, or why it has none."""
     if lane.config in duel.duel().soon:
         return Verdict("queued", "trains in a moment")
@@ -275,7 +275,7 @@ def chip(lane: Lane, shared: SharedBackend) -> Verdict:
         return Verdict("changed", "settings changed: press Train")
     if lane.run.status == "queued":  # the player shows its changing position
         return Verdict("queued", "waits in the queue")
-    return shared.frames.verdict(lane.run)
+    return backend.frames.verdict(lane.run)
 
 
 def _placement(i: int, config: RunConfig) -> None:

@@ -26,7 +26,7 @@ ABOUT = (
 )
 
 
-def show(lanes: list[Lane], shared: SharedBackend) -> None:
+def show(lanes: list[Lane], backend: SharedBackend) -> None:
     """The sentences, once a lane has a finished run of its present settings."""
     names = [name(lane, lanes) for lane in lanes]
     current = [lane for lane in lanes if lane.is_current and lane.run and lane.run.is_done]
@@ -37,7 +37,7 @@ def show(lanes: list[Lane], shared: SharedBackend) -> None:
         reference = _reference(names) if len(lanes) > FEW else names[0]
         runs = {
             name: [
-                shared.frames.recording(run)
+                backend.frames.recording(run)
                 for run in (lane.repeats or (lane.run,))
                 if run and lane.is_current
             ]
@@ -48,7 +48,7 @@ def show(lanes: list[Lane], shared: SharedBackend) -> None:
         rows += [f"* {literal(sentence)}" for sentence in found.comparisons]
         st.markdown("\n".join(rows))
         _writings(dict(zip(names, lanes, strict=True)))
-        _repeat(lanes, shared)
+        _repeat(lanes, backend)
         st.caption(literal(" ".join((*found.notes, ABOUT))))
 
 
@@ -75,11 +75,11 @@ def _reference(names: list[str]) -> str:
     return st.segmented_control("Compare all lanes with", names, key=key, required=True) or names[0]
 
 
-def _repeat(lanes: list[Lane], shared: SharedBackend) -> None:
+def _repeat(lanes: list[Lane], backend: SharedBackend) -> None:
     """A button to train more seeds, where one seed is shown and all lanes are finished."""
     done = all(lane.run and lane.run.is_done and lane.is_current for lane in lanes)
     if done and not any(lane.repeats for lane in lanes):
         button(
-            f"Repeat with {SEEDS} seeds", transport.repeat, shared, key="outcome_repeat",
+            f"Repeat with {SEEDS} seeds", transport.repeat, backend, key="outcome_repeat",
             icon=":material/repeat:", help="Shows whether the difference is more than chance",
         )  # fmt: skip

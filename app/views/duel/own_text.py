@@ -183,7 +183,7 @@ def _use(area: str, file: str, seq_len: int) -> None:
 def _needed() -> set[str]:
     """Texts that must not be deleted: stored runs or queued maps need them."""
     it = shared()
-    cells = {config.text for job in it.filler.open_jobs() for config in job.configs}
+    cells = {config.text for job in it.map_jobs.open_jobs() for config in job.configs}
     return it.store.needed_texts() | cells
 
 

@@ -36,11 +36,11 @@ ONE_LINE = 122
 
 def page() -> None:
     """The page, from top to bottom."""
-    back = shared()
+    backend = shared()
     if address.is_old_entry():
-        transport.come_back(back)
+        transport.come_back(backend)
     it = duel.duel()
-    lanes = page_lanes.current(it, back)
+    lanes = page_lanes.current(it, backend)
     it.kept = it.kept or page_lanes.all_done(lanes)
     if it.touched:  # so that a reload or a copied URL keeps the settings
         address.write(as_params(it.lanes) | duel.view_params())
@@ -48,63 +48,65 @@ def page() -> None:
     shown = page_lanes.runs(lanes)
     presence.runs(shown)
     if it.opened:
-        link_notices.keep(shown, back)
-        it.notices += link_notices.gone([lane.config for lane in lanes if lane.run is None], back)
+        link_notices.keep(shown, backend)
+        it.notices += link_notices.gone(
+            [lane.config for lane in lanes if lane.run is None], backend
+        )
         it.opened = False
-    it.soon = by_itself.wanted(lanes, back)
-    seen = beside.current(it, back)
+    it.soon = by_itself.wanted(lanes, backend)
+    seen = beside.current(it, backend)
     if st.context.is_embedded:
-        return _embedded(it, lanes, back, seen)
+        return _embedded(it, lanes, backend, seen)
     waits, guided = tour.waits(it), tour.is_on(it)
-    page_foot.announce("" if waits else page_lanes.spoken(lanes, back))
+    page_foot.announce("" if waits else page_lanes.spoken(lanes, backend))
     if not it.story:
-        _head(lanes, back, seen)
+        _head(lanes, backend, seen)
     link_notices.show(it, "duel", "Below is the duel that this page opens with.")
-    tour.show(lanes, back)
+    tour.show(lanes, backend)
     if guided:
-        page_lanes.verdicts(lanes, back, secret=waits)
+        page_lanes.verdicts(lanes, backend, secret=waits)
     else:
-        page_lanes.show(lanes, back, seen)
-        beside.show(seen, lanes, back)
+        page_lanes.show(lanes, backend, seen)
+        beside.show(seen, lanes, backend)
     with st.container(key="body_guided" if guided else "body"):
         left, right = st.columns([1, 3], gap="medium")
         if not guided:
             with left:
-                transport.show(lanes, back)
+                transport.show(lanes, backend)
                 st.html(SHEET)
                 with st.container(key="knobs"):
-                    transport.show_more(lanes, back)
-                    knobs.show(lanes, back)
+                    transport.show_more(lanes, backend)
+                    knobs.show(lanes, backend)
         with right, st.container(key="charts"):
             if waits:
                 st.info("The charts wait for your guess.")
             else:
-                charts_panel.show(lanes, back, seen)
-                outcome.show(lanes, back)
+                charts_panel.show(lanes, backend, seen)
+                outcome.show(lanes, backend)
                 glossary.line(
                     "loss", "nat", "chance", "floor", "stream", "gradient", "rms", "warmup", "seed"
                 )
             if not it.story:
-                gallery.tries(back)
-            share.show(lanes, back, seen)
+                gallery.tries(backend)
+            share.show(lanes, backend, seen)
             charts_panel.show_explanation(lanes, seen)
 
 
-def _head(lanes: list[page_lanes.Lane], back: SharedBackend, seen: Run | None) -> None:
+def _head(lanes: list[page_lanes.Lane], backend: SharedBackend, seen: Run | None) -> None:
     """The headline, and the ways to other duels."""
     with st.container(key="head", horizontal=True, vertical_alignment="center"):
-        said = headline.headline(lanes, back)
+        said = headline.headline(lanes, backend)
         width = ONE_LINE - 1.5 * len(said)
         st.markdown(
             f"# {literal(said)}. :small[:gray[{_difference(lanes, width, seen)}]]", width="stretch"
         )
         with st.container(key="ways_in", horizontal=True, gap="xsmall", width="content"):
-            tour.invite(back)
-            gallery.presets(back)
+            tour.invite(backend)
+            gallery.presets(backend)
 
 
 def _embedded(
-    it: duel.Duel, lanes: list[page_lanes.Lane], back: SharedBackend, seen: Run | None
+    it: duel.Duel, lanes: list[page_lanes.Lane], backend: SharedBackend, seen: Run | None
 ) -> None:
     """The page in another site's frame (`?embed=true`): verdicts, charts and a link to NormViz.
 
@@ -113,9 +115,9 @@ def _embedded(
     link_notices.show(it, "duel", "No charts are shown: they would be of another duel.")
     if it.link and it.link.problems:
         return
-    page_lanes.verdicts(lanes, back, beside=seen)
-    beside.show(seen, lanes, back)
-    charts_panel.show(lanes, back, seen)
+    page_lanes.verdicts(lanes, backend, beside=seen)
+    beside.show(seen, lanes, backend)
+    charts_panel.show(lanes, backend, seen)
     st.link_button("Open in NormViz", share.address(lanes), icon=":material/open_in_new:")
 
 

@@ -57,7 +57,7 @@ def caption(lanes: list[Lane], beside: Run | None = None) -> list[str]:
     return [*names.caption(settings(lanes, beside), began.values()), address(lanes)]
 
 
-def show(lanes: list[Lane], shared: SharedBackend, beside: Run | None = None) -> None:
+def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -> None:
     """Buttons to copy link and embed code, the files, and the link as text."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         asked = {"query": query(lanes), "title": f"NormViz: {escape(title(lanes))}"}
@@ -67,10 +67,10 @@ def show(lanes: list[Lane], shared: SharedBackend, beside: Run | None = None) ->
         ):
             COPY(
                 key=key, data={**asked, "label": label, "frame": frame}, height="content",
-                width="content", on_copied_change=partial(_keep, lanes, shared),
+                width="content", on_copied_change=partial(_keep, lanes, backend),
             )  # fmt: skip
         with st.popover("Download", icon=":material/download:"):
-            _files(lanes, shared, beside)
+            _files(lanes, backend, beside)
     text = st.expander("The link, and the same in a terminal", key=TEXT, on_change="rerun")
     if text.open:
         with text:
@@ -80,13 +80,13 @@ def show(lanes: list[Lane], shared: SharedBackend, beside: Run | None = None) ->
                 st.code(command, language="bash", wrap_lines=True)
 
 
-def _keep(lanes: list[Lane], shared: SharedBackend) -> None:
+def _keep(lanes: list[Lane], backend: SharedBackend) -> None:
     """Mark the runs of a copied link, so that retention keeps them, and draw the preview of the link."""
-    retention.link(shared.store, [run.id for run in runs(lanes)])
+    retention.link(backend.store, [run.id for run in runs(lanes)])
     PREVIEWS.request(read(parse_qs(query(lanes))))
 
 
-def _files(lanes: list[Lane], shared: SharedBackend, beside: Run | None) -> None:
+def _files(lanes: list[Lane], backend: SharedBackend, beside: Run | None) -> None:
     """One download button for each file. Files with numbers need a finished run in every lane; they hold
     the observed run beside the lanes too."""
     done = all(lane.run is not None and lane.is_current for lane in lanes)
@@ -98,12 +98,12 @@ def _files(lanes: list[Lane], shared: SharedBackend, beside: Run | None) -> None
     probe, me = duel.duel().probe, visitor.me()
 
     def taken() -> list[ExportLane]:
-        return [_taken(lane, shared, me) for lane in lanes]
+        return [_taken(lane, backend, me) for lane in lanes]
 
     def every() -> list[ExportLane]:
         if beside is None:
             return taken()
-        return [*taken(), stored_lane(names.LETTERS[len(lanes)], beside, shared.frames)]
+        return [*taken(), stored_lane(names.LETTERS[len(lanes)], beside, backend.frames)]
 
     named = names.file_name(settings(lanes, beside))
 
@@ -146,7 +146,7 @@ def _files(lanes: list[Lane], shared: SharedBackend, beside: Run | None) -> None
     for lane in lanes:
         file(
             f"Lane {lane.name} as a script (.py)",
-            lambda lane=lane: script(_taken(lane, shared, me)),
+            lambda lane=lane: script(_taken(lane, backend, me)),
             f"normviz-{lane.name}-{lane.config.scheme}.py",
             "text/x-python",
             True,
@@ -158,11 +158,11 @@ def _files(lanes: list[Lane], shared: SharedBackend, beside: Run | None) -> None
     )
 
 
-def _taken(lane: Lane, shared: SharedBackend, me: str) -> ExportLane:
+def _taken(lane: Lane, backend: SharedBackend, me: str) -> ExportLane:
     if lane.run is None or not lane.is_current:
         found = ExportLane(lane.name, lane.config)
     else:
-        found = stored_lane(lane.name, lane.run, shared.frames, lane.repeats[1:])
+        found = stored_lane(lane.name, lane.run, backend.frames, lane.repeats[1:])
     hides = texts.is_private(lane.config.text, me)
     repeats = tuple(replace(one, hides_text=hides) for one in found.repeats)
     return replace(found, hides_text=hides, repeats=repeats)

@@ -19,11 +19,11 @@ GREY_NOTE = ":small[:gray[{}]]"
 STEP_NUMBER = re.compile(r"\bstep (\d+)\b")
 
 
-def invite(shared: SharedBackend) -> None:
+def invite(backend: SharedBackend) -> None:
     """The button beside the title that starts the tour."""
     if not duel.duel().story:
         button(
-            "Take the tour", go, 1, shared, key="tour", type="primary", icon=":material/tour:",
+            "Take the tour", go, 1, backend, key="tour", type="primary", icon=":material/tour:",
             help=f"{len(STEPS)} short steps: each sets the duel and says what to look at",
         )  # fmt: skip
 
@@ -39,7 +39,7 @@ def waits(it: duel.Duel) -> bool:
     return step is not None and step.question is not None and it.guess is None
 
 
-def show(lanes: list[Lane], shared: SharedBackend) -> None:
+def show(lanes: list[Lane], backend: SharedBackend) -> None:
     """The panel of the open step."""
     it = duel.duel()
     if not it.story:
@@ -51,10 +51,10 @@ def show(lanes: list[Lane], shared: SharedBackend) -> None:
                 f"# **{title}** {GREY_NOTE.format(f'Tour, step {it.story} of {len(STEPS)}')}",
                 width="stretch",
             )
-            _ways(it.story, shared)
+            _ways(it.story, backend)
         if step is None:
             st.markdown("You changed the settings of this step, so its text may not fit.")
-            button("Restore this step", go, it.story, shared, key="story_again")
+            button("Restore this step", go, it.story, backend, key="story_again")
             return
         look, out = st.columns([4, 5], gap="large")
         look.markdown(_with_links(step.where()))
@@ -62,7 +62,7 @@ def show(lanes: list[Lane], shared: SharedBackend) -> None:
             if step.question is not None and it.guess is None:
                 _ask(step.question)
             else:
-                _out(step, _finished(lanes, shared), it.guess)
+                _out(step, _finished(lanes, backend), it.guess)
 
 
 def _step(it: duel.Duel) -> TourStep | None:
@@ -71,19 +71,19 @@ def _step(it: duel.Duel) -> TourStep | None:
     return step if step is not None and it.lanes == step.lanes() else None
 
 
-def _ways(number: int, shared: SharedBackend) -> None:
+def _ways(number: int, backend: SharedBackend) -> None:
     """The buttons Back, Next and Close; after the last step the ways to go on."""
     button(
-        "Back", go, number - 1, shared, key="story_back", disabled=number == 1, shortcut="B",
+        "Back", go, number - 1, backend, key="story_back", disabled=number == 1, shortcut="B",
         icon=":material/arrow_back:",
     )  # fmt: skip
     if number < len(STEPS):
         button(
-            "Next", go, number + 1, shared, key="story_next", type="primary", shortcut="N",
+            "Next", go, number + 1, backend, key="story_next", type="primary", shortcut="N",
             icon=":material/arrow_forward:",
         )  # fmt: skip
     else:
-        button("Start again", go, 1, shared, key="story_first")
+        button("Start again", go, 1, backend, key="story_first")
         st.page_link(page_links.named("Claims"), label="See what papers claim")
         button("Change a setting yourself", close, key="story_play", type="primary")
         return
@@ -123,19 +123,19 @@ def _with_links(words: str) -> str:
     return STEP_NUMBER.sub(r"[\g<0>](#step-\g<1>)", words)
 
 
-def _finished(lanes: list[Lane], shared: SharedBackend) -> Runs | None:
+def _finished(lanes: list[Lane], backend: SharedBackend) -> Runs | None:
     """The lanes' finished runs; None while one is missing."""
     runs = tuple(
-        shared.frames.recording(lane.run)
+        backend.frames.recording(lane.run)
         for lane in lanes
         if lane.run is not None and lane.is_current and lane.run.is_done
     )
     return runs if len(runs) == len(lanes) else None
 
 
-def go(number: int, shared: SharedBackend) -> None:
+def go(number: int, backend: SharedBackend) -> None:
     """Open a step. Stops the runs that this visitor started in the present duel."""
-    duel.leave_duel(shared)
+    duel.leave_duel(backend)
     duel.open_step(number)
 
 

@@ -31,7 +31,7 @@ from . import lanes as page_lanes
 from .lanes import Lane
 
 
-def show(lanes: list[Lane], shared: SharedBackend) -> None:
+def show(lanes: list[Lane], backend: SharedBackend) -> None:
     """The row of buttons, and why a run or a setting was refused. It is beside the charts' replay, on a
     phone at the lower edge of the screen."""
     opened = _open(lanes)
@@ -46,52 +46,54 @@ def show(lanes: list[Lane], shared: SharedBackend) -> None:
         st.container(horizontal=True, vertical_alignment="center", gap="xsmall", key=state),
     ):
         button(
-            "Train (settings changed)" if changed and not opened else "Train", train, shared,
+            "Train (settings changed)" if changed and not opened else "Train", train, backend,
             key="train", type="primary", icon=":material/play_arrow:", shortcut="T",
             help="Train all lanes from their first step. The key S trains one step",
         )  # fmt: skip
         button(
-            "Resume" if paused else "Pause", control, shared, "resume" if paused else "pause",
+            "Resume" if paused else "Pause", control, backend, "resume" if paused else "pause",
             key="pause", icon=":material/pause:", shortcut="P", disabled=idle, help=others,
         )  # fmt: skip
         button(
-            "Step", step, shared, key="step", icon=":material/skip_next:", shortcut="S",
+            "Step", step, backend, key="step", icon=":material/skip_next:", shortcut="S",
             disabled=repeating or others is not None,
             help=others or "One training step in every lane. Starts the lanes if none runs.",
         )  # fmt: skip
-        button("Stop", stop, shared, key="stop", icon=":material/stop:", disabled=idle, help=others)
+        button(
+            "Stop", stop, backend, key="stop", icon=":material/stop:", disabled=idle, help=others
+        )
     it = duel.duel()
     with st.container(key="problems"):
         for problem in filter(None, (it.refused, it.complaint)):
             st.error(literal(capital(problem)))
-    _offer(lanes, shared)
+    _offer(lanes, backend)
 
 
-def _offer(lanes: list[Lane], shared: SharedBackend) -> None:
+def _offer(lanes: list[Lane], backend: SharedBackend) -> None:
     """A link to the page that trains in this browser, where a run waits and the server has that page."""
     waits = any(lane.run and lane.run.status == "queued" for lane in lanes)
     if not waits and not duel.duel().refused:
         return
     if (
-        address := live_page.address([lane.config for lane in lanes], shared.store.folder)
+        address := live_page.address([lane.config for lane in lanes], backend.store.folder)
     ) is not None:
         st.caption(
             f"The server is busy. [Train on this device]({address}), in a page that needs no server."
         )
 
 
-def show_more(lanes: list[Lane], shared: SharedBackend) -> None:
+def show_more(lanes: list[Lane], backend: SharedBackend) -> None:
     """Reset, Repeat and the number of lanes."""
     opened = _open(lanes)
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
         button(
-            "Reset", back, shared, key="reset", icon=":material/restart_alt:",
+            "Reset", reset, backend, key="reset", icon=":material/restart_alt:",
             help="Stop, and return to the duel that this page opens with",
         )  # fmt: skip
         shown = page_lanes.all_done(lanes)
         all_seeds = all(len(lane.repeats) == SEEDS for lane in lanes)
         button(
-            "Show one seed" if all_seeds else f"Repeat with {SEEDS} seeds", repeat, shared,
+            "Show one seed" if all_seeds else f"Repeat with {SEEDS} seeds", repeat, backend,
             key="repeat", icon=":material/repeat:", disabled=bool(opened) or not shown,
             help=f"Train every lane from {SEEDS} seeds, to see how much is chance",
         )  # fmt: skip
@@ -99,9 +101,9 @@ def show_more(lanes: list[Lane], shared: SharedBackend) -> None:
         duel.show("n_lanes", len(lanes))
         st.segmented_control(
             "Lanes", range(1, duel.most_lanes() + 1), required=True, key="n_lanes", on_change=kept(count),
-            args=(shared,), width="content",
+            args=(backend,), width="content",
         )  # fmt: skip
-        by_itself.show(lanes, shared, _queue)
+        by_itself.show(lanes, backend, _queue)
         st.page_link(page_links.named("Runs"), label="Earlier runs")
 
 
@@ -110,22 +112,22 @@ def _open(lanes: list[Lane]) -> list[Run]:
     return [run for run in page_lanes.runs(lanes) if run.is_open]
 
 
-def count(shared: SharedBackend) -> None:
+def count(backend: SharedBackend) -> None:
     """Change the number of lanes. Stops the visitor's runs in lanes that are removed."""
     n = st.session_state["n_lanes"]
-    leave(shared, duel.duel().runs[n:])
+    leave(backend, duel.duel().runs[n:])
     duel.set_lane_count(n)
-    _prune(shared)
+    _prune(backend)
 
 
-def train(shared: SharedBackend, paused: bool = False) -> None:
+def train(backend: SharedBackend, paused: bool = False) -> None:
     """Queue a run for every lane. Stops the runs that this visitor started before."""
     it = duel.duel()
-    gone = tuple(run for run in (*it.runs, *_stale(shared)) if run in it.mine)
-    queued = _queue(it.lanes, shared, paused, gone)
+    gone = tuple(run for run in (*it.runs, *_stale(backend)) if run in it.mine)
+    queued = _queue(it.lanes, backend, paused, gone)
     if queued is None:
         return
-    leave(shared, gone)
+    leave(backend, gone)
     it.extra -= set(gone)
     it.runs = tuple(queued)
     it.changed, it.automatic = None, frozenset()
@@ -135,7 +137,7 @@ def train(shared: SharedBackend, paused: bool = False) -> None:
 
 def _queue(
     configs: Sequence[RunConfig],
-    shared: SharedBackend,
+    backend: SharedBackend,
     paused: bool = False,
     instead: Sequence[int] = (),
 ) -> list[int] | None:
@@ -143,18 +145,18 @@ def _queue(
     it = duel.duel()
     try:
         hosted.check_lanes(len(it.lanes))
-        runs = enqueue(shared.store, configs, visitor.me(), paused, instead, visitor.address())
+        runs = enqueue(backend.store, configs, visitor.me(), paused, instead, visitor.address())
     except Refused as why:
         it.refused = f"{why}."
         return None
     it.refused = None
     for number in runs:  # a run that another visitor queued stays theirs
-        if (run := shared.store.run(number)) and run.visitor == visitor.me():
+        if (run := backend.store.run(number)) and run.visitor == visitor.me():
             it.mine |= {number}
     return runs
 
 
-def repeat(shared: SharedBackend) -> None:
+def repeat(backend: SharedBackend) -> None:
     """Queue the missing runs of every lane's next seeds. If none is missing, return to one seed."""
     it = duel.duel()
     try:
@@ -162,33 +164,33 @@ def repeat(shared: SharedBackend) -> None:
     except ConfigError as error:
         it.refused = f"there are no {SEEDS} seeds from here: {error}"
         return
-    known = {config: shared.store.latest(config.key) for config in configs}
+    known = {config: backend.store.latest(config.key) for config in configs}
     if it.seeds > 1 and all(run is not None and run.is_done for run in known.values()):
         it.seeds = 1
         return
     lacking = [c for c, run in known.items() if run is None or not (run.is_done or run.is_open)]
-    queued = _queue(lacking, shared)
+    queued = _queue(lacking, backend)
     if queued is None:
         return
     it.seeds, it.touched = SEEDS, True
     it.extra |= it.mine.intersection(queued)
 
 
-def _prune(shared: SharedBackend) -> None:
+def _prune(backend: SharedBackend) -> None:
     """Stop this visitor's repeats of configs that no lane has any more."""
-    stale, it = _stale(shared), duel.duel()
-    leave(shared, stale)
+    stale, it = _stale(backend), duel.duel()
+    leave(backend, stale)
     it.extra = frozenset(
         number
         for number in it.extra.difference(stale)
-        if (run := shared.store.run(number)) and run.is_open
+        if (run := backend.store.run(number)) and run.is_open
     )
 
 
-def _stale(shared: SharedBackend) -> tuple[int, ...]:
+def _stale(backend: SharedBackend) -> tuple[int, ...]:
     """The open repeats of configs that no lane has any more."""
     it = duel.duel()
-    records = [run for number in it.extra if (run := shared.store.run(number)) and run.is_open]
+    records = [run for number in it.extra if (run := backend.store.run(number)) and run.is_open]
     wanted: set[str] = set()
     for lane in it.lanes:
         with suppress(ConfigError):
@@ -196,31 +198,31 @@ def _stale(shared: SharedBackend) -> tuple[int, ...]:
     return tuple(run.id for run in records if run.key not in wanted)
 
 
-def stop(shared: SharedBackend) -> None:
+def stop(backend: SharedBackend) -> None:
     """Stop the lanes' runs, and the repeats that this visitor started."""
-    control(shared, "stop")
+    control(backend, "stop")
     duel.duel().extra = frozenset()
 
 
-def come_back(shared: SharedBackend) -> None:
+def come_back(backend: SharedBackend) -> None:
     """Show the URL's duel after Back or Forward. Stops this visitor's runs of other settings."""
     gone = duel.reopen()
     wanted = duel.duel().lanes
-    records = [run for number in gone if number is not None and (run := shared.store.run(number))]
-    leave(shared, tuple(run.id for run in records if run.config not in wanted))
+    records = [run for number in gone if number is not None and (run := backend.store.run(number))]
+    leave(backend, tuple(run.id for run in records if run.config not in wanted))
 
 
-def step(shared: SharedBackend) -> None:
+def step(backend: SharedBackend) -> None:
     """Train one step of the open runs, or of new runs that then pause."""
     it = duel.duel()
-    records = [shared.store.run(run) for run in it.runs if run is not None]
+    records = [backend.store.run(run) for run in it.runs if run is not None]
     if not any(record and record.is_open for record in records):
-        train(shared, paused=True)
+        train(backend, paused=True)
     duel.begin("follow")
-    control(shared, "step")
+    control(backend, "step")
 
 
-def back(shared: SharedBackend) -> None:
+def reset(backend: SharedBackend) -> None:
     """Stop, and return to the hero preset."""
-    leave_duel(shared)
+    leave_duel(backend)
     duel.reset()

@@ -66,13 +66,13 @@ def _patient(spec: Spec) -> Spec:
     return {**spec, "datasets": tables}
 
 
-def open_run(it: Maps, key: str, back: SharedBackend) -> None:
+def open_run(it: Maps, key: str, backend: SharedBackend) -> None:
     """Open a cell in the duel: its run, or only its settings if it has none."""
     cell = next((cell for cell in it.asked.grid.cells if cell.key == key), None)
     it.nonce += 1
     if cell is None:
         return  # the map's settings have changed since the click
-    page_links.open_duel((cell.config,), back)
+    page_links.open_duel((cell.config,), backend)
 
 
 def reach(it: Maps, drawn: list[Map]) -> None:

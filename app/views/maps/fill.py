@@ -33,25 +33,25 @@ MARKS = (
 )
 
 
-def show(it: Maps, back: SharedBackend) -> None:
+def show(it: Maps, backend: SharedBackend) -> None:
     """The button to fill the maps, then the maps, in a fragment that polls while they fill."""
     adopt_maps()
-    results = looked(it, back)
-    job = back.filler.job(it.asked.grid, it.early)
-    _actions(it, results, job, back)
+    results = looked(it, backend)
+    job = backend.map_jobs.job(it.asked.grid, it.early)
+    _actions(it, results, job, backend)
     with st.container(key="maps"):
         st.fragment(guarded(_tick), run_every=TICK_SECONDS if job else None)(it)
 
 
-def looked(it: Maps, back: SharedBackend) -> GridResults:
+def looked(it: Maps, backend: SharedBackend) -> GridResults:
     """The maps' cells that the store has now."""
     if it.results is None:
-        it.results = GridResults(back.store, it.asked.grid, it.early)
+        it.results = GridResults(backend.store, it.asked.grid, it.early)
     it.results.refresh()
     return it.results
 
 
-def _actions(it: Maps, results: GridResults, job: MapJob | None, back: SharedBackend) -> None:
+def _actions(it: Maps, results: GridResults, job: MapJob | None, backend: SharedBackend) -> None:
     missing = results.missing
     if job is None and not missing:
         return
@@ -59,17 +59,17 @@ def _actions(it: Maps, results: GridResults, job: MapJob | None, back: SharedBac
         horizontal=True, vertical_alignment="center", gap="small", key="fill_row"
     ):  # fmt: skip
         if job is None:
-            _offer(it, missing, back)
+            _offer(it, missing, backend)
         elif job in it.jobs and (not hosted.limits() or job.visitor == visitor.me()):
-            button("Stop", back.filler.stop, job, key="stop_fill", icon=":material/stop:",
+            button("Stop", backend.map_jobs.stop, job, key="stop_fill", icon=":material/stop:",
                    help="Finished runs are kept. Fill again to continue.")  # fmt: skip
 
 
-def _offer(it: Maps, missing: list[Cell], back: SharedBackend) -> None:
+def _offer(it: Maps, missing: list[Cell], backend: SharedBackend) -> None:
     """The button to fill the missing cells, with an estimate of the time, or why it is disabled."""
     processes, seconds = _takes(missing)
     is_long = seconds > 60 * hosted.fill_minutes()
-    button("Fill the map" + ("s" if _count(it) > 1 else ""), _fill, it, back, type="primary",
+    button("Fill the map" + ("s" if _count(it) > 1 else ""), _fill, it, backend, type="primary",
            key="fill", icon=":material/play_arrow:", disabled=is_long)  # fmt: skip
     stored = len(it.asked.grid.cells) - len(missing)
     words = f"{len(missing)} runs, about {duration(seconds)} in {processes} process{'es' * (processes > 1)}"
@@ -109,25 +109,27 @@ def _axis(it: Maps, field: str) -> tuple:
     return axis.values if axis else ()
 
 
-def _fill(it: Maps, back: SharedBackend) -> None:
+def _fill(it: Maps, backend: SharedBackend) -> None:
     it.refused = None
-    if _takes(looked(it, back).missing)[1] > 60 * hosted.fill_minutes():
+    if _takes(looked(it, backend).missing)[1] > 60 * hosted.fill_minutes():
         # The settings changed at the moment of the click, after the button was rendered.
         it.refused = _too_long()
         return
     try:
         hosted.check([cell.config for cell in it.asked.grid.cells])
-        it.jobs.append(back.filler.ask(it.asked.grid, it.early, visitor.me(), visitor.address()))
+        it.jobs.append(
+            backend.map_jobs.request(it.asked.grid, it.early, visitor.me(), visitor.address())
+        )
     except Refused as why:
         it.refused = sentence(str(why))
 
 
 def _tick(it: Maps) -> None:
-    back = shared()
-    results, job = looked(it, back), back.filler.job(it.asked.grid, it.early)
+    backend = shared()
+    results, job = looked(it, backend), backend.map_jobs.job(it.asked.grid, it.early)
     presence.job(job)
     if job:
-        _progress(job, back)
+        _progress(job, backend)
     for asked in it.jobs:
         if asked.why and asked.grid == it.asked.grid:
             st.info(f"Filling was stopped: {asked.why}. Finished runs are kept.")
@@ -145,12 +147,12 @@ def _tick(it: Maps) -> None:
     charts.show_summary(it, results)
     charts.reach(it, drawn)
     if picked:
-        charts.open_run(it, picked, back)
+        charts.open_run(it, picked, backend)
     fragments.end_timer("filling", bool(job))
 
 
-def _progress(job: MapJob, back: SharedBackend) -> None:
-    if n := back.filler.before(job):
+def _progress(job: MapJob, backend: SharedBackend) -> None:
+    if n := backend.map_jobs.before(job):
         st.caption(
             f"Waits for {n} other map{'s' * (n > 1)} that {'are' if n > 1 else 'is'} being filled."
         )

@@ -25,7 +25,7 @@ from .state import Maps
 
 def page() -> None:
     """The page, from top to bottom."""
-    back = shared()
+    backend = shared()
     it = state.maps()
     address.write(it.asked.params())
     with st.container(key="head"):
@@ -44,16 +44,16 @@ def page() -> None:
         "seed",
     )
     knobs.show(it)
-    fill.show(it, back)
-    show_downloads(it, back)
+    fill.show(it, backend)
+    show_downloads(it, backend)
 
 
 # Downloads: link, tables, picture and terminal command.
 
 
-def show_downloads(it: Maps, back: SharedBackend) -> None:
+def show_downloads(it: Maps, backend: SharedBackend) -> None:
     """The buttons to copy the link and to download files, and the command."""
-    results = fill.looked(it, back)
+    results = fill.looked(it, backend)
 
     def rows():
         return table(it.asked.grid, results.points)

@@ -40,7 +40,7 @@ SHARED = (
 
 def page() -> None:
     """The page, from top to bottom."""
-    back = shared()
+    backend = shared()
     with st.container(key="head"):
         st.markdown(
             "# What does a norm cost? :small[:gray[Time relative to LayerNorm, on this machine.]]"
@@ -50,12 +50,12 @@ def page() -> None:
     if hosted.limits():
         st.info(SHARED)
     else:
-        _controls(back)
-    st.fragment(guarded(_status), run_every=TICK_SECONDS if back.lab.state.doing else None)()
-    show(_shown(back))
+        _controls(backend)
+    st.fragment(guarded(_status), run_every=TICK_SECONDS if backend.lab.state.doing else None)()
+    show(_shown(backend))
 
 
-def _controls(back: SharedBackend) -> None:
+def _controls(backend: SharedBackend) -> None:
     """The settings of a measurement, and the buttons."""
     with st.container(key="cost_controls"):
         width, tokens, threads, device = st.columns([3, 3, 2, 2], vertical_alignment="bottom")
@@ -72,13 +72,13 @@ def _controls(back: SharedBackend) -> None:
                 "events on its stream, has not been tried yet.",
             )  # fmt: skip
     setting = _setting()
-    busy = bool(back.lab.state.doing)
+    busy = bool(backend.lab.state.doing)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         button(
-            "Measure", _start, back, key="cost_start", type="primary", icon=":material/timer:",
+            "Measure", _start, backend, key="cost_start", type="primary", icon=":material/timer:",
             disabled=busy or isinstance(setting, str),
         )  # fmt: skip
-        button("Stop", back.lab.stop, key="cost_stop", icon=":material/stop:", disabled=not busy)
+        button("Stop", backend.lab.stop, key="cost_stop", icon=":material/stop:", disabled=not busy)
         if isinstance(setting, str):
             st.error(literal(sentence(setting)))
         else:
@@ -99,10 +99,10 @@ def _setting() -> Setting | str:
         return str(error)
 
 
-def _start(back: SharedBackend) -> None:
+def _start(backend: SharedBackend) -> None:
     setting = _setting()
     if isinstance(setting, Setting):
-        back.lab.start(setting)
+        backend.lab.start(setting)
 
 
 def _status() -> None:
@@ -117,14 +117,16 @@ def _status() -> None:
     fragments.end_timer("cost_busy", bool(state.doing))
 
 
-def _shown(back: SharedBackend) -> Measurement:
+def _shown(backend: SharedBackend) -> Measurement:
     """The measurement that the visitor chose; by default, and after a new one, the newest.
 
     A server without a measurement of its own shows the shipped one.
     """
-    found = {m.when: m for m in (*stored_results.kept(back.store.folder), stored_results.shipped())}
+    found = {
+        m.when: m for m in (*stored_results.kept(backend.store.folder), stored_results.shipped())
+    }
     newest = next(iter(found))
-    finished = back.lab.state.finished
+    finished = backend.lab.state.finished
     if st.session_state.get("cost_finished", finished) != finished:
         st.session_state["cost_shown"] = newest
     st.session_state["cost_finished"] = finished

@@ -37,7 +37,7 @@ TEXTS = (
 
 def page() -> None:
     """The page, from top to bottom."""
-    back = shared()
+    backend = shared()
     mine = duel.duel().mine
     with st.container(key="head"):
         st.markdown("# Runs stored on this server")
@@ -45,10 +45,10 @@ def page() -> None:
     wanted, asked = _wanted(mine)
     pager = _pager(wanted)
     number = st.session_state.get(pager, 1)
-    found = back.run_list.page(wanted, ROWS, ROWS * (number - 1))
+    found = backend.run_list.page(wanted, ROWS, ROWS * (number - 1))
     if number > _pages(found):  # runs were deleted
         number = st.session_state[pager] = _pages(found)
-        found = back.run_list.page(wanted, ROWS, ROWS * (number - 1))
+        found = backend.run_list.page(wanted, ROWS, ROWS * (number - 1))
     st.caption(_counted(found, number))
     glossary.line("loss", "nat", "chance", "floor", "diverged", "seed", "init", "warmup", "rate")
     if hosted.limits():
@@ -60,7 +60,7 @@ def page() -> None:
             _row(row, row.run.id in mine)
     if _pages(found) > 1:
         st.pagination(_pages(found), key=pager, max_visible_pages=5, persist_state="session")
-    selected_runs.show(back, mine)
+    selected_runs.show(backend, mine)
 
 
 def _pages(found: ListPage) -> int:
@@ -186,8 +186,8 @@ def _outcome(outcome: RunOutcome) -> None:
 
 def _live(number: int) -> None:
     """The progress of an open run. Reruns the page when the run ends."""
-    back: SharedBackend = shared()
-    run = back.store.run(number)
+    backend: SharedBackend = shared()
+    run = backend.store.run(number)
     if run is None or not run.is_open:
         st.rerun()
         return
@@ -195,7 +195,7 @@ def _live(number: int) -> None:
         number in selected_runs.selection().runs or number in duel.duel().mine
     ):  # not all that are listed
         presence.runs([run])
-    outcome = back.run_list.row(run).outcome
+    outcome = backend.run_list.row(run).outcome
     if run.is_observed:  # the number of steps is not known
         badge.verdict(outcome.verdict.kind, outcome.words, width=240)
         return

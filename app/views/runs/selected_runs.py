@@ -74,10 +74,10 @@ def only(runs: Iterable[int]) -> None:
 # The panel.
 
 
-def show(back: SharedBackend, mine: frozenset[int]) -> None:
+def show(backend: SharedBackend, mine: frozenset[int]) -> None:
     """The panel at the bottom of the window, if a run is chosen."""
     it = selection()
-    found = [run for number in it.runs if (run := back.store.run(number))]
+    found = [run for number in it.runs if (run := backend.store.run(number))]
     if len(found) < len(it.runs):  # the others were deleted
         only(run.id for run in found)
     if it.notice:
@@ -85,15 +85,15 @@ def show(back: SharedBackend, mine: frozenset[int]) -> None:
         it.notice = ""
     if not found:
         return
-    rows = [back.run_list.row(run) for run in found]
+    rows = [backend.run_list.row(run) for run in found]
     if any(run.is_observed for run in found) and len(found) <= MAX_LANES:
         with st.container(key="live"):
             _charts(found, it)
     with st.container(key="chosen", border=True):
         if it.asking:
-            _confirm(found, back)
+            _confirm(found, backend)
         else:
-            _actions(found, back, mine)
+            _actions(found, backend, mine)
         _about(rows)
 
 
@@ -126,7 +126,7 @@ def _about(rows: list[ListRow]) -> None:
     st.table(pd.DataFrame.from_dict(cells, orient="index", columns=names).rename_axis("setting"))
 
 
-def _actions(runs: list[Run], back: SharedBackend, mine: frozenset[int]) -> None:
+def _actions(runs: list[Run], backend: SharedBackend, mine: frozenset[int]) -> None:
     misfits = [why for run in runs if (why := misfit(run))]
     stays = [why for run in runs if (why := _stays(run, mine))]
     own_open = tuple(run.id for run in runs if run.is_open and run.id in mine)
@@ -142,7 +142,7 @@ def _actions(runs: list[Run], back: SharedBackend, mine: frozenset[int]) -> None
             duel.show_runs(runs)
             st.switch_page(page_links.named("Duel"))
         if own_open:
-            button("Stop", duel.leave, back, own_open, key="stop_chosen",
+            button("Stop", duel.leave, backend, own_open, key="stop_chosen",
                    icon=":material/stop:")  # fmt: skip
         button("Delete", _ask, key="delete_chosen", icon=":material/delete:", disabled=bool(stays))
         button("Clear", only, (), key="choose_none", type="tertiary")
@@ -209,25 +209,25 @@ def _ask() -> None:
     selection().asking = True
 
 
-def _confirm(runs: list[Run], back: SharedBackend) -> None:
+def _confirm(runs: list[Run], backend: SharedBackend) -> None:
     which = f"run {runs[0].id}" if len(runs) == 1 else f"these {len(runs)} runs"
     st.markdown(
         f"Delete {which} for good? A link to {'it' if len(runs) == 1 else 'one of them'} will then "
         "say that nobody has run this yet, unless the same settings are stored once more."
     )
     with st.container(horizontal=True, gap="small"):
-        button(f"Delete {which}", _delete, back, key="delete_sure", type="primary",
+        button(f"Delete {which}", _delete, backend, key="delete_sure", type="primary",
                icon=":material/delete:")  # fmt: skip
         button("Keep", only, [run.id for run in runs], key="keep_chosen")
 
 
-def _delete(back: SharedBackend) -> None:
+def _delete(backend: SharedBackend) -> None:
     """Delete the chosen runs that have ended and are this visitor's."""
     it, mine = selection(), duel.duel().mine
     kept, gone = [], 0
     for number in it.runs:
-        run = back.store.run(number)
-        why = (_stays(run, mine) if run else "gone") or back.store.delete(number)
+        run = backend.store.run(number)
+        why = (_stays(run, mine) if run else "gone") or backend.store.delete(number)
         kept += [number] if why else []
         gone += not why
     only(kept)
