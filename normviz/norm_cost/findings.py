@@ -10,7 +10,6 @@ from .variants import BOTH, CONTEXTS, CONTROL, LIBRARY, REFERENCE, VARIANTS
 
 BUSY = 0.7
 """A load average from which the sentence mentions other work."""
-WHERE = {"alone": "alone", "block": "in a block", "step": "in a whole training step"}
 
 
 def verdict(it: Measurement) -> str:

@@ -9,10 +9,9 @@ from typing import Any
 
 from torch import nn
 
-from ..catalog import SCHEMES
 from ..census.interpreter import Norm, Stream, Sum
 from ..census.layers import Branch, Judged, Sublayer
-from . import norms, placement, scheme_of, source, stack
+from . import placement, scheme_of, source, stack
 from .lint import lint
 from .report import Anatomy, NormFound, StackFound
 
@@ -253,11 +252,3 @@ def _said(by: str, traced: placement.Trace) -> str:
     if parameter.is_meta:
         return f"{kind} ({short})"
     return f"{kind} ({short}, now {float(parameter.detach().float().mean()):.3g})"
-
-
-def known_labels() -> dict[str, str]:
-    """Labels of all placements that can be named."""
-    return {scheme.key: scheme.label for scheme in SCHEMES}
-
-
-__all__ = ["Anatomy", "inspect_config", "inspect_model", "inspect_named", "norms"]

@@ -9,8 +9,8 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..catalog import NORMS, SCHEMES
-from ..catalog.models import OWN_LABELS, QK_LABELS
+from ..catalog import SCHEMES
+from ..catalog.models import QK_LABELS
 
 
 @dataclass(frozen=True)
@@ -126,11 +126,6 @@ def read(given: str | dict[str, Any]) -> Anatomy:
         lists = {k: tuple(v) for k, v in stack.items() if isinstance(v, list) and k != "norms"}
         found.append(StackFound(**{**stack, **lists, "norms": norms}))
     return Anatomy(**{**values, "stacks": tuple(found), "lint": tuple(values["lint"])})
-
-
-def label_of(key: str) -> str:
-    """The label of a norm's key."""
-    return OWN_LABELS.get(key, "") or NORMS.label(key)
 
 
 def text(it: Anatomy) -> str:
