@@ -61,9 +61,10 @@ def train(
     flat = Flat(model, device)
     runs, why = choose(engine, config, model, flat)
     wanted = {*(recorded(config) if record is None else record), *also_at}
-    held_out, evaluated = task.held_out_tensors(device), held_out_at(config)
+    evaluated = held_out_at(config)
     if config.text:
         evaluated = text_privacy.fewer(evaluated, task.held_out_tokens)
+    held_out = task.held_out_tensors(device)
     guard = DivergenceGuard(model, flat, task)
     parameters = sum(p.numel() for p in model.parameters())
     yield Started(
