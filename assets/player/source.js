@@ -16,21 +16,28 @@ export function embedded(file) {
   };
 }
 
-// Numbers that another window posts as { normviz: { probe: message } }, each time all of them: the frame of a
-// notebook while a model trains. They are of the heatmap alone.
+// Numbers that another window posts as { normviz: { shared, charts, probes: { probe: message } } }, each time all
+// of them: the frame of a notebook while a model trains. A message names its charts by their places in `charts`,
+// and all of them have what is in `shared`. They are of the heatmap alone.
 export function posted() {
-  let kept = {}, now = null, receive = null;
+  let kept = { probes: {} }, now = null, receive = null;
+  const tell = () => {
+    const it = kept.probes[now];
+    if (!it) return;
+    const charts = Object.entries(it.charts).map(([name, place]) => [name, kept.charts[place]]);
+    receive?.({ ...kept.shared, ...it, charts: Object.fromEntries(charts) });
+  };
   const heard = ({ data }) => {
     if (!data?.normviz) return;
     kept = data.normviz;
-    if (kept[now]) receive?.(kept[now]);
+    tell();
   };
   addEventListener("message", heard);
   return {
     ask(request, receiver) {
       now = request().probe;
       receive = receiver;
-      if (kept[now]) receive(kept[now]);
+      tell();
     },
     close() { removeEventListener("message", heard); },
   };

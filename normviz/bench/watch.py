@@ -20,7 +20,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..own_model.notebook import Notebook
 from ..own_model.watch import FIRST, PLAIN, Watch
+from .browser import visited
 
 STEPS = 20
 """Steps of a kind in a round."""
@@ -86,6 +88,62 @@ def measure(rounds: int, blocks: int, width: int, tokens: int, batch: int, threa
     if "wandb.watch" not in kinds:
         lines.append("  wandb.watch is not measured: wandb is not installed (pip install wandb)")
     return "\n".join(lines)
+
+
+SEEN = """() => new Promise((done) => {
+  const look = () => document.querySelector(".nv-loss canvas") && document.querySelector(".nv-bars canvas")
+    ? requestAnimationFrame(() => done(performance.timeOrigin + performance.now())) : setTimeout(look, 1);
+  look();
+})"""
+"""When the charts of a frame are there, in milliseconds since 1970."""
+
+
+def first_chart(rounds: int) -> str:
+    """Milliseconds from the call of the first `optimizer.step()` to the charts in Chromium, as a notebook
+    shows them, in new pages; beside those until Python has written the numbers. What a notebook's server
+    takes to hand an output to the browser is not in it."""
+    found = []
+    with visited() as page:
+        for _ in range(rounds):
+            loop = Loop("alone", 2, 64, 32, 2)
+            outputs: list[_Output] = []
+
+            def display(
+                data: dict[str, str], outputs: list[_Output] = outputs, **_: Any
+            ) -> _Output:
+                outputs.append(_Output(data["text/html"]))
+                return outputs[-1]
+
+            watch = Watch(loop.model, loop.optimizer, to=None)
+            watch._displays.append(Notebook(watch, display))
+            page.set_content(f"<!doctype html><body>{outputs[0].html}")
+            frame = page.frames[1]
+            frame.wait_for_function("typeof normvizPlayer !== 'undefined'")
+            ids = torch.randint(1024, loop.shape)
+            loop.model(input_ids=ids, labels=ids).loss.backward()
+            began = 1e3 * time.time()
+            loop.optimizer.step()
+            written = 1e3 * time.time()
+            page.evaluate(outputs[1].html.removeprefix("<script>").removesuffix("</script>"))
+            found.append((frame.evaluate(SEEN) - began, written - began))
+            watch.close()
+    whole, python = np.array(found).T
+    return (
+        f"  first charts in Chromium {np.median(whole):.0f} ms after the first recorded step ended "
+        f"({whole.min():.0f} to {whole.max():.0f} in {rounds} new pages; Python's part "
+        f"{np.median(python):.0f} ms), without what a notebook's server takes"
+    )
+
+
+class _Output:
+    """An output of a cell."""
+
+    def __init__(self, html: str) -> None:
+        self.html = html
+
+    def update(self, data: dict[str, str], **_: Any) -> None:
+        """Replace it."""
+        self.html = data["text/html"]
 
 
 def _round(loops: list[Loop], number: int) -> list[tuple[float, float]]:

@@ -40,14 +40,19 @@ def watch(
     tokens: Annotated[int, typer.Option(min=8)] = 128,
     batch: Annotated[int, typer.Option(min=1)] = 4,
     threads: Annotated[int, typer.Option(min=1)] = 1,
+    charts: Annotated[
+        int, typer.Option(min=1, help="Pages in which the first charts are awaited")
+    ] = 5,
 ) -> None:
-    """Cost of `normviz.watch` beside `wandb.watch` in offline mode, on a model of GPT-2's shape.
+    """Cost of `normviz.watch` beside `wandb.watch` in offline mode, on a model of GPT-2's shape; and how soon
+    a notebook has the first charts.
 
-    Needs transformers; wandb is measured where it is installed.
+    Needs transformers, and for the charts the tests' packages; wandb is measured where it is installed.
     """
-    from ..bench.watch import measure
+    from ..bench.watch import first_chart, measure
 
     typer.echo(measure(rounds, blocks, width, tokens, batch, threads))
+    typer.echo(first_chart(charts))
 
 
 @bench.command()

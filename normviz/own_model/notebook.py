@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -42,29 +43,30 @@ POST = """<script>(() => {{
 
 
 class Notebook:
-    """Shows a watch in the outputs of a cell."""
+    """Shows a watch in the outputs of a cell. `display` makes an output; IPython's does by default."""
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: Watch, display: Callable[..., Any] | None = None) -> None:
         from IPython.core.getipython import get_ipython  # pyright: ignore (only a notebook has it)
-        from IPython.display import display  # pyright: ignore
 
+        if display is None:
+            from IPython.display import display  # pyright: ignore
+        assert display is not None
         self.watch = watch
         self.name = f"normviz-{watch.settings.run}"
         it = watch.settings
-        first = "grad_block" if "grad_block" in watch.keys else watch.keys[0]
+        self.first = "grad_block" if "grad_block" in watch.keys else watch.keys[0]
         self.page = FRAME.format(
             name=self.name,
-            page=escape(live_page(it, first)),
+            page=escape(live_page(it, self.first)),
             title=escape(it.label),
             height=FRAME_HEIGHT,
         )
         self.frame: Any = display(self._html(self.page), raw=True, display_id=True)
         self.script: Any = display(self._html(""), raw=True, display_id=True)
         self.at, self.gap = -LONGEST, 0.0
-        self.is_live, self.shown = True, 0
-        self._numbers(
-            replace(watch.recording, steps=_one_step(watch))
-        )  # the first charts take longest
+        self.is_live, self.shown, self.posts = True, 0, 0
+        ones = replace(watch.recording, steps=_one_step(watch))
+        self._numbers(ones, watch.keys)  # the first charts take longest
         self.shell = get_ipython()
         if self.shell is not None:
             self.shell.events.register("post_run_cell", self.rest)
@@ -82,6 +84,7 @@ class Notebook:
             self.frame.update(self._html(self.page), raw=True)
             self.is_live = True
         self.script.update(self._html(self._post()), raw=True)
+        self.posts += 1
         self.at = time.monotonic()
         self.gap = min(LONGEST, max(1.0, (time.thread_time() - began) / SHARE))
 
@@ -89,11 +92,13 @@ class Notebook:
         it = self.watch.recording
         if not len(it.steps.layer_steps):
             return ""
-        numbers = json.dumps(self._numbers(it)).replace("<", "\\u003c")
+        # The first charts are there sooner without those of the quantities that nobody looks at yet.
+        keys = it.probes if self.posts else (self.first,)
+        numbers = json.dumps(self._numbers(it, keys)).replace("<", "\\u003c")
         return POST.format(numbers=numbers, name=self.name)
 
-    def _numbers(self, it: Recording) -> dict[str, Any]:
-        lanes = {key: lane_frame(it, f"A  {label(it.config)}", key) for key in it.probes}
+    def _numbers(self, it: Recording, keys: Sequence[str]) -> dict[str, Any]:
+        lanes = {key: lane_frame(it, f"A  {label(it.config)}", key) for key in keys}
         return posted(lanes, live=True)
 
     def rest(self, result: object = None) -> None:

@@ -145,11 +145,25 @@ def replay_document(
 
 
 def posted(lanes: Mapping[str, LaneFrame], live: bool) -> dict[str, Any]:
-    """What a window posts to a `live_page`: all numbers so far, of one lane by probe."""
-    return {
+    """What a window posts to a `live_page`: all numbers so far, of one lane by probe, and once each chart
+    and what all probes have alike."""
+    each = {
         key: message([lane], Sent(), live=live, options=ChartOptions())
         for key, lane in lanes.items()
     }
+    pool: dict[str, int] = {}
+    shared: dict[str, Any] = {}
+    for it in each.values():
+        shared |= {name: it.pop(name) for name in ALIKE}
+        it["charts"] = {
+            name: pool.setdefault(json.dumps(spec), len(pool))
+            for name, spec in it["charts"].items()
+        }
+    return {"shared": shared, "charts": [json.loads(text) for text in pool], "probes": each}
+
+
+ALIKE = ("probes", "palette", "comparing")
+"""Parts of a message that do not depend on the probe."""
 
 
 def _ways(outside: SharedFiles) -> str:

@@ -57,11 +57,17 @@ test("what another window posts is received for the quantity that is shown, also
   const source = posted();
   source.ask(() => ({ probe }), (message) => told.push(message));
   heard.message({ data: "of somebody else" });
-  heard.message({ data: { normviz: { a: 1, b: 2 } } });
+  const all = (a, b) => ({ data: { normviz: {
+    shared: { palette: "p" }, charts: ["first", "second"],
+    probes: { a: { at: a, charts: { loss: 0 } }, b: { at: b, charts: { loss: 0, bars: 1 } } } } } });
+  heard.message(all(1, 2));
   probe = "b";
   source.ask(() => ({ probe }), (message) => told.push(message));
-  heard.message({ data: { normviz: { a: 3, b: 4 } } });
+  heard.message(all(3, 4));
   source.close();
-  assert.deepEqual(told, [1, 2, 4]);
+  const b = { loss: "first", bars: "second" };
+  assert.deepEqual(told, [
+    { palette: "p", at: 1, charts: { loss: "first" } }, { palette: "p", at: 2, charts: b },
+    { palette: "p", at: 4, charts: b }]);
   assert.deepEqual(heard, {});
 });
