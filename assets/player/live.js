@@ -7,6 +7,7 @@ import { divergedVerdict, judge } from "./verdict.js";
 
 const AHEAD = 16;  // steps that the workers may be ahead of the slower one
 const OF_LANE = ["scheme", "norm", "init", "depth", "lr", "warmup", "dropout"], SHARED = ["task", "steps"];
+const IN_APP = "/normviz/live/live.html";  // where the app serves this page; see app/asgi/live_page.py
 // In the order of the app's links.
 export const FIELDS = ["scheme", "norm", "init", "depth", "task", "steps", "lr", "warmup", "dropout", "init_seed", "data_seed"];
 const NUMBERS = ["depth", "lr", "warmup", "dropout", "steps", "init_seed", "data_seed"];
@@ -184,6 +185,9 @@ class Live {
     if (problems.length) return;
     const query = linkOf(lanes, this.data.pinned);
     this.find("#link").textContent = `?${query}`;
+    const app = this.find("#app");
+    app.hidden = !location.pathname.endsWith(IN_APP);  // a page of a folder does not know the app's address
+    app.href = `../../?${query}`;
     this.parts(lanes).catch(() => {});  // Train says what is wrong
     this.offer();
     try {

@@ -13,7 +13,7 @@ import tempfile
 import time
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import islice
@@ -247,8 +247,8 @@ def _verdicts(page: Page, configs: list[RunConfig]) -> list[str]:
         native = collect(train(config))
         is_same = made["kind"] == native.verdict.kind
         same += is_same
-        with closing(train(config, engine="eager")) as events:
-            eager = list(islice((e.loss for e in events if isinstance(e, Step)), FIRST))
+        steps = (event for event in train(config, engine="eager") if isinstance(event, Step))
+        eager = [step.loss for step in islice(steps, FIRST)]
         for some, losses in zip(apart.values(), (map(float, made["losses"]), eager), strict=True):
             some.append(_difference(losses, native))
         if not is_same:

@@ -291,7 +291,7 @@ def browser(
     ] = 20,
     seed: Annotated[int, typer.Option(min=0, help="Of the random configs")] = 0,
 ) -> None:
-    """Training in Chromium, beside the native engine and torch.nn; and how many verdicts agree."""
+    """A visit of the page that trains, its speed beside the native engine and torch.nn, and its verdicts."""
     from ..bench.in_browser import measure
 
     typer.echo(measure(rounds, configs, seed))

@@ -66,7 +66,7 @@ BODY = """{up}<main><h1>{heading}</h1><p>{words}</p>
 <p id="note"></p></div>
 <div id="player"></div>
 <p>These settings as a link: <code id="link"></code>.
-The same words after the address of the app open them there.</p></main>
+The same words after the address of the app open them there. <a id="app" hidden>Open them there</a></p></main>
 <footer>{foot}</footer>
 <script type="application/json" id="live">{data}</script>
 {scripts}"""

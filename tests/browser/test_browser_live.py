@@ -119,6 +119,7 @@ def test_a_finished_duel_replays_and_another_one_trains_without_a_network(
     page.locator("#seed").fill("3")
     page.locator("#seed").blur()
     assert page.url.endswith("?v=1&scheme=pre,post&depth=4&steps=40&init_seed=3&data_seed=3")
+    assert page.locator("#app").is_hidden()
     losses = trained(page)
     for scheme, found, lane in zip(SCHEMES, losses, (0, 1), strict=True):
         it = collect(train(RunConfig(scheme=scheme, depth=4, steps=40, init_seed=3, data_seed=3)))

@@ -93,6 +93,9 @@ def test_the_page_that_trains_in_the_browser_breaks_no_rule(
     page.get_by_role("button", name="Train", exact=True).click()
     page.get_by_text("Both lanes were trained on this device.").wait_for()
     wait_for(lambda: page.locator(".nv canvas").count() >= 3)
+    page.get_by_role("link", name="Open them there").click()
+    page.wait_for_url(f"{address}/?v=1&scheme=pre,post&depth=2&steps=25")
+    page.locator(".st-key-train button").first.wait_for()
     assert broken(said) == []
 
 
