@@ -27,7 +27,7 @@ each with seeds of its own, it stopped 148, and 1 of them would have trained: 0.
 0.1 to 3.7 %. These runs end after at most 400 steps: what a stopped run would do later is not measured.
 
 Earlier releases applied the rule more widely. What they stopped elsewhere is no result any more and is
-run to its end; the cells of shipped maps and claims that were stopped so stay, marked as stopped.
+run to its end; cells that shipped with those releases stay, marked as stopped.
 """
 
 from __future__ import annotations
