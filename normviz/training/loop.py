@@ -8,7 +8,7 @@ Everything is deterministic on one machine and one number of threads.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Generator
 from dataclasses import dataclass
 
 import torch
@@ -45,7 +45,7 @@ def train(
     record: Collection[int] | None = None,
     begun: tuple[Transformer, Task] | None = None,
     engine: Choice = "tape",
-) -> Iterator[Event]:
+) -> Generator[Event]:
     """Train one config. Yields Started, one Step a step, then Finished; Diverged comes before it.
 
     Layers are recorded at `record` (by default `schedule.recorded`) and `also_at`. With steps=0 it
