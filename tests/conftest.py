@@ -66,9 +66,13 @@ def _one_thread() -> Iterator[None]:
 
 
 @pytest.fixture
-def by_eager(monkeypatch: pytest.MonkeyPatch) -> None:
+def by_eager(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Estimates are those of a machine without the fast engine."""
+    from normviz.claims import record
+
     monkeypatch.setattr("normviz.limits.engine_here", lambda: ("eager", ""))
+    yield
+    record._estimated.cache_clear()
 
 
 @pytest.fixture
