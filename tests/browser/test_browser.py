@@ -98,6 +98,8 @@ def test_a_run_in_progress(page: Page, browser: Browser, address: str) -> None:
     opened(page, f"{address}/?v=1&lanes=2&scheme=pre,post&steps=20000", charts=0)
     press(page, "train")
     wait_for(lambda: "steps/s" in progress(page))
+    stop, charts = (page.locator(f".st-key-{key}").bounding_box() for key in ("stop", "charts"))
+    assert stop and charts and stop["x"] + stop["width"] <= charts["x"]
     assert_charts_move_in_place(page)
     assert_it_pauses_steps_and_goes_on(page)
     with browser.new_context() as fresh:
