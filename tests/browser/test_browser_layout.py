@@ -60,8 +60,6 @@ def test_a_laptop_shows_the_whole_duel_on_its_first_screen(browser: Browser, add
         train, replay = box(page, ".st-key-train button"), box(page, ".nv-play")
         assert abs(train[1] - replay[1]) < 12  # one row
         page.locator(".nv-play").click()
-        wait_for(lambda: page.locator(".nv-play").inner_text().endswith("Replay"))
-        page.locator(".nv-play").click()
         wait_for(lambda: len(visible(page, "Pause")) == 1)
         assert not visible(page, "Step")
 
