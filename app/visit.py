@@ -26,7 +26,7 @@ def run(page: StreamlitPage) -> None:
         place = st.container(key="trouble")
         with (
             render_lock.held(is_new, visitor.me(), network_address.of_page()),
-            address.sent(),
+            address.sent(page.url_path),
         ):
             presence.begin()
             page.run()

@@ -48,6 +48,7 @@ HISTORY = component(
 
       export default function ({ data }) {
         const { back } = kept;
+        if (data.page !== location.pathname.split("/").pop()) return;  // it is of the page that was left
         if (back && query(data.from) !== back.query && performance.now() < back.until) return;
         kept.back = null;
         const next = new URLSearchParams(query(data.query));
@@ -87,13 +88,15 @@ def is_old_entry() -> bool:
 
 
 @contextmanager
-def sent() -> Iterator[None]:
-    """Run a page, then send the browser the query that it set, with the entry number and the query before."""
+def sent(page: str) -> Iterator[None]:
+    """Run the page of this path, then send the browser the query that it set, with the entry number and
+    the query before."""
     before = _query()
     yield
     entry = st.session_state.get("entry", 0)
+    data = {"page": page, "entry": entry, "query": _query(), "from": before}
     with st.container(key="history"):
-        HISTORY(key="history_part", data={"entry": entry, "query": _query(), "from": before})
+        HISTORY(key="history_part", data=data)
 
 
 def _query() -> str:

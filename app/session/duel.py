@@ -6,7 +6,6 @@ that is not allowed changes nothing, and `complaint` says why.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -41,10 +40,9 @@ from normviz.tour import STEPS, numbered
 
 from . import address, visitor
 from .backend import SharedBackend
+from .fragments import runs_alone
 from .page_state import PageState
 
-STALE_SECONDS = 1.0
-"""Longest time from the moment that the page sets a widget until the browser shows it."""
 EARLIER = 120
 """Most characters of the words that name the earlier settings of a curve."""
 
@@ -315,20 +313,17 @@ def _touch(it: Duel) -> None:
 
 def show(key: str, value: object) -> None:
     """Set a widget's value, if it differs: to set it again could undo the visitor's latest change."""
-    replaced = st.session_state.setdefault("replaced", {})
     if key not in st.session_state or st.session_state[key] != value:
-        replaced[key] = (st.session_state.get(key), time.monotonic())
         st.session_state[key] = value
 
 
-def chosen(key: str) -> bool:
-    """Whether the visitor chose the value that the browser sent for a widget of `show`.
+def chosen() -> bool:
+    """Whether the visitor chose the value of a widget outside of fragments that calls back now.
 
-    Each message of a browser has the values of all widgets. One that it sent before it showed a value
-    that the page had set, as after Back, has the value before, and is no choice.
+    Each message of a browser has the values of all widgets. The timer of a fragment may send one before
+    the browser shows a value that the page has set, as after Back: the value before is no choice.
     """
-    value, when = st.session_state.get("replaced", {}).get(key, (None, -math.inf))
-    return st.session_state[key] != value or time.monotonic() - when > STALE_SECONDS
+    return not runs_alone()
 
 
 def begin(start: Literal["follow", "replay", "end"]) -> None:

@@ -191,14 +191,13 @@ def test_a_shared_server_trains_by_itself_only_while_no_run_waits(
     assert not at.error and len(store.queued()) == 2
 
 
-def test_a_value_that_was_on_its_way_when_another_duel_opened_does_not_change_it(
+def test_a_value_that_a_timer_brings_is_no_choice(
     page: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at = page()
-    depth(at, 4)
-    checked(at.button(key="reset").click().run())
-    depth(at, 4)  # the browser has not shown the depth of the opening duel yet
+    with monkeypatch.context() as timer:
+        timer.setattr(session_duel, "runs_alone", lambda: True)
+        depth(at, 4)
     assert duel(at).lanes == PRESETS["hero"].lanes()
-    monkeypatch.setattr(session_duel, "STALE_SECONDS", 0.0)
-    depth(at, 4)
-    assert {lane.depth for lane in duel(at).lanes} == {4}
+    depth(at, 10)
+    assert {lane.depth for lane in duel(at).lanes} == {10}
