@@ -16,7 +16,12 @@ from streamlit.runtime import Runtime
 from streamlit.runtime.media_file_manager import MediaFileManager
 from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
-from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
+from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
+from streamlit.runtime.scriptrunner_utils.script_run_context import (
+    RunLocation,
+    ScriptRunContext,
+    ThreadState,
+)
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 from streamlit.web.server import server_util
 from streamlit.web.server.starlette import starlette_app_utils, starlette_routes
@@ -37,9 +42,10 @@ IMPORTS = {
 """Private modules that the pages import, and what for. Tests and this file are left out."""
 
 CONNECTIONS = "what is known of open connections"
+CALLBACKS = "when it ends a callback"
 CHANGED = (
-    "the installed Streamlit or uvicorn has changed {}: limits of a shared server may not hold. Install the "
-    "one that requirements.txt names"
+    "the installed Streamlit or uvicorn has changed {}: limits of a shared server, or pages, may fail. "
+    "Install the one that requirements.txt names"
 )
 
 
@@ -47,6 +53,18 @@ def ask_no_other_host() -> None:
     """For a page of a foreign origin Streamlit asks another host for this machine's public address, and
     would let in pages of that address. They have this server's `Host`, if they are its pages."""
     net_util.get_external_ip = lambda: None
+
+
+def let_callbacks_end() -> None:
+    """A request of another script run ends the present one at its next access to the session's state.
+    In a callback that would lose the rest of what a visitor asked for: there the request waits."""
+    take_request = ScriptRunner._maybe_handle_execution_control_request
+
+    def outside_of_callbacks(self: ScriptRunner) -> None:
+        if not self._execing or ThreadState.get().run_location is not RunLocation.CALLBACK:
+            take_request(self)
+
+    ScriptRunner._maybe_handle_execution_control_request = outside_of_callbacks
 
 
 def _uploads() -> bool:
@@ -89,6 +107,16 @@ def _addresses() -> bool:
 def _context() -> bool:
     fields = ScriptRunContext.__dataclass_fields__
     return {"session_id", "fragment_ids_this_run", "is_history_navigation"} <= set(fields)
+
+
+def _callbacks() -> bool:
+    """What `let_callbacks_end` replaces, and what it asks."""
+    return (
+        _has(ScriptRunner, "_maybe_handle_execution_control_request")
+        and _sets(ScriptRunner, "_execing")
+        and _has(RunLocation, "CALLBACK")
+        and _has(ThreadState, "get")
+    )
 
 
 def _settings() -> bool:
@@ -154,6 +182,7 @@ PARTS: dict[str, Callable[[], bool]] = {
     "whether a page is still connected": lambda: _has(Runtime, "is_active_session"),
     "where it keeps its sessions": lambda: _sets(Runtime, "_session_mgr"),
     CONNECTIONS: _connections,
+    CALLBACKS: _callbacks,
 }
 
 

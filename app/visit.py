@@ -24,11 +24,13 @@ def run(page: StreamlitPage) -> None:
         st.session_state["page"] = page.url_path
         st.set_page_config(tab_title(page.title))  # a duel names itself
         place = st.container(key="trouble")
-        with render_lock.held(is_new, visitor.me(), network_address.of_page()):
+        with (
+            render_lock.held(is_new, visitor.me(), network_address.of_page()),
+            address.sent(page.url_path),
+        ):
             presence.begin()
             page.run()
             page_foot.show()
-            address.send()
         store_errors.show(place)
     except Misconfigured as error:
         st.error(str(error))

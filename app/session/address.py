@@ -6,52 +6,60 @@ step. Here a change replaces the current entry, unless the page asks for a new o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from urllib.parse import urlencode
 
 import streamlit as st
 from streamlit.components.v2 import component
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-# The query and the entry number reach the browser by two channels, in either order. If the query came
-# first, it has replaced the current entry: restore that entry, then push the query as a new one. If the
-# number came first, push a copy of the current entry; the query will replace the copy.
+# Streamlit's own change of the query is ignored: it comes by another channel than the entry number, in
+# either order and at any time. A message of a script run that began before Back does not undo Back.
 HISTORY = component(
     "history",
     js="""
       // Another page, or one that Back or Forward leads to, begins at its top. It does so before its first
       // element comes, so that nobody who scrolls on while the rest arrives is thrown back.
       const top = () => document.querySelector(".stMain")?.scrollTo({ top: 0, behavior: "instant" });
-      const kept = globalThis.normvizHistory ??= (() => {
-        const it = { entry: null, path: null, before: null }, push = history.pushState;
-        history.pushState = function (state, title, url) {
-          const next = new URL(url, location.href);
-          if (next.pathname !== location.pathname) {
-            push.call(history, state, title, url);
-            return top();
-          }
-          it.before ??= location.href;
-          history.replaceState(state, title, url);
-        };
-        addEventListener("popstate", () => { it.before = null; top(); });
-        it.push = (url) => push.call(history, {}, "", url);
-        return it;
-      })();
+      const LONGEST_RUN_MS = 5000;
+      const OF_THE_FRAME = ["embed", "embed_options"];
       const query = (search) => {
         const found = new URLSearchParams(search);
-        for (const name of ["embed", "embed_options"]) found.delete(name);
+        for (const name of OF_THE_FRAME) found.delete(name);
         return found.toString();
       };
+      const kept = globalThis.normvizHistory ??= (() => {
+        const it = { entry: null, path: null, back: null };
+        for (const name of ["pushState", "replaceState"]) {
+          it[name] = history[name].bind(history);
+          history[name] = (state, title, url) => {
+            if (new URL(url, location.href).pathname === location.pathname) return;
+            it[name](state, title, url);
+            top();
+          };
+        }
+        addEventListener("popstate", () => {
+          it.back = { query: query(location.search), until: performance.now() + LONGEST_RUN_MS };
+          top();
+        });
+        return it;
+      })();
 
       export default function ({ data }) {
-        const there = query(location.search) === query(data.query);
-        if (data.entry > kept.entry && kept.path === location.pathname) {
-          const now = location.href;
-          if (there && kept.before !== null) history.replaceState({}, "", kept.before);
-          if (!there || kept.before !== null) kept.push(now);
+        const { back } = kept;
+        if (data.page !== location.pathname.split("/").pop()) return;  // it is of the page that was left
+        if (back && query(data.from) !== back.query && performance.now() < back.until) return;
+        kept.back = null;
+        const next = new URLSearchParams(query(data.query));
+        if (query(location.search) !== next.toString()) {
+          const now = new URLSearchParams(location.search);
+          for (const name of OF_THE_FRAME) now.getAll(name).forEach((value) => next.append(name, value));
+          const url = location.pathname + (next.size ? `?${next}` : "") + location.hash;
+          const isNew = data.entry > kept.entry && kept.path === location.pathname;
+          kept[isNew ? "pushState" : "replaceState"]({}, "", url);
         }
         Object.assign(kept, { entry: data.entry, path: location.pathname });
-        if (there) kept.before = null;
       }
     """,
 )
@@ -79,10 +87,17 @@ def is_old_entry() -> bool:
     return context is not None and context.is_history_navigation
 
 
-def send() -> None:
-    """Send the query and the entry number to the browser. Every page calls it at its end."""
-    query = urlencode(params(), doseq=True)
+@contextmanager
+def sent(page: str) -> Iterator[None]:
+    """Run the page of this path, then send the browser the query that it set, with the entry number and
+    the query before."""
+    before = _query()
+    yield
+    entry = st.session_state.get("entry", 0)
+    data = {"page": page, "entry": entry, "query": _query(), "from": before}
     with st.container(key="history"):
-        HISTORY(
-            key="history_part", data={"entry": st.session_state.get("entry", 0), "query": query}
-        )
+        HISTORY(key="history_part", data=data)
+
+
+def _query() -> str:
+    return urlencode(params(), doseq=True)

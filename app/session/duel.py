@@ -40,6 +40,7 @@ from normviz.tour import STEPS, numbered
 
 from . import address, visitor
 from .backend import SharedBackend
+from .fragments import runs_alone
 from .page_state import PageState
 
 EARLIER = 120
@@ -314,6 +315,15 @@ def show(key: str, value: object) -> None:
     """Set a widget's value, if it differs: to set it again could undo the visitor's latest change."""
     if key not in st.session_state or st.session_state[key] != value:
         st.session_state[key] = value
+
+
+def chosen() -> bool:
+    """Whether the visitor chose the value of a widget outside of fragments that calls back now.
+
+    Each message of a browser has the values of all widgets. The timer of a fragment may send one before
+    the browser shows a value that the page has set, as after Back: the value before is no choice.
+    """
+    return not runs_alone()
 
 
 def begin(start: Literal["follow", "replay", "end"]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from hosted_kit import turn_on
+from normviz.app.session import duel as session_duel
 from normviz.app.session import visitor
 from normviz.app.views.duel import by_itself
 from page_kit import Open, checked, chips, duel, runs
@@ -188,3 +189,15 @@ def test_a_shared_server_trains_by_itself_only_while_no_run_waits(
     assert stopped(store, own) and len(store.queued()) == 2
     depth(at, 128)  # more than a shared server trains: no error for what nobody asked for
     assert not at.error and len(store.queued()) == 2
+
+
+def test_a_value_that_a_timer_brings_is_no_choice(
+    page: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = page()
+    with monkeypatch.context() as timer:
+        timer.setattr(session_duel, "runs_alone", lambda: True)
+        depth(at, 4)
+    assert duel(at).lanes == PRESETS["hero"].lanes()
+    depth(at, 10)
+    assert {lane.depth for lane in duel(at).lanes} == {10}

@@ -7,6 +7,7 @@ import re
 import tomllib
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import streamlit
@@ -15,7 +16,12 @@ from normviz.app.asgi import first_paint, uploads, visitor_cookie
 from streamlit.runtime import Runtime
 from streamlit.runtime.media_file_manager import MediaFileManager
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
-from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
+from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
+from streamlit.runtime.scriptrunner_utils.script_run_context import (
+    RunLocation,
+    ScriptRunContext,
+    ThreadState,
+)
 from streamlit.web.server import server_util
 from streamlit.web.server.starlette import starlette_app_utils, starlette_routes
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
@@ -23,6 +29,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 
 from normviz.home import shipped
 
+ENDS = "_maybe_handle_execution_control_request"
 PUBLIC = {"streamlit.components.v2", "streamlit.delta_generator", "streamlit.navigation.page",
           "streamlit.testing.v1"}  # fmt: skip
 
@@ -53,6 +60,7 @@ def test_nothing_has_changed() -> None:
         (Runtime, "__init__", "where it keeps its sessions"),
         (AutoHTTPProtocol, "__init__", parts.CONNECTIONS),
         (WebSocketsSansIOProtocol, "__init__", parts.CONNECTIONS),
+        (ScriptRunner, ENDS, parts.CALLBACKS),
     ],
 )
 def test_a_part_with_another_name_is_found(
@@ -87,6 +95,19 @@ def test_every_private_import_and_every_setting_is_listed() -> None:
     for path in shipped("app").rglob("*.py"):
         read |= set(re.findall(r"get_option\(\s*\"([\w.]+)\"", path.read_text()))
     assert ours | read <= set(parts.SETTINGS)
+
+
+def test_a_request_waits_until_a_callback_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = []
+    monkeypatch.setattr(ScriptRunner, ENDS, lambda self: taken.append(self))
+    parts.let_callbacks_end()
+    runner = SimpleNamespace(_execing=True)
+    ThreadState.initialize()
+    with ThreadState.scoped(run_location=RunLocation.CALLBACK):
+        getattr(ScriptRunner, ENDS)(runner)
+    assert taken == []
+    getattr(ScriptRunner, ENDS)(runner)
+    assert taken == [runner]
 
 
 def test_the_pages_look_for_what_is_checked() -> None:

@@ -181,7 +181,8 @@ def _number(name: str, configs: Sequence[RunConfig]) -> None:
 
 def _take(name: str, key: str) -> None:
     value: Any = st.session_state[key]
-    duel.change(name, value.strip() if isinstance(value, str) else value)
+    if duel.chosen():
+        duel.change(name, value.strip() if isinstance(value, str) else value)
 
 
 def _set_rate(key: str, backend: SharedBackend) -> None:
@@ -190,6 +191,8 @@ def _set_rate(key: str, backend: SharedBackend) -> None:
     A lane without such a run, or with a run of earlier settings, gets it as an ordinary setting.
     """
     it, rate = duel.duel(), st.session_state[key]
+    if not duel.chosen():
+        return
     runs = [None if number is None else backend.store.run(number) for number in it.runs]
     current = [run is not None and run.config == it.lanes[i] for i, run in enumerate(runs)]
     trains = [run for run, same in zip(runs, current, strict=True) if same and _takes_rate(run)]

@@ -115,6 +115,8 @@ def _open(lanes: list[Lane]) -> list[Run]:
 def count(backend: SharedBackend) -> None:
     """Change the number of lanes. Stops the visitor's runs in lanes that are removed."""
     n = st.session_state["n_lanes"]
+    if not duel.chosen():
+        return
     leave(backend, duel.duel().runs[n:])
     duel.set_lane_count(n)
     _prune(backend)
