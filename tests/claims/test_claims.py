@@ -555,7 +555,8 @@ def test_a_second_result_is_of_this_rule_and_of_seeds_that_did_not_ship(path: Pa
         "its rule or its numbers changed: normviz ship-claims --seeds-from 100"
     )
     assert ships is not None and second.first == 100
-    assert second.numbers != ships.numbers or claim.lab == "norms", "a count is that of all seeds"
+    vary = any(len(set(values)) > 1 for values in ships.numbers.values())
+    assert second.numbers != ships.numbers or not vary, "other seeds, other numbers"
     assert ships.seeds == second.seeds == claim.seeds
     assert all(len(values) == second.seeds for values in second.numbers.values())
 
