@@ -30,7 +30,7 @@ HISTORY = component(
         return found.toString();
       };
       const kept = globalThis.normvizHistory ??= (() => {
-        const it = { entry: null, path: null, back: null };
+        const it = { entry: null, page: null, path: null, back: null };
         for (const name of ["pushState", "replaceState"]) {
           it[name] = history[name].bind(history);
           history[name] = (state, title, url) => {
@@ -47,19 +47,19 @@ HISTORY = component(
       })();
 
       export default function ({ data }) {
-        const { back } = kept;
-        if (data.page !== location.pathname.split("/").pop()) return;  // it is of the page that was left
+        const { back } = kept, path = location.pathname;
+        if (data.page === kept.page && path !== kept.path) return;  // it is of the page that was left
         if (back && query(data.from) !== back.query && performance.now() < back.until) return;
         kept.back = null;
         const next = new URLSearchParams(query(data.query));
         if (query(location.search) !== next.toString()) {
           const now = new URLSearchParams(location.search);
           for (const name of OF_THE_FRAME) now.getAll(name).forEach((value) => next.append(name, value));
-          const url = location.pathname + (next.size ? `?${next}` : "") + location.hash;
-          const isNew = data.entry > kept.entry && kept.path === location.pathname;
+          const url = path + (next.size ? `?${next}` : "") + location.hash;
+          const isNew = data.entry > kept.entry && kept.path === path;
           kept[isNew ? "pushState" : "replaceState"]({}, "", url);
         }
-        Object.assign(kept, { entry: data.entry, path: location.pathname });
+        Object.assign(kept, { entry: data.entry, page: data.page, path });
       }
     """,
 )
