@@ -1,4 +1,4 @@
-"""A watch in the loops of others: Hugging Face's Trainer, compiled models, several processes, Jupyter."""
+"""A watch in the loops of others: Hugging Face, Lightning, compiled models, several processes, Jupyter."""
 
 from __future__ import annotations
 
@@ -42,6 +42,55 @@ def test_the_callback_watches_a_hugging_face_trainer(tmp_path: Path) -> None:
     for probe in seen.probes:
         assert not np.isnan(seen.values(probe)[:, 1:]).all(), probe
     assert seen.status == "finished" and not callback.watch.missing
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
+def test_the_callback_watches_a_lightning_trainer_and_changes_nothing(tmp_path: Path) -> None:
+    """Losses, gradients and weights of two accumulated batches a step and clipping, beside a loop."""
+    import pytorch_lightning as lightning
+    from test_watch_loop import batch, made
+
+    class Module(lightning.LightningModule):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model, self.optimizer = made()
+
+        def training_step(self, rows: list[torch.Tensor], index: int) -> torch.Tensor:
+            return self.model(*rows)[1]
+
+        def configure_optimizers(self) -> torch.optim.Optimizer:
+            return self.optimizer
+
+    def trained(callbacks: list) -> Module:
+        module = Module()
+        trainer = lightning.Trainer(
+            default_root_dir=tmp_path, accelerator="cpu", max_epochs=1, accumulate_grad_batches=2,
+            gradient_clip_val=0.1, callbacks=callbacks, logger=False, enable_checkpointing=False,
+            enable_progress_bar=False, enable_model_summary=False,
+        )  # fmt: skip
+        rows = torch.utils.data.DataLoader([batch(step) for step in range(8)], batch_size=None)
+        trainer.fit(module, rows)
+        return module
+
+    callback = normviz.LightningCallback(to=None)
+    plain, seen = trained([]), trained([callback])
+    for one, other in zip(plain.parameters(), seen.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+    model, optimizer = made()
+    losses, norms = [], []
+    for step in range(4):
+        each = [model(*batch(2 * step + micro))[1] for micro in range(2)]
+        sum(each).div(2).backward()
+        losses.append(np.mean([loss.item() for loss in each]))
+        norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1).item())
+        optimizer.step()
+        optimizer.zero_grad()
+    assert callback.watch is not None and callback.watch.result.status == "finished"
+    np.testing.assert_allclose(callback.watch.result.losses, losses, rtol=1e-5)
+    np.testing.assert_allclose(callback.watch.result.steps.grad_norm, norms, rtol=1e-5)
+    assert callback.watch.settings.placement == "pre" and not callback.watch.missing
 
 
 @pytest.mark.slow
