@@ -75,12 +75,7 @@ class Watch:
         self.model, self.every, self.loss_of = model, every, loss
         inner = getattr(model, "_orig_mod", model)
         inner = getattr(inner, "module", inner) if isinstance(inner, _WRAPPERS) else inner
-        stack: Stack = main_stack(find_stacks(inner, blocks))
-        if len(set(map(id, stack.blocks))) < len(stack.blocks):
-            raise ValueError(
-                f"the blocks of {type(inner).__name__} at {stack.path} are one module that is called several "
-                "times, and what each call adds can't be told apart"
-            )
+        stack = _stack(inner, blocks)
         self.is_main = _rank() == 0
         self.is_sharded = any(hasattr(p, "device_mesh") for p in inner.parameters())
         self.instruments = Instruments(inner, stack, scaler)
@@ -88,17 +83,7 @@ class Watch:
         looks = self.is_main and not self.is_sharded
         found = self._inspected(inner, stack.path) if looks else None
         self.keys = tuple(key for key in KEYS if probes is None or key in probes)
-        block_widths = [p.shape[-1] for p in stack.blocks[0].parameters() if p.ndim == 1]
-        self.settings = Observed(
-            model=(name or type(inner).__name__)[:200],
-            blocks=len(stack.blocks),
-            width=(found and found.width) or max(block_widths, default=1),
-            placement=found and found.placement,
-            norm=found and found.norm_key,
-            parameters=sum({id(p): p.numel() for p in inner.parameters()}.values()),
-            path=stack.path,
-            run=uuid.uuid4().hex[:12],
-        )
+        self.settings = _observed(inner, stack, found, name)
         first = next(iter(inner.parameters()))
         self.started = Started(
             self.settings,  # pyright: ignore
@@ -484,6 +469,32 @@ def first_bad(step: int, loss: float, norm: float, layers: Any) -> Diverged | No
         blocks = np.flatnonzero(np.isinf(layers[KEYS.index("grad_block")]))
         return Diverged(step, int(blocks[-1]) if len(blocks) else None, "gradient")
     return None
+
+
+def _stack(model: nn.Module, blocks: str | None) -> Stack:
+    """The blocks to watch. Raises ValueError if there are none, or if they are one module."""
+    stack = main_stack(find_stacks(model, blocks))
+    if len(set(map(id, stack.blocks))) < len(stack.blocks):
+        raise ValueError(
+            f"the blocks of {type(model).__name__} at {stack.path} are one module that is called several "
+            "times, and what each call adds can't be told apart"
+        )
+    return stack
+
+
+def _observed(model: nn.Module, stack: Stack, found: StackFound | None, name: str) -> Observed:
+    """What is known of the model, as far as its anatomy was `found`."""
+    widths = [p.shape[-1] for p in stack.blocks[0].parameters() if p.ndim == 1]
+    return Observed(
+        model=(name or type(model).__name__)[:200],
+        blocks=len(stack.blocks),
+        width=(found and found.width) or max(widths, default=1),
+        placement=found and found.placement,
+        norm=found and found.norm_key,
+        parameters=sum({id(p): p.numel() for p in model.parameters()}.values()),
+        path=stack.path,
+        run=uuid.uuid4().hex[:12],
+    )
 
 
 def _check(every: Any, probes: Any, to: Any, show: Any) -> None:
