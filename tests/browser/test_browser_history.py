@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page
 from normviz.catalog import SCHEMES
 from normviz.duel.names import lane_name
 from normviz.duel.presets import PRESETS
-from normviz.links import decode
+from normviz.links import decode, encode
 from normviz.tour import STEPS
 
 pytestmark = pytest.mark.browser
@@ -115,9 +115,15 @@ def test_a_duel_that_was_shown_from_stored_results_comes_back(page: Page) -> Non
 
 
 def test_a_slider_that_is_moved_on_replaces_its_entry_and_what_was_trained_is_kept(
-    page: Page,
+    page: Page, address: str
 ) -> None:
-    hero, begin = PRESETS["hero"].lanes(), length_here(page)
+    """With a seed of its own, and nothing trains by itself: a value on the way with a result is kept too."""
+    hero = tuple(lane.replace(init_seed=77) for lane in PRESETS["hero"].lanes())
+    opened(page, f"{address}/?{encode(hero)}", charts=0)
+    page.locator(".st-key-by_itself label").click()
+    wait_for(lambda: page.locator(".st-key-by_itself input:not(:checked)").count())
+    page.wait_for_function(IDLE)
+    begin = length_here(page)
     slider = page.locator(".st-key-knob_steps input[type=range]")
 
     def steps(left: int, expected: int) -> tuple[Any, ...]:
