@@ -98,11 +98,12 @@ class Sublayer:
 
 
 class Flow(TorchFunctionMode):
-    """One call of a block. With `learns` it also finds the block's parameters; `measures`: it measures."""
+    """One call of a block. With `learns` it also finds the block's parameters; `measures`: it measures.
+    `channels` is the stream's axis of channels."""
 
-    def __init__(self, stream: Tensor, learns: bool, measures: bool) -> None:
+    def __init__(self, stream: Tensor, learns: bool, measures: bool, channels: int = -1) -> None:
         super().__init__()
-        self.learns, self.measures = learns, measures
+        self.learns, self.measures, self.channels = learns, measures, channels
         self.size, self.width = stream.numel(), stream.shape[-1]
         self.batch = stream.shape[0] if stream.ndim > 2 else 1
         self._tags: dict[int, tuple[weakref.ref[Tensor], Tag]] = {}
@@ -232,10 +233,10 @@ class Flow(TorchFunctionMode):
             return
         by = {tag.kind: x.detach().float() for x, tag in known}
         skip, branch = by[STREAM], by[BRANCH]
-        of_skip, of_branch = (torch.linalg.vector_norm(x, dim=-1) for x in (skip, branch))
+        of_skip, of_branch = (torch.linalg.vector_norm(x, dim=self.channels) for x in (skip, branch))
         self.now.ratio = torch.linalg.vector_norm(of_branch) / torch.linalg.vector_norm(of_skip)
         sizes = of_skip * of_branch
-        cosine = torch.linalg.vecdot(skip, branch) / sizes
+        cosine = torch.linalg.vecdot(skip, branch, dim=self.channels) / sizes
         self.now.cosine = torch.where(sizes == 0, sizes, cosine).mean()
 
     def _end_sum(self, out: Tensor) -> None:

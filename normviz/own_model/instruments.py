@@ -19,7 +19,7 @@ from ..catalog.probes import recorded_by
 from ..probes.instruments import token_cosine
 from .flow import Flow, Plan
 from .norms import tell
-from .stack import Call, Stack, Stream, arguments, find_stream
+from .stack import Call, Stack, Stream, arguments, channel_axis, find_stream
 
 KEYS = recorded_by("one")
 """The rows of a recorded step: what a model with one stream has."""
@@ -134,11 +134,12 @@ class Instruments:
             self._watch_gradient(index, x, recomputes)
             if recomputes:
                 return
+            channels = self._channels(x)
             if self.micro == 0:
-                self._measure_stream(index, x)
+                self._measure_stream(index, x.movedim(channels, -1))
             learns = self.plans[index] is None
             names = {id(p): name for name, p in block.named_parameters()} if learns else {}
-            flow = Flow(x, learns, self.micro == 0)
+            flow = Flow(x, learns, self.micro == 0, channels)
             if self.micro == 0 or learns:
                 flow.__enter__()
                 self.open.append((index, flow, names))
@@ -163,7 +164,7 @@ class Instruments:
             if index == self.depth - 1 and (x := self._leaving(result)) is not None:
                 self._watch_gradient(self.depth, x, recomputes)
                 if not recomputes and self.micro == 0:
-                    self._measure_stream(self.depth, x)
+                    self._measure_stream(self.depth, x.movedim(self._channels(x), -1))
             if flow is not None and names is not None:
                 self._measure_block(index, flow, names)
 
@@ -181,6 +182,10 @@ class Instruments:
             return self.stream.entering(args, kwargs)
         return next((x for _, x in arguments(args, kwargs)), None)
 
+    def _channels(self, x: Tensor) -> int:
+        """The axis of its channels."""
+        return channel_axis(self.stack.blocks[0], x.shape) if self.stream is None else self.stream.axis
+
     def _leaving(self, result: Any) -> Tensor | None:
         if self.stream is not None:
             return self.stream.leaving(result)
@@ -192,7 +197,7 @@ class Instruments:
         self.calls.append(call)
         if len(self.calls) < min(2, self.depth):
             return
-        self.stream = find_stream(self.calls)
+        self.stream = find_stream(self.calls, self.stack.blocks[0])
         first = next(iter(arguments(self.calls[0].args, self.calls[0].kwargs)), (None, None))[0]
         self.calls = []
         if self.stream is None:

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from ..catalog import NORMS
 from ..catalog.models import OWN_LABELS
+from .stack import channel_axis
 
 Gain = Literal["none", "gamma", "1 + w", "number", "unknown"]
 LIMIT = 1 << 22
@@ -62,24 +63,33 @@ class Norm:
 
 
 def tell(
-    module: nn.Module, shape: Sequence[int], inputs: Callable[[Tensor], tuple] | None = None
+    module: nn.Module,
+    shape: Sequence[int],
+    call: Callable[[nn.Module, Tensor], object] = lambda module, x: module(x),
 ) -> Norm | None:
     """The norm that a module is on inputs of a shape; None if it is no norm. Identity has the key "none".
 
-    `inputs` makes the arguments of a call from the tensor that is tried; without it the tensor alone.
+    `call` calls a copy of the module with the tensor that is tried, where it needs more arguments.
     The module and the random generators stay as they are.
     """
     if sum(p.numel() for p in module.parameters()) > LIMIT or math.prod(shape) < 2:
         return None
     try:
         with torch.random.fork_rng(devices=[]), torch.no_grad():
-            found = _Trial(module, shape, inputs or (lambda x: (x,))).norm()
+            found = _Trial(module, shape, call).norm()
     except (RuntimeError, ValueError, TypeError, IndexError, AttributeError, AssertionError):
         return None  # it does not run on such an input by itself
     scale = dict(module.named_parameters()).get(found.scale or "") if found else None
     if found is None or scale is None or scale.is_meta:
         return found
     return replace(found, start=float(scale.detach().double().mean()))
+
+
+def answer(result: object) -> Tensor | None:
+    """The tensor that a call gave, alone or as the one tensor of a tuple."""
+    every = result if isinstance(result, tuple) else (result,)
+    tensors = [it for it in every if isinstance(it, Tensor)]
+    return tensors[0] if len(tensors) == 1 else None
 
 
 def survives_zeros(module: nn.Module, width: int, dtype: torch.dtype) -> bool:
@@ -89,7 +99,8 @@ def survives_zeros(module: nn.Module, width: int, dtype: torch.dtype) -> bool:
             copy = _bare_copy(module).to(dtype)
             for p in copy.parameters():
                 p.fill_(1.0)
-            return bool(copy(torch.zeros(1, 1, width, dtype=dtype)).isfinite().all())
+            y = answer(copy(torch.zeros(1, 1, width, dtype=dtype)))
+            return y is None or bool(y.isfinite().all())
     except (RuntimeError, ValueError, TypeError, IndexError, AttributeError):
         return True
 
@@ -104,9 +115,9 @@ class _Trial:
     """A copy of a module with random parameters, and its answers."""
 
     def __init__(
-        self, module: nn.Module, shape: Sequence[int], inputs: Callable[[Tensor], tuple]
+        self, module: nn.Module, shape: Sequence[int], call: Callable[[nn.Module, Tensor], object]
     ) -> None:
-        self.inputs, self.shape, self.dtype = inputs, tuple(shape), dtype_of(module)
+        self.call, self.shape, self.dtype = call, tuple(shape), dtype_of(module)
         self.module = module
         self.tolerance = 3e-2 if torch.finfo(self.dtype).bits < 32 else 2e-3
         self.random = torch.Generator().manual_seed(0)
@@ -117,8 +128,8 @@ class _Trial:
 
     def __call__(self, x: Tensor) -> Tensor:
         """The module's answer in float64, from the same state each time."""
-        y = deepcopy(self.copy)(*self.inputs(x.to(self.dtype)))
-        if not isinstance(y, Tensor) or y.shape != x.shape or not y.is_floating_point():
+        y = answer(self.call(deepcopy(self.copy), x.to(self.dtype)))
+        if y is None or y.shape != x.shape or not y.is_floating_point():
             raise ValueError("it is no map of a tensor to one of the same shape")
         return y.double()
 
@@ -151,8 +162,7 @@ class _Trial:
         over = _over(spread, last, self.shape)
         if over is None:
             return None
-        axis = 1 if spread == {1} and x.ndim == 4 else -1
-        if axis == 1:
+        if spread == {1} and (x.ndim == 4 or channel_axis(self.module, self.shape) == 1):
             return self._channels_first(x)
         moved = x + (1 + torch.arange(x.shape[0]).double()).view(-1, *[1] * (x.ndim - 1))
         if over in ("batch", "positions"):
@@ -209,8 +219,11 @@ class _Trial:
         return spread, int(moves[place[:-1]].sum())
 
     def _channels_first(self, x: Tensor) -> Norm | None:
-        """A norm of the channels of pictures, [B, C, H, W]: the same module on [B, H, W, C]."""
-        return tell(_Turned(self.module), (x.shape[0], *x.shape[2:], x.shape[1]), None)
+        """A norm of channels that come second, [B, C, H, W] or [B, C, T]: the same with channels last."""
+        found = tell(_Turned(self.module), (x.shape[0], *x.shape[2:], x.shape[1]))
+        if found is None or found.scale is None:
+            return found
+        return replace(found, scale=found.scale.removeprefix("inner."))
 
     def _gain_by_count(self) -> tuple[Gain, str | None]:
         if not self.parameters:
@@ -402,7 +415,7 @@ class _Trial:
 
 
 class _Turned(nn.Module):
-    """A norm of [B, C, H, W] on [B, H, W, C]."""
+    """A norm of channels that come second, on channels that come last."""
 
     def __init__(self, inner: nn.Module) -> None:
         super().__init__()

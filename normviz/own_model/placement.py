@@ -156,6 +156,8 @@ def trace(
     with _prepared(model, [each.stack for each in found]) as hidden, ExitStack() as after:
         for each in found:
             after.callback(_spare(each))
+            for block in set(each.stack.blocks):
+                after.callback(_through_hooks(block))
         error = _plain(model, run, found, known := dict(known or {}))
         if not any(each.runs for each in found):
             raise Untraced(f"no block of {type(model).__name__} ran on a small input: {error}")
@@ -240,6 +242,32 @@ def _spare(each: StackTrace) -> Callable[[], None]:
             handle.remove()
         for block in spared:
             vars(block).pop("forward", None)
+
+    return undo
+
+
+def _through_hooks(block: nn.Module) -> Callable[[], None]:
+    """Let a model that calls `block.forward` itself pass the block's hooks. Returns how to undo it."""
+    forward, own = block.forward, vars(block).get("forward")
+    calls: list[None] = []
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return forward(*args, **kwargs) if calls else block(*args, **kwargs)
+
+    called.forwards = forward  # pyright: ignore (a copy of the block can do without it)
+    handles = [
+        block.register_forward_pre_hook(lambda *_: calls.append(None)),
+        block.register_forward_hook(lambda *_: calls.clear(), always_call=True),
+    ]
+    block.forward = called
+
+    def undo() -> None:
+        for handle in handles:
+            handle.remove()
+        if own is None:
+            del block.forward
+        else:
+            block.forward = own
 
     return undo
 
@@ -361,7 +389,7 @@ def _plain(
     for each in found:
         _twin_norms(each, known)
     for each, made in zip(found, calls, strict=True):
-        each.stream = stack.find_stream(made)
+        each.stream = stack.find_stream(made, each.stack.blocks[0])
         if made and each.stream is not None:
             leaving = each.stream.leaving(made[0].result)
             each.shape = tuple(leaving.shape) if leaving is not None else ()
@@ -383,12 +411,15 @@ def _told(
     module: nn.Module, args: tuple, kwargs: dict, result: Any, tried: dict[Any, norms.Norm | None]
 ) -> norms.Norm | None:
     """The norm that a module is, by a call of it; tried once for modules that compute the same."""
-    given = next((t for _, t in stack.arguments(args, kwargs)), None)
-    if given is None or not isinstance(result, Tensor) or result.shape != given.shape:
+    place, given = next(stack.arguments(args, kwargs), (0, None))
+    made = norms.answer(result)
+    if given is None or made is None or made.shape != given.shape:
         return None
-    key = _alike(module, tuple(result.shape))
+    shape = tuple(made.shape)
+    others = tuple(name for name, it in kwargs.items() if isinstance(it, Tensor))
+    key = (_alike(module, shape), place, others)
     if key not in tried:
-        tried[key] = norms.tell(module, _few_tokens(module, tuple(result.shape)), _call(args))
+        tried[key] = norms.tell(module, _few_tokens(module, shape), _call(place, args, kwargs))
     return tried[key]
 
 
@@ -402,26 +433,31 @@ def _twin_norms(each: StackTrace, known: dict[str, norms.Norm]) -> None:
 
 def _few_tokens(module: nn.Module, shape: tuple[int, ...]) -> tuple[int, ...]:
     """A shape with few tokens, and with all channels, last or second."""
-    second = len(shape) > 2 and any(p.numel() == shape[1] != shape[-1] for p in module.parameters())
-    channels = 1 if second else len(shape) - 1
+    channels = stack.channel_axis(module, shape) % len(shape)
     heads = {p.shape[0] for p in module.parameters() if p.ndim > 1}
-    few = (
-        n if axis == channels or n in heads else min(n, 4 if len(shape) > 3 else 8)
-        for axis, n in enumerate(shape)
+    few = 4 if len(shape) > 3 else 8
+    few -= few == shape[channels]  # so that the two axes can be told apart
+    return tuple(
+        n if axis == channels or n in heads else min(n, few) for axis, n in enumerate(shape)
     )
-    return tuple(few)
 
 
-def _call(args: tuple) -> Callable[[Tensor], tuple]:
-    """The arguments of a call from the tensor that is tried in place of the first one."""
+def _call(place: int | str, args: tuple, kwargs: dict) -> Callable[[nn.Module, Tensor], object]:
+    """A call like one that was seen: another tensor at that place, ones in place of other tensors."""
 
-    def made(x: Tensor) -> tuple:
-        rest = [
-            torch.ones(v.shape, dtype=x.dtype) if isinstance(v, Tensor) else v for v in args[1:]
-        ]
-        return (x, *rest)
+    def call(module: nn.Module, x: Tensor) -> object:
+        given = {
+            at: x
+            if at == place
+            else torch.ones(it.shape, dtype=x.dtype)
+            if isinstance(it, Tensor)
+            else it
+            for at, it in (*enumerate(args), *kwargs.items())
+        }
+        names = {at: it for at, it in given.items() if isinstance(at, str)}
+        return module(*(given[at] for at in range(len(args))), **names)
 
-    return made
+    return call
 
 
 def _may_be_norm(module: nn.Module) -> bool:
@@ -574,11 +610,12 @@ class _Follow(TorchFunctionMode):
     def _module(self, module: nn.Module, args: tuple, kwargs: dict, result: Any) -> None:
         name = self.names[module]
         given = next((t for _, t in stack.arguments(args, kwargs)), None)
-        if name in self.known and given is not None and isinstance(result, Tensor):
+        made = norms.answer(result)
+        if name in self.known and given is not None and made is not None:
             of = self._symbol(given)
             if of is not None:
                 kind = self.known[name].key or OTHER_NORM
-                self._set(result, of if kind == "none" else Norm(name, kind, of))
+                self._set(made, of if kind == "none" else Norm(name, kind, of))
         if self.block is not None:
             read = self.scope.get(id(given)) if given is not None else None
             for _, tensor in stack.results(result):

@@ -186,12 +186,16 @@ def from_config(values: Mapping[str, Any], base: bool = False) -> Source:
     ) from first
 
 
+LACKS = {"dbrx": {"attn_config": {"rope_theta": 10000.0, "clip_qkv": 8.0}}}
+"""What a model needs and the defaults of its configuration lack."""
+
+
 def _config(kind: str, values: dict[str, Any]) -> Any:
     """The configuration object of a model type."""
     import transformers
 
     try:
-        config = transformers.AutoConfig.for_model(kind, **values)
+        config = transformers.AutoConfig.for_model(kind, **LACKS.get(kind, {}) | values)
     except ValueError:
         near = _near(kind, [*transformers.CONFIG_MAPPING.keys()])
         raise SourceError(

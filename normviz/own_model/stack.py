@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -154,10 +154,11 @@ class Stream:
 
     argument  position or name of the argument that it enters as
     part      index or key in the block's result that it leaves as; None if it is the result itself
-    width     its last dimension
+    width     the number of its channels
     verified  whether what leaves a block is the tensor that enters the next one
     others    how many more tensors pass so from block to block and change on their way
     rivals    how many of those have its width: they may be streams too
+    axis      which axis has the channels: the last, -1, or 1
     """
 
     argument: int | str
@@ -166,6 +167,7 @@ class Stream:
     verified: bool
     others: int = 0
     rivals: int = 0
+    axis: int = -1
 
     def entering(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor | None:
         """The stream among the arguments of a call; None where it is not there."""
@@ -204,10 +206,20 @@ def _floats(value: Any) -> bool:
     return isinstance(value, Tensor) and value.is_floating_point() and value.ndim >= 2
 
 
-def find_stream(calls: Sequence[Call]) -> Stream | None:
+def channel_axis(module: nn.Module, shape: Sequence[int]) -> int:
+    """Which axis of a tensor has the channels, by the sizes of a module's vectors and matrices: 1, or the
+    last, -1."""
+    every = [p.shape for p in module.parameters()]
+    sizes = {it.numel() for it in every}
+    sides = {n for it in every if len(it) == 2 for n in it}
+    is_last = len(shape) < 3 or shape[-1] in sizes | sides
+    return 1 if not is_last and shape[1] in sizes else -1
+
+
+def find_stream(calls: Sequence[Call], block: nn.Module) -> Stream | None:
     """The stream in the calls of a stack's blocks in one forward pass, first to last; None if no argument
-    of a block has the shape of a part of its result."""
-    found: dict[tuple[int | str, int | str | None], int] = {}
+    of a block has the shape of a part of its result. `block` is one of them."""
+    found: dict[tuple[int | str, int | str | None], Tensor] = {}
     for before, after in pairwise(calls):
         kept = [id(tensor) for _, tensor in arguments(before.args, before.kwargs)]
         for place, entering in arguments(after.args, after.kwargs):
@@ -217,19 +229,26 @@ def find_stream(calls: Sequence[Call]) -> Stream | None:
                     and id(leaving) not in kept
                     and _shaped(before, place, leaving)
                 ):
-                    found.setdefault((place, part), entering.shape[-1])
-    links = [Stream(*where, width, True, 0) for where, width in found.items()]
+                    found.setdefault((place, part), entering)
+    links = [_of(block, *where, tensor, True) for where, tensor in found.items()]
     links = [it for n, it in enumerate(links) if it.argument not in [x.argument for x in links[:n]]]
     if links:
         first = links[0]
         rivals = sum(it.width == first.width for it in links[1:])
-        return Stream(first.argument, first.part, first.width, True, len(links) - 1, rivals)
+        return replace(first, others=len(links) - 1, rivals=rivals)
     for call in calls[:1]:
         for place, entering in arguments(call.args, call.kwargs):
             for part, leaving in results(call.result):
                 if leaving.shape == entering.shape:
-                    return Stream(place, part, entering.shape[-1], False)
+                    return _of(block, place, part, entering, False)
     return None
+
+
+def _of(
+    block: nn.Module, place: int | str, part: int | str | None, tensor: Tensor, verified: bool
+) -> Stream:
+    axis = channel_axis(block, tensor.shape)
+    return Stream(place, part, tensor.shape[axis], verified, axis=axis)
 
 
 def _shaped(call: Call, place: int | str, leaving: Tensor) -> bool:

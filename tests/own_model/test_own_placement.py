@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -70,7 +71,7 @@ class Block(nn.Module):
 
 
 class Model(nn.Module):
-    def __init__(self, kind: type[Block] = Block) -> None:
+    def __init__(self, kind: type[nn.Module] = Block) -> None:
         super().__init__()
         self.tokens = nn.Embedding(5, 8)
         self.things = nn.ModuleList(kind() for _ in range(3))
@@ -179,6 +180,80 @@ def test_a_shape_is_no_value_and_a_sum_of_two_streams_has_no_name() -> None:
     (biased,), (doubled,) = (inspect_model(Model(kind)).stacks for kind in (Biased, Doubled))
     assert biased.placement == "pre" and biased.formulas == ("FFN: x + F(N(x))",)
     assert doubled.placement is None and "added to a sum that has it already" in doubled.why
+
+
+class AddNorm(nn.LayerNorm):
+    """A norm that adds and gives more than its output, as the quantised ones of I-BERT do."""
+
+    def forward(self, x: torch.Tensor, *, also: torch.Tensor | None = None) -> Any:
+        return super().forward(x if also is None else x + also), None
+
+
+class Second(nn.LayerNorm):
+    """A LayerNorm of channels that come second."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x.mT).mT
+
+
+class Turned(nn.Module):
+    """Post-LN with channels second, [B, C, T]."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Conv1d(8, 8, 1), nn.Conv1d(8, 8, 1)
+        self.one, self.two = Second(8), Second(8)
+
+    def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        x = self.one(x + self.a(x))
+        return {"x": self.two(x + self.b(x))}
+
+
+class Tupled(Block):
+    """Post-LN whose norms return tuples."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.post_norm, self.layernorm_after = AddNorm(8), AddNorm(8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x, _ = self.post_norm(x + self.a(x))
+        return self.layernorm_after(x + self.b(x))[0]
+
+
+class Summed(Tupled):
+    """A sum that a module hides is no norm of the stream alone."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x, _ = self.post_norm(x, also=self.a(x))
+        return self.layernorm_after(x, also=self.b(x))[0]
+
+
+class Direct(Model):
+    """It calls `forward` of its blocks, which passes their hooks by, as SqueezeBERT does."""
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        x = self.tokens(tokens).mT
+        for thing in self.things:
+            x = thing.forward(x)["x"]
+        return self.end(x.mT)
+
+
+def test_blocks_that_are_called_past_their_hooks_are_followed_and_channels_may_come_second() -> (
+    None
+):
+    model = Direct(Turned)
+    (stack,) = inspect_model(model).stacks
+    assert (stack.placement, stack.width, stack.norm_key) == ("post", 8, "layernorm")
+    assert stack.norms[0].gain == "gamma" and stack.norms[0].start == 1
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+    assert not any("forward" in vars(m) for m in model.modules())
+
+
+def test_a_norm_may_give_a_tuple_and_hides_no_sum() -> None:
+    (tupled,), (summed,) = (inspect_model(Model(kind)).stacks for kind in (Tupled, Summed))
+    assert (tupled.placement, tupled.norm_key) == ("post", "layernorm")
+    assert (summed.placement, summed.norm_key) == ("post", "layernorm")
 
 
 @pytest.mark.slow

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from crossing_kit import case
+from torch import Tensor, nn
 
 from normviz import RunConfig, train, watch
 from normviz.export import ExportLane, script
@@ -42,3 +44,54 @@ def test_six_schemes_equal_the_table_of_train(capsys: pytest.CaptureFixture[str]
                 with case(f"{scheme} {probe}"):
                     a, b = seen.values(probe), ours.values(probe)
                     np.testing.assert_allclose(a, b, rtol=EXACT, atol=1e-12)
+
+
+class Residual(nn.Module):
+    """Pre-LN, with channels last or second: [B, T, D] or [B, D, T]."""
+
+    def __init__(self, second: bool) -> None:
+        super().__init__()
+        self.norm, self.second = nn.LayerNorm(8), second
+        self.a = nn.Conv1d(8, 16, 1) if second else nn.Linear(8, 16)
+        self.b = nn.Conv1d(16, 8, 1) if second else nn.Linear(16, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        read = self.norm(x.mT).mT if self.second else self.norm(x)
+        return x + self.b(torch.relu(self.a(read)))
+
+
+class Layers(nn.Module):
+    def __init__(self, second: bool) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.blocks, self.second = nn.ModuleList(Residual(second) for _ in range(3)), second
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x.mT if self.second else x
+        for block in self.blocks:
+            x = block(x)
+        return (x - 1).square().mean()
+
+
+def test_channels_that_come_second_give_the_numbers_of_channels_that_come_last() -> None:
+    found = []
+    for second in (False, True):
+        model = Layers(second)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        it = watch(model, optimizer, to=None, every=1)
+        for step in range(3):
+            x = torch.randn(4, 12, 8, generator=torch.Generator().manual_seed(step))
+            loss = model(x)
+            loss.backward()
+            it.step(loss)
+            optimizer.step()
+            optimizer.zero_grad()
+        it.close()
+        found.append(it.result)
+    last, turned = found
+    assert last.config.width == turned.config.width == 8
+    for probe in ("stream_rms", "token_cosine", "branch_cosine", "branch_ratio", "stream_kurtosis"):
+        with case(probe):
+            a, b = last.values(probe), turned.values(probe)
+            assert np.isfinite(a[:, 1:]).all()
+            np.testing.assert_allclose(b, a, rtol=1e-5, atol=1e-7)
