@@ -4,65 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import cycle
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from ..catalog import SCHEMES
+from ..limits import MAX_LANES
+from ..result import Duel, Result
 from .move import move
+from .watch import watch
 
 RATE = 1e-3
 """Learning rate of AdamW, where no optimizer is given."""
-END = 0.1
-"""Share of the steps whose mean is the final loss."""
-
-
-@dataclass
-class Lane:
-    """One placement: the loss of each step, up to the first one that is no number."""
-
-    placement: str
-    losses: list[float] = field(default_factory=list)
-    steps: int = 0
-
-    @property
-    def final(self) -> float:
-        """Mean loss of the last tenth of the steps; NaN if training broke off."""
-        if len(self.losses) < self.steps:
-            return math.nan
-        last = self.losses[-max(1, int(END * self.steps)) :]
-        return sum(last) / len(last)
-
-
-@dataclass
-class Lanes:
-    """The lanes of a duel, by placement, in the order that was asked for."""
-
-    lanes: dict[str, Lane]
-    seed: int
-
-    def __getitem__(self, placement: str) -> Lane:
-        return self.lanes[placement]
-
-    def tables(self) -> dict[str, list[dict[str, Any]]]:
-        """Rows of `losses`: placement, step, loss."""
-        rows = [
-            {"placement": key, "step": step, "loss": loss}
-            for key, lane in self.lanes.items()
-            for step, loss in enumerate(lane.losses)
-        ]
-        return {"losses": rows}
-
-    def __str__(self) -> str:
-        lines = [f"{'placement':24} {'first loss':>10} {'final loss':>10}   one seed, {self.seed}"]
-        for key, lane in self.lanes.items():
-            final = f"{lane.final:10.4f}" if math.isfinite(lane.final) else "  diverged"
-            first = lane.losses[0] if lane.losses else math.nan
-            lines.append(f"{SCHEMES.label(key):24} {first:10.4f} {final}")
-        return "\n".join(lines)
 
 
 def duel(
@@ -77,34 +31,42 @@ def duel(
     blocks: str | None = None,
     norm: Callable[[int], nn.Module] | None = None,
     seed: int = 0,
-) -> Lanes:
-    """Train the model that `make_model` makes, with its norms placed as each of `placements`.
+    to: str | None = "store",
+) -> Duel:
+    """Train and watch the model that `make_model` makes, with its norms placed as each of `placements`.
 
     Every lane makes its model from the same seed, so that all parameters start alike, and sees the same
-    batches in the same order; they repeat if they are fewer than `steps`. `loss` gives the loss of a model
-    on a batch; without it, that is `model(**batch).loss`. `optimizer` makes an optimizer of parameters, by
-    default AdamW at 0.001. Other arguments are those of `move`. The random generators stay as they are.
-    Raises MoveError, and ValueError where there is no batch.
+    batches in the same order; they repeat if they are fewer than `steps`. A lane ends with the first loss
+    that is no number. `loss` gives the loss of a model on a batch; without it, that is
+    `model(**batch).loss`. `optimizer` makes an optimizer of parameters, by default AdamW at 0.001. `to` is
+    "store" (the app's Runs page) or None. Other arguments are those of `move`. The random generators stay
+    as they are. Raises MoveError, and ValueError for no batch and for more than four placements.
     """
     given = [batch for batch, _ in zip(batches, range(steps), strict=False)]
     if not given:
         raise ValueError("batches is empty: give at least one batch")
-    lanes = {key: Lane(key, steps=steps) for key in placements}
-    with torch.random.fork_rng():
-        for key, lane in lanes.items():
-            torch.manual_seed(seed)
-            model = move(make_model(), key, inputs=inputs, blocks=blocks, norm=norm).train()
-            made = (optimizer or _adamw)(model.parameters())
-            torch.manual_seed(seed + 1)
+    if not 1 <= len(placements) <= MAX_LANES:
+        raise ValueError(f"placements has {len(placements)} of them, allowed are 1 to {MAX_LANES}")
+
+    def trained(placement: str) -> Result:
+        torch.manual_seed(seed)
+        model = move(make_model(), placement, inputs=inputs, blocks=blocks, norm=norm).train()
+        made = (optimizer or _adamw)(model.parameters())
+        torch.manual_seed(seed + 1)
+        with watch(model, made, blocks=blocks, to=to) as it:
+            it.settings = it.settings.replace(placement=placement)  # also if others look like it
             for _, batch in zip(range(steps), cycle(given), strict=False):
                 value = (loss or _loss)(model, batch)
-                if not math.isfinite(value.item()):
-                    break
-                lane.losses.append(value.item())
                 made.zero_grad()
                 value.backward()
+                it.step(value)
                 made.step()
-    return Lanes(lanes, seed)
+                if not math.isfinite(value.item()):
+                    break
+        return it.result
+
+    with torch.random.fork_rng():
+        return Duel(*map(trained, placements))
 
 
 def _adamw(parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:

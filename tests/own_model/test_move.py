@@ -12,6 +12,7 @@ import normviz
 from normviz.config import RunConfig
 from normviz.model.data import make_task
 from normviz.own_model import MoveError, duel, inspect_model, movable
+from normviz.runs.store import Store
 
 TOKENS = torch.arange(32).view(2, 16) % 50
 
@@ -62,15 +63,32 @@ def test_what_can_not_be_moved_is_a_sentence() -> None:
 def test_lanes_of_a_duel_start_alike_and_see_the_same_batches() -> None:
     batches = [{"input_ids": TOKENS, "labels": TOKENS}]
     random = torch.get_rng_state()
-    found = duel(
-        lambda: hugging("gpt2", n_layer=2), batches, ("pre", "pre_nofinal", "post"), steps=3
-    )
-    again = duel(lambda: hugging("gpt2", n_layer=2), batches, ("post",), steps=3)
-    assert found["post"].losses == again["post"].losses
-    assert len(found.tables()["losses"]) == 9 and "Post-LN" in str(found)
+    make = lambda: hugging("gpt2", n_layer=2)  # noqa: E731
+    found = duel(make, batches, ("pre", "pre_nofinal", "lns_learned", "post"), steps=3)
+    (again,) = duel(make, batches, ("post",), steps=3, to=None).results
+    assert found.results[-1].losses.tolist() == again.losses.tolist()
+    assert [len(it.losses) for it in found.results] == [3] * 4
+    assert [it.config.scheme for it in found.results] == ["pre", "pre_nofinal", "lns_learned", "post"]
+    assert "Post-LN" in repr(found) and all(label in found.html() for label in ("Pre-LN", "Post-LN"))
+    kept = [Store().latest(it.config.key) for it in found.results]
+    assert [run is not None and run.config.scheme for run in kept] == [
+        it.config.scheme for it in found.results
+    ]
     assert torch.equal(torch.get_rng_state(), random)
     with pytest.raises(ValueError, match="give at least one batch"):
-        duel(lambda: hugging("gpt2"), [], ("pre",))
+        duel(make, [], ("pre",))
+    with pytest.raises(ValueError, match="allowed are 1 to 4"):
+        duel(make, batches, ("pre",) * 5)
+
+
+def test_a_lane_of_a_duel_ends_with_the_first_loss_that_is_no_number() -> None:
+    batches = [{"input_ids": TOKENS, "labels": TOKENS}]
+    rate = {"lr": 1e30}
+    (it,) = duel(
+        lambda: hugging("gpt2", n_layer=2), batches, ("pre",), steps=9, to=None,
+        optimizer=lambda p: torch.optim.SGD(p, **rate),
+    ).results  # fmt: skip
+    assert len(it.losses) < 9 and it.status == "diverged"
 
 
 @pytest.mark.slow
@@ -99,5 +117,5 @@ def test_a_gpt2_of_12_blocks_trains_with_pre_and_not_with_post() -> None:
         make, (task.tensors(step, torch.device("cpu")) for step in range(60)), ("pre", "post"), 60,
         loss=loss, optimizer=lambda p: torch.optim.AdamW(p, lr=0.003, weight_decay=0.0),
     )  # fmt: skip
-    assert found["post"].final > task.chance - 0.05
-    assert found["pre"].final < task.chance - 0.3
+    pre, post = (it.losses[-6:].mean() for it in found.results)
+    assert post > task.chance - 0.05 and pre < task.chance - 0.3
