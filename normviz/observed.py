@@ -29,8 +29,8 @@ NO_PLACEMENT = "own model"
 """Words for a model whose placement is not known."""
 
 
-FOUND = {"width", "placement", "norm", "notes"}
-"""What a watch finds while the model trains."""
+FOUND = {"width", "placement", "norm", "notes", "batches"}
+"""What is no part of a run's key: a watch finds it while the model trains, or a duel tells it."""
 
 
 class Observed(BaseModel):
@@ -46,6 +46,7 @@ class Observed(BaseModel):
     path        where the blocks are in the model
     run         names this run: two runs of one model are two records
     notes       what was not recorded, a sentence each
+    batches     names the batches, where other runs had the same ones; else empty
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -60,6 +61,7 @@ class Observed(BaseModel):
     path: str = ""
     run: str = ""
     notes: tuple[str, ...] = ()
+    batches: str = ""
 
     def canonical(self) -> str:
         """Canonical JSON: every field, sorted, no spaces."""
@@ -104,8 +106,8 @@ class Observed(BaseModel):
 
     @property
     def task(self) -> str:
-        """What it learns is not known: each run has a task of its own, so that no two are compared."""
-        return f"{NO_PLACEMENT} {self.run}"
+        """What it learns is not known: runs are compared where they had the same batches alone."""
+        return f"{NO_PLACEMENT} {self.batches or self.run}"
 
     @property
     def text(self) -> str:

@@ -121,7 +121,7 @@ def _incomparable(lanes: Runs, reference: str, name: str) -> str:
     a, b = (next(run for run in lanes[one] if run.is_done) for one in (reference, name))
     if (a.config.task, a.config.text) != (b.config.task, b.config.text):
         return "they have different tasks, so their losses mean different things"
-    if 0 in (a.config.steps, b.config.steps):
+    if any(not isinstance(it.config, Observed) and it.config.steps == 0 for it in (a, b)):
         return "a lane of 0 steps is not trained"
     if not {run.version for run in lanes[reference]} & {run.version for run in lanes[name]}:
         return (
@@ -142,7 +142,7 @@ def _pairs(first: Sequence[Recording], second: Sequence[Recording]) -> list[Pair
 def _seeds(run: Recording) -> tuple[int | str, int, int]:
     config = run.config
     if isinstance(config, Observed):
-        return config.key, 0, run.version
+        return config.batches or config.key, 0, run.version
     return config.init_seed, config.data_seed, run.version
 
 
@@ -159,17 +159,18 @@ def _sentence(found: Comparison, pairs: Sequence[Pair], reference: str, name: st
     if not any(differences):
         at = f" in {n} of {n} seeds" if n > 1 else ""
         return f"{name} ends at the same loss as {reference}{at}."
+    unit = "" if isinstance(pairs[0][0].config, Observed) else " nats"
     sign = -1 if found.difference < 0 else 1
     side = "below" if sign < 0 else "above"
     if n == 1:
         size = format(abs(found.difference), f".{_digits(found.difference)}f")
-        return f"{name} ends {size} nats {side} {reference}. One seed gives no interval."
+        return f"{name} ends {size}{unit} {side} {reference}. One seed gives no interval."
     digits = max(map(_digits, (found.difference, found.high - found.difference)))
     mean, *ends = (f"{sign * x:.{digits}f}" for x in (found.difference, found.low, found.high))
     low, high = ends[::sign]
     same = sum(sign * d > 0 for d in differences)
     words = (
-        f"{name} ends {side} {reference} in {same} of {n} seeds, by {mean} nats on average (95 % "
+        f"{name} ends {side} {reference} in {same} of {n} seeds, by {mean}{unit} on average (95 % "
         f"interval {low} to {high} by Student's t, paired by seed)"
     )
     if found.differs:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import cycle
 from typing import Any
+from uuid import uuid4
 
 import torch
 from torch import Tensor, nn
@@ -48,13 +49,16 @@ def duel(
     if not 1 <= len(placements) <= MAX_LANES:
         raise ValueError(f"placements has {len(placements)} of them, allowed are 1 to {MAX_LANES}")
 
+    name = uuid4().hex[:12]
+
     def trained(placement: str) -> Result:
         torch.manual_seed(seed)
         model = move(make_model(), placement, inputs=inputs, blocks=blocks, norm=norm).train()
         made = (optimizer or _adamw)(model.parameters())
         torch.manual_seed(seed + 1)
         with watch(model, made, blocks=blocks, to=to) as it:
-            it.settings = it.settings.replace(placement=placement)  # also if others look like it
+            # The placement also where others look like it.
+            it.settings = it.settings.replace(placement=placement, batches=name)
             for _, batch in zip(range(steps), cycle(given), strict=False):
                 value = (loss or _loss)(model, batch)
                 made.zero_grad()

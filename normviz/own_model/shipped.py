@@ -84,7 +84,6 @@ SEEN = {
     "each stage ends with a norm, or the norm is in the class with the head": (
         "cvt", "mobilevitv2", "perceiver", "pvt_v2", "swiftformer",
     ),
-    "its quantised norm was not told": ("ibert",),
     "the list that was found holds no blocks": ("pvt",),
     "its blocks were not told: those with cross-attention have the norms": ("mllama",),
 }  # fmt: skip

@@ -175,10 +175,11 @@ def _line(losses: Floats, m: int) -> tuple[Tail, float]:
 
 
 def still_falls(losses: Floats, chance: float) -> bool:
-    """Whether losses [n] were still falling at their end (see STILL); `chance` in nats."""
+    """Whether losses [n] were still falling at their end (see STILL); `chance` in nats. Where it is not
+    known, as of an observed run, the first loss stands for it."""
     if len(losses) < ENOUGH or not np.isfinite(losses).all():
         return False
-    return tail_of(losses).falls(chance)
+    return tail_of(losses).falls(chance if np.isfinite(chance) else losses[0])
 
 
 def diverged(step: int, layer: int | None, where: str | None) -> Verdict:
