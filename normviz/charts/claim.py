@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from os.path import commonprefix
 from statistics import median
 from typing import Any
 
@@ -12,6 +13,7 @@ import altair as alt
 from altair.utils.schemapi import UndefinedType
 
 from normviz.formats import number
+from normviz.runs.statistics import interval
 
 from .base import CANVAS, CONFIG, FIT, TEXT_SIZE, Rows, Spec, named
 from .palette import ink, lane_styles
@@ -20,6 +22,8 @@ HEIGHT = 280
 FEW = 12
 """Values of x up to which each is a tick of its own."""
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+SEEDS = 3
+"""An interval has at least as many seeds."""
 ROW = 30
 """Pixels of a row with numbers side by side."""
 OUTCOMES = {"trains": "#3b7dd8", "does not train": "#d1642e"}
@@ -89,7 +93,7 @@ def _curves(figure: Figure, dark: bool) -> Spec:
     dash = [list(style.dash) or [1, 0] for style in styles]
     dashed = alt.StrokeDash("arm:N", scale=alt.Scale(domain=labels, range=dash), legend=None)
     x = alt.X("x:Q", scale=_scale(figure.log_x, nice=False), axis=_x_axis(figure))
-    y = alt.Y("y:Q", scale=_scale(figure.log_y), axis=alt.Axis(title=figure.y, format="~g"))
+    y = alt.Y("y:Q", scale=_scale(figure.log_y), axis=alt.Axis(title=figure.y, format=".4~g"))
     tooltips = [alt.Tooltip(it) for it in ("arm:N", "x:Q", "y:Q", "seed:Q")]
     layers = [
         named("medians").mark_line(strokeWidth=2).encode(x=x, y=y, color=color, strokeDash=dashed),
@@ -121,7 +125,7 @@ def _theory_layer(x: alt.X, y: alt.Y, dark: bool) -> alt.Chart:
 
 def _scatter(figure: Figure, dark: bool) -> Spec:
     x = alt.X("x:Q", scale=_scale(figure.log_x, nice=False), axis=_x_axis(figure))
-    y = alt.Y("y:Q", scale=_scale(figure.log_y), axis=alt.Axis(title=figure.y, format="~g"))
+    y = alt.Y("y:Q", scale=_scale(figure.log_y), axis=alt.Axis(title=figure.y, format=".4~g"))
     names, (good, bad) = list(OUTCOMES), OUTCOMES.values()
     legend = alt.Legend(title=None, orient="top", labelFontSize=TEXT_SIZE)
     color = alt.Color("trains:N", scale=alt.Scale(domain=names, range=[good, bad]), legend=legend)
@@ -141,12 +145,19 @@ def _scatter(figure: Figure, dark: bool) -> Spec:
 
 
 def _strip(figure: Figure, dark: bool) -> Spec:
+    figure = _shortened(figure)
     y = alt.Y(
         "arm:N", sort=[one.label for one in figure.points],
         axis=alt.Axis(title=None, labelLimit=420, labelFontSize=TEXT_SIZE, grid=True),
     )  # fmt: skip
-    x = alt.X("y:Q", scale=_scale(figure.log_y), axis=alt.Axis(title=figure.y, format="~g"))
+    x = alt.X("y:Q", scale=_scale(figure.log_y), axis=alt.Axis(title=figure.y, format=".4~g"))
     tick = named("medians").mark_tick(thickness=2.5, size=18, color=ink(dark)).encode(x=x, y=y)
+    tooltips = [alt.Tooltip(it) for it in ("arm:N", "low:Q", "high:Q")]
+    bars = (
+        named("intervals")
+        .mark_rule(strokeWidth=3, opacity=0.35, color=ink(dark))
+        .encode(x=alt.X("low:Q", title=figure.y), x2="high:Q", y=y, tooltip=tooltips)
+    )
     dots = (
         named("seeds")
         .mark_point(size=42, filled=True, opacity=0.7, color="#3b7dd8")
@@ -157,9 +168,25 @@ def _strip(figure: Figure, dark: bool) -> Spec:
             href=_link_field(figure),
         )
     )
-    spec = alt.layer(dots, tick).properties(height=max(90, ROW * len(figure.points))).to_dict()
-    sets = {"seeds": _seeds(figure), "medians": _medians(figure)}
+    spec = alt.layer(bars, dots, tick).properties(height=max(90, ROW * len(figure.points)))
+    spec = spec.to_dict()
+    sets = {"intervals": intervals(figure), "seeds": _seeds(figure), "medians": _medians(figure)}
     return {**spec, "autosize": FIT, "config": CONFIG, "usermeta": CANVAS, "datasets": sets}
+
+
+def _shortened(figure: Figure) -> Figure:
+    """The rows without the words that all begin with, where the axis has them: "final loss, Post-LN" is
+    Post-LN."""
+    every = [one.label.split(", ") for one in figure.points]
+    shared = commonprefix([parts[:-1] for parts in every])
+    axis = figure.y.partition(" (")[0]
+    if not shared or not (axis.startswith(shared[0]) or shared[0].startswith(axis)):
+        return figure
+    points = (
+        replace(one, label=", ".join(parts[len(shared) :]))
+        for one, parts in zip(figure.points, every, strict=True)
+    )
+    return replace(figure, points=tuple(points))
 
 
 def has_links(figure: Figure) -> bool:
@@ -175,7 +202,7 @@ def _x_axis(figure: Figure) -> alt.Axis:
     """With the values that were run as its ticks, where they are few."""
     values = sorted({x for one in figure.points for x in one.x})
     ticks = {"values": values, "labelOverlap": "greedy"} if len(values) <= FEW else {}
-    form = "d" if all(float(x).is_integer() for x in values) else "~g"
+    form = "d" if all(float(x).is_integer() for x in values) else ".4~g"
     return alt.Axis(title=figure.x, grid=False, format=form, **ticks)
 
 
@@ -229,6 +256,17 @@ def _medians(figure: Figure) -> Rows:
             if kept:
                 rows.append({"arm": one.label, "x": x, "y": median(kept)})
     return rows
+
+
+def intervals(figure: Figure) -> Rows:
+    """Of each row of a strip the 95 % interval of the mean over its seeds, on a log axis of the geometric
+    mean. None for fewer seeds than a rule takes, and where a number is not finite."""
+    return [
+        {"arm": one.label, "low": it.low, "high": it.high}
+        for one in figure.points
+        for ys in one.y
+        if len(ys) >= SEEDS and (it := interval(ys, figure.log_y))
+    ]
 
 
 def _theory(figure: Figure) -> Rows:

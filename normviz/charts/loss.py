@@ -98,7 +98,7 @@ def _spec(
 ) -> Spec:
     x = step_axis(steps)
     scale = alt.Scale(type="linear" if linear else "log", domain=list(domain), nice=False)
-    axis = alt.Axis(title=f"loss ({unit})", format="~g")
+    axis = alt.Axis(title=f"loss ({unit})", format=".4~g")
     if not linear:
         axis.values = ticks(domain)
     y = alt.Y("loss:Q", scale=scale, axis=axis)

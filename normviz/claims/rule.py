@@ -403,8 +403,14 @@ def _placed(mean: Interval, low: float, high: float) -> Outcome:
     return "false" if mean.high < low or mean.low > high else "undecided"
 
 
+ROUNDING = 1e-9
+"""A mean that is this share of its interval's width or less is 0 up to rounding."""
+
+
 def _ends(mean: Interval) -> str:
-    return f"{mean.mean:.3g} ({mean.low:.3g} to {mean.high:.3g}, {mean.n} seeds)"
+    width = mean.high - mean.low
+    middle = 0.0 if abs(mean.mean) <= ROUNDING * width else mean.mean
+    return f"{middle:.3g} ({mean.low:.3g} to {mean.high:.3g}, {mean.n} seeds)"
 
 
 def _limits(low: float, high: float) -> str:

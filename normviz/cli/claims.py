@@ -268,13 +268,19 @@ def followed(
     if len(wanted) > 1:
         text = f"{len(wanted)} claims, at most about {duration(sum(took))}"
         typer.echo(text, err=True)
-    failed, began = False, time.monotonic()
-    for claim in wanted:
-        result = follow(store, claim, seeds, processes, first)
+    failed, began, spent, ran = False, time.monotonic(), 0.0, 0.0
+    for n, claim in enumerate(wanted):
+        since = time.monotonic()
+        result, share = follow(store, claim, seeds, processes, first)
         if result is None:
             failed = True
         else:
             yield claim, result
+        if share:
+            spent, ran = spent + time.monotonic() - since, ran + share * took[n]
+        if rest := took[n + 1 :]:
+            left = duration(sum(rest) * (spent / ran if ran else 1.0))
+            typer.echo(f"{n + 1} of {len(wanted)} claims; at this speed at most about {left} more", err=True)
     if failed:
         raise typer.Exit(1)
     if len(wanted) > 1:
@@ -283,21 +289,23 @@ def followed(
 
 def follow(
     store: Store, claim: Claim, seeds: int | None, processes: int | None, first: int
-) -> ClaimResult | None:
-    """Run a claim and report progress on standard error; None if it failed. Exits on Ctrl-C."""
+) -> tuple[ClaimResult | None, float]:
+    """Run a claim and report progress on standard error: its result, or None if it failed, and the share of
+    its runs that were not stored. Exits on Ctrl-C."""
     from ..claims.drive import ClaimError, run
-    from ..maps import Began
+    from ..maps import Began, Reused
 
     total = len(claim.cells(seeds, first))
     takes = expected(claim, shipped_result(claim), seeds, processes or cores())
     if total:
         typer.echo(f"{claim.key}: {total} runs, at most about {duration(takes)}", err=True)
-    done = 0
+    done = fresh = 0
     try:
         for news in run(store, claim, seeds, processes, first=first):
             if isinstance(news, ClaimResult):
-                return news
+                return news, fresh / max(total, 1)
             done += not isinstance(news, Began)
+            fresh += not isinstance(news, Began | Reused)
             if sys.stderr.isatty():
                 typer.echo(f"\r{claim.key}: {done} of {total}", err=True, nl=done == total)
     except KeyboardInterrupt:
@@ -305,7 +313,7 @@ def follow(
         raise typer.Exit(130) from None
     except (ClaimError, RuntimeError) as error:
         typer.echo(f"normviz: {error}", err=True)
-    return None
+    return None, 0.0
 
 
 def record_words(claim: Claim) -> str:

@@ -534,6 +534,26 @@ def test_every_point_of_an_experiment_opens_the_runs_behind_it() -> None:
         assert run.warmup == (100 if name.endswith("100") else 0)
 
 
+def test_a_strip_shows_the_interval_of_each_row_and_names_what_differs() -> None:
+    spec = _drawn("X3")
+    bars = {row["arm"]: (row["low"], row["high"]) for row in spec["datasets"]["intervals"]}
+    assert list(bars) == ["Post-LN", "Pre-LN", "Peri-LN", "DeepNorm", "Pre-LN, branches / L"]
+    ships = shipped_result(CLAIMS["X3"])
+    assert ships is not None and (it := interval(ships.numbers["post"])) is not None
+    assert bars["Post-LN"] == pytest.approx((it.low, it.high), rel=1e-4)
+    assert {row["arm"] for row in spec["datasets"]["seeds"]} == set(bars)
+    lifetimes = _drawn("X5")["datasets"]
+    drawn = {row["arm"] for row in lifetimes["intervals"]}
+    assert 0 < len(drawn) < len({row["arm"] for row in lifetimes["medians"]})
+    assert _drawn("M1")["datasets"]["intervals"] == []
+
+
+def _drawn(key: str) -> dict[str, Any]:
+    result = shipped_result(CLAIMS[key])
+    assert result is not None
+    return chart(linked(CLAIMS[key], result))
+
+
 def _points(key: str) -> Iterator[tuple[str, float, float, int, RunConfig]]:
     result = shipped_result(CLAIMS[key])
     assert result is not None

@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from normviz.charts import theme
-from normviz.charts.claim import chart, finding, has_links
+from normviz.charts.claim import chart, finding, has_links, intervals
 from normviz.claims import Claim
 from normviz.claims.figure import linked
 from normviz.claims.stored import ClaimResult, number_sentences
@@ -20,11 +20,16 @@ def figure(claim: Claim, result: ClaimResult) -> None:
     spec = {**spec, "config": {**theme(dark), **spec["config"]}}
     st.vega_lite_chart(spec, width="stretch", alt=finding(it), theme=None,
                        key=f"figure_{claim.key}_{result.date}_{result.seeds}")  # fmt: skip
+    said = []
+    if it.is_strip and intervals(it):
+        mean = "geometric mean" if it.log_y else "mean"
+        said.append(f"Bars are 95 % intervals of the {mean}, ticks medians of {result.seeds} seeds.")
     if has_links(it):
         runs = (
             "its run" if not it.is_strip else f"the {'models' if claim.lab else 'runs'} behind it"
         )
-        st.caption(f"A click on a point opens {runs} in the duel.")
+        said.append(f"A click on a point opens {runs} in the duel.")
+    st.caption(" ".join(said))
 
 
 def numbers(claim: Claim, result: ClaimResult) -> None:
