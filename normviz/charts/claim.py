@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from os.path import commonprefix
+from itertools import takewhile
 from statistics import median
 from typing import Any
 
@@ -178,7 +178,8 @@ def _shortened(figure: Figure) -> Figure:
     """The rows without the words that all begin with, where the axis has them: "final loss, Post-LN" is
     Post-LN."""
     every = [one.label.split(", ") for one in figure.points]
-    shared = commonprefix([parts[:-1] for parts in every])
+    heads = zip(*(parts[:-1] for parts in every), strict=False)
+    shared = [it[0] for it in takewhile(lambda it: len(set(it)) == 1, heads)]
     axis = figure.y.partition(" (")[0]
     if not shared or not (axis.startswith(shared[0]) or shared[0].startswith(axis)):
         return figure

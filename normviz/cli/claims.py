@@ -280,7 +280,10 @@ def followed(
             spent, ran = spent + time.monotonic() - since, ran + share * took[n]
         if rest := took[n + 1 :]:
             left = duration(sum(rest) * (spent / ran if ran else 1.0))
-            typer.echo(f"{n + 1} of {len(wanted)} claims; at this speed at most about {left} more", err=True)
+            typer.echo(
+                f"{n + 1} of {len(wanted)} claims; at this speed at most about {left} more",
+                err=True,
+            )
     if failed:
         raise typer.Exit(1)
     if len(wanted) > 1:

@@ -233,7 +233,9 @@ class Flow(TorchFunctionMode):
             return
         by = {tag.kind: x.detach().float() for x, tag in known}
         skip, branch = by[STREAM], by[BRANCH]
-        of_skip, of_branch = (torch.linalg.vector_norm(x, dim=self.channels) for x in (skip, branch))
+        of_skip, of_branch = (
+            torch.linalg.vector_norm(x, dim=self.channels) for x in (skip, branch)
+        )
         self.now.ratio = torch.linalg.vector_norm(of_branch) / torch.linalg.vector_norm(of_skip)
         sizes = of_skip * of_branch
         cosine = torch.linalg.vecdot(skip, branch, dim=self.channels) / sizes

@@ -184,7 +184,9 @@ class Instruments:
 
     def _channels(self, x: Tensor) -> int:
         """The axis of its channels."""
-        return channel_axis(self.stack.blocks[0], x.shape) if self.stream is None else self.stream.axis
+        return (
+            channel_axis(self.stack.blocks[0], x.shape) if self.stream is None else self.stream.axis
+        )
 
     def _leaving(self, result: Any) -> Tensor | None:
         if self.stream is not None:

@@ -68,7 +68,12 @@ def test_lanes_of_a_duel_start_alike_and_see_the_same_batches() -> None:
     (again,) = duel(make, batches, ("post",), steps=3, to=None).results
     assert found.results[-1].losses.tolist() == again.losses.tolist()
     assert [len(it.losses) for it in found.results] == [3] * 4
-    assert [it.config.scheme for it in found.results] == ["pre", "pre_nofinal", "lns_learned", "post"]
+    assert [it.config.scheme for it in found.results] == [
+        "pre",
+        "pre_nofinal",
+        "lns_learned",
+        "post",
+    ]
     assert "Post-LN" in repr(found)
     assert "no interval" in (page := found.html()) and "different tasks" not in page
     kept = [Store().latest(it.config.key) for it in found.results]

@@ -23,7 +23,9 @@ def figure(claim: Claim, result: ClaimResult) -> None:
     said = []
     if it.is_strip and intervals(it):
         mean = "geometric mean" if it.log_y else "mean"
-        said.append(f"Bars are 95 % intervals of the {mean}, ticks medians of {result.seeds} seeds.")
+        said.append(
+            f"Bars are 95 % intervals of the {mean}, ticks medians of {result.seeds} seeds."
+        )
     if has_links(it):
         runs = (
             "its run" if not it.is_strip else f"the {'models' if claim.lab else 'runs'} behind it"
