@@ -278,8 +278,8 @@ def followed(
             yield claim, result
         if share:
             spent, ran = spent + time.monotonic() - since, ran + share * took[n]
-        if rest := took[n + 1 :]:
-            left = duration(sum(rest) * (spent / ran if ran else 1.0))
+        if rest := sum(took[n + 1 :]):
+            left = duration(rest * (spent / ran if ran else 1.0))
             typer.echo(
                 f"{n + 1} of {len(wanted)} claims; at this speed at most about {left} more",
                 err=True,
