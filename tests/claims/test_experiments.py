@@ -63,13 +63,12 @@ EACH = pytest.mark.parametrize("key", NEW)
 
 def test_a_card_names_the_rates_that_were_chosen_at_an_edge_of_those_tried() -> None:
     edges = {}
-    for key in ("C28", "E7", "X4"):
+    for key in ("C28", "E7", "X4", "E26"):
         result = shipped_result(CLAIMS[key])
         assert result is not None
         edges[key] = at_edge(CLAIMS[key], result)
         assert ("a better one may lie beyond" in explained(CLAIMS[key], result)) == bool(edges[key])
-    at_8 = ["Post-LN, 8 blocks", "Pre-LN, 8 blocks"]
-    assert edges == {"C28": [], "E7": [], "X4": ["Post-LN, 2 blocks", "Pre-LN, 2 blocks", *at_8]}
+    assert edges == {"C28": [], "E7": [], "X4": [], "E26": ["Pre-LN without"]}
 
 
 def test_there_are_six_experiments_and_they_stand_together() -> None:
@@ -96,7 +95,7 @@ def test_a_record_is_whole(key: str) -> None:
         assert all(claim.figure.step in (-1, *coarse(c)) for c in configs)
     if isinstance(claim.figure, Curve):
         assert all(hasattr(c, claim.figure.x) for c in configs)
-    assert claim.estimated_seconds() < 800
+    assert claim.estimated_seconds() < 1500
 
 
 @EACH
@@ -128,8 +127,9 @@ def test_x1_asks_as_many_placements_as_it_says() -> None:
 
 
 def test_the_claims_that_share_runs_do() -> None:
-    """X4 and E26 with 4 blocks, and E18's Post-LN with E7's: what one ran the other need not."""
+    """X4 with E7 and E26 at 4 blocks, and E18's Post-LN with E7's: what one ran the other need not."""
     keys = {key: {cell.key for cell in CLAIMS[key].cells()} for key in ("X4", "E26", "E18", "E7")}
+    assert len(keys["X4"] & keys["E7"]) == 2 * 5 * 11
     assert len(keys["X4"] & keys["E26"]) == 2 * 3 * 7
     assert len(keys["E18"] & keys["E7"]) == 2 * 5 * 11
 
