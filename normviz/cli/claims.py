@@ -266,8 +266,10 @@ def followed(
     store = opened(data)
     took = [expected(claim, shipped_result(claim), seeds, processes or cores()) for claim in wanted]
     if len(wanted) > 1:
-        text = f"{len(wanted)} claims, at most about {duration(sum(took))}"
-        typer.echo(text, err=True)
+        text = (
+            f"{len(wanted)} claims, at most about {duration(sum(took))} at the speed of the machine"
+        )
+        typer.echo(f"{text} that made the results that ship", err=True)
     failed, began, spent, ran = False, time.monotonic(), 0.0, 0.0
     for n, claim in enumerate(wanted):
         since = time.monotonic()
@@ -281,7 +283,7 @@ def followed(
         if rest := sum(took[n + 1 :]):
             left = duration(rest * (spent / ran if ran else 1.0))
             typer.echo(
-                f"{n + 1} of {len(wanted)} claims; at this speed at most about {left} more",
+                f"{n + 1} of {len(wanted)} claims, about {left} more at the speed of this machine",
                 err=True,
             )
     if failed:

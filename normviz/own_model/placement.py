@@ -249,17 +249,17 @@ def _spare(each: StackTrace) -> Callable[[], None]:
 def _through_hooks(block: nn.Module) -> Callable[[], None]:
     """Let a model that calls `block.forward` itself pass the block's hooks. Returns how to undo it."""
     forward, own = block.forward, vars(block).get("forward")
-    calls: list[None] = []
+    called: set[nn.Module] = set()
 
-    def called(*args: Any, **kwargs: Any) -> Any:
-        return forward(*args, **kwargs) if calls else block(*args, **kwargs)
+    def passed(*args: Any, **kwargs: Any) -> Any:
+        return forward(*args, **kwargs) if called else block(*args, **kwargs)
 
-    called.forwards = forward  # pyright: ignore (a copy of the block can do without it)
+    passed.forwards = forward  # pyright: ignore (a copy of the block can do without it)
     handles = [
-        block.register_forward_pre_hook(lambda *_: calls.append(None)),
-        block.register_forward_hook(lambda *_: calls.clear(), always_call=True),
+        block.register_forward_pre_hook(lambda it, _: called.add(it)),
+        block.register_forward_hook(lambda it, *_: called.discard(it), always_call=True),
     ]
-    block.forward = called
+    block.forward = passed
 
     def undo() -> None:
         for handle in handles:

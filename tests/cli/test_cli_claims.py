@@ -70,7 +70,7 @@ def test_a_claim_is_run_and_held_against_what_ships(tmp_path: Path) -> None:
     assert said.exit_code == 0, said.stderr
     assert "2 claims, at most about" in said.stderr
     assert "E15: 15 runs, at most about" in said.stderr
-    assert "1 of 2 claims; at this speed at most about" in said.stderr
+    assert "1 of 2 claims, about" in said.stderr
     assert "2 of 2 claims" not in said.stderr and "took" in said.stderr
     assert "verdict  holds in part (1 of 3 parts true, 2 false)" in said.stdout
     assert "         ✗ Pre-LN has 192: false (193)" in said.stdout

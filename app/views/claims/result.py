@@ -31,7 +31,8 @@ def figure(claim: Claim, result: ClaimResult) -> None:
             "its run" if not it.is_strip else f"the {'models' if claim.lab else 'runs'} behind it"
         )
         said.append(f"A click on a point opens {runs} in the duel.")
-    st.caption(" ".join(said))
+    if said:
+        st.caption(" ".join(said))
 
 
 def numbers(claim: Claim, result: ClaimResult) -> None:
