@@ -24,7 +24,7 @@ FEW = 12
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 SEEDS = 3
 """An interval has at least as many seeds."""
-ROW = 30
+ROW = 42
 """Pixels of a row with numbers side by side."""
 OUTCOMES = {"trains": "#3b7dd8", "does not train": "#d1642e"}
 """The colours of a scatter's points."""
@@ -146,12 +146,14 @@ def _scatter(figure: Figure, dark: bool) -> Spec:
 
 def _strip(figure: Figure, dark: bool) -> Spec:
     figure = _shortened(figure)
-    y = alt.Y(
-        "arm:N", sort=[one.label for one in figure.points],
-        axis=alt.Axis(title=None, labelLimit=420, labelFontSize=TEXT_SIZE, grid=True),
+    # Names stand above their rows, so that the numbers have the whole width of a phone.
+    above = alt.Axis(
+        title=None, labelFontSize=TEXT_SIZE, labelAlign="left", labelPadding=-2, labelOffset=-17,
+        labelLimit=alt.ExprRef("width"), ticks=False, domain=False, grid=True,
     )  # fmt: skip
+    y = alt.Y("arm:N", sort=[one.label for one in figure.points], axis=above)
     x = alt.X("y:Q", scale=_scale(figure.log_y), axis=alt.Axis(title=figure.y, format=".4~g"))
-    tick = named("medians").mark_tick(thickness=2.5, size=18, color=ink(dark)).encode(x=x, y=y)
+    tick = named("medians").mark_tick(thickness=2.5, size=16, color=ink(dark)).encode(x=x, y=y)
     tooltips = [alt.Tooltip(it) for it in ("arm:N", "low:Q", "high:Q")]
     bars = (
         named("intervals")
@@ -253,9 +255,9 @@ def _medians(figure: Figure) -> Rows:
     rows: Rows = []
     for one in figure.points:
         for x, ys in zip(one.x, one.y, strict=True):
-            kept = [y for y in ys if _drawable(y, figure.log_y)]
-            if kept:
-                rows.append({"arm": one.label, "x": x, "y": median(kept)})
+            middle = median(ys) if not any(map(math.isnan, ys)) else math.nan
+            if _drawable(middle, figure.log_y):
+                rows.append({"arm": one.label, "x": x, "y": middle})
     return rows
 
 

@@ -355,7 +355,7 @@ CLAIMS = (
         "floor; infinite where 1000 were not enough. At a rate of 0.0005 it takes {d6_999} with 6 blocks, "
         "{d9_999} with 9 and {d12_999} with 12. With 12 blocks at 0.001: {rhigh_999}, with a beta2 of "
         "0.9 {rhigh_9}. The other cases are in the table of all numbers.",
-        Strip("steps until half of the way; no point: more than 1000", log_y=True,
+        Strip("steps to half of the way; no point: more than 1000", log_y=True,
               runs=lambda name, _: [PLATEAUS[name]]),
         open_=(("depth", {"depth": 12, "beta2": 0.999}), ("depth", {"depth": 12, "beta2": 0.9}),
                ("rate", {"lr": 0.001, "beta2": 0.999}), ("rate", {"lr": 0.001, "beta2": 0.9})),
