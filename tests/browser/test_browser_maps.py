@@ -62,7 +62,7 @@ def test_from_a_shipped_map_to_the_run_of_a_cell(browser: Browser, address: str)
 def test_a_new_map_fills_live_and_can_be_stopped(browser: Browser, address: str) -> None:
     words = {
         "scheme": "pre,post", "depth": "1,2", "lr": "0.001,0.002,0.003,0.01", "width": "16",
-        "heads": "2", "seq_len": "8", "batch": "4", "steps": "15000",
+        "heads": "2", "seq_len": "8", "batch": "4", "steps": "8000",
     }  # fmt: skip
     small = ask(words, "depth", "lr")
     context = browser.new_context(viewport={"width": 375, "height": 800})
