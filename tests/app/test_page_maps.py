@@ -11,6 +11,8 @@ from page_kit import at_page, checked, duel, words_of
 from shelf_kit import kept
 from streamlit.testing.v1 import AppTest
 
+from normviz.maps import Grid
+from normviz.maps.fill import MapJob, MapJobs
 from normviz.maps.link import MapRequest, ask, standard
 from normviz.runs.store import Store
 
@@ -113,6 +115,22 @@ def test_a_map_without_a_result_has_no_legend_of_losses(maps, folder: Path) -> N
     assert not legends(maps(asked))
     kept(Store(folder), asked.grid.cells[0].config)
     assert legends(maps(asked))
+
+
+def test_a_sweep_that_ends_while_the_page_is_drawn_leaves_no_stop_button(
+    maps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, ended = small(), [False]
+
+    def look(jobs: MapJobs, grid: Grid, early: bool) -> MapJob | None:
+        """Open at the page's first look, and not after that."""
+        found, ended[0] = None if ended[0] else MapJob(grid, early), True
+        return found
+
+    monkeypatch.setattr(MapJobs, "job", look)
+    at = maps(asked)
+    assert [b for b in at.button if b.key == "fill"]
+    assert not [b for b in at.button if b.key == "stop_fill"]
 
 
 def test_a_map_is_filled_and_a_cell_opens_in_the_duel(maps, folder: Path) -> None:

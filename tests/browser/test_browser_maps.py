@@ -61,8 +61,8 @@ def test_from_a_shipped_map_to_the_run_of_a_cell(browser: Browser, address: str)
 
 def test_a_new_map_fills_live_and_can_be_stopped(browser: Browser, address: str) -> None:
     words = {
-        "scheme": "pre,post", "depth": "1,2", "lr": "0.001,0.002,0.003,0.01", "width": "16",
-        "heads": "2", "seq_len": "8", "batch": "4", "steps": "8000",
+        "scheme": "pre,post", "depth": "1,2,3", "lr": "0.001,0.0015,0.002,0.003,0.004,0.006,0.01,0.015",
+        "width": "16", "heads": "2", "seq_len": "8", "batch": "4", "steps": "1500",
     }  # fmt: skip
     small = ask(words, "depth", "lr")
     context = browser.new_context(viewport={"width": 375, "height": 800})
@@ -72,7 +72,7 @@ def test_a_new_map_fills_live_and_can_be_stopped(browser: Browser, address: str)
 
     def ended() -> int:
         words = text_now(page, ".st-key-maps .stProgress")
-        return int(words.split(" of ")[0]) if " of 16 runs" in words else 0
+        return int(words.split(" of ")[0]) if " of 48 runs" in words else 0
 
     kept = f"[...document.querySelectorAll('{CHARTS}')].filter(c => c.dataset.old).length"
 

@@ -15,10 +15,10 @@ from normviz.limits import is_quick
 from normviz.runs.store import Run
 from normviz.runs.store.admission import enqueue
 
-from ...session import fragments, presence, visitor
+from ...session import presence, visitor
 from ...session.backend import SharedBackend, shared
 from ...session.markdown import literal
-from ...widgets.store_errors import guarded
+from ...widgets.polling import poll
 from .state import Anatomy
 
 TICK_SECONDS = 0.15
@@ -74,7 +74,7 @@ def show(it: Anatomy, runs: list[Run]) -> None:
         title.markdown("## Measured at initialisation")
         if it.refused:
             st.error(f"Not measured here: {it.refused}.")
-        st.fragment(guarded(_tick), run_every=TICK_SECONDS if _open(runs) else None)(it)
+        poll(_tick, TICK_SECONDS, _open(runs), it)
 
 
 def _after_a_moment(it: Anatomy, backend: SharedBackend, runs: list[Run]) -> list[Run]:
@@ -100,14 +100,15 @@ def _open(runs: list[Run]) -> bool:
     return any(run.is_open for run in runs)
 
 
-def _tick(it: Anatomy) -> None:
+def _tick(it: Anatomy) -> bool:
+    """The measurements, and whether some are still made."""
     backend = shared()
     runs = _latest(it, backend)
     _status(it, runs, backend)
     if len(runs) == len(it.lanes) and all(run.is_done for run in runs):
         it.drawn = tuple(run.id for run in runs)
     _charts(it, backend)
-    fragments.end_timer("measuring", _open(runs))
+    return _open(runs)
 
 
 def _status(it: Anatomy, runs: list[Run], backend: SharedBackend) -> None:

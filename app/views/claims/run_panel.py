@@ -14,11 +14,11 @@ from normviz.hosted import Refused
 from normviz.maps import cores
 from normviz.runs.versions import computed_by
 
-from ...session import fragments, presence, visitor
+from ...session import presence, visitor
 from ...session.backend import SharedBackend, adopt_maps
 from ...session.markdown import literal, sentence
 from ...widgets.buttons import button
-from ...widgets.store_errors import guarded
+from ...widgets.polling import poll
 from .result import figure, numbers
 
 TICK_SECONDS = 0.5
@@ -36,7 +36,7 @@ def show(claim: Claim, backend: SharedBackend) -> None:
                    help="Finished runs are kept. Run it again to continue.")  # fmt: skip
     if why := st.session_state.pop("claim_refused", None):
         st.error(sentence(why))
-    st.fragment(guarded(_tick), run_every=TICK_SECONDS if is_open else None)(claim, backend)
+    poll(_tick, TICK_SECONDS, is_open, claim, backend)
 
 
 def _offer(claim: Claim, backend: SharedBackend) -> None:
@@ -70,10 +70,11 @@ def _run(claim: Claim, backend: SharedBackend) -> None:
         st.session_state["claim_refused"] = str(why)
 
 
-def _tick(claim: Claim, backend: SharedBackend) -> None:
+def _tick(claim: Claim, backend: SharedBackend) -> bool:
+    """How the experiment goes or how it ended, and whether it goes on."""
     job = backend.claim_jobs.job(claim)
     if job is None:
-        return
+        return False
     if job.is_open:
         presence.job(job)
         _progress(job, backend)
@@ -83,7 +84,7 @@ def _tick(claim: Claim, backend: SharedBackend) -> None:
         st.error(f"{literal(job.failures[0])}. Run it again to retry.")
     elif job.result is not None:
         _came_out(claim, job.result)
-    fragments.end_timer(f"running_{claim.key}", job.is_open)
+    return job.is_open
 
 
 def _progress(job: ClaimJob, backend: SharedBackend) -> None:

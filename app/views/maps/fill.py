@@ -14,12 +14,12 @@ from normviz.maps.layout import maps
 from normviz.maps.results import GridResults
 from normviz.runs.versions import computed_by, made_by
 
-from ...session import fragments, presence, visitor
+from ...session import presence, visitor
 from ...session.backend import SharedBackend, adopt_maps, shared
 from ...session.markdown import literal, sentence
 from ...widgets import glossary
 from ...widgets.buttons import button
-from ...widgets.store_errors import guarded
+from ...widgets.polling import poll
 from . import charts
 from .state import Maps
 
@@ -40,7 +40,7 @@ def show(it: Maps, backend: SharedBackend) -> None:
     job = backend.map_jobs.job(it.asked.grid, it.early)
     _actions(it, results, job, backend)
     with st.container(key="maps"):
-        st.fragment(guarded(_tick), run_every=TICK_SECONDS if job else None)(it)
+        poll(_tick, TICK_SECONDS, job is not None, it)
 
 
 def looked(it: Maps, backend: SharedBackend) -> GridResults:
@@ -124,7 +124,8 @@ def _fill(it: Maps, backend: SharedBackend) -> None:
         it.refused = sentence(str(why))
 
 
-def _tick(it: Maps) -> None:
+def _tick(it: Maps) -> bool:
+    """The maps, what became of the sweep, and whether it goes on."""
     backend = shared()
     results, job = looked(it, backend), backend.map_jobs.job(it.asked.grid, it.early)
     presence.job(job)
@@ -148,7 +149,7 @@ def _tick(it: Maps) -> None:
     charts.reach(it, drawn)
     if picked:
         charts.open_run(it, picked, backend)
-    fragments.end_timer("filling", bool(job))
+    return job is not None
 
 
 def _progress(job: MapJob, backend: SharedBackend) -> None:

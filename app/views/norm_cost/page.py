@@ -19,12 +19,11 @@ from normviz.norm_cost.result import DEVICES as ALLOWED_DEVICES
 from normviz.norm_cost.result import Measurement, Setting
 from normviz.norm_cost.variants import BOTH, CONTEXTS, FORWARD, PASSES, VARIANTS
 
-from ...session import fragments
 from ...session.backend import SharedBackend, shared
 from ...session.markdown import literal, sentence, source
 from ...widgets import glossary, link_notices
 from ...widgets.buttons import button
-from ...widgets.store_errors import guarded
+from ...widgets.polling import poll
 
 TICK_SECONDS = 0.5
 WIDTHS = tuple(2**n for n in range(5, 11))
@@ -51,7 +50,7 @@ def page() -> None:
         st.info(SHARED)
     else:
         _controls(backend)
-    st.fragment(guarded(_status), run_every=TICK_SECONDS if backend.lab.state.doing else None)()
+    poll(_status, TICK_SECONDS, bool(backend.lab.state.doing))
     show(_shown(backend))
 
 
@@ -105,8 +104,8 @@ def _start(backend: SharedBackend) -> None:
         backend.lab.start(setting)
 
 
-def _status() -> None:
-    """The progress of the measurement, or why it failed. Polls while a measurement runs."""
+def _status() -> bool:
+    """The progress of the measurement, or why it failed, and whether it goes on."""
     lab = shared().lab
     state = lab.state
     with st.container(key="cost_status"):
@@ -114,7 +113,7 @@ def _status() -> None:
             st.progress(state.share, f"{state.setting.text()}: {state.doing}")
         elif state.problem:
             st.warning(f"Nothing was measured: {literal(state.problem)}.")
-    fragments.end_timer("cost_busy", bool(state.doing))
+    return bool(state.doing)
 
 
 def _shown(backend: SharedBackend) -> Measurement:
