@@ -1,6 +1,6 @@
 """From a claim to its result: what the store lacks is run, then every number is read off.
 
-A claim with a lab has no training runs of its own: the lab measures each config in a process of its
+A claim with a lab has no training runs of its own: the lab measures each config in processes of its
 own, anew each time, and the store is only used for what links open.
 """
 
@@ -13,6 +13,7 @@ from datetime import date
 import numpy as np
 
 from ..config import ENGINE
+from ..cores import cores
 from ..maps import Began, Cell, Done, Reused, sweep
 from ..maps.drive import stored
 from ..maps.points import point
@@ -48,7 +49,8 @@ def run(
     seconds, failures = 0.0, list[str]()
     cells = claim.cells(seeds, first)
     if claim.lab:
-        for reading in measure_all(claim.lab, cells, store.folder, stop):
+        parallel = 1 if claim.is_timing else processes or cores()
+        for reading in measure_all(claim.lab, cells, store.folder, stop, parallel):
             readings[reading.cell.key] = reading.values
             seconds += reading.seconds
             yield reading

@@ -1,4 +1,4 @@
-"""What a lab measures, from a process of its own: this one stays without torch."""
+"""What a lab measures, from processes of its own: this one stays without torch."""
 
 from __future__ import annotations
 
@@ -21,14 +21,18 @@ class Reading:
 
 
 def measure_all(
-    lab: str, cells: Sequence[Cell], folder: Path, stop: Callable[[], bool] = lambda: False
+    lab: str,
+    cells: Sequence[Cell],
+    folder: Path,
+    stop: Callable[[], bool] = lambda: False,
+    processes: int = 1,
 ) -> Iterator[Reading]:
-    """Readings of all cells, in order, until `stop` says so: also in the middle of one.
+    """Readings of all cells, as they end, until `stop` says so: also in the middle of one.
 
-    Raises RuntimeError with one sentence where one can't be measured or the process ends before that.
+    Raises RuntimeError with one sentence where one can't be measured or its process ends before that.
     """
     tasks = {cell: (lab, cell.config.canonical()) for cell in cells}
-    with Local(read, tasks, folder) as executor:
+    with Local(read, tasks, folder, processes) as executor:
         for event in executor.events(stop):
             if isinstance(event, Ended):
                 if event.problem is not None:

@@ -170,7 +170,7 @@ class Claim:
         without runs what was read, of a timing where it was measured."""
         if not self.arms:
             return f"models read from transformers {census().transformers}"
-        if self.lab == "speed":
+        if self.is_timing:
             return "one thread of one CPU"
         lanes = [cell.config for arm in self.arms for cell in self.grid(arm, 1).cells]
         shared = [
@@ -181,6 +181,11 @@ class Claim:
         steps = max(lane.steps for lane in lanes)
         shared.append(f"within {steps} steps" if steps else "before training")
         return ", ".join(shared)
+
+    @property
+    def is_timing(self) -> bool:
+        """Whether its lab measures times, with nothing beside it."""
+        return self.lab == "speed"
 
     @cached_property
     def order(self) -> tuple[str, int]:

@@ -73,7 +73,7 @@ def expected(claim: Claim, result: ClaimResult | None, seeds: int | None, proces
     seconds = core_seconds(claim, result, seeds)
     if not seconds:
         return 0.0
-    return LOAD_SECONDS + seconds / (1 if claim.lab else processes)  # a lab uses one process
+    return LOAD_SECONDS + seconds / (1 if claim.is_timing else processes)
 
 
 def core_seconds(claim: Claim, result: ClaimResult | None, seeds: int | None = None) -> float:

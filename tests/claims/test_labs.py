@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,22 @@ def test_the_death_of_a_lab_is_a_sentence(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(local, "start", killed)
     with pytest.raises(RuntimeError, match=r"its process was killed by signal 9$"):
         list(measure_all("norms", COUNTED.cells(1), tmp_path))
+
+
+@pytest.mark.parametrize(("lab", "expected"), [("norms", 2), ("speed", 1)])
+def test_a_lab_measures_in_all_processes_and_one_that_times_in_one(
+    store: Store, monkeypatch: pytest.MonkeyPatch, lab: str, expected: int
+) -> None:
+    start, begun = local.start, list[subprocess.Popen[bytes]]()
+
+    def counted(*words, **named) -> subprocess.Popen[bytes]:
+        begun.append(start(*words, **named))
+        return begun[-1]
+
+    monkeypatch.setattr(local, "start", counted)
+    claim = replace(COUNTED, lab=lab)
+    assert not list(run(store, claim, seeds=3, processes=2, stop=lambda: bool(begun)))
+    assert len(begun) == expected
 
 
 def test_what_a_lab_cannot_measure_is_a_sentence(store: Store) -> None:
