@@ -9,7 +9,7 @@ from ..rule import All, Less, LessInMost, Most, NotWorse, Part
 
 RATES = "0.001,0.003,0.01,0.03,0.1,0.3"
 SHORT = {"lr": RATES, "steps": "300"}
-FINE = {"lr": "0.004,0.008,0.016,0.032,0.064,0.128,0.256", "steps": "300"}
+FINE = {"lr": "0.004,0.008,0.016,0.032,0.064,0.128,0.256", "steps": "300", "schedule": "linear"}
 FIRST_LAST = quotient("grad_block", 0, 1, -1)
 MAP = {"init": "torch", "depth": "2,12,36", "lr": "0.001,0.002,0.004,0.008,0.016,0.032,0.064",
        "steps": "300"}  # fmt: skip
@@ -93,13 +93,14 @@ CLAIMS = (
         Curve("lr", LOGIT),
         open_=(("off", {"lr": 0.128}), ("on", {"lr": 0.128}), ("peri", {"lr": 0.128})),
         changed="A part said that logits stay below 10 with QK-norm, which is true by construction; it is "
-        "gone. Rates were a factor of 3 apart.",
+        "gone. Rates were a factor of 3 apart. The rate was constant, and a run that still fell left a part "
+        "undecided; now it falls to 0.",
         question="rate",
         finding=(
-            "tuf",
-            "Without QK-norm Pre-LN's logits grow to {off} at a rate of 0.128, with it they stay at "
-            "{on}. But Peri-LN trains with logits of {peri}: large logits alone do not break "
-            "training.",
+            "ttf",
+            "Without QK-norm Pre-LN's logits grow to {off} at a rate of 0.128; with it they stay at {on}, "
+            "and higher rates train: up to {rate_on} instead of {rate_off}. But Peri-LN trains with logits "
+            "of {peri}: large logits alone do not break training.",
         ),
     ),
     Claim(
@@ -144,16 +145,17 @@ CLAIMS = (
         "vary over seeds.",
         Curve("lr", FINAL, log_y=False),
         changed="Rates were a factor of 3 apart, runs had 150 steps, and the lowest training loss of "
-        "each seed was compared.",
+        "each seed was compared. The rate was constant, and a run that still fell left a part undecided; "
+        "now it falls to 0.",
         seeds=8,
         choosing=3,
         open_=(("pre", {"lr": 0.064}), ("peri", {"lr": 0.064})),
         question="rate",
         finding=(
-            "ttuu",
+            "tttu",
             "Peri-LN's stream grows less in training and ends smaller, at {peri_end} instead of "
-            "{pre_end}. It trains up to a rate of {peri_rate}; Pre-LN's runs at high rates still "
-            "fell. The best losses do not decide.",
+            "{pre_end}, and it trains up to a rate of {peri_rate} instead of {pre_rate}. The best losses "
+            "do not decide.",
         ),
     ),
     Claim(
@@ -222,9 +224,9 @@ CLAIMS = (
             Part(f"With {depth} blocks", LessInMost(f"post{depth}", f"pre{depth}"))
             for depth in (2, 12, 36)
         ),
-        "PyTorch's initialisation, no warm-up, 300 steps, rates from 0.001 to 0.064 a factor of 2 apart. "
-        "The largest that trains, with 2, 12 and 36 blocks: Post-LN {post2}, {post12} and {post36}; Pre-LN "
-        "{pre2}, {pre12} and {pre36}.",
+        "PyTorch's initialisation, no warm-up, 300 steps, rates from 0.001 to 0.064, a factor of 2 apart. "
+        "The largest that trains, with 2, 12 and 36 blocks: Post-LN {post2}, {post12} and "
+        "{post36}; Pre-LN {pre2}, {pre12} and {pre36}.",
         Strip("largest learning rate that trains", log_y=True),
         everyday=True,
         open_=(("post", {"depth": 12, "lr": 0.016}), ("pre", {"depth": 12, "lr": 0.016})),
@@ -244,10 +246,11 @@ CLAIMS = (
         "Post-LN.",
         "teaching material; Ding et al. 2021, arXiv:2105.13290",
         {
-            arm: {"label": label, "scheme": arm, "init": "torch", "lr": rates, "steps": "400"}
+            arm: {"label": label, "scheme": arm, "init": "torch", "lr": rates, "steps": "400",
+                  "schedule": "linear"}
             for arm, label, rates in (
-                ("sandwich", "Sandwich-LN", "0.004,0.008,0.016,0.032,0.064,0.128"),
-                ("pre", "Pre-LN", "0.004,0.008,0.016,0.032,0.064,0.128"),
+                ("sandwich", "Sandwich-LN", "0.004,0.008,0.016,0.032,0.064,0.128,0.256"),
+                ("pre", "Pre-LN", "0.004,0.008,0.016,0.032,0.064,0.128,0.256"),
                 ("post", "Post-LN", "0.001,0.002,0.004,0.008,0.016"),
             )
         },
@@ -271,26 +274,26 @@ CLAIMS = (
             Part("Its loss is not worse than Pre-LN's by 0.01 nats, each at its best rate",
                  NotWorse("sandwich_best", "pre_best", 0.01)),
         ),
-        "PyTorch's initialisation, with which Post-LN trains 12 blocks. The largest rate that trains is "
-        "{sandwich} for Sandwich-LN, {pre} for Pre-LN and {post} for Post-LN. At the rates chosen on other "
-        "seeds the held-out losses are {sandwich_best}, {pre_best} and {post_best}. The stream ends at an "
-        "RMS of {rms}, Pre-LN's at {pre_rms}; Post-LN's is 1 by construction. A norm on the branch bounds "
-        "each step of the stream to RMS 1 (times its gain), so 24 steps bound their sum, but not by a "
-        "constant in depth.",
+        "PyTorch's initialisation, with which Post-LN trains 12 blocks; rates fall to 0. The largest rate "
+        "that trains is {sandwich} for Sandwich-LN, {pre} for Pre-LN and {post} for Post-LN. At the rates "
+        "chosen on other seeds the held-out losses are {sandwich_best}, {pre_best} and {post_best}. The "
+        "stream ends at an RMS of {rms}, Pre-LN's at {pre_rms}; Post-LN's is 1 by construction. A norm on "
+        "the branch bounds each step of the stream to RMS 1 (times its gain), so 24 steps bound their sum, "
+        "but not by a constant in depth.",
         Curve("lr", HELD_OUT, log_y=False),
         seeds=8,
         choosing=3,
         everyday=True,
         open_=(("sandwich", {"lr": 0.008}), ("pre", {"lr": 0.008}), ("post", {"lr": 0.004})),
-        changed="It was compared with Pre-LN at a rate where Post-LN fails, and called not bounded, "
-        "although "
-        "2L unit steps bound it.",
+        changed="It was compared with Pre-LN at a rate where Post-LN fails, and called not bounded, although "
+        "2L unit steps bound it. The rate was constant up to 0.128, and a run that still fell left a part "
+        "undecided; now it falls to 0, from up to 0.256.",
         question="quality",
         finding=(
-            "uftt",
-            "Sandwich-LN ends as low as Pre-LN and Post-LN, at {sandwich_best}, and trains up to a "
-            "rate of {sandwich}. But its stream ends larger than Pre-LN's, and Pre-LN's runs at high "
-            "rates still fell.",
+            "tftt",
+            "Sandwich-LN ends as low as Pre-LN and Post-LN, at {sandwich_best}, and trains up to a rate of "
+            "{sandwich}, the highest that was run; Pre-LN up to {pre}, Post-LN up to {post}. But its stream "
+            "ends larger than Pre-LN's.",
         ),
     ),
 )  # fmt: skip
