@@ -292,8 +292,8 @@ CLAIMS = (
         finding=(
             "tftt",
             "Sandwich-LN ends as low as Pre-LN and Post-LN, at {sandwich_best}, and trains up to a rate of "
-            "{sandwich}, the highest that was run; Pre-LN up to {pre}, Post-LN up to {post}. But its stream "
-            "ends larger than Pre-LN's.",
+            "{sandwich}, the highest that was run; the median is {pre} for Pre-LN and {post} for Post-LN. "
+            "But its stream ends larger than Pre-LN's.",
         ),
     ),
 )  # fmt: skip
