@@ -313,17 +313,29 @@ def _touch(it: Duel) -> None:
 
 def show(key: str, value: object) -> None:
     """Set a widget's value, if it differs: to set it again could undo the visitor's latest change."""
-    if key not in st.session_state or st.session_state[key] != value:
+    if key not in st.session_state:
+        st.session_state[key] = value
+    elif st.session_state[key] != value:
+        _replaced().setdefault(key, []).append(st.session_state[key])
         st.session_state[key] = value
 
 
-def chosen() -> bool:
+def chosen(key: str) -> bool:
     """Whether the visitor chose the value of a widget outside of fragments that calls back now.
 
     Each message of a browser has the values of all widgets. The timer of a fragment may send one before
-    the browser shows a value that the page has set, as after Back: the value before is no choice.
+    the browser shows a value that the page has set, as after Back: the value before is no choice. It may
+    also send one between a choice and the choice's own message, which then brings nothing new.
     """
-    return not runs_alone()
+    if runs_alone() and st.session_state[key] in _replaced().get(key, []):
+        return False
+    _replaced().pop(key, None)
+    return True
+
+
+def _replaced() -> dict[str, list[object]]:
+    """Of each widget the values that the page replaced since the visitor's last choice."""
+    return st.session_state.setdefault("replaced", {})
 
 
 def begin(start: Literal["follow", "replay", "end"]) -> None:

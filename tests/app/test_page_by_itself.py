@@ -191,13 +191,15 @@ def test_a_shared_server_trains_by_itself_only_while_no_run_waits(
     assert not at.error and len(store.queued()) == 2
 
 
-def test_a_value_that_a_timer_brings_is_no_choice(
+def test_a_timer_brings_what_was_chosen_but_not_what_the_page_has_replaced(
     page: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at = page()
-    with monkeypatch.context() as timer:
-        timer.setattr(session_duel, "runs_alone", lambda: True)
-        depth(at, 4)
+    depth(at, 4)
+    checked(at.button(key="reset").click().run())
+    monkeypatch.setattr(session_duel, "runs_alone", lambda: True)
+    depth(at, 4)  # the browser has not shown the depth of the opening duel yet
     assert duel(at).lanes == PRESETS["hero"].lanes()
-    depth(at, 10)
-    assert {lane.depth for lane in duel(at).lanes} == {10}
+    for value in (6, 4):
+        depth(at, value)
+        assert {lane.depth for lane in duel(at).lanes} == {value}

@@ -18,6 +18,16 @@ pytestmark = pytest.mark.browser
 SHOWN = "JSON.stringify(document.querySelector('.nv-root').player.what.runs)"
 AT_END = """() => { const { cursor, fresh } = document.querySelector('.nv-root').player;
   return !fresh && !cursor.playing && cursor.step === cursor.last; }"""
+TIMER_FIRST = """(() => {
+  const { setInterval: every, setTimeout: later } = window;
+  window.ticks = [];
+  window.setInterval = (act, ms, ...more) => { window.ticks.push(act); return every(act, ms, ...more); };
+  window.setTimeout = (act, ms, ...more) => later(ms || !window.pressed ? act : () => {
+    window.ticks.at(-1)();
+    act();
+  }, ms, ...more);
+})()"""
+"""Once `pressed` is set, a fragment's timer fires between a change of a widget and its message."""
 
 
 @pytest.fixture
@@ -74,10 +84,10 @@ def test_a_short_duel_trains_by_itself_and_a_link_does_not(page: Page, address: 
     for _ in range(2):  # two changes, of which the last one trains
         slider.focus()
         page.keyboard.press("ArrowLeft")
+    wait_for(lambda: "depth=1&" in page.evaluate("location.href"))
     wait_for(lambda: page.locator(".st-key-live canvas").count() >= 3)
     wait_for(lambda: all("loss" in chip(page, lane) for lane in (0, 1)))
     assert page.get_by_text("Faded curves").count() == 0
-    assert "depth=1&" in page.evaluate("location.href")
 
     page.locator(".st-key-by_itself label").click()
     wait_for(lambda: page.locator(".st-key-by_itself input:not(:checked)").count())
@@ -85,3 +95,18 @@ def test_a_short_duel_trains_by_itself_and_a_link_does_not(page: Page, address: 
     page.keyboard.press("ArrowRight")
     page.get_by_text("Faded curves show earlier settings").wait_for()
     assert "press Train" in chip(page, 0)
+
+
+def test_a_press_that_a_timer_carries_first_is_taken(page: Page, address: str) -> None:
+    page.add_init_script(TIMER_FIRST)
+    long = RunConfig(steps=20, depth=4, init_seed=41)
+    opened(page, f"{address}/?{encode([long, long.replace(scheme='post')])}", charts=0)
+    page.get_by_text("Nobody has run this yet").wait_for()
+    slider, timers = page.locator(".st-key-knob_depth input[type=range]"), "window.ticks.length"
+    for depth in (3, 2, 1):
+        before = page.evaluate(timers)
+        slider.focus()
+        page.keyboard.press("ArrowLeft")
+        wait_for(lambda d=depth: f"depth={d}&" in page.evaluate("location.href"))
+        wait_for(lambda n=before: page.evaluate(timers) > n)
+        page.evaluate("window.pressed = true")

@@ -181,7 +181,7 @@ def _number(name: str, configs: Sequence[RunConfig]) -> None:
 
 def _take(name: str, key: str) -> None:
     value: Any = st.session_state[key]
-    if duel.chosen():
+    if duel.chosen(key):
         duel.change(name, value.strip() if isinstance(value, str) else value)
 
 
@@ -191,7 +191,7 @@ def _set_rate(key: str, backend: SharedBackend) -> None:
     A lane without such a run, or with a run of earlier settings, gets it as an ordinary setting.
     """
     it, rate = duel.duel(), st.session_state[key]
-    if not duel.chosen():
+    if not duel.chosen(key):
         return
     runs = [None if number is None else backend.store.run(number) for number in it.runs]
     current = [run is not None and run.config == it.lanes[i] for i, run in enumerate(runs)]

@@ -305,8 +305,8 @@ def _pick(field, label, i, value, registry) -> None:
 
 
 def _set(field: str, lane: int) -> None:
-    if duel.chosen():
-        duel.change(field, st.session_state[f"lane{lane}_{field}"], lane)
+    if duel.chosen(key := f"lane{lane}_{field}"):
+        duel.change(field, st.session_state[key], lane)
 
 
 def _own(lane: Lane) -> None:

@@ -115,7 +115,7 @@ def _open(lanes: list[Lane]) -> list[Run]:
 def count(backend: SharedBackend) -> None:
     """Change the number of lanes. Stops the visitor's runs in lanes that are removed."""
     n = st.session_state["n_lanes"]
-    if not duel.chosen():
+    if not duel.chosen("n_lanes"):
         return
     leave(backend, duel.duel().runs[n:])
     duel.set_lane_count(n)
