@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from ..runs.store import Store
 from ..runs.store.machine_lock import is_held
-from .heartbeat import HANGS_SECONDS, HeartbeatReader
+from .heartbeat import HANGS_SECONDS, STUCK_SECONDS, HeartbeatReader
 from .identity import UNKNOWN, kill
 from .process import start
 
@@ -71,7 +71,7 @@ class SupervisorClient:
             self.process = start(
                 "normviz.execution.supervise", self.store.folder, stdin=subprocess.PIPE
             )
-            self.heartbeat.begin()
+            self.heartbeat.begin(STUCK_SECONDS)
 
     def close(self) -> None:
         """End the supervisor that this process started, and with it all its workers."""

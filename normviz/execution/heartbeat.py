@@ -99,8 +99,8 @@ class HeartbeatReader:
         if now is None or now != self.last:
             self.begin()
             self.last = now
-        return time.monotonic() - self.since
+        return max(0.0, time.monotonic() - self.since)
 
-    def begin(self) -> None:
-        """Give a new supervisor time for its first heartbeat."""
-        self.since = time.monotonic()
+    def begin(self, patience: float = 0.0) -> None:
+        """Count from now, or, for a new supervisor, from so many seconds later or its first heartbeat."""
+        self.since = time.monotonic() + patience

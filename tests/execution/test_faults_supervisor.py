@@ -76,6 +76,24 @@ def test_a_supervisor_that_hangs_is_said_and_replaced(
     assert backend.silent() < HANGS_SECONDS
 
 
+def test_a_supervisor_that_starts_slowly_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside the heartbeat of the one before, which is long silent."""
+    monkeypatch.setattr(client, "HANGS_SECONDS", 0.1)
+    (tmp_path / "supervisor.pulse").touch()
+    it = SupervisorClient(Store(tmp_path))
+    it.ensure()
+    assert it.process is not None
+    slow = it.process.pid
+    os.kill(slow, signal.SIGSTOP)
+    time.sleep(1.5)
+    it.ensure()
+    assert (it.process.pid, it.silent()) == (slow, 0)
+    os.kill(slow, signal.SIGCONT)
+    it.close()
+
+
 @contextmanager
 def server(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A server that looks after the folder's supervisor until it is killed."""
