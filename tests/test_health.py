@@ -130,7 +130,7 @@ def test_a_store_that_can_t_be_read_is_not_well(
 
 def asked(address: str) -> tuple[int, dict[str, Any]]:
     try:
-        with urllib.request.urlopen(f"{address}/healthz", timeout=20) as answer:
+        with urllib.request.urlopen(f"{address}/healthz", timeout=120) as answer:
             return answer.status, json.loads(answer.read())
     except urllib.error.HTTPError as error:
         return error.code, json.loads(error.read())

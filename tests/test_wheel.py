@@ -36,7 +36,7 @@ def run(*words: str | Path) -> str:
     """What a command prints, in a folder that has nothing to do with the checkout."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
-        words, capture_output=True, text=True, cwd="/", env=environment, timeout=120, check=False
+        words, capture_output=True, text=True, cwd="/", env=environment, timeout=900, check=False
     )
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-2000:]
     return done.stdout

@@ -131,7 +131,7 @@ def changed() -> None:
 
 
 def test_steps_of_thousands_of_digits_are_told(home: Path) -> None:
-    at = checked(AppTest.from_function(changed).run())
+    at = checked(AppTest.from_function(changed, default_timeout=120).run())
     assert "allowed is a whole number from 0 to 20000" in at.session_state["said"]
     assert duel(at).lanes == (RunConfig(steps=6, lr_edits=((5, 0.01),)),)
 

@@ -23,7 +23,7 @@ def polled(looks: list[bool]) -> AppTest:
         st.text("Stop" if busy else "Start")
         poll(goes_on, 60, busy)
 
-    at = AppTest.from_function(page)
+    at = AppTest.from_function(page, default_timeout=120)
     at.session_state["looks"] = looks
     return checked(at.run())
 

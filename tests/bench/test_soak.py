@@ -16,7 +16,8 @@ from normviz.runs.store import Store
 def test_a_short_soak_finds_nothing_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     """But for how soon a status is true: that is for a machine with nothing else to do."""
     monkeypatch.setattr(soak, "TRUE_SECONDS", 60.0)
-    found = soak.soak(n_links=40, n_kills=4, seconds=600)
+    monkeypatch.setattr(soak, "PATIENCE_SECONDS", 600.0)
+    found = soak.soak(n_links=40, n_kills=4, seconds=float("inf"))
     assert not found.wrong, found.table
     assert "40 hostile links" in found.table and "whole pages drawn: 8" in found.table
     assert "4 of 4 kills" in found.table and "violations: 0" in found.table
@@ -35,7 +36,7 @@ def test_the_soak_sees_rows_that_are_gone(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(soak, "_trained", loses)
     monkeypatch.setattr(soak, "KINDS", {"worker": 1})
     fell = soak.kills(tmp_path, 1, Random(0), float("inf"))
-    assert "are gone" in fell["worker"].wrong[0]
+    assert any("are gone" in why for why in fell["worker"].wrong)
 
 
 @pytest.mark.parametrize(

@@ -130,15 +130,15 @@ def assert_charts_move_in_place(page: Page) -> None:
 
 
 def assert_it_pauses_steps_and_goes_on(page: Page) -> None:
-    press(page, "pause")
+    page.locator(".st-key-pause button:visible", has_text="Pause").click()
     wait_for(lambda: progress(page).startswith("Paused at"))
     page.wait_for_timeout(500)
     done = int(progress(page).split()[2])
     for _ in range(20):  # a fragment's tick may carry a press a second time
         press(page, "step")
         done += 2  # one in each lane
-        wait_for(lambda at=done: progress(page).split()[2] == str(at))
-    press(page, "pause")
+        wait_for(lambda at=done: progress(page).split()[2:3] == [str(at)])
+    page.locator(".st-key-pause button:visible", has_text="Resume").click()
     wait_for(lambda: "steps/s" in progress(page))
 
 
@@ -150,10 +150,9 @@ def test_a_killed_worker_is_said_and_the_other_lane_goes_on(
     press(page, "train")
     wait_for(lambda: "steps/s" in progress(page))
     store = Store(data)
-    row = store.db.connection.execute(
-        "SELECT pid FROM runs WHERE status = 'running' AND config LIKE '%post%'"
-    ).fetchone()
-    os.kill(row["pid"], signal.SIGKILL)
+    found = "SELECT pid FROM runs WHERE status = 'running' AND config LIKE '%post%'"
+    wait_for(lambda: store.db.connection.execute(found).fetchone())  # the other lane may be first
+    os.kill(store.db.connection.execute(found).fetchone()["pid"], signal.SIGKILL)
     wait_for(lambda: "failed after" in chip(page, 1) and "kept" in chip(page, 1))
     wait_for(lambda: chip(page, 0).startswith(("learned", "solved")))
 

@@ -97,6 +97,7 @@ def test_a_word_opens_its_sentence_by_touch(browser: Browser, address: str) -> N
     with browser.new_context(viewport={"width": 375, "height": 740}, has_touch=True) as phone:
         page = opened(phone.new_page(), f"{address}/maps")
         page.locator(".word", has_text="nat").first.tap()
+        page.locator("#word-nat").wait_for()
         box = page.locator("#word-nat").bounding_box()
         assert box and box["x"] >= 0 and box["x"] + box["width"] <= 375
         assert box["y"] >= 0 and box["y"] + box["height"] <= 740

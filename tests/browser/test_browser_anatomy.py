@@ -28,7 +28,7 @@ def test_another_depth_brings_new_curves(browser: Browser, address: str) -> None
     page.locator(".st-key-anatomy_depth input[type=range]").press("ArrowRight")
     wait_for(lambda: "7 blocks of width 32, first batch" in measured(page))
     assert page.locator(".st-key-measured canvas").count() == 3
-    assert "depth=7" in page.url
+    wait_for(lambda: "depth=7" in page.url)
     assert page.locator(".stException").count() == 0
     page.close()
 
@@ -48,7 +48,7 @@ def test_from_the_duel_to_its_anatomy_the_catalogue_and_back(
     # Shipped: its result is there at once.
     page.wait_for_function("document.querySelectorAll('.st-key-live canvas').length >= 3")
     wait_for(lambda: "stuck at chance" in text_now(page, ".st-key-card_1"))
-    assert "scheme=pre%2Cpost" in page.url and "anatomy" not in page.url
+    wait_for(lambda: "scheme=pre%2Cpost" in page.url and "anatomy" not in page.url)
     page.locator(".stAppHeader").get_by_text("Catalogue").click()
     page.locator(".st-key-search input").fill("LayerNorm Scaling, learned")
     page.locator(".st-key-search input").press("Enter")

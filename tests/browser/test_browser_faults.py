@@ -74,7 +74,7 @@ def test_a_server_that_is_killed_and_comes_back_says_what_became_of_the_run(
             assert "kept" in chip(page, 0)
         finally:
             again.terminate()
-            again.wait(20)
+            again.wait(120)
 
 
 def test_a_store_that_is_damaged_while_it_trains_is_set_aside_and_training_goes_on(

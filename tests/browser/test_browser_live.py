@@ -164,7 +164,7 @@ def test_one_file_trains_from_a_disk_on_a_narrow_screen_with_a_slow_cpu(
 def test_pause_step_rate_and_stop_act_on_both_lanes_at_one_step(
     browser: Browser, address: str
 ) -> None:
-    link = "v=1&scheme=pre,post&norm=layernorm,dyt&depth=4&steps=2000"
+    link = "v=1&scheme=pre,post&norm=layernorm,dyt&depth=4&steps=20000"
     page, wrong = opened(browser, f"{address}/live.html?{link}")
     page.get_by_role("button", name="Train", exact=True).click()
     page.wait_for_function("live.duel?.lanes.every((lane) => lane.at > 20)")

@@ -46,6 +46,7 @@ def test_from_a_shipped_map_to_the_run_of_a_cell(browser: Browser, address: str)
     page.mouse.click(*place)
     page.wait_for_selector(".st-key-live canvas")
     wait_for(lambda: "learned" in chip(page, 0))
+    wait_for(lambda: "scheme=" in page.url)
     (shown,) = decode(urlsplit(page.url).query).lanes
     assert (shown.scheme, shown.depth, shown.lr) == ("post", 4, 0.003)
     page.get_by_text("A cell of a map").wait_for()
@@ -55,7 +56,7 @@ def test_from_a_shipped_map_to_the_run_of_a_cell(browser: Browser, address: str)
     page.wait_for_selector(".st-key-live canvas")
     page.get_by_text("see at which depths and rates these train").click()
     page.wait_for_function(f"document.querySelectorAll('{CHARTS}').length == 1")
-    assert "init=torch" in page.url and "scheme=post" in page.url
+    wait_for(lambda: "init=torch" in page.url and "scheme=post" in page.url)
     assert page.locator(".stException").count() == 0
 
 
@@ -83,9 +84,9 @@ def test_a_new_map_fills_live_and_can_be_stopped(browser: Browser, address: str)
         wait_for(lambda: ended() >= before + 2)
         return page.evaluate(kept) == 2
 
-    assert any(fills_in_place() for _ in range(4))
+    wait_for(fills_in_place)
     press(page, "stop_fill")
     page.locator(".st-key-fill button:visible").first.wait_for()
-    assert "stored already" in text_now(page, ".st-key-fill_row")
+    wait_for(lambda: "stored already" in text_now(page, ".st-key-fill_row"))
     assert page.locator(".stException").count() == 0
     context.close()

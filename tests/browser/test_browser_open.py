@@ -6,7 +6,7 @@ import urllib.request
 
 import pytest
 from browser_kit import PATIENCE_MS, opened, wait_for
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page
 
 from normviz.bench.open import WATCH
 
@@ -21,6 +21,16 @@ def warm(address: str) -> str:
     return address
 
 
+def with_still(page: Page, address: str) -> None:
+    """Open a page as it is served with a still, which a busy server leaves out."""
+
+    def has_it() -> bool:
+        answer = page.goto(address, wait_until="commit", timeout=PATIENCE_MS)
+        return answer is not None and 'id="nv-still"' in answer.text()
+
+    wait_for(has_it)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_still_is_seen_without_any_script_of_streamlit(
     browser: Browser, warm: str, scheme: str
@@ -29,9 +39,8 @@ def test_the_still_is_seen_without_any_script_of_streamlit(
         color_scheme=scheme, viewport={"width": 375, "height": 812}
     ).new_page()
     page.route("**/static/js/**", lambda route: route.abort())
-    page.goto(warm, wait_until="commit")
-    page.locator(STILL).first.wait_for(timeout=PATIENCE_MS)
-    assert page.locator(STILL).count() == 4
+    with_still(page, warm)
+    wait_for(lambda: page.locator(STILL).count() == 4)
     assert page.title() == "Pre-LN against Post-LN · NormViz"
     assert "stuck at chance" in page.locator("#nv-still p").nth(1).inner_text()
     paper = page.locator("#nv-still").evaluate("(it) => getComputedStyle(it).backgroundColor")
@@ -52,7 +61,8 @@ def test_the_still_goes_when_the_charts_are_drawn_and_nothing_shifts(
     page.add_init_script(WATCH.replace("CHARTS", str(shown)))
     scripts = list[str]()
     page.on("request", lambda request: scripts.append(request.url))
-    opened(page, warm, charts=4)
+    page.set_default_timeout(PATIENCE_MS)
+    with_still(page, warm)
     page.wait_for_function("window.seen.live !== null")
     assert page.locator("#nv-still").count() == 0
     assert page.title() == "Pre-LN against Post-LN · NormViz"
@@ -71,7 +81,7 @@ def test_a_visitor_who_acts_has_the_page_at_once_and_other_pages_have_titles(
 ) -> None:
     page = browser.new_context().new_page()
     page.route("**/normviz/*.js", lambda route: None)  # the charts never come
-    page.goto(warm)
+    with_still(page, warm)
     page.locator(".st-key-copy_link button").wait_for(state="attached", timeout=PATIENCE_MS)
     assert page.locator("#nv-still").count() == 1
     page.mouse.click(5, 5)

@@ -112,10 +112,11 @@ def test_a_pointer_on_one_chart_moves_all_and_a_click_keeps_it(hero: Page) -> No
     heat.click(position=at(heat, 0.5, 0.5))
     page.locator(".nv-definition").hover()
     wait_for(lambda: 50 < step(page) < 150)
-    picked = re.search(r"layer (\d+):", readout(page))
-    assert picked and 3 <= int(picked[1]) <= 10
+    wait_for(
+        lambda: (found := re.search(r"layer (\d+):", readout(page))) and 3 <= int(found[1]) <= 10
+    )
     for chart in ("bars", "heat0", "heat1"):
-        assert page.locator(f".nv-{chart} .nv-band").is_visible()
+        page.locator(f".nv-{chart} .nv-band").wait_for()
     assert abs(rule(page, "heat0") - page.locator(".nv-heat0").bounding_box()["x"]  # type: ignore[index]
                - rule(page, "heat1") + page.locator(".nv-heat1").bounding_box()["x"]) < 2  # type: ignore[index]  # fmt: skip
     page.keyboard.press("Escape")

@@ -22,6 +22,8 @@ pytestmark = pytest.mark.browser
 HOWS = ("key", "click", "drag", "paused")
 SLIDER = ".st-key-knob_lr input[type=range]"
 TRACK = ".st-key-knob_lr [role=group] > div"
+PAUSE = ".st-key-pause button:visible"
+"""Its label comes after the words "Paused at" beside it."""
 LADDER = (0.003, 0.01, 0.03)
 """The rate at the start of a trial, and after each press."""
 
@@ -124,13 +126,13 @@ def test_one_press_is_one_edit(page: Page, data: Path, how: str, others: int) ->
         wait_for(lambda: progress(page)[:1].isdigit() and int(progress(page).split()[0]) > 30)
         for rate in LADDER[1:]:
             if how == "paused":
-                press(page, "pause")
+                page.locator(PAUSE, has_text="Pause").click()
                 wait_for(lambda: "Paused" in progress(page))
             turn(page, how)
             page.wait_for_timeout(1000)  # whatever takes the rate back has this long to do so
             assert shown_rate(page) == rate
             if how == "paused":
-                press(page, "pause")
+                page.locator(PAUSE, has_text="Resume").click()
                 wait_for(lambda: "Paused" not in progress(page))
     # The runs have the lowest priority: the others are gone.
     wait_for(lambda: last_rates(store, seed) == [LADDER[-1]] * 2)

@@ -42,14 +42,16 @@ def test_from_training_to_deletion(
     other = kept(Store(folder), SMALL.replace(scheme="peri"))
     page = browser.new_page(viewport={"width": width, "height": 740})
     page.set_default_timeout(PATIENCE_MS)
-    page.goto(f"{address}/?v=1&lanes=1&scheme=pre&depth=24&steps=5000&init_seed={width}")
+    page.goto(f"{address}/?v=1&lanes=1&scheme=pre&depth=48&steps=20000&init_seed={width}")
     press(page, "train")
     wait_for(lambda: chip(page, 0) == "training")
     if width < 641:
         page.locator(".sheet summary").click()
     page.get_by_text("Earlier runs").click()
 
-    page.locator(".st-key-run_rows").get_by_text("of 5000 steps").wait_for()  # it goes on meanwhile
+    page.locator(".st-key-run_rows").get_by_text(
+        "of 20000 steps"
+    ).wait_for()  # it goes on meanwhile
     mine = Store(folder).listed(Query(), 1).runs[0].id
     choose(page, mine)
     assert page.locator(".st-key-delete_chosen button:visible").is_disabled()

@@ -49,7 +49,7 @@ def test_the_whole_tour(browser: Browser, address: str) -> None:
     press(page, "tour")
     for number in range(1, len(STEPS) + 1):
         stands(page, number)
-        assert f"story={number}" in page.url
+        wait_for(lambda n=number: f"story={n}" in page.url)
         # The strip leaves room for the curves: they begin in the upper two thirds.
         top = page.locator(".nv-loss").bounding_box()
         assert top is not None and top["y"] < 500

@@ -29,7 +29,7 @@ from normviz.runs.store import Store
 from normviz.runs.store.machine_lock import MachineLock
 from normviz.training import loop
 
-WAIT_SECONDS = 60
+WAIT_SECONDS = 300
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from backend_kit import LONG, SHORT, Lane, losses, members, wait_for
 
+from normviz.execution import client
 from normviz.execution.client import SupervisorClient
 from normviz.runs.store import Store
 from normviz.runs.store.run import LOST
@@ -117,7 +118,10 @@ def test_a_dead_supervisor_of_an_idle_server_does_not_block_others(tmp_path: Pat
             server.kill()
 
 
-def test_a_supervisor_can_be_closed_while_it_starts(tmp_path: Path) -> None:
+def test_a_supervisor_can_be_closed_while_it_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "CLOSE_SECONDS", 120.0)
     backend = SupervisorClient(Store(tmp_path))
     backend.ensure()
     assert backend.process is not None

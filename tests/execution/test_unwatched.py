@@ -48,7 +48,13 @@ def test_an_unwatched_run_ends_and_a_watched_one_goes_on(tmp_path: Path) -> None
         def beat() -> None:
             store.count_views([watched.id])
 
+        # Nobody is counted while the first two wait for a slot.
         opened = [alone, *more]
+        everyone = [watched.id, *(one.id for one in opened)]
+        wait_for(
+            lambda: store.count_views(everyone) or terminal.status == watched.status == "running",
+            "the first two to train",
+        )
         wait_for(lambda: beat() or all(one.status == "stopped" for one in opened), "their end")
         for one in opened:
             assert one.run.message == UNWATCHED

@@ -15,7 +15,7 @@ from normviz.runs import Steps, collect
 from normviz.runs.store import Run, Store
 from normviz.training.events import Step
 
-SECONDS = 60.0
+SECONDS = 300.0
 """How long a test waits for what must happen; generous, since the machine may be busy."""
 
 SHORT = RunConfig(depth=2, width=16, heads=2, seq_len=8, batch=4, steps=20)

@@ -61,7 +61,7 @@ def server(
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
-            process.wait(20)
+            process.wait(120)
 
 
 def free_port() -> int:
@@ -157,7 +157,7 @@ def other_hosts(asked: Iterable[str], address: str) -> set[str]:
     return {u for u, p in parts.items() if p.scheme not in ("data", "blob") and p.netloc != ours}
 
 
-def barriers(page: Page, seconds: float = 15) -> list[tuple[str, list[str]]]:
+def barriers(page: Page, seconds: float = 60) -> list[tuple[str, list[str]]]:
     """What axe finds on a page, of any severity, and what is still there after some seconds.
 
     A page that is being drawn has buttons whose labels come a moment later.

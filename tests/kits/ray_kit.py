@@ -166,7 +166,7 @@ class Driver:
         kill(self.process.pid)
         self.process.communicate()
 
-    def end(self, seconds: float = 120.0) -> tuple[int, str, str]:
+    def end(self, seconds: float = 600.0) -> tuple[int, str, str]:
         """Exit code, output and errors."""
         out, err = self.process.communicate(timeout=seconds)
         return self.process.returncode, out, err

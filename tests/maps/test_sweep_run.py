@@ -194,7 +194,7 @@ def test_a_result_that_cannot_be_read_fails_only_its_cell(
         return loads(message)
 
     monkeypatch.setattr(local.pickle, "loads", unreadable)
-    until = time.monotonic() + 60
+    until = time.monotonic() + 300
     grid = make(SHORT, {"init_seed": list(range(len(errors) + 1))})
     news = list(sweep(store, grid, 1, stop=lambda: time.monotonic() > until))
     *unread, last = [one for one in news if isinstance(one, Done)]
