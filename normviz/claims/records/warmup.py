@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..evidence import FINAL
-from ..numbers import HALF, final, how_many_train
+from ..numbers import HALF, final, how_many_train, minus
 from ..record import Claim, Curve, Number, Strip
-from ..rule import All, LessInMost, Most, Part
+from ..rule import All, Most, Part
 
 WARM = {"depth": "10", "steps": "800", "lr": "0.001,0.003,0.01"}
 SGD = {"scheme": "post", "depth": "10", "steps": "1000", "optimizer": "sgd",
@@ -117,14 +117,16 @@ CLAIMS = (
                 for arm, label in (("sgd", "SGD"), ("momentum", "SGD with momentum"))
                 for warmup in (0, 200)
             },
+            "gained": Number("how many more rates train with warm-up, SGD with momentum",
+                             minus(how_many_train("momentum", warmup=200),
+                                   how_many_train("momentum", warmup=0)), ".0f"),
         },
         (
             Part("Adam trains with warm-up and not without",
                  All((Most("adam200", high=HALF), Most("adam0", low=HALF)))),
             Part("SGD trains without at one rate or more", Most("sgd0", low=1)),
             Part("SGD with momentum trains without at one rate or more", Most("momentum0", low=1)),
-            Part("Without warm-up SGD with momentum trains at fewer rates than with it",
-                 LessInMost("momentum0", "momentum200")),
+            Part("SGD with momentum trains at no more rates with warm-up", Most("gained", high=0)),
         ),
         "Post-LN, 10 blocks, Xavier, 1000 steps. Adam at 0.003 ends at {adam0} without and {adam200} with "
         "warm-up. Of the rates 0.01, 0.03, 0.1, 0.3 and 1, plain SGD trains at {sgd0} without and {sgd200} "
@@ -133,12 +135,13 @@ CLAIMS = (
         everyday=True,
         open_=(("adam", {"warmup": 0}), ("adam", {"warmup": 200}), ("momentum", {"warmup": 0, "lr": 0.03}),
                ("momentum", {"warmup": 200, "lr": 0.03})),
-        changed="SGD had a momentum of 0.9 and was called plain; the lowest of four rates was the "
-        "best one; "
-        "runs had 400 steps and still fell.",
+        seeds=10,
+        changed="SGD had a momentum of 0.9 and was called plain; the lowest of four rates was the best one; "
+        "runs had 400 steps and still fell. Five seeds left a part undecided that a second five decided, "
+        "and that SGD with momentum trains at more rates with warm-up counted for the claim.",
         question="warmup",
         finding=(
-            "ttut",
+            "tttf",
             "Plain SGD trains without warm-up, at {sgd0} of five rates. But with a momentum of 0.9 "
             "warm-up helps SGD too: {momentum200} rates train with it and {momentum0} without.",
         ),
