@@ -224,9 +224,10 @@ def test_a_run_of_no_steps_has_no_update_and_shows_no_red(page: Open, folder: Pa
 
 @pytest.mark.slow
 def test_curves_of_earlier_settings_are_named_and_nothing_untrue_is_said_of_them(
-    page: Open,
+    page: Open, folder: Path
 ) -> None:
     """At 16 blocks A has a stored run and B none: B's curves of 12 blocks are faded. At 20 both are."""
+    kept(Store(folder), PRESETS["hero"].lanes()[0].replace(depth=16), steps=200)
     at = page()
     assert any("Only the norm moved" in words_of(one) for one in at.markdown)
     assert shown(at)["earlier"] == ["", ""]
