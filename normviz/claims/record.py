@@ -1,7 +1,7 @@
 """A claim as a record: its source, the experiment, the quantities, and the rule that decides.
 
-The rule is part of the record and is fixed before the experiment. Results are in files of their own
-(`stored`).
+The rule is part of the record and is fixed before the experiment, or `changed` says what was changed.
+Results are in files of their own (`stored`).
 """
 
 from __future__ import annotations
@@ -131,11 +131,11 @@ class Claim:
     arms     the experiment: each arm is a grid of runs, and all arms use the same seeds; none where the
              numbers are counts of the census
     numbers  quantities with one number per seed; `rule` and `words` refer to them by name
-    rule     fixed before running; see `rule`
+    rule     what decides; see `rule`
     words    the result in sentences; {names} are replaced by numbers of the stored result
     seeds    the default number of seeds
     choosing the number of other seeds on which learning rates are chosen
-    changed  what was changed in the experiment after a first result, and why
+    changed  what was changed in experiment or rule after a first result, and why
     lab      key of `normviz.labs`, for a quantity that training runs don't record (a timing)
     open_    for each lane of the duel that shows the claim: an arm, and the settings of its cell
     everyday whether teaching material repeats it

@@ -101,6 +101,12 @@ def test_a_link_opens_its_claim_with_rule_and_command(claims) -> None:
     assert "'C999'" in words_of(at.error[0])
 
 
+def test_only_a_rule_that_never_changed_is_said_to_be_fixed_before(claims) -> None:
+    fixed = "The rule, fixed before it was run"
+    assert CLAIMS["E14"].changed and fixed not in text(claims(claim="E14"))
+    assert not CLAIMS["E15"].changed and fixed in text(claims(claim="E15"))
+
+
 def says_what_json_says(at: AppTest, key: str) -> None:
     """The open card has the verdict, parts, basis, numbers and check of `normviz claims show --json`."""
     claim, said = CLAIMS[key], words_of_label(text(at))

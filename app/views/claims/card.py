@@ -53,7 +53,8 @@ def _verdict(claim: Claim, result: ClaimResult) -> None:
 
 
 def _rule(claim: Claim) -> None:
-    st.markdown("**The rule, fixed before it was run**" if claim.arms else "**The rule**")
+    as_first = claim.arms and not claim.changed
+    st.markdown("**The rule, fixed before it was run**" if as_first else "**The rule**")
     st.markdown("\n".join(f"* {literal(sentence)}" for sentence in claim.rule_words()))
     if not claim.arms:
         st.caption(

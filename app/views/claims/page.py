@@ -25,9 +25,9 @@ from ...widgets.buttons import button
 from . import card
 
 INTRO = (
-    "Each claim has an experiment on small models with several seeds, and a rule that was fixed before it "
-    "ran. Whether the findings hold for large models is not measured. Numbers are medians. Choose a "
-    "finding to see its figure, its rule and its runs."
+    "Each claim has an experiment on small models with several seeds, and a rule. What was changed after a "
+    "first result is on its card. Whether the findings hold for large models is not measured. Numbers are "
+    "medians. Choose a finding to see its figure, its rule and its runs."
 )
 
 
