@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from browser_kit import PATIENCE_MS, text_now, wait_for
+from browser_kit import PATIENCE_MS, address_of, text_now, wait_for
 from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.browser
@@ -28,7 +28,7 @@ def test_another_depth_brings_new_curves(browser: Browser, address: str) -> None
     page.locator(".st-key-anatomy_depth input[type=range]").press("ArrowRight")
     wait_for(lambda: "7 blocks of width 32, first batch" in measured(page))
     assert page.locator(".st-key-measured canvas").count() == 3
-    wait_for(lambda: "depth=7" in page.url)
+    wait_for(lambda: "depth=7" in address_of(page))
     assert page.locator(".stException").count() == 0
     page.close()
 
@@ -48,7 +48,7 @@ def test_from_the_duel_to_its_anatomy_the_catalogue_and_back(
     # Shipped: its result is there at once.
     page.wait_for_function("document.querySelectorAll('.st-key-live canvas').length >= 3")
     wait_for(lambda: "stuck at chance" in text_now(page, ".st-key-card_1"))
-    wait_for(lambda: "scheme=pre%2Cpost" in page.url and "anatomy" not in page.url)
+    wait_for(lambda: "scheme=pre%2Cpost" in address_of(page) and "anatomy" not in address_of(page))
     page.locator(".stAppHeader").get_by_text("Catalogue").click()
     page.locator(".st-key-search input").fill("LayerNorm Scaling, learned")
     page.locator(".st-key-search input").press("Enter")

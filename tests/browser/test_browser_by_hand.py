@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import pytest
-from browser_kit import PATIENCE_MS, barriers, becomes_dark, text_now, wait_for
+from browser_kit import PATIENCE_MS, address_of, barriers, becomes_dark, text_now, wait_for
 from playwright.sync_api import Browser, Page
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
@@ -86,7 +86,7 @@ def test_what_is_typed_is_worked_out_and_what_is_no_number_is_said(
     complaint = page.get_by_text("Row 2, feature 1 is 'two': write a number")
     type_into(page, 1, "two", complaint.count)
     assert "(9 + 2 + 3 + 6) / 4 = 5" in sheet(page, "layernorm")
-    type_into(page, 1, "2,5", lambda: "2.5" in page.url)
+    type_into(page, 1, "2,5", lambda: "2.5" in address_of(page))
     address_holds(page, "x=9,2,3,6;2.5,0")
     wait_for(lambda: page.get_by_text("write a number").count() == 0)
 

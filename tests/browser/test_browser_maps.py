@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 import pytest
-from browser_kit import PATIENCE_MS, chip, text_now, wait_for
+from browser_kit import PATIENCE_MS, address_of, chip, text_now, wait_for
 from playwright.sync_api import Browser, Page
 
 from normviz.links import decode
@@ -46,8 +46,8 @@ def test_from_a_shipped_map_to_the_run_of_a_cell(browser: Browser, address: str)
     page.mouse.click(*place)
     page.wait_for_selector(".st-key-live canvas")
     wait_for(lambda: "learned" in chip(page, 0))
-    wait_for(lambda: "scheme=" in page.url)
-    (shown,) = decode(urlsplit(page.url).query).lanes
+    wait_for(lambda: "scheme=" in address_of(page))
+    (shown,) = decode(urlsplit(address_of(page)).query).lanes
     assert (shown.scheme, shown.depth, shown.lr) == ("post", 4, 0.003)
     page.get_by_text("A cell of a map").wait_for()
     page.locator(".stAppHeader").get_by_text("Maps").click()
@@ -56,7 +56,7 @@ def test_from_a_shipped_map_to_the_run_of_a_cell(browser: Browser, address: str)
     page.wait_for_selector(".st-key-live canvas")
     page.get_by_text("see at which depths and rates these train").click()
     page.wait_for_function(f"document.querySelectorAll('{CHARTS}').length == 1")
-    wait_for(lambda: "init=torch" in page.url and "scheme=post" in page.url)
+    wait_for(lambda: "init=torch" in address_of(page) and "scheme=post" in address_of(page))
     assert page.locator(".stException").count() == 0
 
 

@@ -6,7 +6,7 @@ import re
 from urllib.parse import urlsplit
 
 import pytest
-from browser_kit import PATIENCE_MS, chip, opened, wait_for
+from browser_kit import PATIENCE_MS, address_of, chip, opened, wait_for
 from playwright.sync_api import Browser, Page
 
 from normviz.duel.presets import PRESETS
@@ -49,7 +49,7 @@ def test_the_whole_tour(browser: Browser, address: str) -> None:
     press(page, "tour")
     for number in range(1, len(STEPS) + 1):
         stands(page, number)
-        wait_for(lambda n=number: f"story={n}" in page.url)
+        wait_for(lambda n=number: f"story={n}" in address_of(page))
         # The strip leaves room for the curves: they begin in the upper two thirds.
         top = page.locator(".nv-loss").bounding_box()
         assert top is not None and top["y"] < 500

@@ -135,6 +135,11 @@ def chip(page: Page, lane: int) -> str:
     return text_now(page, f".st-key-card_{lane} .stMarkdownBadge")
 
 
+def address_of(page: Page) -> str:
+    """The address as the browser has it; `page.url` stays as it is while `wait_for` sleeps."""
+    return page.evaluate("location.href")
+
+
 def text_now(page: Page, selector: str) -> str:
     """The text of the first match in one look, without waiting: a live page may drop it any time."""
     return next(iter(page.locator(selector).all_inner_texts()), "")
