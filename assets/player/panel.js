@@ -195,15 +195,24 @@ export const panel = {
     bar.hidden = !status.words;
     bar.querySelector("progress").value = status.done / Math.max(1, status.total);
     bar.querySelector("span").textContent = status.words + this.pace(status);
-    if (status.signature !== this.what.signature && status.signature !== this.told) {
-      this.told = status.signature;
+    this.state = status;
+    this.compare();
+  },
+
+  // Ask for the page again where it shows the runs in another state than they are in: once for each state,
+  // until the page has caught up. Called when either may have changed.
+  compare() {
+    const { signature, spread } = this.state ?? this.what;
+    if (signature === this.what.signature) this.told = null;
+    else if (signature !== this.told) {
+      this.told = signature;
       const tell = () => {
         this.waits = null;
-        if (!this.gone) this.options.changed?.(this.told);
+        if (!this.gone && this.told !== null) this.options.changed?.(this.told);
       };
       // Where many watch, they don't ask for the page in the same moment, and once for all that changes
       // until then: lanes end soon after one another.
-      if (status.spread) this.waits ??= setTimeout(tell, 1000 * status.spread * Math.random());
+      if (spread) this.waits ??= setTimeout(tell, 1000 * spread * Math.random());
       else tell();
     }
   },

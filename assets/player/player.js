@@ -44,6 +44,8 @@ export class Player {
       if (this.given?.[name] === what[name] && before) this.what[name] = before[name];
     }
     this.given = what;
+    if (!same("runs") || !same("repeats")) this.state = null;
+    this.compare();
     if (!before || !same("nonce") || !same("runs")) this.start = what.start;
     if (!before || !same("nonce")) this.tab(what.tab ?? "loss");
     if (!same("nonce") && what.begins) {

@@ -67,6 +67,26 @@ test("a change is told once, after a while where many watch", (t) => {
   assert.deepEqual(told, ["c", "d"]);
 });
 
+test("a state that the page has shown in between is told again", () => {
+  const told = [], parts = { progress: {}, span: {} };
+  const it = {
+    ...panel, find: () => ({ querySelector: (name) => parts[name] }), what: { signature: "runs" },
+    options: { changed: (now) => told.push(now) },
+  };
+  const status = (signature) => it.status({ signature, words: "", done: 0, total: 1 });
+  const page = (signature) => { it.what = { signature }; it.compare(); };
+  status("paused");
+  page("paused");
+  page("runs");  // by the press that resumed it: the page was drawn before the state came
+  assert.deepEqual(told, ["paused", "paused"]);
+  status("runs");
+  status("paused");
+  assert.deepEqual(told, ["paused", "paused", "paused"]);
+  page("paused");
+  status("paused");
+  assert.equal(told.length, 3);
+});
+
 test("a chart is saved under its name and step; where it can't be, a sentence stands under it", async () => {
   const files = [];
   let works = true;
