@@ -16,12 +16,9 @@ from streamlit.runtime import Runtime
 from streamlit.runtime.media_file_manager import MediaFileManager
 from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
-from streamlit.runtime.scriptrunner_utils.script_run_context import (
-    RunLocation,
-    ScriptRunContext,
-    ThreadState,
-)
+from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 from streamlit.web.server import server_util
 from streamlit.web.server.starlette import starlette_app_utils, starlette_routes
@@ -42,7 +39,7 @@ IMPORTS = {
 """Private modules that the pages import, and what for. Tests and this file are left out."""
 
 CONNECTIONS = "what is known of open connections"
-CALLBACKS = "when it ends a callback"
+CALLBACKS = "when it ends a script run"
 CHANGED = (
     "the installed Streamlit or uvicorn has changed {}: limits of a shared server, or pages, may fail. "
     "Install the one that requirements.txt names"
@@ -57,14 +54,16 @@ def ask_no_other_host() -> None:
 
 def let_callbacks_end() -> None:
     """A request of another script run ends the present one at its next access to the session's state.
-    In a callback that would lose the rest of what a visitor asked for: there the request waits."""
+    Before the callbacks that would lose the visitor's press, and in one the rest of what it does: until
+    they have ended the request waits."""
     take_request = ScriptRunner._maybe_handle_execution_control_request
 
-    def outside_of_callbacks(self: ScriptRunner) -> None:
-        if not self._execing or ThreadState.get().run_location is not RunLocation.CALLBACK:
+    def after_callbacks(self: ScriptRunner) -> None:
+        context = get_script_run_ctx(suppress_warning=True)
+        if context is None or context.has_script_started:
             take_request(self)
 
-    ScriptRunner._maybe_handle_execution_control_request = outside_of_callbacks
+    ScriptRunner._maybe_handle_execution_control_request = after_callbacks
 
 
 def _uploads() -> bool:
@@ -111,11 +110,8 @@ def _context() -> bool:
 
 def _callbacks() -> bool:
     """What `let_callbacks_end` replaces, and what it asks."""
-    return (
-        _has(ScriptRunner, "_maybe_handle_execution_control_request")
-        and _sets(ScriptRunner, "_execing")
-        and _has(RunLocation, "CALLBACK")
-        and _has(ThreadState, "get")
+    return _has(ScriptRunner, "_maybe_handle_execution_control_request") and _has(
+        ScriptRunContext, "has_script_started"
     )
 
 

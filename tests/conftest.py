@@ -35,8 +35,8 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with long tests begin first, so that no worker is left alone with one at the end.
 
-    A browser test that waited in vain runs once more, and the summary says so: a browser on a busy
-    machine loses a press now and then. Any other failure counts at once.
+    A browser test that waited in vain runs once more, and the summary says so: the machine may be busy.
+    Any other failure counts at once.
     """
     for item in items:
         if item.get_closest_marker("browser"):

@@ -157,7 +157,7 @@ class Visitor:
     async def _look(self, page: ClientConnection, came: float, tasks: asyncio.TaskGroup) -> None:
         """Receive numbers while visitors watch. When a run changes, request one rerun, as the player
         does; it serves all changes until then."""
-        told, asking = self.what["signature"], None
+        told, asking = None, None
         async with self._socket("normviz/numbers") as numbers:
             await numbers.send(json.dumps(self._asked()))
             async for text in numbers:
@@ -168,7 +168,9 @@ class Visitor:
                 if self.interactive is None and "charts" in out:
                     self.interactive = time.perf_counter() - came
                     self.mark()
-                if status["signature"] not in (told, self.what["signature"]):
+                if status["signature"] == self.what["signature"]:
+                    told = None
+                elif status["signature"] != told:
                     told = status["signature"]
                     if asking is None or asking.done():
                         later = random() * status.get("spread", 0)

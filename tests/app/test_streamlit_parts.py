@@ -7,7 +7,7 @@ import re
 import tomllib
 from importlib.metadata import version
 from pathlib import Path
-from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import streamlit
@@ -16,12 +16,10 @@ from normviz.app.asgi import first_paint, uploads, visitor_cookie
 from streamlit.runtime import Runtime
 from streamlit.runtime.media_file_manager import MediaFileManager
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
-from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
-from streamlit.runtime.scriptrunner_utils.script_run_context import (
-    RunLocation,
-    ScriptRunContext,
-    ThreadState,
-)
+from streamlit.runtime.scriptrunner import RerunData
+from streamlit.runtime.scriptrunner.script_runner import ScriptRunner, ScriptRunnerEvent
+from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
+from streamlit.testing.v1 import AppTest
 from streamlit.web.server import server_util
 from streamlit.web.server.starlette import starlette_app_utils, starlette_routes
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
@@ -97,17 +95,48 @@ def test_every_private_import_and_every_setting_is_listed() -> None:
     assert ours | read <= set(parts.SETTINGS)
 
 
-def test_a_request_waits_until_a_callback_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    taken = []
-    monkeypatch.setattr(ScriptRunner, ENDS, lambda self: taken.append(self))
+def script() -> None:
+    import streamlit as st
+    from streamlit.runtime.scriptrunner import RerunData, get_script_run_ctx
+
+    def press() -> None:
+        context = get_script_run_ctx()
+        assert context and context.script_requests
+        if st.session_state["request"] == "in":
+            context.script_requests.request_rerun(RerunData())
+        st.session_state["presses"] += 1
+
+    st.session_state.setdefault("presses", 0)
+    st.button("Press", on_click=press)
+
+
+@pytest.mark.parametrize("request_comes", ["before", "in"])
+def test_a_request_before_or_in_a_callback_loses_no_press(
+    monkeypatch: pytest.MonkeyPatch, request_comes: str
+) -> None:
+    """The request is that of another message of the browser, right after the press."""
+    monkeypatch.setattr(ScriptRunner, ENDS, getattr(ScriptRunner, ENDS))
     parts.let_callbacks_end()
-    runner = SimpleNamespace(_execing=True)
-    ThreadState.initialize()
-    with ThreadState.scoped(run_location=RunLocation.CALLBACK):
-        getattr(ScriptRunner, ENDS)(runner)
-    assert taken == []
-    getattr(ScriptRunner, ENDS)(runner)
-    assert taken == [runner]
+    page = AppTest.from_function(script).run()
+    page.session_state["request"] = request_comes
+    begun = []
+
+    def begin(runner: ScriptRunner, event: ScriptRunnerEvent, **_: object) -> None:
+        if event is ScriptRunnerEvent.SCRIPT_STARTED:
+            begun.append(event)
+            if request_comes == "before" and len(begun) == 1:
+                runner.request_rerun(RerunData())
+
+    made = ScriptRunner.__init__
+
+    def make(self: ScriptRunner, *args: Any, **options: Any) -> None:
+        made(self, *args, **options)
+        self.on_event.connect(begin, weak=False)
+
+    monkeypatch.setattr(ScriptRunner, "__init__", make)
+    page.button[0].click().run()
+    assert page.session_state["presses"] == 1
+    assert len(begun) == 2
 
 
 def test_the_pages_look_for_what_is_checked() -> None:
