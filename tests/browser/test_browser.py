@@ -132,13 +132,15 @@ def assert_charts_move_in_place(page: Page) -> None:
 def assert_it_pauses_steps_and_goes_on(page: Page) -> None:
     page.locator(".st-key-pause button:visible", has_text="Pause").click()
     wait_for(lambda: progress(page).startswith("Paused at"))
+    resume = page.locator(".st-key-pause button:visible", has_text="Resume")
+    assert "resume" in resume.locator("[data-testid=stIconMaterial]").inner_text()
     page.wait_for_timeout(500)
     done = int(progress(page).split()[2])
     for _ in range(20):  # a fragment's tick may carry a press a second time
         press(page, "step")
         done += 2  # one in each lane
         wait_for(lambda at=done: progress(page).split()[2:3] == [str(at)])
-    page.locator(".st-key-pause button:visible", has_text="Resume").click()
+    resume.click()
     wait_for(lambda: "steps/s" in progress(page))
 
 

@@ -52,7 +52,8 @@ def show(lanes: list[Lane], backend: SharedBackend) -> None:
         )  # fmt: skip
         button(
             "Resume" if paused else "Pause", control, backend, "resume" if paused else "pause",
-            key="pause", icon=":material/pause:", shortcut="P", disabled=idle, help=others,
+            key="pause", icon=f":material/{'resume' if paused else 'pause'}:", shortcut="P",
+            disabled=idle, help=others,
         )  # fmt: skip
         button(
             "Step", step, backend, key="step", icon=":material/skip_next:", shortcut="S",
