@@ -11,8 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
-from ..catalog import PLACEMENTS, TASKS
+from ..catalog import TASKS
 from ..config import ConfigError, RunConfig
+from ..duel.names import lane_name
 from ..duel.outcome import outcome
 from ..duel.presets import PRESETS
 from ..duel.seeds import named, seeded
@@ -88,8 +89,8 @@ def run(
         if as_json:
             typer.echo(json.dumps(result.as_json(at_steps[name]), allow_nan=False))
         elif several:
-            lane_name = f"{name}, " if len(lanes) > 1 else ""
-            typer.echo(f"{lane_name}{named(one)}: {result.verdict.sentence}")
+            prefix = f"{name}, " if len(lanes) > 1 else ""
+            typer.echo(f"{prefix}{named(one)}: {result.verdict.sentence}")
         else:
             typer.echo(report(result))
         if result.status == "stopped":
@@ -115,7 +116,7 @@ def read_chosen(
     if names and configs is not None:
         raise ValueError(f"{names[0]!r} is one name too many: the settings come from --config")
     found = read_file(configs) if configs else read_lanes(names[0] if names else "hero")
-    lanes = list(zip("ABCD", found, strict=False))
+    lanes = list(enumerate(found))
     if lane != "all":
         if not (lane.isdecimal() and 1 <= int(lane) <= len(lanes)):
             raise ValueError(
@@ -130,8 +131,9 @@ def read_chosen(
             **changes,
             "text": texts.add(text, needed=lambda: Store().needed_texts()),
         }
-    each = [(letter, config.replace(**changes)) for letter, config in lanes]
-    return {f"{letter} {PLACEMENTS.label(config.scheme)}": config for letter, config in each}
+    each = [(index, config.replace(**changes)) for index, config in lanes]
+    others = [config for _, config in each]
+    return {" ".join(lane_name(i, it, others).split()): it for i, it in each}
 
 
 def read_words(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:

@@ -1,8 +1,10 @@
 """What came out of a duel, in words: each lane over its seeds, and the lanes compared seed by seed.
 
-Lanes are compared by their final losses (mean of the last tenth of the steps). A pair is a run of each lane
-with the same seeds. The sentences say no more than the runs show:
+Lanes are compared by their last held-out losses where both have them, and beside that by their final
+training losses (mean of the last tenth of the steps). A pair is a run of each lane with the same seeds. The
+sentences say no more than the runs show:
 
+* each names the loss that it compares,
 * one seed gives a difference and no interval,
 * two lanes are told apart only by the rule of `runs.statistics.compare`,
 * a run that diverged has no final loss, so no mean difference is made with it,
@@ -14,10 +16,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
+
+import numpy as np
 
 from ..observed import Observed
 from ..runs import Recording
-from ..runs.statistics import PAIRS, Comparison, compare
+from ..runs.statistics import PAIRS, compare
 from ..runs.verdict import of_seeds, still_falls
 from ..runs.versions import made_by
 
@@ -72,19 +77,12 @@ def _lane(runs: Sequence[Recording], seeds: int) -> str:
     if not runs:
         return "not trained with these settings yet"
     n = max(seeds, len(runs))
-    if n == 1:
-        return runs[0].verdict.sentence + _held_out(runs)
-    done = [it for it in runs if it.is_done]
-    return of_seeds([(it.verdict.sentence, it.losses) for it in done], n) + _held_out(done)
-
-
-def _held_out(runs: Sequence[Recording]) -> str:
-    """ "; held-out 1.21", or the range over the seeds; empty where none was measured."""
-    found = [it.held_out for it in runs if it.status == "finished" and it.held_out is not None]
-    if not found:
-        return ""
-    low, high = f"{min(found):.2f}", f"{max(found):.2f}"
-    return f"; held-out {low}" if low == high else f"; held-out {low} to {high}"
+    if n > 1:
+        return of_seeds([it.result for it in runs if it.is_done], n)
+    words, held_out = runs[0].verdict.sentence, runs[0].held_out
+    if runs[0].status != "finished" or held_out is None or "held-out" in words:
+        return words
+    return f"{words}; held-out {held_out:.2f}"
 
 
 # Two lanes.
@@ -94,6 +92,7 @@ def _held_out(runs: Sequence[Recording]) -> str:
 class _Compared:
     sentence: str
     has_interval: bool = False
+    is_held_out: bool = False
 
 
 Pair = tuple[Recording, Recording]
@@ -109,8 +108,22 @@ def _compared(lanes: Runs, reference: str, name: str) -> _Compared:
             f"{name} and {reference} have no mean difference: {' and '.join(lost)}, and a run that "
             "diverged has no final loss."
         )
-    found = compare([b.final for _, b in pairs], [a.final for a, _ in pairs])
-    return _Compared(_sentence(found, pairs, reference, name), found.pairs > 1)
+    final = [(a.final, b.final) for a, b in pairs]
+    if isinstance(pairs[0][0].config, Observed):
+        return _Compared(_sentence(final, "", reference, name), len(pairs) > 1)
+    held_out = [
+        (a.held_out, b.held_out)
+        for a, b in pairs
+        if a.held_out is not None and b.held_out is not None
+    ]
+    if len(held_out) < len(pairs):
+        return _Compared(_sentence(final, "training loss", reference, name), len(pairs) > 1)
+    if not np.isfinite(held_out).all():
+        return _Compared(f"{name} is not compared with {reference}: a held-out loss is not finite.")
+    mean = fmean(b - a for a, b in final)
+    beside = f", and {_size(mean)} {_side(mean)} in training loss"
+    said = _sentence(held_out, "held-out loss", reference, name, beside)
+    return _Compared(said, len(pairs) > 1, is_held_out=True)
 
 
 def _incomparable(lanes: Runs, reference: str, name: str) -> str:
@@ -153,31 +166,44 @@ def _diverged(pairs: Sequence[Pair], *names: str) -> Iterator[str]:
             yield f"{name} diverged" + (f" in {n} of {len(runs)} seeds" if len(runs) > 1 else "")
 
 
-def _sentence(found: Comparison, pairs: Sequence[Pair], reference: str, name: str) -> str:
-    """ "B ends above A in 5 of 5 seeds, by 2.11 nats on average (95 % interval ...)"."""
-    n, differences = found.pairs, [b.final - a.final for a, b in pairs]
+def _sentence(
+    losses: Sequence[tuple[float, float]], what: str, reference: str, name: str, beside: str = ""
+) -> str:
+    """ "B ends above A in held-out loss in 5 of 5 seeds, by 2.11 nats on average (95 % interval ...)", from
+    the losses of both by seed. `beside` says the same of another loss."""
+    n, differences = len(losses), [b - a for a, b in losses]
+    of, unit = (f" in {what}", " nats") if what else ("", "")
     if not any(differences):
         at = f" in {n} of {n} seeds" if n > 1 else ""
-        return f"{name} ends at the same loss as {reference}{at}."
-    unit = "" if isinstance(pairs[0][0].config, Observed) else " nats"
-    sign = -1 if found.difference < 0 else 1
-    side = "below" if sign < 0 else "above"
+        return f"{name} ends at the same {what or 'loss'} as {reference}{at}."
+    found = compare([b for _, b in losses], [a for a, _ in losses])
+    side, sign = _side(found.difference), -1 if found.difference < 0 else 1
     if n == 1:
-        size = format(abs(found.difference), f".{_digits(found.difference)}f")
-        return f"{name} ends {size}{unit} {side} {reference}. One seed gives no interval."
+        size = _size(found.difference)
+        return (
+            f"{name} ends {size}{unit} {side} {reference}{of}{beside}. One seed gives no interval."
+        )
     digits = max(map(_digits, (found.difference, found.high - found.difference)))
     mean, *ends = (f"{sign * x:.{digits}f}" for x in (found.difference, found.low, found.high))
     low, high = ends[::sign]
     same = sum(sign * d > 0 for d in differences)
     words = (
-        f"{name} ends {side} {reference} in {same} of {n} seeds, by {mean}{unit} on average (95 % "
-        f"interval {low} to {high} by Student's t, paired by seed)"
+        f"{name} ends {side} {reference}{of} in {same} of {n} seeds, by {mean}{unit} on average (95 % "
+        f"interval {low} to {high} by Student's t, paired by seed){beside}"
     )
     if found.differs:
         return f"{words}."
     if n < PAIRS:
         return f"{words}. At least {PAIRS} seeds are needed to tell them apart."
-    return f"{words}. These seeds do not tell them apart."
+    return f"{words}. These seeds do not tell them apart{of}."
+
+
+def _side(difference: float) -> str:
+    return "below" if difference < 0 else "above"
+
+
+def _size(difference: float) -> str:
+    return format(abs(difference), f".{_digits(difference)}f")
 
 
 def _digits(size: float) -> int:
@@ -224,5 +250,7 @@ def _notes(lanes: Runs, found: Sequence[_Compared]) -> Iterator[str]:
                 f"{name} learns in some seeds only. The interval assumes a normal distribution, so trust "
                 "these counts more than the mean."
             )
+    if any(it.is_held_out for it in found):
+        yield "The interval is over seeds. It says nothing about other held-out examples."
     if sum(it.has_interval for it in found) > 1:
         yield "Each interval is for one pair of lanes, not for all pairs at once."

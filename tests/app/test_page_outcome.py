@@ -19,7 +19,7 @@ def came_out(at: AppTest) -> str:
     """The section's text; empty where it is not shown."""
     found = [words_of(one) for one in at.markdown]
     start = found.index("## What came out") if "## What came out" in found else len(found)
-    notes = [words_of(one) for one in at.caption if "Final loss" in one.value]
+    notes = [words_of(one) for one in at.caption if "Held-out loss: " in one.value]
     return "\n".join((*found[start : start + 2], *notes))
 
 
@@ -28,7 +28,7 @@ def test_one_seed_is_compared_without_an_interval_and_offers_more(page: Open, fo
         kept(Store(folder), config)
     at = page(encode((SMALL, POST)))
     assert "**A Pre-LN** learned: loss 1.50" in came_out(at)
-    assert "B Post-LN ends at the same loss as A Pre-LN." in came_out(at)
+    assert "B Post-LN ends at the same training loss as A Pre-LN." in came_out(at)
     checked(at.button(key="outcome_repeat").click().run())
     assert duel(at).seeds == 5 and len(duel(at).extra) == 8
 
@@ -52,7 +52,7 @@ def test_all_seeds_shown_are_compared_in_pairs(page: Open, folder: Path) -> None
     said = came_out(at)
     assert "**A Pre-LN** learned in 5 of 5 seeds: loss 1.50" in said
     assert "**B Post-LN** learned in 4 of 5 seeds: loss 1.50; 1 without a result" in said
-    assert "same loss as A Pre-LN in 4 of 4 seeds" in said
+    assert "same training loss as A Pre-LN in 4 of 4 seeds" in said
     assert not [b for b in at.button if b.key == "outcome_repeat"]
 
 
@@ -73,10 +73,10 @@ def test_the_lane_that_others_are_compared_with_is_chosen(page: Open, folder: Pa
     for config in lanes:
         kept(Store(folder), config)
     at = page(encode(lanes))
-    assert "C Peri-LN ends at the same loss as A Pre-LN" in came_out(at)
+    assert "C Peri-LN ends at the same training loss as A Pre-LN" in came_out(at)
     checked(at.button_group(key="outcome_reference").set_value("C Peri-LN").run())
-    assert "A Pre-LN ends at the same loss as C Peri-LN" in came_out(at)
-    assert "B Post-LN ends at the same loss as C Peri-LN" in came_out(at)
+    assert "A Pre-LN ends at the same training loss as C Peri-LN" in came_out(at)
+    assert "B Post-LN ends at the same training loss as C Peri-LN" in came_out(at)
 
 
 def test_a_setting_of_one_lane_can_be_applied_to_all(page: Open) -> None:
@@ -120,7 +120,7 @@ def test_lanes_of_two_engines_are_said_and_not_compared(page: Open, folder: Path
     assert "Some curves are by an older version of the engine" in words_of(at.markdown[0])
     kept(store, POST)
     at = page(encode((SMALL, POST)))
-    assert "B Post-LN ends at the same loss as A Pre-LN." in came_out(at)
+    assert "B Post-LN ends at the same training loss as A Pre-LN." in came_out(at)
     assert "older version of the engine" not in words_of(at.markdown[0])
 
 

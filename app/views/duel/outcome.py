@@ -21,8 +21,9 @@ from .lanes import Lane, name
 FEW = 2
 """Lanes up to which there is only one pair to compare."""
 ABOUT = (
-    "Final loss: mean over the last tenth of the steps, in nats. Each seed draws other weights "
-    "and other batches, the same for all lanes."
+    "Training loss: mean over the last tenth of the steps. Held-out loss: after the last step, on examples "
+    "that training never reads. Both in nats. Each seed draws other weights and other batches, the same for "
+    "all lanes."
 )
 
 
