@@ -64,5 +64,5 @@ def test_the_page_of_the_wheel_draws_the_hero_duel(
     ):
         page = opened(browser.new_page(), url)
         page.get_by_text("learned: loss").first.wait_for()
-        assert page.locator(".st-key-card_1").get_by_text("stuck at chance").count()
+        assert page.locator(".st-key-card_1").get_by_text("at chance so far").count()
         page.close()

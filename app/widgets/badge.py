@@ -9,7 +9,9 @@ import streamlit as st
 from ..session.markdown import literal
 
 COLORS = {
-    "learned": "green", "solved": "green", "stuck": "orange", "above": "orange", "unsettled": "orange",
+    "learned": "green", "solved": "green", "learned little": "orange", "learned in part": "orange",
+    "memorised": "orange", "at chance": "orange", "above": "orange", "still falling": "orange",
+    "not settled": "orange",
     "diverged": "red", "failed": "red", "measured": "blue", "running": "blue",
 }  # fmt: skip
 

@@ -62,13 +62,13 @@ function lineOf(losses, m) {
   return { tail, bend: fits ? 0 : Math.abs(bend) * curve.at(-1) };
 }
 
-function falls({ fall: [fall, error] }, chance) {
-  return fall > STILL * chance && fall > ERRORS * error;
+function falls({ fall: [fall, error] }) {
+  return fall > ERRORS * error;
 }
 
 function isFlat(tail, chance) {
-  const fall = Math.abs(tail.fall[0]), error = ERRORS * tail.fall[1];
-  return fall + error <= STILL * chance && fall <= Math.max(error, (STILL / 2) * chance);
+  const fall = tail.fall[0], error = ERRORS * tail.fall[1];
+  return Math.abs(fall) + error <= STILL * chance && fall <= error && -fall <= Math.max(error, (STILL / 2) * chance);
 }
 
 // The verdict of a run of so many steps that reached its end with finite losses.
@@ -77,17 +77,20 @@ export function judge(losses, chance, floor) {
   if (n < ENOUGH) return { kind: "short", sentence: `too short to judge: loss ${general(final, 3)} after ${n} steps`, step: null };
   const tail = tailOf(losses), solved = solvedSince(losses, tail, chance, floor);
   if (solved !== null) return { kind: "solved", sentence: `solved at step ${solved}: loss ${general(final, 3)}`, step: solved };
-  const stuck = stuckSince(losses, tail, chance), of = `chance ${chance.toFixed(2)}`, loss = `loss ${fixed(final)}`;
-  if (stuck !== null) return { kind: "stuck", sentence: `stuck at chance since step ${stuck}: ${loss}, ${of}`, step: stuck };
+  const step = atChanceSince(losses, tail, chance), of = `chance ${chance.toFixed(2)}`, loss = `loss ${fixed(final)}`;
+  if (step !== null) {
+    const where = wasBelow(losses.slice(0, step), tail, chance) ? "back at chance" : "at chance so far,";
+    return { kind: "at chance", sentence: `${where} since step ${step}: ${loss}, ${of}`, step };
+  }
   const level = tail.level[0], error = tail.level[1] * ERRORS, near = NEAR_CHANCE * chance;
   if (Math.max(level + error, final) < chance - near) {
-    return { kind: "learned", sentence: learned(tail, final, chance, floor), step: null };
+    return learned(tail, final, chance, floor);
   }
-  if (falls(tail, chance)) return { kind: "unsettled", sentence: `still falling: ${loss}, ${of}`, step: null };
+  if (falls(tail)) return { kind: "still falling", sentence: `still falling: ${loss}, ${of}`, step: null };
   if (Math.min(level - error, final) > chance + near) {
     return { kind: "above", sentence: `above chance: loss ${general(final, 4)}, ${of}`, step: null };
   }
-  return { kind: "unsettled", sentence: `not settled: ${loss}, give or take ${general(error, 2)}, ${of}`, step: null };
+  return { kind: "not settled", sentence: `not settled: ${loss}, give or take ${general(error, 2)}, ${of}`, step: null };
 }
 
 function solvedSince(losses, tail, chance, floor) {
@@ -97,10 +100,19 @@ function solvedSince(losses, tail, chance, floor) {
   return since(losses, tail, -Infinity, bar);
 }
 
-function stuckSince(losses, tail, chance) {
+function atChanceSince(losses, tail, chance) {
   const [value, error] = tail.mean, near = NEAR_CHANCE * chance;
   const within = Math.abs(value - chance) + ERRORS * error <= near && Math.abs(tail.level[0] - chance) <= near;
   return within && isFlat(tail, chance) ? since(losses, tail, chance - near, chance + near) : null;
+}
+
+// Whether a mean of ten losses was surely below the band at chance.
+function wasBelow(losses, tail, chance) {
+  const low = chance * (1 - NEAR_CHANCE) - (FAR_ONE * tail.noise) / Math.sqrt(WINDOW);
+  for (let end = WINDOW; end <= losses.length; end++) {
+    if (mean(losses.slice(end - WINDOW, end)) < low) return true;
+  }
+  return false;
 }
 
 // The first step from which no loss, and no mean of the ten around a step, is outside of a band.
@@ -121,14 +133,15 @@ function since(losses, tail, low, high) {
 }
 
 function learned(tail, final, chance, floor) {
-  if (floor === null) return `learned: loss ${final.toFixed(2)}, chance ${chance.toFixed(2)}`;
+  const said = (kind, rest) => ({ kind, sentence: `${kind}: loss ${final.toFixed(2)}, ${rest}`, step: null });
+  if (floor === null) return said("learned", `chance ${chance.toFixed(2)}`);
   const [level, error] = tail.level, half = chance - HALF * (chance - floor);
   let word = "learned in part";
   if (Math.max(level + ERRORS * error, final) <= half) word = "learned";
   else if (Math.min(level - ERRORS * error, final) > half) word = "learned little";
   const share = (100 * (chance - final)) / (chance - floor);
-  const still = word !== "learned" && falls(tail, chance) ? ", still falling" : "";
-  return `${word}: loss ${final.toFixed(2)}, ${share.toFixed(0)}% of the way to the floor${still}`;
+  const still = word !== "learned" && falls(tail) ? ", still falling" : "";
+  return said(word, `${share.toFixed(0)}% of the way to the floor${still}`);
 }
 
 // Two digits after the point, also where toFixed would change to powers of ten.

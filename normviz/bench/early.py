@@ -24,8 +24,8 @@ from ..observed import configured
 from ..runs import Recording, RecordingBuilder
 from ..runs.archive import load
 from ..runs.statistics import wilson
+from ..runs.verdict import LEARNED
 
-TRAINED = ("learned", "solved")
 FIRST_SEED = 1000
 
 
@@ -41,7 +41,7 @@ class Watched:
     @property
     def is_wrong(self) -> bool:
         """Whether it would have been stopped although it trains."""
-        return self.stopped is not None and self.kind in TRAINED
+        return self.stopped is not None and self.kind in LEARNED
 
 
 def grids() -> list[Grid]:

@@ -1,30 +1,34 @@
-"""Error rate of the verdicts: on simulated curves of known truth, and on shipped runs that are cut short.
+"""How often verdicts are wrong: on simulated curves of known truth, and on shipped runs that are cut short;
+and how often a run that is at chance so far leaves it later.
 
 A word on a simulated curve is wrong by its mean losses without noise, mu, at all steps. `final` is the mean
 of mu over the last tenth of the steps. Chance, the floor and the bands are those of `normviz.runs.verdict`.
 
 solved since s  final, or the mean of mu from s on, is above the band, or the first 20 steps from s are
                 above twice the band
-stuck since s   final, or the mean of mu from s on, is outside of 3 % of chance; or 20 steps in a row from s
-                on are outside of 6 %; or the second half of the steps from s on differs from the first by
-                more than 2 % of chance
+at chance since s   final, or the mean of mu from s on, is outside of 3 % of chance; or 20 steps in a row
+                from s on are outside of 6 %; or the second half of the steps from s on differs from the
+                first by more than 2 % of chance
 learned         final is less than 3 % below chance; with "learned" it is less than half of the way to the
                 floor, with "learned little" half or more
 above           final is less than 3 % above chance
-still falling   the last tenth of the steps is not lower than the tenth before it by 0.25 % of chance
+still falling   the last third of the steps is not lower than the third before it by 0.02 % of chance
 any             the step is none of the run's
 
-"unsettled" and "short" say nothing that could be wrong. The last column counts the first.
+"not settled" and "short" say nothing that could be wrong. The last column counts the first.
 
 For a shipped run that is cut after n steps, h = max(10, n // 5) steps before and after tell what was so. The
 mean of the 2h steps around the middle of the last tenth is `final`. A word is wrong where it contradicts
 that by more than CERTAIN standard errors. Two words are about more than `final`:
 
-stuck since s   wrong if the mean of the losses from s to the cut is outside of 3 % of chance by more than
-                the error; or if the h steps before the last h, the last h, and the h after the cut fall by
-                4 % of chance in all, by more than the error, and a quarter of that came before the
-                cut. A loss that falls only after the cut was stuck until then.
+at chance since s   wrong if the mean of the losses from s to the cut is outside of 3 % of chance by more
+                than the error; or if the h steps before the last h, the last h, and the h after the cut fall
+                by 4 % of chance in all, by more than the error, and a quarter of that came before the cut
 still falling   wrong if the h steps after the cut are higher than the h before it by more than the error
+
+A loss that falls only after the cut was at chance until then. A second table counts these: of the cuts that
+are at chance, and after which 1, 2 or 4 times as many steps follow at the same constant rate, the share whose
+loss is later, for LEFT steps in a row on average, surely more than 3 % below chance.
 
 The noise of a simulated curve is that of shipped runs at the same height: blocks of 25 successive residuals
 of a parabola through the second half of a run, with their size, correlation and outliers.
@@ -41,6 +45,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..home import shipped
+from ..observed import configured
 from ..runs import Recording
 from ..runs.archive import load
 from ..runs.statistics import wilson
@@ -55,6 +60,9 @@ BLOCK = 25
 STRIDE = 1.15
 """Each cut of a run is so many times as long as the one before."""
 CERTAIN = 2.576
+LEFT = 20
+HORIZONS = (1, 2, 4)
+"""A run that is at chance is followed for so many times as many steps."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +98,7 @@ class Curve:
         match word:
             case "solved":
                 return level - error > self.bar
-            case "stuck":
+            case "at chance":
                 return abs(level - self.chance) - error > self.near
             case "above":
                 return level + error <= self.chance + self.near
@@ -111,7 +119,7 @@ class Simulated(Curve):
 
     def is_wrong(self, verdict: Verdict) -> bool:
         """By the mean losses that the curve was made from."""
-        word, n, since = word_of(verdict), len(self.mu), verdict.step
+        word, n, since = verdict.kind, len(self.mu), verdict.step
         if since is not None and not 0 <= since < n:
             return True
         if self._is_off(word, float(self.mu[-max(1, n // 10) :].mean())):
@@ -119,7 +127,7 @@ class Simulated(Curve):
         if word == "solved":
             first = float(self.mu[since:][:ENOUGH].mean())
             return first > self.bar + SOLVED * self.way or float(self.mu[since:].mean()) > self.bar
-        if word == "stuck":
+        if word == "at chance":
             rest = self.mu[since:]
             parts = np.convolve(rest, np.full(ENOUGH, 1 / ENOUGH), "valid")
             half = len(rest) // 2
@@ -131,9 +139,9 @@ class Simulated(Curve):
                 or moved > STILL * self.chance
             )
         if word == "still falling":
-            tenth = n // 10
-            fall = float(self.mu[-2 * tenth : -tenth].mean() - self.mu[-tenth:].mean())
-            return fall < STILL / 8 * self.chance
+            third = n // 3  # two of them are the longest tail
+            fall = float(self.mu[-2 * third : -third].mean() - self.mu[-third:].mean())
+            return fall < STILL / 100 * self.chance
         return False
 
 
@@ -145,12 +153,12 @@ class Cut(Curve):
 
     def is_wrong(self, verdict: Verdict) -> bool:
         """By the steps of the whole run around the cut."""
-        word, n, since = word_of(verdict), len(self.losses), verdict.step
+        word, n, since = verdict.kind, len(self.losses), verdict.step
         if since is not None and not 0 <= since < n:
             return True
         h = self.reach(n)
         middle = n - n // 20
-        around = self.losses[since:] if word == "stuck" else self.whole[middle - h : middle + h]
+        around = self.losses[since:] if word == "at chance" else self.whole[middle - h : middle + h]
         error = CERTAIN * _noise(self.whole[n - h : n + h])
         if self._is_off(word, float(around.mean()), error / math.sqrt(len(around))):
             return True
@@ -158,10 +166,21 @@ class Cut(Curve):
             float(self.whole[start : start + h].mean()) for start in (n - 2 * h, n - h, n)
         )
         error *= math.sqrt(2 / h)
-        if word == "stuck":
+        if word == "at chance":
             fell = before - after
             return fell > max(2 * STILL * self.chance, error) and before - last >= fell / 4
         return word == "still falling" and after - last > error
+
+    def has_left(self, times: int) -> bool | None:
+        """Whether the loss falls below chance within so many times as many steps after the cut; None where
+        the run has fewer."""
+        n = len(self.losses)
+        later = self.whole[n : n * (1 + times)]
+        if len(later) < n * times:
+            return None
+        means = np.convolve(later, np.full(LEFT, 1 / LEFT), "valid")
+        error = CERTAIN * _noise(later) / math.sqrt(LEFT)
+        return bool(means.min() + error < self.chance - self.near)
 
     @staticmethod
     def reach(n: int) -> int:
@@ -182,17 +201,19 @@ class Count:
         for it in curves:
             verdict = rule(it.losses, len(it.losses), it.chance, it.floor)
             is_wrong = it.is_wrong(verdict)
-            self.said[word_of(verdict)] += 1
-            self.wrong[word_of(verdict)] += is_wrong
+            self.said[verdict.kind] += 1
+            self.wrong[verdict.kind] += is_wrong
             wrong += is_wrong
         return wrong
 
     def row(self, name: str) -> str:
         """A line of the table."""
         n, wrong = self.said.total(), self.wrong.total()
-        words = n - self.said["unsettled"]
+        words = n - self.said["not settled"]
         low, high = wilson(wrong, words)
-        shares = "  ".join(f"{self.said[word] / n:7.1%}" for word in ("still falling", "unsettled"))
+        shares = "  ".join(
+            f"{self.said[word] / n:7.1%}" for word in ("still falling", "not settled")
+        )
         percent = wrong / words if words else 0.0
         return f"{name:28} {n:7,} {words:7,} {wrong:6} {percent:8.2%}  {low:6.2%} to {high:6.2%}  {shares}"
 
@@ -204,7 +225,7 @@ class Count:
 
 HEAD = (
     f"{'':28} {'curves':>7} {'words':>7} {'wrong':>6} {'':8}  {'95 % interval':>16}  "
-    f"{'falling':>7}  unsettled"
+    f"{'falling':>7}  not settled"
 )
 
 
@@ -230,16 +251,28 @@ def measure(rule: Rule = judge) -> str:
             "Cuts of one run are not independent: the interval in the table is too narrow.",
             *(f"wrong words, {name}: {count.words()}" for name, count in
               (("simulated", every), ("shipped", real))),
+            *leavers(runs, rule),
         )
     )  # fmt: skip
 
 
-def word_of(verdict: Verdict) -> str:
-    """What a verdict says, apart from its numbers."""
-    for said in ("learned little", "learned in part", "still falling"):
-        if verdict.sentence.startswith(said):
-            return said
-    return verdict.kind
+def leavers(runs: Iterable[Recording], rule: Rule = judge) -> Iterator[str]:
+    """How many of the shipped runs that are at chance at a cut leave it later, a line for each horizon."""
+    steady = [it for it in runs if configured(it.config).schedule == "constant"]
+    plateaus = [
+        cut
+        for it in steady
+        for cut in cuts(it)
+        if rule(cut.losses, len(cut.losses), cut.chance, cut.floor).kind == "at chance"
+    ]
+    yield "shipped runs at a constant rate that are at chance at a cut, and leave it"
+    for times in HORIZONS:
+        known = [left for cut in plateaus if (left := cut.has_left(times)) is not None]
+        low, high = wilson(sum(known), len(known))
+        yield (
+            f"  within {times} x as many steps: {sum(known):,} of {len(known):,} "
+            f"({sum(known) / max(1, len(known)):.0%}; {low:.0%} to {high:.0%})"
+        )
 
 
 # Shipped runs.

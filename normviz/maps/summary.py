@@ -215,8 +215,7 @@ def table(grid: Grid, points: Iterable[Point]) -> pd.DataFrame:
     seed         which repeat, from 0
     run          key of the result: engine version and hash of the config
     engine       which one computed its steps: tape (in C++) or eager (PyTorch's own operations)
-    result       learned, solved, stuck, above, unsettled, short, measured, diverged, or flat (stopped
-                 early)
+    result       the kind of its verdict (see `normviz.runs.verdict`), or flat (stopped early)
     verdict      the same in words
     steps        how many it made
     final_loss   mean loss of the last tenth of the steps, nats per token; NaN where it diverged or

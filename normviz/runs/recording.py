@@ -12,12 +12,21 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from ..catalog import PROBES, SCHEMES
+from ..catalog import PROBES, SCHEMES, TASKS
 from ..catalog.probes import recorded_by
 from ..config import ENGINE
 from ..observed import Observed, Settings
 from ..training.events import Diverged, Edited, Event, Finished, Started, Step
-from .verdict import Verdict, diverged, final_loss, judge, observed
+from .verdict import (
+    LEARNED,
+    SeedResult,
+    Verdict,
+    beside_held_out,
+    diverged,
+    final_loss,
+    judge,
+    observed,
+)
 
 Status = Literal["queued", "running", "paused", "finished", "diverged", "stopped", "failed"]
 STATUSES: tuple[Status, ...] = get_args(Status)
@@ -206,6 +215,11 @@ class Recording:
         return float(measured[-1]) if len(measured) else None
 
     @property
+    def result(self) -> SeedResult:
+        """What it is among runs from other seeds."""
+        return SeedResult(self.verdict.sentence, self.losses, self.held_out)
+
+    @property
     def clipped(self) -> float | None:
         """Share of the updates before which the gradients were clipped; None without a limit or an update."""
         updates = len(self.steps) - (self.first_bad is not None)
@@ -247,7 +261,9 @@ class Recording:
         if isinstance(self.config, Observed) and self.status in ("finished", "running"):
             return observed(self.losses, self.is_done)
         if self.status == "finished" and self.started is not None:
-            return judge(self.losses, self.config.steps, self.chance, self.floor)
+            said = judge(self.losses, self.config.steps, self.chance, self.floor)
+            is_finite = TASKS[self.config.task].classes > 0
+            return beside_held_out(said, self.final, self.chance, self.held_out, is_finite)
         if self.status == "failed":
             return Verdict("failed", f"failed after {n} steps: {self.message}")
         if self.status == "stopped":
@@ -257,14 +273,14 @@ class Recording:
         return Verdict(self.status, {"running": "training"}.get(self.status, self.status))
 
     @property
-    def is_stuck(self) -> bool:
-        """Whether it ended at chance and stayed there."""
-        return self.verdict.kind == "stuck"
+    def is_at_chance(self) -> bool:
+        """Whether it ended on a plateau at chance."""
+        return self.verdict.kind == "at chance"
 
     @property
     def has_learned(self) -> bool:
         """Whether it ended below chance."""
-        return self.verdict.kind in ("learned", "solved")
+        return self.verdict.kind in LEARNED
 
 
 def failed(config: Settings, message: str) -> Recording:

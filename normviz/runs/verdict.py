@@ -1,15 +1,20 @@
 """The verdict of a run, in one word and one sentence. Torch-free; the rules are here alone.
 
-diverged   a NaN or inf ended it, or a loss that stayed above 100 times chance for 20 steps
-short      fewer than 20 steps: too short to judge
-measured   steps=0: measured at initialisation
-solved     the loss is within 2 % of the way from chance to the floor
-stuck      the loss is within 3 % of chance (the best loss without the context), and neither falls nor rises
-learned    ended more than 3 % below chance: "learned" at least half of the way to the floor, "learned
-           little" less than half, "learned in part" where the noise hides which
-above      ended more than 3 % above chance, and does not surely fall
-unsettled  still falling near or above chance, or the noise allows no other word
-observed   a model of somebody's own that was watched: nothing is judged
+diverged         a NaN or inf ended it, or a loss that stayed above 100 times chance for 20 steps
+short            fewer than 20 steps: too short to judge
+measured         steps=0: measured at initialisation
+solved           the loss is within 2 % of the way from chance to the floor
+at chance        the loss is within 3 % of chance (the best loss without the context), and neither surely
+                 falls nor rises: "at chance so far", since more steps may leave it; "back at chance" where
+                 the run had been below
+learned          ended more than 3 % below chance, at least half of the way to the floor
+learned little   the same, less than half of the way
+learned in part  the same, where the noise hides which
+memorised        learned by its training loss, while the held-out loss is not below chance
+still falling    surely falls near or above chance, however slowly
+above            ended more than 3 % above chance, and does not surely fall
+not settled      the noise allows no other word
+observed         a model of somebody's own that was watched: nothing is judged
 training, queued, stopped, failed   not at its end
 
 A word is said only where the losses show it by ERRORS standard errors. These are the errors of a straight
@@ -23,6 +28,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +39,7 @@ SOLVED = 0.02
 ENOUGH = 20
 HALF = 0.5
 STILL = 0.02
-"""A loss still falls where its line falls by more than this share of chance in a fifth of the steps."""
+"""More steps matter where a line falls by more than this share of chance in a fifth of the steps."""
 ERRORS = 2.576
 """Standard errors by which a word must hold: 1 % of normal noise is further off, to either side."""
 TAILS = (2 / 3, 1 / 2, 1 / 3, 1 / 4, 1 / 6)
@@ -43,6 +49,8 @@ BENT = 3.0
 many standard errors above zero."""
 FAR_ONE, FAR_MEAN = 4.0, 2.0
 """A loss lies outside of a band where it is so many standard errors beyond it; the same for a mean."""
+LEARNED = ("learned", "learned little", "learned in part", "solved")
+"""Verdicts of runs that ended below chance."""
 Floats = NDArray[np.float64]
 
 
@@ -64,31 +72,41 @@ def final_loss(losses: Floats) -> float:
         return float(np.mean(losses[-max(1, len(losses) // 10) :]))
 
 
-def of_seeds(ended: Sequence[tuple[str, Floats]], seeds: int) -> str:
-    """The verdicts of all seeds in one sentence with the range of their final losses in nats, for example
-    "learned in 5 of 5 seeds: loss 1.19 to 1.24".
+class SeedResult(NamedTuple):
+    """What came of a run that reached its end: its verdict, its losses [n], and its last held-out loss in
+    nats, None where none was measured."""
 
-    `ended` has the verdict's sentence and the losses of each run that reached its end; `seeds` is
-    the number of requested runs. A run that diverged has no final loss.
+    sentence: str
+    losses: Floats
+    held_out: float | None = None
+
+
+def of_seeds(ended: Sequence[SeedResult], seeds: int) -> str:
+    """The verdicts of all seeds in one sentence with the range of their final losses in nats, for example
+    "learned in 5 of 5 seeds: loss 1.19 to 1.24; held-out 1.18 to 1.25".
+
+    `seeds` is the number of requested runs. A run that diverged has no final loss.
     """
     if not ended:
         return f"none of {seeds} seeds has a result yet"
-    heads = [re.split(r":| (?:at step|since|after) ", sentence)[0] for sentence, _ in ended]
+    heads = [re.split(r":|,? (?:at step|since|after) ", sentence)[0] for sentence, _, _ in ended]
     counted = Counter(heads).most_common()
     said = ", ".join(
         f"{head} in {n} of {seeds} seeds" if i == 0 else f"{head} in {n}"
         for i, (head, n) in enumerate(counted)
     )
-    finals = [
-        final_loss(losses)
-        for head, (_, losses) in zip(heads, ended, strict=True)
-        if head != "diverged"
-    ]
-    if finals:
-        low, high = f"{min(finals):.2f}", f"{max(finals):.2f}"
-        said += f": loss {low}" if low == high else f": loss {low} to {high}"
+    kept = [it for head, it in zip(heads, ended, strict=True) if head != "diverged"]
+    if kept:
+        said += f": loss {_range([final_loss(it.losses) for it in kept])}"
+    if held_out := [it.held_out for it in kept if it.held_out is not None]:
+        said += f"; held-out {_range(held_out)}"
     left = seeds - len(ended)
     return f"{said}; {left} without a result" if left else said
+
+
+def _range(losses: Sequence[float]) -> str:
+    low, high = f"{min(losses):.2f}", f"{max(losses):.2f}"
+    return low if low == high else f"{low} to {high}"
 
 
 def running_mean(losses: Floats) -> Floats:
@@ -116,15 +134,21 @@ class Tail:
     fall: tuple[float, float]
     noise: float
 
-    def falls(self, chance: float) -> bool:
-        """Whether the loss surely falls, and by more than STILL."""
+    @property
+    def falls(self) -> bool:
+        """Whether the loss surely falls, however slowly."""
         fall, error = self.fall
-        return fall > STILL * chance and fall > ERRORS * error
+        return fall > ERRORS * error
 
     def is_flat(self, chance: float) -> bool:
-        """Whether it surely neither falls nor rises by more than STILL, nor shows by half of that."""
-        fall, error = abs(self.fall[0]), ERRORS * self.fall[1]
-        return fall + error <= STILL * chance and fall <= max(error, STILL / 2 * chance)
+        """Whether it surely neither falls nor rises by more than STILL; nor surely falls at all, nor surely
+        rises by half of that."""
+        fall, error = self.fall[0], ERRORS * self.fall[1]
+        return (
+            abs(fall) + error <= STILL * chance
+            and fall <= error
+            and -fall <= max(error, STILL / 2 * chance)
+        )
 
 
 def tail_of(losses: Floats) -> Tail:
@@ -175,11 +199,12 @@ def _line(losses: Floats, m: int) -> tuple[Tail, float]:
 
 
 def still_falls(losses: Floats, chance: float) -> bool:
-    """Whether losses [n] were still falling at their end (see STILL); `chance` in nats. Where it is not
-    known, as of an observed run, the first loss stands for it."""
+    """Whether losses [n] were still falling at their end so fast that more steps matter (see STILL);
+    `chance` in nats. Where it is not known, as of an observed run, the first loss stands for it."""
     if len(losses) < ENOUGH or not np.isfinite(losses).all():
         return False
-    return tail_of(losses).falls(chance if np.isfinite(chance) else losses[0])
+    tail = tail_of(losses)
+    return tail.falls and tail.fall[0] > STILL * (chance if np.isfinite(chance) else losses[0])
 
 
 def diverged(step: int, layer: int | None, where: str | None) -> Verdict:
@@ -214,23 +239,23 @@ def judge(losses: Floats, steps: int, chance: float, floor: float | None) -> Ver
     tail = tail_of(losses)
     if (since := _solved(losses, tail, chance, floor)) is not None:
         return Verdict("solved", f"solved at step {since}: loss {final:.3g}", since)
-    if (since := _stuck(losses, tail, chance)) is not None:
-        return Verdict(
-            "stuck",
-            f"stuck at chance since step {since}: loss {final:.2f}, chance {chance:.2f}",
-            since,
-        )
+    if (since := _at_chance(losses, tail, chance)) is not None:
+        back = _was_below(losses[:since], tail, chance)
+        where = "back at chance" if back else "at chance so far,"
+        numbers = f"loss {final:.2f}, chance {chance:.2f}"
+        return Verdict("at chance", f"{where} since step {since}: {numbers}", since)
     level, error = tail.level
     error *= ERRORS
     near = NEAR_CHANCE * chance
     if max(level + error, final) < chance - near:
-        return Verdict("learned", _learned(tail, final, chance, floor))
-    if tail.falls(chance):
-        return Verdict("unsettled", f"still falling: loss {final:.2f}, chance {chance:.2f}")
+        return _learned(tail, final, chance, floor)
+    if tail.falls:
+        return Verdict("still falling", f"still falling: loss {final:.2f}, chance {chance:.2f}")
     if min(level - error, final) > chance + near:
         return Verdict("above", f"above chance: loss {final:.4g}, chance {chance:.2f}")
     return Verdict(
-        "unsettled", f"not settled: loss {final:.2f}, give or take {error:.2g}, chance {chance:.2f}"
+        "not settled",
+        f"not settled: loss {final:.2f}, give or take {error:.2g}, chance {chance:.2f}",
     )
 
 
@@ -244,7 +269,23 @@ def _solved(losses: Floats, tail: Tail, chance: float, floor: float | None) -> i
     return _since(losses, tail, -math.inf, bar)
 
 
-def _stuck(losses: Floats, tail: Tail, chance: float) -> int | None:
+def beside_held_out(
+    verdict: Verdict, final: float, chance: float, held_out: float | None, is_finite: bool
+) -> Verdict:
+    """What a verdict on training losses comes to where a held-out loss in nats was measured.
+
+    On a finite training set (`is_finite`) the training loss says nothing about other examples: a run that
+    learned is judged by its held-out loss. On others a held-out loss above chance takes the word away.
+    """
+    if verdict.kind not in LEARNED or held_out is None:
+        return verdict
+    numbers = f"training {final:.2f}, held-out {held_out:.2f}, chance {chance:.2f}"
+    if held_out > chance * (1 - NEAR_CHANCE * is_finite):
+        return Verdict("memorised", f"memorised: {numbers}")
+    return Verdict("learned", f"learned: {numbers}") if is_finite else verdict
+
+
+def _at_chance(losses: Floats, tail: Tail, chance: float) -> int | None:
     """The step since which the loss has been flat within NEAR_CHANCE of chance; None where it may not be."""
     mean, error = tail.mean
     near = NEAR_CHANCE * chance
@@ -252,6 +293,15 @@ def _stuck(losses: Floats, tail: Tail, chance: float) -> int | None:
     if not within or not tail.is_flat(chance):
         return None
     return _since(losses, tail, chance - near, chance + near)
+
+
+def _was_below(losses: Floats, tail: Tail, chance: float) -> bool:
+    """Whether a mean of ten of the losses [n] was surely more than NEAR_CHANCE below chance."""
+    if len(losses) < WINDOW:
+        return False
+    means = np.convolve(losses, np.full(WINDOW, 1 / WINDOW), "valid")
+    slack = FAR_ONE * tail.noise / math.sqrt(WINDOW)
+    return bool(means.min() < chance * (1 - NEAR_CHANCE) - slack)
 
 
 def _since(losses: Floats, tail: Tail, low: float, high: float) -> int | None:
@@ -268,9 +318,9 @@ def _since(losses: Floats, tail: Tail, low: float, high: float) -> int | None:
     return since if since <= tail.start else None
 
 
-def _learned(tail: Tail, final: float, chance: float, floor: float | None) -> str:
+def _learned(tail: Tail, final: float, chance: float, floor: float | None) -> Verdict:
     if floor is None:
-        return f"learned: loss {final:.2f}, chance {chance:.2f}"
+        return Verdict("learned", f"learned: loss {final:.2f}, chance {chance:.2f}")
     level, error = tail.level
     half = chance - HALF * (chance - floor)
     if max(level + ERRORS * error, final) <= half:
@@ -280,5 +330,5 @@ def _learned(tail: Tail, final: float, chance: float, floor: float | None) -> st
     else:
         word = "learned in part"
     share = (chance - final) / (chance - floor)
-    still = ", still falling" if word != "learned" and tail.falls(chance) else ""
-    return f"{word}: loss {final:.2f}, {share:.0%} of the way to the floor{still}"
+    still = ", still falling" if word != "learned" and tail.falls else ""
+    return Verdict(word, f"{word}: loss {final:.2f}, {share:.0%} of the way to the floor{still}")

@@ -199,7 +199,7 @@ STEPS = (
                 abs(runs[1].at("stream_rms", 0, b) - 1) < 0.02 for b in range(1, runs[1].depth + 1)
             )
             and runs[0].has_learned
-            and runs[1].is_stuck
+            and runs[1].is_at_chance
         ),
         sources=("Vaswani et al. 2017, arXiv:1706.03762", "Xiong et al. 2020, arXiv:2002.04745"),
         at=0,
@@ -213,20 +213,20 @@ STEPS = (
         "The scale is logarithmic. Watch the orange bars while the lanes train.",
         "At step 0 Post-LN's blocks differ little: the last gets {start} the first one's gradient. "
         "After {early} steps it gets {cliff}. So training makes the cliff; it is not there "
-        "from the start. In these {1.steps} steps Post-LN's loss stays at chance, {stuck}. Pre-LN "
+        "from the start. In these {1.steps} steps Post-LN's loss stays at chance, {plateau}. Pre-LN "
         "reaches {loss}, and its first blocks get the larger gradients.",
         {
             "start": lambda runs: ratio(runs[1].last_over_first(0)),
             "cliff": lambda runs: ratio(runs[1].last_over_first(EARLY)),
             "early": lambda runs: str(EARLY),
-            "stuck": lambda runs: loss(runs[1].final),
+            "plateau": lambda runs: loss(runs[1].final),
             "loss": lambda runs: loss(runs[0].final),
         },
         lambda runs: (
             1 / EVEN < runs[1].last_over_first(0) < EVEN
             and runs[1].last_over_first(EARLY) > 100
             and runs[0].last_over_first(EARLY) < 1
-            and runs[1].is_stuck
+            and runs[1].is_at_chance
             and runs[0].has_learned
         ),
         Question(
@@ -273,23 +273,23 @@ STEPS = (
         "token_cosine",
         "Both lanes are Post-LN. A starts from Xavier weights, as all lanes so far. B starts as "
         "PyTorch's own transformer layer does, with smaller weights in its branches.",
-        "B learns: loss {loss}, where A stays at {stuck}. At step 0 its tokens are further apart: "
+        "B learns: loss {loss}, where A stays at {plateau}. At step 0 its tokens are further apart: "
         "cosine {torch} after the last block, against {xavier}. So it is never the placement "
         "alone.",
         {
             "loss": lambda runs: loss(runs[1].final),
-            "stuck": lambda runs: loss(runs[0].final),
+            "plateau": lambda runs: loss(runs[0].final),
             "torch": lambda runs: _cosine(runs, 1, 0),
             "xavier": lambda runs: _cosine(runs, 0, 0),
         },
         lambda runs: (
-            runs[0].is_stuck
+            runs[0].is_at_chance
             and runs[1].has_learned
             and runs[1].at("token_cosine", 0, -1) < runs[0].at("token_cosine", 0, -1) - 0.2
         ),
         Question(
             "Will Post-LN with PyTorch's weights learn?",
-            ("Yes, it learns", "No, it gets stuck as well"),
+            ("Yes, it learns", "No, it stays at chance as well"),
             lambda runs: 0 if runs[1].has_learned else 1,
         ),
         ("Xiong et al. 2020, arXiv:2002.04745",),
@@ -303,16 +303,16 @@ STEPS = (
         "*Warm-up* starts with a tiny learning rate and raises it step by step. All three lanes "
         "are Post-LN with Xavier weights: A without warm-up, B with {1.warmup} steps of it, C "
         "like B but {2.depth} blocks deep.",
-        "With {0.depth} blocks warm-up decides: A ends at {stuck}, B at {loss}. With {2.depth} blocks "
+        "With {0.depth} blocks warm-up decides: A ends at {plateau}, B at {loss}. With {2.depth} blocks "
         "the same warm-up does not help: C ends at {lost}, chance is {chance}. Warm-up "
         "helps Post-LN in a band of depths and rates, not everywhere.",
         {
-            "stuck": lambda runs: loss(runs[0].final),
+            "plateau": lambda runs: loss(runs[0].final),
             "loss": lambda runs: loss(runs[1].final),
             "lost": lambda runs: loss(runs[2].final),
             "chance": lambda runs: loss(runs[2].chance),
         },
-        lambda runs: runs[0].is_stuck and runs[1].has_learned and runs[2].is_stuck,
+        lambda runs: runs[0].is_at_chance and runs[1].has_learned and runs[2].is_at_chance,
         sources=("Xiong et al. 2020, arXiv:2002.04745",),
     ),
     TourStep(
@@ -379,11 +379,11 @@ STEPS = (
         "branch by the square root of the number of branches. C is *Admin*: each skip path starts with "
         "a gain that grows with the depth below it. D is *DeepNorm*: larger skip paths and smaller "
         "weights. The bars show how alike the tokens are.",
-        "A ends at {stuck}, where chance is {chance}. B reaches {scaled}, C {admin} and D {deepnorm}. "
+        "A ends at {plateau}, where chance is {chance}. B reaches {scaled}, C {admin} and D {deepnorm}. "
         "Before training the cosine of the tokens after the last block is {post} in A; in B, C and D it is "
         "{others}. What the three share: a branch changes the stream less.",
         {
-            "stuck": lambda runs: loss(runs[0].final),
+            "plateau": lambda runs: loss(runs[0].final),
             "chance": lambda runs: loss(runs[0].chance),
             "scaled": lambda runs: loss(runs[1].final),
             "admin": lambda runs: loss(runs[2].final),
@@ -392,7 +392,7 @@ STEPS = (
             "others": lambda runs: ", ".join(_cosine(runs, lane, 0) for lane in (1, 2, 3)),
         },
         lambda runs: (
-            runs[0].is_stuck
+            runs[0].is_at_chance
             and all(lane.has_learned for lane in runs[1:])
             and all(
                 lane.at("token_cosine", 0, -1) < runs[0].at("token_cosine", 0, -1)

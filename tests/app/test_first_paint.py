@@ -114,7 +114,7 @@ def test_a_page_opens_with_title_description_picture_and_still(client: TestClien
         said = head(html)
         assert said["title"] == "Pre-LN against Post-LN · NormViz"
         assert said["og:title"] == "Pre-LN against Post-LN"
-        assert "B Post-LN: stuck at chance since step 6" in said["og:description"]
+        assert "B Post-LN: at chance so far since step 6" in said["og:description"]
         assert said["og:image"] == f"http://testserver/normviz/preview.png?{HERO}"
         assert "grad_block of pre12,post12" in html
         assert html.index('id="nv-still"') < html.index('<div id="root"></div>')
@@ -254,7 +254,7 @@ def test_a_preview_is_drawn_from_the_charts_of_the_page(tmp_path: Path) -> None:
     ids = re.findall(r'\bid="([^"]+)"', html)
     assert len(ids) == len(set(ids))
     assert set(re.findall(r"url\(#([^)]+)\)", html)) <= set(ids)
-    for words in ("chance 3.32", "<b>B Post-LN</b> stuck at chance", "data:image/png", "step 199"):
+    for words in ("chance 3.32", "<b>B Post-LN</b> at chance so far", "data:image/png", "step 199"):
         assert words in html
     assert "http" not in re.sub(r"http://www.w3.org/\S+", "", html)
     assert outcome(lanes).startswith("A Pre-LN: learned: loss 1.")

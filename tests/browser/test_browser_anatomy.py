@@ -47,7 +47,7 @@ def test_from_the_duel_to_its_anatomy_the_catalogue_and_back(
     page.locator(".st-key-train_these button:visible").first.click()
     # Shipped: its result is there at once.
     page.wait_for_function("document.querySelectorAll('.st-key-live canvas').length >= 3")
-    wait_for(lambda: "stuck at chance" in text_now(page, ".st-key-card_1"))
+    wait_for(lambda: "at chance so far" in text_now(page, ".st-key-card_1"))
     wait_for(lambda: "scheme=pre%2Cpost" in address_of(page) and "anatomy" not in address_of(page))
     page.locator(".stAppHeader").get_by_text("Catalogue").click()
     page.locator(".st-key-search input").fill("LayerNorm Scaling, learned")

@@ -96,7 +96,7 @@ def test_a_finished_duel_replays_and_another_one_trains_without_a_network(
     page.wait_for_function(
         "document.querySelector('#note').textContent.includes('ships with NormViz')"
     )
-    assert page.locator("#verdict1").inner_text().startswith("stuck at chance")
+    assert page.locator("#verdict1").inner_text().startswith("at chance so far")
     for chart in ("loss", "bars"):
         box = page.locator(f".nv-{chart}").bounding_box()
         assert box and box["y"] + box["height"] <= 720  # all of it in the first screen of a laptop

@@ -42,7 +42,7 @@ def test_the_still_is_seen_without_any_script_of_streamlit(
     with_still(page, warm)
     wait_for(lambda: page.locator(STILL).count() == 4)
     assert page.title() == "Pre-LN against Post-LN · NormViz"
-    assert "stuck at chance" in page.locator("#nv-still p").nth(1).inner_text()
+    assert "at chance so far" in page.locator("#nv-still p").nth(1).inner_text()
     paper = page.locator("#nv-still").evaluate("(it) => getComputedStyle(it).backgroundColor")
     assert paper == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(23, 22, 20)")
     first = page.locator(STILL).first.bounding_box()

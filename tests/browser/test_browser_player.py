@@ -316,7 +316,7 @@ def test_a_picture_that_can_not_be_made_is_a_sentence(hero: Page) -> None:
 def test_embedded_it_shows_verdicts_and_charts_alone(page: Page, address: str) -> None:
     page.goto(f"{address}/?view=ratio&embed=true")
     page.locator(".nv-ratio canvas").first.wait_for()
-    assert page.get_by_text("stuck at chance").is_visible()
+    assert page.get_by_text("at chance so far").is_visible()
     assert page.locator(".st-key-train").count() == 0
     link = page.get_by_role("link", name="Open in NormViz").get_attribute("href")
     assert link and "scheme=pre%2Cpost" in link.replace(",", "%2C") and "embed" not in link

@@ -100,7 +100,7 @@ def test_the_example_notebook_runs_in_jupyter_and_shows_its_charts(
     client.execute()  # raises where a cell fails
 
     printed = "".join(o.text for cell in code(notebook) for o in cell.outputs if "text" in o)
-    assert "Pre-LN:  learned" in printed and "Post-LN: stuck at chance" in printed
+    assert "Pre-LN:  learned" in printed and "Post-LN: at chance so far" in printed
 
     shown = [o.data for cell in code(notebook) for o in cell.outputs if "data" in o]
     frames = [data["text/html"] for data in shown if "<iframe" in data.get("text/html", "")]

@@ -110,7 +110,7 @@ def test_every_page_can_be_previewed_and_names_only_its_neighbours(folder: Path)
             assert (folder / name).is_file(), name
     hero = Page(folder / "hero.html").tags
     assert hero["og:title"] == PRESETS["hero"].question
-    assert "stuck at chance" in hero["og:description"] and "learned" in hero["og:description"]
+    assert "at chance so far" in hero["og:description"] and "learned" in hero["og:description"]
 
 
 @pytest.mark.slow

@@ -159,7 +159,7 @@ def test_no_run_of_a_preset_or_the_tour_is_stopped_that_learned(path: Path) -> N
     ended = stops(it)
     if ended is not None:
         assert it.first_bad is None
-        assert judge(it.losses, it.config.steps, it.chance, it.floor).kind == "stuck"
+        assert judge(it.losses, it.config.steps, it.chance, it.floor).kind == "at chance"
 
 
 def test_some_shipped_run_is_stopped() -> None:
@@ -178,7 +178,7 @@ def test_the_bench_counts_a_stopped_run_that_would_have_trained() -> None:
     config = RunConfig(scheme="post", steps=150)
     runs = [
         Watched(config, 70, "learned", "learned: ..."),
-        Watched(config, 66, "stuck", "stuck at chance"),
+        Watched(config, 66, "at chance", "at chance so far"),
         Watched(config, None, "learned", "learned: ..."),
     ]
     head, *lines = summary("runs", runs)
@@ -190,7 +190,7 @@ def test_the_bench_counts_a_stopped_run_that_would_have_trained() -> None:
 @pytest.mark.slow
 def test_a_watched_run_goes_to_its_end() -> None:
     dead = watched(RunConfig(scheme="post", lr=1e-2, steps=90).canonical())
-    assert (dead.stopped, dead.kind) == (65, "stuck") and not dead.is_wrong
+    assert (dead.stopped, dead.kind) == (65, "at chance") and not dead.is_wrong
 
 
 def test_a_stopped_cell_says_so_and_is_no_finished_loss(store: Store) -> None:

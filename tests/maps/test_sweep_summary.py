@@ -51,7 +51,7 @@ def test_a_diverged_run_counts_as_the_first_loss(loss: float) -> None:
 
 
 def test_the_first_trap_is_named() -> None:
-    grid, points = one_scheme([3.31, 3.30, 3.32], ["stuck", "stuck", "flat"])
+    grid, points = one_scheme([3.31, 3.30, 3.32], ["at chance", "at chance", "flat"])
     (row,) = sensitivity(grid, points)
     assert row.value.median < 0.02 and row.fails
     assert row.stood_in == 1

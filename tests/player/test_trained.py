@@ -131,7 +131,8 @@ def curves() -> Iterator[np.ndarray]:
             chance * (1.015 - rng.uniform(0.03, 0.07) * t),
             chance * rng.uniform(0.94, 1) + np.cumsum(rng.normal(0, 0.02, n)) * rng.uniform(),
             chance * 0.97 + 0.8 * np.exp(-rng.uniform(2, 9) * t),
-        ][i % 11]  # fmt: skip
+            np.where(abs(t - 0.3) < 0.1, chance * rng.uniform(0.9, 0.98), chance),
+        ][i % 12]  # fmt: skip
         sigma = 10 ** rng.uniform(-4, -0.3)
         losses = np.abs(shape + rng.normal(0, sigma, n))
         if i % 5 == 0:
@@ -160,7 +161,9 @@ def test_a_verdict_is_that_of_the_app(recordings: dict[str, Recording]) -> None:
     words = (
         "learned:",
         "learned little",
-        "stuck",
+        "at chance so far",
+        "back at chance",
+        "learned in part",
         "solved",
         "above",
         "not settled",

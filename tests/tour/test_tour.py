@@ -161,17 +161,17 @@ EXPECTED: dict[str, Callable[..., dict[str, str]]] = {
     },
     "places": lambda a, b: {"first": rms(a, 0), "last": rms(a, -1), "post": rms(b, -1)},
     "cliff": lambda a, b: {
-        "start": edge(b, 0), "cliff": edge(b, 30), "early": "30", "stuck": b.final, "loss": a.final,
+        "start": edge(b, 0), "cliff": edge(b, 30), "early": "30", "plateau": b.final, "loss": a.final,
     },
     "tokens": lambda a, b: {
         "post": cosine(b, 0), "pre": cosine(a, 0), "dip": cosine(a, dip(a)), "when": str(dip(a)),
         "gap": short(1 - b.row("token_cosine", 10)[-1]), "later": cosine(a, 30), "early": "30",
     },
     "init": lambda a, b: {
-        "torch": cosine(b, 0), "xavier": cosine(a, 0), "loss": b.final, "stuck": a.final,
+        "torch": cosine(b, 0), "xavier": cosine(a, 0), "loss": b.final, "plateau": a.final,
     },
     "warmup": lambda a, b, c: {
-        "stuck": a.final, "loss": b.final, "lost": c.final, "chance": nats(c, "chance"),
+        "plateau": a.final, "loss": b.final, "lost": c.final, "chance": nats(c, "chance"),
     },
     "rate": lambda a, b, c: {
         "pre": a.final, "peri": b.final, "qk": c.final,
@@ -179,7 +179,7 @@ EXPECTED: dict[str, Callable[..., dict[str, str]]] = {
     },
     "room": lambda a, b, c: {"loss": a.final, "bad": bad(b), "deep": c.final},
     "mend": lambda a, b, c, d: {
-        "stuck": a.final, "chance": nats(a, "chance"), "scaled": b.final, "admin": c.final,
+        "plateau": a.final, "chance": nats(a, "chance"), "scaled": b.final, "admin": c.final,
         "deepnorm": d.final, "post": cosine(a, 0),
         "others": ", ".join(cosine(one, 0) for one in (b, c, d)),
     },

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from normviz.catalog import NORMS
+from normviz.config import RunConfig
 from normviz.duel.names import placements, title
 from normviz.formats import listed
 
@@ -13,8 +15,10 @@ from .lanes import Lane, chip
 LONGEST = 84
 """Characters of a headline with the placements' names; in a longer one the lanes are letters."""
 OUTCOMES = {
-    "learned": "learned", "solved": "solved the task", "stuck": "stayed at chance",
-    "above": "ended above chance", "diverged": "diverged", "unsettled": "did not settle",
+    "learned": "learned", "solved": "solved the task", "learned little": "learned little",
+    "learned in part": "learned in part", "memorised": "memorised the training data",
+    "at chance": "stayed at chance", "above": "ended above chance", "diverged": "diverged",
+    "still falling": "still falls", "not settled": "did not settle",
     "short": "ran too few steps to judge", "measured": "was measured before training",
     "stopped": "was stopped", "failed": "failed", "none": "is not trained yet",
     "changed": "has new settings",
@@ -27,18 +31,23 @@ def headline(lanes: list[Lane], backend: SharedBackend) -> str:
     configs = [lane.config for lane in lanes]
     if any(lane.run and lane.run.is_open for lane in lanes):
         return f"Training {title(configs)}"
-    for names in (placements(configs), [lane.name for lane in lanes]):
+    letters = [lane.name for lane in lanes]
+    for names in filter(None, (placements(configs), _norms(configs), letters)):
         words = _sentence(names, said)
         if len(words) <= LONGEST:
             break
     return words
 
 
+def _norms(configs: Sequence[RunConfig]) -> list[str]:
+    """The norms of lanes of one placement; none where the placements differ, or two norms are the same."""
+    norms = [NORMS.label(config.norm) for config in configs]
+    is_clear = len({config.scheme for config in configs}) == 1 and len(set(norms)) == len(norms)
+    return norms if is_clear else []
+
+
 def _outcome(lane: Lane, backend: SharedBackend) -> str:
     verdict = chip(lane, backend)
-    for words in ("learned little", "learned in part"):
-        if verdict.sentence.startswith(words):
-            return words
     return OUTCOMES.get(verdict.kind, verdict.sentence)
 
 

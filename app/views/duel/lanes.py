@@ -187,13 +187,10 @@ def _verdict(lane: Lane, backend: SharedBackend, secret: bool = False) -> None:
 
 def _all_seeds(lane: Lane, backend: SharedBackend) -> str:
     """The verdicts of all seeds shown, in words."""
-    frames = backend.frames
-    ended = [
-        (frames.verdict(run).sentence, frames.steps(run).loss)
-        for run in lane.repeats
-        if run.is_done
-    ]
-    return of_seeds(ended, duel.duel().seeds)
+    recording = backend.frames.recording
+    return of_seeds(
+        [recording(run).result for run in lane.repeats if run.is_done], duel.duel().seeds
+    )
 
 
 def _notes(lane: Lane) -> None:
