@@ -56,6 +56,13 @@ def depths() -> Mapping[int, str]:
 
 
 @cache
+def compared_rates() -> tuple[float, ...]:
+    """The learning rates that were tried at every depth, ascending: placements are compared at no other."""
+    axes = [standard(key).grid.axis("lr") for key in (OLDER, MODERN)]
+    return tuple(sorted(set.intersection(*(set(axis.values) for axis in axes if axis))))
+
+
+@cache
 def options(name: str) -> Registry[Option]:
     """The options of a question."""
     given: dict[str, dict[str, str]] = {

@@ -15,12 +15,12 @@ from ..duel.presets import PRESETS
 from ..home import shipped
 from ..maps.link import standard
 from ..norm_cost import stored_results
-from ..norm_cost.findings import verdict
+from ..norm_cost.findings import step_time, verdict
 from ..runs import Recording
 from ..runs.archive import load
-from ..runs.statistics import compare
-from .answers import MODERN
-from .facts import CENSUS, COST, Finding, duel_address, map_address, measured
+from .answers import MODERN, Answers
+from .facts import CENSUS, COST, Finding, duel_address, map_address
+from .picks import guide
 from .properties import ClaimLine, claim_line, depth, warm_up
 
 Measure = Callable[[], Iterator[Finding]]
@@ -28,13 +28,17 @@ Measure = Callable[[], Iterator[Finding]]
 
 @dataclass(frozen=True)
 class Confusion:
-    """A question, the claims that answer it, what was measured besides, and formulas by placement."""
+    """A question, the claims that answer it, what was measured besides, and formulas by placement.
+
+    The first claim's finding is the answer in short; with `by_measure` the first of what was measured is.
+    """
 
     key: str
     label: str
     claims: tuple[str, ...]
     measure: Measure
     formulas: Callable[[], tuple[tuple[str, str], ...]] = tuple
+    by_measure: bool = False
 
     @property
     def lines(self) -> tuple[ClaimLine, ...]:
@@ -45,6 +49,13 @@ class Confusion:
     def findings(self) -> tuple[Finding, ...]:
         """What was measured besides."""
         return tuple(self.measure())
+
+    @property
+    def answer(self) -> Finding:
+        """The answer in short."""
+        if self.by_measure:
+            return self.findings[0]
+        return Finding(self.lines[0].finding, self.lines[0].to)
 
 
 def _nothing() -> Iterator[Finding]:
@@ -67,6 +78,7 @@ def _warm() -> Iterator[Finding]:
 
 def _speed() -> Iterator[Finding]:
     it = stored_results.shipped()
+    yield Finding(step_time(it), COST)
     yield Finding(f"{verdict(it)} ({it.text()})", COST)
 
 
@@ -114,31 +126,23 @@ def _unrolled() -> tuple[tuple[str, str], ...]:
 
 
 def _modern() -> Iterator[Finding]:
-    """Each placement of the guide's map against the first one."""
-    axis = standard(MODERN).grid.axis("scheme")
-    assert axis is not None
-    first, *others = (
-        it for scheme in axis.values if (it := measured(MODERN, scheme, warmup=0)) is not None
-    )
-    for it in others:
-        names = SCHEMES.label(it.scheme), SCHEMES.label(first.scheme)
-        best = compare(it.losses, first.losses).sentence(*names)
-        over = compare(it.means, first.means).sentence(*names)
-        yield Finding(
-            f"{first.config.depth} blocks, each at its best rate: {best}. Mean over all rates tried: {over}",
-            map_address(MODERN),
-        )
+    """What separates the placements of the map that has both."""
+    depth = standard(MODERN).grid.base.depth
+    for tuned, how in (("no", "not tuned"), ("yes", "tuned")):
+        it = guide(Answers(depth=str(depth), tuned=tuned))
+        words = " ".join(filter(None, (f"{it.headline}.", it.others, it.differs)))
+        yield Finding(f"{depth} blocks, rate {how}. {words}", map_address(MODERN))
 
 
 CONFUSIONS: Registry[Confusion] = Registry(
     "question",
     (
-        Confusion("post", "Is Post-LN broken?", ("E2", "E9", "C9", "E1"), _depths),
-        Confusion("warmup", "Does Pre-LN need a warm-up?", ("C5", "E1", "E14"), _warm),
+        Confusion("post", "Is Post-LN broken?", ("E1", "E2", "E9", "C9"), _depths),
+        Confusion("warmup", "Does Pre-LN need a warm-up?", ("C5", "E1", "E14"), _warm, by_measure=True),
         Confusion(
             "rmsnorm", "Does RMSNorm train better than LayerNorm?", ("E11", "E12", "C21"), _nothing
         ),
-        Confusion("speed", "Is RMSNorm faster than LayerNorm?", ("C18",), _speed),
+        Confusion("speed", "Is RMSNorm faster than LayerNorm?", ("C18",), _speed, by_measure=True),
         Confusion(
             "unrolled", "Why does the gradient reach Pre-LN's first block and not Post-LN's?",
             ("E8", "C4", "C7"), _gains, _unrolled,
@@ -147,10 +151,10 @@ CONFUSIONS: Registry[Confusion] = Registry(
         Confusion("quality", "Does Post-LN end better once it is tuned?", ("E7",), _nothing),
         Confusion(
             "modern", "Does the placement still matter with RMSNorm and QK-norm?", ("C14", "C17"),
-            _modern,
+            _modern, by_measure=True,
         ),
         Confusion("sandwich", "Is a norm on both sides better than one?", ("C16", "E13"), _nothing),
         Confusion("none", "Does it train without any norm?", ("E10", "C25", "C19"), _nothing),
-        Confusion("users", "Do all language models use Pre-LN?", (), _census),
+        Confusion("users", "Do all language models use Pre-LN?", (), _census, by_measure=True),
     ),
 )  # fmt: skip

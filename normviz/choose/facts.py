@@ -6,10 +6,11 @@ Nothing is written here by hand. What no shipped file has is None, and the page 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from statistics import fmean, median
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -23,10 +24,11 @@ from ..maps.grid import Cell
 from ..maps.link import standard
 from ..maps.points import Point, shipped_point
 from ..maps.standard import MAPS
-from ..maps.summary import trains
+from ..maps.summary import mark, trains
 from ..runs import Recording
 from ..runs.archive import load
 from ..runs.statistics import Spread, spread
+from .answers import compared_rates
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,21 @@ def cells(key: str, **where: object) -> list[CellFacts]:
 # A placement in one setting, over the learning rates of a map.
 
 
+Mark = Literal["trains", "does not train", "still falling", "not settled"]
+"""What came of a placement at a learning rate, by most seeds; the first two are of runs that settled."""
+MARKS: tuple[Mark, ...] = get_args(Mark)
+SETTLED = MARKS[:2]
+
+
+def _mark(seeds: Sequence[Point]) -> Mark:
+    """A run that still falls has not failed, however high its loss: it was undertrained, not unstable."""
+    if mark(seeds) == "falling":
+        return "still falling"
+    if 2 * sum(one.kind == "unsettled" for one in seeds) > len(seeds):
+        return "not settled"
+    return "trains" if trains(seeds) else "does not train"
+
+
 @dataclass(frozen=True, eq=False)
 class Measured:
     """Cells that differ in the learning rate and the seed alone: by rate, ascending, all its seeds."""
@@ -130,18 +147,22 @@ class Measured:
         return tuple(lr for lr, seeds in self.rates.items() if trains([s.point for s in seeds]))
 
     @cached_property
-    def falling(self) -> tuple[float, ...]:
-        """The rates at which it does not train, but the loss of most seeds still fell at the end."""
-        return tuple(
-            lr
-            for lr, seeds in self.rates.items()
-            if lr not in self.trained and 2 * sum(s.point.falling for s in seeds) > len(seeds)
-        )
+    def marks(self) -> Mapping[float, Mark]:
+        """What came of each rate, as the map marks it."""
+        return {lr: _mark([s.point for s in seeds]) for lr, seeds in self.rates.items()}
+
+    def compared(self, word: Mark) -> tuple[float, ...]:
+        """Those of the compared rates that have this mark."""
+        return tuple(lr for lr in compared_rates() if self.marks.get(lr) == word)
 
     @cached_property
     def best(self) -> float:
-        """The rate of the lowest median loss."""
-        return min(self.rates, key=lambda lr: median(s.point.capped for s in self.rates[lr]))
+        """The rate of the lowest median loss, of the compared rates at which it trains; where it trains
+        at none of them, of all rates."""
+        return min(
+            self.compared("trains") or self.rates,
+            key=lambda lr: median(s.point.capped for s in self.rates[lr]),
+        )
 
     @property
     def at_best(self) -> tuple[CellFacts, ...]:
@@ -163,13 +184,12 @@ class Measured:
         """Median and range of the final losses at the best rate."""
         return spread(self.losses)
 
-    @cached_property
-    def means(self) -> list[float]:
-        """Of each seed the mean over all rates of its final loss, at most chance: what a rate that is
+    def means(self, rates: Iterable[float]) -> list[float]:
+        """Of each seed the mean over these rates of its final loss, at most chance: what a rate that is
         picked among them without trying gives on average."""
         return [
             fmean(one.point.capped for one in seed)
-            for seed in zip(*self.rates.values(), strict=True)
+            for seed in zip(*(self.rates[lr] for lr in rates), strict=True)
         ]
 
     def rms(self, end: int) -> Spread:

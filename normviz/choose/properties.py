@@ -15,7 +15,7 @@ from ..catalog.models import census
 from ..catalog.registry import Registry
 from ..claims import CLAIMS, Claim
 from ..claims.sentences import chip
-from ..claims.stored import explained, shipped_result
+from ..claims.stored import explained, finding, shipped_result
 from ..maps.link import standard
 from ..norm_cost import stored_results
 from ..norm_cost.findings import interval
@@ -24,6 +24,7 @@ from .answers import MODERN, OLDER
 from .facts import (
     CENSUS,
     COST,
+    MARKS,
     Finding,
     Measured,
     claim_address,
@@ -41,13 +42,14 @@ ROWS = ("pre", "post", "peri", "resp", "deepnorm")
 
 @dataclass(frozen=True)
 class ClaimLine:
-    """A claim's subject, its verdict here, the same as a sentence, its numbers in words, and the address
-    of its card. Sentence and numbers are empty where no result ships."""
+    """A claim's subject, its verdict here, the same as a sentence, its finding in a sentence, its numbers
+    in words, and the address of its card. All sentences are empty where no result ships."""
 
     key: str
     label: str
     verdict: str
     sentence: str
+    finding: str
     explained: str
     to: str
 
@@ -56,29 +58,29 @@ def claim_line(key: str) -> ClaimLine:
     """The line of a claim."""
     claim: Claim = CLAIMS[key]
     result = shipped_result(claim)
-    sentence, words = "", ""
+    words = ("", "", "")
     if result is not None:
-        sentence, words = result.verdict(claim).sentence, explained(claim, result)
-    return ClaimLine(key, claim.label, chip(claim, result), sentence, words, claim_address(key))
+        words = result.verdict(claim).sentence, finding(claim, result), explained(claim, result)
+    return ClaimLine(key, claim.label, chip(claim, result), *words, claim_address(key))
 
 
 # What was measured of a placement in one setting.
 
 
 def rates(it: Measured) -> Finding:
-    """At how many of the rates tried it trains, and at which it does not."""
+    """At how many of the rates tried it trains and settled, and what came of the others."""
     tried = list(it.rates)
-    words = f"{len(it.trained)} of {len(tried)} learning rates from {tried[0]:g} to {tried[-1]:g}"
-    lost = [lr for lr in tried if lr not in it.trained and lr not in it.falling]
-    if len(lost) == len(tried):
-        return Finding(words, map_address(it.map))
-    for why, them in (("not at", lost), ("still falling at", it.falling)):
-        words += f"; {why} {', '.join(f'{lr:g}' for lr in them)}" if them else ""
+    at = {word: [f"{lr:g}" for lr in tried if it.marks[lr] == word] for word in MARKS}
+    words = f"{len(at['trains'])} of {len(tried)} learning rates from {tried[0]:g} to {tried[-1]:g}"
+    if len(at["does not train"]) < len(tried):
+        for word in MARKS[1:]:
+            why = "not" if word == "does not train" else word
+            words += f"; {why} at {', '.join(at[word])}" if at[word] else ""
     return Finding(words, map_address(it.map))
 
 
 def loss(it: Measured) -> Finding:
-    """Its final loss at the best of the rates tried, and the lowest that can be reached."""
+    """Its final loss at its best rate, and the lowest that can be reached."""
     floor = it.at_best[0].point.floor
     words = f"{_span(it.loss, '.2f')} nats at its best rate, {it.best:g}"
     return Finding(
@@ -249,7 +251,7 @@ PROPERTIES: Registry[Property] = Registry(
         }),
         Property("warmup", "Warm-up", warm_up, {"pre": ("C5",), "post": ("C5", "E1")}),
         Property("quality", "Final quality", _of(loss), {
-            "pre": ("E7",), "post": ("E7",), "peri": ("C16",),
+            "pre": ("E7",), "post": ("E7",), "peri": ("C16",), "deepnorm": ("E18",),
         }),
         Property("depth", "Depth", depth, {
             "pre": ("E2",), "post": ("E2",), "deepnorm": ("E3",),

@@ -12,7 +12,7 @@ from ..config import RunConfig
 from ..links import shown
 from .grid import Axis, Cell, Grid, SweepError
 from .points import Point
-from .summary import Place, trains
+from .summary import Place, mark, trains
 
 PREFERRED_Y = "lr"
 EXAMPLES = {"lr": "1e-3,3e-3,1e-2", "init": "xavier,torch", "scheme": "pre,post"}
@@ -170,20 +170,12 @@ def _cell(
     if not seeds:
         words = "training now" if is_busy else "not run yet"
         return MapCell(*at, None, "running" if is_busy else "", where, words, cells[0].key)
-    marks = [_mark(p) for p in seeds]
-    mark = next((m for m in ("diverged", "flat", "falling") if 2 * marks.count(m) > len(marks)), "")
     middle = sorted(seeds, key=lambda p: p.capped)[len(seeds) // 2]
     loss = median(p.capped for p in seeds)
     losses = ", ".join("diverged" if p.is_lost else f"{p.loss:.2f}" for p in seeds)
     many = f"median of {len(seeds)} seeds: {losses}" if len(seeds) > 1 else "1 seed"
     words = f"{middle.sentence} ({many})"
-    return MapCell(*at, loss, mark, where, words, middle.cell.key, curve(seeds))
-
-
-def _mark(one: Point) -> str:
-    if one.kind in ("diverged", "flat"):
-        return one.kind
-    return "falling" if one.falling else ""
+    return MapCell(*at, loss, mark(seeds), where, words, middle.cell.key, curve(seeds))
 
 
 def _note(cells: Sequence[MapCell], seeds: int) -> str:

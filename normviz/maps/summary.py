@@ -127,6 +127,14 @@ def trains(seeds: Sequence[Point]) -> bool:
     return median(p.capped for p in seeds) <= trained_below(first.chance, first.floor)
 
 
+def mark(seeds: Sequence[Point]) -> str:
+    """What a cell of a map is marked with: diverged, flat or falling, where most seeds are; else nothing."""
+    marks = [
+        p.kind if p.kind in ("diverged", "flat") else "falling" if p.falling else "" for p in seeds
+    ]
+    return next((m for m in ("diverged", "flat", "falling") if 2 * marks.count(m) > len(marks)), "")
+
+
 def by_place(grid: Grid, points: Iterable[Point], *without: str) -> dict[Place, list[Point]]:
     """Points by their values on all axes but those named."""
     groups: dict[Place, list[Point]] = defaultdict(list)

@@ -14,14 +14,17 @@ BUSY = 0.7
 
 def verdict(it: Measurement) -> str:
     """The main finding: RMSNorm's time in a whole step, compared with the three claims."""
-    row = it.row(LIBRARY, "step")
-    sentences = [f"In a whole training step {_compared(it, row)}."]
-    sentences.append(_claims(it, row))
+    sentences = [step_time(it), _claims(it, it.row(LIBRARY, "step"))]
     if it.load is not None and it.load >= BUSY:
         sentences.append(f"The machine was busy with other work (load {it.load:g} just before).")
     alone = it.row(LIBRARY, "alone")
     sentences.append(f"Alone, forward and backward, {_compared(it, alone)}.")
     return " ".join(sentences)
+
+
+def step_time(it: Measurement) -> str:
+    """RMSNorm's time in a whole training step."""
+    return f"In a whole training step {_compared(it, it.row(LIBRARY, 'step'))}."
 
 
 def counted(it: Measurement) -> str:

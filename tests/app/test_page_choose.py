@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,23 @@ def test_the_page_opens_with_an_answer_and_its_cards(choose) -> None:
     assert [box.label for box in at.expander] == [one.label for one in CONFUSIONS]
 
 
+def test_the_scope_is_above_the_advice_and_the_limits_above_the_cards(choose) -> None:
+    it, text = guide(Answers(depth="more")), html(choose(depth="more"))
+    said = [it.scope, it.headline, it.differs, it.why, it.others, *it.limits]
+    places = [text.index(escape(part)) for part in said if part]
+    assert places == sorted(places) and len(places) == len(said) - (not it.differs)
+    assert places[-1] < text.index('<section class="choose-card"')
+    assert "No map goes beyond 64 blocks" in text
+
+
+def test_a_question_opens_with_its_answer(choose) -> None:
+    at = choose()
+    for box, one in zip(at.expander, CONFUSIONS, strict=True):
+        (element,) = box.get("html")
+        shown = element.proto.body
+        assert escape(one.answer.text) in shown[: shown.index("</p>")]
+
+
 def test_the_table_has_every_placement_and_property(choose) -> None:
     text = html(choose())
     table = text[text.index("<table>") : text.index("</table>")]
@@ -54,7 +72,7 @@ def test_another_answer_changes_cards_and_address(choose) -> None:
     checked(at.selectbox(key="choose_depth").set_value("64").run())
     assert at.query_params["depth"] == "64"
     assert f"<strong>{guide(Answers(depth='64')).headline}</strong>" in html(at)
-    assert "with 64 blocks" in "\n".join(one.value for one in at.caption)
+    assert "Toy models only: 64 blocks" in html(at)
 
 
 def test_a_model_is_asked_for_only_where_there_is_one(choose) -> None:

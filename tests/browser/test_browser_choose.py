@@ -1,4 +1,4 @@
-"""The guide in a real browser: the answer on a phone's first screen, and the way to its duel."""
+"""The guide in a real browser: scope and answer on a phone's first screen, and the way to its duel."""
 
 from __future__ import annotations
 
@@ -18,8 +18,12 @@ def test_a_phone_shows_the_answer_first_and_leads_to_the_duel(
     page.set_default_timeout(PATIENCE_MS)
     page.goto(f"{address}/choose")
     expect(page.locator(".stExpander")).to_have_count(11)
-    first = page.locator(".choose-card h2").first.bounding_box()
-    assert first is not None and first["y"] < 812 / 2 + 40
+    places = ("scope", "answer strong", "limits", "card h2")
+    found = [page.locator(f".choose-{place}").first.bounding_box() for place in places]
+    tops = [box["y"] for box in found if box]
+    assert len(tops) == len(places) and tops == sorted(tops)
+    answer = found[1]
+    assert answer is not None and answer["y"] + answer["height"] < 812 / 2
     assert page.evaluate("document.documentElement.scrollWidth") <= 375
     table = page.locator(".choose-table")
     assert table.evaluate("it => it.scrollWidth > it.clientWidth")

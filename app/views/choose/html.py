@@ -15,25 +15,39 @@ from normviz.choose.properties import PROPERTIES, ClaimLine, TableCell
 from ...session.markdown import capital, sentence
 
 NOT_MEASURED = '<span class="choose-none">not measured</span>'
-SIGNS: Mapping[Mark, str] = {"trains": "✓", "still falling": "▼", "does not train": "✗"}
+SIGNS: Mapping[Mark, str] = {
+    "trains": "✓", "still falling": "▼", "not settled": "?", "does not train": "✗",
+}  # fmt: skip
+LEGEND = "✓ trains · ▼ still falling: undertrained, not unstable · ? not settled · ✗ does not train"
 
 
 def headline(answer: Guide) -> str:
-    """The answer in large letters, the sentence that explains it, and the link to its duel."""
+    """The scope, the answer in large letters, in what tied placements differ, and the link to its duel."""
     duel = (
         f'<p><a class="choose-open" href="{escape(answer.duel)}">Open these as a duel</a></p>'
         if answer.duel
         else ""
     )
     return (
-        f'<div class="choose-answer"><p><strong>{escape(answer.headline)}</strong></p>'
-        f"<p>{escape(answer.why)}</p>{duel}</div>"
+        f'<div class="choose-answer"><p class="choose-scope">{escape(answer.scope)}</p>'
+        f"<p><strong>{escape(answer.headline)}</strong></p>"
+        f"{f'<p>{escape(answer.differs)}</p>' if answer.differs else ''}{duel}</div>"
     )
 
 
+def limits(answer: Guide) -> str:
+    """The numbers of the answer, and what they can't say."""
+    every = filter(None, (answer.why, answer.others, *answer.limits))
+    items = "".join(f"<li>{escape(words)}</li>" for words in every)
+    return f'<ul class="choose-limits">{items}</ul>'
+
+
 def cards(answer: Guide) -> str:
-    """One card a placement."""
-    return f'<div class="choose-cards">{"".join(map(_card, answer.picks))}</div>'
+    """One card a placement, after what their signs mean."""
+    return (
+        f'<p class="choose-legend">{LEGEND}</p>'
+        f'<div class="choose-cards">{"".join(map(_card, answer.picks))}</div>'
+    )
 
 
 def _card(pick: Pick) -> str:
@@ -82,13 +96,17 @@ def _cell(cell: TableCell) -> str:
 
 
 def answers(one: Confusion) -> str:
-    """The claims of a question with verdict and numbers, then what was measured besides."""
+    """The answer in short, the claims with verdict and numbers, then what was measured besides."""
     items = [
         f"<li>{_claim(line)}<br>{escape(sentence(line.sentence))}<br><small>{escape(line.explained)}</small></li>"
         for line in one.lines
     ]
-    items += [f"<li>{_finding(found)}</li>" for found in one.findings]
-    return f'<ul class="choose-answers">{"".join(items)}</ul>'
+    short = one.answer
+    items += [f"<li>{_finding(found)}</li>" for found in one.findings if found != short]
+    return (
+        f'<div class="choose-answers"><p class="choose-short">{_finding(short)}</p>'
+        f"<ul>{''.join(items)}</ul></div>"
+    )
 
 
 def _claims(lines: Iterable[ClaimLine]) -> str:

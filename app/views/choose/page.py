@@ -1,4 +1,4 @@
-"""The guide page: questions, two or three placements as an answer, the property table, confusions."""
+"""The guide page: scope, answer, questions, limits, a card a placement, the property table, confusions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import streamlit as st
 
 from normviz.choose.answers import TITLES, Answers, as_params, measured_at, options
 from normviz.choose.confusions import CONFUSIONS
-from normviz.choose.picks import Guide, guide, setting
+from normviz.choose.picks import guide, setting
 from normviz.choose.properties import table
 
 from ...session import address
@@ -37,7 +37,8 @@ def page() -> None:
     link_notices.show(it, "choose", FALLBACK)
     st.html(html.headline(answer))
     questions(it)
-    picks(answer)
+    st.html(html.limits(answer))
+    st.html(html.cards(answer))
     st.markdown("## Placements and their properties")
     st.caption(literal(f"{ABOUT_TABLE} {setting(*measured_at(Answers()))}"))
     st.html(html.properties(table()))
@@ -60,14 +61,6 @@ def questions(it: Choose) -> None:
                 title, registry.keys(), key=key, format_func=registry.label, on_change=change,
                 args=(name,), width=215,
             )  # fmt: skip
-
-
-def picks(answer: Guide) -> None:
-    """The cards, what they rest on, and the link to the duel."""
-    st.html(html.cards(answer))
-    st.caption(literal(answer.setting))
-    if answer.caveats:
-        st.markdown("\n".join(f"* {literal(words)}" for words in answer.caveats))
 
 
 def confusions() -> None:
