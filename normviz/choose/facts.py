@@ -128,7 +128,7 @@ def _mark(seeds: Sequence[Point]) -> Mark:
     """A run that still falls has not failed, however high its loss: it was undertrained, not unstable."""
     if mark(seeds) == "falling":
         return "still falling"
-    if 2 * sum(one.kind == "unsettled" for one in seeds) > len(seeds):
+    if 2 * sum(one.kind == "not settled" for one in seeds) > len(seeds):
         return "not settled"
     return "trains" if trains(seeds) else "does not train"
 

@@ -88,9 +88,10 @@ def _point(cell: Cell, run: int, it: Recording, flat: bool) -> Point:
         kind, sentence = "flat", f"stopped: {it.message}"
     else:
         kind, sentence = it.verdict.kind, it.verdict.sentence
+    falls = kind == "still falling" or still_falls(it.losses, it.chance)
     return Point(
         cell, run, kind, sentence, len(it.steps), it.final, float(it.losses[0]), it.chance,
-        it.floor, kind not in ("diverged", "flat") and still_falls(it.losses, it.chance), it.seconds,
+        it.floor, kind not in ("diverged", "flat") and falls, it.seconds,
         it.version, it.started.engine if it.started else "eager",
     )  # fmt: skip
 

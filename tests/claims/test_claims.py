@@ -310,7 +310,7 @@ def test_a_run_that_still_falls_is_read_as_if_it_came_down_to_the_floor() -> Non
 
 
 def pointed(config: RunConfig, falling: bool) -> Point:
-    return Point(Cell(config, (), 0), 1, "unsettled", "", 40, 3.0, 3.3, 3.3, 1.1, falling, 1.0)
+    return Point(Cell(config, (), 0), 1, "not settled", "", 40, 3.0, 3.3, 3.3, 1.1, falling, 1.0)
 
 
 def test_a_result_counts_the_runs_of_each_engine(store: Store, tmp_path: Path) -> None:
