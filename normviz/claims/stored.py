@@ -12,12 +12,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ..config import ENGINE
+from ..config import ENGINE, RunConfig
 from ..home import shipped
 from .record import Claim, Number, Scatter
-from .rule import ClaimVerdict, judge, value_sentence
+from .rule import ClaimVerdict, Numbers, judge, value_sentence
 
-Numbers = Mapping[str, Sequence[float]]
 SECOND = "second"
 """The folder of the results from a second set of seeds, beside the others. They have no figure."""
 
@@ -137,7 +136,7 @@ def at_edge(claim: Claim, result: ClaimResult) -> list[str]:
     found = []
     for name, number in claim.numbers.items():
         if number.rates:
-            tried = {cell.config.lr for cell in claim.grid(number.rates, 1).cells}
+            tried = {cell.config.lr for cell in claim.grid(number.rates[0], 1).cells}
             if result.numbers[name][0] in (min(tried), max(tried)):
                 found.append(number.label.split(", ", 1)[1])
     return found
@@ -188,6 +187,12 @@ def shipped_result(claim: Claim, second: bool = False) -> ClaimResult | None:
     it was another rule or a newer version of the engine."""
     path = folder() / (SECOND if second else "") / f"{claim.key}.json"
     return _read(path, path.stat().st_mtime_ns, claim) if path.exists() else None
+
+
+def shipped_lanes(claim: Claim) -> tuple[RunConfig, ...]:
+    """The duel that shows the claim, at the rates that were chosen in what ships of it."""
+    result = shipped_result(claim)
+    return claim.lanes(result.numbers if result else {})
 
 
 @cache

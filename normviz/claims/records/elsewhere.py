@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..evidence import FINAL, HELD_OUT, at, quotient
-from ..numbers import at_chosen_rate, minus, value
+from ..numbers import at_chosen_rate, minus, tuned, value
 from ..record import Claim, Curve, Number, Strip
 from ..rule import Between, Less, LessInMost, NotWorse, Part, Same
 
@@ -37,9 +37,12 @@ CLAIMS = (
         },
         {
             **{
-                f"{name}{n}": Number(f"held-out loss, {RNN[place]}, {n} time steps",
-                                     at_chosen_rate(place, seq_len=n), ".3f", NATS)
-                for name, place in (("none", "cell_none"), ("layer", "pre_activation")) for n in LENGTHS
+                key: number
+                for name, place in (("none", "cell_none"), ("layer", "pre_activation"))
+                for n in LENGTHS
+                for key, number in tuned(
+                    place, f"{RNN[place]}, {n} time steps", key=f"{name}{n}", seq_len=n
+                ).items()
             },
             **{
                 f"gain{n}": Number(f"what LayerNorm lowers, {n} time steps",
@@ -59,7 +62,7 @@ CLAIMS = (
         choosing=2,
         changed="After a first result with 150 steps at two constant rates, in which most runs still fell, "
                 "runs have 300 steps and one of three rates, which falls to 0.",
-        open_=tuple((place, {"seq_len": n, "lr": 0.003}) for n in LENGTHS for place in RNN),
+        open_=tuple((place, {"seq_len": n}) for n in LENGTHS for place in RNN),
         question="norm",
         finding=(
             "uu",

@@ -289,7 +289,7 @@ CLAIMS = (
         {
             **{
                 f"{arm}{depth}_{name}": Number(f"{what}, {label}, {depth} blocks", of(f"{arm}{depth}"), form,
-                                                unit, f"{arm}{depth}" if name == "rate" else "")
+                                                unit, (f"{arm}{depth}", {}) if name == "rate" else None)
                 for depth in TUNED
                 for arm, label in (("post", "Post-LN"), ("pre", "Pre-LN"))
                 for name, what, of, form, unit in (

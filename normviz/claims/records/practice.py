@@ -166,7 +166,8 @@ CLAIMS = (
         "8 blocks, 200 steps, no warm-up. At a rate of 0.032 the largest gradient after the first tenth of "
         "the run is {siamese_spike} times the median with SiameseNorm, {hybridnorm_spike} with HybridNorm "
         "and {pre_spike} with Pre-LN. At the rates that were best on two other seeds the held-out losses are "
-        "{siamese}, {hybridnorm} and {pre}.",
+        "{siamese}, {hybridnorm} and {pre}. The duel shows the rate of 0.032, at which gradients were "
+        "compared, and not those rates.",
         Curve("lr", HELD_OUT, log_y=False),
         choosing=2,
         open_=(("siamese", {"lr": 0.032}), ("hybridnorm", {"lr": 0.032}), ("pre", {"lr": 0.032})),
@@ -195,7 +196,6 @@ CLAIMS = (
         "{hyper_rate}), Pre-LN at {pre} ({pre_rate}), held out.",
         Curve("lr", HELD_OUT, log_y=False),
         choosing=2,
-        open_=(("hyper", {"lr": 0.008}), ("pre", {"lr": 0.008})),
         question="quality",
         finding=(
             "u",
@@ -281,8 +281,7 @@ CLAIMS = (
         Strip("held-out loss minus RMSNorm's (nats)",
               ("derf_gap_adamw", "derf_gap_muon", "dyt_gap_adamw", "dyt_gap_muon")),
         choosing=2,
-        open_=(("derf_adamw", {"lr": 0.008}), ("derf_muon", {"lr": 0.008}), ("rmsnorm_adamw", {"lr": 0.008}),
-               ("rmsnorm_muon", {"lr": 0.008})),
+        open_=(("derf_adamw", {}), ("derf_muon", {}), ("rmsnorm_adamw", {}), ("rmsnorm_muon", {})),
         question="norm",
         finding=(
             "uu",
@@ -416,9 +415,9 @@ CLAIMS = (
         "about pretrained models that are fine-tuned on partly wrong labels, which is not tested.",
         Curve("lr", HELD_OUT, log_y=False),
         choosing=2,
-        open_=(("pre_layernorm", {"lr": 0.01}), ("pre_layernorm_nonparam", {"lr": 0.01}),
-               ("post_layernorm", {"lr": 0.0045}), ("post_layernorm_nonparam", {"lr": 0.0045})),
         seeds=12,
+        open_=(("pre_layernorm", {}), ("pre_layernorm_nonparam", {}), ("post_layernorm", {}),
+               ("post_layernorm_nonparam", {})),
         changed="Five seeds left both parts undecided, and a second five decided the first one. Twelve left "
         "both undecided again.",
         question="norm",

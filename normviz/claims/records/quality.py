@@ -64,7 +64,6 @@ CLAIMS = (
         "{times} times as many. The authors expect a smaller gain in short runs, and this one is "
         "very short.",
         Curve("lr", lifetime(GOAL)),
-        open_=(("ngpt", {"lr": 0.04}), ("pre", {"lr": 0.008})),
         choosing=2,
         seeds=6,
         changed="The goal was a loss of 1.6, which both reached in the first 40 steps; the best rate was "
@@ -204,8 +203,6 @@ CLAIMS = (
         seeds=8,
         choosing=3,
         everyday=True,
-        open_=(("post_torch", {"lr": 0.0045}), ("pre_torch", {"lr": 0.01}),
-               ("post_xavier", {"lr": 0.002}), ("pre_xavier", {"lr": 0.01})),
         changed="Rates were a factor of 2 apart, and the lowest training loss over three rates was "
         "taken on "
         "each seed, which favours the noisier arm.",
