@@ -30,6 +30,7 @@ from normviz.claims.records.census import lead
 from normviz.claims.rule import (
     All,
     Between,
+    Correlated,
     Fact,
     Less,
     LessInMost,
@@ -90,6 +91,11 @@ FAR = [3.3, 3.2, 3.3, 3.4, 3.3]
         (Most("a", high=2), {"a": [*FIVE, 1.0, 1.0, 3.3]}, "true"),
         (Most("a", low=1000), {"a": [math.inf] * 5}, "true"),
         (Most("a", low=0), {"a": [math.nan] * 5}, "false"),
+        # of 8 placements r = 0.3 has -0.52 to 0.83 (math.atanh and 1.96 * sqrt(1.045 / 5) by hand)
+        (Correlated("a", -0.5, 0.5, 8), {"a": [0.3] * 5}, "undecided"),
+        (Correlated("a", -0.53, 0.84, 8), {"a": [0.3] * 5}, "true"),
+        (Correlated("a", -0.5, 0.5, 8), {"a": [0.95] * 5}, "false"),
+        (Correlated("a", -0.5, 0.5, 8), {"a": [1.0] * 5}, "undecided"),
         (Fact("a", 4, 4), {"a": [4.0]}, "true"),
         (Fact("a", 4, 4), {"a": [5.0, 5.0]}, "false"),
         (Fact("a", 4, 4), {"a": [4.0, 5.0]}, "undecided"),
@@ -403,6 +409,14 @@ def test_the_catalogue_says_of_post_ln_init_what_c7_measured() -> None:
     ]
     assert len(below) == 5 and all(below)
     assert "here with a smaller one (claim C7: 18 blocks, 5 seeds)" in SCHEMES["post_init"].trouble
+
+
+def test_seeds_of_the_same_placements_do_not_make_their_correlation_surer() -> None:
+    claim, found = CLAIMS["C13"], shipped_result(CLAIMS["C13"])
+    assert found is not None and found.verdict(claim).kind == "undecided"
+    again = {**found.numbers, "r": [*found.numbers["r"]] * 8}
+    assert judge(claim.rule, again) == found.verdict(claim)
+    assert "Each seed trains the same eight placements" in explained(claim, found)
 
 
 def test_c12_measures_text_that_training_never_reads() -> None:

@@ -63,8 +63,9 @@ def _rule(claim: Claim) -> None:
         )
         return
     st.caption(
-        "A part is true if an interval over the seeds lies inside of what is claimed, false if it lies "
-        "outside, else undecided. A run that still fell decides nothing."
+        "A part is true if an interval over the seeds, or over placements where the rule says so, lies "
+        "inside of what is claimed, false if it lies outside, else undecided. A run that still fell decides "
+        "nothing."
     )
     with st.expander("The experiment"):
         for arm, words in claim.settings().items():
