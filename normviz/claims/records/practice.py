@@ -89,8 +89,8 @@ CLAIMS = (
         lab="drop",
         open_=(("pre", {}), ("peri", {}), ("layerscale", {}), ("deepnorm", {})),
         changed="Two parts, that the correlation lies from -0.5 to 0.5 and that it is not negative, were "
-        "true by an interval over seeds of the same eight placements. Now the interval is over placements. The "
-        "second part spoke against the claim and is gone.",
+        "true by an interval over seeds of the same eight placements. Now the interval is over placements. "
+        "The second part spoke against the claim and is gone.",
         question="stream",
         finding=(
             "u",
