@@ -123,12 +123,22 @@ def explained(claim: Claim, result: ClaimResult) -> str:
         words += f" {misfits(result)}"
     if not claim.arms:
         return words
+    if n := held_out_characters(claim):
+        words += f" Held-out losses on prose are of the same {n} characters in every seed."
     if chosen := at_edge(claim, result):
         words += (
             f" The lowest or the highest rate that was tried was chosen for {'; '.join(chosen)}: "
             "a better one may lie beyond it."
         )
     return f"{words} Numbers are medians over {result.seeds} seeds, with their range."
+
+
+def held_out_characters(claim: Claim) -> int:
+    """How many characters its runs' held-out losses on prose are of; 0 where none are."""
+    if claim.lab or not any("held-out loss" in number.label for number in claim.numbers.values()):
+        return 0
+    configs = (cell.config for cell in claim.cells(1))
+    return max((it.batch * it.seq_len for it in configs if it.task == "prose_split"), default=0)
 
 
 def at_edge(claim: Claim, result: ClaimResult) -> list[str]:
@@ -143,7 +153,8 @@ def at_edge(claim: Claim, result: ClaimResult) -> list[str]:
 
 
 def misfits(result: ClaimResult) -> str:
-    """Of a scatter: for how many runs of each arm the cut of x that is wrong for the fewest is wrong."""
+    """Of a scatter: how many runs train, and for how many of each arm the cut of x that is wrong for the
+    fewest is wrong."""
     runs = [
         (float(x), good, one.label)
         for one in result.figure
@@ -156,8 +167,11 @@ def misfits(result: ClaimResult) -> str:
     )
     counts = Counter(label for _, _, label in runs)
     named = [f"{label} ({n} of {counts[label]})" for label, n in Counter(wrong).most_common()]
+    trained = sum(good for _, good, _ in runs)
     return (
-        f"The best cut is wrong for {len(wrong)} of {len(runs)} runs: {', '.join(named) or 'none'}."
+        f"{trained} of {len(runs)} runs train. The best cut, chosen on the same runs, is wrong for "
+        f"{len(wrong)}; to say that all train is wrong for {len(runs) - trained}. The cut is wrong for: "
+        f"{', '.join(named) or 'none'}."
     )
 
 

@@ -209,8 +209,9 @@ CLAIMS = (
         question="quality",
         finding=(
             "uf",
-            "With Xavier Post-LN ends higher, at {post_xavier} instead of {pre_xavier}. With "
-            "PyTorch's initialisation eight seeds do not decide: {post_torch} and {pre_torch}.",
+            "With PyTorch's initialisation it is undecided on these eight seeds and 256 held-out "
+            "characters: Post-LN ends at {post_torch} and Pre-LN at {pre_torch}. With Xavier Post-LN ends "
+            "higher, at {post_xavier} instead of {pre_xavier}.",
         ),
     ),
     Claim(
