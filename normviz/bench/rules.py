@@ -14,7 +14,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from ..claims.rule import Between, Less, LessInMost, Most, NotWorse, Same, Simple
+from ..claims.rule import Between, Correlated, Less, LessInMost, Most, NotWorse, Same, Simple
 
 SEEDS = (3, 5, 8, 12, 20)
 DRAWS = 4000
@@ -78,6 +78,20 @@ def grid(share: float, reverse: float = 0.0) -> Callable[[Generator, tuple[int, 
     return draw
 
 
+def correlated(rank: float, placements: int) -> Callable[[Generator, tuple[int, int]], Drawn]:
+    """Rank correlations over placements drawn from those of which it is `rank`; the seeds repeat them."""
+
+    def draw(rng: Generator, shape: tuple[int, int]) -> Drawn:
+        r = 2 * np.sin(np.pi * rank / 6)  # of normal numbers with this rank correlation
+        x, z = rng.normal(0, 1, (2, shape[0], placements))
+        ranks = [v.argsort(axis=1).argsort(axis=1) for v in (x, r * x + np.sqrt(1 - r * r) * z)]
+        apart = ((ranks[0] - ranks[1]) ** 2).sum(axis=1)
+        found = 1 - 6 * apart / (placements * (placements**2 - 1))
+        return {"a": np.repeat(found[:, None], shape[1], axis=1)}
+
+    return draw
+
+
 CASES = (
     Case("mean 0.5 sd inside", Between("a", low=0), normal(0.5), "true"),
     Case("mean 1 sd inside", Between("a", low=0), normal(1.0), "true"),
@@ -99,6 +113,7 @@ CASES = (
     Case("not worse, equal", NotWorse("a", "b", 0.5), pairs(0.0, 0.4), "true"),
     Case("worse by the limit", NotWorse("a", "b", 0.5), pairs(0.5, 0.4), "limit"),
     Case("same, equal", Same("a", "b", 0.5), pairs(0.0, 0.4), "true"),
+    Case("correlation on the limit", Correlated("a", high=0.5, placements=8), correlated(0.5, 8), "limit"),
     Case("apart by the limit", Same("a", "b", 0.5), pairs(0.5, 0.4), "limit"),
 )  # fmt: skip
 

@@ -25,7 +25,7 @@ DOMAIN = (0.82, 1.1)
 """Shown in any case: the claims, and a little of the other side."""
 SHAPES = {FORWARD: "circle", BOTH: "diamond"}
 OFFSETS = {FORWARD: -8, BOTH: 8}
-DASHES = ([6, 3], [3, 3], [1, 3])
+DASHES = ([8, 3], [6, 3], [3, 3], [1, 3])
 
 
 def chart(it: Measurement, context: str, dark: bool = False) -> Spec:
@@ -98,7 +98,7 @@ def _lines(context: str, domain: tuple[float, float], dark: bool) -> list[alt.Ch
     )  # fmt: skip
     dash = alt.StrokeDash(
         "claim:N",
-        scale=alt.Scale(domain=[0, 1, 2], range=[*DASHES]),
+        scale=alt.Scale(domain=[*range(len(CLAIMS))], range=[*DASHES]),
         legend=legend if context == CONTEXTS.keys()[-1] else None,
     )
     x = _x("x", domain)

@@ -165,17 +165,20 @@ def held_out(arm: str, words: str, **where: object) -> Number:
     return Number(f"held-out loss, {words}", value(arm, HELD_OUT, **where), ".3f", "nats")
 
 
-def tuned(arm: str, words: str, quantity: Quantity = HELD_OUT, key: str = "") -> dict[str, Number]:
+def tuned(
+    arm: str, words: str, quantity: Quantity = HELD_OUT, key: str = "", **where: object
+) -> dict[str, Number]:
     """The rate of an arm that was chosen on other seeds, and the quantity at it; named `key` or as it is."""
     name = key or arm
     form, unit = (".3f", "nats") if quantity.unit == "nats" else (".0f", quantity.unit)
     return {
         f"{name}_rate": Number(
-            f"rate chosen on other seeds, {words}", chosen_rate(arm, quantity), "g", rates=arm
+            f"rate chosen on other seeds, {words}",
+            chosen_rate(arm, quantity, **where), "g", rates=(arm, where),
         ),
         name: Number(
             f"{quantity.label} at the chosen rate, {words}",
-            at_chosen_rate(arm, quantity), form, unit,
+            at_chosen_rate(arm, quantity, **where), form, unit,
         ),
     }  # fmt: skip
 

@@ -17,7 +17,7 @@ from ..limits import estimated_seconds
 from ..links import shown
 from ..maps.grid import Cell, Grid, read
 from .evidence import Quantity, Sample
-from .rule import Part
+from .rule import Numbers, Part
 
 QUESTIONS = {
     "train": "Does the place of the norm decide whether it trains?",
@@ -52,13 +52,13 @@ Pick = tuple[str, Mapping[str, object]]
 @dataclass(frozen=True)
 class Number:
     """A number that each seed gives. `label` is its row in tables; `form` formats it. Of a rate that was
-    chosen `rates` is the arm whose rates it was chosen from."""
+    chosen `rates` is the arm, and the settings of its cells, that it was chosen from."""
 
     label: str
     of: Callable[[Sample], float]
     form: str = ".2f"
     unit: str = ""
-    rates: str = ""
+    rates: Pick | None = None
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,9 @@ class Claim:
     choosing the number of other seeds on which learning rates are chosen
     changed  what was changed in experiment or rule after a first result, and why
     lab      key of `normviz.labs`, for a quantity that training runs don't record (a timing)
-    open_    for each lane of the duel that shows the claim: an arm, and the settings of its cell
+    open_    for each lane of the duel that shows the claim: an arm, and the settings of its cell; by default
+             all arms. Where rates were chosen it has the chosen one, unless a rate is among the settings:
+             then `words` say why
     everyday whether teaching material repeats it
     question key of the question in QUESTIONS that it belongs to
     finding  the result in a sentence, whose {names} are replaced by medians; before it the outcomes of the
@@ -230,9 +232,23 @@ class Claim:
         """An arm's label."""
         return self.arms[arm].get("label", arm)
 
-    def lanes(self) -> tuple[RunConfig, ...]:
-        """The duel that shows the claim: the runs that `open_` selects, of the first seed."""
-        return self.duel(self.open_ or tuple((arm, {}) for arm in self.arms))
+    def lanes(self, numbers: Numbers) -> tuple[RunConfig, ...]:
+        """The duel that shows the claim: the runs that `open_` selects, of the first seed, at the rates that
+        a result's numbers say were chosen."""
+        picks = self.open_ or tuple((arm, {}) for arm in self.arms)
+        return self.duel([(arm, self._at_rate(arm, where, numbers)) for arm, where in picks])
+
+    def _at_rate(
+        self, arm: str, where: Mapping[str, object], numbers: Numbers
+    ) -> Mapping[str, object]:
+        """These settings, with the rate that was chosen for their cells if one was and they have none."""
+        rates = [
+            numbers[name][0]
+            for name, number in self.numbers.items()
+            if number.rates and number.rates[0] == arm and name in numbers
+            and number.rates[1].items() <= where.items()
+        ]  # fmt: skip
+        return {"lr": rates[0], **where} if rates else where
 
     def duel(self, picks: Sequence[Pick], seed: int = 0) -> tuple[RunConfig, ...]:
         """The lanes of these runs with this seed, each once and at most four.

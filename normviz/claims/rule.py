@@ -12,7 +12,8 @@ kinds of interval are used. `Between`, `Less`, `NotWorse` and `Same` use Student
 It needs three seeds and suits numbers that scatter around a mean. `Most` and `LessInMost` count seeds and
 use the sign test at 5 %. They need five seeds and suit numbers that jump: a run that trains or does not, a
 rate on a grid, a number of steps that is infinite where the goal was not reached. `Fact` is for a number that
-no seed changes. `normviz bench rules` measures how often each is wrong on simulated data.
+no seed changes. `Correlated` is for a correlation over placements, which more seeds of the same placements
+do not make surer. `normviz bench rules` measures how often each is wrong on simulated data.
 
 A run that still falls has not failed. Its numbers are known as measured and as they would be if the run came
 down to the floor, and a check is decided only if it has the same outcome for both.
@@ -33,7 +34,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from statistics import median
+from statistics import fmean, median
 from typing import Literal, get_args
 
 from ..runs.statistics import Confidence, Interval, interval, is_majority
@@ -48,6 +49,8 @@ Numbers = Mapping[str, Sequence[float]]
 Labels = Mapping[str, str]
 SEEDS = 3
 """Seeds that an interval of a mean needs."""
+Z95 = 1.959964
+"""The normal distribution's two-sided 95 % quantile."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +129,32 @@ class Most(OfOne):
     def sentence(self, labels: Labels) -> str:
         """The check in words, with the labels of its numbers."""
         return f"{labels[self.name]} {_limits(self.low, self.high)} in most seeds (sign test, 5 %)"
+
+
+@dataclass(frozen=True)
+class Correlated(OfOne):
+    """A rank correlation over some placements lies from `low` to `high` for placements in general."""
+
+    placements: int = 0
+
+    def found(self, numbers: Numbers) -> Found:
+        """By the interval over placements of the mean over the seeds, whose scatter is not counted (Fisher's
+        transformation, with the variance of Bonett and Wright 2000, doi:10.1007/BF02294183)."""
+        mean = fmean(numbers[self.name])
+        if not abs(mean) < 1:
+            return Found("undecided", f"mean {mean:g}, which has no interval")
+        half = Z95 * math.sqrt((1 + mean**2 / 2) / (self.placements - 3))
+        low, high = (math.tanh(math.atanh(mean) + end) for end in (-half, half))
+        found = Interval(mean, low, high, self.placements)
+        return Found(
+            _placed(found, self.low, self.high),
+            f"mean {mean:.3g} ({low:.3g} to {high:.3g}, {self.placements} placements)",
+        )
+
+    def sentence(self, labels: Labels) -> str:
+        """The check in words, with the labels of its numbers."""
+        limits = _limits(self.low, self.high)
+        return f"{labels[self.name]} {limits} (95 % interval over {self.placements} placements)"
 
 
 @dataclass(frozen=True)
@@ -285,7 +314,7 @@ class All:
         return "; and ".join(check.sentence(labels) for check in self.checks)
 
 
-Simple = Between | Most | Fact | Less | LessInMost | NotWorse | Same
+Simple = Between | Most | Correlated | Fact | Less | LessInMost | NotWorse | Same
 Check = Simple | All
 
 

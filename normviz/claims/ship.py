@@ -9,6 +9,7 @@ from ..runs.archive import keys_of, save_cells
 from ..runs.shipped import cell_keys
 from ..runs.store import Store
 from .records import CLAIMS
+from .stored import shipped_lanes
 
 DEEP, FEW = 200, 40
 """Runs of more blocks, and runs of claims that have more runs, ship only if a link opens them: all of them
@@ -19,7 +20,7 @@ STEPS = 20
 
 def save_runs(store: Store, path: Path) -> str:
     """Write the runs that links open, and all shallow runs of claims that have few. Returns a summary."""
-    opens = {lane.key for claim in CLAIMS for lane in claim.lanes()}
+    opens = {lane.key for claim in CLAIMS for lane in shipped_lanes(claim)}
     there = cell_keys() - (keys_of(path) if path.exists() else frozenset())
     wanted = dict.fromkeys(
         cell.key

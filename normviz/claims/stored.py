@@ -12,12 +12,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ..config import ENGINE
+from ..config import ENGINE, RunConfig
 from ..home import shipped
 from .record import Claim, Number, Scatter
-from .rule import ClaimVerdict, judge, value_sentence
+from .rule import ClaimVerdict, Numbers, judge, value_sentence
 
-Numbers = Mapping[str, Sequence[float]]
 SECOND = "second"
 """The folder of the results from a second set of seeds, beside the others. They have no figure."""
 
@@ -124,6 +123,8 @@ def explained(claim: Claim, result: ClaimResult) -> str:
         words += f" {misfits(result)}"
     if not claim.arms:
         return words
+    if n := held_out_characters(claim):
+        words += f" Held-out losses on prose are of the same {n} characters in every seed."
     if chosen := at_edge(claim, result):
         words += (
             f" The lowest or the highest rate that was tried was chosen for {'; '.join(chosen)}: "
@@ -132,19 +133,28 @@ def explained(claim: Claim, result: ClaimResult) -> str:
     return f"{words} Numbers are medians over {result.seeds} seeds, with their range."
 
 
+def held_out_characters(claim: Claim) -> int:
+    """How many characters its runs' held-out losses on prose are of; 0 where none are."""
+    if claim.lab or not any("held-out loss" in number.label for number in claim.numbers.values()):
+        return 0
+    configs = (cell.config for cell in claim.cells(1))
+    return max((it.batch * it.seq_len for it in configs if it.task == "prose_split"), default=0)
+
+
 def at_edge(claim: Claim, result: ClaimResult) -> list[str]:
     """For what the chosen learning rate is the lowest or the highest of those that were tried."""
     found = []
     for name, number in claim.numbers.items():
         if number.rates:
-            tried = {cell.config.lr for cell in claim.grid(number.rates, 1).cells}
+            tried = {cell.config.lr for cell in claim.grid(number.rates[0], 1).cells}
             if result.numbers[name][0] in (min(tried), max(tried)):
                 found.append(number.label.split(", ", 1)[1])
     return found
 
 
 def misfits(result: ClaimResult) -> str:
-    """Of a scatter: for how many runs of each arm the cut of x that is wrong for the fewest is wrong."""
+    """Of a scatter: how many runs train, and for how many of each arm the cut of x that is wrong for the
+    fewest is wrong."""
     runs = [
         (float(x), good, one.label)
         for one in result.figure
@@ -157,8 +167,11 @@ def misfits(result: ClaimResult) -> str:
     )
     counts = Counter(label for _, _, label in runs)
     named = [f"{label} ({n} of {counts[label]})" for label, n in Counter(wrong).most_common()]
+    trained = sum(good for _, good, _ in runs)
     return (
-        f"The best cut is wrong for {len(wrong)} of {len(runs)} runs: {', '.join(named) or 'none'}."
+        f"{trained} of {len(runs)} runs train. The best cut, chosen on the same runs, is wrong for "
+        f"{len(wrong)}; to say that all train is wrong for {len(runs) - trained}. The cut is wrong for: "
+        f"{', '.join(named) or 'none'}."
     )
 
 
@@ -188,6 +201,12 @@ def shipped_result(claim: Claim, second: bool = False) -> ClaimResult | None:
     it was another rule or a newer version of the engine."""
     path = folder() / (SECOND if second else "") / f"{claim.key}.json"
     return _read(path, path.stat().st_mtime_ns, claim) if path.exists() else None
+
+
+def shipped_lanes(claim: Claim) -> tuple[RunConfig, ...]:
+    """The duel that shows the claim, at the rates that were chosen in what ships of it."""
+    result = shipped_result(claim)
+    return claim.lanes(result.numbers if result else {})
 
 
 @cache

@@ -31,6 +31,7 @@ from ..claims.stored import (
     folder,
     number_sentences,
     plain,
+    shipped_lanes,
     shipped_result,
     write,
 )
@@ -109,7 +110,7 @@ def show(keys: Keys, as_json_: Json = False) -> None:
                 typer.echo(f"checked  {on_second_seeds(claim, result, second)}")
         typer.echo(f"run it   normviz claims run {claim.key}")
         if claim.arms:
-            typer.echo(f"its duel ?{encode(claim.lanes())}")
+            typer.echo(f"its duel ?{encode(shipped_lanes(claim))}")
 
 
 @claims.command("run")

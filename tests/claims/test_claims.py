@@ -25,11 +25,12 @@ from normviz.claims.drive import ClaimError, read, run
 from normviz.claims.evidence import FINAL, CellResult, trains
 from normviz.claims.figure import drawn, linked
 from normviz.claims.numbers import log_slope
-from normviz.claims.record import Curve, Layers, Strip
+from normviz.claims.record import Curve, Layers, Strip, fits
 from normviz.claims.records.census import lead
 from normviz.claims.rule import (
     All,
     Between,
+    Correlated,
     Fact,
     Less,
     LessInMost,
@@ -48,6 +49,7 @@ from normviz.claims.stored import (
     explained,
     folder,
     number_sentences,
+    shipped_lanes,
     shipped_result,
     write,
 )
@@ -89,6 +91,11 @@ FAR = [3.3, 3.2, 3.3, 3.4, 3.3]
         (Most("a", high=2), {"a": [*FIVE, 1.0, 1.0, 3.3]}, "true"),
         (Most("a", low=1000), {"a": [math.inf] * 5}, "true"),
         (Most("a", low=0), {"a": [math.nan] * 5}, "false"),
+        # of 8 placements r = 0.3 has -0.52 to 0.83 (math.atanh and 1.96 * sqrt(1.045 / 5) by hand)
+        (Correlated("a", -0.5, 0.5, 8), {"a": [0.3] * 5}, "undecided"),
+        (Correlated("a", -0.53, 0.84, 8), {"a": [0.3] * 5}, "true"),
+        (Correlated("a", -0.5, 0.5, 8), {"a": [0.95] * 5}, "false"),
+        (Correlated("a", -0.5, 0.5, 8), {"a": [1.0] * 5}, "undecided"),
         (Fact("a", 4, 4), {"a": [4.0]}, "true"),
         (Fact("a", 4, 4), {"a": [5.0, 5.0]}, "false"),
         (Fact("a", 4, 4), {"a": [4.0, 5.0]}, "undecided"),
@@ -358,7 +365,7 @@ def test_a_claim_about_the_census_trains_nothing(key: str, store: Store) -> None
     (result,) = run(store, claim, seeds=2, first=100)
     assert isinstance(result, ClaimResult) and read(store, claim) is not None
     assert not store.db.connection.execute("SELECT COUNT(*) FROM runs").fetchone()[0]
-    assert (claim.lanes(), claim.cells(), result.runs) == ((), (), [])
+    assert (shipped_lanes(claim), claim.cells(), result.runs) == ((), (), [])
     assert expected(claim, None, None, 2) == claim.estimated_seconds() == 0
     assert claim.scope == f"models read from transformers {census().transformers}"
     shipped = shipped_result(claim)
@@ -404,6 +411,14 @@ def test_the_catalogue_says_of_post_ln_init_what_c7_measured() -> None:
     assert "here with a smaller one (claim C7: 18 blocks, 5 seeds)" in SCHEMES["post_init"].trouble
 
 
+def test_seeds_of_the_same_placements_do_not_make_their_correlation_surer() -> None:
+    claim, found = CLAIMS["C13"], shipped_result(CLAIMS["C13"])
+    assert found is not None and found.verdict(claim).kind == "undecided"
+    again = {**found.numbers, "r": [*found.numbers["r"]] * 8}
+    assert judge(claim.rule, again) == found.verdict(claim)
+    assert "Each seed trains the same eight placements" in explained(claim, found)
+
+
 def test_c12_measures_text_that_training_never_reads() -> None:
     claim = CLAIMS["C12"]
     assert {arm["task"] for arm in claim.settings().values()} == {"prose_split"}
@@ -416,8 +431,10 @@ def test_a_record_is_whole(key: str) -> None:
     claim = CLAIMS[key]
     assert claim.seeds >= 3 or not claim.arms
     assert claim.sentence.endswith(".") and claim.source and claim.label
-    assert 1 <= len(claim.lanes()) <= 4 or not claim.arms
-    assert not claim.lab or all(lane.steps > 0 for lane in claim.lanes()), "no run is at step 0"
+    assert 1 <= len(shipped_lanes(claim)) <= 4 or not claim.arms
+    assert not claim.lab or all(lane.steps > 0 for lane in shipped_lanes(claim)), (
+        "no run is at step 0"
+    )
     named = set(re.findall(r"\{(\w+)\}", claim.words))
     assert named <= set(claim.numbers)
     for sentence in claim.rule_words():
@@ -430,6 +447,44 @@ def test_a_record_is_whole(key: str) -> None:
     if isinstance(claim.figure, Layers):
         assert claim.figure.probe in PROBES
         assert all(claim.figure.step in (-1, *coarse(c)) for c in configs.values())
+
+
+@pytest.mark.parametrize("key", [claim.key for claim in CLAIMS if claim.arms])
+def test_a_claim_s_duel_has_runs_of_its_arms_at_the_rates_that_were_chosen(key: str) -> None:
+    claim, result = CLAIMS[key], shipped_result(CLAIMS[key])
+    assert result is not None
+    chosen = {name: number.rates for name, number in claim.numbers.items() if number.rates}
+    assert bool(chosen) == bool(claim.choosing)
+    for lane in shipped_lanes(claim):
+        cells = [(arm, cell.config) for arm in claim.arms for cell in claim.grid(arm, 1).cells]
+        if claim.lab:  # at step 0; the duel trains what it measured
+            cells = [(arm, it.replace(steps=it.steps or lane.steps)) for arm, it in cells]
+        own = [arm for arm, config in cells if config == lane]
+        assert own, f"no run of the record is {lane}"
+        rates = [
+            result.numbers[name][0]
+            for name, (arm, where) in chosen.items()
+            if arm in own and fits(lane, where)
+        ]
+        assert bool(rates) == bool(chosen)
+        assert key in OTHER_RATE or not chosen or lane.lr in rates
+    assert ("The duel shows" in claim.words) == (key in OTHER_RATE)
+
+
+OTHER_RATE = {"C14", "C16", "C26"}
+"""Claims whose duel does not show the rates at which losses were compared. Their paragraphs say why."""
+
+
+def test_a_duel_follows_the_rates_of_another_result() -> None:
+    claim, result = CLAIMS["C40"], shipped_result(CLAIMS["C40"])
+    assert result is not None
+    rates = {"none4": 0.003, "layer4": 0.001, "none32": 0.01, "layer32": 0.003}
+    numbers = {**result.numbers, **{f"{name}_rate": [lr] * 5 for name, lr in rates.items()}}
+    lanes = claim.lanes(numbers)
+    assert [(lane.scheme, lane.seq_len, lane.lr) for lane in lanes] == [
+        ("cell_none", 4, 0.003), ("pre_activation", 4, 0.001),
+        ("cell_none", 32, 0.01), ("pre_activation", 32, 0.003),
+    ]  # fmt: skip
 
 
 def test_no_number_of_a_result_is_typed() -> None:

@@ -38,6 +38,7 @@ from normviz.claims.stored import (
     explained,
     misfits,
     read,
+    shipped_lanes,
     shipped_result,
     write,
 )
@@ -82,7 +83,7 @@ def test_a_record_is_whole(key: str) -> None:
     claim = CLAIMS[key]
     assert claim.seeds >= 5 and claim.question in QUESTIONS and claim.question
     assert claim.sentence.endswith(".") and claim.source and claim.label and claim.scope
-    assert 1 <= len(claim.lanes()) <= 4
+    assert 1 <= len(shipped_lanes(claim)) <= 4
     assert set(re.findall(r"\{(\w+)\}", claim.words)) <= set(claim.numbers)
     read_by_rule = {name for part in claim.rule for name in part.check.names}
     assert read_by_rule <= set(claim.numbers)
@@ -238,9 +239,12 @@ def test_the_misfits_of_the_best_cut_are_named(result: ClaimResult) -> None:
 
     good = Series("a", "A", "pre", [3.0, 4.0], [[1.0], [1.0]], [True, True])
     bad = Series("b", "B", "pre", [1.0, 2.0, 5.0], [[3.0]] * 3, [False, False, False])
-    assert misfits(shown(good, bad)) == "The best cut is wrong for 1 of 5 runs: B (1 of 3)."
-    assert "wrong for 0 of 2 runs: none" in misfits(shown(good))
-    assert "The best cut is wrong for" in explained(FEW, result)
+    assert misfits(shown(good, bad)) == (
+        "2 of 5 runs train. The best cut, chosen on the same runs, is wrong for 1; to say that all train is "
+        "wrong for 3. The cut is wrong for: B (1 of 3)."
+    )
+    assert "wrong for: none" in misfits(shown(good))
+    assert "The cut is wrong for: " in explained(FEW, result)
 
 
 # Labs

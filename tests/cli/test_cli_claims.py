@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from normviz.claims import CLAIMS
 from normviz.claims.rule import MARKS
 from normviz.claims.sentences import ORDER, as_json, chip, on_second_seeds, otherwise
-from normviz.claims.stored import finding, folder, read, shipped_result
+from normviz.claims.stored import finding, folder, read, shipped_lanes, shipped_result
 from normviz.cli import main
 from normviz.cli.claims import result_words
 from normviz.links import encode
@@ -43,7 +43,8 @@ def test_a_record_is_shown_with_rule_command_and_duel() -> None:
     said = normviz("claims", "show", "c6")
     assert said.exit_code == 0, said.stderr
     for words in ("arXiv:2203.00555", "arm      DeepNorm: scheme=deepnorm", "rule     DeepNorm: one SGD step",
-                  "run it   normviz claims run C6", f"its duel ?{encode(CLAIMS['C6'].lanes())}"):  # fmt: skip
+                  "run it   normviz claims run C6",
+                  f"its duel ?{encode(shipped_lanes(CLAIMS['C6']))}"):  # fmt: skip
         assert words in said.stdout
 
 

@@ -126,7 +126,11 @@ def _first() -> Path:
 )  # fmt: skip
 def test_the_readme_says_what_the_maps_say(key: str, scheme: str, init: str, full: Store) -> None:
     edges = frontier(standard(key).grid, of(full, key, scheme))
-    rates = " | ".join("none" if edge.rate is None else f"{edge.rate:g}" for edge in edges)
+    steps = standard(key).grid.base.steps
+    rates = " | ".join(
+        f"none in {steps} steps" if edge.rate is None else f"{'≥ ' * edge.is_last}{edge.rate:g}"
+        for edge in edges
+    )
     line = f"| {SCHEMES.label(scheme)}, {init} | {rates} |"
     assert line in (Path(__file__).parents[2] / "normviz" / "README.md").read_text()
 

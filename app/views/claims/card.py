@@ -6,7 +6,7 @@ import streamlit as st
 
 from normviz.claims import Claim
 from normviz.claims.sentences import basis, on_second_seeds
-from normviz.claims.stored import ClaimResult, explained, shipped_result
+from normviz.claims.stored import ClaimResult, explained, shipped_lanes, shipped_result
 from normviz.runs.versions import computed_by, made_by
 
 from ...session.backend import SharedBackend, adopt_maps
@@ -63,8 +63,9 @@ def _rule(claim: Claim) -> None:
         )
         return
     st.caption(
-        "A part is true if an interval over the seeds lies inside of what is claimed, false if it lies "
-        "outside, else undecided. A run that still fell decides nothing."
+        "A part is true if an interval over the seeds, or over placements where the rule says so, lies "
+        "inside of what is claimed, false if it lies outside, else undecided. A run that still fell decides "
+        "nothing."
     )
     with st.expander("The experiment"):
         for arm, words in claim.settings().items():
@@ -89,6 +90,6 @@ def _ways(claim: Claim, backend: SharedBackend) -> None:
         elif st.button(words, key=f"duel_{claim.key}",
                        icon=":material/stacked_line_chart:"):  # fmt: skip
             adopt_maps()
-            page_links.open_duel(claim.lanes(), backend)
+            page_links.open_duel(shipped_lanes(claim), backend)
         asked = {"query": f"claim={claim.key}", "label": "Copy link", "frame": False}
         COPY(key=f"copy_{claim.key}", data=asked, height="content", width="content")

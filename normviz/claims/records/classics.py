@@ -148,7 +148,7 @@ CLAIMS = (
         choosing=3,
         changed="Eight seeds decided the second part, and another eight left it open.",
         everyday=True,
-        open_=(("deepnorm", {"lr": 0.0045}), ("post", {"lr": 0.0045}), ("pre", {"lr": 0.01})),
+        open_=(("deepnorm", {}), ("post", {}), ("pre", {})),
         question="quality",
         finding=(
             "fu",

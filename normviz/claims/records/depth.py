@@ -306,11 +306,10 @@ CLAIMS = (
             Part("Post-LN with 96 blocks and warm-up fails", Most("p96", low=1001)),
             Part("Pre-LN with 96 blocks trains", Most("pre", high=1000)),
         ),
-        "Steps until the mean loss is half of the way to the floor, of 1000: PyTorch's "
-        "initialisation, rate "
-        "0.001. Without warm-up Post-LN needs {p12} with 12 blocks and {p24} with 24. With 100 steps of "
-        "warm-up and 48 blocks: {p48}; with 96: {p96}. Pre-LN with 96 blocks needs {pre}. The depth limit "
-        "depends on rate and initialisation: see the maps.",
+        "Steps until the mean loss is half of the way to the floor, of 1000: PyTorch's initialisation, and "
+        "one rate, 0.001. Without warm-up Post-LN needs {p12} with 12 blocks and {p24} with 24. With 100 "
+        "steps of warm-up and 48 blocks: {p48}; with 96: {p96}. Pre-LN with 96 blocks needs {pre}. The "
+        "depth limit depends on rate and initialisation: see the maps.",
         Curve("depth", FINAL, log_y=False),
         everyday=True,
         open_=(("post", {"depth": 24}), ("warm", {"depth": 48}), ("pre", {})),
@@ -318,8 +317,9 @@ CLAIMS = (
         question="depth",
         finding=(
             "ttutt",
-            "Post-LN trains with 12 and 24 blocks and Pre-LN with 96. With 48 blocks and warm-up one "
-            "of five Post-LN runs trains within 1000 steps, with 96 none.",
+            "At a rate of 0.001, the only one that was run, Post-LN trains with 12 and 24 blocks and Pre-LN "
+            "with 96. With 48 blocks and warm-up one of five Post-LN runs trains within 1000 steps, with 96 "
+            "none.",
         ),
     ),
     Claim(

@@ -145,10 +145,11 @@ CLAIMS = (
             Part("48 blocks: first and last differ by less than a factor of 1.5",
                  Between("many", 1 / 1.5, 1.5, ratio=True)),
         ),
-        "The first block gets {six} times the last one's gradient with 6 blocks and {many} times with "
-        "48; the quotient grows as L to the power of {power}. A law fits better than equality: a "
-        "block's gradient scales as the stream's RMS to the power of {law}, where an inverse law has "
-        "-1. The gradient looks even only in shallow models and on a linear axis.",
+        "The gradient of W2, the FFN's last matrix, is {six} times as large in the first block as in the "
+        "last with 6 blocks, and {many} times with 48; the quotient grows as L to the power of {power}. "
+        "Other matrices are not compared. A law fits better than equality: the gradient of a block's W2 "
+        "scales as the stream's RMS to the power of {law}, where an inverse law has -1. The gradient looks "
+        "even only in shallow models and on a linear axis.",
         Curve("depth", W2_RATIO),
         (Theory("sqrt(L)", "from the first point; gradient proportional to 1 over the stream's RMS",
                 lambda x, x0, y0: y0 * (x / x0) ** 0.5, "pre"),),
@@ -157,8 +158,8 @@ CLAIMS = (
         question="gradient",
         finding=(
             "ff",
-            "The gradients are not equal: the first block gets {six} times the last one's with 6 "
-            "blocks and {many} times with 48.",
+            "The gradients are not equal: that of W2, the FFN's last matrix, is {six} times as large in the "
+            "first block as in the last with 6 blocks, and {many} times with 48.",
         ),
     ),
     Claim(
