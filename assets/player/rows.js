@@ -28,14 +28,25 @@ export function keptSteps(lane) {
   return lane.kept;
 }
 
-// Exponential moving average of the logarithm; a step that is not finite begins it anew.
+// The geometric mean of the steps around each, so that a fall stays at its step; one that is n steps away has the weight
+// `weight ** n`. Both ends cut the mean off, and so does a step that is not finite or not above 0, which stays as it is.
 export function smoothed(loss, weight) {
+  const logs = loss.map((value) => (value > 0 && Number.isFinite(value) ? Math.log(value) : NaN));
+  const before = decaying(logs, weight), after = decaying([...logs].reverse(), weight).reverse();
+  return logs.map((log, i) => {
+    if (Number.isNaN(log)) return loss[i];
+    return Math.exp((before[i].sum + after[i].sum - log) / (before[i].share + after[i].share - 1));
+  });
+}
+
+// Sums up to each value, which itself counts once.
+function decaying(values, weight) {
   let sum = 0, share = 0;
-  return loss.map((value) => {
-    if (!(value > 0) || !Number.isFinite(value)) { sum = share = 0; return value; }
-    sum = weight * sum + (1 - weight) * Math.log(value);
-    share = weight * share + (1 - weight);
-    return Math.exp(sum / share);
+  return values.map((value) => {
+    const goesOn = !Number.isNaN(value);
+    sum = goesOn ? weight * sum + value : 0;
+    share = goesOn ? weight * share + 1 : 0;
+    return { sum, share };
   });
 }
 

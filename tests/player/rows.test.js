@@ -36,12 +36,33 @@ test("the curve ends at the cursor, thinned or not, and the whole one does not",
   assert.deepEqual(lossAt([lane([])], 5), []);
 });
 
-test("smoothing is the average of logarithms, and begins anew after what is not finite", () => {
-  const [first, second, gap, ...rest] = smoothed([1, 100, NaN, 7, 7], 0.5);
-  assert.ok(Math.abs(first - 1) < 1e-12 && Math.abs(second - 100 ** (2 / 3)) < 1e-9 && Number.isNaN(gap));
-  assert.ok(rest.every((value) => Math.abs(value - 7) < 1e-12));
-  const smooth = lossAt([lane([1, 100])], 1, 0.5), [, { loss }] = smooth;
-  assert.ok(Math.abs(loss - second) < 1e-9);
+const near = (a, b) => Math.abs(Math.log(a / b)) < 1e-9;
+
+test("smoothing is the mean of logarithms on both sides, cut off by the ends and by what is not finite", () => {
+  const [first, second, third, gap, zero, ...rest] = smoothed([1, 100, 1, NaN, 0, 7, 7], 0.5);
+  assert.ok(near(first, 100 ** (0.5 / 1.75)) && near(second, 100 ** 0.5) && near(third, first));
+  assert.ok(Number.isNaN(gap) && zero === 0 && rest.every((value) => near(value, 7)));
+  assert.deepEqual([smoothed([], 0.9), smoothed([Infinity], 0.9)], [[], [Infinity]]);
+  const [, { loss }] = lossAt([lane([1, 100, 1])], 1, 0.5);
+  assert.ok(near(loss, second), "the part up to the cursor knows what follows");
+});
+
+test("a smoothed fall stays at its step", () => {
+  for (const weight of [0.6, 0.9]) {
+    const found = smoothed(Array.from({ length: 400 }, (_, step) => (step < 200 ? 4 : 1)), weight);
+    assert.ok(found[199] > 2 && found[200] < 2 && near(found[199] * found[200], 4), "halfway between both");
+    assert.ok(near(found[0], 4) && near(found[399], 1));
+    assert.ok(found.every((loss, step) => !step || loss < found[step - 1] * (1 + 1e-12)));
+  }
+});
+
+test("a smoothed curve stays at the held-out points that it falls along", () => {
+  const at = (step) => 1 + 2.5 * Math.exp(-step / 25), noise = (step) => Math.exp(0.2 * Math.sin(2.4 * step));
+  const found = smoothed(Array.from({ length: 300 }, (_, step) => at(step) * noise(step)), 0.9);
+  for (let step = 19; step < 300; step += 20) {
+    const apart = found[step] / at(step);
+    assert.ok(apart > 0.95 && apart < 1.05, `step ${step}: ${found[step]}, held-out ${at(step)}`);
+  }
 });
 
 test("repeats are curves, and a band where all of a lane have run and are finite", () => {
