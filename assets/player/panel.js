@@ -3,6 +3,7 @@
 import { Chart } from "./chart.js";
 import { digits, recordAt } from "./numbers.js";
 import { captioned, savePicture } from "./picture.js";
+import { recordedStep } from "./rows.js";
 
 export const PAGE = `
 <div class="nv-progress" hidden><progress max="1"></progress><span role="status"></span></div>
@@ -152,16 +153,16 @@ export const panel = {
     if (this.find(".nv-table").open) this.table();
   },
 
-  // "Step 64: A Pre-LN 1.39, B Post-LN 3.33"
+  // "Step 40 · A Pre-LN loss 1.39, layer 3: 0.211 (step 38) · B Post-LN loss 3.33 (step 35)"
   readout() {
-    const { at, layer } = this.cursor;
+    const { at, layer } = this.cursor, of = (step) => (step === at ? "" : ` (step ${step})`);
     const losses = this.lanes
       .filter((lane) => lane.loss.length)
       .map((lane) => {
         const step = Math.min(at, lane.loss.length - 1), row = recordAt(lane, at);
-        let words = `${lane.about.name} loss ${digits(lane.loss[step])}`;
+        let words = `${lane.about.name} loss ${digits(lane.loss[step])}${of(step)}`;
         const value = layer === null || row < 0 ? undefined : lane.values[row][layer - lane.about.first];
-        if (value !== undefined) words += `, ${lane.about.row} ${layer}: ${digits(value)}`;
+        if (value !== undefined) words += `, ${lane.about.row} ${layer}: ${digits(value)}${of(lane.records[row])}`;
         return words;
       });
     return losses.length ? `Step ${at} · ${losses.join(" · ")}` : "";
@@ -172,7 +173,8 @@ export const panel = {
     const first = Math.min(...this.lanes.map((lane) => lane.about.first));
     const last = Math.max(...this.lanes.map((lane) => lane.about.depth));
     const table = document.createElement("table");
-    table.createCaption().textContent = `${this.title} at step ${this.cursor.at}`;
+    const step = recordedStep(this.lanes, this.cursor.at);
+    table.createCaption().textContent = step ? `${this.title} at ${step}` : `${this.title}: nothing was recorded yet`;
     const head = table.createTHead().insertRow();
     for (const name of [this.lanes[0].about.row, ...this.lanes.map((lane) => lane.about.name)]) {
       head.append(Object.assign(document.createElement("th"), { textContent: name, scope: "col" }));

@@ -104,11 +104,17 @@ export function barsAt(lanes, cursor) {
   const at = lanes.map((lane) => recordAt(lane, cursor));
   const bars = lanes.flatMap(({ about, values }, lane) => (
     [...values[at[lane]] ?? []].map((value, k) => ({ layer: about.first + k, lane, value, name: about.name }))));
-  const steps = lanes.map((lane, i) => [lane.about.short, lane.records[at[i]]]).filter(([, step]) => step >= 0);
-  if (!steps.length) return { bars, note: [] };
+  const text = recordedStep(lanes, cursor);
+  return { bars, note: text ? [{ text }] : [] };
+}
+
+// "step 38 (A: step 35)": of which step the layers at the cursor are; empty where there are none.
+export function recordedStep(lanes, cursor) {
+  const steps = lanes.map((lane) => [lane.about.short, lane.records[recordAt(lane, cursor)]]).filter(([, step]) => step >= 0);
+  if (!steps.length) return "";
   const last = Math.max(...steps.map(([, step]) => step));
   const earlier = steps.filter(([, step]) => step < last).map(([who, step]) => `${who}: step ${step}`);
-  return { bars, note: [{ text: `step ${last}` + (earlier.length ? ` (${earlier.join(", ")})` : "") }] };
+  return `step ${last}` + (earlier.length ? ` (${earlier.join(", ")})` : "");
 }
 
 // The cursor's rule on a heatmap, and the veil over what was recorded after it.

@@ -241,6 +241,15 @@ def test_bars_show_the_last_record_at_or_before_the_cursor() -> None:
     assert data["note"] == [{"text": "step 30"}]
 
 
+def test_a_still_names_the_steps_of_its_bars_as_the_page_does() -> None:
+    lanes = [make(), make("post", ran=30, label="B  post")]
+    note = bars.rows_at(lanes)["note"]
+    assert (
+        note == drawn(lanes, 59)["bars"]["datasets"]["note"] == [{"text": "step 59 (B: step 29)"}]
+    )
+    assert bars.rows_at([make(ran=0)])["note"] == []
+
+
 def test_lines_replace_bars_that_would_be_too_many() -> None:
     for depth, kind in ((bars.MOST_BARS // 4, "rect"), (bars.MOST_BARS // 4 + 1, "line")):
         values = np.full((STEPS, depth + 1), 0.1)

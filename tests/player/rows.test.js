@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { barsAt, heatAt, keptSteps, linesOf, lossAt, seedSets, smoothed, wholeLoss } from "../../assets/player/rows.js";
+import { barsAt, heatAt, keptSteps, linesOf, lossAt, recordedStep, seedSets, smoothed, wholeLoss } from "../../assets/player/rows.js";
 import { lane } from "./dom.js";
 
 const long = () => {
@@ -86,6 +86,13 @@ test("bars are what was last recorded, as it was recorded", () => {
   assert.deepEqual(note, [{ text: "step 2 (B: step 0)" }]);
   assert.deepEqual(barsAt([a], 1).note, [{ text: "step 0" }]);
   assert.deepEqual(barsAt([lane([])], 1), { bars: [], note: [] });
+});
+
+test("the step of the layers is the recorded one", () => {
+  const a = lane([1], [0, 35, 38]), b = lane([1], [0, 32, 35], [], { short: "B" });
+  assert.equal(recordedStep([a, b], 40), "step 38 (B: step 35)");
+  assert.equal(recordedStep([a, b], 37), "step 35");
+  assert.equal(recordedStep([lane([1])], 3), "");
 });
 
 test("the rule is at the cursor, and the veil over what follows it", () => {
