@@ -1,7 +1,7 @@
 // The rows that charts draw at a cursor. The charts (normviz/charts) sort them into marks: what is not
 // finite, zero, or off an axis is theirs to show.
 
-import { knownSteps, recordAt } from "./numbers.js";
+import { hasGaps, knownSteps, recordAt } from "./numbers.js";
 
 const POINTS = 400;
 
@@ -91,12 +91,13 @@ export function seedSets(repeats, steps) {
   return { seeds, band };
 }
 
-// First, middle and last layer over the steps; `which` counts from the last.
+// First, middle and last layer over the steps; `which` counts from the last. Where steps between are missing, what was
+// recorded has dots.
 export function linesOf(lanes) {
   return lanes.flatMap((lane, i) => {
-    const { first, depth } = lane.about;
+    const { first, depth } = lane.about, dot = hasGaps(lane);
     return [depth, Math.floor((first + depth) / 2), first].flatMap((layer, which) => (
-      lane.records.map((step, row) => ({ step, value: lane.values[row][layer - first], lane: i, which }))));
+      lane.records.map((step, row) => ({ step, value: lane.values[row][layer - first], lane: i, which, dot }))));
   });
 }
 

@@ -20,6 +20,7 @@ from charts_kit import (
     broken,
     cells,
     drawn,
+    few,
     make,
     marks,
     render,
@@ -307,6 +308,13 @@ def test_lines_of_layers_leave_out_what_has_no_place_on_the_axis() -> None:
     chart = drawn([lane], 9, ChartOptions(view="lines"))["lines"]
     line = [one for one in marks(chart) if one["kind"] == "line" and one["role"] == "mark"]
     assert len(line) == 3 * STEPS - 2
+
+
+def test_lines_of_layers_have_dots_where_few_steps_were_recorded() -> None:
+    lanes = [few(), make("post", steps=400)]
+    chart = drawn(lanes, 9, ChartOptions(view="lines"))["lines"]
+    dots = [one for one in marks(chart) if one["kind"] == "symbol" and one["role"] == "mark"]
+    assert len(dots) == 3 * 4
 
 
 # Domains

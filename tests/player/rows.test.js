@@ -75,7 +75,10 @@ test("repeats are curves, and a band where all of a lane have run and are finite
 test("lines are of the last, the middle and the first layer", () => {
   const it = lane([1], [0], [[10, 20, 30, 40, 50]]);
   assert.deepEqual(linesOf([it]), [
-    { step: 0, value: 50, lane: 0, which: 0 }, { step: 0, value: 30, lane: 0, which: 1 }, { step: 0, value: 10, lane: 0, which: 2 }]);
+    { step: 0, value: 50, lane: 0, which: 0, dot: false }, { step: 0, value: 30, lane: 0, which: 1, dot: false },
+    { step: 0, value: 10, lane: 0, which: 2, dot: false }]);
+  const few = lane(Array(400).fill(1), [0, 64, 399], [[1, 2], [3, 4], [5, 6]]);
+  assert.ok(linesOf([few]).every(({ dot }) => dot), "few records are seen as such");
 });
 
 test("bars are what was last recorded, as it was recorded", () => {
