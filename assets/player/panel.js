@@ -227,7 +227,7 @@ export const panel = {
     this.seen.push([now, done]);
     while (now - this.seen[0][0] > 3 && this.seen.length > 2) this.seen.shift();
     const [since, before] = this.seen[0], rate = (done - before) / (now - since);
-    if (!/^\d/.test(words) || now - since < 0.2 || !(rate > 0)) return "";
+    if (!/^(Step )?\d/.test(words) || now - since < 0.2 || !(rate > 0)) return "";
     if (total <= done) return `, ${rate.toFixed(0)} steps/s`;
     return `, ${rate.toFixed(0)} steps/s, about ${((total - done) / rate).toFixed(0)} s left`;
   },

@@ -57,10 +57,11 @@ test("seeds are counted", () => {
 test("the pace is that of the last three seconds, and said while numbers are", (t) => {
   let now = 0;
   t.mock.method(performance, "now", () => 1000 * now);
-  const it = { ...panel }, at = (seconds, done, words = "10 of 90") => { now = seconds; return it.pace({ done, total: 90, words }); };
+  const it = { ...panel }, at = (seconds, done, words = "Step 9 of 90") => { now = seconds; return it.pace({ done, total: 90, words }); };
   assert.equal(at(0, 0), "");
   assert.equal(at(1, 10), ", 10 steps/s, about 8 s left");
   assert.equal(at(2, 30, "waiting"), "");
+  assert.equal(at(2, 30, "Paused at step 29 of 90"), "");
   for (const second of [3, 4, 5]) at(second, 30 + 5 * (second - 2));
   assert.equal(at(6, 50), ", 5 steps/s, about 8 s left");
   assert.equal(at(7, 0), "", "another run began");
