@@ -29,6 +29,7 @@ def status(
 ) -> dict[str, Any]:
     """Signature, steps done, total steps, and the progress in words; no words once all runs have ended.
 
+    While all that are open train to the same step, the steps are of the run that is behind, else of all runs.
     `silent`: seconds since the supervisor's last sign of life; `stuck`: this server can't replace it.
     """
     opened = [run for run in runs if run.is_open]
@@ -42,11 +43,19 @@ def status(
         max(run.config.steps, 1) if run in trained else count
         for run, count in zip(counted, counts, strict=True)
     )
+    said = f"{done} of {total} steps in all runs"
+    if opened and not trained:  # the number of steps is not known
+        said = f"{done} steps so far"
+    elif len(ends := {run.config.steps for run in trained}) == 1 and all(
+        run.started is not None for run in trained
+    ):
+        done, (total,) = min(len(frames.steps(run).step) for run in trained), ends
+        said = f"step {max(0, done - 1)} of {total}"
     return {
         "signature": signature(runs),
         "done": done,
         "total": max(1, total),
-        "words": _hangs(opened, silent, stuck) or _words(frames.store, opened, done, total),
+        "words": _hangs(opened, silent, stuck) or _words(frames.store, opened, said),
     }
 
 
@@ -59,7 +68,7 @@ def _hangs(opened: list[Run], silent: float, stuck: bool) -> str:
     return f"{said}After {HANGS_SECONDS:.0f} s it is replaced, and runs in training end"
 
 
-def _words(store: Store, opened: list[Run], done: int, total: int) -> str:
+def _words(store: Store, opened: list[Run], said: str) -> str:
     if not opened:
         return ""
     if all(run.started is None for run in opened):
@@ -73,7 +82,5 @@ def _words(store: Store, opened: list[Run], done: int, total: int) -> str:
         return capital(queued(opened, store))
     if all(run.status == "paused" for run in opened):
         then = "; continues after the norm cost measurement" if store.is_timing() else ""
-        return f"Paused at {done} of {total} steps in all lanes{then}"
-    if all(run.is_observed for run in opened):  # the number of steps is not known
-        return f"{done} steps so far"
-    return f"{done} of {total} steps in all lanes"
+        return f"Paused at {said}{then}"
+    return capital(said)

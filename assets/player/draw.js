@@ -117,6 +117,7 @@ export const drawing = {
     hosts.forEach((host, i) => {
       const lane = this.carried[i], row = recordAt(lane, this.cursor.at), { name, color } = this.lanes[i].about;
       host.querySelector("b").textContent = name;
+      host.querySelector("span").textContent = row < 0 ? "" : ` (step ${lane.records[row]})`;
       const values = Object.fromEntries(
         Object.entries(lane.values).map(([probe, rows]) => [probe, rows[row] ?? null]),
       );

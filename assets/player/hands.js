@@ -1,6 +1,6 @@
 // What a visitor does to the player: pointer, keys, controls.
 
-import { digits, knownSteps, recordAt } from "./numbers.js";
+import { digits, heldUntil, recordAt } from "./numbers.js";
 
 export const hands = {
   listen() {
@@ -112,8 +112,8 @@ export const hands = {
 
   cell(name, step, layer) {
     const lane = this.laneOf(name), row = recordAt(lane, step);
-    const value = step < knownSteps(lane) ? lane.values[row]?.[layer - lane.about.first] : undefined;
+    const value = step < heldUntil(lane, row) ? lane.values[row]?.[layer - lane.about.first] : undefined;
     if (value === undefined) return "";
-    return `layer ${layer}, step ${lane.records[row]}: ${digits(value)}`;
+    return `${lane.about.row} ${layer}, step ${lane.records[row]}: ${digits(value)}`;
   },
 };

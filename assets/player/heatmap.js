@@ -1,6 +1,6 @@
 // A heatmap as one small picture, a pixel a cell.
 
-import { knownSteps, recordAt } from "./numbers.js";
+import { heldUntil, recordAt } from "./numbers.js";
 
 // The codes of normviz/charts/palette.py; 0 is empty.
 const BROKEN = 1, ZERO = 2, LOWEST = 3, LEVELS = 253;
@@ -25,10 +25,10 @@ function code(value, domain) {
 export function cells(lane, domain) {
   const layers = lane.about.depth + 1 - lane.about.first;
   const [columns, per] = grid(lane.about.steps), [rows, each] = grid(layers);
-  const codes = new Uint8Array(rows * columns), known = knownSteps(lane);
-  for (let c = 0; c < columns && c * per < known; c++) {
+  const codes = new Uint8Array(rows * columns);
+  for (let c = 0; c < columns; c++) {
     const record = recordAt(lane, Math.min((c + 1) * per, lane.about.steps) - 1);
-    if (record < 0) continue;
+    if (record < 0 || heldUntil(lane, record) <= c * per) continue;
     for (let r = 0; r < rows; r++) {
       const top = Math.min((r + 1) * each, layers) - 1;
       codes[(rows - 1 - r) * columns + c] = code(lane.values[record][top], domain);

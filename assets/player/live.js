@@ -354,8 +354,9 @@ class Live {
     this.due = setTimeout(() => {
       this.due = null;
       if (this.duel !== duel) return;
-      const { lanes } = duel, done = lanes.reduce((sum, lane) => sum + lane.loss.length, 0), total = lanes.reduce((sum, lane) => sum + lane.steps, 0);
-      const words = duel.isLive ? `${Math.min(...lanes.map((lane) => (lane.isOver ? lane.steps : lane.at)))} of ${Math.max(...lanes.map((lane) => lane.steps))} steps${this.plays ? "" : ", paused"}` : "";
+      const { lanes } = duel, total = Math.max(...lanes.map((lane) => lane.steps));
+      const done = Math.min(...lanes.map((lane) => (lane.isOver ? lane.steps : lane.at)));  // of the lane that is behind
+      const words = duel.isLive ? `Step ${Math.max(0, done - 1)} of ${total}${this.plays ? "" : ", paused"}` : "";
       duel.status = { words, done, total };
       this.current.changed?.();
       this.buttons();

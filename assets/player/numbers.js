@@ -37,12 +37,22 @@ export function recordAt(lane, cursor) {
   return low - 1;
 }
 
-// Number of steps the records speak for: the last one holds as long as the one before it.
+// The first step that a record does not hold for: that of the next record, if it comes within three steps or a
+// fortieth of the run, else the next step. The last record holds as long as the one before it.
+export function heldUntil({ records, loss, about }, row) {
+  const step = records[row], before = records[row - 1] ?? step - 1;
+  const next = records[row + 1] ?? Math.min(2 * step - before, Math.max(loss.length, step + 1));
+  return next - step <= Math.max(3, Math.ceil(about.steps / 40)) ? next : step + 1;
+}
+
+// Number of steps up to the last one that the records hold for.
 export function knownSteps(lane) {
-  const n = lane.records.length;
-  if (!n) return 0;
-  const gap = n > 1 ? lane.records[n - 1] - lane.records[n - 2] : 1;
-  return Math.min(lane.records[n - 1] + gap, Math.max(lane.loss.length, lane.records[n - 1] + 1));
+  return lane.records.length ? heldUntil(lane, lane.records.length - 1) : 0;
+}
+
+// Whether there are steps between the records for which none holds.
+export function hasGaps(lane) {
+  return lane.records.some((_, row) => heldUntil(lane, row) < lane.records[row + 1]);
 }
 
 // A lane whose values are one lane's divided by another's.
@@ -50,7 +60,7 @@ export function quotient(over, under) {
   const lane = { ...newLane(over.about), loss: over.loss.slice(0, under.loss.length) };
   over.records.forEach((step, row) => {
     const other = recordAt(under, step);
-    if (other < 0 || step >= under.loss.length) return;
+    if (other < 0 || step >= Math.min(heldUntil(under, other), under.loss.length)) return;
     lane.records.push(step);
     lane.values.push(over.values[row].map((value, k) => value / under.values[other][k]));
   });

@@ -3,6 +3,7 @@
 import { Chart } from "./chart.js";
 import { digits, recordAt } from "./numbers.js";
 import { captioned, savePicture } from "./picture.js";
+import { recordedStep } from "./rows.js";
 
 export const PAGE = `
 <div class="nv-progress" hidden><progress max="1"></progress><span role="status"></span></div>
@@ -29,7 +30,7 @@ export const PAGE = `
   <fieldset class="nv-views"><legend>Layers</legend></fieldset>
   <label class="nv-check"><input type="checkbox" class="nv-linear"> Linear axes</label>
   <label class="nv-field">Smooth the loss <select class="nv-smooth">
-    <option value="0">off</option><option value=".8">a little</option><option value=".95">much</option>
+    <option value="0">off</option><option value=".6">a little</option><option value=".9">much</option>
   </select></label>
 </div>
 </div>
@@ -152,16 +153,16 @@ export const panel = {
     if (this.find(".nv-table").open) this.table();
   },
 
-  // "Step 64: A Pre-LN 1.39, B Post-LN 3.33"
+  // "Step 40 · A Pre-LN loss 1.39, layer 3: 0.211 (step 38) · B Post-LN loss 3.33 (step 35)"
   readout() {
-    const { at, layer } = this.cursor;
+    const { at, layer } = this.cursor, of = (step) => (step === at ? "" : ` (step ${step})`);
     const losses = this.lanes
       .filter((lane) => lane.loss.length)
       .map((lane) => {
         const step = Math.min(at, lane.loss.length - 1), row = recordAt(lane, at);
-        let words = `${lane.about.name} loss ${digits(lane.loss[step])}`;
+        let words = `${lane.about.name} loss ${digits(lane.loss[step])}${of(step)}`;
         const value = layer === null || row < 0 ? undefined : lane.values[row][layer - lane.about.first];
-        if (value !== undefined) words += `, ${lane.about.row} ${layer}: ${digits(value)}`;
+        if (value !== undefined) words += `, ${lane.about.row} ${layer}: ${digits(value)}${of(lane.records[row])}`;
         return words;
       });
     return losses.length ? `Step ${at} · ${losses.join(" · ")}` : "";
@@ -172,7 +173,8 @@ export const panel = {
     const first = Math.min(...this.lanes.map((lane) => lane.about.first));
     const last = Math.max(...this.lanes.map((lane) => lane.about.depth));
     const table = document.createElement("table");
-    table.createCaption().textContent = `${this.title} at step ${this.cursor.at}`;
+    const step = recordedStep(this.lanes, this.cursor.at);
+    table.createCaption().textContent = step ? `${this.title} at ${step}` : `${this.title}: nothing was recorded yet`;
     const head = table.createTHead().insertRow();
     for (const name of [this.lanes[0].about.row, ...this.lanes.map((lane) => lane.about.name)]) {
       head.append(Object.assign(document.createElement("th"), { textContent: name, scope: "col" }));
@@ -225,7 +227,7 @@ export const panel = {
     this.seen.push([now, done]);
     while (now - this.seen[0][0] > 3 && this.seen.length > 2) this.seen.shift();
     const [since, before] = this.seen[0], rate = (done - before) / (now - since);
-    if (!/^\d/.test(words) || now - since < 0.2 || !(rate > 0)) return "";
+    if (!/^(Step )?\d/.test(words) || now - since < 0.2 || !(rate > 0)) return "";
     if (total <= done) return `, ${rate.toFixed(0)} steps/s`;
     return `, ${rate.toFixed(0)} steps/s, about ${((total - done) / rate).toFixed(0)} s left`;
   },

@@ -148,7 +148,7 @@ export class Player {
       this.carried = [];
       for (let i = 0; i < count; i++) {
         const picture = Object.assign(document.createElement("figure"), { className: "nv-walk-lane" });
-        picture.innerHTML = "<figcaption><b></b></figcaption><div></div>";
+        picture.innerHTML = "<figcaption><b></b><span></span></figcaption><div></div>";
         grid.append(picture);
         this.carried.push({ records: [], values: {} });
       }

@@ -1,7 +1,7 @@
 // The rows that charts draw at a cursor. The charts (normviz/charts) sort them into marks: what is not
 // finite, zero, or off an axis is theirs to show.
 
-import { knownSteps, recordAt } from "./numbers.js";
+import { hasGaps, knownSteps, recordAt } from "./numbers.js";
 
 const POINTS = 400;
 
@@ -28,14 +28,25 @@ export function keptSteps(lane) {
   return lane.kept;
 }
 
-// Exponential moving average of the logarithm; a step that is not finite begins it anew.
+// The geometric mean of the steps around each, so that a fall stays at its step; one that is n steps away has the weight
+// `weight ** n`. Both ends cut the mean off, and so does a step that is not finite or not above 0, which stays as it is.
 export function smoothed(loss, weight) {
+  const logs = loss.map((value) => (value > 0 && Number.isFinite(value) ? Math.log(value) : NaN));
+  const before = decaying(logs, weight), after = decaying([...logs].reverse(), weight).reverse();
+  return logs.map((log, i) => {
+    if (Number.isNaN(log)) return loss[i];
+    return Math.exp((before[i].sum + after[i].sum - log) / (before[i].share + after[i].share - 1));
+  });
+}
+
+// Sums up to each value, which itself counts once.
+function decaying(values, weight) {
   let sum = 0, share = 0;
-  return loss.map((value) => {
-    if (!(value > 0) || !Number.isFinite(value)) { sum = share = 0; return value; }
-    sum = weight * sum + (1 - weight) * Math.log(value);
-    share = weight * share + (1 - weight);
-    return Math.exp(sum / share);
+  return values.map((value) => {
+    const goesOn = !Number.isNaN(value);
+    sum = goesOn ? weight * sum + value : 0;
+    share = goesOn ? weight * share + 1 : 0;
+    return { sum, share };
   });
 }
 
@@ -80,12 +91,13 @@ export function seedSets(repeats, steps) {
   return { seeds, band };
 }
 
-// First, middle and last layer over the steps; `which` counts from the last.
+// First, middle and last layer over the steps; `which` counts from the last. Where steps between are missing, what was
+// recorded has dots.
 export function linesOf(lanes) {
   return lanes.flatMap((lane, i) => {
-    const { first, depth } = lane.about;
+    const { first, depth } = lane.about, dot = hasGaps(lane);
     return [depth, Math.floor((first + depth) / 2), first].flatMap((layer, which) => (
-      lane.records.map((step, row) => ({ step, value: lane.values[row][layer - first], lane: i, which }))));
+      lane.records.map((step, row) => ({ step, value: lane.values[row][layer - first], lane: i, which, dot }))));
   });
 }
 
@@ -93,11 +105,17 @@ export function barsAt(lanes, cursor) {
   const at = lanes.map((lane) => recordAt(lane, cursor));
   const bars = lanes.flatMap(({ about, values }, lane) => (
     [...values[at[lane]] ?? []].map((value, k) => ({ layer: about.first + k, lane, value, name: about.name }))));
-  const steps = lanes.map((lane, i) => [lane.about.short, lane.records[at[i]]]).filter(([, step]) => step >= 0);
-  if (!steps.length) return { bars, note: [] };
+  const text = recordedStep(lanes, cursor);
+  return { bars, note: text ? [{ text }] : [] };
+}
+
+// "step 38 (A: step 35)": of which step the layers at the cursor are; empty where there are none.
+export function recordedStep(lanes, cursor) {
+  const steps = lanes.map((lane) => [lane.about.short, lane.records[recordAt(lane, cursor)]]).filter(([, step]) => step >= 0);
+  if (!steps.length) return "";
   const last = Math.max(...steps.map(([, step]) => step));
   const earlier = steps.filter(([, step]) => step < last).map(([who, step]) => `${who}: step ${step}`);
-  return { bars, note: [{ text: `step ${last}` + (earlier.length ? ` (${earlier.join(", ")})` : "") }] };
+  return `step ${last}` + (earlier.length ? ` (${earlier.join(", ")})` : "");
 }
 
 // The cursor's rule on a heatmap, and the veil over what was recorded after it.

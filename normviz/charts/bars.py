@@ -22,7 +22,7 @@ from .base import FINITE, TEXT_SIZE, Spec, compiled, js, named, on_axis, tick_la
 from .lane_encodings import lane_color
 from .palette import RED, LaneStyle, ink
 from .scale import Domain, probe_of, shown
-from .sentences import SOLVED, divergences, name
+from .sentences import SOLVED, divergences, name, short
 
 HEIGHT = 184
 NOTE_BELOW = 50  # pixels under the axis: the row of the axis title
@@ -151,8 +151,12 @@ def rows_at(lanes: Sequence[LaneFrame]) -> dict[str, list[dict[str, Any]]]:
         for i, lane, values in at
         for k, value in enumerate(values.tolist())
     ]
-    steps = {int(lane.probe_steps[-1]) for _, lane, _ in at}
-    return {"bars": bars, "note": [{"text": f"step {steps.pop()}"}] if len(steps) == 1 else []}
+    steps = [(short(lane), int(lane.probe_steps[-1])) for _, lane, _ in at]
+    if not steps:
+        return {"bars": bars, "note": []}
+    last = max(step for _, step in steps)
+    earlier = ", ".join(f"{who}: step {step}" for who, step in steps if step < last)
+    return {"bars": bars, "note": [{"text": f"step {last}" + (f" ({earlier})" if earlier else "")}]}
 
 
 def row_at(lane: LaneFrame, cursor: int) -> int | None:

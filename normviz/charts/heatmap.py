@@ -1,7 +1,8 @@
 """The value of every layer at every step of one lane, on a colour scale that all lanes share.
 
-The lowest layer is at the bottom. Steps not run yet are transparent, numbers that are not finite
-are red, zero is grey, and the legend says so where values lie beyond the scale.
+The lowest layer is at the bottom. Steps not run yet are transparent, and so are steps that no record holds
+for. Numbers that are not finite are red, zero is grey, and the legend says so where values lie beyond the
+scale.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def codes(lane: LaneFrame, domain: Domain) -> NDArray[np.uint8]:
     """[rows, columns] palette codes of a finished lane, the last layer on top, as `cells` of the player
     has them."""
     values, first = shown(lane), probe_of(lane).first_layer
-    layers, known = lane.depth + 1 - first, _known_steps(lane)
+    layers, until = lane.depth + 1 - first, lane.held_until
     columns, per = grid(lane.steps, MOST_COLUMNS)
     cells, each = grid(layers, MOST_ROWS)
     found = np.full((cells, columns), EMPTY, np.uint8)
@@ -71,22 +72,14 @@ def codes(lane: LaneFrame, domain: Domain) -> NDArray[np.uint8]:
         scaled = LOWEST + np.floor(domain.place(values) * (LEVELS - 1) + 0.5)
     coded = np.where(np.isfinite(values), np.where(domain.zero(values), ZERO, scaled), BROKEN)
     tops = np.minimum((np.arange(cells) + 1) * each, layers) - 1
-    for c in range(min(columns, -(-known // per))):
+    for c in range(columns):
         at = min((c + 1) * per, lane.steps) - 1
-        if (record := int(np.searchsorted(lane.probe_steps, at, side="right")) - 1) >= 0:
+        record = int(np.searchsorted(lane.probe_steps, at, side="right")) - 1
+        if record >= 0 and until[record] > c * per:
             found[:, c] = coded[record, tops]
     for i, k in np.argwhere(~np.isfinite(values)):
         found[k // each, lane.probe_steps[i] // per] = BROKEN
     return found[::-1]
-
-
-def _known_steps(lane: LaneFrame) -> int:
-    """Steps that the records hold for: the last one as long as the one before it."""
-    at = lane.probe_steps
-    if len(at) == 0:
-        return 0
-    gap = at[-1] - at[-2] if len(at) > 1 else 1
-    return int(min(at[-1] + gap, max(len(lane.loss), at[-1] + 1)))
 
 
 def _bad_rows(lane: LaneFrame) -> Rows:
@@ -117,15 +110,17 @@ def spec(
     dark: bool = False,
     comparing: bool = False,
     row: str = "layer",
+    has_gaps: bool = False,
 ) -> Spec:
     """Vega-Lite dict of a heatmap without its data.
 
     `comparing` is for quotients of two lanes: its colours part at 1. `row` names a row: layer or time step.
+    `has_gaps` says that between the columns are steps that were not recorded.
     """
     record = PROBES[probe]
     title = {
         "text": " ".join(label.split()),
-        "subtitle": _subtitle(record, domain, comparing),
+        "subtitle": _subtitle(record, domain, comparing, has_gaps),
         "color": style.color,
         "subtitleColor": ink(dark),
         "subtitleFontSize": TEXT_SIZE,
@@ -164,8 +159,8 @@ def grid(size: int, most: int) -> tuple[int, int]:
     return -(-size // per), per
 
 
-def _subtitle(record: ProbeRecord, domain: Domain, comparing: bool) -> str:
-    """What is drawn, and what the colours outside the scale mean, where they occur."""
+def _subtitle(record: ProbeRecord, domain: Domain, comparing: bool, has_gaps: bool) -> str:
+    """What is drawn, and what empty columns and the colours outside the scale mean, where they occur."""
     notes = [record.axis_label]
     if comparing:
         notes = [f"{record.label}, quotient: blue where the first is larger, orange the second"]
@@ -173,6 +168,8 @@ def _subtitle(record: ProbeRecord, domain: Domain, comparing: bool) -> str:
         notes.append("grey: 0, or lost in rounding" if record.rounds_with else "grey: 0")
     if domain.broken:
         notes.append("red: not finite")
+    if has_gaps:
+        notes.append("empty: not recorded")
     return " · ".join(notes)
 
 
@@ -262,7 +259,8 @@ def finding(lane: LaneFrame) -> str:
         where = f"{lane.row} {column + first}, step {lane.probe_steps[row]}"
         parts.append(f"{which} {number(values[row, column])} ({where})")
     end = diverged(lane)
+    few = f"{len(lane.probe_steps)} of the " if lane.has_gaps else ""
     return (
-        f"{name(lane)}, {probe_of(lane).axis_label}, {lane.row}s {first} to {lane.depth}, steps 0 to "
+        f"{name(lane)}, {probe_of(lane).axis_label}, {lane.row}s {first} to {lane.depth}, {few}steps 0 to "
         f"{lane.probe_steps[-1]}: {', '.join(parts)}." + (f" The lane {end}." if end else "")
     )

@@ -70,13 +70,13 @@ def _spec(
     )  # fmt: skip
     rows = named("lines").transform_filter(on_axis(domain.scale == "log"))
     line = rows.transform_calculate(inside=f"clamp(datum.value, {js(domain.lo)}, {js(domain.hi)})")
+    y = alt.Y("inside:Q", scale=value_scale(domain), axis=axis)
+    color = lane_color(styles, labels)
     layers = [
-        line.mark_line(clip=True, strokeWidth=1.8).encode(
-            x=x,
-            y=alt.Y("inside:Q", scale=value_scale(domain), axis=axis),
-            color=lane_color(styles, labels),
-            strokeDash=dash,
-        ),
+        line.mark_line(clip=True, strokeWidth=1.8).encode(x=x, y=y, color=color, strokeDash=dash),
+        line.transform_filter(alt.datum.dot)
+        .mark_point(clip=True, filled=True, size=24, opacity=1)
+        .encode(x=x, y=y, color=color),
         named("cursor").mark_rule(clip=True, opacity=0.7).encode(x=x),
     ]
     return compiled(layers, HEIGHT)

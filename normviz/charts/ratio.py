@@ -26,7 +26,7 @@ def comparable(over: LaneFrame, under: LaneFrame) -> bool:
 
 
 def quotient(over: LaneFrame, under: LaneFrame) -> LaneFrame:
-    """A lane whose values are those of `over` divided by what `under` last recorded by then.
+    """A lane whose values are those of `over` divided by the record of `under` that holds at the step.
 
     Raises ValueError for lanes of different depths.
     """
@@ -34,6 +34,7 @@ def quotient(over: LaneFrame, under: LaneFrame) -> LaneFrame:
         raise ValueError(f"lanes of {over.depth} and {under.depth} blocks have no layer in common")
     at = np.searchsorted(under.probe_steps, over.probe_steps, side="right") - 1
     both = (at >= 0) & (over.probe_steps < len(under.loss))
+    both[both] = over.probe_steps[both] < under.held_until[at[both]]
     with np.errstate(all="ignore"):
         value = shown(over)[both] / shown(under)[at[both]]
     value[~np.isfinite(value)] = np.nan

@@ -130,7 +130,7 @@ def _findings(lanes: Sequence[LaneFrame], drawn: Axes) -> dict[str, str]:
 
 
 def _identity(lane: LaneFrame) -> tuple[object, ...]:
-    return lane.label, lane.scheme, lane.depth, lane.steps
+    return lane.label, lane.scheme, lane.depth, lane.steps, lane.has_gaps
 
 
 def _fresh(lane: LaneFrame, have: Have) -> dict[str, Any]:

@@ -85,14 +85,15 @@ def specs(lanes: Sequence[LaneFrame], axes: Axes, options: ChartOptions) -> dict
         frame = charts.ratio.quotient(*lanes[:2])
         found["ratio"] = charts.heatmap.spec(
             charts.ratio.style(dark), frame.label, probe, depth, frame.steps, axes.between, dark,
-            comparing=True,
+            comparing=True, has_gaps=frame.has_gaps,
         )  # fmt: skip
     elif options.view == "lines":
         found["lines"] = charts.lines.spec(styles, labels, probe, steps, axes.values)
     elif options.view != "walk":
         for i, (lane, style) in enumerate(zip(lanes, styles, strict=True)):
             found[f"heat{i}"] = charts.heatmap.spec(
-                style, lane.label, probe, lane.depth, lane.steps, axes.values, dark, row=lane.row
-            )
+                style, lane.label, probe, lane.depth, lane.steps, axes.values, dark, row=lane.row,
+                has_gaps=lane.has_gaps,
+            )  # fmt: skip
     config = charts.theme(dark)
     return {name: {**spec, "config": {**spec["config"], **config}} for name, spec in found.items()}

@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,6 +74,24 @@ class LaneFrame:
     def row(self) -> str:
         """What a row of `values` is: "layer", or "time step" of a recurrent net."""
         return FAMILIES[self.family].rows
+
+    @property
+    def held_until(self) -> NDArray[np.int64]:
+        """[m] The first step that a record does not hold for: that of the next record, if it comes within
+        three steps or a fortieth of the run, else the next step. The last record holds as long as the one
+        before it."""
+        at = self.probe_steps
+        if not len(at):
+            return at
+        before = at[-2] if len(at) > 1 else at[-1] - 1
+        end = min(2 * at[-1] - before, max(len(self.loss), at[-1] + 1))
+        until = np.append(at[1:], end)
+        return np.where(until - at <= max(3, ceil(self.steps / 40)), until, at + 1)
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether there are steps between the records for which none holds."""
+        return bool((self.held_until[:-1] < self.probe_steps[1:]).any())
 
     @property
     def lacks(self) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import streamlit
 from browser_kit import wait_for
-from charts_kit import broken, cells, make
+from charts_kit import broken, cells, few, make
 from shelf_kit import SMALL, kept
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -262,8 +262,8 @@ def test_a_preview_is_drawn_from_the_charts_of_the_page(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "lane",
-    [make("pre"), make("post", ran=30), broken(), make("pre", steps=3000)],
-    ids=["whole", "stopped", "diverged", "long"],
+    [make("pre"), make("post", ran=30), broken(), make("pre", steps=3000), few()],
+    ids=["whole", "stopped", "diverged", "long", "few"],
 )
 def test_the_server_paints_a_heatmap_as_the_browser_does(lane: Any) -> None:
     """Up to one of 253 colours: the browser has its numbers with seven digits."""

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
+from itertools import islice
 from pathlib import Path
 
 import pytest
+from backend_kit import SHORT
 from starlette.applications import Starlette
 from starlette.routing import WebSocketRoute
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
-from normviz import RunConfig
+from normviz import RunConfig, train
 from normviz.catalog import PROBES
+from normviz.runs.frames import Frames
+from normviz.runs.store import Store
+from normviz.training.events import Started, Step
 
 
 @pytest.fixture
@@ -124,3 +130,31 @@ def test_progress_counts_no_steps_that_will_not_come(client: TestClient) -> None
         line.send_json({"runs": [open_run, ended], "probe": "grad_block"})
         status = line.receive_json()["status"]
     assert (status["done"], status["total"]) == (0, 50)
+
+
+def test_progress_is_that_of_the_lane_that_is_behind(folder: Path) -> None:
+    """Steps are numbered as in the charts. Where runs have different numbers of steps, all are counted."""
+    from normviz.app.session.progress import status
+
+    store = Store(folder)
+    frames = Frames(store)
+
+    def begun(done: int, steps: int = 20) -> int:
+        config = SHORT.replace(steps=steps, init_seed=done)
+        run, (start, *events) = store.enqueue(config), islice(train(config), done + 1)
+        assert isinstance(start, Started)
+        store.started(run, start, os.getpid(), paused=False)
+        store.append(run, [event for event in events if isinstance(event, Step)])
+        return run
+
+    def said(*runs: int) -> tuple[str, int, int]:
+        found = status(frames, [run for one in runs if (run := store.run(one))])
+        return found["words"], found["done"], found["total"]
+
+    a, b, other = begun(3), begun(7), begun(2, steps=30)
+    assert said(a, b) == ("Step 2 of 20", 3, 20)
+    assert said(a, b, other) == ("12 of 70 steps in all runs", 12, 70)
+    store.set_status(a, "paused")
+    assert said(a) == ("Paused at step 2 of 20", 3, 20)
+    store.end(a, "stopped")
+    assert said(a, b) == ("Step 6 of 20", 7, 20)

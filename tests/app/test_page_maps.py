@@ -6,18 +6,21 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from backend_kit import SHORT, wait_for
-from page_kit import at_page, checked, duel, words_of
+from backend_kit import SHORT, keep, wait_for
+from page_kit import Open, at_page, checked, duel, words_of
 from shelf_kit import kept
 from streamlit.testing.v1 import AppTest
 
+from normviz.links import encode
 from normviz.maps import Grid
+from normviz.maps.cell import measure
 from normviz.maps.fill import MapJob, MapJobs
 from normviz.maps.link import MapRequest, ask, standard
 from normviz.runs.store import Store
 
 pytestmark = pytest.mark.slow
 
+FEW = "The layers were recorded at few steps ({}: 0, 1, 2, 4, 8, 16 and 19). Press Train to record many more."
 WORDS = {
     "scheme": "pre,post", "depth": "1,2", "lr": "0.001,0.01", "width": "16", "heads": "2",
     "seq_len": "8", "batch": "4", "steps": "20",
@@ -149,7 +152,18 @@ def test_a_map_is_filled_and_a_cell_opens_in_the_duel(maps, folder: Path) -> Non
     assert (lane.scheme, lane.depth, lane.lr) == ("post", 2, 0.001)
     run = Store(folder).latest(lane.key)
     assert run is not None and run.is_coarse and duel(at).runs == (run.id,)
-    assert any("A cell of a map" in caption.value for caption in at.caption)
+    assert FEW.format("A") in [caption.value for caption in at.caption]
+
+
+def test_one_note_names_the_recorded_steps_of_all_lanes(page: Open, folder: Path) -> None:
+    store, rate = Store(folder), {"lr": 0.01}
+    pre, post, third = SHORT, SHORT.replace(scheme="post"), SHORT.replace(scheme="peri")
+    store.keep_all([measure(pre, early=False), measure(post, early=False)], "sweep")
+    keep(store, third, "here")
+    at = page(encode([pre, third, post]))
+    assert [c.value for c in at.caption if "recorded at" in c.value] == [FEW.format("A and C")]
+    at = page(encode([pre.replace(**rate), third]))
+    assert not [c.value for c in at.caption if "recorded at" in c.value]
 
 
 @pytest.mark.usefixtures("by_eager")

@@ -38,14 +38,14 @@ def test_a_browser_that_comes_back_in_the_middle_of_a_run_sees_it_to_its_end(
     with browser.new_context() as context:
         page = opened(context.new_page(), f"{address}/?{encode([config])}", charts=0)
         store.control(run.id, "step")
-        wait_for(lambda: progress(page).startswith("Paused at 1 of"))
+        wait_for(lambda: progress(page).startswith("Paused at step 0 of"))
         context.set_offline(True)
         for step in range(20):  # it goes on unseen
             store.control(run.id, "step")
             run.reach_step(step + 2)
-        assert progress(page).startswith("Paused at 1 of")
+        assert progress(page).startswith("Paused at step 0 of")
         context.set_offline(False)
-        wait_for(lambda: progress(page).startswith("Paused at 21 of"))
+        wait_for(lambda: progress(page).startswith("Paused at step 20 of"))
         store.control(run.id, "resume")
         wait_for(
             lambda: chip(page, 0).startswith(("learned", "solved", "at chance", "trained", "above"))

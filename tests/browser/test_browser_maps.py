@@ -49,7 +49,7 @@ def test_from_a_shipped_map_to_the_run_of_a_cell(browser: Browser, address: str)
     wait_for(lambda: "scheme=" in address_of(page))
     (shown,) = decode(urlsplit(address_of(page)).query).lanes
     assert (shown.scheme, shown.depth, shown.lr) == ("post", 4, 0.003)
-    page.get_by_text("A cell of a map").wait_for()
+    page.get_by_text("The layers were recorded at few steps").wait_for()
     page.locator(".stAppHeader").get_by_text("Maps").click()
     page.wait_for_function(f"document.querySelectorAll('{CHARTS}').length == 3")
     page.locator(".stAppHeader").get_by_text("Duel").click()

@@ -71,9 +71,9 @@ def progress(page: Page) -> str:
 
 
 def steps_done(page: Page) -> int:
-    """How many steps the progress bar says are done; 0 where it says something else."""
-    done = re.match(r"\d+", progress(page))
-    return int(done[0]) if done else 0
+    """The step that the progress bar says; 0 where it says something else."""
+    done = re.match(r"Step (\d+)", progress(page))
+    return int(done[1]) if done else 0
 
 
 def shown_rate(page: Page) -> float:

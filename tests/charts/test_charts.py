@@ -20,6 +20,7 @@ from charts_kit import (
     broken,
     cells,
     drawn,
+    few,
     make,
     marks,
     render,
@@ -241,6 +242,15 @@ def test_bars_show_the_last_record_at_or_before_the_cursor() -> None:
     assert data["note"] == [{"text": "step 30"}]
 
 
+def test_a_still_names_the_steps_of_its_bars_as_the_page_does() -> None:
+    lanes = [make(), make("post", ran=30, label="B  post")]
+    note = bars.rows_at(lanes)["note"]
+    assert (
+        note == drawn(lanes, 59)["bars"]["datasets"]["note"] == [{"text": "step 59 (B: step 29)"}]
+    )
+    assert bars.rows_at([make(ran=0)])["note"] == []
+
+
 def test_lines_replace_bars_that_would_be_too_many() -> None:
     for depth, kind in ((bars.MOST_BARS // 4, "rect"), (bars.MOST_BARS // 4 + 1, "line")):
         values = np.full((STEPS, depth + 1), 0.1)
@@ -298,6 +308,13 @@ def test_lines_of_layers_leave_out_what_has_no_place_on_the_axis() -> None:
     chart = drawn([lane], 9, ChartOptions(view="lines"))["lines"]
     line = [one for one in marks(chart) if one["kind"] == "line" and one["role"] == "mark"]
     assert len(line) == 3 * STEPS - 2
+
+
+def test_lines_of_layers_have_dots_where_few_steps_were_recorded() -> None:
+    lanes = [few(), make("post", steps=400)]
+    chart = drawn(lanes, 9, ChartOptions(view="lines"))["lines"]
+    dots = [one for one in marks(chart) if one["kind"] == "symbol" and one["role"] == "mark"]
+    assert len(dots) == 3 * 4
 
 
 # Domains

@@ -8,7 +8,19 @@ import re
 import numpy as np
 import pytest
 import vl_convert as vlc
-from charts_kit import DEPTH, LOG, STEPS, broken, cells, codes, in_node, make, without_data
+from charts_kit import (
+    DEPTH,
+    LOG,
+    STEPS,
+    broken,
+    cells,
+    codes,
+    drawn,
+    few,
+    in_node,
+    make,
+    without_data,
+)
 
 from normviz.charts import heatmap, styles_of
 from normviz.charts.palette import BROKEN, EMPTY, LEVELS, LOWEST, PALETTE, RED, ZERO, ramp, rgb
@@ -68,6 +80,17 @@ def test_no_bad_cell_is_lost_in_a_long_and_deep_run() -> None:
     codes = cells(lane, LOG)
     assert max(codes.shape) <= 256
     assert (codes == BROKEN).sum() == 1 and not (codes == EMPTY).any()
+
+
+def test_what_was_not_recorded_is_empty_and_the_title_says_so() -> None:
+    """A map's cell has four records in 400 steps: they don't speak for the steps between them."""
+    found = cells(few(), LOG)
+    assert np.flatnonzero((found != EMPTY).all(axis=0)).tolist() == [0, 1, 2, 32, 199]
+    assert np.flatnonzero((found == EMPTY).all(axis=0)).size == 195
+    charts = drawn([few(), make("post", steps=400)], 9)
+    words = [charts[name]["title"]["subtitle"] for name in ("heat0", "heat1")]
+    assert [text.endswith("empty: not recorded") for text in words] == [True, False]
+    assert "layers 1 to 6, 4 of the steps 0 to 399: lowest" in heatmap.finding(few())
 
 
 # Cuts a lane where it ends after some steps, and takes its cells.

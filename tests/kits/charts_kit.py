@@ -58,6 +58,13 @@ def broken() -> LaneFrame:
     return lane
 
 
+def few(at: Sequence[int] = (0, 4, 64, 399), **changes: Any) -> LaneFrame:
+    """A lane of 400 steps whose layers were recorded at a few of them."""
+    curve = np.linspace(3.5, 1.5, 400)
+    it = make(steps=400, loss=curve, probe_steps=np.array(at), values=make().values[: len(at)])
+    return replace(it, **changes)
+
+
 def rows(data: Any) -> list[dict[str, Any]]:
     """Rows of a dataset: Arrow bytes, columns, or rows already."""
     if isinstance(data, bytes):

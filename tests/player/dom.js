@@ -20,6 +20,11 @@ export function element(tag = "div") {
       if (parent) parent.children = parent.children.filter((child) => child !== this);
     },
     replaceChildren(...some) { this.children = some; },
+    createCaption() { return (this.caption = element("caption")); },
+    createTHead() { return this; },
+    createTBody() { return this; },
+    insertRow() { return this.appendChild(element("tr")); },
+    insertCell() { return this.appendChild(element("td")); },
     setAttribute(name, value) { this.attributes[name] = String(value); },
     addEventListener(name, act) { this.listeners[name] = act; },
     click() { globalThis.clicked.push(this); },

@@ -36,6 +36,20 @@ test("frames are asked for once at a time, and numbers are not forgotten for the
   assert.deepEqual([frames, page.due], [1, "data"]);
 });
 
+test("the signal walk names the step that its numbers are of", () => {
+  const plan = JSON.parse(process.env.NORMVIZ_WALK), parts = { b: element("b"), span: element("span") };
+  const host = { querySelector: (name) => parts[name], lastElementChild: element() };
+  const page = {
+    ...drawing, root: { querySelectorAll: () => [host] }, carried: [{ records: [0, 35, 38], values: {} }],
+    lanes: [lane([1])], cursor: { at: 40, layer: null }, plan: { plans: [plan], domains: {} }, what: {},
+  };
+  page.drawWalks();
+  assert.deepEqual([parts.b.textContent, parts.span.textContent], ["A Pre-LN", " (step 38)"]);
+  page.carried[0].records = [];
+  page.drawWalks();
+  assert.equal(parts.span.textContent, "");
+});
+
 test("a picture has all rows at the cursor, and the loss as it was measured", () => {
   const canvas = { toDataURL: () => "data:picture" };
   const page = {

@@ -101,5 +101,7 @@ test("a cell's words are those of the record that holds there", () => {
   assert.equal(it.cell("heat0", 1, 1), "layer 1, step 0: 0.5");
   assert.equal(it.cell("heat0", 1, 2), "layer 2, step 0: not finite");
   assert.equal(it.cell("heat0", 9, 1), "");
+  const net = { ...it, laneOf: () => lane(Array(400).fill(1), [0, 64, 399], [[1, 2], [3, 4], [5, 6]], { row: "time step" }) };
+  assert.deepEqual([net.cell("heat0", 64, 1), net.cell("heat0", 65, 1)], ["time step 1, step 64: 3", ""]);
   assert.equal(it.cell("heat0", 1, 9), "");
 });

@@ -28,6 +28,12 @@ test("of a long and deep run no broken cell is lost", () => {
   assert.ok(!codes.includes(0));
 });
 
+test("steps far from a record are empty", () => {
+  const it = lane(Array(400).fill(1), [0, 4, 64, 399], [[1], [1], [1], [1]]);
+  const { columns, codes } = cells(it, LOG), drawn = [...codes.keys()].filter((c) => codes[c]);
+  assert.deepEqual([columns, drawn], [200, [0, 1, 2, 32, 199]]);
+});
+
 test("a picture has a pixel a cell, in the palette's colours", () => {
   let image;
   globalThis.ImageData = class { constructor(w, h) { this.data = new Uint8Array(4 * w * h); } };

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { digits, floats, knownSteps, newLane, quotient, recordAt, take } from "../../assets/player/numbers.js";
+import { digits, floats, hasGaps, heldUntil, knownSteps, newLane, quotient, recordAt, take } from "../../assets/player/numbers.js";
 import { lane } from "./dom.js";
 
 const packed = (...values) => Buffer.from(Float32Array.from(values).buffer).toString("base64");
@@ -29,8 +29,17 @@ test("a record holds until the next one", () => {
 });
 
 test("the last record holds as long as the one before it, but not beyond what has run", () => {
-  const known = (ran, ...records) => knownSteps(lane(Array(ran).fill(1), records));
+  const known = (ran, ...records) => knownSteps(lane(Array(ran).fill(1), records, [], { steps: 400 }));
   assert.deepEqual([known(0), known(1, 0), known(30, 0, 10), known(14, 0, 10)], [0, 1, 20, 14]);
+});
+
+test("a record holds for its own step alone where the next one is far", () => {
+  const few = lane(Array(400).fill(1), [0, 1, 4, 14, 64, 399]), third = lane(Array(200).fill(1), [30, 31, 32, 35, 38, 199]);
+  assert.deepEqual(few.records.map((_, row) => heldUntil(few, row)), [1, 4, 14, 15, 65, 400]);
+  assert.deepEqual(third.records.map((_, row) => heldUntil(third, row)), [31, 32, 35, 38, 39, 200]);
+  third.records[5] = 41;
+  assert.deepEqual([few, third, lane([]), lane([1], [0])].map(hasGaps), [true, false, false, false]);
+  assert.deepEqual(quotient(lane(few.loss, [4, 15, 64], [[1], [2], [3]]), { ...few, values: few.records.map(() => [1]) }).records, [4, 64]);
 });
 
 test("a quotient has the records of the first lane that the second one has run", () => {

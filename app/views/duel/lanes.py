@@ -14,6 +14,7 @@ from normviz.config import ConfigError, RunConfig
 from normviz.duel.names import LETTERS, lane_name
 from normviz.duel.presets import QUICK
 from normviz.duel.seeds import named, seeded
+from normviz.formats import listed
 from normviz.links import FIELDS, differences, shown
 from normviz.runs import shipped
 from normviz.runs.store import Run
@@ -139,6 +140,7 @@ def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -
                     _placement(lane.index, lane.config)
                     _verdict(lane, backend)
                 _notes(lane)
+        _few_records(lanes, backend)
 
 
 def verdicts(
@@ -197,9 +199,20 @@ def _notes(lane: Lane) -> None:
     """What a reader of the lane has to know beside its verdict."""
     if warning := placement.about_norm(lane.config):
         st.caption(f":material/warning: :orange[{warning}]")
-    if lane.run is not None and lane.run.is_coarse and lane.is_current:
+
+
+def _few_records(lanes: list[Lane], backend: SharedBackend) -> None:
+    """At which steps the layers were recorded, of lanes that have few: the runs of maps and claims."""
+    names: dict[tuple[str, ...], list[str]] = {}
+    for lane in lanes:
+        if lane.run is not None and lane.run.is_coarse and lane.is_current:
+            it = backend.frames.steps(lane.run)
+            if 0 < len(it.layer_steps) < len(it.step):
+                names.setdefault(tuple(map(str, it.layer_steps)), []).append(lane.name)
+    if names:
+        said = "; ".join(f"{listed(of)}: {listed(steps)}" for steps, of in names.items())
         st.caption(
-            "A cell of a map: its layers were recorded at a few steps. Train records them all."
+            f"The layers were recorded at few steps ({said}). Press Train to record many more."
         )
 
 
