@@ -23,7 +23,7 @@ class Point:
     steps     how many it made
     loss      mean of the last tenth of them, nats per token; not finite where it diverged so
     first     loss of step 0
-    falling   undertrained, not unstable: its loss was still falling at its end
+    falling   undertrained, not unstable: its loss still fell at its end, so fast that more steps matter
     version   the version of the engine that trained it
     engine    the engine that computed its steps, "tape" or "eager"
     """
@@ -88,10 +88,9 @@ def _point(cell: Cell, run: int, it: Recording, flat: bool) -> Point:
         kind, sentence = "flat", f"stopped: {it.message}"
     else:
         kind, sentence = it.verdict.kind, it.verdict.sentence
-    falls = kind == "still falling" or still_falls(it.losses, it.chance)
     return Point(
         cell, run, kind, sentence, len(it.steps), it.final, float(it.losses[0]), it.chance,
-        it.floor, kind not in ("diverged", "flat") and falls, it.seconds,
+        it.floor, kind not in ("diverged", "flat") and still_falls(it.losses, it.chance), it.seconds,
         it.version, it.started.engine if it.started else "eager",
     )  # fmt: skip
 

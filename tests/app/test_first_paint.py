@@ -114,7 +114,7 @@ def test_a_page_opens_with_title_description_picture_and_still(client: TestClien
         said = head(html)
         assert said["title"] == "Pre-LN against Post-LN · NormViz"
         assert said["og:title"] == "Pre-LN against Post-LN"
-        assert "B Post-LN: at chance so far since step 6" in said["og:description"]
+        assert "B Post-LN: at chance so far, since step 6" in said["og:description"]
         assert said["og:image"] == f"http://testserver/normviz/preview.png?{HERO}"
         assert "grad_block of pre12,post12" in html
         assert html.index('id="nv-still"') < html.index('<div id="root"></div>')
