@@ -70,7 +70,7 @@ def test_a_row_has_its_finding_its_claim_and_its_source(claims) -> None:
         assert result is not None
         it = as_json(claim, result, second)
         assert words_of_label(at.button(key=f"open_{claim.key}").label) == it["finding"]
-        assert f"{it['verdict']} · {it['scope']}" in said
+        assert f"{result.verdict(claim).sentence} · {it['scope']}" in said
         assert otherwise(claim, result, second) in said
     (row,) = [one for one in at.caption if one.value.endswith("· C9")]
     assert row.value.startswith("Claim: Skip gains") and "arxiv.org/abs/2004.08249" in row.value

@@ -148,7 +148,8 @@ def row(claim: Claim, is_open: bool) -> None:
     kind = chip(claim, result)
     with st.container(key=f"claim_row_{claim.key}"):
         scope = f" · {claim.scope}" if claim.scope else ""
-        st.badge(f"{kind}{scope}", color=COLORS[kind])  # pyright: ignore
+        words = result.verdict(claim).sentence if result else kind
+        st.badge(f"{words}{scope}", color=COLORS[kind])  # pyright: ignore
         icon = ":material/expand_less:" if is_open else ":material/expand_more:"
         found = finding(claim, result) if result else f"{claim.label}: not run yet."
         button(
