@@ -50,7 +50,7 @@ def inspect(
         complain("name a model: a model type such as qwen3, a config.json, or FILE.py:FUNCTION")
     found = _found(model, blocks)
     if lint:
-        typer.echo("\n".join(found.lint) or "nothing found")
+        typer.echo("\n".join(found.lint_words))
         raise typer.Exit(1 if found.lint else 0)
     typer.echo(found.to_json() if as_json else str(found))
 

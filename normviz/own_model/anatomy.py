@@ -196,28 +196,46 @@ def formulas_of(block: placement.BlockTrace) -> list[str]:
     if block.judged is None:
         whole = scheme_of.written(block) if not isinstance(block.result, Stream) else ""
         return [f"block: {whole}"] if whole and len(whole) < 200 else []
-    return [f"{_role(it)}: {_formula(it, block.judged)}" for it in block.judged.sublayers]
+    return [
+        f"{_role(it)}: {_formula(it, *_norms_of_stream(block.judged, number))}"
+        for number, it in enumerate(block.judged.sublayers)
+    ]
+
+
+def _norms_of_stream(judged: Judged, number: int) -> tuple[bool, bool]:
+    """Whether a sublayer begins with a norm on the stream itself, and whether it ends with one. The norm
+    between two sublayers is written as the next one's where the block begins with such a norm."""
+    it = judged.sublayers[number]
+    if judged.enters is None:
+        return False, it.norm_main is not None
+    before = judged.sublayers[number - 1].norm_main if number else judged.enters
+    return before is not None, it is judged.sublayers[-1] and it.norm_main is not None
 
 
 def _role(it: Sublayer) -> str:
-    roles = [_letter(branch)[1] for branch in it.branches]
-    return " and ".join(dict.fromkeys(roles))
+    return " and ".join(dict.fromkeys(_letter(branch)[1] for branch in _in_order(it)))
+
+
+def _in_order(it: Sublayer) -> list[Branch]:
+    """The branches of a sublayer: attention first, whatever is added first."""
+    order = [*placement.ROLES.values(), placement.OTHER]
+    return sorted(it.branches, key=lambda branch: order.index(_letter(branch)))
 
 
 def _letter(branch: Branch) -> tuple[str, str]:
-    if "attention" in branch.parts:
-        return "A", "attention"
-    return ("F", "FFN") if "mlp" in branch.parts else ("B", "branch")
+    roles = placement.ROLES
+    return next((roles[role] for role in roles if role in branch.parts), placement.OTHER)
 
 
-def _formula(it: Sublayer, judged: Judged) -> str:
+def _formula(it: Sublayer, begins: bool, ends: bool) -> str:
+    x = "N(x)" if begins else "x"
     branches = []
-    for branch in it.branches:
-        inner = f"{_letter(branch)[0]}({'N(x)' if branch.norm_in else 'x'})"
+    for branch in _in_order(it):
+        inner = f"{_letter(branch)[0]}({f'N({x})' if branch.norm_in else x})"
         inner = f"N({inner})" if branch.norm_out else inner
         branches.append(f"{_factor(branch.scaled)}{inner}")
-    whole = f"{_factor(it.skip_scaled)}x + {' + '.join(branches)}"
-    return f"N({whole})" if it.norm_main else whole
+    whole = f"{_factor(it.skip_scaled)}{x} + {' + '.join(branches)}"
+    return f"N({whole})" if ends else whole
 
 
 def _factor(by: str) -> str:

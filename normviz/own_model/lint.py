@@ -34,7 +34,7 @@ def lint(
         if not each.blocks:
             continue
         for sentence in (
-            *_final(record),
+            *_final(each, record),
             *_twice(each),
             *_resp(record),
             *_post_depth(record),
@@ -46,14 +46,14 @@ def lint(
     return tuple(said)
 
 
-def _final(it: StackFound) -> Iterator[str]:
-    if it.placement is None or it.final_norm is not None:
+def _final(each: placement.StackTrace, it: StackFound) -> Iterator[str]:
+    if it.placement is None or it.final_norm is not None or each.goes_on:
         return
-    scheme = SCHEMES[it.placement]
-    if scheme.final_norm or it.placement == "pre_nofinal":
+    key = "pre" if it.placement == "pre_nofinal" else it.placement
+    if SCHEMES[key].final_norm:
         yield (
-            f"{it.path}: {scheme.label} without a final norm: the stream leaves the last block unnormalised, "
-            "and the logits grow with it"
+            f"{it.path}: {SCHEMES.label(key)} without a final norm: the stream leaves the last block "
+            "unnormalised, and the logits grow with it"
         )
 
 

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from math import prod
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -61,6 +62,10 @@ NOT_NORMS = (
 )  # fmt: skip
 COPIES = {"where", "copy", "set", "index_copy"}
 """Operations that keep the values of their one tensor that depends on the stream."""
+MIXES = {
+    "cumsum", "cumprod", "logcumsumexp", "cummax", "lstm", "gru", "rnn_tanh", "rnn_relu",
+}  # fmt: skip
+"""Operations along the tokens, beside convolutions, poolings and Fourier transforms."""
 OTHER_NORM = "other"
 """The kind of a norm that the catalogue does not have."""
 
@@ -105,6 +110,8 @@ class StackTrace:
     """One stack: its blocks in the order in which they ran, its stream, and what stands around it.
 
     embed_norm, final_norm  paths of the norms on what enters the first block and on what leaves the last
+    goes_on   what reads the end of the last block further on: the blocks of another stack, or a norm after
+              other operations, such as a pooling; empty if neither does
     between   the path of a norm between the blocks, outside of them
     twins     blocks on the meta device that were not run, because their modules are those of another block
     mixes     why what enters a block is not what left the one before it, or empty
@@ -115,6 +122,7 @@ class StackTrace:
     blocks: list[BlockTrace] = field(default_factory=list)
     embed_norm: str | None = None
     final_norm: str | None = None
+    goes_on: Literal["", "blocks", "norm"] = ""
     between: str | None = None
     mixes: str = ""
     twins: dict[int, int] = field(default_factory=dict)
@@ -166,6 +174,8 @@ def trace(
             _attempt(run)
     for each in found:
         follow.judge(each)
+    for each in found:
+        each.goes_on = follow.goes_on(each)
     return Trace(found, known, error, follow.scales)
 
 
@@ -544,7 +554,7 @@ class _Follow(TorchFunctionMode):
         self.scales: dict[str, nn.Parameter] = {}
         self.ends: dict[int, Symbol] = {}
         self.count = 0
-        self.fails = len(hidden)
+        self.tokens: set[int] = set()
 
     # Hooks on modules: blocks open a scope, norms give their result its symbol.
 
@@ -580,11 +590,14 @@ class _Follow(TorchFunctionMode):
             if entering is not None:
                 trace.before = self.scope.get(id(entering), Made(()))
                 self.scope = {id(entering): Stream()}
+                shape = entering.shape
+                sizes = shape[1:-1][:1] if stream.axis == -1 else shape[2:]
+                self.tokens = {*sizes, prod(sizes)} - {1}
             else:
                 trace.why = "the stream does not enter it as its other blocks"
                 self.scope = {}
             each.blocks.append(trace)
-            self.block, self.fails = trace, len(self.hidden)
+            self.block = trace
 
         return hook
 
@@ -616,6 +629,10 @@ class _Follow(TorchFunctionMode):
             if of is not None:
                 kind = self.known[name].key or OTHER_NORM
                 self._set(made, of if kind == "none" else Norm(name, kind, of))
+        if self.block is not None and name in self.hidden and made is not None:
+            of = self.scope.get(id(made))
+            if of is not None and given is not None and self._was_multiplied(given):
+                self._set(made, Made((of,), "hidden"))  # more than matrices was in it
         if self.block is not None:
             read = self.scope.get(id(given)) if given is not None else None
             for _, tensor in stack.results(result):
@@ -717,6 +734,8 @@ class _Follow(TorchFunctionMode):
             return first
         if name in SHAPED:
             return Viewed(first)
+        if self._mixes(name, args, kwargs, given, made):
+            return Made(tuple(symbols), "tokens")
         if name in PARTS or name == "getitem":
             whole = sum(t.numel() for t in made) == given[0].numel() and len(made) == 1
             return (
@@ -737,7 +756,33 @@ class _Follow(TorchFunctionMode):
             return self._scaled(name, args, symbols)
         if name in ("addcmul", "lerp") and len(args) >= 3:
             return self._fused(name, args, kwargs, symbols)
-        return Made(tuple(symbols))
+        return Made(tuple(symbols), "zeros" if name == "zeros_like" else "")
+
+    def _mixes(
+        self, name: str, args: tuple, kwargs: dict, given: list[Tensor], made: list[Tensor]
+    ) -> bool:
+        """Whether an operation inside of a block makes one token depend on others: a convolution, a pooling,
+        a sum along the tokens, or a step of a loop that takes them one by one."""
+        first = given[0]
+        if self.block is None or not (made[0].is_floating_point() or made[0].is_complex()):
+            return False
+        if name.startswith("conv") and len(given) > 1:
+            return any(n > 1 for n in given[1].shape[2:])
+        if name in MIXES or "pool" in name or name.startswith("fft"):
+            return True
+        if name in ("sum", "mean"):
+            along = args[1] if len(args) > 1 else kwargs.get("dim")
+        elif name == "getitem" and _is_made(self.scope.get(id(first))):
+            along = _picked(args[1])
+        else:
+            return False
+        axes = [along] if isinstance(along, int) else along or ()
+        return any(first.shape[axis] in self.tokens for axis in axes)
+
+    def _was_multiplied(self, tensor: Tensor) -> bool:
+        """Whether two tensors that were computed from this one have been multiplied."""
+        symbol, products = self.scope.get(id(tensor)), self.block.products if self.block else []
+        return any(it is symbol for product in products for it in sources(product.left))
 
     def _product(
         self, name: str, given: list[Tensor], before: list[Symbol | None], symbols: Sequence[Symbol]
@@ -745,7 +790,7 @@ class _Follow(TorchFunctionMode):
         """A product with a matrix that is learned, or of two tensors that depend on the stream."""
         every = [(t, s) for t, s in zip(given, before, strict=True) if s is not None]
         if name == "multi_head_attention_forward":
-            return Made(tuple(symbols), "attention")
+            return Made((Made(tuple(symbols), "attention"),), "softmax")
         if len({id(t) for t, _ in every}) < 2:
             return Made(tuple(symbols), "linear")
         (a, left), (b, right) = every[:2]
@@ -754,7 +799,8 @@ class _Follow(TorchFunctionMode):
         if self.block is not None:
             shapes = (tuple(a.shape), tuple(b.shape))
             self.block.products.append(Product(left, right, shapes))
-        return Made(tuple(symbols), "attention")
+        made = Made(tuple(symbols), "attention")
+        return Made((made,), "softmax") if name in ATTENTION else made
 
     def _sum(self, name: str, args: tuple, kwargs: dict, symbols: Sequence[Symbol]) -> Symbol:
         left, right = (self._operand(args[0]), self._operand(args[1]))
@@ -841,6 +887,17 @@ class _Follow(TorchFunctionMode):
                 None,
             )
 
+    def goes_on(self, each: StackTrace) -> Literal["", "blocks", "norm"]:
+        """What reads the end of a stack, further on than a final norm: see `StackTrace`."""
+        last = self.ends.get(id(each.blocks[-1])) if each.blocks else None
+        if last is None:
+            return ""
+        starts = [it.blocks[0].before for it in self.found if it is not each and it.blocks]
+        if any(it is last for start in starts if start is not None for it in sources(start)):
+            return "blocks"
+        after = [it for it in self.outer.values() if isinstance(it, Norm)]
+        return "norm" if any(it is last for norm in after for it in sources(norm)) else ""
+
     def _why(self, each: StackTrace, trace: BlockTrace) -> str:
         """Judge a block; why it is undecided, or empty."""
         if each.stream is not None and each.stream.rivals:
@@ -906,23 +963,55 @@ def _is_state(symbol: Symbol) -> bool:
 
 
 def _attends(symbol: Symbol) -> bool:
-    """Whether a part of a branch multiplies two tensors that depend on the stream."""
-    return any(isinstance(it, Made) and it.by == "attention" for it in sources(symbol, is_state))
+    """Whether a part of a branch is attention."""
+    parts = {it.by for it in sources(symbol, is_state) if isinstance(it, Made)}
+    return role_of(parts) == "attention"
+
+
+ROLES = {"attention": ("A", "attention"), "mixer": ("M", "mixer"), "mlp": ("F", "FFN")}
+"""Letter and word of what a branch is, in the order in which a formula has them."""
+OTHER = ("B", "branch")
+
+
+def role_of(parts: set[str]) -> str:
+    """What a branch is, by the operations in it; empty where they do not tell.
+
+    attention  two tensors that depend on the stream are multiplied, and a softmax or no more than that
+               mixes the tokens
+    mixer      else, tokens are mixed: a convolution, a recurrence, a state space
+    mlp        a feed-forward network: matrices, on each token by itself
+    """
+    if "attention" in parts and ("softmax" in parts or "tokens" not in parts):
+        return "attention"
+    if "tokens" in parts:
+        return "mixer"
+    return "mlp" if "linear" in parts and not parts & {"outside", "hidden"} else ""
 
 
 def relabel(judged: Judged) -> None:
-    """Name the parts of each sublayer by what they compute: attention where two tensors that depend on
-    the stream are multiplied, else a feed-forward network where there is a matrix."""
-    for sublayer in judged.sublayers:
-        parts = {part for branch in sublayer.branches for part in branch.parts}
-        if "attention" in parts:
-            role = "attention"
-        elif "linear" in parts and "outside" not in parts:
-            role = "mlp"
-        else:
-            continue
-        for branch in sublayer.branches:
+    """Name the parts of each branch by what it computes."""
+    for branch in (branch for sublayer in judged.sublayers for branch in sublayer.branches):
+        if branch.root is not None and not any(map(is_state, sources(branch.root, _is_zeros))):
+            branch.parts.add("hidden")  # zeros in the place of what is not installed here
+        if role := role_of(branch.parts):
             branch.parts = {role}
+
+
+def _picked(index: Any) -> list[int]:
+    """The axes of which an index takes one place."""
+    every = index if isinstance(index, tuple) else (index,)
+    if any(it is None for it in every):
+        return []
+    rest = next((at for at, it in enumerate(every) if it is Ellipsis), len(every))
+    return [at if at < rest else at - len(every) for at, it in enumerate(every) if type(it) is int]
+
+
+def _is_made(symbol: Symbol | None) -> bool:
+    return symbol is not None and isinstance(bare(symbol), Made)
+
+
+def _is_zeros(symbol: Symbol) -> bool:
+    return isinstance(symbol, Made) and symbol.by == "zeros"
 
 
 def _norm_in(symbol: Symbol | None) -> str | None:

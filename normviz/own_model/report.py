@@ -6,11 +6,15 @@ Without torch, so that the page can show it.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..catalog import SCHEMES
 from ..catalog.models import QK_LABELS
+
+NO_MISTAKE = "No mistake in the code was found."
+"""Where lint finds nothing."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,10 @@ class NormFound:
             "number": "one learned number",
         }
         return f"{eps}, {gains.get(self.gain, self.gain + from_)}"
+
+
+DEPTH = re.compile(r"\b(deep(er)?|depth)\b|every block")
+"""Words of a trouble that is about depth."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +85,16 @@ class StackFound:
         return SCHEMES.label(self.placement) if self.placement else "not told"
 
     @property
+    def trouble(self) -> str:
+        """What the catalogue knows to go wrong with the placement, with the number of blocks where it is
+        about depth; empty where the placement was not told."""
+        if self.placement is None:
+            return ""
+        said = SCHEMES[self.placement].trouble
+        count = f"{self.blocks} block{'s' * (self.blocks != 1)}"
+        return f"{said} Here: {count}." if DEPTH.search(said) else said
+
+    @property
     def qk_words(self) -> str:
         """none, per head, full width, or not told."""
         return {"none": "none"}.get(self.qk_norm or "", QK_LABELS[self.qk_norm])
@@ -110,8 +128,16 @@ class Anatomy:
         return max(reversed(self.stacks), key=lambda stack: stack.blocks)
 
     def to_json(self) -> str:
-        """All of it as one JSON object."""
-        return json.dumps(asdict(self), ensure_ascii=False)
+        """All of it as one JSON object, with the known trouble of each stack's placement."""
+        values = asdict(self)
+        for stack, it in zip(values["stacks"], self.stacks, strict=True):
+            stack["trouble"] = it.trouble
+        return json.dumps(values, ensure_ascii=False)
+
+    @property
+    def lint_words(self) -> tuple[str, ...]:
+        """What lint says, or that it found nothing."""
+        return self.lint or (NO_MISTAKE,)
 
     def __str__(self) -> str:
         return text(self)
@@ -123,8 +149,9 @@ def read(given: str | dict[str, Any]) -> Anatomy:
     found = []
     for stack in values["stacks"]:
         norms = tuple(NormFound(**norm) for norm in stack["norms"])
-        lists = {k: tuple(v) for k, v in stack.items() if isinstance(v, list) and k != "norms"}
-        found.append(StackFound(**{**stack, **lists, "norms": norms}))
+        own = {k: v for k, v in stack.items() if k != "trouble"}  # the catalogue has it
+        lists = {k: tuple(v) for k, v in own.items() if isinstance(v, list) and k != "norms"}
+        found.append(StackFound(**{**own, **lists, "norms": norms}))
     return Anatomy(**{**values, "stacks": tuple(found), "lint": tuple(values["lint"])})
 
 
@@ -137,7 +164,7 @@ def text(it: Anatomy) -> str:
         lines.append(f"{it.model}  {stack.blocks} blocks of {kinds} at {stack.path}{width}")
         lines += [f"{title:<15} {said}" for title, said in _rows(stack)]
         lines.append("")
-    lines += [f"lint            {said}" for said in it.lint]
+    lines += [f"lint            {said}" for said in it.lint_words]
     return "\n".join(lines).rstrip()
 
 
@@ -148,6 +175,8 @@ def _rows(stack: StackFound) -> list[tuple[str, str]]:
     rows = [("placement", placed)]
     if not stack.placement and formulas:
         rows.append(("", formulas))
+    if stack.trouble:
+        rows.append(("known trouble", stack.trouble))
     if stack.alike:
         also = "; ".join(SCHEMES.label(key) for key in stack.alike)
         rows.append(

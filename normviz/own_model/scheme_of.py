@@ -17,7 +17,7 @@ from ..catalog.scheme import Gain, Place, Scheme, Slots
 from ..census.interpreter import Made, Norm, Scaled, Stream, Sum, Viewed, bare
 from ..census.interpreter import Tensor as Symbol
 from ..census.layers import Sublayer, Undecided, placement
-from .placement import BlockTrace, StackTrace, is_state
+from .placement import OTHER, ROLES, BlockTrace, StackTrace, is_state, role_of
 
 FAR = 1000
 """Blocks of a stack up to which its form is compared with the catalogue's."""
@@ -41,11 +41,11 @@ def scheme_of(each: StackTrace) -> Named:
         return Named(
             None, why="no tensor that enters its blocks has the shape of one that leaves them"
         )
-    ends = (each.final_norm is not None, each.embed_norm is not None)
+    ends = (each.final_norm is not None or each.goes_on == "blocks", each.embed_norm is not None)
     if each.mixes:
         return Named(None, why=each.mixes)
     if each.between is None and each.stream.rivals == 0:
-        forms = tuple(written(block) for block in blocks)
+        forms = tuple(_written(block.result, qk_names(block)) for block in blocks)
         found = [
             s.key for s in _one_stream() if _ends(s) == ends and _forms(s.key, len(blocks)) == forms
         ]
@@ -230,12 +230,17 @@ def _times(symbol: Symbol, gain: Gain, label: str) -> Symbol:
 
 
 def written(block: BlockTrace) -> str:
-    """A traced block, written out without its norms of queries and keys."""
-    return _written(block.result, qk_names(block))
+    """A traced block in words: written out with what its branches are, without its norms of queries and
+    keys."""
+    return _Writer(frozenset(qk_names(block)), True).whole(block.result)
 
 
 def _written(symbol: Symbol, ignored: Iterable[str] = ()) -> str:
     return _Writer(frozenset(ignored)).whole(symbol)
+
+
+OPERATIONS = {"attention", "linear", "softmax", "part", "tokens", "hidden", "zeros"}
+"""What operations in a branch are called, beside its norms, gains and values from outside."""
 
 
 INNER_GAIN = "learned gain"
@@ -246,10 +251,10 @@ GAIN = re.compile(r"\[([^\[\]]*) (number|vector)\]")
 
 class _Writer:
     """Writes symbols so that equal computations are equal texts: terms sorted, learned gains numbered in
-    the order of that text."""
+    the order of that text. A placement is the same whatever its branches are, so only `roles` tells."""
 
-    def __init__(self, ignored: frozenset[str]) -> None:
-        self.ignored = ignored
+    def __init__(self, ignored: frozenset[str], roles: bool = False) -> None:
+        self.ignored, self.roles = ignored, roles
         self.norms: dict[str, list[str]] = {}
         self.memo: dict[int, list[tuple[str, str]]] = {}
 
@@ -303,8 +308,8 @@ class _Writer:
         inputs: set[str] = set()
         labels: set[str] = set()
         self._walk(symbol, "", inputs, labels, seen)
-        role = "A" if "attention" in labels else "F" if "linear" in labels else "M"
-        inside = sorted(labels - {"attention", "linear", "softmax", "part"})
+        role = ROLES.get(role_of(labels), OTHER)[0] if self.roles else "B"
+        inside = sorted(labels - OPERATIONS)
         return f"{role}({', '.join(sorted(inputs))}{' | ' if inside else ''}{', '.join(inside)})"
 
     def _walk(

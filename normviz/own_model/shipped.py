@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def line(kind: str, found: Anatomy | str) -> str:
     """A line of the file."""
     if isinstance(found, str):
         return json.dumps({"type": kind, "error": found}, ensure_ascii=False)
-    return json.dumps({"type": kind, "anatomy": json.loads(found.to_json())}, ensure_ascii=False)
+    return json.dumps({"type": kind, "anatomy": asdict(found)}, ensure_ascii=False)
 
 
 # The same models, read from their code.

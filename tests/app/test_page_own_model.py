@@ -47,6 +47,16 @@ def test_a_model_type_is_shown_without_a_process(own, monkeypatch) -> None:
     assert "Post-LN" in words(at)
 
 
+def test_the_page_says_the_known_trouble_of_the_placement(own) -> None:
+    """As the Anatomy page does, with the model's depth; that lint found nothing does not deny it."""
+    it = shipped.anatomies()["llama"]
+    assert not isinstance(it, str)
+    said = words(own(model_type="llama"))
+    assert it.main.trouble in said and f"{it.main.blocks} blocks" in it.main.trouble
+    assert "No mistake in the code was found." in said and "known to go wrong" not in said
+    assert it.main.trouble not in words(own(model_type="mobilebert"))
+
+
 def test_every_shipped_anatomy_can_be_shown(own) -> None:
     """The undecided ones too: each has a reason."""
     at = own()

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from crossing_kit import case
 from typer.testing import CliRunner
 
+from normviz.catalog import SCHEMES
 from normviz.cli import main
+from normviz.own_model import shipped
+from normviz.own_model.report import NO_MISTAKE, read
 
 CODE = """
 from torch import nn
@@ -37,6 +41,20 @@ def test_a_function_in_a_file_is_inspected(tmp_path: Path) -> None:
     assert json.loads(done.output)["stacks"][0]["placement"] == "pre"
     done = CliRunner().invoke(main, ["inspect", f"{path}:build", "--lint"])
     assert (done.exit_code, "without a final norm" in done.output) == (1, True)
+
+
+def test_the_known_trouble_of_the_placement_is_said_where_lint_finds_nothing() -> None:
+    """The catalogue's sentence with the model's depth; in the terminal and in the JSON the same."""
+    it = shipped.anatomies()["llama"]
+    assert not isinstance(it, str) and it.lint == ()
+    trouble = f"{SCHEMES['pre'].trouble} Here: {it.main.blocks} blocks."
+    assert f"known trouble   {trouble}" in str(it) and f"lint            {NO_MISTAKE}" in str(it)
+    given = json.loads(it.to_json())
+    assert given["stacks"][0]["trouble"] == trouble and given["lint"] == []
+    assert read(it.to_json()) == it
+    about_width = replace(it.main, placement="sandwich")
+    assert about_width.trouble == SCHEMES["sandwich"].trouble
+    assert replace(it.main, placement=None).trouble == ""
 
 
 def test_what_is_no_model_is_a_sentence(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -119,6 +120,40 @@ def test_lint_says_what_the_trace_shows() -> None:
     assert "two norms in a row" in said and "a token of zeros gives NaN" in said
 
 
+class Staged(Model):
+    """Two stages; between them neighbours are merged, and after them stands what `end` is."""
+
+    def __init__(self, end: nn.Module) -> None:
+        super().__init__()
+        self.more, self.end = nn.ModuleList(Block() for _ in range(2)), end
+        self.merge, self.head = nn.Linear(16, 8), nn.Linear(8, 5)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        x = self.tokens(tokens)
+        for thing in self.things:
+            x = thing(x)
+        x = self.merge(torch.cat([x[:, ::2], x[:, 1::2]], -1))
+        for thing in self.more:
+            x = thing(x)
+        return self.head(self.end(x.mean(1)))
+
+
+def test_a_final_norm_is_missed_only_where_nothing_further_on_normalises_the_stream() -> None:
+    """Not at the end of a stage that other blocks follow, nor before a norm of the pooled stream."""
+    pooled, bare = (inspect_model(Staged(end)) for end in (nn.LayerNorm(8), nn.Identity()))
+    assert [it.path for it in pooled.stacks] == ["things", "more"] and pooled.lint == ()
+    (said,) = bare.lint
+    assert said.startswith("more: Pre-LN without a final norm: the stream leaves the last block")
+    said = [
+        (k, one)
+        for k, it in shipped.anatomies().items()
+        if not isinstance(it, str)
+        for one in it.lint
+    ]
+    missed = [kind for kind, one in said if "without a final norm" in one]
+    assert missed == ["donut-swin"]  # its classifier reads the plain mean
+
+
 def test_lint_knows_attention_that_reads_the_stream_without_qk_norm() -> None:
     for qk_norm, count in (("off", 1), ("head", 0)):
         it = exported("resp", 2, qk_norm=qk_norm)
@@ -180,6 +215,143 @@ def test_a_shape_is_no_value_and_a_sum_of_two_streams_has_no_name() -> None:
     (biased,), (doubled,) = (inspect_model(Model(kind)).stacks for kind in (Biased, Doubled))
     assert biased.placement == "pre" and biased.formulas == ("FFN: x + F(N(x))",)
     assert doubled.placement is None and "added to a sum that has it already" in doubled.why
+
+
+class Parallel(nn.Module):
+    """Attention and FFN read one norm, and their results are added before the stream is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.attention = nn.LayerNorm(8), nn.Linear(8, 24)
+        self.up, self.down = nn.Linear(8, 32), nn.Linear(32, 8)
+
+    def mix(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = self.attention(x).chunk(3, -1)
+        return torch.softmax(q @ k.mT, -1) @ v
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        read = self.norm(x)
+        return x + (self.down(torch.relu(self.up(read))) + self.mix(read))
+
+
+class Linear(Parallel):
+    """Attention without a softmax."""
+
+    def mix(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = self.attention(x).chunk(3, -1)
+        return (q @ k.mT).tril() @ v
+
+
+class StateSpace(Parallel):
+    """Its products pass a decay that is summed along the tokens, as Mamba 2's do."""
+
+    def mix(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = self.attention(x).chunk(3, -1)
+        decay = torch.cumsum(v.mean(-1), -1)
+        return ((q @ k.mT) * (decay[:, :, None] - decay[:, None, :]).exp().tril()) @ v
+
+
+class Scan(Parallel):
+    """A recurrence, token by token."""
+
+    def mix(self, x: torch.Tensor) -> torch.Tensor:
+        a, b, c = self.attention(x).chunk(3, -1)
+        state, out = torch.zeros_like(c[:, 0]), []
+        for at in range(x.shape[1]):
+            state = torch.sigmoid(a[:, at]) * state + b[:, at]
+            out.append(state * c[:, at])
+        return torch.stack(out, 1)
+
+
+class Convolved(Parallel):
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = nn.Conv1d(8, 8, 3, padding=1)
+
+    def mix(self, x: torch.Tensor) -> torch.Tensor:
+        return self.attention(x.mT).mT
+
+
+class Halved(Parallel):
+    """A gated FFN that takes the halves of its hidden layer by their places, as Moshi's does."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        hidden = self.up(self.norm(x)).unflatten(-1, (2, -1))
+        gated = torch.sigmoid(hidden[..., 0, :]) * hidden[..., 1, :]
+        return x + self.down(gated.repeat(1, 1, 2))
+
+
+class Uninstalled(Parallel):
+    """A kernel that is not there gives zeros, as MRA's does: what the branch is was not seen."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x + self.down(torch.zeros_like(self.up(self.norm(x))))
+        return x + self.mix(self.norm(x))
+
+
+class Forked(Parallel):
+    """The norm is before the fork, as in MiniMax."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.second = nn.LayerNorm(8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.norm(x)
+        x = self.second(x + self.mix(x))
+        return x + self.down(torch.relu(self.up(x)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "formulas"),
+    [
+        (Parallel, ("attention and FFN: x + A(N(x)) + F(N(x))",)),
+        (Linear, ("attention and FFN: x + A(N(x)) + F(N(x))",)),
+        (Halved, ("FFN: x + F(N(x))",)),
+        (Uninstalled, ("branch: x + B(N(x))", "attention: x + A(N(x))")),
+        (Forked, ("attention: N(x) + A(N(x))", "FFN: N(x) + F(N(x))")),
+    ],
+)
+def test_each_branch_is_named_by_what_it_computes(
+    kind: type[nn.Module], formulas: tuple[str, ...]
+) -> None:
+    (stack,) = inspect_model(Model(kind)).stacks
+    assert stack.formulas == formulas
+
+
+@pytest.mark.parametrize("kind", [StateSpace, Scan, Convolved])
+def test_what_mixes_tokens_without_attention_is_neither_attention_nor_an_ffn(
+    kind: type[Parallel],
+) -> None:
+    class Alone(kind):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            x = x + self.mix(self.norm(x))
+            return x + self.down(torch.relu(self.up(self.norm(x))))
+
+    (stack,) = inspect_model(Model(Alone)).stacks
+    assert stack.formulas == ("mixer: x + M(N(x))", "FFN: x + F(N(x))")
+    assert (stack.placement, stack.exact) == ("pre", True)
+
+
+def test_shipped_formulas_name_both_branches_of_parallel_blocks_and_no_attention_in_a_state_space() -> (
+    None
+):
+    """Of all model types: two branches are never named alike, and a state space is a mixer."""
+    every = {k: it for k, it in shipped.anatomies().items() if not isinstance(it, str)}
+    for kind, it in every.items():
+        with case(kind):
+            for stack in it.stacks:
+                for formula in stack.formulas:
+                    assert not re.search(r"(.\([^ ]*\)) \+ \1", formula), formula
+                parallel = stack.placement in ("parallel", "parallel_two")
+                assert not parallel or stack.formulas == (
+                    "attention and FFN: x + A(N(x)) + F(N(x))",
+                )
+    for kind in ("sew-d", "mra"):  # its attention can't be followed here
+        assert every[kind].main.formulas == ("branch: N(x + B(x))", "FFN: N(x + F(x))")
+    for kind in ("mamba", "mamba2", "falcon_mamba"):
+        assert every[kind].main.formulas == ("mixer: x + M(N(x))",)
+    assert "N(x) + A(N(x))" in " ".join(every["minimax"].main.formulas)
 
 
 class AddNorm(nn.LayerNorm):

@@ -29,7 +29,9 @@ WATCH = """import normviz
 watch = normviz.watch(model, optimizer)
 # and then your loop, as it is"""
 LETTERS = (
-    "N is a norm, A attention, F the FFN, B and M other parts. After a bar stands what is inside."
+    "N is a norm, A attention, F an FFN, which works on each token by itself. M is another part that mixes "
+    "tokens, such as a convolution or a state space; B is a part that could not be told. After a bar stands "
+    "what is inside."
 )
 USERS = 12
 """Models with the same placement that are named."""
@@ -95,7 +97,7 @@ def _pasted(text: str) -> Anatomy | None:
 
 
 def _show(it: Anatomy) -> None:
-    """The anatomy of each stack, then what lint says."""
+    """The anatomy of each stack, then the known troubles and what lint says."""
     st.markdown(f"## {literal(it.model)}")
     st.caption(
         f"{it.parameters:,} parameters. Found by the flow of data in one forward pass, and by what each "
@@ -104,10 +106,14 @@ def _show(it: Anatomy) -> None:
     for stack in it.stacks:
         _stack(stack)
     st.markdown("### What to look at")
-    if it.lint:
-        st.markdown("\n".join(f"* :material/warning: {literal(said)}" for said in it.lint))
-    else:
-        st.markdown("Nothing that is known to go wrong was found.")
+    said = [
+        f"Known trouble of {literal(stack.placement_words)}: {literal(stack.trouble)}"
+        for stack in it.stacks
+        if stack.trouble
+    ]
+    mark = ":material/warning: " if it.lint else ""
+    said += [mark + literal(one) for one in it.lint_words]
+    st.markdown("\n".join(f"* {one}" for one in dict.fromkeys(said)))
     if any(stack.placement is None for stack in it.stacks):
         st.caption("Of a placement that was not told, less is known to go wrong.")
 
