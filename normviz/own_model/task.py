@@ -18,7 +18,9 @@ def inspected(text: str) -> str:
     """The anatomy of a configuration, as JSON; both are texts. Raises TaskError with a sentence."""
     _bound()
     from .anatomy import inspect_config
+    from .source import offline
 
+    offline()
     warnings.simplefilter("ignore")
     logging.disable(logging.ERROR)
     try:
