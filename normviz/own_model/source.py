@@ -23,6 +23,8 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from .task import NESTED
+
 TOKENS = 24
 """Length of the text that goes through a model."""
 BATCH = 2
@@ -162,7 +164,9 @@ def parse_config(text: str) -> dict[str, Any]:
     """A configuration from its JSON. Raises SourceError."""
     try:
         found = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except RecursionError:
+        raise SourceError(NESTED) from None
+    except ValueError as error:
         raise SourceError(f"the configuration is no JSON: {error}") from None
     if not isinstance(found, dict) or not isinstance(found.get("model_type"), str):
         raise SourceError('a configuration is a JSON object with a "model_type", such as "qwen3"')
