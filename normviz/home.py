@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import secrets
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from filelock import FileLock
 from platformdirs import user_data_path
 
 VARIABLE = "NORMVIZ_HOME"
+PRIVATE = 0o700
+"""Permissions of a data folder: it holds texts and what models write of them."""
 KEY_BYTES = 32
 LOCK_SECONDS = 10.0
 
@@ -30,18 +33,24 @@ def folder() -> Path:
 
 
 def home() -> Path:
-    """The data folder, created if missing. Raises FolderError."""
-    return made(folder(), f"set {VARIABLE} to another folder")
+    """The data folder, created if missing. Its owner alone can read it; a folder that $NORMVIZ_HOME names
+    and that was there before keeps its permissions. Raises FolderError."""
+    it = made(folder(), f"set {VARIABLE} to another folder", PRIVATE)
+    if not os.environ.get(VARIABLE):
+        with suppress(OSError):  # it is another user's
+            if it.stat().st_mode & 0o077:
+                it.chmod(PRIVATE)
+    return it
 
 
-def made(folder: Path, mend: str) -> Path:
-    """A given folder, created if missing. `mend` says how to choose another one.
+def made(folder: Path, mend: str, mode: int = 0o777) -> Path:
+    """A given folder, created with the permissions `mode` if missing. `mend` says how to choose another one.
 
     Raises FolderError.
     """
     folder = expanded(folder)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode, parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise FolderError(f"the folder {str(folder)!r} can't be made ({why}): {mend}") from None

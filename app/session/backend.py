@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import streamlit as st
@@ -42,32 +42,54 @@ class SharedBackend:
     watchers: OpenPages
 
 
-_renewing = threading.Lock()
+@dataclass
+class _Server:
+    """What this server has as long as it runs. Not in Streamlit's cache: any browser can clear that.
+
+    folder   the store's, once the store was opened; kept when a damaged store is set aside
+    found    warnings about the store for every visitor: sentences without a full stop
+    adopted  keys of the shipped cells that were added to the store; None for all of them
+    """
+
+    backend: SharedBackend | None = None
+    folder: Path | None = None
+    found: list[str] = field(default_factory=list)
+    adopted: set[str | None] = field(default_factory=set)
 
 
-@st.cache_resource(show_spinner=False)
-def _state() -> dict[str, Path]:
-    """The store's folder, once the store is open. Kept when a damaged store is set aside."""
-    return {}
+_server = _Server()
+_lock = threading.RLock()
 
 
-@st.cache_resource(show_spinner=False)
+def forget() -> None:
+    """Begin as a server that just started: for tests, each of which has a store of its own."""
+    global _server
+    _server = _Server()
+
+
 def found() -> list[str]:
     """Warnings about the store for every visitor: sentences without a full stop."""
-    return []
+    return _server.found
 
 
 def folder() -> Path | None:
     """The store's folder; None before the store is opened."""
-    return _state().get("folder")
+    return _server.folder
 
 
-@st.cache_resource(show_spinner=False)
 def _open() -> SharedBackend:
+    if (it := _server.backend) is not None:
+        return it
+    with _lock:
+        it = _server.backend = _server.backend or _made()
+        return it
+
+
+def _made() -> SharedBackend:
     store, said = open_store(again=folder() is not None)
-    _state()["folder"] = store.folder
+    _server.folder = store.folder
     if said is not None:
-        found().append(said)
+        _server.found.append(said)
         print(f"normviz: {said}.", file=sys.stderr, flush=True)
     try:
         adopt(store)
@@ -107,16 +129,27 @@ def watchers() -> OpenPages:
     return opened().watchers
 
 
-@st.cache_resource(show_spinner="Unpacking the runs that ship")
 def adopt_maps() -> None:
     """Add the shipped runs of maps and claims to the store, once and only when a page needs them."""
-    shipped.adopt_cells(_open().store)
+    if None not in _server.adopted:
+        with st.spinner("Unpacking the runs that ship"):
+            _adopt(None)
 
 
-@st.cache_resource(show_spinner=False, max_entries=1000)
 def adopt_cell(key: str) -> None:
     """Add the shipped cell of a map or a claim with this key to the store, once."""
-    shipped.adopt_cell(_open().store, key)
+    _adopt(key)
+
+
+def _adopt(key: str | None) -> None:
+    with _lock:  # many sessions may need them at once
+        if key in _server.adopted:
+            return
+        if key is None:
+            shipped.adopt_cells(_open().store)
+        else:
+            shipped.adopt_cell(_open().store, key)
+        _server.adopted.add(key)
 
 
 def shared() -> SharedBackend:
@@ -134,14 +167,13 @@ def renew() -> bool:
 
     Raises StoreError if the damaged store is still in use.
     """
-    with _renewing:  # many sessions may find the damage at once
+    with _lock:  # many sessions may find the damage at once
         it = _open()
         if not it.store.db.is_gone and damage(it.store.db.path, thorough=True) is None:
             return False
         it.supervisor.close()
         visitor.forget_key()  # it was in the folder too
-        _open.clear()
-        adopt_maps.clear()
-        adopt_cell.clear()
+        _server.backend = None
+        _server.adopted.clear()
         _open()
         return True

@@ -57,7 +57,10 @@ def inspect(
 
 def _found(model: str, blocks: str | None) -> Anatomy:
     from ..own_model.anatomy import inspect_named
+    from ..own_model.source import is_code, offline
 
+    if not is_code(model):
+        offline()
     with quiet():
         try:
             return inspect_named(model, blocks)
@@ -81,7 +84,9 @@ def make_all(out: Path) -> None:
     """Add each model type of the census that the file lacks, and sort the file."""
     from ..catalog.models import census
     from ..own_model.anatomy import inspect_named
+    from ..own_model.source import offline
 
+    offline()
     known = set(shipped.anatomies(out))
     for kind in dict.fromkeys(row.model for row in census().all if row.model not in known):
         with quiet():

@@ -6,13 +6,13 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..home import expanded, made
+from ..home import PRIVATE, expanded, made
 from ..runs.store import Store
 
 
 def data_folder(given: Path | None) -> Path | None:
     """The folder of --data, created if missing; None for the default. Raises FolderError."""
-    return None if given is None else made(given, "choose another with --data")
+    return None if given is None else made(given, "choose another with --data", PRIVATE)
 
 
 def stored(given: Path | None) -> Store:

@@ -24,7 +24,7 @@ from ..duel.presets import PRESETS
 from ..limits import RANGES
 from ..links import PINNED, encode
 from ..observed import configured
-from ..player import document, folder, joined, script_tags, templates, version
+from ..player import document, folder, in_script, joined, script_tags, templates, version
 from ..player.packing import packed
 from ..runs import Recording
 from ..training.tape.browser import browser_model
@@ -201,7 +201,7 @@ def live_page(
         heading=LIVE_TITLE, words=escape(WORDS), foot=escape(FOOT),
         scripts=script_tags(more=own) if one_file else script_tags((*scripts, *texts)),
         up=f'<nav><p><a href="{escape(up)}">All duels</a></p></nav>' if up else "",
-        data=json.dumps(data).replace("<", "\\u003c"),
+        data=in_script(data),
     )  # fmt: skip
     yield "live.html", document(f"NormViz: {LIVE_TITLE}", body, head, STYLE).encode()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..execution import Ended, Local
 from .report import Anatomy, read
-from .task import inspected
+from .task import NESTED, inspected
 
 MAX_CHARACTERS = 65_536
 """Of a pasted configuration."""
@@ -50,11 +50,14 @@ def check(text: str) -> None:
         )
     try:
         given = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        numbers = _numbers(given)
+    except ValueError as error:
         raise NotInspected(f"this is no JSON: {error}") from None
+    except RecursionError:
+        raise NotInspected(NESTED) from None
     if not isinstance(given, dict) or not isinstance(given.get("model_type"), str):
         raise NotInspected('a config.json is a JSON object with a "model_type", such as "qwen3"')
-    for name, value in _numbers(given):
+    for name, value in numbers:
         most = MAX_BLOCKS if name in BLOCKS else MAX_NUMBER
         if value > most:
             raise NotInspected(f"{name} is {value:,}: at most {most:,} is taken")

@@ -7,7 +7,6 @@ saved notebook then shows the run without a kernel.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..observed import label
-from ..player import live_page, posted
+from ..player import in_script, live_page, posted
 from ..result import FRAME_HEIGHT
 from ..runs import Recording, Steps
 from ..runs.frames import lane_frame
@@ -94,7 +93,7 @@ class Notebook:
             return ""
         # The first charts are there sooner without those of the quantities that nobody looks at yet.
         keys = it.probes if self.posts else (self.first,)
-        numbers = json.dumps(self._numbers(it, keys)).replace("<", "\\u003c")
+        numbers = in_script(self._numbers(it, keys))
         return POST.format(numbers=numbers, name=self.name)
 
     def _numbers(self, it: Recording, keys: Sequence[str]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import importlib.util
 import inspect
 import json
 import math
+import os
 import re
 import runpy
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +22,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
+
+from .task import NESTED
 
 TOKENS = 24
 """Length of the text that goes through a model."""
@@ -37,6 +40,17 @@ class SourceError(ValueError):
     """What was named is no model here; the message is one sentence."""
 
 
+def offline() -> None:
+    """Let this process ask no hub for what a configuration names. Before transformers is imported, and in
+    a process of NormViz alone: a visitor's own may load what it likes."""
+    os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1")
+
+
+def is_code(named: str) -> bool:
+    """Whether `file.py:factory` is named: code that the visitor runs."""
+    return named.rpartition(":")[0].endswith(".py")
+
+
 @dataclass(frozen=True)
 class Source:
     """A model, the inputs to try on it, in turn, and what it was named."""
@@ -51,8 +65,8 @@ def load(named: str, base: bool = False) -> Source:
 
     `base` leaves the head of a model of Hugging Face out.
     """
-    file, _, factory = named.rpartition(":")
-    if file.endswith(".py"):
+    if is_code(named):
+        file, _, factory = named.rpartition(":")
         return _from_code(Path(file), factory)
     path = Path(named)
     if named.endswith(".json") or path.is_file():
@@ -150,7 +164,9 @@ def parse_config(text: str) -> dict[str, Any]:
     """A configuration from its JSON. Raises SourceError."""
     try:
         found = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except RecursionError:
+        raise SourceError(NESTED) from None
+    except ValueError as error:
         raise SourceError(f"the configuration is no JSON: {error}") from None
     if not isinstance(found, dict) or not isinstance(found.get("model_type"), str):
         raise SourceError('a configuration is a JSON object with a "model_type", such as "qwen3"')
@@ -180,10 +196,7 @@ def from_config(values: Mapping[str, Any], base: bool = False) -> Source:
                 first = first or error
     if first is None:
         raise SourceError(f"transformers has no model for {kind!r} without a task of its own")
-    said = str(first).splitlines()[0][:200] if str(first) else ""
-    raise SourceError(
-        f"{kind} can't be made from this configuration: {type(first).__name__}: {said}"
-    ) from first
+    raise _failed(kind, f"{kind} can't be made from this configuration", first) from first
 
 
 LACKS = {"dbrx": {"attn_config": {"rope_theta": 10000.0, "clip_qkv": 8.0}}}
@@ -203,12 +216,22 @@ def _config(kind: str, values: dict[str, Any]) -> Any:
             f"{'near are ' + near if near else 'see `normviz list --models` for names'}"
         ) from None
     except Exception as error:
-        raise SourceError(
-            f"the configuration of {kind} is not valid: {type(error).__name__}: {str(error)[:200]}"
-        ) from error
+        raise _failed(kind, f"the configuration of {kind} is not valid", error) from error
     config.use_cache = False
     config._attn_implementation = "eager"
     return config
+
+
+def _failed(kind: str, what: str, error: Exception) -> SourceError:
+    """What failed and why, in one sentence."""
+    from huggingface_hub.errors import OfflineModeIsEnabled
+
+    if isinstance(error, OfflineModeIsEnabled):
+        return SourceError(
+            f"the configuration of {kind} names another model on a hub, and NormViz uses no network: write "
+            "the configuration of that model in its place, as backbone_config"
+        )
+    return SourceError(f"{what}: {type(error).__name__}: {' '.join(str(error).split())[:200]}")
 
 
 def _near(word: str, names: list[str]) -> str:

@@ -6,7 +6,7 @@ script runs in all of them, so a replay moves exactly as the live page did.
 
 from .bundle import SCRIPTS, css, folder, joined, script, vega, version
 from .message import Have, Sent, message
-from .page import SharedFiles, document, live_page, page, posted, script_tags
+from .page import SharedFiles, document, in_script, live_page, page, posted, script_tags
 from .specs import VIEWS, ChartOptions, View
 from .templates import templates
 from .walks import CARRIED, Walk
@@ -24,6 +24,7 @@ __all__ = [
     "css",
     "document",
     "folder",
+    "in_script",
     "joined",
     "live_page",
     "message",

@@ -115,10 +115,10 @@ def page(
             "walk": plans(walks, live=False),
         }
     start = START.format(
-        numbers=json.dumps(file).replace("<", "\\u003c"),
-        name=json.dumps(names.file_name(configs)),
-        caption=json.dumps(names.caption(configs, engines)),
-        probe=json.dumps(probe if probe in frames else next(iter(frames))),
+        numbers=in_script(file),
+        name=in_script(names.file_name(configs)),
+        caption=in_script(names.caption(configs, engines)),
+        probe=in_script(probe if probe in frames else next(iter(frames))),
     )
     scripts = script_tags(outside.get("scripts", ()))
     return replay_document(title, words, start, scripts, _ways(outside), outside.get("head", ""))
@@ -128,8 +128,8 @@ def live_page(settings: Settings, probe: str) -> str:
     """A page whose charts draw what another window posts to it, each time `posted`."""
     named = names.title([settings])
     start = FOLLOW.format(
-        name=json.dumps(names.file_name([settings])),
-        caption=json.dumps(names.caption([settings], [])), probe=json.dumps(probe),
+        name=in_script(names.file_name([settings])),
+        caption=in_script(names.caption([settings], [])), probe=in_script(probe),
     )  # fmt: skip
     return replay_document(f"NormViz: {named}", "", start, script_tags())
 
@@ -201,6 +201,11 @@ def _probe(
             kept = {name: out[name] for name in ("view", "domain", "between", "sets")}
             looks[f"{view} {'linear' if linear else 'log'}"] = {**kept, "charts": charts}
     return {"numbers": numbers, "looks": looks}
+
+
+def in_script(value: Any) -> str:
+    """A value as JSON that is safe between script tags: no text in it can end the script."""
+    return json.dumps(value).replace("<", "\\u003c")
 
 
 def inline(source: str) -> str:

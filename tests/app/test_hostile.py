@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from crossing_kit import case
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -29,6 +30,8 @@ from normviz.maps.grid import SweepError
 from normviz.model import texts as kept
 from normviz.model.characters import TextError
 from normviz.norm_cost.result import Setting
+from normviz.own_model.client import check
+from normviz.own_model.source import parse_config
 from normviz.player import VIEWS as PLAYER_VIEWS
 from normviz.runs.search import search
 from normviz.runs.store import Query, Store
@@ -49,6 +52,7 @@ def assert_sentence(text: str) -> None:
     """One, of a readable length, that says more than what it is called in Python."""
     assert 10 < len(text) <= LONGEST, text[:200]
     assert "\n" not in text and "Traceback" not in text and "Error(" not in text
+    assert "maximum recursion" not in text
 
 
 @pytest.mark.slow
@@ -121,6 +125,27 @@ def test_any_file_of_settings_is_read_or_told(content: Any) -> None:
             read_configs(given_)
         except ValueError as error:
             assert_sentence(str(error))
+
+
+NESTED = [*range(10, 1050, 20), 2000, 10_000, 20_000, 100_000]
+
+
+@pytest.mark.parametrize(("opens", "closes"), [("[", "]"), ('{"a":', "}"), ('[{"a":', "}]")])
+def test_nested_json_is_read_or_told(opens: str, closes: str) -> None:
+    """A pasted config.json, one in a file, and settings; at any depth."""
+    for depth in NESTED:
+        deep = f"{opens * depth}1{closes * depth}"
+        for read, text in (
+            (check, f'{{"model_type": "llama", "x": {deep}}}'),
+            (parse_config, f'{{"model_type": "llama", "x": {deep}}}'),
+            (read_configs, f'{{"depth": {deep}}}'),
+            (read_configs, f'{{"lanes": [{{"config": {{"lr_edits": {deep}}}}}]}}'),
+        ):
+            with case(f"{depth} {read.__name__}"):
+                try:
+                    read(text)
+                except ValueError as error:
+                    assert_sentence(str(error))
 
 
 @given(ANY, st.sampled_from(["", "row 1"]))

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from normviz.app.bench.fuzzed import VIEWS, opened
+from normviz.app.session import backend
 from page_kit import checked, duel, words_of
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.testing.v1 import AppTest
@@ -35,15 +36,13 @@ Page = Callable[[str], AppTest]
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A data folder that all pages of this module share, and no supervisor."""
-    import streamlit
-
     folder = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(VARIABLE, str(folder))
         patch.setattr(SupervisorClient, "ensure", lambda self: None)
-        streamlit.cache_resource.clear()
+        backend.forget()
         yield folder
-    streamlit.cache_resource.clear()
+    backend.forget()
 
 
 @pytest.fixture(scope="module")
@@ -259,11 +258,9 @@ def test_the_cost_page_draws_whatever_lies_in_its_folder(
 def test_a_page_without_a_data_folder_says_so(
     monkeypatch: pytest.MonkeyPatch, folder: str, view: str
 ) -> None:
-    import streamlit
-
     monkeypatch.setenv(VARIABLE, folder)
     monkeypatch.setattr(SupervisorClient, "ensure", lambda self: None)
-    streamlit.cache_resource.clear()
+    backend.forget()
     at = checked(opened(view, {}))
     assert folder in words_of(at.error[0])
-    streamlit.cache_resource.clear()
+    backend.forget()

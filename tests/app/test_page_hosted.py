@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from test_page_text import give, press
 
 from normviz import RunConfig
 from normviz.claims import CLAIMS
+from normviz.claims.server_jobs import ClaimJobs
 from normviz.links import encode
 from normviz.model import texts
 from normviz.runs.frames import Frames
@@ -252,8 +254,6 @@ def test_a_map_is_one_visitor_s_and_short(
 def test_a_claim_is_stopped_by_who_asked_for_it(
     claims, become: Become, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from normviz.claims.server_jobs import ClaimJobs
-
     monkeypatch.setattr(ClaimJobs, "_work", lambda self: None)
     at = claims(claim="E15")
     checked(at.button(key="run_E15").click().run())
@@ -266,6 +266,28 @@ def test_a_claim_is_stopped_by_who_asked_for_it(
     assert not [b for b in theirs.button if b.key in ("stop_E15", "run_E15")]
     long = claims(claim="E3")
     assert long.button(key="run_E3").disabled and "up to 12 min" in captions(long)
+
+
+@pytest.mark.usefixtures("by_eager")
+def test_a_browser_that_clears_streamlits_cache_changes_nothing_here(
+    claims, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two bytes of any browser clear it. The server keeps its store, its threads, what it did, its limits."""
+    import streamlit as st
+    from normviz.app.session import backend
+
+    unpacked: list[Store] = []
+    monkeypatch.setattr(ClaimJobs, "_work", lambda self: None)
+    monkeypatch.setattr(backend.shipped, "adopt_cells", unpacked.append)
+    checked(claims(claim="E15").button(key="run_E15").click().run())
+    before, threads = backend.shared(), threading.active_count()
+    for _ in range(3):
+        st.cache_data.clear()
+        st.cache_resource.clear()
+        at = checked(claims(claim="C1").button(key="run_C1").click().run())
+        assert "A claim that you asked for is not finished yet" in at.error[0].value
+    assert backend.shared() is before and len(unpacked) == 1
+    assert threading.active_count() == threads
 
 
 @pytest.mark.usefixtures("by_eager")

@@ -80,6 +80,7 @@ def test_a_pasted_configuration_is_followed_in_another_process(own) -> None:
     [
         ("{", "This is no JSON"),
         ("[1]", "JSON object"),
+        (f'{{"model_type": "llama", "x": {"[" * 600 + "]" * 600}}}', "nested too deeply"),
         ('{"model_type": "llama", "num_hidden_layers": 100000}', "at most 1,000"),
         ('{"model_type": "llama", "hidden_size": 1e300}', "at most 16,777,216"),
     ],

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-import streamlit as st
+from normviz.app.session import backend
 from page_kit import Open, at_page, checked, chips, duel, runs, words_of
 from shelf_kit import kept
 from streamlit.testing.v1 import AppTest
@@ -199,7 +199,7 @@ def test_the_socket_says_nothing_that_a_guessed_text_could_be_held_against(
 def test_the_giver_trains_and_deletes_after_a_restart_of_server_and_page(
     page: Open, folder: Path, theirs: RunConfig, become: Become
 ) -> None:
-    st.cache_resource.clear()
+    backend.forget()
     at = page(encode([theirs]))
     assert not [b for b in at.button if b.key == f"delete_{theirs.text}"]
     become("a")

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
+import runpy
+import subprocess
+import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
+from socketserver import TCPServer
 
 import pytest
 from crossing_kit import case
 from typer.testing import CliRunner
 
+from normviz import inspect_model
 from normviz.catalog import SCHEMES
 from normviz.cli import main
 from normviz.own_model import shipped
+from normviz.own_model.client import NotInspected, inspect_pasted
 from normviz.own_model.report import NO_MISTAKE, read
 
 CODE = """
@@ -29,6 +37,17 @@ class Block(nn.Module):
 def build():
     return nn.Sequential(nn.Embedding(5, 8), nn.Sequential(*[Block() for _ in range(3)]))
 """
+
+
+HUB = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+BACKBONE = {"backbone": "evil/repo", "use_pretrained_backbone": True}
+
+
+@pytest.fixture(autouse=True)
+def hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A visitor who lets their own code ask hubs. What the terminal sets ends with the test."""
+    for name in HUB:
+        monkeypatch.setenv(name, "0")
 
 
 def test_a_function_in_a_file_is_inspected(tmp_path: Path) -> None:
@@ -82,11 +101,42 @@ def test_the_comparison_with_the_census_counts_every_row() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", ["depth_anything", "dpt"])
+def test_a_configuration_that_names_a_model_on_a_hub_asks_no_network(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = (
+        f"configuration of {kind} names another model on a hub, and NormViz uses no network: write"
+    )
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"model_type": kind, **BACKBONE}))
+    calls: list[object] = []
+    with TCPServer(("127.0.0.1", 0), lambda *call: calls.append(call)) as proxy:
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        for name in ("HTTPS_PROXY", "https_proxy"):
+            monkeypatch.setenv(name, "http://{}:{}".format(*proxy.server_address))
+        command = [sys.executable, "-m", "normviz", "inspect", str(path)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
+        with pytest.raises(NotInspected, match=said):  # as the page asks
+            inspect_pasted(path.read_text(), tmp_path)
+        proxy.shutdown()
+    assert calls == []
+
+
+def test_a_visitors_own_code_may_ask_a_hub(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(CODE)
+    inspect_model(runpy.run_path(str(path))["build"]())  # as in a notebook
+    assert {os.environ[name] for name in HUB} == {"0"}
+    for named, offline in ((f"{path}:build", "0"), ("qwen33", "1")):
+        CliRunner().invoke(main, ["inspect", named])
+        assert {os.environ[name] for name in HUB} == {offline}, named
+
+
+@pytest.mark.slow
 def test_a_model_of_70_billion_parameters_takes_little_memory(tmp_path: Path) -> None:
     """In a process of its own, beside one that imports the same libraries; no time is asserted."""
-    import subprocess
-    import sys
-
     config = {
         "model_type": "llama", "hidden_size": 8192, "intermediate_size": 28672,
         "num_hidden_layers": 80, "num_attention_heads": 64, "num_key_value_heads": 8,

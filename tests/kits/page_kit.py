@@ -29,13 +29,11 @@ Open = Callable[..., AppTest]
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty data folder that the page uses."""
-    import streamlit as st
-
     monkeypatch.setenv(VARIABLE, str(tmp_path))
     monkeypatch.setattr(SupervisorClient, "ensure", lambda self: None)
     monkeypatch.setattr(backend, "adopt", _adopt)
     monkeypatch.setattr(backend.shipped, "adopt_cells", _adopt_cells)
-    st.cache_resource.clear()
+    backend.forget()
     return tmp_path
 
 

@@ -7,6 +7,7 @@ import json
 import os
 import re
 from dataclasses import replace
+from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +19,13 @@ from normviz import RunConfig, player
 from normviz.anatomy.walk import walk
 from normviz.catalog.probes import PROBES, recorded_by
 from normviz.charts import ratio, scheme_style
+from normviz.observed import Observed
 from normviz.player import VIEWS, ChartOptions, Sent, message
 from normviz.player.bundle import build_vega, folder, joined
 from normviz.runs.frames import LaneFrame
 
 TESTS = Path(__file__).parent
+EVIL = "</script><script>alert(1)</script>"
 
 
 def spiky() -> LaneFrame:
@@ -86,12 +89,33 @@ def test_messages_are_json_whatever_the_numbers() -> None:
 
 
 def test_a_page_holds_all_it_needs_and_runs_nothing_from_its_words() -> None:
-    evil = "</script><script>alert(1)</script>"
-    text = player.page(evil, evil, {"grad_block": [make(label=f"A  {evil}")]}, [RunConfig()])
+    text = player.page(EVIL, EVIL, {"grad_block": [make(label=f"A  {EVIL}")]}, [RunConfig()])
     assert "<script>alert" not in text
     assert not any(word in text.split("<body>")[0] for word in ("src=", "href="))
     with pytest.raises(ValueError, match="at least one"):
         player.page("t", "w", {}, [])
+
+
+def test_the_name_of_an_observed_model_ends_no_script() -> None:
+    """Such a name is in the caption, in the pages that replay it and in those that follow it."""
+    plain, evil = (Observed(model=name, blocks=DEPTH, width=8) for name in ("Tiny", f"Tiny{EVIL}"))
+
+    def pages(it: Observed) -> list[str]:
+        lanes = {"grad_block": [make(label=f"A  {it.model}")]}
+        return [player.page(it.model, it.model, lanes, [it]), player.live_page(it, "grad_block")]
+
+    for expected, text in zip(pages(plain), pages(evil), strict=True):
+        assert EVIL not in text and "alert(1)" in text
+        assert scripts(text) == scripts(expected)
+
+
+def scripts(page: str) -> int:
+    """The number of script elements that a parser of HTML finds."""
+    found: list[str] = []
+    parser = HTMLParser()
+    parser.handle_starttag = lambda tag, attrs: found.append(tag)
+    parser.feed(page)
+    return found.count("script")
 
 
 def test_vega_is_the_one_that_altair_was_written_for() -> None:

@@ -98,13 +98,13 @@ def test_a_statement_that_finds_no_room_leaves_nothing_and_the_store_works_on(
 def test_the_page_says_it_and_shows_what_is_stored(
     disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import streamlit as st
+    from normviz.app.session import backend
     from streamlit.testing.v1 import AppTest
 
     monkeypatch.setenv("NORMVIZ_HOME", str(disk / "data"))
     (disk / "data").mkdir()
     monkeypatch.setattr(SupervisorClient, "ensure", lambda self: None)
-    st.cache_resource.clear()
+    backend.forget()
     at = AppTest.from_file(MAIN, default_timeout=60).run()
     assert not at.exception and not at.warning
     # Else the log has room that it holds already.
@@ -122,7 +122,7 @@ def test_the_page_says_it_and_shows_what_is_stored(
     SmallDisk(disk, lambda: 0).empty()
     at.button(key="train").click().run()
     assert not at.exception and not at.error and not at.warning
-    st.cache_resource.clear()
+    backend.forget()
 
 
 def test_room_is_held_back_once_and_given_up_once(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sqlite3
+import stat
 import subprocess
 import sys
 import threading
@@ -18,8 +19,9 @@ from backend_kit import wait_for
 
 from normviz import RunConfig
 from normviz.catalog.probes import recorded_by
+from normviz.cli.places import data_folder
 from normviz.config import ConfigError
-from normviz.home import home
+from normviz.home import VARIABLE, home, made
 from normviz.runs.store import Run, Store, StoreError
 from normviz.runs.store.run import LOST, alive
 from normviz.runs.store.schema import VERSION
@@ -305,3 +307,27 @@ def test_a_failed_write_leaves_nothing_behind(store: Store) -> None:
     assert len(store.steps(found(store, run)).step) == 0
     store.append(run, STEPS)  # and the connection still works
     assert len(store.steps(found(store, run)).step) == len(STEPS)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has other permissions")
+def test_the_owner_alone_can_read_a_data_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder that somebody named and that was there before keeps its permissions."""
+
+    def mode(folder: Path) -> int:
+        return stat.S_IMODE(os.stat(folder).st_mode)
+
+    new, named, usual, given = (tmp_path / name for name in ("new", "named", "usual", "given"))
+    for folder in (named, usual):
+        folder.mkdir()
+        folder.chmod(0o755)
+    for folder in (new, named):
+        monkeypatch.setenv(VARIABLE, str(folder))
+        assert Store().folder == folder
+    monkeypatch.delenv(VARIABLE)
+    monkeypatch.setattr("normviz.home.user_data_path", lambda *_, **__: usual)
+    assert Store().folder == usual and data_folder(given) == given
+    assert [mode(it) for it in (new, named, usual, given)] == [0o700, 0o755, 0o700, 0o700]
+    (tmp_path / "plain").mkdir()
+    assert mode(made(tmp_path / "site", "")) == mode(tmp_path / "plain"), "it is for others"

@@ -82,8 +82,8 @@ def _what_happens() -> str:
     where = "on this server" if hosted.limits() else "on this machine"
     return (
         f"The model is built {where} without weights, in a process with bounded time and memory. One "
-        "small forward pass is followed. No code that the file names is loaded, and the text is written "
-        "nowhere."
+        "small forward pass is followed. No code and no other model that the file names is loaded, and the "
+        "text is written nowhere."
     )
 
 
