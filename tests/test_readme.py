@@ -67,10 +67,13 @@ def test_ci_runs_the_test_command() -> None:
 
 
 def test_every_run_of_the_tests_prints_the_twenty_slowest() -> None:
-    """Both run pytest without a word more, so that its settings hold for both."""
-    ci = (ROOT / ".ci" / "run").read_text().rstrip()
+    """Both run pytest without a word more, so that its settings hold for both; CI then runs again what failed."""
+    ci = (ROOT / ".ci" / "run").read_text().splitlines()
     pytest_alone = ".venv/bin/python -m pytest"
-    assert TESTS.split(" && ")[-1] == ci.splitlines()[-1] == pytest_alone
+    assert TESTS.split(" && ")[-1] == pytest_alone
+    assert ci.index(f"{pytest_alone} || code=$?") == next(
+        i for i, line in enumerate(ci) if pytest_alone in line
+    )
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
     assert "--durations=20" in settings["addopts"].split()
 
