@@ -33,7 +33,7 @@ def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -
             _before(earlier, backend)
     with st.container(key="live"):
         if beside is not None or any(lane.run is not None for lane in lanes):
-            player.show(lanes, beside)
+            player.show(lanes, backend, beside)
         else:
             st.info(f"Nobody has run this yet on this server. {_what_now(lanes)}.")
 

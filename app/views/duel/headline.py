@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from normviz.duel.names import placements, title
 from normviz.formats import listed
+from normviz.runs.store import Run
 
 from ...session.backend import SharedBackend
-from .lanes import Lane, chip
+from .lanes import Lane, chip, last_step
 
 LONGEST = 84
 """Characters of a headline with the placements' names; in a longer one the lanes are letters."""
@@ -22,16 +23,26 @@ OUTCOMES = {
 
 
 def headline(lanes: list[Lane], backend: SharedBackend) -> str:
-    """ "Pre-LN learned, Post-LN stayed at chance"; while something trains, what is compared."""
+    """ "Pre-LN learned, Post-LN stayed at chance"; while something trains or is paused, what is compared."""
     said = [_outcome(lane, backend) for lane in lanes]
     configs = [lane.config for lane in lanes]
-    if any(lane.run and lane.run.is_open for lane in lanes):
+    if opened := [lane.run for lane in lanes if lane.run and lane.run.is_open]:
+        if all(run.status == "paused" for run in opened):
+            return f"Paused {_where(opened, backend)}: {title(configs)}"
         return f"Training {title(configs)}"
     for names in (placements(configs), [lane.name for lane in lanes]):
         words = _sentence(names, said)
         if len(words) <= LONGEST:
             break
     return words
+
+
+def _where(runs: Sequence[Run], backend: SharedBackend) -> str:
+    """ "at step 49", or "at steps 38 and 49" of runs that are not at the same one."""
+    last = {step for run in runs if (step := last_step(run, backend)) is not None}
+    if not last:
+        return "before the first step"
+    return f"at step{'s' * (len(last) > 1)} {listed([f'{step:,}' for step in sorted(last)])}"
 
 
 def _outcome(lane: Lane, backend: SharedBackend) -> str:
