@@ -16,10 +16,11 @@ from normviz.app.views.duel.lanes import current
 from page_kit import MAIN, Open, checked, chips, duel, runs, shown, words_of
 from shelf_kit import SMALL, kept
 from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import Block
 
 from normviz import RunConfig
 from normviz.catalog import NORMS, SCHEMES
-from normviz.duel.presets import QUICK
+from normviz.duel.presets import PRESETS, QUICK
 from normviz.duel.seeds import seeded
 from normviz.home import shipped
 from normviz.links import encode
@@ -186,6 +187,8 @@ def test_knobs_change_all_lanes(page: Open, name: str, value: float) -> None:
         ("width", "30", "Width is 30 and heads is 4, but the heads must divide the width"),
         ("dropout", "x", "Dropout is 'x', allowed is a number from 0 to below 1"),
         ("clip", "-1", "Clip is '-1', allowed is off, or a number above 0, up to 1e+06"),
+        ("ffn_ratio", "0", "FFN ratio is '0', allowed is a whole number from 1 to 16"),
+        ("softcap", "x", "Logit soft-cap is 'x', allowed is off, or a number above 0, up to 1e+06"),
     ],
 )
 def test_a_bad_value_is_said_and_changes_nothing(
@@ -197,6 +200,50 @@ def test_a_bad_value_is_said_and_changes_nothing(
     checked(at.text_input(key=f"knob_{name}").set_value(typed).run())
     assert [words_of(error) for error in at.error] == [sentence]
     assert duel(at).lanes == before
+    field = at.text_input(key=f"knob_{name}")
+    assert field.value == typed and below(at, f"knob_{name}") == at.error[0]
+
+
+def below(at: AppTest, key: str) -> object:
+    """The element after the widget with this key."""
+    every = [one for one in at.main if not isinstance(one, Block)]
+    return every[next(i for i, one in enumerate(every) if one.key == key) + 1]
+
+
+@pytest.mark.parametrize("refused", ["33", ""])
+def test_a_refused_value_is_over_once_any_is_accepted(page: Open, refused: str) -> None:
+    """Also the present one, which adds no entry to the history."""
+    at = page()
+    more(at, group="Model")
+    before = duel(at).lanes
+    for key, value in (("knob_width", "32"), ("knob_heads", "2")):
+        checked(at.text_input(key="knob_width").set_value(refused).run())
+        assert len(at.error) == 1 and at.text_input(key="knob_width").value == refused
+        checked(at.text_input(key=key).set_value(value).run())
+        assert not at.error and at.text_input(key="knob_width").value == "32"
+        assert (duel(at).lanes == before) == duel(at).kept == (value == "32")
+
+
+def test_a_refused_value_goes_with_its_field(page: Open) -> None:
+    at = page()
+    more(at, group="Model")
+    checked(at.text_input(key="knob_width").set_value("33").run())
+    more(at, group="Data")
+    assert not at.error
+    more(at, group="Model")
+    assert not at.error and at.text_input(key="knob_width").value == "32"
+
+
+def test_a_refused_choice_is_said_under_it(page: Open) -> None:
+    at = page(encode(PRESETS["vit"].lanes()))
+    more(at, group="Attention")
+    checked(at.selectbox(key="knob_mask").set_value("causal").run())
+    assert at.selectbox(key="knob_mask").value == "causal"
+    (error,) = at.error
+    assert words_of(error).startswith("Family is vit and attention mask is causal")
+    assert below(at, "knob_mask") == error
+    checked(at.selectbox(key="knob_mask").set_value("none").run())
+    assert not at.error
 
 
 def test_one_lane_can_differ_in_any_setting(page: Open) -> None:
@@ -330,7 +377,7 @@ def test_a_typed_value_that_is_not_allowed_stays_to_be_corrected(page: Open) -> 
     at.selectbox(key="lane1_own").set_value("warmup")
     checked(at.text_input(key="lane1_value").set_value("1o0").run())
     assert at.text_input(key="lane1_value").value == "1o0"
-    assert "Warmup is '1o0'" in words_of(at.error[0])
+    assert "Warm-up is '1o0'" in words_of(at.error[0])
     checked(at.text_input(key="lane1_value").set_value("100").run())
     assert at.text_input(key="lane1_value").value == "" and duel(at).lanes[1].warmup == 100
 

@@ -22,11 +22,10 @@ from ...asgi import live_page
 from ...session import duel, visitor
 from ...session.backend import SharedBackend
 from ...session.duel import control, leave, leave_duel
-from ...session.markdown import capital, literal
 from ...widgets import page_links
 from ...widgets.buttons import button
 from ...widgets.store_errors import kept
-from . import by_itself
+from . import by_itself, complaint
 from . import lanes as page_lanes
 from .lanes import Lane
 
@@ -65,8 +64,8 @@ def show(lanes: list[Lane], backend: SharedBackend) -> None:
         )
     it = duel.duel()
     with st.container(key="problems"):
-        for problem in filter(None, (it.refused, it.complaint)):
-            st.error(literal(capital(problem)))
+        for problem in filter(None, (it.refused, None if it.refused_in else it.complaint)):
+            complaint.say(problem)
     _offer(lanes, backend)
 
 
