@@ -74,6 +74,7 @@ class Duel(PageState):
     soon       the configs that train in a moment without a click
     automatic  the runs that started without a click last
     refused_in  key of the widget that still holds the value that `complaint` is about; empty where none does
+    asks       Train was pressed, and the page asks first, because that ends a run
     """
 
     lanes: tuple[RunConfig, ...]
@@ -100,6 +101,7 @@ class Duel(PageState):
     soon: tuple[RunConfig, ...] = ()
     automatic: frozenset[int] = frozenset()
     refused_in: str = ""
+    asks: bool = False
 
     def complain(self, sentence: str | None, widget: str = "") -> None:
         """Say why a change was not taken, or no more. The value stays in its widget."""

@@ -10,11 +10,11 @@ import pytest
 from anatomy_kit import measure
 from crossing_kit import case
 from normviz.app.asgi.snapshot import Topic, read_snapshot
-from normviz.app.views.duel import share
+from normviz.app.views.duel import share, transport
 from normviz.app.views.duel.knobs import GROUPS
 from normviz.app.views.duel.lanes import current
 from page_kit import MAIN, Open, checked, chips, duel, runs, shown, words_of
-from shelf_kit import SMALL, kept
+from shelf_kit import SMALL, begin, kept
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Block
 
@@ -274,6 +274,74 @@ def test_train_queues_every_lane_and_the_address_names_them(page: Open, folder: 
     assert at.query_params["scheme"] in ("pre,peri", ["pre,peri"])
     checked(at.button(key="stop").click().run())
     assert {action for run in runs if run for _, action, _ in store.controls(run.id, 0)} == {"stop"}
+
+
+LONG = 2 * transport.ASKS_SECONDS
+
+
+def asked(at: AppTest) -> list[str]:
+    return [words_of(one) for one in at.warning]
+
+
+def test_train_asks_before_it_ends_a_run_that_has_trained_for_long(
+    page: Open, folder: Path
+) -> None:
+    at, store = page("lanes=2&scheme=pre,post&depth=3&steps=2000"), Store(folder)
+    checked(at.button(key="train").click().run())
+    first, second = runs(at)
+    begin(store, first, 326, LONG)
+    for answer in ("train_on", "train_again"):
+        checked(at.button(key="train").click().run())
+        assert asked(at) == ["This ends the run at step 325 of 2,000."]
+        assert runs(at) == [first, second] and store.queued() == [second]
+        assert not any(store.controls(run, 0) for run in (first, second))
+        checked(at.button(key=answer).click().run())
+        assert not asked(at)
+    assert {first, second}.isdisjoint(runs(at))
+    for run in (first, second):
+        assert [action for _, action, _ in store.controls(run, 0)] == ["stop"]
+
+
+def test_train_names_the_furthest_of_several_runs(page: Open, folder: Path) -> None:
+    at, store = page("lanes=2&scheme=pre,post&depth=3&steps=2000"), Store(folder)
+    checked(at.button(key="train").click().run())
+    for run, steps in zip(runs(at), (30, 41), strict=True):
+        begin(store, run, steps, LONG)
+    checked(at.button(key="train").click().run())
+    assert asked(at) == ["This ends 2 runs, the furthest at step 40 of 2,000."]
+
+
+def test_train_beside_the_faded_curves_asks_too_and_a_short_run_is_not_asked_for(
+    page: Open, folder: Path
+) -> None:
+    at, store = page("lanes=1&depth=3&steps=2000"), Store(folder)
+    checked(at.button(key="train").click().run())
+    (short,) = runs(at)
+    begin(store, short)
+    checked(at.button(key="train").click().run())
+    (run,) = runs(at)
+    assert run != short and not asked(at)
+    begin(store, run, seconds=LONG)
+    checked(at.select_slider(key="knob_depth").set_value(4).run())
+    checked(at.button(key="train_before").click().run())
+    assert runs(at) == [run] and asked(at)
+    store.end(run, "finished")  # before the answer
+    checked(at.run())
+    assert not asked(at) and not duel(at).asks
+
+
+def test_while_something_trains_pause_is_the_first_button_and_t_does_nothing(page: Open) -> None:
+    at = page()
+
+    def kinds() -> list[tuple[str, str]]:
+        found = [at.button(key=key).proto for key in ("train", "pause")]
+        return [(one.type, one.shortcut) for one in found]
+
+    assert kinds()[0] == ("primary", "t")
+    checked(at.button(key="train").click().run())
+    assert kinds() == [("secondary", ""), ("primary", "p")]
+    checked(at.select_slider(key="knob_depth").set_value(4).run())
+    assert at.button(key="train_before").proto.type == "secondary"
 
 
 def test_a_new_rate_goes_to_the_open_runs(page: Open, folder: Path) -> None:
