@@ -73,6 +73,8 @@ class Duel(PageState):
     changed    when the visitor changed a setting that has not been trained since (monotonic seconds)
     soon       the configs that train in a moment without a click
     automatic  the runs that started without a click last
+    refused_in  key of the widget that still holds the value that `complaint` is about; empty where none does
+    asks       Train was pressed, and the page asks first, because that ends a run
     """
 
     lanes: tuple[RunConfig, ...]
@@ -98,6 +100,12 @@ class Duel(PageState):
     changed: float | None = None
     soon: tuple[RunConfig, ...] = ()
     automatic: frozenset[int] = frozenset()
+    refused_in: str = ""
+    asks: bool = False
+
+    def complain(self, sentence: str | None, widget: str = "") -> None:
+        """Say why a change was not taken, or no more. The value stays in its widget."""
+        self.complaint, self.refused_in = sentence, widget
 
 
 def label(index: int, config: Settings, lanes: Sequence[Settings], repeated: bool = False) -> str:
@@ -268,8 +276,9 @@ def show_beside(key: str) -> None:
     it.beside, it.nonce, it.touched = key, it.nonce + 1, True
 
 
-def change(field: str, value: Any, lane: int | None = None) -> None:
-    """Set a field in one lane or in all. A value that is not allowed only sets `complaint`."""
+def change(field: str, value: Any, lane: int | None = None, widget: str = "") -> None:
+    """Set a field in one lane or in all. A value that is not allowed only sets `complaint`, and stays in
+    the widget with this key."""
     it = duel()
 
     # A new peak rate replaces the changes that were made while an earlier run went on.
@@ -289,14 +298,18 @@ def change(field: str, value: Any, lane: int | None = None) -> None:
         return config.replace(**values)
 
     try:
-        it.lanes = tuple(
+        lanes = tuple(
             changed(config) if lane in (None, i) else config for i, config in enumerate(it.lanes)
         )
-        it.complaint, it.refused = None, None
-        _touch(it)
-        it.wants_text = it.wants_text and field != "task"
     except ConfigError as error:
-        it.complaint = str(error)
+        it.complain(str(error), widget)
+        return
+    it.complain(None)
+    it.refused = None
+    it.wants_text = it.wants_text and field != "task"
+    if lanes != it.lanes:
+        it.lanes = lanes
+        _touch(it)
 
 
 def _touch(it: Duel) -> None:
@@ -312,7 +325,13 @@ def _touch(it: Duel) -> None:
 
 
 def show(key: str, value: object) -> None:
-    """Set a widget's value, if it differs: to set it again could undo the visitor's latest change."""
+    """Set a widget's value, if it differs: to set it again could undo the visitor's latest change. A refused
+    value stays in its widget, to be corrected, as long as the page shows that."""
+    it = duel()
+    if it.refused_in == key:
+        if key in st.session_state:
+            return
+        it.complain(None)
     if key not in st.session_state:
         st.session_state[key] = value
     elif st.session_state[key] != value:
@@ -355,6 +374,7 @@ def set_lane_count(n: int) -> None:
     n = max(1, min(n, most_lanes()))
     it.lanes = (*it.lanes, *(it.lanes[-1:] * MAX_LANES))[:n]
     it.runs = (*it.runs, *(None,) * MAX_LANES)[:n]
+    it.complain(None)
     _touch(it)
 
 

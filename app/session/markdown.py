@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import re
 
-ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
+from normviz.config import RunConfig
 
+ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
+TITLES = {name: field.title or name for name, field in RunConfig.model_fields.items()}
+SETTING = re.compile(
+    rf"\b(?:{'|'.join(name for name in TITLES if '_' in name)})\b(?!=)|\b(?:{'|'.join(TITLES)})\b(?= is )"
+)
+"""A setting's name in the sentence of an error; what a link would have, as in seq_len=16, is none."""
 
 JOINER = "\u2060"
 """An invisible character of no width that ends an address."""
@@ -17,6 +23,11 @@ def capital(words: str) -> str:
     """Words with an upper-case letter first; a setting's name there, as in init_seed, becomes words."""
     first, space, rest = words.partition(" ")
     return f"{first[:1].upper()}{first[1:].replace('_', ' ')}{space}{rest}"
+
+
+def titled(words: str) -> str:
+    """An error with the settings' titles for their names: "FFN ratio is" for "ffn_ratio is"."""
+    return SETTING.sub(lambda found: TITLES[found[0]], words)
 
 
 def sentence(words: str) -> str:

@@ -13,15 +13,19 @@ from normviz.runs.store import Run, Store
 from .markdown import capital
 
 
-def signature(runs: list[Run]) -> str:
+def signature(frames: Frames, runs: list[Run]) -> str:
     """The state of the runs that the page shows, as text: when it changes, the browser requests a rerun.
+    It has the steps of paused runs, because the headline names the last one.
 
     Anybody may read it, so it holds no config key: a key would reveal whether a run is on a guessed text.
     """
-    return " ".join(
-        f"{run.id}:{run.status}:{0 if run.is_observed else run.trained.lr:g}:{as_word(run.config.lr_edits)}"
-        for run in runs
-    )
+
+    def state(run: Run) -> str:
+        lr = 0 if run.is_observed else run.trained.lr
+        steps = len(frames.steps(run)) if run.status == "paused" else ""
+        return f"{run.id}:{run.status}:{steps}:{lr:g}:{as_word(run.config.lr_edits)}"
+
+    return " ".join(map(state, runs))
 
 
 def status(
@@ -52,7 +56,7 @@ def status(
         done, (total,) = min(len(frames.steps(run).step) for run in trained), ends
         said = f"step {max(0, done - 1)} of {total}"
     return {
-        "signature": signature(runs),
+        "signature": signature(frames, runs),
         "done": done,
         "total": max(1, total),
         "words": _hangs(opened, silent, stuck) or _words(frames.store, opened, said),

@@ -13,7 +13,7 @@ def are_on() -> bool:
     return st.session_state.get(KEY, st.context.cookies.get(COOKIE) != "off")
 
 
-def of(letter: str) -> str | None:
+def of(letter: str | None) -> str | None:
     """What `shortcut=` of a button takes."""
     return letter if are_on() else None
 

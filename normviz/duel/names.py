@@ -46,7 +46,7 @@ def lane_name(index: int, config: Settings, lanes: Sequence[Settings]) -> str:
 
 def placements(lanes: Sequence[Settings]) -> list[str]:
     """The lanes' placements; "Post-LN with warm-up 200" where two lanes have the same one."""
-    labels = [label(lane) for lane in lanes]
+    labels = [_bracketed(label(lane)) for lane in lanes]
     if len(set(labels)) == len(labels):
         return labels
     found = (difference(lane, lanes) for lane in lanes)
@@ -89,9 +89,17 @@ def caption(lanes: Sequence[Settings], engines: Iterable[str]) -> list[str]:
     return [line for line in (title(lanes), settings(lanes), computed_by(engines)) if line]
 
 
+def _bracketed(name: str) -> str:
+    """A name as it stands in a sentence: "Parallel (two norms)" for "Parallel, two norms"."""
+    first, comma, rest = name.partition(", ")
+    return f"{first} ({rest})" if comma else name
+
+
 def _words(name: str, config: Settings) -> str:
     """ "warm-up 200"; a choice of norm or initialisation is a name that needs no title before it."""
     value = shown(name, getattr(config, name))
     if name == "init":
-        return f"{value} init"
+        return f"{_bracketed(value)} init"
+    if name in ("qk_norm", "v_norm"):
+        return f"{RunConfig.model_fields[name].title} ({value[:1].lower()}{value[1:]})"
     return value if name in ("norm", "family") else f"{RunConfig.model_fields[name].title} {value}"

@@ -10,16 +10,17 @@ import pytest
 from anatomy_kit import measure
 from crossing_kit import case
 from normviz.app.asgi.snapshot import Topic, read_snapshot
-from normviz.app.views.duel import share
+from normviz.app.views.duel import share, transport
 from normviz.app.views.duel.knobs import GROUPS
 from normviz.app.views.duel.lanes import current
 from page_kit import MAIN, Open, checked, chips, duel, runs, shown, words_of
-from shelf_kit import SMALL, kept
+from shelf_kit import SMALL, begin, kept
 from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import Block
 
 from normviz import RunConfig
 from normviz.catalog import NORMS, SCHEMES
-from normviz.duel.presets import QUICK
+from normviz.duel.presets import PRESETS, QUICK
 from normviz.duel.seeds import seeded
 from normviz.home import shipped
 from normviz.links import encode
@@ -186,6 +187,8 @@ def test_knobs_change_all_lanes(page: Open, name: str, value: float) -> None:
         ("width", "30", "Width is 30 and heads is 4, but the heads must divide the width"),
         ("dropout", "x", "Dropout is 'x', allowed is a number from 0 to below 1"),
         ("clip", "-1", "Clip is '-1', allowed is off, or a number above 0, up to 1e+06"),
+        ("ffn_ratio", "0", "FFN ratio is '0', allowed is a whole number from 1 to 16"),
+        ("softcap", "x", "Logit soft-cap is 'x', allowed is off, or a number above 0, up to 1e+06"),
     ],
 )
 def test_a_bad_value_is_said_and_changes_nothing(
@@ -197,6 +200,50 @@ def test_a_bad_value_is_said_and_changes_nothing(
     checked(at.text_input(key=f"knob_{name}").set_value(typed).run())
     assert [words_of(error) for error in at.error] == [sentence]
     assert duel(at).lanes == before
+    field = at.text_input(key=f"knob_{name}")
+    assert field.value == typed and below(at, f"knob_{name}") == at.error[0]
+
+
+def below(at: AppTest, key: str) -> object:
+    """The element after the widget with this key."""
+    every = [one for one in at.main if not isinstance(one, Block)]
+    return every[next(i for i, one in enumerate(every) if one.key == key) + 1]
+
+
+@pytest.mark.parametrize("refused", ["33", ""])
+def test_a_refused_value_is_over_once_any_is_accepted(page: Open, refused: str) -> None:
+    """Also the present one, which adds no entry to the history."""
+    at = page()
+    more(at, group="Model")
+    before = duel(at).lanes
+    for key, value in (("knob_width", "32"), ("knob_heads", "2")):
+        checked(at.text_input(key="knob_width").set_value(refused).run())
+        assert len(at.error) == 1 and at.text_input(key="knob_width").value == refused
+        checked(at.text_input(key=key).set_value(value).run())
+        assert not at.error and at.text_input(key="knob_width").value == "32"
+        assert (duel(at).lanes == before) == duel(at).kept == (value == "32")
+
+
+def test_a_refused_value_goes_with_its_field(page: Open) -> None:
+    at = page()
+    more(at, group="Model")
+    checked(at.text_input(key="knob_width").set_value("33").run())
+    more(at, group="Data")
+    assert not at.error
+    more(at, group="Model")
+    assert not at.error and at.text_input(key="knob_width").value == "32"
+
+
+def test_a_refused_choice_is_said_under_it(page: Open) -> None:
+    at = page(encode(PRESETS["vit"].lanes()))
+    more(at, group="Attention")
+    checked(at.selectbox(key="knob_mask").set_value("causal").run())
+    assert at.selectbox(key="knob_mask").value == "causal"
+    (error,) = at.error
+    assert words_of(error).startswith("Family is vit and attention mask is causal")
+    assert below(at, "knob_mask") == error
+    checked(at.selectbox(key="knob_mask").set_value("none").run())
+    assert not at.error
 
 
 def test_one_lane_can_differ_in_any_setting(page: Open) -> None:
@@ -227,6 +274,74 @@ def test_train_queues_every_lane_and_the_address_names_them(page: Open, folder: 
     assert at.query_params["scheme"] in ("pre,peri", ["pre,peri"])
     checked(at.button(key="stop").click().run())
     assert {action for run in runs if run for _, action, _ in store.controls(run.id, 0)} == {"stop"}
+
+
+LONG = 2 * transport.ASKS_SECONDS
+
+
+def asked(at: AppTest) -> list[str]:
+    return [words_of(one) for one in at.warning]
+
+
+def test_train_asks_before_it_ends_a_run_that_has_trained_for_long(
+    page: Open, folder: Path
+) -> None:
+    at, store = page("lanes=2&scheme=pre,post&depth=3&steps=2000"), Store(folder)
+    checked(at.button(key="train").click().run())
+    first, second = runs(at)
+    begin(store, first, 326, LONG)
+    for answer in ("train_on", "train_again"):
+        checked(at.button(key="train").click().run())
+        assert asked(at) == ["This ends the run at step 325 of 2,000."]
+        assert runs(at) == [first, second] and store.queued() == [second]
+        assert not any(store.controls(run, 0) for run in (first, second))
+        checked(at.button(key=answer).click().run())
+        assert not asked(at)
+    assert {first, second}.isdisjoint(runs(at))
+    for run in (first, second):
+        assert [action for _, action, _ in store.controls(run, 0)] == ["stop"]
+
+
+def test_train_names_the_furthest_of_several_runs(page: Open, folder: Path) -> None:
+    at, store = page("lanes=2&scheme=pre,post&depth=3&steps=2000"), Store(folder)
+    checked(at.button(key="train").click().run())
+    for run, steps in zip(runs(at), (30, 41), strict=True):
+        begin(store, run, steps, LONG)
+    checked(at.button(key="train").click().run())
+    assert asked(at) == ["This ends 2 runs, the furthest at step 40 of 2,000."]
+
+
+def test_train_beside_the_faded_curves_asks_too_and_a_short_run_is_not_asked_for(
+    page: Open, folder: Path
+) -> None:
+    at, store = page("lanes=1&depth=3&steps=2000"), Store(folder)
+    checked(at.button(key="train").click().run())
+    (short,) = runs(at)
+    begin(store, short)
+    checked(at.button(key="train").click().run())
+    (run,) = runs(at)
+    assert run != short and not asked(at)
+    begin(store, run, seconds=LONG)
+    checked(at.select_slider(key="knob_depth").set_value(4).run())
+    checked(at.button(key="train_before").click().run())
+    assert runs(at) == [run] and asked(at)
+    store.end(run, "finished")  # before the answer
+    checked(at.run())
+    assert not asked(at) and not duel(at).asks
+
+
+def test_while_something_trains_pause_is_the_first_button_and_t_does_nothing(page: Open) -> None:
+    at = page()
+
+    def kinds() -> list[tuple[str, str]]:
+        found = [at.button(key=key).proto for key in ("train", "pause")]
+        return [(one.type, one.shortcut) for one in found]
+
+    assert kinds()[0] == ("primary", "t")
+    checked(at.button(key="train").click().run())
+    assert kinds() == [("secondary", ""), ("primary", "p")]
+    checked(at.select_slider(key="knob_depth").set_value(4).run())
+    assert at.button(key="train_before").proto.type == "secondary"
 
 
 def test_a_new_rate_goes_to_the_open_runs(page: Open, folder: Path) -> None:
@@ -330,7 +445,7 @@ def test_a_typed_value_that_is_not_allowed_stays_to_be_corrected(page: Open) -> 
     at.selectbox(key="lane1_own").set_value("warmup")
     checked(at.text_input(key="lane1_value").set_value("1o0").run())
     assert at.text_input(key="lane1_value").value == "1o0"
-    assert "Warmup is '1o0'" in words_of(at.error[0])
+    assert "Warm-up is '1o0'" in words_of(at.error[0])
     checked(at.text_input(key="lane1_value").set_value("100").run())
     assert at.text_input(key="lane1_value").value == "" and duel(at).lanes[1].warmup == 100
 

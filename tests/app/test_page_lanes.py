@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from page_kit import Open, checked, duel, words_of
+from page_kit import Open, checked, duel, shown, words_of
+from shelf_kit import SMALL, kept
 from streamlit.testing.v1 import AppTest
 
 from normviz.catalog import SCHEMES
@@ -11,6 +14,8 @@ from normviz.config import RunConfig
 from normviz.duel.names import lane_name
 from normviz.duel.presets import PRESETS
 from normviz.links import encode
+from normviz.runs.store import Store
+from normviz.training.events import Step
 
 
 def headline(at: AppTest) -> str:
@@ -30,6 +35,10 @@ def names(*lanes: RunConfig) -> list[str]:
         ("hero", "Pre-LN learned, Post-LN stayed at chance."),
         ("init", "Post-LN with Xavier init stayed at chance, Post-LN with PyTorch init learned."),
         ("warmup", "Post-LN with warm-up 0 stayed at chance, Post-LN with warm-up 200 learned."),
+        (
+            "high_lr",
+            "Pre-LN learned little, Peri-LN and Pre-LN with QK-norm (per head, no scale) learned.",
+        ),
     ],
 )
 def test_the_headline_is_the_verdict(page: Open, preset: str, words: str) -> None:
@@ -41,6 +50,31 @@ def test_the_headline_says_what_is_not_trained_and_what_trains(page: Open) -> No
     assert headline(at) == "Peri-LN and Post-LN are not trained yet."
     checked(at.button(key="train").click().run())
     assert headline(at) == "Training Peri-LN against Post-LN."
+
+
+def test_the_headline_of_a_paused_duel_says_at_which_step(page: Open, folder: Path) -> None:
+    """The page asks for its next rendering where the step is another one."""
+    lanes, store = [SMALL, SMALL.replace(scheme="post")], Store(folder)
+    first, second = (
+        kept(store, lane, "paused", steps) for lane, steps in zip(lanes, (39, 30), strict=True)
+    )
+    at = page(encode(lanes))
+    assert headline(at) == "Paused at steps 29 and 38: Pre-LN against Post-LN."
+    signature = shown(at)["signature"]
+    store.append(second, [Step(i, 1.5, 1e-3, 1.0, None) for i in range(30, 39)])
+    checked(at.run())
+    assert headline(at) == "Paused at step 38: Pre-LN against Post-LN."
+    assert shown(at)["signature"] != signature
+    store.set_status(first, "running")
+    checked(at.run())
+    assert headline(at) == "Training Pre-LN against Post-LN."
+
+
+def test_a_name_with_a_comma_stands_in_brackets_in_the_headline(page: Open) -> None:
+    lanes = [RunConfig(scheme=scheme, steps=33) for scheme in ("pre_nofinal", "post")]
+    assert (
+        headline(page(encode(lanes))) == "Pre-LN (no final norm) and Post-LN are not trained yet."
+    )
 
 
 def test_many_lanes_of_one_placement_are_letters_in_the_headline(page: Open) -> None:
@@ -63,7 +97,7 @@ def test_names_carry_what_differs_between_the_lanes() -> None:
     ) == [
         "A Post-LN, LayerNorm, Xavier init",
         "B Post-LN, RMSNorm, PyTorch init",
-        "C Post-LN, QK-norm Per head, LayerNorm and 1 more",
+        "C Post-LN, QK-norm (per head), LayerNorm and 1 more",
     ]
     assert names(post, post) == ["A Post-LN", "B Post-LN"]
 

@@ -140,6 +140,9 @@ def assert_it_pauses_steps_and_goes_on(page: Page) -> None:
         press(page, "step")
         done += 1
         wait_for(lambda at=done: progress(page).split()[3:4] == [str(at)])
+    last = page.locator(".nv-step output")
+    wait_for(lambda: f" {last.inner_text()}: Pre-LN against" in page.locator("h1").inner_text())
+    assert page.locator("h1").inner_text().startswith("Paused at step")
     resume.click()
     wait_for(lambda: "steps/s" in progress(page))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from browser_kit import BACKGROUND, becomes_dark, chip, opened, wait_for
+from browser_kit import BACKGROUND, PATIENCE_MS, becomes_dark, chip, opened, wait_for
 from playwright.sync_api import Browser, Page
 
 from normviz.tour import STEPS
@@ -18,6 +18,14 @@ SEEN = 24
 """Pixels of a heatmap that are enough to see that there is more below."""
 CUT = """[...document.querySelectorAll('.stMain button, .stMain canvas')]
     .filter(e => e.getBoundingClientRect().right > 375).length"""
+
+COVERED = """[...document.querySelectorAll('.stMain .stMarkdown :is(h1, h2, h3)')].filter((heading) => {
+    let part = heading.closest('.stElementContainer');
+    while (part && !part.nextElementSibling) part = part.parentElement.closest('.stMain *');
+    const here = heading.getBoundingClientRect(), next = part?.nextElementSibling.getBoundingClientRect();
+    return next?.height && next.left < here.right && next.top < here.bottom;
+}).map((heading) => heading.textContent)"""
+"""Headings of which the element below covers a part."""
 
 
 @contextmanager
@@ -59,6 +67,10 @@ def test_a_laptop_shows_the_whole_duel_on_its_first_screen(browser: Browser, add
         assert box(page, ".nv-heat0")[1] <= 720 - SEEN
         train, replay = box(page, ".st-key-train button"), box(page, ".nv-play")
         assert abs(train[1] - replay[1]) < 12  # one row
+        words = page.locator(".st-key-train button p").first
+        words.evaluate("p => { p.closest('button').disabled = true; }")
+        wait_for(lambda: words.evaluate("p => getComputedStyle(p).color") != "rgb(255, 255, 255)")
+        words.evaluate("p => { p.closest('button').disabled = false; }")
         page.locator(".nv-play").click()
         wait_for(lambda: len(visible(page, "Pause")) == 1)
         assert not visible(page, "Step")
@@ -83,6 +95,20 @@ def assert_every_placement_is_in_a_list_that_is_wide_enough(page: Page) -> None:
     page.locator(".st-key-lane1_to_resp button:visible").first.click()
     wait_for(lambda: page.locator(".st-key-lane1_sheet:visible").count() == 0)
     page.wait_for_url("**scheme=pre%2Cresp*")
+
+
+@pytest.mark.parametrize("size", [LAPTOP, PHONE])
+@pytest.mark.parametrize("path", ["by-hand", "anatomy", "runs"])
+def test_nothing_covers_a_heading(
+    browser: Browser, address: str, path: str, size: dict[str, int]
+) -> None:
+    with browser.new_context(viewport=size) as context:  # pyright: ignore[reportArgumentType]
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE_MS)
+        page.goto(f"{address}/{path}")
+        page.locator(".st-key-page_foot").wait_for()
+        wait_for(lambda: page.locator(".stMain h1").count() == 1)
+        assert page.evaluate(COVERED) == []
 
 
 def test_four_lanes_open_at_the_top_of_the_page_with_their_charts(

@@ -30,16 +30,16 @@ def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -
     with st.container(key="before"):
         # Where training starts by itself, the curves are replaced in a moment.
         if (earlier := [lane for lane in lanes if lane.earlier]) and not duel.duel().soon:
-            _before(earlier, backend)
+            _before(earlier, transport.is_busy(lanes), backend)
     with st.container(key="live"):
         if beside is not None or any(lane.run is not None for lane in lanes):
-            player.show(lanes, beside)
+            player.show(lanes, backend, beside)
         else:
             st.info(f"Nobody has run this yet on this server. {_what_now(lanes)}.")
 
 
-def _before(lanes: list[Lane], backend: SharedBackend) -> None:
-    """A warning that curves show earlier settings, and a Train button."""
+def _before(lanes: list[Lane], busy: bool, backend: SharedBackend) -> None:
+    """A warning that curves show earlier settings, and a Train button, plain while something trains."""
     named = "; ".join(f"{lane.name}: {lane.earlier}" for lane in lanes)
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
         st.markdown(
@@ -48,8 +48,8 @@ def _before(lanes: list[Lane], backend: SharedBackend) -> None:
             width="stretch",
         )
         button(
-            "Train", transport.train, backend, key="train_before", type="primary",
-            icon=":material/play_arrow:",
+            "Train", transport.train, backend, key="train_before",
+            type="secondary" if busy else "primary", icon=":material/play_arrow:",
         )  # fmt: skip
 
 

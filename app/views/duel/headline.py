@@ -8,9 +8,10 @@ from normviz.catalog import NORMS
 from normviz.config import RunConfig
 from normviz.duel.names import placements, title
 from normviz.formats import listed
+from normviz.runs.store import Run
 
 from ...session.backend import SharedBackend
-from .lanes import Lane, chip
+from .lanes import Lane, chip, last_step
 
 LONGEST = 84
 """Characters of a headline with the placements' names; in a longer one the lanes are letters."""
@@ -26,10 +27,12 @@ OUTCOMES = {
 
 
 def headline(lanes: list[Lane], backend: SharedBackend) -> str:
-    """ "Pre-LN learned, Post-LN stayed at chance"; while something trains, what is compared."""
+    """ "Pre-LN learned, Post-LN stayed at chance"; while something trains or is paused, what is compared."""
     said = [_outcome(lane, backend) for lane in lanes]
     configs = [lane.config for lane in lanes]
-    if any(lane.run and lane.run.is_open for lane in lanes):
+    if opened := [lane.run for lane in lanes if lane.run and lane.run.is_open]:
+        if all(run.status == "paused" for run in opened):
+            return f"Paused {_where(opened, backend)}: {title(configs)}"
         return f"Training {title(configs)}"
     letters = [lane.name for lane in lanes]
     for names in filter(None, (placements(configs), _norms(configs), letters)):
@@ -44,6 +47,14 @@ def _norms(configs: Sequence[RunConfig]) -> list[str]:
     norms = [NORMS.label(config.norm) for config in configs]
     is_clear = len({config.scheme for config in configs}) == 1 and len(set(norms)) == len(norms)
     return norms if is_clear else []
+
+
+def _where(runs: Sequence[Run], backend: SharedBackend) -> str:
+    """ "at step 49", or "at steps 38 and 49" of runs that are not at the same one."""
+    last = {step for run in runs if (step := last_step(run, backend)) is not None}
+    if not last:
+        return "before the first step"
+    return f"at step{'s' * (len(last) > 1)} {listed([f'{step:,}' for step in sorted(last)])}"
 
 
 def _outcome(lane: Lane, backend: SharedBackend) -> str:

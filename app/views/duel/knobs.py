@@ -20,7 +20,7 @@ from ...session import duel, visitor
 from ...session.backend import SharedBackend
 from ...session.markdown import literal
 from ...widgets.store_errors import kept
-from . import own_text
+from . import complaint, own_text
 from .lanes import Lane
 
 LADDER = tuple(float(f"{m}e{e}") for e in range(-5, 1) for m in (1, 3))
@@ -105,7 +105,7 @@ def _about(name: str) -> str:
 
 
 def _key(name: str, value: object) -> str:
-    """The widget's key. Sets the widget to the stored value, also after a value that was not allowed."""
+    """The widget's key. Sets the widget to the stored value, unless a refused one is in it."""
     duel.show(f"knob_{name}", value)
     return f"knob_{name}"
 
@@ -132,6 +132,7 @@ def _slide(name: str, title: str, configs: Sequence[RunConfig], stops: Sequence[
         _title(name, configs, title), sorted({*stops, value}), key=key, help=_help(name),
         on_change=_take, args=(name, key),
     )  # fmt: skip
+    complaint.under(key)
 
 
 def _rate(lanes: list[Lane], backend: SharedBackend) -> None:
@@ -150,6 +151,7 @@ def _rate(lanes: list[Lane], backend: SharedBackend) -> None:
         title, sorted({*LADDER, value}), key=key, help=_help("lr"),
         format_func=lambda lr: f"{lr:g}", on_change=kept(_set_rate), args=(key, backend),
     )  # fmt: skip
+    complaint.under(key)
     if edits := leading.config.lr_edits:
         later = ", ".join(f"{lr:g} from step {step}" for step, lr in edits)
         st.caption(f"{leading.config.lr:g} at first, {later}.")
@@ -168,6 +170,7 @@ def _choose(name: str, configs: Sequence[RunConfig]) -> None:
         _title(name, configs), registry.keys(), key=key,
         format_func=registry.label, help=registry[value].sentence, on_change=_take, args=(name, key),
     )  # fmt: skip
+    complaint.under(key)
 
 
 def _number(name: str, configs: Sequence[RunConfig]) -> None:
@@ -177,12 +180,13 @@ def _number(name: str, configs: Sequence[RunConfig]) -> None:
     st.text_input(
         _title(name, configs), key=key, help=_help(name), on_change=_take, args=(name, key)
     )
+    complaint.under(key)
 
 
 def _take(name: str, key: str) -> None:
     value: Any = st.session_state[key]
     if duel.chosen(key):
-        duel.change(name, value.strip() if isinstance(value, str) else value)
+        duel.change(name, value.strip() if isinstance(value, str) else value, widget=key)
 
 
 def _set_rate(key: str, backend: SharedBackend) -> None:
@@ -197,16 +201,17 @@ def _set_rate(key: str, backend: SharedBackend) -> None:
     current = [run is not None and run.config == it.lanes[i] for i, run in enumerate(runs)]
     trains = [run for run, same in zip(runs, current, strict=True) if same and _takes_rate(run)]
     if not trains:
-        duel.change("lr", rate)
+        duel.change("lr", rate, widget=key)
         return
+    it.complain(None)
     for i, same in enumerate(current):
         if not same:
-            duel.change("lr", rate, i)
+            duel.change("lr", rate, i, key)
     asked = [run for run in trains if run and peak_at(run.trained, run.trained.steps) != rate]
     try:
         if asked and backend.store.set_rate([run.id for run in asked], rate) is None:
-            it.complaint = (
+            it.complain(
                 "the runs are at their last steps: their learning rate can't change any more"
             )
     except Refused as why:
-        it.complaint = str(why)
+        it.complain(str(why))

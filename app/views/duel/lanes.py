@@ -25,6 +25,7 @@ from ...session.backend import SharedBackend, adopt_cell
 from ...session.duel import EARLIER
 from ...session.markdown import literal
 from ...widgets import badge, placement, placement_list
+from . import complaint
 
 SAID = 2
 """Settings that differ and are named; more are counted."""
@@ -103,6 +104,12 @@ def runs(lanes: list[Lane]) -> list[Run]:
     return [run for lane in lanes if lane.run for run in (lane.run, *lane.repeats)]
 
 
+def last_step(run: Run, backend: SharedBackend) -> int | None:
+    """The last step that a run has taken, as the charts number it; None before the first."""
+    steps = backend.frames.steps(run).step
+    return int(steps[-1]) if len(steps) else None
+
+
 def all_done(lanes: list[Lane]) -> bool:
     """Whether every lane shows the finished run of its present settings."""
     return all(lane.run and lane.run.is_done and lane.is_current for lane in lanes)
@@ -139,6 +146,7 @@ def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -
                     _settings(lane, lanes, style.color)
                     _placement(lane.index, lane.config)
                     _verdict(lane, backend)
+                complaint.under(f"lane{lane.index}_scheme")
                 _notes(lane)
         _few_records(lanes, backend)
 
@@ -230,6 +238,7 @@ def _settings(lane: Lane, lanes: list[Lane], color: str) -> None:
                 _pick("norm", "Norm", i, config.norm, NORMS)
                 _pick("init", "Initialisation", i, config.init, INITS)
                 _pick("qk_norm", "QK-norm", i, config.qk_norm, QK_NORMS)
+            complaint.under(f"lane{i}_norm", f"lane{i}_init", f"lane{i}_qk_norm")
             _own(lane)
         st.session_state[f"lane{i}_any_scheme"] = None  # the lane's name shows the choice
         every = places_of(config.family) or SCHEMES.keys()
@@ -316,7 +325,7 @@ def _pick(field, label, i, value, registry) -> None:
 
 def _set(field: str, lane: int) -> None:
     if duel.chosen(key := f"lane{lane}_{field}"):
-        duel.change(field, st.session_state[key], lane)
+        duel.change(field, st.session_state[key], lane, key)
 
 
 def _own(lane: Lane) -> None:
@@ -333,12 +342,13 @@ def _own(lane: Lane) -> None:
             on_change=_set_own, args=(i,), placeholder="as in a link: 100, 0.01, torch, off",
         )  # fmt: skip
         st.checkbox("Apply to all lanes", key=f"lane{i}_all")
+    complaint.under(f"lane{i}_value")
 
 
 def _set_own(lane: int) -> None:
-    value = st.session_state[f"lane{lane}_value"].strip()
-    if value:
+    key = f"lane{lane}_value"
+    if value := st.session_state[key].strip():
         everywhere = st.session_state[f"lane{lane}_all"]
-        duel.change(st.session_state[f"lane{lane}_own"], value, None if everywhere else lane)
+        duel.change(st.session_state[f"lane{lane}_own"], value, None if everywhere else lane, key)
         if not duel.duel().complaint:  # else it stays there to be corrected
-            st.session_state[f"lane{lane}_value"] = ""
+            st.session_state[key] = ""

@@ -24,6 +24,7 @@ from ...session import duel, visitor
 from ...session.backend import shared
 from ...session.markdown import literal, sentence
 from ...widgets.buttons import button, submit
+from . import complaint
 
 BOX = 1_250_000
 """Characters that the text area takes. Fewer than the largest message to the server, at any number of
@@ -58,13 +59,14 @@ def task(configs: Sequence[RunConfig], title: str, key: str) -> None:
     """The task of all lanes, and the form for a text if the task needs one."""
     it = duel.duel()
     value = "text" if it.wants_text else configs[0].task
-    st.session_state[key] = value
+    duel.show(key, value)
     learned = {one for config in configs for one in FAMILIES[config.family].tasks}
     offered = [task.key for task in TASKS if task.key in learned]
     st.selectbox(
         title, offered, key=key, format_func=TASKS.label, help=TASKS[value].sentence,
         on_change=_choose, args=(key,),
     )  # fmt: skip
+    complaint.under(key)
     st.caption(TASKS[value].sentence)
     used = tuple(dict.fromkeys(config.text for config in configs if config.text))
     if used or it.wants_text:
@@ -92,9 +94,13 @@ def _others(used: Sequence[str]) -> list[str]:
 def _choose(key: str) -> None:
     """Set the task. The task of one's own text waits for a text, unless this visitor used one before."""
     it, value = duel.duel(), st.session_state[key]
+    if not duel.chosen(key):
+        return
     it.wants_text = value == "text" and not it.text
-    if not it.wants_text:
-        duel.change("task", value)
+    if it.wants_text:
+        it.complain(None)
+    else:
+        duel.change("task", value, widget=key)
 
 
 def _say(text: str, seq_len: int) -> None:

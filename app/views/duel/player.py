@@ -11,13 +11,14 @@ from normviz.runs.store import Run
 from normviz.tour import STEPS
 
 from ...session import duel
+from ...session.backend import SharedBackend
 from ...session.progress import signature
 from ...widgets import player, shortcuts
 from . import share
 from .lanes import Lane
 
 
-def show(lanes: list[Lane], beside: Run | None = None) -> None:
+def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -> None:
     """The charts of the lanes that have a run, and of an observed run beside them."""
     it = duel.duel()
     more = [beside] if beside else []
@@ -38,7 +39,7 @@ def show(lanes: list[Lane], beside: Run | None = None) -> None:
         "park": STEPS[it.story - 1].at if it.story else None,
         "tab": "layers" if it.story else "time" if it.view != "heat" else "loss",
         "nonce": it.nonce,
-        "signature": signature([*every, *more]),
+        "signature": signature(backend.frames, [*every, *more]),
         "shortcuts": shortcuts.are_on(),
     }
     player.show("player", what, _probe, _view)

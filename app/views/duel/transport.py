@@ -1,10 +1,12 @@
 """The buttons that control the lanes' runs (Train, Pause, Step, Stop, Reset, Repeat), and their callbacks.
 
 While nothing trains, Pause, Step and Stop are not shown (see `style.css`); the key S still trains one step.
+Train asks first where it ends a run that has trained for some seconds.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -22,13 +24,15 @@ from ...asgi import live_page
 from ...session import duel, visitor
 from ...session.backend import SharedBackend
 from ...session.duel import control, leave, leave_duel
-from ...session.markdown import capital, literal
 from ...widgets import page_links
 from ...widgets.buttons import button
 from ...widgets.store_errors import kept
-from . import by_itself
+from . import by_itself, complaint
 from . import lanes as page_lanes
 from .lanes import Lane
+
+ASKS_SECONDS = 10.0
+"""Seconds since a run has started, from which on Train asks before it ends that run."""
 
 
 def show(lanes: list[Lane], backend: SharedBackend) -> None:
@@ -38,8 +42,7 @@ def show(lanes: list[Lane], backend: SharedBackend) -> None:
     repeating = bool(opened) and not any(lane.run and lane.run.is_open for lane in lanes)
     paused = bool(opened) and all(run.status == "paused" for run in opened)
     changed = any(lane.run and not lane.is_current for lane in lanes)
-    others = visitor.why_not(opened)
-    idle = not opened or others is not None
+    others, steers = visitor.why_not(opened), is_busy(lanes)
     state = "transport_busy" if opened else "transport_idle"
     with (
         st.container(key="transport"),
@@ -47,13 +50,15 @@ def show(lanes: list[Lane], backend: SharedBackend) -> None:
     ):
         button(
             "Train (settings changed)" if changed and not opened else "Train", train, backend,
-            key="train", type="primary", icon=":material/play_arrow:", shortcut="T",
+            key="train", type="secondary" if steers else "primary", icon=":material/play_arrow:",
+            shortcut=None if opened else "T",
             help="Train all lanes from their first step. The key S trains one step",
         )  # fmt: skip
         button(
             "Resume" if paused else "Pause", control, backend, "resume" if paused else "pause",
-            key="pause", icon=f":material/{'resume' if paused else 'pause'}:", shortcut="P",
-            disabled=idle, help=others,
+            key="pause", type="primary" if steers else "secondary",
+            icon=f":material/{'resume' if paused else 'pause'}:", shortcut="P", disabled=not steers,
+            help=others,
         )  # fmt: skip
         button(
             "Step", step, backend, key="step", icon=":material/skip_next:", shortcut="S",
@@ -61,13 +66,39 @@ def show(lanes: list[Lane], backend: SharedBackend) -> None:
             help=others or "One training step in every lane. Starts the lanes if none runs.",
         )  # fmt: skip
         button(
-            "Stop", stop, backend, key="stop", icon=":material/stop:", disabled=idle, help=others
+            "Stop",
+            stop,
+            backend,
+            key="stop",
+            icon=":material/stop:",
+            disabled=not steers,
+            help=others,
         )
     it = duel.duel()
     with st.container(key="problems"):
-        for problem in filter(None, (it.refused, it.complaint)):
-            st.error(literal(capital(problem)))
+        for problem in filter(None, (it.refused, None if it.refused_in else it.complaint)):
+            complaint.say(problem)
+        _ask(backend)
     _offer(lanes, backend)
+
+
+def _ask(backend: SharedBackend) -> None:
+    """What Train would end, where it was pressed, and the choice."""
+    it = duel.duel()
+    ending = _long(_gone(backend), backend) if it.asks else []
+    it.asks = bool(ending)
+    if not ending:
+        return
+    run, at = max(ending, key=lambda one: one[1])
+    which = "the run at" if len(ending) == 1 else f"{len(ending)} runs, the furthest at"
+    st.warning(f"This ends {which} step {at:,} of {run.config.steps:,}.")
+    with st.container(horizontal=True, gap="xsmall"):
+        button("Start again", start, backend, key="train_again")
+        button("Keep training", _keep, key="train_on")
+
+
+def _keep() -> None:
+    duel.duel().asks = False
 
 
 def _offer(lanes: list[Lane], backend: SharedBackend) -> None:
@@ -113,6 +144,12 @@ def _open(lanes: list[Lane]) -> list[Run]:
     return [run for run in page_lanes.runs(lanes) if run.is_open]
 
 
+def is_busy(lanes: list[Lane]) -> bool:
+    """Whether this visitor has a run of the lanes to pause, step or stop."""
+    opened = _open(lanes)
+    return bool(opened) and visitor.why_not(opened) is None
+
+
 def count(backend: SharedBackend) -> None:
     """Change the number of lanes. Stops the visitor's runs in lanes that are removed."""
     n = st.session_state["n_lanes"]
@@ -123,10 +160,35 @@ def count(backend: SharedBackend) -> None:
     _prune(backend)
 
 
-def train(backend: SharedBackend, paused: bool = False) -> None:
-    """Queue a run for every lane. Stops the runs that this visitor started before."""
+def train(backend: SharedBackend) -> None:
+    """Start all lanes, at once or after a question."""
+    if _long(_gone(backend), backend):
+        duel.duel().asks = True
+    else:
+        start(backend)
+
+
+def _gone(backend: SharedBackend) -> tuple[int, ...]:
+    """The runs that this visitor started, and that end where all lanes start."""
     it = duel.duel()
-    gone = tuple(run for run in (*it.runs, *_stale(backend)) if run in it.mine)
+    return tuple(run for run in (*it.runs, *_stale(backend)) if run is not None and run in it.mine)
+
+
+def _long(runs: Sequence[int], backend: SharedBackend) -> list[tuple[Run, int]]:
+    """Those of the runs that have trained for some seconds, with their last steps."""
+    found = [run for number in runs if (run := backend.store.run(number)) and run.is_open]
+    return [
+        (run, at)
+        for run in found
+        if time.time() - (run.started or time.time()) >= ASKS_SECONDS
+        and (at := page_lanes.last_step(run, backend)) is not None
+    ]
+
+
+def start(backend: SharedBackend, paused: bool = False) -> None:
+    """Queue a run for every lane. Stops the runs that this visitor started before."""
+    it, gone = duel.duel(), _gone(backend)
+    it.asks = False
     queued = _queue(it.lanes, backend, paused, gone)
     if queued is None:
         return
@@ -220,7 +282,7 @@ def step(backend: SharedBackend) -> None:
     it = duel.duel()
     records = [backend.store.run(run) for run in it.runs if run is not None]
     if not any(record and record.is_open for record in records):
-        train(backend, paused=True)
+        start(backend, paused=True)
     duel.begin("follow")
     control(backend, "step")
 

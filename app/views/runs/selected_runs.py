@@ -88,7 +88,7 @@ def show(backend: SharedBackend, mine: frozenset[int]) -> None:
     rows = [backend.run_list.row(run) for run in found]
     if any(run.is_observed for run in found) and len(found) <= MAX_LANES:
         with st.container(key="live"):
-            _charts(found, it)
+            _charts(found, it, backend)
     with st.container(key="chosen", border=True):
         if it.asking:
             _confirm(found, backend)
@@ -159,7 +159,7 @@ TOY = (
 # The charts of models that were observed, also of several at once, which no duel shows.
 
 
-def _charts(runs: list[Run], it: Selection) -> None:
+def _charts(runs: list[Run], it: Selection, backend: SharedBackend) -> None:
     notes = [note for run in runs if isinstance(run.config, Observed) for note in run.config.notes]
     for note in dict.fromkeys(notes):
         st.caption(sentence(note))
@@ -172,7 +172,7 @@ def _charts(runs: list[Run], it: Selection) -> None:
         "nonce": 0,
         "name": names.file_name([run.config for run in runs]),
         "caption": names.caption([run.config for run in runs], []),
-        "signature": signature(runs),
+        "signature": signature(backend.frames, runs),
         "shortcuts": shortcuts.are_on(),
     }
     player.show("chosen_player", what, _probe, _view)
