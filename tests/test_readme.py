@@ -67,7 +67,7 @@ def test_ci_runs_the_test_command() -> None:
 
 
 def test_every_run_of_the_tests_prints_the_twenty_slowest() -> None:
-    """Both run pytest without a word more, so that its settings hold for both; CI then runs again what failed."""
+    """Both run pytest without a word more, so that its settings hold for both; CI runs again what failed."""
     ci = (ROOT / ".ci" / "run").read_text().splitlines()
     pytest_alone = ".venv/bin/python -m pytest"
     assert TESTS.split(" && ")[-1] == pytest_alone

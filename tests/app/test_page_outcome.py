@@ -19,7 +19,7 @@ def came_out(at: AppTest) -> str:
     """The section's text; empty where it is not shown."""
     found = [words_of(one) for one in at.markdown]
     start = found.index("## What came out") if "## What came out" in found else len(found)
-    notes = [words_of(one) for one in at.caption if "Held-out loss: " in one.value]
+    notes = [words_of(one) for one in at.caption if "Held-out loss" in one.value]
     return "\n".join((*found[start : start + 2], *notes))
 
 

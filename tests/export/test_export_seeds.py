@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import zipfile
 from dataclasses import replace
 from html import escape
@@ -61,7 +62,11 @@ def test_what_all_seeds_came_to_is_in_the_readme(repeated: list[ExportLane]) -> 
     with zipfile.ZipFile(io.BytesIO(archive(repeated, "csv"))) as files:
         text = files.read("README.txt").decode()
     low, high = sorted(f"{one.final_loss:.2f}" for one in repeated[0].seeds[:2])
-    assert " of 3" in text and f": loss {low} to {high}; 1 without a result" in text
+    assert (
+        " of 3" in text
+        and f": loss {low} to {high}; held-out " in text
+        and "; 1 without a result" in text
+    )
     assert "One seed a lane" not in text and "Several seeds a lane" in text
 
 
@@ -71,14 +76,14 @@ def test_readme_and_replay_compare_the_lanes_as_the_page_does(
 ) -> None:
     lanes = {"A": seeded(tiny, 3), "B": seeded(tiny.replace(scheme="post"), 3)}
     got = {name: [collect(train(config)) for config in each] for name, each in lanes.items()}
-    a, b = ([one.final for one in each] for each in got.values())
-    mean = f"by {abs(compare(b, a).difference):.2f}"
+    a, b = ([one.held_out or math.nan for one in each] for each in got.values())
+    mean = f"of 3 seeds, by {abs(compare(b, a).difference):.2f}"
     exported = []
     for name, each in got.items():
         first, *others = (ExportLane(name, one.config, one) for one in each)
         exported.append(replace(first, repeats=tuple(others)))
     (said,) = came_out(exported).comparisons
-    assert mean in said and "B Post-LN ends" in said and "of 3 seeds" in said
+    assert mean in said and "in held-out loss" in said and "B Post-LN ends" in said
     assert said in readme(exported, "csv")
     assert escape(said) in replay(exported)
 
