@@ -138,12 +138,13 @@ def adopt_maps() -> None:
 
 def adopt_cell(key: str) -> None:
     """Add the shipped cell of a map or a claim with this key to the store, once."""
-    _adopt(key)
+    if not {key, None} & _server.adopted:
+        _adopt(key)
 
 
 def _adopt(key: str | None) -> None:
     with _lock:  # many sessions may need them at once
-        if key in _server.adopted:
+        if {key, None} & _server.adopted:
             return
         if key is None:
             shipped.adopt_cells(_open().store)
