@@ -10,8 +10,8 @@ from ..session.markdown import literal
 
 COLORS = {
     "learned": "green", "solved": "green", "learned little": "orange", "learned in part": "orange",
-    "memorised": "orange", "at chance": "orange", "above": "orange", "still falling": "orange",
-    "not settled": "orange",
+    "memorised": "orange", "training only": "orange", "at chance": "orange", "back at chance": "orange",
+    "above": "orange", "still falling": "orange", "not settled": "orange",
     "diverged": "red", "failed": "red", "measured": "blue", "running": "blue",
 }  # fmt: skip
 

@@ -241,8 +241,10 @@ class Live {
     this.player.update({ runs: [this.count += 1], probe, view, dark: false, nonce: this.count, ...what });
   }
 
+  chips(words) { [0, 1].forEach((i) => { this.find(`#verdict${i}`).textContent = words[i]; }); }
+
   verdicts(words, note) {
-    [0, 1].forEach((i) => { this.find(`#verdict${i}`).textContent = words[i]; });
+    this.chips(words);
     this.about = note;
     this.note(note);
   }
@@ -423,6 +425,7 @@ class Live {
   buttons() {
     const isLive = Boolean(this.duel?.isLive);
     for (const id of ["pause", "step", "stop", "rate"]) this.find(`#${id}`).disabled = !isLive;
+    if (isLive) this.chips(Array(2).fill(this.plays ? "training" : "paused"));
     this.find("#pause").textContent = isLive && !this.plays ? "Go on" : "Pause";
   }
 }

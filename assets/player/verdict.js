@@ -79,8 +79,8 @@ export function judge(losses, chance, floor) {
   if (solved !== null) return { kind: "solved", sentence: `solved at step ${solved}: loss ${general(final, 3)}`, step: solved };
   const step = atChanceSince(losses, tail, chance), of = `chance ${chance.toFixed(2)}`, loss = `loss ${fixed(final)}`;
   if (step !== null) {
-    const where = wasBelow(losses.slice(0, step), tail, chance) ? "back at chance" : "at chance so far,";
-    return { kind: "at chance", sentence: `${where} since step ${step}: ${loss}, ${of}`, step };
+    const [kind, words] = wasBelow(losses.slice(0, step), tail, chance) ? ["back at chance", "back at chance"] : ["at chance", "at chance so far,"];
+    return { kind, sentence: `${words} since step ${step}: ${loss}, ${of}`, step };
   }
   const level = tail.level[0], error = tail.level[1] * ERRORS, near = NEAR_CHANCE * chance;
   if (Math.max(level + error, final) < chance - near) {

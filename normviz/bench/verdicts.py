@@ -49,7 +49,7 @@ from ..observed import configured
 from ..runs import Recording
 from ..runs.archive import load
 from ..runs.statistics import wilson
-from ..runs.verdict import ENOUGH, HALF, NEAR_CHANCE, SOLVED, STILL, Verdict, judge
+from ..runs.verdict import ENOUGH, HALF, NEAR_CHANCE, PLATEAUS, SOLVED, STILL, Verdict, judge
 
 Floats = NDArray[np.float64]
 Rule = Callable[[Floats, int, float, float | None], Verdict]
@@ -98,7 +98,7 @@ class Curve:
         match word:
             case "solved":
                 return level - error > self.bar
-            case "at chance":
+            case "at chance" | "back at chance":
                 return abs(level - self.chance) - error > self.near
             case "above":
                 return level + error <= self.chance + self.near
@@ -127,7 +127,7 @@ class Simulated(Curve):
         if word == "solved":
             first = float(self.mu[since:][:ENOUGH].mean())
             return first > self.bar + SOLVED * self.way or float(self.mu[since:].mean()) > self.bar
-        if word == "at chance":
+        if word in PLATEAUS:
             rest = self.mu[since:]
             parts = np.convolve(rest, np.full(ENOUGH, 1 / ENOUGH), "valid")
             half = len(rest) // 2
@@ -158,7 +158,7 @@ class Cut(Curve):
             return True
         h = self.reach(n)
         middle = n - n // 20
-        around = self.losses[since:] if word == "at chance" else self.whole[middle - h : middle + h]
+        around = self.losses[since:] if word in PLATEAUS else self.whole[middle - h : middle + h]
         error = CERTAIN * _noise(self.whole[n - h : n + h])
         if self._is_off(word, float(around.mean()), error / math.sqrt(len(around))):
             return True
@@ -166,7 +166,7 @@ class Cut(Curve):
             float(self.whole[start : start + h].mean()) for start in (n - 2 * h, n - h, n)
         )
         error *= math.sqrt(2 / h)
-        if word == "at chance":
+        if word in PLATEAUS:
             fell = before - after
             return fell > max(2 * STILL * self.chance, error) and before - last >= fell / 4
         return word == "still falling" and after - last > error
@@ -263,7 +263,7 @@ def leavers(runs: Iterable[Recording], rule: Rule = judge) -> Iterator[str]:
         cut
         for it in steady
         for cut in cuts(it)
-        if rule(cut.losses, len(cut.losses), cut.chance, cut.floor).kind == "at chance"
+        if rule(cut.losses, len(cut.losses), cut.chance, cut.floor).kind in PLATEAUS
     ]
     yield "shipped runs at a constant rate that are at chance at a cut, and leave it"
     for times in HORIZONS:

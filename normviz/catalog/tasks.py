@@ -18,6 +18,7 @@ class TaskRecord:
     targets_hidden  whether no input of a sequence shows a target: attention to later positions does not
                     give the answers away
     classes         how many classes an example may have; 0 for tasks of tokens
+    is_finite       whether training reads the same examples again and again, so that it can memorise them
     """
 
     key: str
@@ -28,6 +29,7 @@ class TaskRecord:
     held_out: str
     targets_hidden: bool = False
     classes: int = 0
+    is_finite: bool = False
 
     @property
     def unit(self) -> str:
@@ -64,6 +66,7 @@ TASKS: Registry[TaskRecord] = Registry(
             "entropy of the character frequencies",
             "unknown",
             "none: training reads all of the text",
+            is_finite=True,
         ),
         TaskRecord(
             "prose_split",
@@ -73,6 +76,7 @@ TASKS: Registry[TaskRecord] = Registry(
             "entropy of the character frequencies of the trained part",
             "unknown",
             "the last tenth of the text",
+            is_finite=True,
         ),
         TaskRecord(
             "masked",
@@ -101,6 +105,7 @@ TASKS: Registry[TaskRecord] = Registry(
             "entropy of the character frequencies",
             "unknown",
             "the last tenth of the text",
+            is_finite=True,
         ),
         TaskRecord(
             "digits",
@@ -112,6 +117,7 @@ TASKS: Registry[TaskRecord] = Registry(
             "unknown",
             "the last fifth of the images, mostly by other writers",
             classes=10,
+            is_finite=True,
         ),
         TaskRecord(
             "karate",
@@ -123,6 +129,7 @@ TASKS: Registry[TaskRecord] = Registry(
             "unknown",
             "the 26 other nodes of the same graph",
             classes=2,
+            is_finite=True,
         ),
         TaskRecord(
             "digits_graph",
@@ -133,6 +140,7 @@ TASKS: Registry[TaskRecord] = Registry(
             "unknown",
             "the 450 other images of the same graph",
             classes=10,
+            is_finite=True,
         ),
     ),
 )

@@ -122,15 +122,13 @@ Mark = Literal["trains", "does not train", "still falling", "not settled"]
 """What came of a placement at a learning rate, by most seeds; the first two are of runs that settled."""
 MARKS: tuple[Mark, ...] = get_args(Mark)
 SETTLED = MARKS[:2]
-OPEN = ("still falling", "not settled")
-"""Verdicts of runs that did not settle. One that falls so fast that more steps matter has the map's mark."""
 
 
 def _mark(seeds: Sequence[Point]) -> Mark:
     """A run that still falls has not failed, however high its loss: it was undertrained, not unstable."""
     if mark(seeds) == "falling":
         return "still falling"
-    if 2 * sum(one.kind in OPEN for one in seeds) > len(seeds):
+    if 2 * sum(one.kind == "not settled" for one in seeds) > len(seeds):
         return "not settled"
     return "trains" if trains(seeds) else "does not train"
 

@@ -5,7 +5,8 @@ rates that every depth has, and only at those at which they settled: what still 
 nothing. Where the rate is tuned, each has the loss at its best rate. Where it is not, those that fail at the
 fewest rates come first, with their mean loss over the rates at which all of them settled. A difference
 from the lowest loss below EQUAL is none, and a larger one counts only if all seeds tell it apart. All that
-are tied are shown, and the placement that most models use. For an existing model its own comes first.
+are not told apart are shown, and the placement that most models use. For an existing model its own comes
+first.
 """
 
 from __future__ import annotations
@@ -124,18 +125,16 @@ def ranked(answers: Answers) -> Order:
     gaps = {it: compare(score(it, over), score(able[0], over)) for it in able}
     equal = [it for it in able if gaps[it].difference < EQUAL]
     unclear = [it for it in able if it not in equal and not gaps[it].differs]
-    decided = len(equal) > 1 or not unclear
-    tied = sorted(equal if decided else [*equal, *unclear], key=lambda it: -len(users(it.scheme)))
+    tied = sorted([*equal, *unclear], key=lambda it: -len(users(it.scheme)))
 
     def lack(it: Measured) -> str:
         if it in gaps:
-            gap = f"{gaps[it].difference:.2f} nats above {SCHEMES.label(able[0].scheme)}"
-            return gap if gaps[it].differs else f"{gap}, not decided with {gaps[it].pairs} seeds"
+            return f"{gaps[it].difference:.3f} nats above {SCHEMES.label(able[0].scheme)}"
         if it.compared("trains"):
             return f"did not train at {_at(it.compared('does not train'))}"
         return "trained and settled at none of these rates"
 
-    return Order(over, tuple(tied), decided, {it: lack(it) for it in tried if it not in tied})
+    return Order(over, tuple(tied), not unclear, {it: lack(it) for it in tried if it not in tied})
 
 
 def score(it: Measured, over: Sequence[float]) -> list[float]:
@@ -197,23 +196,23 @@ def _why(order: Order) -> str:
     if not order.tied:
         return "No placement trained and settled at any of these rates."
     means = [fmean(score(it, order.rates)) for it in order.tied]
-    low, high = (f"{end(means):.2f}" for end in (min, max))
+    low, high = (f"{end(means):.3f}" for end in (min, max))
     span = low if low == high else f"{low} to {high}"
     if order.rates:
         fails, of = len(order.tied[0].compared("does not train")), len(compared_rates())
+        mean = "mean loss over those" if len(order.rates) > 1 else "loss at the only one"
         said = (
-            f"Without tuning: failed at {fails or 'none'} of the {of} rates; mean loss over those at "
-            f"which all of them settled ({_at(order.rates)}): {span} nats."
+            f"Without tuning: failed at {fails or 'none'} of the {of} rates; {mean} at which all of them "
+            f"settled ({_at(order.rates)}): {span} nats."
         )
     else:
         said = f"Tuned: each at its best rate, chosen on the same seeds, ends at {span} nats."
-    if len(order.tied) > 1:
-        said += (
-            f" Tied: less than {EQUAL:g} nats apart."
-            if order.decided
-            else f" They are {EQUAL:g} nats apart or more, but the seeds do not agree."
-        )
-    return said
+    if len(order.tied) < 2:
+        return said
+    if order.decided:
+        return f"{said} Tied: less than {EQUAL:g} nats apart."
+    seeds = len(order.tied[0].losses)
+    return f"{said} Some are {EQUAL:g} nats apart or more, but {seeds} seeds do not decide it."
 
 
 def _others(order: Order) -> str:
@@ -258,7 +257,7 @@ def _reason(scheme: str, it: Measured | None, order: Order, most: str, own: Mode
         word = "tied with" if order.decided else "not told apart from"
         found.append(f"{word} {listed(others)}" if others else "the lowest loss")
         if order.rates:
-            found.append(f"mean loss {fmean(score(it, order.rates)):.2f} nats")
+            found.append(f"mean loss {fmean(score(it, order.rates)):.3f} nats")
     if scheme == most:
         found.append("the most used of these")
     return "; ".join(found)

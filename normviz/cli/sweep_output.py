@@ -200,7 +200,7 @@ def _cell(seeds: Sequence[Point]) -> str:
         for mark, n in (
             ("x", sum(p.is_lost for p in seeds)),
             ("f", sum(p.kind == "flat" for p in seeds)),
-            ("v", sum(p.falling for p in seeds)),
+            ("v", sum(p.still_falls for p in seeds)),
         )
         if 2 * n > len(seeds)
     )
@@ -213,7 +213,7 @@ def _marks(points: Sequence[Point]) -> Iterator[str]:
         yield "x: diverged, shown as chance"
     if any(p.kind == "flat" for p in points):
         yield "f: stopped early, flat at chance: the number is the loss at the stop"
-    if any(p.falling for p in points):
+    if any(p.still_falls for p in points):
         yield "v: the loss was still falling: undertrained, not unstable"
 
 

@@ -95,6 +95,8 @@ class _Compared:
     is_held_out: bool = False
 
 
+SMALLEST = 0.005
+"""Nats from which on a difference of training losses is named beside that of held-out losses."""
 Pair = tuple[Recording, Recording]
 """The runs of the reference and of the other lane from the same seeds."""
 
@@ -120,9 +122,11 @@ def _compared(lanes: Runs, reference: str, name: str) -> _Compared:
         return _Compared(_sentence(final, "training loss", reference, name), len(pairs) > 1)
     if not np.isfinite(held_out).all():
         return _Compared(f"{name} is not compared with {reference}: a held-out loss is not finite.")
+    said = _sentence(held_out, "held-out loss", reference, name)
     mean = fmean(b - a for a, b in final)
-    beside = f", and {_size(mean)} {_side(mean)} in training loss"
-    said = _sentence(held_out, "held-out loss", reference, name, beside)
+    if abs(mean) >= SMALLEST:
+        who = "Its training loss ends" if len(pairs) == 1 else "Its mean training loss ends"
+        said += f" {who} {_size(mean)} {_side(mean)}."
     return _Compared(said, len(pairs) > 1, is_held_out=True)
 
 
@@ -166,11 +170,9 @@ def _diverged(pairs: Sequence[Pair], *names: str) -> Iterator[str]:
             yield f"{name} diverged" + (f" in {n} of {len(runs)} seeds" if len(runs) > 1 else "")
 
 
-def _sentence(
-    losses: Sequence[tuple[float, float]], what: str, reference: str, name: str, beside: str = ""
-) -> str:
+def _sentence(losses: Sequence[tuple[float, float]], what: str, reference: str, name: str) -> str:
     """ "B ends above A in held-out loss in 5 of 5 seeds, by 2.11 nats on average (95 % interval ...)", from
-    the losses of both by seed. `beside` says the same of another loss."""
+    the losses of both by seed."""
     n, differences = len(losses), [b - a for a, b in losses]
     of, unit = (f" in {what}", " nats") if what else ("", "")
     if not any(differences):
@@ -180,16 +182,14 @@ def _sentence(
     side, sign = _side(found.difference), -1 if found.difference < 0 else 1
     if n == 1:
         size = _size(found.difference)
-        return (
-            f"{name} ends {size}{unit} {side} {reference}{of}{beside}. One seed gives no interval."
-        )
+        return f"{name} ends {size}{unit} {side} {reference}{of}. One seed gives no interval."
     digits = max(map(_digits, (found.difference, found.high - found.difference)))
     mean, *ends = (f"{sign * x:.{digits}f}" for x in (found.difference, found.low, found.high))
     low, high = ends[::sign]
     same = sum(sign * d > 0 for d in differences)
     words = (
         f"{name} ends {side} {reference}{of} in {same} of {n} seeds, by {mean}{unit} on average (95 % "
-        f"interval {low} to {high} by Student's t, paired by seed){beside}"
+        f"interval {low} to {high} by Student's t, paired by seed)"
     )
     if found.differs:
         return f"{words}."
@@ -223,7 +223,10 @@ def _notes(lanes: Runs, found: Sequence[_Compared]) -> Iterator[str]:
         said = ", ".join(f"{name} {n}" for name, n in steps.items())
         yield f"The lanes have different numbers of steps: {said}."
     falling = {
-        name: sum(still_falls(run.losses, run.chance) for run in runs)
+        name: sum(
+            still_falls(run.losses, run.chance) or "still falling" in run.verdict.sentence
+            for run in runs
+        )
         for name, runs in ended.items()
     }
     if any(falling.values()):

@@ -48,6 +48,11 @@ class Point:
         return self.kind == "diverged"
 
     @property
+    def still_falls(self) -> bool:
+        """Whether its loss surely fell at its end, however slowly."""
+        return self.falling or self.kind == "still falling"
+
+    @property
     def final(self) -> float:
         """The final loss of a run that reached its end; NaN of one that diverged or was stopped."""
         return math.nan if self.kind in ("diverged", "flat") else self.loss

@@ -91,7 +91,7 @@ def _sensitivity(
         best_rate=min(rates, key=lambda rate: median(p.capped for p in at[rate])),
         excess=None if floor is None else spread([best - floor for best in bests]),
         fails=all(best > trained_below(flat[0].chance, floor) for best in bests),
-        undertrained=tuple(r for r in rates if sum(p.falling for p in at[r]) * 2 > len(at[r])),
+        undertrained=tuple(r for r in rates if sum(p.still_falls for p in at[r]) * 2 > len(at[r])),
         stood_in=sum(p.kind == "flat" for p in flat),
         diverged=sum(p.is_lost for p in flat),
     )
@@ -130,7 +130,8 @@ def trains(seeds: Sequence[Point]) -> bool:
 def mark(seeds: Sequence[Point]) -> str:
     """What a cell of a map is marked with: diverged, flat or falling, where most seeds are; else nothing."""
     marks = [
-        p.kind if p.kind in ("diverged", "flat") else "falling" if p.falling else "" for p in seeds
+        p.kind if p.kind in ("diverged", "flat") else "falling" if p.still_falls else ""
+        for p in seeds
     ]
     return next((m for m in ("diverged", "flat", "falling") if 2 * marks.count(m) > len(marks)), "")
 
@@ -253,7 +254,7 @@ def table(grid: Grid, points: Iterable[Point]) -> pd.DataFrame:
             "chance": one.chance,
             "floor": float("nan") if one.floor is None else one.floor,
             "excess": float("nan") if one.floor is None else one.final - one.floor,
-            "falling": one.falling,
+            "falling": one.still_falls,
             "seconds": one.seconds,
         }
         for one in points

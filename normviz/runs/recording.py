@@ -19,6 +19,7 @@ from ..observed import Observed, Settings
 from ..training.events import Diverged, Edited, Event, Finished, Started, Step
 from .verdict import (
     LEARNED,
+    PLATEAUS,
     SeedResult,
     Verdict,
     beside_held_out,
@@ -262,7 +263,7 @@ class Recording:
             return observed(self.losses, self.is_done)
         if self.status == "finished" and self.started is not None:
             said = judge(self.losses, self.config.steps, self.chance, self.floor)
-            is_finite = TASKS[self.config.task].classes > 0
+            is_finite = TASKS[self.config.task].is_finite
             return beside_held_out(said, self.final, self.chance, self.held_out, is_finite)
         if self.status == "failed":
             return Verdict("failed", f"failed after {n} steps: {self.message}")
@@ -275,7 +276,7 @@ class Recording:
     @property
     def is_at_chance(self) -> bool:
         """Whether it ended on a plateau at chance."""
-        return self.verdict.kind == "at chance"
+        return self.verdict.kind in PLATEAUS
 
     @property
     def has_learned(self) -> bool:

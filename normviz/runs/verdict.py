@@ -5,12 +5,14 @@ short            fewer than 20 steps: too short to judge
 measured         steps=0: measured at initialisation
 solved           the loss is within 2 % of the way from chance to the floor
 at chance        the loss is within 3 % of chance (the best loss without the context), and neither surely
-                 falls nor rises: "at chance so far", since more steps may leave it; "back at chance" where
-                 the run had been below
+                 falls nor rises: "at chance so far", since more steps may leave it
+back at chance   the same, where the run had been below
 learned          ended more than 3 % below chance, at least half of the way to the floor
 learned little   the same, less than half of the way
 learned in part  the same, where the noise hides which
-memorised        learned by its training loss, while the held-out loss is not below chance
+memorised        on a finite training set: the training loss is below half of chance, the held-out loss is not
+                 3 % below chance
+training only    the same, where the training loss is not that small
 still falling    surely falls near or above chance, however slowly
 above            ended more than 3 % above chance, and does not surely fall
 not settled      the noise allows no other word
@@ -18,7 +20,8 @@ observed         a model of somebody's own that was watched: nothing is judged
 training, queued, stopped, failed   not at its end
 
 A word is said only where the losses show it by ERRORS standard errors. These are the errors of a straight
-line through the tail of the losses (`tail_of`). `normviz bench verdicts` counts the wrong words.
+line through the tail of the losses (`tail_of`). `normviz bench verdicts` counts the wrong words. On a finite
+training set a run that learned is judged by its last held-out loss as it was measured, without an error.
 """
 
 from __future__ import annotations
@@ -51,6 +54,8 @@ FAR_ONE, FAR_MEAN = 4.0, 2.0
 """A loss lies outside of a band where it is so many standard errors beyond it; the same for a mean."""
 LEARNED = ("learned", "learned little", "learned in part", "solved")
 """Verdicts of runs that ended below chance."""
+PLATEAUS = ("at chance", "back at chance")
+"""Verdicts of runs that ended on a plateau at chance."""
 Floats = NDArray[np.float64]
 
 
@@ -241,9 +246,9 @@ def judge(losses: Floats, steps: int, chance: float, floor: float | None) -> Ver
         return Verdict("solved", f"solved at step {since}: loss {final:.3g}", since)
     if (since := _at_chance(losses, tail, chance)) is not None:
         back = _was_below(losses[:since], tail, chance)
-        where = "back at chance" if back else "at chance so far,"
+        kind, words = ("back at chance",) * 2 if back else ("at chance", "at chance so far,")
         numbers = f"loss {final:.2f}, chance {chance:.2f}"
-        return Verdict("at chance", f"{where} since step {since}: {numbers}", since)
+        return Verdict(kind, f"{words} since step {since}: {numbers}", since)
     level, error = tail.level
     error *= ERRORS
     near = NEAR_CHANCE * chance
@@ -275,14 +280,16 @@ def beside_held_out(
     """What a verdict on training losses comes to where a held-out loss in nats was measured.
 
     On a finite training set (`is_finite`) the training loss says nothing about other examples: a run that
-    learned is judged by its held-out loss. On others a held-out loss above chance takes the word away.
+    learned is judged by its held-out loss. Where each batch is new, nothing can be memorised.
     """
-    if verdict.kind not in LEARNED or held_out is None:
+    if verdict.kind not in LEARNED or held_out is None or not is_finite:
         return verdict
     numbers = f"training {final:.2f}, held-out {held_out:.2f}, chance {chance:.2f}"
-    if held_out > chance * (1 - NEAR_CHANCE * is_finite):
+    if held_out <= chance * (1 - NEAR_CHANCE):
+        return Verdict("learned", f"learned: {numbers}")
+    if final < HALF * chance:
         return Verdict("memorised", f"memorised: {numbers}")
-    return Verdict("learned", f"learned: {numbers}") if is_finite else verdict
+    return Verdict("training only", f"learned in training only: {numbers}")
 
 
 def _at_chance(losses: Floats, tail: Tail, chance: float) -> int | None:

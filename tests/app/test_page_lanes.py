@@ -32,9 +32,12 @@ def names(*lanes: RunConfig) -> list[str]:
 @pytest.mark.parametrize(
     ("preset", "words"),
     [
-        ("hero", "Pre-LN learned, Post-LN stayed at chance."),
-        ("init", "Post-LN with Xavier init stayed at chance, Post-LN with PyTorch init learned."),
-        ("warmup", "Post-LN with warm-up 0 stayed at chance, Post-LN with warm-up 200 learned."),
+        ("hero", "Pre-LN learned, Post-LN is at chance so far."),
+        (
+            "init",
+            "Post-LN with Xavier init is at chance so far, Post-LN with PyTorch init learned.",
+        ),
+        ("warmup", "Post-LN with warm-up 0 is at chance so far, Post-LN with warm-up 200 learned."),
         (
             "high_lr",
             "Pre-LN learned little, Peri-LN and Pre-LN with QK-norm (per head, no scale) learned.",

@@ -146,6 +146,11 @@ def test_a_plateau_is_said_to_be_one_so_far(runs: list[Recording]) -> None:
     """A part of the runs that are at chance leave it: no word may say that they stay."""
     head, *lines = leavers(runs[::3])
     assert "at a cut" in head and len(lines) == 3
+    at_chance = [it.verdict.sentence for it in runs if it.is_at_chance]
+    assert len(at_chance) > 100
+    assert all(
+        it.startswith(("at chance so far, since", "back at chance since")) for it in at_chance
+    )
     for line in lines:
         left, known = (
             int(x) for x in re.findall(r"([\d,]+) of ([\d,]+)", line.replace(",", ""))[0]

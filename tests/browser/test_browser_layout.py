@@ -59,7 +59,9 @@ def test_a_laptop_shows_the_whole_duel_on_its_first_screen(browser: Browser, add
     with tab(browser, LAPTOP, address) as page:
         assert bottom(page, "[data-testid=stHeaderLogo], [data-testid=stLogo]") < 60
         assert (
-            page.locator("h1").inner_text().startswith("Pre-LN learned, Post-LN stayed at chance.")
+            page.locator("h1")
+            .inner_text()
+            .startswith("Pre-LN learned, Post-LN is at chance so far.")
         )
         rows = [box(page, f".st-key-card_{lane}") for lane in (0, 1)]
         assert all(low - top < 50 for _, top, _, low in rows)

@@ -171,6 +171,9 @@ def test_pause_step_rate_and_stop_act_on_both_lanes_at_one_step(
     page.get_by_role("button", name="Pause").click()
     at = "live.duel.lanes.every((lane) => lane.at === live.granted)"
     page.wait_for_function(at)
+    assert (
+        page.locator("#verdict0").inner_text() == page.locator("#verdict1").inner_text() == "paused"
+    )
     before = page.evaluate("live.granted")
     page.get_by_role("button", name="Step").click()
     page.wait_for_function(f"{at} && live.granted === {before + 1}")
@@ -179,6 +182,7 @@ def test_pause_step_rate_and_stop_act_on_both_lanes_at_one_step(
     assert page.evaluate("live.duel.lanes.map((lane) => lane.edits)") == [[[before + 1, 0.01]]] * 2
     page.get_by_role("button", name="Go on").click()
     page.wait_for_function(f"live.duel.lanes.every((lane) => lane.at > {before + 20})")
+    assert page.locator("#verdict0").inner_text() == "training"
     page.get_by_role("button", name="Stop").click()
     assert page.locator("#verdict0").inner_text().startswith("stopped after ")
     page.get_by_text("More settings").click()

@@ -81,8 +81,8 @@ def test_held_out_losses_are_compared_where_both_lanes_have_them() -> None:
     found = outcome({"A": [a], "B": [b]})
     assert found.lanes[0][1].endswith("; held-out 1.30")
     assert found.comparisons == (
-        "B ends 0.06 nats below A in held-out loss, and 0.02 above in training loss. One seed gives no "
-        "interval.",
+        "B ends 0.06 nats below A in held-out loss. One seed gives no interval. Its training loss ends 0.02 "
+        "above.",
     )
     (said,) = outcome({"A": [a], "B": [run(B, 1.22)]}).comparisons
     assert said.startswith("B ends 0.02 nats above A in training loss.")
@@ -98,7 +98,7 @@ def test_held_out_losses_are_compared_where_both_lanes_have_them() -> None:
     assert found.comparisons[0].startswith(
         "B ends below A in held-out loss in 3 of 3 seeds, by 0.06 nats"
     )
-    assert found.comparisons[0].endswith("paired by seed), and 0.02 above in training loss.")
+    assert found.comparisons[0].endswith("paired by seed). Its mean training loss ends 0.02 above.")
     assert (
         "The interval is over seeds. It says nothing about other held-out examples." in found.notes
     )

@@ -95,10 +95,9 @@ def test_a_plateau_says_only_what_was_seen() -> None:
 @pytest.mark.parametrize(
     ("held_out", "is_finite", "word"),
     [
-        (1.2, False, "learned: loss 1.00, 100% of the way to the floor"),
-        (3.1, False, "memorised: training 1.00, held-out 3.10, chance 3.00"),
-        (np.inf, False, "memorised: training 1.00, held-out inf, chance 3.00"),
-        (2.95, False, "learned: loss 1.00, 100% of the way to the floor"),
+        (3.1, False, "learned: loss 1.00, 100% of the way to the floor"),
+        (3.1, True, "memorised: training 1.00, held-out 3.10, chance 3.00"),
+        (np.inf, True, "memorised: training 1.00, held-out inf, chance 3.00"),
         (2.95, True, "memorised: training 1.00, held-out 2.95, chance 3.00"),
         (1.2, True, "learned: training 1.00, held-out 1.20, chance 3.00"),
         (None, True, "learned: loss 1.00, 100% of the way to the floor"),
@@ -109,6 +108,11 @@ def test_a_run_that_memorised_its_examples_has_not_learned(
 ) -> None:
     said = Verdict("learned", "learned: loss 1.00, 100% of the way to the floor")
     assert beside_held_out(said, 1.0, CHANCE, held_out, is_finite).sentence == word
+    if word.startswith("memorised"):
+        larger = beside_held_out(said, 2.0, CHANCE, held_out, is_finite).sentence
+        assert larger == word.replace(
+            "memorised: training 1.00", "learned in training only: training 2.00"
+        )
     near = Verdict("at chance", "at chance so far, since step 0: loss 3.00, chance 3.00", 0)
     assert beside_held_out(near, 3.0, CHANCE, held_out, is_finite) is near
 

@@ -18,8 +18,9 @@ LONGEST = 84
 OUTCOMES = {
     "learned": "learned", "solved": "solved the task", "learned little": "learned little",
     "learned in part": "learned in part", "memorised": "memorised the training data",
-    "at chance": "stayed at chance", "above": "ended above chance", "diverged": "diverged",
-    "still falling": "still falls", "not settled": "did not settle",
+    "training only": "learned in training only", "at chance": "is at chance so far",
+    "back at chance": "is back at chance", "above": "ended above chance", "diverged": "diverged",
+    "still falling": "is still falling", "not settled": "did not settle",
     "short": "ran too few steps to judge", "measured": "was measured before training",
     "stopped": "was stopped", "failed": "failed", "none": "is not trained yet",
     "changed": "has new settings",
@@ -27,7 +28,7 @@ OUTCOMES = {
 
 
 def headline(lanes: list[Lane], backend: SharedBackend) -> str:
-    """ "Pre-LN learned, Post-LN stayed at chance"; while something trains or is paused, what is compared."""
+    """ "Pre-LN learned, Post-LN is at chance so far"; of open runs, what is compared."""
     said = [_outcome(lane, backend) for lane in lanes]
     configs = [lane.config for lane in lanes]
     if opened := [lane.run for lane in lanes if lane.run and lane.run.is_open]:

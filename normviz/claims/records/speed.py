@@ -89,7 +89,7 @@ CLAIMS = (
         finding=(
             "ttfff",
             "Where both norms are hand-written RMSNorm saves {hand} to {hand_most} of a training step. With "
-            "PyTorch's kernels it is slower on the CPU that was measured: it saves {least} to {most}. No GPU "
+            "PyTorch's kernels it is slower on the CPU that was measured (saved: {least} to {most}). No GPU "
             "was measured.",
         ),
     ),
