@@ -9,11 +9,11 @@ from typing import Any
 
 from torch import nn
 
-from ..census.interpreter import Norm, Stream, Sum
-from ..census.layers import Branch, Judged, Sublayer
 from . import placement, scheme_of, source, stack
+from .judge import Branch, Judged, Sublayer
 from .lint import lint
 from .report import Anatomy, NormFound, StackFound
+from .symbols import Norm, Stream, Sum
 
 SHOWN = 6
 """Formulas of a stack that are shown."""
@@ -153,8 +153,9 @@ def norms_of(each: placement.StackTrace, traced: placement.Trace) -> tuple[NormF
             it = traced.norms.get(name)
             if it is None:
                 kind = name.split("(")[0]
-                key = placement.NORMS[kind][0] if kind in placement.NORMS else None
-                found = NormFound(key, f"a call of {kind}", None, "unknown", None, 0)
+                found = NormFound(
+                    placement.NORMS.get(kind), f"a call of {kind}", None, "unknown", None, 0
+                )
             else:
                 found = NormFound(it.key, it.label, it.eps, it.gain, it.start, 0)
             count[found] += 1
@@ -223,8 +224,7 @@ def _in_order(it: Sublayer) -> list[Branch]:
 
 
 def _letter(branch: Branch) -> tuple[str, str]:
-    roles = placement.ROLES
-    return next((roles[role] for role in roles if role in branch.parts), placement.OTHER)
+    return placement.ROLES.get(branch.role, placement.OTHER)
 
 
 def _formula(it: Sublayer, begins: bool, ends: bool) -> str:

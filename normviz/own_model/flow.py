@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from ..census.interpreter import LIKE
+from .placement import LIKE
 
 ENTRIES = 2**20
 """Attention logits that are measured in a block at most: of the first sequences, and of heads spread evenly
@@ -26,7 +26,7 @@ HIDDEN = 1e20
 """A logit below minus this is of a masked position."""
 MATRIX = ("linear", "matmul", "mm", "einsum", "conv", "attention", "bilinear", "baddbmm", "addmv")
 """Parts of the names of torch's operations that multiply by matrices."""
-OF_THE_FIRST = (LIKE - {"masked_fill"}) | {"__getitem__", "index_select", "gather"}
+OF_THE_FIRST = LIKE | {"__getitem__", "index_select", "gather"}
 """Operations whose result has values of their first tensor alone; others say where, or in which shape."""
 FILLED = {"zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like"}
 """Operations that read the shape of a tensor and no value."""

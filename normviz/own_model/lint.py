@@ -13,11 +13,10 @@ import torch
 from torch import nn
 
 from ..catalog import SCHEMES
-from ..census.interpreter import Norm, bare
-from ..census.interpreter import Tensor as Symbol
 from ..choose.facts import cells, measured
 from . import norms, placement
 from .report import Anatomy, StackFound
+from .symbols import Norm, Symbol, bare
 
 POST = ("post", "post_init", "post_scaled")
 NEAR = 0.15

@@ -18,10 +18,10 @@ from torch import Tensor, nn
 
 from ..catalog import SCHEMES
 from ..catalog.scheme import Gain, Place, Scheme, Slots
-from ..census.interpreter import Tensor as Symbol
 from . import placement, scheme_of, source, stack
 from .anatomy import trace_model
 from .norms import Norm as NormTold
+from .symbols import Symbol
 
 KNOWN = {
     "norm_fork", "norm_in", "norm_out", "norm_skip", "norm_main", "gamma_in", "gamma_out", "stream_gain",

@@ -1,9 +1,8 @@
-"""The flow of data through a model's blocks, as the symbols that the census judges.
+"""The flow of data through a model's blocks, as symbols that are then judged.
 
 One forward pass in evaluation mode runs under a torch function mode. Each operation gives its result a
 symbol: a norm, a sum, a scaled tensor, or something made of other tensors. Each block starts with a fresh
-stream, so that its result shows what it does to it. `normviz.census.layers.judge` reads the result, as it
-does for the code of transformers.
+stream, so that its result shows what it does to it.
 """
 
 from __future__ import annotations
@@ -19,23 +18,9 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from ..census.interpreter import (
-    KEPT,
-    LIKE,
-    PARTS,
-    SHAPES,
-    Made,
-    Norm,
-    Scaled,
-    Stream,
-    Sum,
-    Viewed,
-    bare,
-    same,
-)
-from ..census.interpreter import Tensor as Symbol
-from ..census.layers import Judged, Undecided, judge
 from . import norms, stack
+from .judge import Judged, Undecided, judge
+from .symbols import Made, Norm, Scaled, Stream, Sum, Symbol, Viewed, bare
 
 LINEAR = {
     "linear", "matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "einsum", "conv1d", "conv2d",
@@ -43,20 +28,25 @@ LINEAR = {
 }  # fmt: skip
 """Products with a matrix, by their names without underscores around them."""
 ATTENTION = {"scaled_dot_product_attention", "multi_head_attention_forward"}
-SAME = KEPT | LIKE | {
-    "_to", "bfloat16", "double", "masked_fill", "feature_dropout", "dropout1d", "dropout2d",
-    "relu_drop", "requires_grad", "pin_memory", "identity", "wait_tensor", "clamp_min", "clamp_max",
+LIKE = {"expand_as", "view_as", "reshape_as", "type_as", "to"}
+"""Operations that keep the values of their first tensor and read no values of another."""
+SAME = LIKE | {
+    "_to", "bfloat16", "double", "float", "half", "type", "cpu", "clone", "contiguous", "detach", "identity",
+    "requires_grad", "pin_memory", "wait_tensor", "masked_fill", "clamp", "clamp_", "clamp_min", "clamp_max",
+    "dropout", "alpha_dropout", "feature_dropout", "dropout1d", "dropout2d", "relu_drop",
 }  # fmt: skip
-SHAPED = SHAPES | {
-    "expand", "movedim", "moveaxis", "swapaxes", "swapdims", "t", "roll", "pad", "get", "repeat",
-    "ravel", "atleast_2d", "atleast_3d", "rearrange", "as_strided", "repeat_interleave",
+"""Operations that count as keeping a tensor's values."""
+SHAPED = {
+    "flatten", "permute", "reshape", "squeeze", "transpose", "unflatten", "unsqueeze", "view", "expand",
+    "movedim", "moveaxis", "swapaxes", "swapdims", "t", "roll", "pad", "get", "repeat", "ravel",
+    "atleast_2d", "atleast_3d", "rearrange", "as_strided", "repeat_interleave",
 }  # fmt: skip
+PARTS = {"chunk", "split", "unbind", "tensor_split"}
 NORMS = {
-    "layer_norm": ("layernorm", "layernorm_nonparam"), "rms_norm": ("rmsnorm", "rmsnorm_noaffine"),
-    "normalize": ("l2", "l2"), "group_norm": ("groupnorm", "groupnorm"),
-    "batch_norm": ("batchnorm", "batchnorm"),
+    "layer_norm": "layernorm", "rms_norm": "rmsnorm", "normalize": "l2", "group_norm": "groupnorm",
+    "batch_norm": "batchnorm",
 }  # fmt: skip
-"""Functions of PyTorch that are norms: keys with and without a learned scale."""
+"""Functions of PyTorch that are norms, with their keys."""
 NOT_NORMS = (
     nn.ModuleList, nn.ModuleDict, nn.Identity, nn.Dropout, nn.Linear, nn.Conv1d, nn.Conv2d, nn.Embedding,
 )  # fmt: skip
@@ -66,8 +56,6 @@ MIXES = {
     "cumsum", "cumprod", "logcumsumexp", "cummax", "lstm", "gru", "rnn_tanh", "rnn_relu",
 }  # fmt: skip
 """Operations along the tokens, beside convolutions, poolings and Fourier transforms."""
-OTHER_NORM = "other"
-"""The kind of a norm that the catalogue does not have."""
 
 
 @dataclass(frozen=True)
@@ -627,8 +615,7 @@ class _Follow(TorchFunctionMode):
         if name in self.known and given is not None and made is not None:
             of = self._symbol(given)
             if of is not None:
-                kind = self.known[name].key or OTHER_NORM
-                self._set(made, of if kind == "none" else Norm(name, kind, of))
+                self._set(made, of if self.known[name].key == "none" else Norm(name, of))
         if self.block is not None and name in self.hidden and made is not None:
             of = self.scope.get(id(made))
             if of is not None and given is not None and self._was_multiplied(given):
@@ -697,7 +684,7 @@ class _Follow(TorchFunctionMode):
         ]
         if self.scope is not self.outer and looked_up and id(given[0]) in self.labels:
             symbols = []  # a matrix that a router chose: what it chose by is no value of it
-        if name in LIKE - {"masked_fill"} and before[:1] == [None]:
+        if name in LIKE and before[:1] == [None]:
             symbols = []  # `bias.expand_as(x)` has no value of x
         if not symbols:
             label = next((self.labels[id(t)] for t in given if id(t) in self.labels), None)
@@ -743,9 +730,7 @@ class _Follow(TorchFunctionMode):
             )
         if name in NORMS and before[0] is not None:
             self.count += 1
-            weighs = len(given) > 1
-            kind = NORMS[name][0 if weighs else 1]
-            return Norm(f"{name}({self.count})", kind, first)
+            return Norm(f"{name}({self.count})", first)
         if name in LINEAR or name in ATTENTION:
             return self._product(name, given, before, symbols)
         if name == "softmax":
@@ -905,7 +890,7 @@ class _Follow(TorchFunctionMode):
             return f"{count} tensors pass from block to block, not one stream"
         try:
             trace.judged = judge(trace.result)
-            relabel(trace.judged)
+            name_roles(trace.judged)
         except Undecided as error:
             return str(error)
         except RecursionError:
@@ -988,13 +973,12 @@ def role_of(parts: set[str]) -> str:
     return "mlp" if "linear" in parts and not parts & {"outside", "hidden"} else ""
 
 
-def relabel(judged: Judged) -> None:
-    """Name the parts of each branch by what it computes."""
+def name_roles(judged: Judged) -> None:
+    """Name each branch by what it computes."""
     for branch in (branch for sublayer in judged.sublayers for branch in sublayer.branches):
         if branch.root is not None and not any(map(is_state, sources(branch.root, _is_zeros))):
             branch.parts.add("hidden")  # zeros in the place of what is not installed here
-        if role := role_of(branch.parts):
-            branch.parts = {role}
+        branch.role = role_of(branch.parts)
 
 
 def _picked(index: Any) -> list[int]:
@@ -1053,6 +1037,3 @@ def _flat(value: Any) -> Iterator[Tensor]:
     elif isinstance(value, dict):
         for each in value.values():
             yield from _flat(each)
-
-
-__all__ = ["BlockTrace", "Product", "StackTrace", "Trace", "Untraced", "same", "trace"]

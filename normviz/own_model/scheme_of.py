@@ -2,7 +2,7 @@
 
 Every scheme's record gives the symbol of its block, with its gains at that depth. A traced block and a
 scheme agree if both are the same when written out: the same terms, norms, branches and gains, in any order
-of addition. Where no scheme agrees exactly, the census' rules name the placement.
+of addition. Where no scheme agrees exactly, the judge's rules name the placement.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from functools import cache
 
 from ..catalog import SCHEMES
 from ..catalog.scheme import Gain, Place, Scheme, Slots
-from ..census.interpreter import Made, Norm, Scaled, Stream, Sum, Viewed, bare
-from ..census.interpreter import Tensor as Symbol
-from ..census.layers import Sublayer, Undecided, placement
+from .judge import Sublayer, Undecided, placement
 from .placement import OTHER, ROLES, BlockTrace, StackTrace, is_state, role_of
+from .symbols import Made, Norm, Scaled, Stream, Sum, Symbol, Viewed, bare
 
 FAR = 1000
 """Blocks of a stack up to which its form is compared with the catalogue's."""
@@ -62,7 +61,7 @@ def scheme_of(each: StackTrace) -> Named:
 
 
 def _by_rules(each: StackTrace) -> Named:
-    """By the census' rules, which leave gains aside."""
+    """By the judge's rules, which leave gains aside."""
     keys: dict[str, None] = {}
     reasons: dict[str, None] = {}
     for block in each.blocks[1 if _starts_normed(each) else 0 :]:
@@ -105,7 +104,7 @@ def _shape(it: Sublayer) -> tuple[bool, bool, bool]:
 
 
 def key_of(block: BlockTrace) -> str:
-    """The census' key of one block. Raises Undecided."""
+    """The key of one block, gains aside. Raises Undecided."""
     if block.judged is None:
         raise Undecided(block.why)
     found = placement(block.judged)
@@ -170,13 +169,13 @@ def _sublayer(
     if not slots.embed_gain.is_zero:
         embedding = entered if block == 1 else Made((), "outside")
         u = Sum(u, _times(embedding, slots.embed_gain, f"{at} embed"))
-    u = Norm(f"{at} fork", "", u) if slots.norm_fork else u
+    u = Norm(f"{at} fork", u) if slots.norm_fork else u
     source = entered if slots.branch_reads == "block" else u
-    given = Norm(f"{at} in", "", source) if slots.norm_in else source
+    given = Norm(f"{at} in", source) if slots.norm_in else source
     given = shared if slots.shares_norm and shared is not None else given
     f = _branch(_times(given, slots.input_gain, f"{at} input"), slots, number, block)
-    f = Norm(f"{at} out", "", f) if slots.norm_out else f
-    skip: Symbol = Norm(f"{at} skip", "", u) if slots.norm_skip else u
+    f = Norm(f"{at} out", f) if slots.norm_out else f
+    skip: Symbol = Norm(f"{at} skip", u) if slots.norm_skip else u
     result = _mixed(skip, f, slots, at)
     if not slots.block_gain.is_zero:
         again = _times(entered, slots.block_gain, f"{at} block")
@@ -184,7 +183,7 @@ def _sublayer(
     assert result is not None
     if slots.gate:
         result = Sum(result, Scaled(Scaled(result, "gate", True), "-1", True))
-    result = Norm(f"{at} main", "", result) if slots.norm_main else result
+    result = Norm(f"{at} main", result) if slots.norm_main else result
     return _times(result, slots.main_gain, f"{at} main"), given
 
 
@@ -202,7 +201,7 @@ def _branch(given: Symbol, slots: Slots, number: int, block: int) -> Symbol:
     """A sublayer's branch, with what its record has inside."""
     hidden: Symbol = Made((given,), "linear")
     if number == 0:
-        values: Symbol = Norm("v", "", hidden) if slots.norm_qkv else hidden
+        values: Symbol = Norm("v", hidden) if slots.norm_qkv else hidden
         if not slots.qk_gain.is_one:
             hidden = Scaled(hidden, "qk")
         if slots.first_value and block > 1:
@@ -213,7 +212,7 @@ def _branch(given: Symbol, slots: Slots, number: int, block: int) -> Symbol:
     elif not slots.hidden_gain.is_one:
         hidden = Scaled(hidden, "hidden")
     if slots.norm_inner:
-        hidden = Norm("inner", "", hidden)
+        hidden = Norm("inner", hidden)
     return Made((hidden,), "linear")
 
 
