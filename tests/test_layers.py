@@ -23,7 +23,7 @@ TORCH_FREE = [
     "normviz.execution",
     "normviz.norm_cost.client", "normviz.norm_cost.stored_results", "normviz.norm_cost.findings",
     "normviz.claims", "normviz.claims.drive", "normviz.health", "normviz.presence",
-    "normviz.runs", "normviz.runs.archive", "normviz.own_model.client", "normviz.own_model.shipped",
+    "normviz.runs", "normviz.runs.archive", "normviz.own_model.client", "normviz.own_model.census",
 ]  # fmt: skip
 
 INSIDE = {
@@ -43,6 +43,7 @@ INSIDE = {
     "normviz/bench/browser.py": "playwright is not installed with the package",
     "normviz/bench/film.py": "playwright and Pillow are not installed with the package",
     "normviz/maps/ray.py": "Ray is an extra",
+    "normviz/own_model/library.py": "transformers is an extra",
     "normviz/own_model/source.py": "transformers is an extra",
     "normviz/own_model/task.py": "PyTorch, for the process that inspects; Windows has no limits",
     "normviz/runs/store/machine_lock.py": "fcntl is not there on Windows",

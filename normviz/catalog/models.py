@@ -2,7 +2,7 @@
 
 `parity.json` has the largest relative difference of streams, logits and gradients between a scheme
 and each of its oracles, in float64. `models.json` has the norm, placement, final norm and QK-norm of
-real models, as `normviz census` read them from their code in `transformers`.
+real models of `transformers`, and how each row was told. `normviz census --write` makes it.
 """
 
 from __future__ import annotations
@@ -35,6 +35,10 @@ OWN_LABELS = {"layernorm_1p": "LayerNorm, 1 + scale"}
 UNTOLD = "could not be told"
 TITLES = ("Placement", "Norm", "Final norm", "QK-norm", "Embedding norm")
 """Titles of `Model.words`, in the same order."""
+FIELDS = ("placement", "norm", "final_norm", "qk_norm", "embed_norm")
+"""The answers of a row, in the order of their titles."""
+DATA_FLOW, CODE = "data flow", "code"
+"""How a row was told: by the flow of data in a forward pass, or by an earlier program that read the code."""
 LANGUAGE = ("decoder", "encoder", "encoder-decoder")
 """The kinds of language models."""
 OTHERS = ("vision", "audio", "image and text")
@@ -44,18 +48,22 @@ QK_LABELS = {"none": "no", "head": "per head", "full": "full width", None: UNTOL
 
 @dataclass(frozen=True)
 class Model:
-    """What a model's code computes with its configuration's defaults; None where the census could not
-    determine it, and `open` has the reason.
+    """What a model computes with its configuration's defaults; None where that could not be told, and `open`
+    has the reason.
 
     model      model type in the library
     kind       of LANGUAGE or OTHERS, by the library's lists; a decoder has no list as encoder
-    layer      class of the layer that was followed
+    layer      class of the block that was followed
     placement  key of a placement of the catalogue
     norm       key of a norm, or layernorm_1p; None also where a layer has several kinds
     final_norm, qk_norm   yes or no; none, head or full
     embed_norm yes or no: whether a norm acts on the embedding before the first block
-    settings   values of the configuration that change these, and to what
+    settings   values of the configuration that change these, and to what; read from the code
     year       the first year in the copyright notice of its code; None where it has none
+    told       DATA_FLOW or CODE
+    transformers  the version of the library that it was told of
+    by_code    of a row told by data flow: the answers that were read from the code, since the flow of data
+               gives none or takes the word in another sense
     """
 
     model: str
@@ -69,6 +77,9 @@ class Model:
     settings: tuple[str, ...] = ()
     open: str = ""
     year: int | None = None
+    told: str = DATA_FLOW
+    transformers: str = ""
+    by_code: tuple[str, ...] = ()
 
     @property
     def words(self) -> tuple[str, str, str, str, str]:
@@ -82,6 +93,12 @@ class Model:
         )
 
     @property
+    def told_words(self) -> str:
+        """How it was told: "data flow", "code", or "data flow; code: QK-norm"."""
+        others = [TITLES[FIELDS.index(name)] for name in self.by_code]
+        return f"{self.told}; {CODE}: {', '.join(others)}" if others else self.told
+
+    @property
     def remarks(self) -> str:
         """Why something is unknown, and which settings change the answer."""
         return "; ".join(filter(None, (self.open, *self.settings)))
@@ -89,11 +106,28 @@ class Model:
 
 @dataclass(frozen=True)
 class Census:
-    """All models, the version of `transformers` that they were read from, and the day (ISO 8601)."""
+    """All models, and the day on which the table was made (ISO 8601)."""
 
-    transformers: str
     day: str
     all: tuple[Model, ...]
+
+    @property
+    def transformers(self) -> str:
+        """The version of the library, or the versions."""
+        return ", ".join(sorted({model.transformers for model in self.all}))
+
+    @property
+    def origin(self) -> str:
+        """What the rows are, and how they were told, with counts."""
+        flow = [model for model in self.all if model.told == DATA_FLOW]
+        read, single = len(self.all) - len(flow), sum(len(model.by_code) for model in flow)
+        return (
+            f"{len(self.all)} stacks of blocks in transformers {self.transformers}, with the defaults of "
+            f"each configuration (table of {self.day}). The placement of {len(flow)} was told by the flow "
+            f"of data in one forward pass. The other {read} were read from the code by an earlier program, "
+            f"as were {single} single answers of those {len(flow)} and all remarks on settings. Where that "
+            "did not tell, the table says so. Rows are code paths of a library, not models in use."
+        )
 
     @cached_property
     def models(self) -> tuple[Model, ...]:
@@ -115,7 +149,7 @@ class Census:
 
     def dump(self) -> str:
         """The census as JSON, one model a line."""
-        head = {"transformers": self.transformers, "day": self.day}
+        head = {"day": self.day}
         rows = [json.dumps(_filled(model), ensure_ascii=False) for model in self.all]
         return f'{json.dumps(head)[:-1]}, "models": [\n' + ",\n".join(rows) + "\n]}\n"
 
@@ -138,5 +172,6 @@ def census() -> Census:
 def read(text: str) -> Census:
     """The census in a text that `Census.dump` wrote. Raises ValueError for a text that is not JSON."""
     it = json.loads(text)
-    models = tuple(Model(**{**m, "settings": tuple(m.get("settings", ()))}) for m in it["models"])
-    return Census(it["transformers"], it["day"], models)
+    lists = ("settings", "by_code")
+    models = tuple(Model(**{**m, **{n: tuple(m.get(n, ())) for n in lists}}) for m in it["models"])
+    return Census(it["day"], models)

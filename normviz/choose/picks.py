@@ -157,7 +157,7 @@ def _keep(own: Model) -> tuple[str, str]:
     if own.placement is None:
         return "Keep its placement", f"What {own.model} has could not be told: {own.open}."
     return f"Keep {SCHEMES.label(own.placement)}", (
-        f"It is what {own.model} computes, as the census read its code. Another placement is another "
+        f"It is what {own.model} computes, as the census says. Another placement is another "
         "function of the same weights; to move the norm of a trained model was not measured."
     )
 

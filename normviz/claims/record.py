@@ -169,9 +169,9 @@ class Claim:
     @cached_property
     def scope(self) -> str:
         """What all its runs share, for a chip: "Xavier, Markov chain, within 200 steps"; of a claim
-        without runs what was read, of a timing where it was measured."""
+        without runs what was counted, of a timing where it was measured."""
         if not self.arms:
-            return f"models read from transformers {census().transformers}"
+            return f"models of transformers {census().transformers}"
         if self.is_timing:
             return "one thread of one CPU"
         lanes = [cell.config for arm in self.arms for cell in self.grid(arm, 1).cells]

@@ -24,7 +24,7 @@ def chip(claim: Claim, result: ClaimResult | None) -> str:
 def basis(claim: Claim, result: ClaimResult) -> str:
     """What a verdict rests on: seeds, day, and about how long it takes; for counts of the census the day."""
     if not claim.arms:
-        return f"read from code, {result.date}"
+        return f"counted in the census, {result.date}"
     flat = f"; {result.flat} of its runs were stopped early, flat at chance" if result.flat else ""
     takes = duration(core_seconds(claim, result, result.seeds))
     return f"{result.seeds} seeds, measured {result.date}, at most about {takes} of one core{flat}"

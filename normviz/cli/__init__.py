@@ -46,7 +46,7 @@ COMMANDS = {
     "gc": ("gc", "Delete the oldest runs until the store fits."),
     "census": (
         "census",
-        "Read norm, placement, final norm, QK-norm and embedding norm of every model from its code.",
+        "Print how each row of the table of real models was told, or make its rows again.",
     ),
     "inspect": (
         "inspect",

@@ -1,55 +1,119 @@
-"""`normviz census`: read norms and placements of real models from `transformers`."""
+"""`normviz census`: how each row of the table of real models was told, and the table made again."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import date
 from typing import Annotated
 
 import typer
 
-from ..catalog.models import OTHERS, TABLE, Census
+from ..catalog.models import OTHERS, TABLE, Census, Model
+from ..catalog.models import census as shipped_rows
+from ..own_model import census as rows
+from ..own_model import shipped
+from ..own_model.report import Anatomy
 from . import main
 from .errors import complain
+from .inspect import quiet
 
 
 @main.command()
 def census(
-    out: Annotated[Path, typer.Option(help="Write FILE.json")] = TABLE,
+    types: Annotated[
+        list[str] | None, typer.Argument(help="Model types of transformers; default: all rows")
+    ] = None,
+    write: Annotated[
+        bool, typer.Option("--write", help="Inspect them and make their rows again")
+    ] = False,
 ) -> None:
-    """Read norm, placement, final norm, QK-norm and embedding norm of every model from its code.
+    """Print how each row of the table of real models was told, or make its rows again.
 
-    Needs `transformers`, whose code is analysed on symbols and never run.
+    `normviz list --models` prints the table itself. --write inspects each model type anew, which needs
+    `transformers` and some minutes, and makes `models.json` and `anatomies.json` again. A type
+    without a row gets one.
     """
-    from ..census.table import NotInstalledError
-    from ..census.table import census as read
-
+    table, traced = shipped_rows(), shipped.anatomies()
+    names = list(dict.fromkeys(types or (row.model for row in table.all)))
     try:
-        found = read()
-        out.write_text(found.dump(), encoding="utf-8")
-    except NotInstalledError as error:
+        if write:
+            table, traced = remade(names, table, traced)
+            TABLE.write_text(table.dump(), encoding="utf-8")
+            shipped.TABLE.write_text(shipped.dump(traced), encoding="utf-8")
+        found = [row for row in table.all if row.model in names]
+        if missing := set(names) - {row.model for row in found}:
+            raise ValueError(f"the census has no row of {', '.join(sorted(missing))}")
+    except (ValueError, OSError) as error:
         complain(error)
-    except OSError as error:
-        complain(f"--out {str(out)!r} can't be written: {error.strerror}")
-    counts = (
-        f"{len(rows)} of {what}, the placement decided in {sum(bool(row.placement) for row in rows)}"
-        for what, rows in (("language models", found.models), ("others", found.of(OTHERS)))
-    )
-    typer.echo(f"{out}: rows from transformers {found.transformers}: {'; '.join(counts)}")
+    typer.echo(comparison(found, traced))
+
+
+def remade(
+    names: Iterable[str], table: Census, traced: Mapping[str, Anatomy | str]
+) -> tuple[Census, Mapping[str, Anatomy | str]]:
+    """Rows and anatomies with those of these model types made again. Raises ValueError."""
+    from ..own_model import library
+    from ..own_model.anatomy import inspect_named
+    from ..own_model.source import MISSING, offline
+
+    if not library.is_installed():
+        raise ValueError(MISSING)
+    offline()
+    again, new = dict(traced), list[Model]()
+    known = {row.model for row in table.all}
+    if unknown := set(names) - known - library.models().keys():
+        raise ValueError(f"transformers lists no model type {', '.join(sorted(unknown))}")
+    for name in names:
+        with quiet():
+            try:
+                it = inspect_named(name)
+            except Exception as error:  # whatever a model's code raises is its row
+                said = str(error).splitlines()
+                it = said[0][:300] if said else type(error).__name__
+        again[name] = it
+        typer.echo(f"{name}: {it if isinstance(it, str) else it.main.placement_words}", err=True)
+        if isinstance(it, Anatomy) and name not in known:
+            kind, year = library.models()[name][0], library.year(library.code_of(name))
+            new += rows.rows_of(name, kind, year, it, library.version())
+    for row in table.all:
+        stack = rows.stack_of(row, again.get(row.model))
+        new.append(rows.made_again(row, stack, library.version()) if row.model in names else row)
+    new.sort(key=lambda row: row.model)
+    return replace(table, day=date.today().isoformat(), all=tuple(new)), again
+
+
+def comparison(found: Iterable[Model], traced: Mapping[str, Anatomy | str]) -> str:
+    """The counts, each row that the flow of data does not tell, and each answer that it gives otherwise."""
+    every = [*rows.compared(found, traced)]
+    count = Counter(it.outcome for it in every)
+    count.setdefault(rows.CONTRADICTED, 0)
+    lines = [f"{len(every)} rows: {'; '.join(f'{n} {what}' for what, n in count.most_common())}"]
+    for it in every:
+        if it.outcome != rows.CONFIRMED:
+            here = rows.answers(it.stack)["placement"]
+            lines.append(
+                f"{it.row.model:28} {it.outcome:24} table: {it.row.placement or '-':14} data flow: "
+                f"{here or '-':14} {it.why}"
+            )
+    for it in every:
+        if other := rows.differences(it):
+            lines.append(f"{it.row.model:28} {'; '.join(other)}: {rows.reasons(it.row.model)}")
+    return "\n".join(lines)
 
 
 def table(it: Census) -> str:
     """The census as text."""
     lines = [
-        f"read from the code of transformers {it.transformers} on {it.day}, with the defaults of each "
-        "configuration",
-        "rows are code paths of a library, not models in use",
+        it.origin,
         f"{'model':24} {'kind':16} {'placement':24} {'norm':28} {'final norm':18} {'QK-norm':18} "
-        f"{'embedding norm':18} remarks",
+        f"{'embedding norm':18} {'told by':40} remarks",
     ]
     for model in (*it.models, *it.of(OTHERS)):
         placement, norm, final, qk, embed = model.words
         lines.append(
             f"{model.model:24} {model.kind:16} {placement:24} {norm:28} {final:18} {qk:18} {embed:18} "
-            f"{model.remarks}".rstrip()
+            f"{model.told_words:40} {model.remarks}".rstrip()
         )
     return "\n".join(lines)

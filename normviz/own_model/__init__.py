@@ -1,9 +1,9 @@
 """A visitor's own PyTorch model: its stack of blocks, its norms, and where they stand.
 
-    stack -> norms -> placement -> scheme_of -> anatomy (with lint) -> watch, move -> lanes
+    stack -> norms -> placement (symbols, judge) -> scheme_of -> anatomy (with lint) -> watch, move -> lanes
 
 Nothing is read from names: norms are told by what they compute, placements by the flow of data.
-`report`, `shipped` and `client` are without torch, for the page.
+`report`, `shipped`, `census` and `client` are without torch.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ No code of a model is downloaded or run from a configuration.
 from __future__ import annotations
 
 import difflib
-import importlib.util
 import inspect
 import json
 import math
@@ -23,6 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from .library import is_installed, models
 from .task import NESTED
 
 TOKENS = 24
@@ -178,7 +178,7 @@ def from_config(values: Mapping[str, Any], base: bool = False) -> Source:
 
     Raises SourceError.
     """
-    if importlib.util.find_spec("transformers") is None:
+    if not is_installed():
         raise SourceError(MISSING)
     kind = str(values["model_type"])
     given = {k: v for k, v in values.items() if k not in ("auto_map", "quantization_config")}
@@ -239,10 +239,8 @@ def _near(word: str, names: list[str]) -> str:
 
 
 def _class(kind: str, config: Any, base: bool) -> Any:
-    """The class of a model type: that of the census, else the model without a head; None if there is none."""
+    """The class of a model type: that of its list, else the model without a head; None if there is none."""
     import transformers
-
-    from ..census.table import models
 
     name = None if base else models().get(kind, (None, None))[1]
     if name is not None and (found := getattr(transformers, name, None)) is not None:

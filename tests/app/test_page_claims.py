@@ -149,8 +149,8 @@ def test_a_claim_about_real_models_leads_to_them_and_runs_nothing(claims) -> Non
     assert "open_M1" in keys and not keys & {"duel_M1", "run_M1"}
     (link,) = (it for it in at.get("page_link") if it.proto.label == "What real models use")
     assert (link.proto.page, link.proto.query_string) == ("catalogue", "table=models")
-    assert "Nothing was trained for this claim" in text(at) and "Read from code" in text(at)
-    assert "models read from transformers" in text(at)
+    assert "Nothing was trained for this claim" in text(at) and "Counted in the census" in text(at)
+    assert "models of transformers" in text(at)
 
 
 def test_a_cheap_claim_is_run_here(claims) -> None:

@@ -367,7 +367,7 @@ def test_a_claim_about_the_census_trains_nothing(key: str, store: Store) -> None
     assert not store.db.connection.execute("SELECT COUNT(*) FROM runs").fetchone()[0]
     assert (shipped_lanes(claim), claim.cells(), result.runs) == ((), (), [])
     assert expected(claim, None, None, 2) == claim.estimated_seconds() == 0
-    assert claim.scope == f"models read from transformers {census().transformers}"
+    assert claim.scope == f"models of transformers {census().transformers}"
     shipped = shipped_result(claim)
     assert shipped is not None
     for name, values in shipped.numbers.items():

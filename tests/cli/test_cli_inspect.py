@@ -93,13 +93,6 @@ def test_what_is_no_model_is_a_sentence(tmp_path: Path) -> None:
             assert done.exit_code == 2 and said in done.output and "Traceback" not in done.output
 
 
-def test_the_comparison_with_the_census_counts_every_row() -> None:
-    done = CliRunner().invoke(main, ["inspect", "--compare"])
-    assert done.exit_code == 0
-    counts = done.output.splitlines()[0]
-    assert " agree" in counts and "differ" not in counts
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["depth_anything", "dpt"])
 def test_a_configuration_that_names_a_model_on_a_hub_asks_no_network(

@@ -35,7 +35,7 @@ WITH = {"claims show": ["C1"], "claims run": ["C1"], "ship-claims": ["C1"], "exp
 """What a command needs beside the option that is tried."""
 WORK = (
     "cli.run.follow", "cli.export.follow", "cli.ship.follow", "cli.claims.follow", "cli.norm_cost._follow",
-    "cli.sweep_output.follow", "export.site.write", "cli.sweep.Cluster", "census.table.census",
+    "cli.sweep_output.follow", "export.site.write", "cli.sweep.Cluster", "cli.census.remade",
     *(f"bench.{one.stem}.measure" for one in sorted(Path(bench.__file__).parent.glob("*.py"))
       if "def measure(" in one.read_text("utf-8")),
     "cli.app.check_address", "bench.film.film", "bench.soak.soak", "claims.ship.save_runs",

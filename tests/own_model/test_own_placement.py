@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -14,8 +15,7 @@ from torch import nn
 
 from normviz.catalog import NORMS, SCHEMES
 from normviz.own_model import lint, shipped
-from normviz.own_model.anatomy import inspect_model, inspect_named, trace_model
-from normviz.own_model.report import read
+from normviz.own_model.anatomy import inspect_model, trace_model
 from normviz.own_model.source import inputs_of
 from normviz.own_model.stack import StackNotFound, find_stacks
 
@@ -72,7 +72,7 @@ class Block(nn.Module):
 
 
 class Model(nn.Module):
-    def __init__(self, kind: type[nn.Module] = Block) -> None:
+    def __init__(self, kind: Callable[[], nn.Module] = Block) -> None:
         super().__init__()
         self.tokens = nn.Embedding(5, 8)
         self.things = nn.ModuleList(kind() for _ in range(3))
@@ -428,23 +428,69 @@ def test_a_norm_may_give_a_tuple_and_hides_no_sum() -> None:
     assert (summed.placement, summed.norm_key) == ("post", "layernorm")
 
 
-@pytest.mark.slow
-def test_shipped_anatomies_are_what_the_detector_gives() -> None:
-    for kind in ("gpt2", "bert"):
-        with case(kind):
-            found, kept = inspect_named(kind), shipped.anatomies()[kind]
-            assert kept == found and read(found.to_json()) == found
+Run = Callable[["Body", torch.Tensor], torch.Tensor]
 
 
-def test_the_detector_contradicts_no_row_of_the_census() -> None:
-    """Of the rows that both decide; `normviz inspect --compare` prints the others with their reasons."""
-    every = [*shipped.compared()]
-    wrong = [it.row.model for it in every if it.outcome == shipped.DIFFERS]
-    assert wrong == []
-    agree = {it.row.model for it in every if it.outcome == shipped.AGREES}
-    assert len(agree) >= 200 and agree >= {"dbrx", "ibert", "squeezebert"}
-    assert all(it.why for it in every if it.outcome not in (shipped.AGREES, shipped.TOLD_HERE))
-    row = next(it.row for it in every if it.row.model == "gpt2")
-    stack = next(it.stack for it in every if it.row.model == "gpt2")
-    assert stack is not None
-    assert shipped._outcome(replace(row, placement="post"), stack) == shipped.DIFFERS
+class Body(nn.Module):
+    """A block with the forward pass that is given, and a learned number, or a vector, `s`."""
+
+    def __init__(self, run: Run, scale: int) -> None:
+        super().__init__()
+        self.a, self.b = nn.LayerNorm(8), nn.LayerNorm(8)
+        self.f, self.g = nn.Linear(8, 8), nn.Linear(8, 8)
+        self.s = nn.Parameter(torch.ones(scale))
+        self.run = run
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.run(self, x)
+
+
+def both(first: Run, second: Run) -> Run:
+    return lambda m, x: second(m, first(m, x))
+
+
+PRE: Run = lambda m, x: x + m.g(m.b(x))  # noqa: E731
+
+
+@pytest.mark.parametrize(
+    ("placement", "run"),
+    [
+        ("pre", both(lambda m, x: x + m.f(m.a(x)), PRE)),
+        ("post", both(lambda m, x: m.a(x + m.f(x)), lambda m, x: m.b(m.g(x) + x))),
+        ("resp", both(lambda m, x: x + m.a(m.f(x)), lambda m, x: x + m.b(m.g(x)))),
+        ("parallel_two", lambda m, x: x + m.f(m.a(x)) + m.g(m.b(x))),
+        ("parallel", lambda m, x: x + m.f(h := m.a(x)) + m.g(h)),
+        ("pre", both(lambda m, x: x + m.f(h := m.a(x)) + m.g(h), PRE)),  # two parts of one sublayer
+        ("none", both(lambda m, x: x + m.f(x), lambda m, x: x + m.g(x))),
+        ("pre", both(lambda m, x: x + ((h := m.f(m.a(x))) + m.f(h)), PRE)),
+        ("skip_norm", both(lambda m, x: (h := m.a(x)) + m.f(h), lambda m, x: (h := m.b(x)) + m.g(h))),
+        (None, both(lambda m, x: x + m.f(m.a(x)), lambda m, x: m.b(x + m.g(x)))),
+        (None, both(PRE, lambda m, x: x + m.f(x))),
+        (None, lambda m, x: m.f(m.a(x))),
+        (None, lambda m, x: x + m.f(m.a(x) + x)),
+        ("pre", both(lambda m, x: 0.5 * x + m.f(m.a(x)), PRE)),
+        (None, both(lambda m, x: 0.5 * x + m.f(x), lambda m, x: 0.5 * x + m.g(x))),
+    ],
+)  # fmt: skip
+def test_where_the_norm_stands_decides(placement: str | None, run: Run) -> None:
+    (stack,) = inspect_model(Model(lambda: Body(run, 1))).stacks
+    assert stack.placement == placement and bool(stack.why) == (placement is None)
+
+
+@pytest.mark.parametrize(
+    ("scale", "placement", "run"),
+    [
+        (1, "pre", both(lambda m, x: x * m.s + m.f(m.a(x)), PRE)),
+        (1, "pre", both(PRE, lambda m, x: (x + m.f(m.a(x))) * m.s)),
+        (8, None, both(lambda m, x: x * m.s + m.f(m.a(x)), PRE)),
+        (8, None, both(PRE, lambda m, x: (x + m.f(m.a(x))) * m.s)),
+        (1, None, both(lambda m, x: m.a(x * m.s + m.f(x)), lambda m, x: m.b(x * m.s + m.g(x)))),
+        (1, None, both(lambda m, x: x + m.f(x), lambda m, x: (x + m.g(x)) * m.s)),
+    ],
+)
+def test_a_number_on_a_stream_that_is_read_through_norms_changes_no_placement(
+    scale: int, placement: str | None, run: Run
+) -> None:
+    """A vector does, and so does a number where the stream is read as it is."""
+    (stack,) = inspect_model(Model(lambda: Body(run, scale))).stacks
+    assert stack.placement == placement

@@ -50,11 +50,7 @@ def page() -> None:
             _about_norm(NORMS[key])
     with used:
         it = census()
-        st.caption(
-            f"Read from the code of transformers {it.transformers} on {it.day} by `normviz census`, with "
-            "the defaults of each configuration. Rows are code paths of a library, not models in use. "
-            "Where the code does not tell, the table says so."
-        )
+        st.caption(literal(it.origin))
         census_charts.show(it)
         with st.expander("All counts"):
             st.markdown(literal(it.summary))
@@ -195,7 +191,8 @@ def _model(name: str, model: Model) -> dict[str, str]:
         "Embedding norm": embed,
         "Year": str(model.year or ""),
         "Remarks": model.remarks,
-        "Read from": model.layer,
+        "Block": model.layer,
+        "Told by": model.told_words,
         "Key": name,
     }
 
@@ -207,8 +204,8 @@ def _about_model(model: Model) -> None:
             f"**{literal(model.model)}**: placement {placement}, norm {norm}, final norm {final}, "
             f"QK-norm {qk}, norm on the embedding {embed}."
         )
-        if model.remarks:
-            st.caption(literal(model.remarks))
+        told = f"Told by {model.told_words}, in transformers {model.transformers}."
+        st.caption(literal(" ".join(filter(None, (told, model.remarks)))))
         if model.placement:
             page_links.anatomy([_config(model)], SCHEMES.label(model.placement))
 

@@ -58,8 +58,8 @@ def _rule(claim: Claim) -> None:
     st.markdown("\n".join(f"* {literal(sentence)}" for sentence in claim.rule_words()))
     if not claim.arms:
         st.caption(
-            "Nothing was trained for this claim: its numbers are counts in the census of models, which "
-            "was read from code. Rows are code paths of a library, not models in use."
+            "Nothing was trained for this claim: its numbers are counts in the census of models. Rows are "
+            "code paths of a library, not models in use."
         )
         return
     st.caption(
