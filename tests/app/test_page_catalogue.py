@@ -59,7 +59,8 @@ def test_the_row_that_is_chosen_leads_to_its_anatomy(catalogue: AppTest) -> None
 def test_every_model_is_there_and_leads_to_its_placement(catalogue: AppTest) -> None:
     table = catalogue.dataframe[2].value
     assert list(table["Model"]) == [model.model for model in census().models]
-    assert any(census().transformers in caption.value for caption in catalogue.caption)
+    assert list(table["Told by"]) == [model.told_words for model in census().models]
+    assert any(census().origin == caption.value for caption in catalogue.caption)
     checked(catalogue.text_input(key="search").set_value("Olmo3DecoderLayer").run())
     (row,) = catalogue.dataframe[-1].value.to_dict("records")
     assert (row["Placement"], row["QK-norm"]) == ("Res-post-norm", "full width")
