@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import re
 import subprocess
@@ -16,21 +17,31 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 from browser_kit import (
-    PATIENCE_MS, address_of, barriers, becomes_dark, chip, opened, other_hosts, text_now, wait_for,
+    PATIENCE_MS,
+    address_of,
+    barriers,
+    becomes_dark,
+    chip,
+    opened,
+    other_hosts,
+    text_now,
+    wait_for,
 )  # fmt: skip
-from normviz.bench.hostile import SCRIPTS
 from playwright.sync_api import Browser, Locator, Page
 
 from normviz import RunConfig
+from normviz.bench.hostile import SCRIPTS
 from normviz.catalog import WORDS
 from normviz.duel.names import lane_name
 from normviz.duel.presets import PRESETS
 from normviz.links import decode, encode
+from normviz.maps.link import ask
 from normviz.runs.store import Run, Store
 from normviz.tour import STEPS
 
 pytestmark = pytest.mark.browser
 
+TINY = RunConfig(depth=2, width=16, heads=2, seq_len=8, batch=4, steps=30)
 LAPTOP, PHONE = {"width": 1280, "height": 720}, {"width": 375, "height": 812}
 PAGES = (
     "", "?story=1", "?embed=true", "maps", "claims", "choose", "anatomy", "catalogue", "by-hand", "cost",
@@ -139,8 +150,8 @@ def shows(page: Page, lanes: Any) -> bool:
 
 
 def test_a_first_visit(browser: Browser, address: str) -> None:
-    """The finished duel on one screen, at first as a picture without scripts; point at it, move through it, look at
-    it in all ways, turn the switch."""
+    """The finished duel on one screen, at first as a picture without scripts; point at it, move through it,
+    look at it in all ways, turn the switch."""
     with browser.new_context() as context:
         page = context.new_page()
         page.route("**/static/js/**", lambda route: route.abort())  # nothing of Streamlit's runs
@@ -181,7 +192,7 @@ def look_at_a_step(page: Page) -> None:
     heat.click(position=at(heat, 0.5, 0.5))
     page.locator(".nv-definition").hover()
     wait_for(lambda: 50 < step(page) < 150)
-    wait_for(lambda: (it := re.search(r"layer (\d+):", readout.inner_text())) and 3 <= int(it[1]) <= 10)  # fmt: skip
+    wait_for(lambda: re.search(r"layer ([3-9]|10):", readout.inner_text()))
     page.keyboard.press("Escape")
     wait_for(lambda: "layer" not in readout.inner_text())
     page.locator(".nv-step input").fill("199")
@@ -316,30 +327,8 @@ def test_a_result_is_shared_and_taken_away(browser: Browser, address: str, tmp_p
             assert fresh.locator(".st-key-train").count() == 0
             fresh.get_by_role("link", name="Open in NormViz").wait_for()
 
-        buttons = page.locator(".nv-heat1 .nv-save")
-        png, svg = (saved(page, buttons.filter(has_text=kind), tmp_path) for kind in ("PNG", "SVG"))
-        assert png.name == "normviz-pre-ln-against-post-ln-heat1-step30.png"
-        assert png.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
-        assert not [it for it in ("B Post-LN", "layer", "2 blocks, width 32") if it not in svg.read_text("utf-8")]  # fmt: skip
-
-        page.get_by_text("Download", exact=True).click()
-
-        def take(name: str) -> Path:
-            return saved(page, page.get_by_role("button", name=name, exact=True), tmp_path)
-
-        replay = take("Replay (HTML)")
-        for kind in ("CSV", "Parquet"):
-            with zipfile.ZipFile(take(f"Numbers ({kind})")) as files:
-                assert "config.json" in files.namelist()
-        assert len(json.loads(take("Settings (JSON)").read_text())["lanes"]) == 2
-        script = take("Lane A as a script (.py)")
-        page.keyboard.press("Escape")
-        said = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
-        final = re.search(r"final loss (\d\.\d+)", said.stdout)
-        told = re.search(r"loss (\d\.\d+)", chip(page, 0))
-        assert final
-        assert told
-        assert float(final[1]) == pytest.approx(float(told[1]), abs=0.01)
+        picture(page, tmp_path)
+        replay = downloads(page, tmp_path)
         readout = page.locator(".nv-readout").inner_text()
 
     with browser.new_context(offline=True, reduced_motion="reduce") as alone:
@@ -355,6 +344,37 @@ def test_a_result_is_shared_and_taken_away(browser: Browser, address: str, tmp_p
         other.locator(".nv-play").click()
         wait_for(lambda: 0 < step(other) < 30 or step(other) > 30)
         assert not errors
+
+
+def picture(page: Page, folder: Path) -> None:
+    buttons = page.locator(".nv-heat1 .nv-save")
+    png, svg = (saved(page, buttons.filter(has_text=kind), folder) for kind in ("PNG", "SVG"))
+    assert png.name == "normviz-pre-ln-against-post-ln-heat1-step30.png"
+    assert png.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+    drawn = svg.read_text("utf-8")
+    assert not [it for it in ("B Post-LN", "layer", "2 blocks, width 32") if it not in drawn]
+
+
+def downloads(page: Page, folder: Path) -> Path:
+    """Take all away; the script repeats the run's loss. Returns the replay."""
+    page.get_by_text("Download", exact=True).click()
+
+    def take(name: str) -> Path:
+        return saved(page, page.get_by_role("button", name=name, exact=True), folder)
+
+    for kind in ("CSV", "Parquet"):
+        with zipfile.ZipFile(take(f"Numbers ({kind})")) as files:
+            assert "config.json" in files.namelist()
+    assert len(json.loads(take("Settings (JSON)").read_text())["lanes"]) == 2
+    replay, script = take("Replay (HTML)"), take("Lane A as a script (.py)")
+    page.keyboard.press("Escape")
+    said = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    final = re.search(r"final loss (\d\.\d+)", said.stdout)
+    told = re.search(r"loss (\d\.\d+)", chip(page, 0))
+    assert final
+    assert told
+    assert float(final[1]) == pytest.approx(float(told[1]), abs=0.01)
+    return replay
 
 
 def test_the_tour_to_its_end(browser: Browser, address: str) -> None:
@@ -442,7 +462,7 @@ def fits(page: Page) -> None:
 
 
 def test_back_through_eight_states(browser: Browser, address: str) -> None:
-    """Two placements, a change that trains, a preset, two steps of the tour and another page: each comes back."""
+    """Two placements, a change that trains, a preset, two steps of the tour, another page: each comes back."""
     with visit(browser, address) as page:
         opened(page, address)
         hero = PRESETS["hero"].lanes()
@@ -483,7 +503,7 @@ def test_back_through_eight_states(browser: Browser, address: str) -> None:
 
 
 def test_every_page_in_both_themes(browser: Browser, address: str) -> None:
-    """axe finds nothing, headings skip no level, a word opens its sentence by key, letters can be turned off."""
+    """axe finds nothing, headings skip no level, a word opens its sentence by key, letters can be off."""
     with visit(browser, address) as page:
         for path in PAGES:
             page.emulate_media(color_scheme="light")
@@ -508,7 +528,7 @@ def test_every_page_in_both_themes(browser: Browser, address: str) -> None:
                 page.keyboard.press("Escape")
                 page.locator("#word-nat").wait_for(state="hidden")
 
-        page.goto(f"{address}/?v=1&lanes=1&scheme=pre&depth=2&width=16&heads=2&seq_len=8&batch=4&steps=30")  # fmt: skip
+        page.goto(f"{address}/?{encode([TINY])}")
         idle(page)
         assert text_now(page, ".page-status") == "", "nothing is read out when a page opens"
         letter = page.locator(".st-key-train kbd").first
@@ -571,14 +591,16 @@ def test_from_each_page_to_a_duel(browser: Browser, address: str) -> None:
         measured.get_by_text("7 blocks of width 32, first batch").wait_for()
         wait_for(lambda: page.locator(".st-key-measured canvas").count() == 3)
         press(page, "train_these")
-        wait_for(lambda: "scheme=keel%2Cpost" in address_of(page) and "anatomy" not in address_of(page))  # fmt: skip
+        page.wait_for_url("**/?*scheme=keel%2Cpost*")
         page.locator(".st-key-train button:visible").first.wait_for()
 
 
 def test_measure_fill_and_tidy(browser: Browser, address: str, data: Path) -> None:
     """A map that fills, a norm that is timed, a number that is worked out by hand, runs that are deleted."""
     with visit(browser, address, {"width": 1280, "height": 900}) as page:
-        page.goto(f"{address}/maps?v=1&scheme=pre,post&depth=1,2&lr=0.001,0.01&width=16&heads=2&seq_len=8&batch=4&steps=100&x=depth&y=lr")  # fmt: skip
+        small = {"scheme": "pre,post", "depth": "1,2", "lr": "0.001,0.01", "width": "16", "heads": "2",
+                 "seq_len": "8", "batch": "4", "steps": "100"}  # fmt: skip
+        page.goto(f"{address}/maps?{ask(small, 'depth', 'lr').query()}")
         idle(page)
         press(page, "fill")
         page.locator(".st-key-stop_fill, .st-key-fill_row .stProgress").first.wait_for()
@@ -619,8 +641,9 @@ def test_measure_fill_and_tidy(browser: Browser, address: str, data: Path) -> No
         assert store.run(run) is None
 
 
-def test_a_hostile_link_runs_nothing(browser: Browser, address: str, data: Path) -> None:
-    """As the name of a setting, as its value, in a page's own words, in a box, in a row of the store."""
+def test_a_hostile_visitor(browser: Browser, address: str, data: Path) -> None:
+    """No script runs, as the name of a setting, as its value, in a page's own words, in a box, in a row of the
+    store. No path leads to a file, no other site gets a socket or may read an answer, no upload has no token."""
     words = [quote(script, safe="") for script in SCRIPTS[:9]]
     names = "&".join(f"{word}=1" for word in words[:5])
     fields = ("scheme", "lr", "depth", "norm", "init", "task", "view", "probe", "story")
@@ -653,3 +676,30 @@ def test_a_hostile_link_runs_nothing(browser: Browser, address: str, data: Path)
         page.locator(".st-key-runs_search input").press("Enter")
         page.wait_for_selector("text=No placement, norm, task")
         assert page.evaluate(SCRIPT_LINKS) == []
+    for path in ("../../../etc/passwd", "..%2f..%2fetc%2fpasswd", "normviz/..%2fnormviz.js", "app/main.py",
+                 ".streamlit/config.toml", "component/x/../../../etc/passwd"):  # fmt: skip
+        body = asked(address, "GET", f"/{path}")[1]
+        assert not [it for it in (b"root:", b"gatherUsageStats", b"st.navigation") if it in body]
+    foreign = {"Origin": "https://evil.example"}
+    upgrade = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13",
+               "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Protocol": "streamlit"}  # fmt: skip
+    for path in ("/_stcore/stream", "/normviz/numbers"):
+        assert asked(address, "GET", path, upgrade | foreign)[0].status == 403
+    answer = asked(address, "GET", "/healthz", foreign)[0]
+    assert answer.getheader("Access-Control-Allow-Origin") in (None, address)
+    assert asked(address, "PUT", "/_stcore/upload_file/session/file")[0].status in (400, 403)
+
+
+def asked(
+    address: str, method: str, path: str, headers: dict[str, str] | None = None
+) -> tuple[http.client.HTTPResponse, bytes]:
+    """An answer and its body; the path is sent as it is."""
+    line = http.client.HTTPConnection(urlsplit(address).netloc, timeout=60)
+    line.putrequest(method, path)
+    for name, value in (headers or {}).items():
+        line.putheader(name, value)
+    line.endheaders()
+    answer = line.getresponse()
+    body = answer.read()
+    line.close()
+    return answer, body

@@ -1,4 +1,4 @@
-"""A shared server behind the container's proxy, in headless Chromium: all works, and breaks no rule of the proxy."""
+"""A shared server behind the container's proxy, in headless Chromium: all works, and no rule is broken."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def page(browser: Browser) -> Iterator[Page]:
 
 
 def test_no_page_breaks_a_rule_of_the_proxy(page: Page, address: str, tmp_path: Path) -> None:
-    """Charts move while a run trains, other pages, the tour, the page that trains, a frame of another site."""
+    """Charts that move while a run trains, the tour, the page that trains, a frame of another site."""
     opened(page, f"{address}/?{encode([SHORT, SHORT.replace(scheme='post')])}", charts=0)
     page.click(".st-key-train button")
     wait_for(lambda: page.locator(".st-key-live canvas").count() >= 3)

@@ -1,4 +1,4 @@
-"""The page of a static site that trains, in headless Chromium: without a network once it is loaded, and from a disk."""
+"""The page of a static site that trains, in headless Chromium: without a network, and from a disk."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def trained(page: Page) -> list[list[float]]:
 def test_a_finished_duel_replays_and_others_train_without_a_network(
     browser: Browser, folder: Path
 ) -> None:
-    """Curves and verdicts of a new duel are the native engine's; pause, step, rate and stop act on both lanes."""
+    """Curves and verdicts of a new duel are the native engine's; buttons act on both lanes."""
     with static_files(folder) as address, opened(browser, f"{address}/live.html") as page:
         page.wait_for_function("document.querySelectorAll('.nv canvas').length >= 3")
         page.locator("#note", has_text="ships with NormViz").wait_for()
