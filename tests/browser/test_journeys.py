@@ -462,7 +462,7 @@ def fits(page: Page) -> None:
 
 
 def test_back_through_eight_states(browser: Browser, address: str) -> None:
-    """Two placements, a change that trains, a preset, two steps of the tour, another page: each comes back."""
+    """Two placements, a change that trains, a preset, two steps of the tour, another page: all come back."""
     with visit(browser, address) as page:
         opened(page, address)
         hero = PRESETS["hero"].lanes()
@@ -642,8 +642,8 @@ def test_measure_fill_and_tidy(browser: Browser, address: str, data: Path) -> No
 
 
 def test_a_hostile_visitor(browser: Browser, address: str, data: Path) -> None:
-    """No script runs, as the name of a setting, as its value, in a page's own words, in a box, in a row of the
-    store. No path leads to a file, no other site gets a socket or may read an answer, no upload has no token."""
+    """No script runs, as the name of a setting, as its value, in a page's own words, in a box, in a row of
+    the store. No path leads to a file, no other site gets a socket or an answer, no upload has no token."""
     words = [quote(script, safe="") for script in SCRIPTS[:9]]
     names = "&".join(f"{word}=1" for word in words[:5])
     fields = ("scheme", "lr", "depth", "norm", "init", "task", "view", "probe", "story")
@@ -682,7 +682,7 @@ def test_a_hostile_visitor(browser: Browser, address: str, data: Path) -> None:
         assert not [it for it in (b"root:", b"gatherUsageStats", b"st.navigation") if it in body]
     foreign = {"Origin": "https://evil.example"}
     upgrade = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13",
-               "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Protocol": "streamlit"}  # fmt: skip
+               "Sec-WebSocket-Key": "dGhlIHNhbXBsZQ==", "Sec-WebSocket-Protocol": "streamlit"}  # fmt: skip
     for path in ("/_stcore/stream", "/normviz/numbers"):
         assert asked(address, "GET", path, upgrade | foreign)[0].status == 403
     answer = asked(address, "GET", "/healthz", foreign)[0]
