@@ -682,7 +682,8 @@ def test_a_hostile_visitor(browser: Browser, address: str, data: Path) -> None:
         assert not [it for it in (b"root:", b"gatherUsageStats", b"st.navigation") if it in body]
     foreign = {"Origin": "https://evil.example"}
     upgrade = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13",
-               "Sec-WebSocket-Protocol": "streamlit", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}  # fmt: skip
+               "Sec-WebSocket-Protocol": "streamlit",
+               "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}  # fmt: skip
     for path in ("/_stcore/stream", "/normviz/numbers"):
         assert asked(address, "GET", path, upgrade | foreign)[0].status == 403
     answer = asked(address, "GET", "/healthz", foreign)[0]
