@@ -33,14 +33,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with long tests begin first, so that no worker is left alone with one at the end.
-
-    A browser test that waited in vain runs once more, and the summary says so: the machine may be busy.
-    Any other failure counts at once.
-    """
-    for item in items:
-        if item.get_closest_marker("browser"):
-            item.add_marker(pytest.mark.flaky(reruns=1, only_rerun=["TimeoutError"]))
+    """Files with long tests begin first, so that no worker is left alone with one at the end."""
     long = {
         item.path for item in items if {"browser", "slow"} & {m.name for m in item.iter_markers()}
     }

@@ -7,11 +7,13 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -62,6 +64,20 @@ def server(
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
             process.wait(120)
+
+
+@contextmanager
+def static_files(folder: Path) -> Iterator[str]:
+    """A plain static file server, under another name than the app's; yields its address."""
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *words: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as site:
+        threading.Thread(target=site.serve_forever, daemon=True).start()
+        yield f"http://localhost:{site.server_address[1]}"
+        site.shutdown()
 
 
 def free_port() -> int:
