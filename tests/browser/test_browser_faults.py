@@ -86,7 +86,7 @@ def test_a_store_that_is_damaged_while_it_trains_is_set_aside_and_training_goes_
         wait_for(lambda: "steps/s" in progress(page))
         overwritten(checkpoint(Store(tmp_path)))
         page.get_by_text("was damaged").wait_for()
-        (kept,) = tmp_path.glob("normviz-damaged-*.sqlite")
+        (kept,) = tmp_path.glob("normviz-aside-*.sqlite")
         assert kept.name in page.locator("[data-testid=stAlert]").first.inner_text()
         fresh = opened(context.new_page(), f"{address}/?v=1&lanes=1&depth=2&steps=30", charts=0)
         fresh.locator(".st-key-train button:visible").first.click()
