@@ -21,7 +21,7 @@ from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
 from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 from streamlit.web.server import server_util
-from streamlit.web.server.starlette import starlette_app_utils, starlette_routes
+from streamlit.web.server.starlette import starlette_routes
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.server import ServerProtocol
@@ -81,12 +81,6 @@ def _downloads() -> bool:
     kept = MediaFileManager(MemoryMediaFileStorage("/here"))
     kept.add(b"x", "text/plain", "a", "a.txt", is_for_static_download=True)
     return _has(Runtime, "media_file_mgr")
-
-
-def _cookie() -> bool:
-    """The form in which `session/visitor.py` reads the names of earlier releases."""
-    version, mask, masked, _ = starlette_app_utils.generate_xsrf_token_string().split("|")
-    return version == "2" and bool(bytes.fromhex(mask)) and bool(bytes.fromhex(masked))
 
 
 def _html() -> bool:
@@ -169,7 +163,6 @@ SETTINGS = (
 PARTS: dict[str, Callable[[], bool]] = {
     "how it keeps uploaded files": _uploads,
     "how it keeps files that are downloaded": _downloads,
-    "the form of its XSRF cookie": _cookie,
     "the HTML of its page": _html,
     "the addresses of health, uploads and metrics": _addresses,
     "the context of a script run": _context,

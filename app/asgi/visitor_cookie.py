@@ -44,7 +44,7 @@ def _header(scope: Scope) -> bytes | None:
     forwarded = asked.headers.get("x-forwarded-proto", "").partition(",")[0].strip()
     is_secure = "https" in (scope.get("scheme"), forwarded) or same_site == "none"
     with suppress(FolderError):  # the page says why
-        name, value = visitor.new_cookie(asked.cookies)
+        name, value = visitor.new_cookie()
         secure = "; Secure" if is_secure else ""
         return f"{name}={value}; Path=/; HttpOnly; SameSite={same_site.title()}{secure}".encode()
     return None

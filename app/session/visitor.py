@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from hashlib import sha256
-from itertools import cycle
 from pathlib import Path
 
 import streamlit as st
@@ -26,10 +25,8 @@ from normviz.runs.store.admission import OTHERS, may_steer
 
 from . import network_address
 
-FORMER_COOKIE = "_streamlit_xsrf"
-"""Streamlit's own, which named a browser in earlier releases."""
 DIGITS = 12
-"""Of the name of a page without cookies, and of each name of an earlier release."""
+"""Of the name of a page without cookies."""
 
 
 def me() -> str:
@@ -44,12 +41,10 @@ def named(cookies: Mapping[str, str]) -> str | None:
     return None
 
 
-def new_cookie(cookies: Mapping[str, str]) -> tuple[str, str]:
-    """Cookie name and signed value for a browser that sent no signed one. A browser that an earlier
-    release named keeps that name, and with it its runs and texts. Raises FolderError."""
-    token = _token(cookies.get(FORMER_COOKIE, ""))
+def new_cookie() -> tuple[str, str]:
+    """Cookie name and signed value for a browser that sent no signed one. Raises FolderError."""
     name, signer = _signer(home())
-    return name, signer.sign(_hash(token) if token else secrets.token_hex(16)).decode()
+    return name, signer.sign(secrets.token_hex(16)).decode()
 
 
 def _verified(cookies: Mapping[str, str]) -> str | None:
@@ -75,17 +70,6 @@ def forget_key() -> None:
 
 def _hash(name: bytes) -> str:
     return sha256(name).hexdigest()[:DIGITS]
-
-
-def _token(cookie: str) -> bytes:
-    """The token in a former cookie "2|mask|masked token|time", which every answer masks anew; else
-    empty."""
-    try:
-        version, mask, masked, _ = cookie.strip("\"'").split("|")
-        pairs = zip(cycle(bytes.fromhex(mask)), bytes.fromhex(masked), strict=False)
-        return bytes(a ^ b for a, b in pairs) if version == "2" else b""
-    except ValueError:
-        return b""
 
 
 def session() -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from textwrap import fill, wrap
-from types import ModuleType
 
 from ..anatomy import classes, head_imports, sizes
 from ..anatomy.code import dropout
@@ -21,13 +20,61 @@ from ..config import BASE_DEPTH, BASE_WIDTH, RunConfig
 from ..limits import FEATURES, HELD_OUT, MAX_SYMBOLS
 from ..model.corpora import STATES, SUCCESSOR_P, chain, masked_count, prose
 from ..observed import configured
-from . import script_families, script_version1, script_version2
+from . import script_families
 from .lane import ExportLane
 
-NORMAL = ("from statistics import NormalDist",)
+IMPORTS: dict[str, tuple[str, ...]] = {
+    "prose": ("from pydoc_data.topics import topics",),
+    "prose_split": ("from pydoc_data.topics import topics",),
+    "text": ("import collections", "import pathlib", "import sys"),
+    "digits": ("import gzip", "import sys"),
+    "digits_graph": ("import gzip", "import sys"),
+}
+"""What the sources of a task's data need."""
 CELL = [".hidden.weight", ".input.weight"]
 SEEDS = """INIT_SEED, DATA_SEED, BATCH = {init_seed}, {data_seed}, {batch}  # sequences a step
 torch.set_num_threads({threads})  # another number of threads rounds differently"""
+
+# Random numbers, as `normviz.model.draws` draws them.
+
+WORDS = '''
+def times(a, b):
+    """Both 64-bit halves of the products of words [n] and a number."""
+    low, x, y = 2**32 - 1, a & (2**32 - 1), a >> 32 & (2**32 - 1)
+    p = x * (b & low)
+    q = y * (b & low) + (p >> 32 & low)
+    r = x * (b >> 32) + (q & low)
+    return y * (b >> 32) + (q >> 32 & low) + (r >> 32 & low), r << 32 | p & low
+
+
+def words(n, name, seed, step):
+    """n random 64-bit words of a name, a seed and a step: the generator Philox4x64-10."""
+    keys = [int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little"), seed]
+    a = torch.arange(1, n // 4 + 2)
+    b, c, d = 0 * a, 0 * a + step, 0 * a
+    for _ in range(10):
+        k, m = (key - (key >> 63 << 64) for key in keys)  # torch has signed words alone
+        (p, q), (r, s) = times(a, 0xD2E7470EE14C6C93), times(c, 0xCA5A826395121157)
+        a, b, c, d = r ^ b ^ k, s, p ^ d ^ m, q
+        keys = [keys[0] + 0x9E3779B97F4A7C15 & 2**64 - 1, keys[1] + 0xBB67AE8584CAA73B & 2**64 - 1]
+    return torch.stack([a, b, c, d], 1).flatten()[:n]
+
+
+def uniform(n, name, seed, step):
+    """n numbers from 0 to below 1."""
+    return (words(n, name, seed, step) >> 11 & 2**53 - 1).double() / 2**53'''
+
+DROPOUT = """
+SITE, STEP = 0, 0  # dropout draws by the step, and by its place in the forward pass
+
+
+def dropout(x, training):
+    global SITE
+    if not training:
+        return x
+    kept = uniform(x.numel(), f"dropout:{{SITE}}", {seed}, STEP).view(x.shape) >= {p}
+    SITE += 1
+    return x * (kept.to(x.device) / (1 - {p}))"""
 
 
 def script(lane: ExportLane) -> str:
@@ -36,14 +83,11 @@ def script(lane: ExportLane) -> str:
     Raises ValueError with a sentence for a scheme whose initial values can't be written out.
     """
     c, cuda = configured(lane.config).placed(), lane.device == "cuda"
-    templates = script_version1 if lane.version == 1 else script_version2
-    standard = {"import hashlib", *templates.IMPORTS.get(c.task, NORMAL)}
-    if c.task in ("digits", "digits_graph"):
-        standard |= {"import gzip", "import sys"}
+    standard = {"import hashlib", "from statistics import NormalDist", *IMPORTS.get(c.task, ())}
     standard |= {"import math"} if c.schedule == "cosine" or not lane.is_done else set()
     model = classes(c, exact=True)
-    if c.dropout and templates.DROPOUT:
-        own = templates.DROPOUT.format(seed=c.init_seed, p=c.dropout)
+    if c.dropout:
+        own = DROPOUT.format(seed=c.init_seed, p=c.dropout)
         model = [own if part in dropout(c) else part for part in model]
     on = ', device="cuda"' if cuda else ""
     started = lane.recording.started if lane.recording else None
@@ -51,7 +95,7 @@ def script(lane: ExportLane) -> str:
     first = vocabulary(c) is None  # the model needs to know how many kinds of tokens there are
     seeds = SEEDS.format(**c.model_dump(), threads=started.threads if started else 1)
     numbers = sizes(c, vocabulary(c)) + "\n" + seeds
-    start, drawn = initial_values(c, templates)
+    start, drawn = initial_values(c)
     if cuda:
         drawn += '\nmodel.to("cuda")'
     parts = [
@@ -59,14 +103,14 @@ def script(lane: ExportLane) -> str:
         *(read if first else []),
         *(script_families.data(c, ".cuda()" if cuda else "") if c.task in FEATURES else []),
         *model,
-        templates.WORDS,
+        WORDS,
         start,
         drawn,
         *([] if first else read),
-        *batches(c, on, templates),
+        *batches(c, on),
         *(["\n".join(lines)] if (lines := profile(c)) else []),
         *learning_rate(c),
-        loop(lane, "progress=1.0" in model[-1], bool(c.dropout and templates.DROPOUT)),
+        loop(lane, "progress=1.0" in model[-1]),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -118,9 +162,86 @@ def _how_exact(lane: ExportLane) -> str:
     )
 
 
-# Batches, by the templates of the version that trained the lane.
+# Batches.
 
 COPY_KINDS = 32
+
+BELOW = '''
+def random_below(limit, n, step):
+    """n random whole numbers below a limit."""
+    return (uniform(n, "batch", DATA_SEED, step) * limit).long().tolist()'''
+
+CHAIN = """
+# Each of {n} states has four successors, of these probabilities; sequences start stationary.
+P = torch.tensor({p}, dtype=torch.float64)
+SUCCESSORS = torch.tensor([
+{rows}
+])
+transition = torch.zeros({v}, {v}, dtype=torch.float64).scatter_(1, SUCCESSORS, P.expand({v}, 4))
+START = torch.linalg.matrix_power(transition, 4096)[0].cumsum(0)[:-1]
+NEXT = P.cumsum(0)[:-1]"""
+
+MARKOV = (
+    CHAIN
+    + '''
+
+
+def batch(step):
+    """Inputs and targets [BATCH, T] of a step."""
+    first, *others = uniform((T + 1) * BATCH, "batch", DATA_SEED, step).view(-1, BATCH)
+    states = [torch.bucketize(first, START, right=True).tolist()]
+    for row in others:
+        states.append(SUCCESSORS[states[-1], torch.bucketize(row, NEXT, right=True)].tolist())
+    rows = torch.tensor(states{device}).T
+    return rows[:, :-1], rows[:, 1:]'''
+)
+
+MASKED = (
+    CHAIN
+    + '''
+
+
+def batch(step):
+    """Inputs and targets [BATCH, T] of a step: the loss counts the {hidden} hidden states of a row alone."""
+    numbers = uniform((2 * T + 1) * BATCH, "batch", DATA_SEED, step)
+    first, *others = numbers[: T * BATCH].view(-1, BATCH)
+    states = [torch.bucketize(first, START, right=True).tolist()]
+    for row in others:
+        states.append(SUCCESSORS[states[-1], torch.bucketize(row, NEXT, right=True)].tolist())
+    rows = torch.tensor(states{device}).T
+    order = numbers[(T + 1) * BATCH :].view(BATCH, T).argsort(1).to(rows.device)
+    hidden = torch.zeros_like(rows, dtype=torch.bool).scatter_(1, order[:, :{hidden}], True)
+    return rows.masked_fill(hidden, V - 1), rows.masked_fill(~hidden, -100)'''
+)
+
+POINTERS = '''
+def batch(step):
+    """Inputs and targets [BATCH, T] of a step: a table, then places from which it is followed."""
+    numbers = uniform(BATCH * T, "batch", DATA_SEED, step)
+    table = numbers[: BATCH * V].view(BATCH, V).argsort(1)
+    at = start = (numbers[BATCH * V :] * V).long().view(BATCH, T - V)
+    for hop in range({hops}):
+        goes_on = torch.arange(T - V) * {hops} // (T - V) >= hop
+        at = torch.where(goes_on, table.gather(1, at), at)
+    targets = torch.cat([torch.full_like(table, -100), at], 1)  # the table is not counted
+    return torch.cat([table, start], 1){place}, targets{place}'''
+
+COPY = '''
+def batch(step):
+    """Inputs and targets [BATCH, T] of a step: random tokens, then the same tokens once more."""
+    tokens = random_below(V, BATCH * (T // 2), step)
+    first = torch.tensor(tokens{device}).view(BATCH, T // 2)
+    rows = torch.cat([first, first], 1)
+    targets = rows.roll(-1, 1)
+    targets[:, : T // 2 - 1] = targets[:, -1] = -100  # the loss counts the second half alone
+    return rows, targets'''
+
+CHARACTERS = '''
+def batch(step):
+    """Inputs and targets [BATCH, T] of a step, from random offsets."""
+    starts = random_below(len(CODES) - T, BATCH, step)
+    rows = torch.stack([CODES[i : i + T + 1] for i in starts])
+    return rows[:, :-1], rows[:, 1:]'''
 
 PROSE = """
 # The language reference that comes with every Python, as characters.
@@ -178,23 +299,23 @@ def text(config: RunConfig, sha: str | None, device: str, hides: bool = False) -
     return []
 
 
-def batches(config: RunConfig, device: str, of: ModuleType) -> list[str]:
+def batches(config: RunConfig, device: str) -> list[str]:
     """Sources that make the batches; `device` is the argument that places a tensor on the device."""
     if config.task in FEATURES:
         place = ".cuda()" if device else ""
-        return [of.BELOW] * (config.task == "digits") + [script_families.batches(config, place)]
+        return [BELOW] * (config.task == "digits") + [script_families.batches(config, place)]
     if config.task == "hops":
-        return [of.HOPS.format(hops=HOPS, place=".cuda()" if device else "")]
+        return [POINTERS.format(hops=HOPS, place=".cuda()" if device else "")]
     if config.task in ("markov", "masked"):
         p, rows = SUCCESSOR_P.tolist(), chain()[0].tolist()
         four = [", ".join(map(str, rows[i : i + 4])) for i in range(0, STATES, 4)]
         listed = "\n".join(f"    {row}," for row in four)
         about = {"n": STATES, "p": p, "rows": listed, "device": device}
         if config.task == "masked":
-            return [of.MASKED.format(v="V - 1", hidden=masked_count(config.seq_len), **about)]
-        return [of.MARKOV.format(v="V", **about)]
-    rows = of.COPY.format(device=device) if config.task == "copy" else of.CHARACTERS
-    return [of.BELOW, rows]
+            return [MASKED.format(v="V - 1", hidden=masked_count(config.seq_len), **about)]
+        return [MARKOV.format(v="V", **about)]
+    rows = COPY.format(device=device) if config.task == "copy" else CHARACTERS
+    return [BELOW, rows]
 
 
 # Initial values: the rule of `normviz.model.init`.
@@ -238,11 +359,25 @@ GATES = {
 """Size of the maps that a sublayer has besides those of its branch."""
 
 
-def initial_values(config: RunConfig, of: ModuleType) -> list[str]:
+DRAW = '''
+def draw(name, values, size{normal}):
+    """Every parameter draws from a generator of its own name and INIT_SEED."""
+    n = values.numel()
+{body}
+    values.copy_(drawn.view_as(values)).mul_(size)'''
+GAUSSIAN = """    u = (2 * (words(n, name, INIT_SEED, 0) >> 12 & 2**52 - 1) + 1).double() / 2**53
+    drawn = torch.tensor([NormalDist().inv_cdf(x) for x in u.tolist()])"""
+UNIFORM = "    drawn = 2 * uniform(n, name, INIT_SEED, 0) - 1"
+EITHER = f"""{UNIFORM}
+    if normal:
+{GAUSSIAN.replace("    ", "        ")}"""
+
+
+def initial_values(config: RunConfig) -> list[str]:
     """Sources of the function that draws, and of the lines that apply it to `model`."""
     c, gpt2 = config, config.init in SMALL
-    body, default = (of.NORMAL, "") if gpt2 else (of.EITHER, ", normal=False")
-    function = of.DRAW.format(normal=default, body=body)
+    body, default = (GAUSSIAN, "") if gpt2 else (EITHER, ", normal=False")
+    function = DRAW.format(normal=default, body=body)
     if c.family != "decoder":
         drawn = script_families.initial_lines(
             c, MATRICES[c.init], ENDS[c.init], "" if gpt2 else ", normal=True"
@@ -545,13 +680,12 @@ def optimizer(c: RunConfig) -> str:
     return f"torch.optim.AdamW(model.parameters(), {c.lr!r}, {more}, fused=True)"
 
 
-def loop(lane: ExportLane, progress: bool, sited: bool) -> str:
-    """Source of the training loop; `progress`: the model reads the share of the run that is over; `sited`:
-    its dropout draws by step and site."""
+def loop(lane: ExportLane, progress: bool) -> str:
+    """Source of the training loop; `progress`: the model reads the share of the run that is over."""
     c, it = configured(lane.config), lane.recording
     if c.steps == 0:
         final = 'print(f"final loss {loss.item():.6f} (at initialisation)")'
-        return "\n".join(["", *_forward(c, "0", "0.0" if progress else "", sited), final])
+        return "\n".join(["", *_forward(c, "0", "0.0" if progress else ""), final])
     steps, note = c.steps, ""
     sort = groups(c)
     if it is not None and it.status == "diverged":
@@ -561,7 +695,7 @@ def loop(lane: ExportLane, progress: bool, sited: bool) -> str:
     stop = ["if not math.isfinite(losses[-1]):", "    break"] if not lane.is_done else []
     printed = ["if step % 20 == 0:", '    print(f"step {step:5}   loss {losses[-1]:.6f}")']
     inside = [
-        *_forward(c, "step", share, sited),
+        *_forward(c, "step", share),
         "losses.append(loss.item())",
         *printed,
         *stop,
@@ -581,11 +715,12 @@ def loop(lane: ExportLane, progress: bool, sited: bool) -> str:
     )
 
 
-def _forward(c: RunConfig, step: str, share: str, sited: bool) -> list[str]:
+def _forward(c: RunConfig, step: str, share: str) -> list[str]:
+    sites = [f"SITE, STEP = 0, {step}"] if c.dropout else []
     more = f", {share}" if share else ""
     if c.zloss:
         return [
-            *([f"SITE, STEP = 0, {step}"] if sited else []),
+            *sites,
             f"inputs, targets = batch({step})",
             f"logits, targets = model(inputs{more}).flatten(0, 1), targets.flatten()",
             "loss = F.cross_entropy(logits, targets)",
@@ -593,7 +728,7 @@ def _forward(c: RunConfig, step: str, share: str, sited: bool) -> list[str]:
             "loss = loss + (z - z.detach())  # its gradient has that of the z-loss",
         ]
     return [
-        *([f"SITE, STEP = 0, {step}"] if sited else []),
+        *sites,
         f"inputs, targets = batch({step})",
         f"loss = F.cross_entropy(model(inputs{more}).flatten(0, 1), targets.flatten())",
     ]

@@ -21,7 +21,7 @@ from streamlit.runtime.scriptrunner.script_runner import ScriptRunner, ScriptRun
 from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 from streamlit.testing.v1 import AppTest
 from streamlit.web.server import server_util
-from streamlit.web.server.starlette import starlette_app_utils, starlette_routes
+from streamlit.web.server.starlette import starlette_routes
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
@@ -44,7 +44,6 @@ def test_nothing_has_changed() -> None:
         (Runtime, "uploaded_file_mgr", "how it keeps uploaded files"),
         (MediaFileManager, "add", "how it keeps files that are downloaded"),
         (Runtime, "media_file_mgr", "how it keeps files that are downloaded"),
-        (starlette_app_utils, "generate_xsrf_token_string", "the form of its XSRF cookie"),
         (streamlit, "__file__", "the HTML of its page"),
         (starlette_routes, "ROUTE_HEALTH", "the addresses of health, uploads and metrics"),
         (

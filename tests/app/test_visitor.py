@@ -19,7 +19,6 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
-from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
 
 from normviz.home import KEY_BYTES, FolderError, secret
 from normviz.runs.store.admission import OTHERS
@@ -37,11 +36,6 @@ def browser(folder: Path) -> Iterator[TestClient]:
     routes = [Route(path, who, methods=["GET", "POST"]) for path in (HEALTH, "/page")]
     with TestClient(Starlette(routes=routes, middleware=[Middleware(VisitorCookie)])) as client:
         yield client
-
-
-def former(token: bytes) -> dict[str, str]:
-    """The cookie by which an earlier release knew a browser."""
-    return {visitor.FORMER_COOKIE: generate_xsrf_token_string(token)}
 
 
 def be(monkeypatch: pytest.MonkeyPatch, cookies: dict[str, str], session: str = "1") -> None:
@@ -100,34 +94,12 @@ def test_a_name_that_this_server_did_not_sign_is_none(
         assert visitor.named({cookie: forged}) is None
         be(monkeypatch, {cookie: forged})
         assert visitor.me() != name
-    assert visitor.named(former(b"a token that a script made up")) is None
 
 
 @given(st.text() | st.text("0123456789abcdef.-_"))
 def test_whatever_a_script_makes_up(value: str) -> None:
     cookie, _ = visitor._signer(visitor.home())
     assert visitor.named({cookie: value}) is None
-
-
-def test_a_browser_of_an_earlier_release_keeps_its_name(browser: TestClient) -> None:
-    """And with it its runs and texts. From then on the signed cookie alone counts."""
-    browser.cookies.update(former(b"sixteen bytes..."))
-    assert browser.get(HEALTH).text == "None"
-    assert browser.get("/page").text == "0f1442166d84"  # as the earlier release stored it
-    browser.cookies.delete(visitor.FORMER_COOKIE)
-    browser.cookies.update(former(b"sixteen bytes..!"))
-    assert "set-cookie" not in browser.get(HEALTH).headers
-    assert browser.get("/page").text == "0f1442166d84"
-
-
-@given(st.binary(min_size=1, max_size=40))
-def test_the_former_token_is_found_however_it_is_masked(token: bytes) -> None:
-    assert {visitor._token(former(token)[visitor.FORMER_COOKIE]) for _ in range(3)} == {token}
-
-
-@given(st.text() | st.text("2|0123456789abcdef\"'", max_size=60))
-def test_whatever_stands_in_the_former_cookie(cookie: str) -> None:
-    assert isinstance(visitor._token(cookie), bytes)
 
 
 def test_a_page_without_cookies_is_a_visitor_of_its_own(

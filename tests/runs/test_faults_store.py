@@ -1,4 +1,5 @@
-"""A damaged store: moved aside, kept, said; and stores that two servers open at once."""
+"""A damaged store, or one of another schema: moved aside, kept, said; and stores that two servers open
+at once."""
 
 from __future__ import annotations
 
@@ -19,8 +20,9 @@ from streamlit.testing.v1 import AppTest
 
 from normviz import RunConfig
 from normviz.execution.client import DAMAGED
-from normviz.runs.store import Store, StoreDamaged, StoreError, StoreUnreadable
+from normviz.runs.store import Store, StoreDamaged, StoreUnreadable
 from normviz.runs.store.repair import damage, opened
+from normviz.runs.store.schema import VERSION
 from normviz.training.events import Step
 
 pytestmark = pytest.mark.slow
@@ -45,7 +47,7 @@ def closed(folder: Path) -> Path:
 
 
 def aside(folder: Path) -> list[Path]:
-    return sorted(folder.glob("normviz-damaged-*.sqlite"))
+    return sorted(folder.glob("normviz-aside-*.sqlite"))
 
 
 @pytest.mark.parametrize("harm", DAMAGES.values(), ids=DAMAGES)
@@ -115,23 +117,61 @@ def test_a_sound_store_is_left_as_it_is(tmp_path: Path) -> None:
     assert opened(tmp_path / "empty")[1] is None
 
 
-def test_a_newer_store_is_no_damage(tmp_path: Path) -> None:
-    store, _ = filled(tmp_path)
-    store.db.connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(StoreError, match="has version 99"):
-        opened(tmp_path)
-    assert not aside(tmp_path)
+def other_schema(folder: Path, schema: int) -> Path:
+    """The file of a store with a run of 401 steps, the last one in its log; nobody has it open."""
+    store, run = filled(folder)
+    store.append(run, [Step(400, 1.0, 0.1, 1.0, None)])
+    store.db.connection.execute(f"PRAGMA user_version = {schema}")
+    store.db.connection.close()
+    return store.db.path
 
 
-@pytest.mark.parametrize("words", [["runs"], ["app", "--no-browser", "--port", "1"]], ids=str)
-def test_a_newer_store_is_a_sentence_in_the_terminal(tmp_path: Path, words: list[str]) -> None:
-    Store(tmp_path).db.connection.execute("PRAGMA user_version = 99")
+@pytest.mark.parametrize("schema", [VERSION + 98, -1], ids=["newer", "older"])
+def test_a_store_of_another_schema_is_set_aside_with_all_its_rows(
+    tmp_path: Path, schema: int
+) -> None:
+    path = other_schema(tmp_path, schema)
+    with sqlite3.connect(path) as db:
+        before = list(db.iterdump())
+    db.close()
+    store, said = opened(tmp_path)
+    (kept,) = aside(tmp_path)
+    assert said is not None and str(kept) in said and f"had another schema ({schema}, " in said
+    with sqlite3.connect(kept) as db:
+        assert list(db.iterdump()) == before
+        assert db.execute("PRAGMA user_version").fetchone() == (schema,)
+        assert db.execute("SELECT COUNT(*) FROM steps").fetchone() == (401,)
+    assert store.run(1) is None and store.enqueue(SHORT) > 10**6
+    assert opened(tmp_path)[1] is None  # once
+
+
+READER = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute('SELECT * FROM runs').fetchall()"
+
+
+def test_a_store_of_another_schema_stays_while_a_process_has_it_open(tmp_path: Path) -> None:
+    """As another release beside this one, which shows pages and trains nothing."""
+    path = other_schema(tmp_path, 99)
+    waits = f"{READER}; print(flush=True); sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", waits, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout is not None and other.stdout.readline()
+        with pytest.raises(StoreDamaged, match=r"had another schema .* still uses it: end that"):
+            opened(tmp_path)
+        assert not aside(tmp_path)
+        other.communicate(b"")
+    assert opened(tmp_path)[1] and len(aside(tmp_path)) == 1
+
+
+def test_a_store_of_another_schema_is_a_sentence_in_the_terminal(tmp_path: Path) -> None:
+    other_schema(tmp_path, 99)
     done = subprocess.run(
-        [sys.executable, "-m", "normviz", *words], capture_output=True, text=True, check=False,
+        [sys.executable, "-m", "normviz", "runs"], capture_output=True, text=True, check=False,
         env={**os.environ, "NORMVIZ_HOME": str(tmp_path)},
     )  # fmt: skip
-    assert done.returncode == 2
-    assert "has version 99" in done.stderr and "Traceback" not in done.stderr
+    assert done.returncode == 2 and not aside(tmp_path)
+    assert "has another schema (99" in done.stderr and "start `normviz app`" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def start(folder: Path) -> subprocess.Popen[str]:
@@ -181,10 +221,12 @@ def test_a_supervisor_leaves_a_damaged_store_and_says_so(
 # On the page
 
 
-def test_the_page_says_where_the_damaged_store_lies_to_every_visitor(
-    folder: Path, page: Open, capfd: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("harm", [lambda it: overwritten(closed(it)), lambda it: other_schema(it, 99)],
+                         ids=["damaged", "of another schema"])  # fmt: skip
+def test_the_page_and_the_terminal_say_where_the_store_lies_that_was_set_aside(
+    folder: Path, page: Open, capfd: pytest.CaptureFixture[str], harm: Callable[[Path], object]
 ) -> None:
-    overwritten(closed(folder))
+    harm(folder)
     for _ in range(2):
         at = page()
         (kept,) = aside(folder)

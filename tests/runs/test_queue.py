@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections import Counter
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
-import numpy as np
 import pytest
 from backend_kit import SHORT, wait_for
 from hosted_kit import supervisor, turn_on
@@ -20,7 +18,7 @@ from normviz import RunConfig
 from normviz.bench.queue import simulate
 from normviz.hosted import Refused
 from normviz.limits import estimated_seconds
-from normviz.runs.store import Store, schema
+from normviz.runs.store import Store
 from normviz.runs.store import queue as store_queue
 from normviz.runs.store.admission import enqueue as queue
 from normviz.runs.store.queue import LATELY, NEXT, Waiting, in_turn, until_free
@@ -244,60 +242,3 @@ def test_a_supervisor_hands_out_in_turn(tmp_path: Path) -> None:
         wait_for(lambda: not store.view_counts(), "the end of all")
     began = {run: record.started for run in expected if (record := store.run(run))}
     assert all(began.values()) and sorted(began, key=lambda run: began[run] or 0.0) == expected
-
-
-VERSION_1 = Path(__file__).parent / "store_1.sql"
-
-
-def version_1(folder: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(folder / "normviz.sqlite")
-    db.execute("PRAGMA journal_mode = WAL")
-    db.executescript(VERSION_1.read_text())
-    return db
-
-
-def test_a_store_of_version_1_keeps_every_run(tmp_path: Path) -> None:
-    """A file as the first version of the store wrote it, with a run of each state."""
-    with version_1(tmp_path) as db:
-        before = db.execute("SELECT * FROM runs").fetchall()
-        steps = db.execute("SELECT * FROM steps").fetchall()
-    db.close()
-    store = Store(tmp_path)
-    rows = [tuple(row) for row in store.db.connection.execute("SELECT * FROM runs")]
-    assert [row[: len(old)] for row, old in zip(rows, before, strict=True)] == before
-    kept = [tuple(row) for row in store.db.connection.execute("SELECT * FROM steps")]
-    assert kept == [(*row, None, None) for row in steps]  # no held-out loss, no size of logits
-    assert store.db.connection.execute("PRAGMA user_version").fetchone()[0] == schema.VERSION
-    finished, queued = store.run(1), store.run(2)
-    assert finished is not None and finished.status == "finished" and finished.visitor is None
-    assert store.steps(finished).loss.tolist() == [3.5, 3.25]
-    assert store.recording(finished).held_out is None
-    assert np.isnan(store.steps(finished).logit_rms).all()
-    assert queued is not None and store.queued() == [2]
-    new = store.enqueue(CONFIG, visitor="a")
-    assert store.queued() == [2, new]
-    (tmp_path / "new").mkdir()
-    fresh = Store(tmp_path / "new")
-    for table in ("runs", "steps", "controls", "supervisor", "served", "used", "dropped"):
-        assert columns(store, table) == columns(fresh, table)
-
-
-def columns(store: Store, table: str) -> list[tuple]:
-    """Name, type, whether not null, default and place in the key of each column."""
-    rows = store.db.connection.execute(f"PRAGMA table_info({table})")
-    return [tuple(row)[1:] for row in rows]
-
-
-def test_a_store_is_brought_up_as_a_whole_or_not_at_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with version_1(tmp_path) as db:
-        before = list(db.iterdump())
-        broken = schema.MIGRATIONS | {2: f"{schema.MIGRATIONS[2]}INSERT INTO nowhere VALUES (1);\n"}
-        with monkeypatch.context() as patch:
-            patch.setattr(schema, "MIGRATIONS", broken)
-            with pytest.raises(sqlite3.OperationalError, match="nowhere"):
-                Store(tmp_path)
-        assert list(db.iterdump()) == before
-    db.close()
-    assert Store(tmp_path).run(1) is not None

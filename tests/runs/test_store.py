@@ -246,11 +246,13 @@ def test_a_stop_of_a_closed_run_is_over(store: Store) -> None:
 # Files and neighbours
 
 
-@pytest.mark.parametrize("version", [VERSION + 1, 99, -1])
-def test_a_store_of_another_version_gets_a_sentence(tmp_path: Path, version: int) -> None:
+@pytest.mark.parametrize("schema", [VERSION + 1, 99, -1])
+def test_a_store_of_another_schema_gets_a_sentence(tmp_path: Path, schema: int) -> None:
     with sqlite3.connect(tmp_path / "normviz.sqlite") as db:
-        db.execute(f"PRAGMA user_version = {version}")
-    with pytest.raises(StoreError, match=rf"has version {version} and .* set NORMVIZ_HOME to an"):
+        db.execute(f"PRAGMA user_version = {schema}")
+    with pytest.raises(
+        StoreError, match=rf"has another schema \({schema}, .* set NORMVIZ_HOME to an"
+    ):
         Store(tmp_path)
 
 

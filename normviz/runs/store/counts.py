@@ -6,8 +6,9 @@ import sqlite3
 from dataclasses import dataclass
 
 from . import retention
+from .errors import StoreError
 from .run import true_status
-from .schema import Database, StoreError
+from .schema import Database
 
 FAILURES = 3
 

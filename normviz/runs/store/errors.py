@@ -23,7 +23,7 @@ class StoreUnreadable(StoreError):
 
 
 class StoreDamaged(StoreError):
-    """The file is damaged: see `repair`."""
+    """The file is damaged or of another schema: see `repair`, which sets it aside."""
 
 
 DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -32,6 +32,14 @@ DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 def is_damage(error: sqlite3.Error) -> bool:
     """Whether an error means that the file is damaged, and not only that it can't be used now."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in DAMAGED
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Whether an error means that another connection uses the file."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+    )
 
 
 def as_store_error(error: sqlite3.Error, path: Path) -> Exception:
@@ -47,7 +55,7 @@ def as_store_error(error: sqlite3.Error, path: Path) -> Exception:
             f"the store {path} can't be written or read ({error}): the disk may be full, so make room "
             "and try again; everything committed before is kept"
         )
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+    if is_busy(error):
         return StoreError(
             f"the store {path} is in use by another process that has not let go of it ({error}): try "
             "again in a moment"

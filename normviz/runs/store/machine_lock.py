@@ -21,7 +21,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from .schema import StoreError
+from .errors import StoreError
 
 POLL_SECONDS = 0.02
 CLAIM_SECONDS = 0.5

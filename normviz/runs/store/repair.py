@@ -1,9 +1,11 @@
-"""Opening a store that may be damaged: the file is moved aside, kept, and a fresh one is begun."""
+"""Opening a store that may be damaged or of another schema: the file is moved aside, kept, and a fresh one is
+begun."""
 
 from __future__ import annotations
 
 import sqlite3
 import time
+from contextlib import closing
 from datetime import datetime
 from itertools import count
 from pathlib import Path
@@ -12,32 +14,36 @@ from filelock import FileLock
 
 from ...home import home
 from . import Store
-from .errors import StoreDamaged, is_damage
+from .errors import StoreDamaged, is_busy, is_damage
 from .machine_lock import is_held
-from .schema import FILE
+from .schema import FILE, VERSION, schema_of
 
-TABLES = {"runs", "steps", "controls", "supervisor"}
+TABLES = {"runs", "steps", "controls", "supervisor", "served", "used", "dropped"}
 BESIDE = ("-wal", "-shm")
 """Files that SQLite keeps beside the database; the first holds what was committed last."""
 WAIT_SECONDS = 60.0
 SINCE = 1_767_225_600
-"""2026 in seconds since 1970. A store that replaces a damaged one numbers its runs from the milliseconds
+"""2026 in seconds since 1970. A store that replaces another one numbers its runs from the milliseconds
 since then: no store gets a thousand runs a second for long, so the numbers are new."""
 
 
 def opened(folder: Path | None = None, again: bool = False) -> tuple[Store, str | None]:
-    """The store of a folder, and a sentence about the damaged file, if there was one, with its new path.
+    """The store of a folder, and a sentence about the file that was set aside, if there was one, with its new
+    path.
 
-    `again`: this process has used the folder's store before, which may be gone now.
-    A file that a supervisor still uses is never moved. Raises StoreError where no store can be opened.
+    `again`: this process has used the folder's store before, which may be gone now. A file that a supervisor
+    still uses is never moved, nor is one of another schema that any process has open: that may be another
+    release beside this one. Raises StoreError where no store can be opened.
     """
     folder = folder or home()
     path = folder / FILE
     try:
         lock = FileLock(folder / "mend.lock", timeout=WAIT_SECONDS)  # two servers may start at once
         with lock:
-            why = damage(path)
-            said = None if why is None else _anew(path, why)
+            is_used = is_held(folder / "supervisor.lock")
+            if (why := damage(path)) is None and (why := _other_schema(path)) is not None:
+                is_used = is_used or _is_open(path)
+            said = None if why is None else _anew(path, why, is_used)
             store = Store(folder)
             if said is not None or again:
                 _number_on(store)
@@ -47,37 +53,62 @@ def opened(folder: Path | None = None, again: bool = False) -> tuple[Store, str 
 
 
 def damage(path: Path, thorough: bool = False) -> str | None:
-    """What is wrong with the file, in SQLite's words; None if nothing, or nothing is there yet.
+    """How the file was damaged, with SQLite's words; None if it was not, or nothing is there yet.
 
-    `thorough` also compares every index with its table. A store of another version is not damaged,
-    nor is one that can't be opened at the moment.
+    `thorough` also compares every index with its table. A store of another schema is not damaged, nor is one
+    that can't be opened at the moment.
     """
     if not path.exists() or not path.stat().st_size:
         return None
     try:
         db = sqlite3.connect(path, timeout=10.0)
         try:
-            found = db.execute(f"PRAGMA {'integrity' if thorough else 'quick'}_check(1)")
-            if (said := found.fetchone()[0]) != "ok":
-                return str(said).splitlines()[-1]
+            checked = db.execute(f"PRAGMA {'integrity' if thorough else 'quick'}_check(1)")
+            if (said := checked.fetchone()[0]) != "ok":
+                return f"was damaged ({str(said).splitlines()[-1]})"
             tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master")}
             missing = ", ".join(sorted(TABLES - tables))
-            is_ours = db.execute("PRAGMA user_version").fetchone()[0] != 0
-            if missing and (is_ours or tables):
-                return f"it has no tables {missing}"
+            schema = schema_of(db)
+            if missing and (schema == VERSION or (schema == 0 and tables)):
+                return f"was damaged (it has no tables {missing})"
             return None
         finally:
             db.close()
     except sqlite3.Error as error:
-        return str(error) if is_damage(error) else None
+        return f"was damaged ({error})" if is_damage(error) else None
 
 
-def _anew(path: Path, why: str) -> str:
+def _other_schema(path: Path) -> str | None:
+    """Which other schema the file has; None for this one's or none yet, or if it can't be opened at the
+    moment."""
+    if not path.exists():
+        return None
+    with closing(sqlite3.connect(path, timeout=10.0)) as db:
+        try:
+            found = schema_of(db)
+        except sqlite3.Error:
+            return None
+    known = found in (0, VERSION)
+    return None if known else f"had another schema ({found}, and this release reads {VERSION})"
+
+
+def _is_open(path: Path) -> bool:
+    """Whether a connection to a sound file is open, in this process or another one."""
+    with closing(sqlite3.connect(path, timeout=0.0)) as db:
+        try:
+            db.execute("PRAGMA locking_mode = EXCLUSIVE")
+            schema_of(db)  # takes the lock, against which every connection in WAL mode has one
+        except sqlite3.Error as error:
+            return is_busy(error)
+    return False
+
+
+def _anew(path: Path, why: str, is_used: bool) -> str:
     """Move the file aside; returns the sentence about it."""
-    if is_held(path.parent / "supervisor.lock"):
+    if is_used:
         raise StoreDamaged(
-            f"the store {path} is damaged ({why}), and another server or its supervisor still uses it: "
-            "end that one, then start this one again"
+            f"the store {path} {why}, and another server or its supervisor still uses it: end that one, then "
+            "start this one again"
         )
     aside = _free(path)
     for suffix in ("", *BESIDE):
@@ -85,8 +116,8 @@ def _anew(path: Path, why: str) -> str:
         if beside.exists():
             beside.rename(f"{aside}{suffix}")
     return (
-        f"The store of this server was damaged ({why}). It lies now, as it was, at {aside}, and a fresh "
-        "one was begun with what ships with NormViz"
+        f"The store of this server {why}. It lies now, as it was, at {aside}, and a fresh one was begun with "
+        "what ships with NormViz"
     )
 
 
@@ -103,7 +134,7 @@ def _number_on(store: Store) -> None:
 
 
 def _free(path: Path) -> Path:
-    """An unused path that names the damage and its time."""
+    """An unused path that names the time."""
     day = f"{datetime.now():%Y-%m-%d-%H%M%S}"
-    names = (f"{path.stem}-damaged-{day}{f'-{n}' if n else ''}{path.suffix}" for n in count())
+    names = (f"{path.stem}-aside-{day}{f'-{n}' if n else ''}{path.suffix}" for n in count())
     return next(free for name in names if not (free := path.with_name(name)).exists())

@@ -1,4 +1,4 @@
-"""The database: one SQLite file in WAL mode, its tables, and its version."""
+"""The database: one SQLite file in WAL mode, its tables, and the number of their schema."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from .errors import Connection, StoreError, as_store_error
+from .errors import Connection, StoreDamaged, as_store_error
 from .run import alive
 
-VERSION = 8
+VERSION = 1
+"""Number of the schema, kept in the file. A change of SCHEMA raises it."""
 FILE = "normviz.sqlite"
 
 SCHEMA = """
@@ -35,7 +36,7 @@ CREATE TABLE runs (
     beside INTEGER,               -- the run in whose turn it goes too, where it has none of its own
     reach INTEGER NOT NULL DEFAULT 0,  -- first step that its process does not take before it asks again
     address TEXT,                 -- keyed hash of the network address of who asked for it, where known
-    engine TEXT,                  -- which engine computes its steps; NULL for runs that eager trained
+    engine TEXT,                  -- which engine computes its steps, NULL before it starts
     why TEXT,                     -- why it is not the tape, where the tape was wanted
     wrote TEXT                    -- what its trained model writes, where its task is a text
 );
@@ -82,60 +83,28 @@ CREATE TABLE dropped (
 ) WITHOUT ROWID;
 """
 
-MIGRATIONS = {
-    1: """
-ALTER TABLE runs ADD COLUMN visitor TEXT;
-ALTER TABLE runs ADD COLUMN turn INTEGER;
-ALTER TABLE runs ADD COLUMN watched INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE runs ADD COLUMN linked INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE supervisor ADD COLUMN slots INTEGER NOT NULL DEFAULT 1;
-ALTER TABLE supervisor ADD COLUMN workers INTEGER NOT NULL DEFAULT 0;
-CREATE TABLE served (visitor TEXT PRIMARY KEY, turn INTEGER NOT NULL) WITHOUT ROWID;
-""",
-    2: """
-ALTER TABLE runs ADD COLUMN beside INTEGER;
-CREATE TABLE dropped (key TEXT PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
-""",
-    3: """
-ALTER TABLE runs ADD COLUMN reach INTEGER NOT NULL DEFAULT 0;
-""",
-    4: """
-ALTER TABLE runs ADD COLUMN address TEXT;
-CREATE TABLE used (whose TEXT NOT NULL, at REAL NOT NULL, seconds REAL NOT NULL);
-""",
-    5: """
-ALTER TABLE runs ADD COLUMN engine TEXT;
-ALTER TABLE runs ADD COLUMN why TEXT;
-""",
-    6: """
-ALTER TABLE steps ADD COLUMN held_out REAL;
-ALTER TABLE runs ADD COLUMN wrote TEXT;
-""",
-    7: """
-ALTER TABLE steps ADD COLUMN logit_rms REAL;
-""",
-}
-"""Statements that bring a store from each version to the next; all rows stay."""
-
 
 class Database:
     """One connection per thread to one file. Several statements are written in a `transaction`.
 
-    Raises StoreError for a file that can't be used, or of a version that this release can't read.
+    Raises StoreError for a file that can't be used, and StoreDamaged for one of another schema.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._local = threading.local()
         with self.transaction() as db:
-            version = db.execute("PRAGMA user_version").fetchone()[0]
-            if version in (0, *MIGRATIONS):
-                _bring_up(db, version)
-            elif version != VERSION:
-                raise StoreError(
-                    f"the store {path} has version {version} and this release reads version "
-                    f"{VERSION}: set NORMVIZ_HOME to another folder, or move the file away"
-                )
+            if (found := schema_of(db)) == 0:
+                for statement in SCHEMA.split(";\n"):
+                    db.execute(statement)
+                db.execute(f"PRAGMA user_version = {VERSION}")
+        if found not in (0, VERSION):
+            self.connection.close()
+            raise StoreDamaged(
+                f"the store {path} has another schema ({found}, and this release reads {VERSION}): start "
+                "`normviz app`, which sets it aside and begins a fresh one, or set NORMVIZ_HOME to another "
+                "folder"
+            )
         self._file = _file_number(path)
 
     @property
@@ -177,17 +146,14 @@ class Database:
             raise
 
 
+def schema_of(db: sqlite3.Connection) -> int:
+    """Number of the file's schema; 0 for a file that has none yet."""
+    return db.execute("PRAGMA user_version").fetchone()[0]
+
+
 def _file_number(path: Path) -> int | None:
     """The file's number on its disk, which no other file of the disk has; None without a file."""
     try:
         return path.stat().st_ino
     except OSError:
         return None
-
-
-def _bring_up(db: sqlite3.Connection, version: int) -> None:
-    """Make the tables, or bring those of an earlier version up to this one; in a transaction."""
-    steps = [SCHEMA] if version == 0 else [MIGRATIONS[n] for n in range(version, VERSION)]
-    for statement in "\n".join(steps).split(";\n"):
-        db.execute(statement)
-    db.execute(f"PRAGMA user_version = {VERSION}")
