@@ -13,11 +13,11 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 from browser_kit import PATIENCE_MS, other_hosts, wait_for
+from hostile_kit import SCRIPTS
 from playwright.sync_api import Browser, Locator, Page
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from normviz import RunConfig
-from normviz.bench.hostile import SCRIPTS
 from normviz.links import encode
 from normviz.runs.store import Store
 from normviz.training.events import Step

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import http.server
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from browser_kit import PATIENCE_MS
+from browser_kit import PATIENCE_MS, files_at
 from live_kit import put_live_page
 from playwright.sync_api import Browser, Page
 
@@ -44,25 +40,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-@contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """A plain static file server."""
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    with http.server.ThreadingHTTPServer(
-        ("127.0.0.1", 0), partial(Quiet, directory=str(folder))
-    ) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-
-
 @pytest.fixture(scope="module")
 def address(folder: Path) -> Iterator[str]:
-    with served(folder) as found:
+    with files_at(folder) as found:
         yield found
 
 
@@ -205,7 +185,7 @@ def test_it_trains_in_a_frame_of_another_origin(
     (tmp_path / "other.html").write_text(framed)
     page = browser.new_page()
     page.set_default_timeout(PATIENCE_MS)
-    with served(tmp_path) as other:
+    with files_at(tmp_path) as other:
         page.goto(f"{other}/other.html")
         frame = page.frame_locator("iframe")
         frame.get_by_role("button", name="Train", exact=True).click()

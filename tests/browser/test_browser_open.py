@@ -5,10 +5,8 @@ from __future__ import annotations
 import urllib.request
 
 import pytest
-from browser_kit import PATIENCE_MS, opened, wait_for
+from browser_kit import PATIENCE_MS, SEEN, opened, wait_for
 from playwright.sync_api import Browser, Page
-
-from normviz.bench.open import WATCH
 
 pytestmark = pytest.mark.browser
 STILL = "#nv-still svg:visible"
@@ -58,7 +56,7 @@ def test_the_still_goes_when_the_charts_are_drawn_and_nothing_shifts(
 ) -> None:
     context = browser.new_context(viewport={"width": size[0], "height": size[1]})
     page = context.new_page()
-    page.add_init_script(WATCH.replace("CHARTS", str(shown)))
+    page.add_init_script(SEEN.replace("CHARTS", str(shown)))
     scripts = list[str]()
     page.on("request", lambda request: scripts.append(request.url))
     page.set_default_timeout(PATIENCE_MS)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from browser_kit import PATIENCE_MS, chip, opened, wait_for
+from browser_kit import PATIENCE_MS, chip, files_at, opened, wait_for
 from live_kit import put_live_page
 from playwright.sync_api import Browser, Page
 from proxy_kit import proxied
@@ -31,20 +28,13 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *words: object) -> None:
-        pass
-
-
 @pytest.fixture
 def elsewhere(address: str, tmp_path: Path) -> Iterator[str]:
     """A page of another site that shows the charts in a frame."""
     frame = f'<iframe src="{address}/?embed=true" width="1200" height="800"></iframe>'
     (tmp_path / "index.html").write_text(f"<!doctype html><title>Blog</title>{frame}")
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=tmp_path)) as site:
-        threading.Thread(target=site.serve_forever, daemon=True).start()
-        yield f"http://localhost:{site.server_address[1]}/"
-        site.shutdown()
+    with files_at(tmp_path) as site:
+        yield f"{site.replace('127.0.0.1', 'localhost')}/"
 
 
 def broken(said: list[str]) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -12,16 +11,28 @@ import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from normviz.bench.browser import FLAGS
+from normviz.bench.server import free_port
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
 NO_POPUPS = "--disable-features=" + ",".join(
     (
         # Chromium 156 loads two pages of its own for each window, for its address bar: 0.7 s of a core.
@@ -37,6 +48,22 @@ NO_POPUPS = "--disable-features=" + ",".join(
         *("NetworkTimeServiceQuerying", "AimEnabled", "PreconnectToSearch"),
     )
 )
+SEEN = """
+const seen = window.seen = { shift: 0, first: null, live: null };
+new PerformanceObserver((list) => {
+  for (const entry of list.getEntries()) if (!entry.hadRecentInput) seen.shift += entry.value;
+}).observe({ type: "layout-shift", buffered: true });
+const wide = (one) => one.getBoundingClientRect().width > 0;
+const charts = (what) => [...document.querySelectorAll(what)].filter(wide);
+const frame = () => {
+  const live = charts(".nv-chart canvas, .stVegaLiteChart :is(canvas, svg.marks)");
+  seen.first ??= live.length || charts("#nv-still svg").length ? performance.now() : null;
+  if (live.length >= CHARTS && !document.getElementById("nv-still")) seen.live ??= performance.now();
+  requestAnimationFrame(frame);
+};
+requestAnimationFrame(frame);
+"""
+"""Notes in a new page when the first chart and CHARTS live ones are there, and how much the page shifts."""
 PATIENCE_MS = 120_000
 """Nothing here is a measurement: the machine may be busy."""
 
@@ -64,10 +91,19 @@ def server(
             process.wait(120)
 
 
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
+@contextmanager
+def files_at(folder: Path) -> Iterator[str]:
+    """A plain server of a folder's files; yields its address."""
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    handler = partial(Quiet, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as files:
+        Thread(target=files.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{files.server_address[1]}"
+        files.shutdown()
 
 
 def answers(url: str) -> bool:
