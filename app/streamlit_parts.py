@@ -33,7 +33,6 @@ IMPORTS = {
     "streamlit.runtime.uploaded_file_manager": "likewise",
     "streamlit.runtime.scriptrunner": "a page's session, its fragments, and Back in the browser",
     "streamlit.runtime.scriptrunner_utils": "asgi/log_limit.py silences one of its warnings",
-    "streamlit.util": "bench/fuzzed.py opens a page by the hash of its name",
     "streamlit.web": "start.py runs Streamlit's command",
 }
 """Private modules that the pages import, and what for. Tests and this file are left out."""

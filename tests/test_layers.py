@@ -27,8 +27,6 @@ TORCH_FREE = [
 ]  # fmt: skip
 
 INSIDE = {
-    "normviz/bench/early.py": "PyTorch, for the process that trains",
-    "normviz/bench/watch.py": "transformers and wandb, where they are installed",
     "normviz/bench/speed.py": "the tests' packages, where they are installed",
     "normviz/maps/cell.py": "PyTorch, for the process that trains",
     "normviz/execution/worker.py": "PyTorch, for the process that trains",
@@ -40,15 +38,12 @@ INSIDE = {
     "normviz/player/bundle.py": "vl-convert, for who makes the player's script anew",
     "normviz/native/library.py": "NumPy, to ask for the CPU's instructions",
     "normviz/model/corpora.py": "0.7 MB of text, for who trains on it",
-    "normviz/bench/browser.py": "playwright is not installed with the package",
-    "normviz/bench/film.py": "playwright and Pillow are not installed with the package",
     "normviz/maps/ray.py": "Ray is an extra",
     "normviz/own_model/library.py": "transformers is an extra",
     "normviz/own_model/source.py": "transformers is an extra",
     "normviz/own_model/task.py": "PyTorch, for the process that inspects; Windows has no limits",
     "normviz/runs/store/machine_lock.py": "fcntl is not there on Windows",
     "app/start.py": "Ctrl-C while they load is no error",
-    "app/bench/fuzzed.py": "AppTest runs the source of a function without its module",
 }
 """Files that import inside functions, and why; commands import what they run when they run."""
 

@@ -165,6 +165,8 @@ def test_every_command_that_a_document_names_exists(path: Path) -> None:
     )
     for name in sorted(set(found)):
         assert CliRunner().invoke(main, [name, "--help"]).exit_code == 0, name
+    for name in re.findall(r"tests\.bench\.([a-z]\w*)", path.read_text()):
+        assert (ROOT / "tests" / "bench" / f"{name}.py").exists(), name
 
 
 @pytest.mark.parametrize("text", [README, PACKAGE], ids=["README", "normviz/README"])

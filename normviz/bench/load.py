@@ -1,7 +1,7 @@
 """The load test: how many visitors a server holds while one duel trains and other runs are queued.
 
-`measure` runs it on a real server. The visitors are WebSocket clients in one process
-(`app/bench/load_visitors.py`) at the workers' priority. Real visitors would bring their own cores, so the
+`measure` runs it on a real server. The visitors are WebSocket clients in one process (`app/crowd.py`) at
+the workers' priority. Real visitors would bring their own cores, so the
 table lists the clients' CPU time as well.
 """
 
@@ -11,24 +11,21 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from statistics import median
 from types import TracebackType
 from typing import Any
 
+import psutil
+
 from ..config import RunConfig
 from ..duel.presets import PRESETS
-from ..home import shipped
 from ..limits import estimated_seconds
 from ..links import encode
 from ..runs.store import Store
-from .browser import serving
-from .click import READY_SECONDS, wait_for
-from .weigh import Weight, below, busy, cpu, weigh
+from .server import Server, Weight, below, busy, cpu, served, wait_for, weigh
 
 SAMPLE_SECONDS = 5.0
 FEW = 20
@@ -57,16 +54,10 @@ def measure(watchers: int, queue: int, seconds: float, rounds: int, churn: float
     """
     os.environ.pop("NORMVIZ_HOSTED", None)  # hosted mode's limits would end the duel
     lanes = duel(2 * ((seconds + SETTLE_SECONDS) * (2 * rounds + 1) + COME_SECONDS * watchers + 60))
-    command = [sys.executable, "-m", "normviz", "app", "--no-browser", "--host", "127.0.0.1"]
-    with (
-        tempfile.TemporaryDirectory() as home,
-        serving([*command, "--data", home], "--port") as (url, server),
-        Crowd(url, encode(lanes)) as crowd,
-    ):
+    with served() as server, Crowd(server.url, encode(lanes)) as crowd:
         crowd.say(per_second=max(1 / COME_SECONDS, 2 * churn))
-        store = Store(Path(home))
-        runs = _start(store, lanes, queue, crowd)
-        probe = Probe(store, runs, server, crowd)
+        runs = _start(server.store, lanes, queue, crowd)
+        probe = Probe(server, runs, crowd)
         opened = crowd.reach(FEW)
         few = probe.phase(True, seconds)
         opened += crowd.reach(watchers)
@@ -80,7 +71,7 @@ def _start(store: Store, lanes: tuple[RunConfig, ...], queue: int, crowd: Crowd)
     for seed in range(1, queue + 1):
         store.enqueue(PRESETS["hero"].lanes()[seed % 2].replace(init_seed=seed))
     crowd.reach(1)
-    wait_for(lambda: all(_steps(store, run) for run in runs), READY_SECONDS)
+    wait_for(lambda: all(_steps(store, run) for run in runs), "the duel did not begin to train")
     return runs
 
 
@@ -91,8 +82,8 @@ def _steps(store: Store, run: int) -> int:
 class Probe:
     """Measures one phase after another on one server."""
 
-    def __init__(self, store: Store, runs: list[int], server: int, crowd: Crowd) -> None:
-        self.store, self.runs, self.server, self.crowd = store, runs, server, crowd
+    def __init__(self, server: Server, runs: list[int], crowd: Crowd) -> None:
+        self.server, self.runs, self.crowd = server, runs, crowd
 
     def phase(self, watched: bool, seconds: float, churn: float = 0.0) -> Phase:
         """Show or hide the charts at all visitors, and measure for `seconds`."""
@@ -104,7 +95,7 @@ class Probe:
         until = time.perf_counter() + seconds
         while (left := until - time.perf_counter()) > 0:
             time.sleep(min(left, SAMPLE_SECONDS))
-            weights.append(weigh(self.server))
+            weights.append(weigh(self.server.process))
         after, observed = self._counts(), self.crowd.mark()
         self.crowd.say(churn=0.0)
         took, *used = (b - a for a, b in zip(before, after, strict=True))
@@ -114,12 +105,13 @@ class Probe:
 
     def _counts(self) -> tuple[float, ...]:
         """Seconds, steps, and CPU seconds of server, visitors, workers and the whole machine."""
-        open_ = [self.store.run(run) for run in self.runs]
+        store, server = self.server.store, self.server.process
+        open_ = [store.run(run) for run in self.runs]
         if not all(run is not None and run.is_open for run in open_):
             raise RuntimeError("the watched duel has ended: ask for fewer seconds or rounds")
-        steps = sum(_steps(self.store, run) for run in self.runs)
-        workers = sum(cpu(pid) for pid in below(self.server))
-        return time.perf_counter(), steps, cpu(self.server), self.crowd.cpu(), workers, busy()
+        steps = sum(_steps(store, run) for run in self.runs)
+        workers = sum(map(cpu, below(server)))
+        return time.perf_counter(), steps, cpu(server), self.crowd.cpu(), workers, busy()
 
 
 # The client side of the process that simulates the visitors.
@@ -158,13 +150,11 @@ class Crowd:
     """Visitors of one server that all open the same query string."""
 
     def __init__(self, url: str, query: str) -> None:
-        script = shipped("app") / "bench" / "load_visitors.py"
-        self.process = subprocess.Popen(
-            [sys.executable, str(script), url, query],
+        self.process = psutil.Popen(
+            [sys.executable, "-m", "normviz.app.crowd", url, query],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         os.setpriority(os.PRIO_PROCESS, self.process.pid, NICE)
-        self.kept: list[Observed] = []
 
     def __enter__(self) -> Crowd:
         return self
@@ -214,7 +204,7 @@ class Crowd:
 
     def cpu(self) -> float:
         """CPU seconds of the process so far."""
-        return cpu(self.process.pid)
+        return cpu(self.process)
 
 
 # The results, and the table that is printed.

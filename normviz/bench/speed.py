@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -161,6 +161,7 @@ def _size(what: str, config: RunConfig, placements: Sequence[str], rounds: int) 
         f"{OURS} {SCHEMES.label(key)}": config.replace(scheme=key) for key in placements
     }
     timers |= {name: partial(_train_seconds, one) for name, one in ours.items()}
+    timers[f"{OURS} no probes"] = partial(_train_seconds, config, ())
     timers["GEMM"] = _gemm_seconds
     found = np.array([_round(timers, i) for i in range(rounds + 1)])[1:]  # one warms up
     names = list(timers)
@@ -170,7 +171,7 @@ def _size(what: str, config: RunConfig, placements: Sequence[str], rounds: int) 
     share = found[:, -1] * _operations(config) / found[:, names.index(OURS)]
     lines = [f"{what}: engine {started.engine}" + (f" ({started.why})" if started.why else "")]
     for i, name in enumerate(names[:-1]):
-        lines.append(f"  {name:15} {_range(ratio[:, i])} times as fast as {REFERENCE}")
+        lines.append(f"  {name:17} {_range(ratio[:, i])} times as fast as {REFERENCE}")
     return [*lines, f"  {OURS} reaches {_range(share)} of the measured GEMM peak"]
 
 
@@ -209,9 +210,9 @@ def _seconds(step: Callable[[], None], n: int) -> float:
     return (time.process_time() - began) / n
 
 
-def _train_seconds(config: RunConfig) -> float:
-    """CPU seconds a step of a whole run, without the building of its model."""
-    events = train(config)
+def _train_seconds(config: RunConfig, record: Collection[int] | None = None) -> float:
+    """CPU seconds a step of a whole run, without the building of its model. `record`: as of `train`."""
+    events = train(config, record=record)
     next(events)
     began = time.process_time()
     for _ in events:

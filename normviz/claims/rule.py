@@ -13,7 +13,7 @@ It needs three seeds and suits numbers that scatter around a mean. `Most` and `L
 use the sign test at 5 %. They need five seeds and suit numbers that jump: a run that trains or does not, a
 rate on a grid, a number of steps that is infinite where the goal was not reached. `Fact` is for a number that
 no seed changes. `Correlated` is for a correlation over placements, which more seeds of the same placements
-do not make surer. `normviz bench rules` measures how often each is wrong on simulated data.
+do not make surer. `python -m tests.bench.rules` measures how often each is wrong on simulated data.
 
 A run that still falls has not failed. Its numbers are known as measured and as they would be if the run came
 down to the floor, and a check is decided only if it has the same outcome for both.

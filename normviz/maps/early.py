@@ -13,16 +13,16 @@ below 1e-2 at steps 32 and 64. So a cell counts as dead when, after its warm-up,
 * the second half of this plateau is not lower than the first by 1 % of chance, and
 * at three looks 16 steps apart the first block's gradient was below 1e-3 of the last one's.
 
-The rule applies only where `normviz bench early` measured it (MEASURED): to Post-LN, where each setting
-by itself lies within what the bench's Post-LN runs vary (not every combination was run) and every other
+The rule applies only where it was measured (MEASURED, `python -m tests.bench.early`): to Post-LN, where
+each setting by itself lies within what those runs vary (not every combination was run) and every other
 setting has its default. `copy` sits at chance for long before it learns at once, a falling rate brings
 stuck runs back, SGD is slow, with a beta2 of 0.9 14 blocks leave chance within 800 steps, and in 1000
 blocks of DeepNorm the first block's gradient is 1e-4 of the last one's while they learn: there nothing
 is stopped.
 
-The bench counts how often the rule is wrong. It applies to 44 of the 75 runs that it was made with (all
-presets and tour steps, grids where Post-LN is about to fail, 400 steps where it leaves chance late). It
-stopped 18, and none of them would have trained. Of 300 settings that are drawn from all over its scope,
+The same command counts how often the rule is wrong. It applies to 44 of 86 runs (all presets and tour
+steps, grids where Post-LN is about to fail, 400 steps where it leaves chance late).
+It stopped 18, and none of them would have trained. Of 300 settings that are drawn from all over its scope,
 each with seeds of its own, it stopped 148, and 1 of them would have trained: 0.7 %, with a 95 % interval of
 0.1 to 3.7 %. These runs end after at most 400 steps: what a stopped run would do later is not measured.
 """

@@ -9,18 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hostile_kit import SCRIPTS, STRANGE
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from normviz.app.bench.fuzzed import VIEWS, opened
 from normviz.app.session import backend
-from page_kit import checked, duel, words_of
+from page_kit import VIEWS, checked, duel, view_at, words_of
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.testing.v1 import AppTest
 from test_hostile import VALUES, assert_sentence
 from test_hostile_files import GONE, NUMBERS, PLACES, WHENS, mutated
 
 from normviz import RunConfig
-from normviz.bench.hostile import SCRIPTS, STRANGE
 from normviz.execution.client import SupervisorClient
 from normviz.home import VARIABLE
 
@@ -52,7 +51,7 @@ def pages(home: Path) -> Page:
 
     def page(view: str) -> AppTest:
         if view not in made:
-            made[view] = checked(opened(view, {}))
+            made[view] = checked(view_at(view, {}))
         return made[view]
 
     return page
@@ -215,7 +214,7 @@ def send(at: AppTest, part: str, **message: str) -> AppTest:
     ids=str,
 )  # fmt: skip
 def test_an_edit_of_no_cell_changes_no_cell(home: Path, message: dict[str, Any]) -> None:
-    at = checked(opened("hand", {}))
+    at = checked(view_at("hand", {}))
     before = at.session_state["hand"].example
     send(at, at.dataframe[0].proto.id, string_value=json.dumps(message))
     assert at.session_state["hand"].example == before
@@ -227,7 +226,7 @@ def test_an_edit_of_no_cell_changes_no_cell(home: Path, message: dict[str, Any])
 
 @pytest.mark.parametrize("said", ["<b>", 5, ["heat"], {"heat": 1}, None])
 def test_a_player_that_names_no_chart_changes_none(home: Path, said: Any) -> None:
-    at = checked(opened("duel", {}))
+    at = checked(view_at("duel", {}))
     player = next(e.proto.id for e in at.get("bidi_component") if "-player" in e.proto.id)
     send(at, player, json_value=json.dumps({"probe": said, "view": said}))
     assert (duel(at).probe, duel(at).view, duel(at).touched) == ("grad_block", "heat", False)
@@ -261,6 +260,6 @@ def test_a_page_without_a_data_folder_says_so(
     monkeypatch.setenv(VARIABLE, folder)
     monkeypatch.setattr(SupervisorClient, "ensure", lambda self: None)
     backend.forget()
-    at = checked(opened(view, {}))
+    at = checked(view_at(view, {}))
     assert folder in words_of(at.error[0])
     backend.forget()

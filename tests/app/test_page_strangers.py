@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from normviz.app.bench.fuzzed import VIEWS, opened
-from page_kit import words_of
+from page_kit import VIEWS, view_at, words_of
 from streamlit.testing.v1 import AppTest
 
 pytestmark = pytest.mark.slow
@@ -14,13 +13,13 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_parameter_that_nobody_reads_is_said(folder: Path, view: str) -> None:
-    at = opened(view, {"colour": ["red"]})
+    at = view_at(view, {"colour": ["red"]})
     assert any("The link also names 'colour'" in text for text in told(at)), told(at)
 
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_an_address_without_parameters_gets_no_notice(folder: Path, view: str) -> None:
-    assert not any("The link" in text for text in told(opened(view, {})))
+    assert not any("The link" in text for text in told(view_at(view, {})))
 
 
 @pytest.mark.parametrize(
@@ -33,7 +32,7 @@ def test_an_address_without_parameters_gets_no_notice(folder: Path, view: str) -
 def test_a_claims_link_that_is_not_clear_is_told(
     folder: Path, given: list[str], sentence: str
 ) -> None:
-    assert any(text.startswith(sentence) for text in told(opened("claims", {"claim": given})))
+    assert any(text.startswith(sentence) for text in told(view_at("claims", {"claim": given})))
 
 
 def told(at: AppTest) -> list[str]:

@@ -27,10 +27,10 @@ from browser_kit import (
     text_now,
     wait_for,
 )  # fmt: skip
+from hostile_kit import SCRIPTS
 from playwright.sync_api import Browser, Locator, Page
 
 from normviz import RunConfig
-from normviz.bench.hostile import SCRIPTS
 from normviz.catalog import WORDS
 from normviz.duel.names import lane_name
 from normviz.duel.presets import PRESETS

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser_kit import PATIENCE_MS, chip, opened, static_files, wait_for
+from browser_kit import PATIENCE_MS, chip, files_at, opened, wait_for
 from live_kit import put_live_page
 from playwright.sync_api import Browser, Page
 from proxy_kit import proxied
@@ -82,7 +82,7 @@ def test_no_page_breaks_a_rule_of_the_proxy(page: Page, address: str, tmp_path: 
 
     frame = f'<iframe src="{address}/?embed=true" width="1200" height="800"></iframe>'
     (tmp_path / "index.html").write_text(f"<!doctype html><title>Blog</title>{frame}")
-    with static_files(tmp_path) as elsewhere:
+    with files_at(tmp_path) as elsewhere:
         page.goto(elsewhere)
         inside = page.frame_locator("iframe")
         wait_for(lambda: inside.locator(".st-key-live canvas").count() >= 3)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from browser_kit import PATIENCE_MS, barriers, static_files
+from browser_kit import PATIENCE_MS, barriers, files_at
 from live_kit import put_live_page
 from playwright.sync_api import Browser, Page
 
@@ -68,7 +68,7 @@ def test_a_finished_duel_replays_and_others_train_without_a_network(
     browser: Browser, folder: Path
 ) -> None:
     """Curves and verdicts of a new duel are the native engine's; buttons act on both lanes."""
-    with static_files(folder) as address, opened(browser, f"{address}/live.html") as page:
+    with files_at(folder) as address, opened(browser, f"{address}/live.html") as page:
         page.wait_for_function("document.querySelectorAll('.nv canvas').length >= 3")
         page.locator("#note", has_text="ships with NormViz").wait_for()
         assert page.locator("#verdict1").inner_text().startswith("at chance so far")
@@ -99,7 +99,7 @@ def test_a_finished_duel_replays_and_others_train_without_a_network(
             page.locator(place).first.wait_for()
 
     link = "v=1&scheme=pre,post&norm=layernorm,dyt&depth=4&steps=20000"
-    with static_files(folder) as address, opened(browser, f"{address}/live.html?{link}") as page:
+    with files_at(folder) as address, opened(browser, f"{address}/live.html?{link}") as page:
         page.get_by_role("button", name="Train", exact=True).click()
         page.wait_for_function("live.duel?.lanes.every((lane) => lane.at > 20)")
         page.get_by_role("button", name="Pause").click()
@@ -142,7 +142,7 @@ def test_one_file_trains_from_a_disk_on_a_narrow_screen_with_a_slow_cpu(
 
 
 def test_a_browser_without_simd_replays_and_says_so(browser: Browser, folder: Path) -> None:
-    with static_files(folder) as address, browser.new_context() as context:
+    with files_at(folder) as address, browser.new_context() as context:
         page = context.new_page()
         page.set_default_timeout(PATIENCE_MS)
         page.add_init_script("WebAssembly.validate = () => false;")

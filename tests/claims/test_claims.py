@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 from claims_kit import COUNTED, SMALL, TUNED
+from rules_kit import CASES, Case, shares, wrong
 from shelf_kit import kept
 
 from normviz import RunConfig
-from normviz.bench.rules import CASES, Case, shares, wrong
 from normviz.catalog import PROBES, SCHEMES
 from normviz.catalog.models import Model, census
 from normviz.charts.claim import chart, finding, has_links, rows

@@ -250,13 +250,6 @@ def test_bad_input_gets_one_sentence_and_exit_code_two(words: list[str], sentenc
         assert part in result.stderr
 
 
-@pytest.mark.parametrize("word", ["depth=0", "steps=5"])
-def test_a_bench_of_a_bad_config_gets_a_sentence(word: str) -> None:
-    result = normviz("bench", "probes", word)
-    assert result.exit_code == 2, result.exception
-    assert result.stderr.startswith(f"normviz: {word.split('=')[0]} is ")
-
-
 def test_a_folder_that_cannot_be_written_gets_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "a.csv").mkdir()
     result = normviz("run", *TINY, "--out", str(tmp_path / "a.csv"))

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import typer
 from click.testing import Result
+from hostile_kit import SCRIPTS, STRANGE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from normviz import RunConfig, bench
-from normviz.bench.hostile import SCRIPTS, STRANGE
+from normviz import RunConfig
 from normviz.cli import COMMANDS, app, main
 from normviz.home import VARIABLE
 from normviz.links import encode
@@ -31,14 +31,13 @@ VALUES = (
     *(word for word in (*STRANGE, *SCRIPTS) if "\0" not in word and "\ud800" not in word),
 )  # fmt: skip
 WITH = {"claims show": ["C1"], "claims run": ["C1"], "ship-claims": ["C1"], "export-site": ["site"],
-        "sweep": ["depth=2,3", "width=16,32"], "bench film": ["--out", "."]}  # fmt: skip
+        "sweep": ["depth=2,3", "width=16,32"]}  # fmt: skip
 """What a command needs beside the option that is tried."""
 WORK = (
     "cli.run.follow", "cli.export.follow", "cli.ship.follow", "cli.claims.follow", "cli.norm_cost._follow",
     "cli.sweep_output.follow", "export.site.write", "cli.sweep.Cluster", "cli.census.remade",
-    *(f"bench.{one.stem}.measure" for one in sorted(Path(bench.__file__).parent.glob("*.py"))
-      if "def measure(" in one.read_text("utf-8")),
-    "cli.app.check_address", "bench.film.film", "bench.soak.soak", "claims.ship.save_runs",
+    "bench.speed.measure", "bench.verdicts.measure", "bench.load.measure", "cli.app.check_address",
+    "claims.ship.save_runs",
 )  # fmt: skip
 """What trains, serves, draws or waits: reached, the command has taken its words, and ends."""
 CHECK = app.check_address
@@ -96,9 +95,24 @@ PARAMETERS = parameters()
 
 def test_every_command_is_tried() -> None:
     commands = {command for command, _ in PARAMETERS}
-    assert {"run", "sweep", "export", "export-site", "runs", "texts", "gc", "app", "ship", "ship-maps",
-            "ship-claims", "claims run", "claims show", "bench norms", "bench load", "bench soak",
-            "bench live", "census"} <= commands  # fmt: skip
+    assert {
+        "run",
+        "sweep",
+        "export",
+        "export-site",
+        "runs",
+        "texts",
+        "gc",
+        "app",
+        "ship",
+        "ship-maps",
+        "ship-claims",
+        "claims run",
+        "claims show",
+        "bench norms",
+        "bench load",
+        "census",
+    } <= commands
     assert {("sweep", "--on"), ("sweep", "--data"), ("bench load", "--churn")} <= {*PARAMETERS}
 
 
@@ -110,8 +124,7 @@ def test_any_value_of_any_option_is_taken_or_told(parameter: tuple[str, str], va
     value = value.encode("utf-8", "ignore").decode() if "\udcff" not in value else value
     value = value if value in VALUES else value.replace("\0", "").replace("/", "")
     given_ = [f"{option}={value}"] if option else ["--", value]
-    needed = [] if command == "bench film" and option else WITH.get(command, [])
-    done = normviz(*command.split(), *(needed if option else []), *given_)
+    done = normviz(*command.split(), *(WITH.get(command, []) if option else []), *given_)
     assert_told(done)
 
 
@@ -216,9 +229,8 @@ def test_a_title_that_is_no_text_is_told_before_a_file_is_written(tmp_path: Path
 @pytest.mark.parametrize(
     "words",
     [
-        *(["bench", name, "--seconds"] for name in ("live", "load", "soak", "norms")),
-        ["bench", "load", "--churn"],
-        *(["bench", "churn", f"--{name}"] for name in ("per-second", "minutes")),
+        ["bench", "norms", "--seconds"],
+        *(["bench", "load", name] for name in ("--seconds", "--churn")),
     ],
     ids=" ".join,
 )

@@ -13,7 +13,6 @@ import typer
 from typer.testing import CliRunner
 
 from normviz import RunConfig
-from normviz.bench import start
 from normviz.cli import COMMANDS, main
 from normviz.model.families import build
 from normviz.model.flat import Flat
@@ -121,22 +120,3 @@ def test_the_optimizer_takes_the_steps_of_pytorchs_class_bit_by_bit(
         theirs.step()
         ours.step(lr)
         assert torch.equal(flat.values, values.detach())
-
-
-# The benchmark
-
-
-@pytest.mark.slow
-def test_the_benchmark_sets_every_command_beside_the_import_of_torch(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(start.COMMANDS, start.PEER, ("-c", "pass"))
-    monkeypatch.setitem(
-        start.COMMANDS, start.RUN, (*start.COMMANDS[start.RUN], "steps=1", "depth=1")
-    )
-    first, *rows, last = start.measure(1).splitlines()
-    assert first.startswith("start: 1 rounds")
-    assert [row.split("  ")[1] for row in rows] == list(start.COMMANDS)
-    assert rows[0].endswith("ratio 1.00 (1.00 to 1.00)")
-    assert all(re.search(r" \d+\.\d\d s  ratio \d+\.\d\d \(.* to .*\)$", row) for row in rows)
-    assert start.RUN in last

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import gzip
-import http.server
 import re
-import threading
 from collections.abc import Iterator
-from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from browser_kit import PATIENCE_MS, wait_for
+from browser_kit import PATIENCE_MS, files_at, wait_for
 from click.testing import Result
 from playwright.sync_api import Browser
 from typer.testing import CliRunner
@@ -147,16 +144,8 @@ def test_without_an_address_all_is_relative(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def address(folder: Path) -> Iterator[str]:
     """A plain static file server, with the site in a folder of its own."""
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    handler = partial(Quiet, directory=str(folder.parent))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/site"
-        server.shutdown()
+    with files_at(folder.parent) as found:
+        yield f"{found}/site"
 
 
 @pytest.mark.browser

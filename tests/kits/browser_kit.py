@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import shutil
 import signal
-import socket
 import subprocess
 import sys
-import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,15 +13,26 @@ from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from normviz.bench.browser import FLAGS
+from normviz.bench.server import free_port
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
 NO_POPUPS = "--disable-features=" + ",".join(
     (
         # Chromium 156 loads two pages of its own for each window, for its address bar: 0.7 s of a core.
@@ -39,6 +48,22 @@ NO_POPUPS = "--disable-features=" + ",".join(
         *("NetworkTimeServiceQuerying", "AimEnabled", "PreconnectToSearch"),
     )
 )
+SEEN = """
+const seen = window.seen = { shift: 0, first: null, live: null };
+new PerformanceObserver((list) => {
+  for (const entry of list.getEntries()) if (!entry.hadRecentInput) seen.shift += entry.value;
+}).observe({ type: "layout-shift", buffered: true });
+const wide = (one) => one.getBoundingClientRect().width > 0;
+const charts = (what) => [...document.querySelectorAll(what)].filter(wide);
+const frame = () => {
+  const live = charts(".nv-chart canvas, .stVegaLiteChart :is(canvas, svg.marks)");
+  seen.first ??= live.length || charts("#nv-still svg").length ? performance.now() : null;
+  if (live.length >= CHARTS && !document.getElementById("nv-still")) seen.live ??= performance.now();
+  requestAnimationFrame(frame);
+};
+requestAnimationFrame(frame);
+"""
+"""Notes in a new page when the first chart and CHARTS live ones are there, and how much the page shifts."""
 PATIENCE_MS = 120_000
 """Nothing here is a measurement: the machine may be busy."""
 
@@ -67,23 +92,18 @@ def server(
 
 
 @contextmanager
-def static_files(folder: Path) -> Iterator[str]:
-    """A plain static file server, under another name than the app's; yields its address."""
+def files_at(folder: Path) -> Iterator[str]:
+    """A plain server of a folder's files, for the app another site; yields its address."""
 
     class Quiet(SimpleHTTPRequestHandler):
-        def log_message(self, *words: object) -> None:
+        def log_message(self, format: str, *args: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as site:
-        threading.Thread(target=site.serve_forever, daemon=True).start()
-        yield f"http://localhost:{site.server_address[1]}"
-        site.shutdown()
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
+    handler = partial(Quiet, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as files:
+        Thread(target=files.serve_forever, daemon=True).start()
+        yield f"http://localhost:{files.server_address[1]}"
+        files.shutdown()
 
 
 def answers(url: str) -> bool:

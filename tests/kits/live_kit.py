@@ -37,31 +37,29 @@ def put_live_page(
     duels: Sequence[Sequence[ExportLane]] = (),
     depths: Sequence[int] = (2,),
     norms: Sequence[str] = ("layernorm",),
+    schemes: Sequence[str] = ("pre", "post"),
 ) -> None:
-    """Write the page that trains Pre-LN and Post-LN, with its files."""
+    """Write the page that trains these placements, with its files."""
     folder.mkdir(parents=True, exist_ok=True)
     scripts = {f"{name}.js": text for name, text in SCRIPTS.items()}
-    made = live_page(
-        duels, schemes=("pre", "post"), depths=depths, norms=norms, scripts=tuple(scripts)
-    )
+    made = live_page(duels, schemes=schemes, depths=depths, norms=norms, scripts=tuple(scripts))
     for name, content in [*((name, text.encode()) for name, text in scripts.items()), *made]:
         (folder / name).write_bytes(content)
 
 
+def in_browser(c: RunConfig) -> dict[str, Any]:
+    """What a browser needs to train a config."""
+    return {
+        "model": browser_model(c), "task": browser_task(c.task, with_text=True),
+        "start": {"init": c.init, "initSeed": c.init_seed, "dropout": c.dropout},
+        "settings": {
+            "lr": c.lr, "edits": c.lr_edits, "warmup": c.warmup, "schedule": c.schedule,
+            "steps": c.steps, "beta1": c.beta1, "beta2": c.beta2, "clip": c.clip,
+            "weightDecay": c.weight_decay, "dataSeed": c.data_seed,
+        },
+    }  # fmt: skip
+
+
 def trained_in_node(configs: Sequence[RunConfig]) -> list[dict[str, Any]]:
     """Of each config the bits of its initial values, and a row a step, made by the browser's modules."""
-    return in_node(
-        TRAIN,
-        [
-            {
-                "model": browser_model(c), "task": browser_task(c.task, with_text=True),
-                "start": {"init": c.init, "initSeed": c.init_seed, "dropout": c.dropout},
-                "settings": {
-                    "lr": c.lr, "edits": c.lr_edits, "warmup": c.warmup, "schedule": c.schedule,
-                    "steps": c.steps, "beta1": c.beta1, "beta2": c.beta2, "clip": c.clip,
-                    "weightDecay": c.weight_decay, "dataSeed": c.data_seed,
-                },
-            }
-            for c in configs
-        ],
-    )  # fmt: skip
+    return in_node(TRAIN, [in_browser(config) for config in configs])

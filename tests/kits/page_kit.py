@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from normviz.app.bench.fuzzed import at_page
 from normviz.app.session import backend
 from normviz.app.views.duel.by_itself import SWITCH
+from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
+from streamlit.util import calc_hash
 
 from normviz.execution.client import SupervisorClient
 from normviz.home import VARIABLE, shipped
@@ -23,7 +24,13 @@ from normviz.runs.shipped import adopt, adopt_cells
 from normviz.runs.store import Store
 
 MAIN = str(shipped("app") / "main.py")
+VIEWS = (
+    "duel", "maps", "claims", "choose", "anatomy", "catalogue", "hand", "cost", "own-model", "runs",
+)  # fmt: skip
+ADDRESSES = {"hand": "by-hand"}
 Open = Callable[..., AppTest]
+# AppTest reads the metadata of every installed package for each new session: once is enough.
+manifest_scanner.scan_component_manifests = cache(manifest_scanner.scan_component_manifests)
 
 
 @pytest.fixture
@@ -82,6 +89,25 @@ def page(folder: Path) -> Open:
         return checked(at.run())
 
     return opened
+
+
+def at_page(url_path: str) -> AppTest:
+    """A new visitor's session that begins at a page of the navigation; not run yet.
+
+    AppTest opens other pages by their file, and these pages are functions. So it is told what it
+    would know after a run: the page that the visitor is on.
+    """
+    at = AppTest.from_file(MAIN, default_timeout=120)
+    at._finished_page_script_hash = calc_hash(url_path)
+    return at
+
+
+def view_at(view: str, params: dict[str, list[str]]) -> AppTest:
+    """One of VIEWS, drawn with a link's query parameters."""
+    at = at_page(ADDRESSES.get(view, view))
+    for name, values in params.items():
+        at.query_params[name] = values
+    return at.run()
 
 
 def checked(at: AppTest) -> AppTest:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from early_kit import grids, stops
 
 from normviz import RunConfig, train
-from normviz.bench.early import Watched, drawn, grids, stops, summary, watched
 from normviz.catalog import FAMILIES, SCHEMES
 from normviz.catalog.probes import recorded_by
 from normviz.config import CHOICES
@@ -96,7 +96,7 @@ def test_a_gradient_that_comes_back_starts_the_count_again() -> None:
 
 
 def measured() -> list[RunConfig]:
-    """The Post-LN decoders that AdamW trains in the bench: of its grids, and those that ship, but for the
+    """The Post-LN decoders that the rule was made with: of the grids, and those that ship, but for the
     tour's one on prose of which a tenth is held out, where the rule does not apply."""
     loaded = [one.config for path in SHIPPED for one in load(path)]
     cells = [cell.config for grid in grids() for cell in grid.cells]
@@ -105,13 +105,13 @@ def measured() -> list[RunConfig]:
     return [c for c in own if c.task != "prose_split"]
 
 
-def test_the_rule_applies_to_every_post_ln_run_of_the_bench() -> None:
+def test_the_rule_applies_to_every_post_ln_run_that_it_was_made_with() -> None:
     assert len(measured()) == 44  # as normviz/README.md says
     assert all(map(applies, measured()))
 
 
 @pytest.mark.parametrize("name", sorted(MEASURED.keys() - {"init_seed", "data_seed"}))
-def test_its_scope_is_no_wider_than_what_the_bench_runs(name: str) -> None:
+def test_its_scope_is_no_wider_than_what_it_was_made_with(name: str) -> None:
     scope, values = MEASURED[name], {getattr(config, name) for config in measured()}
     if isinstance(scope, Range):
         low = 0 if name == "steps" else min(values)  # a shorter run is the beginning of a longer
@@ -131,7 +131,7 @@ OTHERS = {
 @pytest.mark.parametrize(
     "name", sorted(RunConfig.model_fields.keys() - {"init_seed", "data_seed", "text"})
 )
-def test_a_setting_that_the_bench_does_not_run_is_out_of_its_scope(name: str) -> None:
+def test_a_setting_that_it_was_not_made_with_is_out_of_its_scope(name: str) -> None:
     """Every setting, so that a new one is out of scope unless it is measured."""
     assert applies(CONFIG)
     known = MEASURED.get(name, (getattr(CONFIG, name),))
@@ -164,33 +164,6 @@ def test_no_run_of_a_preset_or_the_tour_is_stopped_that_learned(path: Path) -> N
 
 def test_some_shipped_run_is_stopped() -> None:
     assert sum(stops(it) is not None for path in SHIPPED for it in load(path)) >= 3
-
-
-def test_settings_drawn_for_the_bench_lie_in_the_rules_scope() -> None:
-    configs = drawn(60)
-    assert all(map(applies, configs)) and len(set(configs)) == 60
-    assert {one.init for one in configs} == {"xavier", "torch"}
-    assert {one.task for one in configs} == {"markov", "prose"}
-    assert max(one.depth for one in configs) >= 20 and max(one.steps for one in configs) > 300
-
-
-def test_the_bench_counts_a_stopped_run_that_would_have_trained() -> None:
-    config = RunConfig(scheme="post", steps=150)
-    runs = [
-        Watched(config, 70, "learned", "learned: ..."),
-        Watched(config, 66, "at chance", "at chance so far"),
-        Watched(config, None, "learned", "learned: ..."),
-    ]
-    head, *lines = summary("runs", runs)
-    assert head.startswith("3 runs; it applies to 3, stops 2 and saves 36% of all steps; 1 of the")
-    assert "(9.5 to 90.5 %, 95 % interval)" in head
-    assert [line.strip().startswith("WRONG") for line in lines] == [True, False]
-
-
-@pytest.mark.slow
-def test_a_watched_run_goes_to_its_end() -> None:
-    dead = watched(RunConfig(scheme="post", lr=1e-2, steps=90).canonical())
-    assert (dead.stopped, dead.kind) == (65, "at chance") and not dead.is_wrong
 
 
 def test_a_stopped_cell_says_so_and_is_no_finished_loss(store: Store) -> None:

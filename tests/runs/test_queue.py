@@ -13,9 +13,9 @@ from backend_kit import SHORT, wait_for
 from hosted_kit import supervisor, turn_on
 from hypothesis import given
 from hypothesis import strategies as st
+from queue_kit import simulate
 
 from normviz import RunConfig
-from normviz.bench.queue import simulate
 from normviz.hosted import Refused
 from normviz.limits import estimated_seconds
 from normviz.runs.store import Store
@@ -122,7 +122,7 @@ def test_an_address_holds_a_quarter_of_the_queue_and_others_find_places(
 def test_an_honest_visitor_trains_soon_while_new_cookies_ask(
     addresses: int, most: float, longest: bool
 ) -> None:
-    """`normviz bench queue` in short; without addresses nobody would be let in."""
+    """Ten cookies a second, from one address and from 20, for four minutes."""
     found = simulate(addresses, 4, longest)
     assert len(found.visitors) == 4 and all(one.began for one in found.visitors)
     assert max(found.waits) <= most and not sum(one.refused for one in found.visitors)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import io
-import shutil
 import time
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from .browser import FLAGS, served
+import typer
+from browser_kit import chromium
+from PIL import Image
+
+from normviz.bench.server import served
 
 SIZE: Any = {"width": 1280, "height": 720}
 FOUR = "?v=1&lanes=4&scheme=pre,post,peri,sandwich"
@@ -25,21 +28,16 @@ PICTURES_A_SECOND = 6
 COLORS = 160
 
 
-def film(folder: Path, seconds: float = 10.0) -> str:
-    """Write `duel.gif` and the stills (`page.png`, `tour.png`, ...) into a folder; returns a summary.
-
-    Needs playwright, chromium and pillow.
-    """
-    from PIL import Image
-    from playwright.sync_api import sync_playwright
-
+def main(
+    out: Annotated[Path, typer.Option(exists=True, file_okay=False)], seconds: float = 10.0
+) -> None:
+    """Write `duel.gif` and the stills (`page.png`, `tour.png`, ...) into a folder."""
     shots: list[tuple[float, bytes]] = []
-    with served() as (url, _), sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+    with served() as server, chromium() as browser:
         for name, (query, look) in STILLS.items():
-            context = browser.new_context(**look, reduced_motion="reduce")
+            context = browser.new_context(**look)
             page = context.new_page()
-            page.goto(f"{url}/{query}")
+            page.goto(f"{server.url}/{query}")
             page.wait_for_selector(".st-key-live canvas")
             page.wait_for_timeout(4000)
             # At step 48 the hero's gradient has its slope and the losses have separated.
@@ -47,10 +45,10 @@ def film(folder: Path, seconds: float = 10.0) -> str:
                 page.locator(".nv-step input").fill("48")
                 page.locator(".nv-step input").blur()
             page.wait_for_timeout(1000)
-            page.screenshot(path=folder / f"{name}.png")
+            page.screenshot(path=out / f"{name}.png")
             context.close()
-        page = browser.new_page(viewport=SIZE)
-        page.goto(f"{url}/?v=1&lanes=2&scheme=pre,post&steps=300")
+        page = browser.new_page(viewport=SIZE, reduced_motion="no-preference")
+        page.goto(f"{server.url}/?v=1&lanes=2&scheme=pre,post&steps=300")
         page.wait_for_selector(".st-key-copy_link button")
         page.locator(".st-key-train button:visible").first.click()
         page.get_by_text("steps/s").wait_for(timeout=60_000)
@@ -58,7 +56,6 @@ def film(folder: Path, seconds: float = 10.0) -> str:
         while (now := time.monotonic() - began) < seconds:
             shots.append((now, page.screenshot()))
             page.wait_for_timeout(max(0, 1000 * (len(shots) / PICTURES_A_SECOND - now)))
-        browser.close()
     pictures = [Image.open(io.BytesIO(shot)).convert("RGB") for _, shot in shots]
     size = (SIZE["width"] * 5 // 8, SIZE["height"] * 5 // 8)
     # One palette for all frames, or colours would flicker.
@@ -71,8 +68,12 @@ def film(folder: Path, seconds: float = 10.0) -> str:
     ]
     times = [at for at, _ in shots] + [seconds]
     lasts = [round(1000 * (b - a)) for a, b in pairwise(times)]
-    target = folder / "duel.gif"
+    target = out / "duel.gif"
     small[0].save(
         target, save_all=True, append_images=small[1:], duration=lasts, loop=0, optimize=True
     )
-    return f"{target}: {len(small)} pictures, {target.stat().st_size / 1e6:.1f} MB"
+    print(f"{target}: {len(small)} pictures, {target.stat().st_size / 1e6:.1f} MB")
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,4 +1,4 @@
-"""The process of `normviz bench soak` that opens links in every page, without server and browser.
+"""The process of `soak.py` that opens links in every page, without server and browser.
 
 Each line of standard input is a link's query parameters as JSON. Every page's state reads it, as in a
 session's first script run; one link in `every` also renders a whole page. It reports the results as
@@ -12,13 +12,11 @@ import os
 import sys
 import traceback
 from collections import Counter
-from functools import cache
-from pathlib import Path
 from typing import Any
 
-from streamlit.components.v2 import manifest_scanner
+import typer
+from page_kit import VIEWS, view_at
 from streamlit.testing.v1 import AppTest
-from streamlit.util import calc_hash
 
 from normviz.by_hand.links import NAMES as HAND
 from normviz.choose.answers import NAMES as CHOOSE
@@ -29,26 +27,13 @@ from normviz.limits import RANGES
 from normviz.links import BESIDE, FIELDS, VIEW, unknown_names
 from normviz.maps.link import NAMES as MAPS
 
-APP = Path(__file__).parent.parent
-VIEWS = (
-    "duel",
-    "maps",
-    "claims",
-    "choose",
-    "anatomy",
-    "catalogue",
-    "hand",
-    "cost",
-    "own-model",
-    "runs",
-)
-ADDRESSES = {"hand": "by-hand"}
 LONGEST = 1500
 """Characters allowed in a sentence; the longest one names every placement."""
-# AppTest reads the metadata of every installed package for each new session: once is enough.
-manifest_scanner.scan_component_manifests = cache(manifest_scanner.scan_component_manifests)
-
-wrote: set[str] = set()
+KNOWN = {
+    "duel": (*FIELDS, *VIEW, BESIDE, "lanes", "story"), "anatomy": (*FIELDS, "lanes"), "hand": HAND,
+    "maps": MAPS, "choose": CHOOSE,
+}  # fmt: skip
+"""The parameters that the state of a page reads."""
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 CHANGES = {
     "os.rename": 2, "os.link": 2, "os.symlink": 2, "os.remove": 1, "os.mkdir": 1, "os.rmdir": 1,
@@ -66,7 +51,6 @@ def states() -> None:
     import traceback
 
     import streamlit as st
-    from normviz.app.bench.fuzzed import judged
     from normviz.app.session import duel
     from normviz.app.views.anatomy import state as anatomy_state
     from normviz.app.views.by_hand import state as hand_state
@@ -74,17 +58,18 @@ def states() -> None:
     from normviz.app.views.maps import state as map_state
 
     from normviz.links import PAGE
+    from tests.bench.links import judged
 
     out = []
     for params in json.loads(st.session_state["links"]):
-        for name, read, key in (
-            ("duel", duel.duel, "duel"),
-            ("maps", map_state.maps, "maps"),
-            ("anatomy", anatomy_state.anatomy, "anatomy"),
-            ("hand", hand_state.hand, "hand"),
-            ("choose", choose_state.choose, "choose"),
-        ):
-            st.session_state.pop(key, None)
+        for name, read in {
+            "duel": duel.duel,
+            "maps": map_state.maps,
+            "anatomy": anatomy_state.anatomy,
+            "hand": hand_state.hand,
+            "choose": choose_state.choose,
+        }.items():
+            st.session_state.pop(name, None)
             st.session_state["arrived"] = True
             try:
                 # Streamlit hides its own parameters from the script.
@@ -110,11 +95,7 @@ def judged(name: str, it: Any, params: dict[str, list[str]]) -> str:
 
 def _changed(name: str, it: Any, params: dict[str, list[str]], said: list[str]) -> str | None:
     """A setting that differs from the link although no sentence on the page says so; else None."""
-    known = {
-        "duel": (*FIELDS, *VIEW, BESIDE, "lanes", "story"), "anatomy": (*FIELDS, "lanes"), "hand": HAND,
-        "maps": MAPS, "choose": CHOOSE,
-    }  # fmt: skip
-    for sentence in unknown_names(params, {"v", *known[name]}):
+    for sentence in unknown_names(params, {"v", *KNOWN[name]}):
         if sentence not in said:
             return f"nothing says {sentence!r}"
     for field in (*RANGES, *CHOICES) if name == "duel" else ():
@@ -131,52 +112,22 @@ def _is(value: float | str | None, given: list[str]) -> bool:
     return any(word == "off" if value is None else float(word) == value for word in given)
 
 
-def at_page(url_path: str) -> AppTest:
-    """A new visitor's session that begins at a page of the navigation; not run yet.
-
-    AppTest opens other pages by their file, and these pages are functions. So it is told what it
-    would know after a run: the page that the visitor is on.
-    """
-    at = AppTest.from_file(str(APP / "main.py"), default_timeout=120)
-    at._finished_page_script_hash = calc_hash(url_path)
-    return at
-
-
-def opened(view: str, params: dict[str, list[str]]) -> AppTest:
-    """Render a whole page with the link's query parameters."""
-    at = at_page(ADDRESSES.get(view, view))
-    for name, values in params.items():
-        at.query_params[name] = values
-    return at.run()
-
-
-def drawn(view: str, params: dict[str, list[str]]) -> str:
-    """Render a whole page from a link: "drawn", or what is wrong."""
-    at = opened(view, params)
-    if at.exception:
-        return f"{view}: {at.exception[0].message} {at.exception[0].stack_trace[-3:]}"
-    return "drawn"
-
-
-def _note(event: str, args: tuple[Any, ...]) -> None:
-    """An audit hook that records the files that are written, renamed, removed or made."""
-    opened = event == "open" and bool(args[2] & WRITES)
-    paths = args[: 1 if opened else CHANGES.get(event, 0)]
-    wrote.update(
-        os.path.abspath(os.fsdecode(path))
-        for path in paths
-        if isinstance(path, str | bytes | os.PathLike)
-    )
-
-
 def main(every: int) -> None:
     """Read links until standard input ends, then print the results as JSON."""
     SupervisorClient.ensure = lambda self: None
-    folder = str(home())
     links = [json.loads(line) for line in sys.stdin]
-    sys.addaudithook(_note)
-    counts: Counter[str] = Counter()
-    wrong: list[str] = []
+    wrote, counts, wrong = set[str](), Counter[str](), list[str]()
+
+    def note(event: str, args: tuple[Any, ...]) -> None:
+        opened = event == "open" and bool(args[2] & WRITES)
+        paths = args[: 1 if opened else CHANGES.get(event, 0)]
+        wrote.update(
+            os.path.abspath(os.fsdecode(path))
+            for path in paths
+            if isinstance(path, str | bytes | os.PathLike)
+        )
+
+    sys.addaudithook(note)
     for at in range(0, len(links), 500):
         session = AppTest.from_function(states, default_timeout=600)
         session.session_state["links"] = json.dumps(links[at : at + 500])
@@ -188,20 +139,17 @@ def main(every: int) -> None:
             counts[f"{name} {found}" if found in ("taken", "told") else "wrong"] += 1
             wrong += [] if found in ("taken", "told") else [f"{name}: {found}"]
     for i, params in enumerate(links[::every]):
+        view = VIEWS[i % len(VIEWS)]
         try:
-            found = drawn(VIEWS[i % len(VIEWS)], params)
+            drawn = view_at(view, params)
+            wrong += [f"{view}: {it.message} {it.stack_trace[-3:]}" for it in drawn.exception]
         except Exception:
-            found = traceback.format_exc(limit=-2)
+            wrong.append(traceback.format_exc(limit=-2))
         counts["pages drawn"] += 1
-        wrong += [] if found == "drawn" else [found]
-    outside = [
-        path
-        for path in sorted(wrote)
-        if not f"{path}{os.sep}".startswith((f"{folder}{os.sep}", "/dev/"))
-    ]
-    wrong += [f"wrote {path}" for path in outside]
+    ours = (f"{home()}{os.sep}", "/dev/")
+    wrong += [f"wrote {path}" for path in sorted(wrote) if not f"{path}{os.sep}".startswith(ours)]
     print(json.dumps({"counts": counts, "wrong": wrong}))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    typer.run(main)

@@ -8,18 +8,20 @@ from collections.abc import Iterator
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 
-from ..catalog import SCHEMES
-from ..claims import CLAIMS
-from ..claims.drive import read as from_runs
-from ..claims.stored import folder, read
-from ..duel.presets import PRESETS
-from ..maps.link import standard
-from ..maps.points import read_points as points
-from ..maps.standard import MAPS
-from ..result import Duel, Result
-from ..runs import Recording, shipped
-from ..runs.frames import Frames
-from ..runs.store import Store
+import typer
+
+from normviz.catalog import SCHEMES
+from normviz.claims import CLAIMS
+from normviz.claims.drive import read as from_runs
+from normviz.claims.stored import folder, read
+from normviz.duel.presets import PRESETS
+from normviz.maps.link import standard
+from normviz.maps.points import read_points as points
+from normviz.maps.standard import MAPS
+from normviz.result import Duel, Result
+from normviz.runs import Recording, shipped
+from normviz.runs.frames import Frames
+from normviz.runs.store import Store
 
 RUN = (
     "key, config, status, origin, probes, device, threads, parameters, chance, floor, text, "
@@ -28,7 +30,7 @@ RUN = (
 STEP = "step, loss, lr, grad_norm, layers"
 
 
-def measure() -> str:
+def main() -> None:
     """Put it all into a fresh store and read it back. A line a kind: how many there are, and a hash of
     their keys, settings, words and arrays; and the size of the first duel in a notebook."""
     with tempfile.TemporaryDirectory() as name:
@@ -42,8 +44,9 @@ def measure() -> str:
             "claims as shipped": (repr(asdict(read(it))) for it in sorted(folder().glob("*.json"))),
             "claims read anew from their runs": _claims(store),
         }
-        lines = [_line(kind, found) for kind, found in kinds.items()]
-        return "\n".join([*lines, *_notebook(store)])
+        for kind, found in kinds.items():
+            print(_line(kind, found), flush=True)
+        print(*_notebook(store), sep="\n")
 
 
 def _rows(store: Store, origin: str) -> Iterator[str]:
@@ -87,3 +90,7 @@ def _line(kind: str, found: Iterator[str]) -> str:
         whole.update(one.encode())
         n += 1
     return f"{n:5,}  {whole.hexdigest()[:16]}  {kind}"
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -14,15 +14,19 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.util import find_spec
+from statistics import median
 from typing import Any
 
-import numpy as np
 import torch
+import typer
+from transformers import GPT2Config, GPT2LMHeadModel
 
-from ..own_model.notebook import Notebook
-from ..own_model.watch import FIRST, PLAIN, Watch
-from .browser import visited
+from normviz.own_model.notebook import Notebook
+from normviz.own_model.watch import FIRST, PLAIN, Watch
+
+from .kit import interleaved, median_range, visited
 
 STEPS = 20
 """Steps of a kind in a round."""
@@ -33,8 +37,6 @@ class Loop:
     """A training loop of one kind."""
 
     def __init__(self, kind: str, blocks: int, width: int, tokens: int, batch: int) -> None:
-        from transformers import GPT2Config, GPT2LMHeadModel
-
         torch.manual_seed(0)
         self.shape = batch, tokens
         self.model = GPT2LMHeadModel(
@@ -60,34 +62,47 @@ class Loop:
         return time.perf_counter() - start, time.thread_time() - worked
 
 
-def measure(rounds: int, blocks: int, width: int, tokens: int, batch: int, threads: int) -> str:
-    """A table of milliseconds a step and ratios: medians, and the range over the rounds."""
+def main(
+    rounds: int = 20,
+    blocks: int = 6,
+    width: int = 256,
+    tokens: int = 128,
+    batch: int = 4,
+    threads: int = 1,
+    charts: int = 5,
+) -> None:
+    """Print ratios of `rounds` rounds, and how soon a notebook has its charts, in `charts` new pages."""
     torch.set_num_threads(threads)
+    print(
+        f"watch: GPT-2 of {blocks} blocks of width {width}, {tokens} tokens, batch {batch}, AdamW, {threads} "
+        f"threads, torch {torch.__version__}; {rounds} alternating rounds of {STEPS} steps after {WARM} steps"
+    )
+    # wandb writes to a folder that goes, and says nothing.
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+        os.environ |= {"WANDB_DIR": folder, "WANDB_SILENT": "true", "WANDB_CACHE_DIR": folder}
+        lines = list(_ratios(rounds, blocks, width, tokens, batch))
+    print(*lines, first_chart(charts), sep="\n")
+
+
+def _ratios(rounds: int, *shape: int) -> Iterator[str]:
     kinds = ["alone", "normviz.watch"] + ["wandb.watch"] * bool(find_spec("wandb"))
-    with tempfile.TemporaryDirectory() as folder, _quiet(folder):
-        loops = [Loop(kind, blocks, width, tokens, batch) for kind in kinds]
-        for loop in loops:
-            loop.steps(1)
-        early = [loop.steps(WARM - 1) for loop in loops]
-        times = np.array([_round(loops, i) for i in range(rounds)])
-        said = [loop.end() for loop in loops]
-    ratio, worked = (times[..., i] / times[:, :1, i] for i in (0, 1))
-    shape = f"{blocks} blocks of width {width}, {tokens} tokens, batch {batch}"
-    lines = [
-        f"watch: GPT-2 of {shape}, AdamW, {threads} thread{'s' * (threads > 1)}, torch "
-        f"{torch.__version__}; {rounds} alternating rounds of {STEPS} steps after {WARM} steps"
-    ]
-    for i, kind in enumerate(kinds):
-        low, middle, high = np.percentile(ratio[:, i], [0, 50, 100])
-        least, core, most = np.percentile(worked[:, i], [0, 50, 100])
-        lines.append(
-            f"  {kind:14} {1e3 * np.median(times[:, i, 0]) / STEPS:8.1f} ms a step  ratio {middle:.3f} "
-            f"({low:.3f} to {high:.3f}); time on a core {core:.3f} ({least:.3f} to {most:.3f}), "
-            f"of the {WARM - 1} steps before {early[i][1] / early[0][1]:.3f}{said[i]}"
+    loops = {kind: Loop(kind, *shape) for kind in kinds}
+    for loop in loops.values():
+        loop.steps(1)
+    early = {kind: loop.steps(WARM - 1) for kind, loop in loops.items()}
+    found = interleaved({k: partial(loop.steps, STEPS) for k, loop in loops.items()}, rounds)
+    for kind, loop in loops.items():
+        whole, core = (
+            [one[i] / alone[i] for one, alone in zip(found[kind], found["alone"], strict=True)]
+            for i in (0, 1)
+        )
+        yield (
+            f"  {kind:14} {1e3 * median(one[0] for one in found[kind]) / STEPS:8.1f} ms a step  ratio "
+            f"{median_range(whole, 3)}; time on a core {median_range(core, 3)}, "
+            f"of the {WARM - 1} steps before {early[kind][1] / early['alone'][1]:.3f}{loop.end()}"
         )
     if "wandb.watch" not in kinds:
-        lines.append("  wandb.watch is not measured: wandb is not installed (pip install wandb)")
-    return "\n".join(lines)
+        yield "  wandb.watch is not measured: wandb is not installed (pip install wandb)"
 
 
 SEEN = """() => new Promise((done) => {
@@ -128,11 +143,10 @@ def first_chart(rounds: int) -> str:
             page.evaluate(outputs[1].html.removeprefix("<script>").removesuffix("</script>"))
             found.append((frame.evaluate(SEEN) - began, written - began))
             watch.close()
-    whole, python = np.array(found).T
+    whole, python = zip(*found, strict=True)
     return (
-        f"  first charts in Chromium {np.median(whole):.0f} ms after the first optimizer.step() began "
-        f"({whole.min():.0f} to {whole.max():.0f} in {rounds} new pages; Python's part "
-        f"{np.median(python):.0f} ms), without what a notebook's server takes"
+        f"  first charts in Chromium after the first optimizer.step() began, ms: {median_range(whole, 0)} in "
+        f"{rounds} new pages; Python's part {median_range(python, 0)}; without what a notebook's server takes"
     )
 
 
@@ -145,15 +159,6 @@ class _Output:
     def update(self, data: dict[str, str], **_: Any) -> None:
         """Replace it."""
         self.html = data["text/html"]
-
-
-def _round(loops: list[Loop], number: int) -> list[tuple[float, float]]:
-    """Seconds of some steps of each kind; the order turns from round to round."""
-    seconds = [(0.0, 0.0)] * len(loops)
-    order = list(range(len(loops)))
-    for i in order[number % len(order) :] + order[: number % len(order)]:
-        seconds[i] = loops[i].steps(STEPS)
-    return seconds
 
 
 def _watched(
@@ -170,7 +175,7 @@ def _watched(
 
         return (lambda loss: None), end
     if kind == "wandb.watch":
-        import wandb  # pyright: ignore (only this bench uses it)
+        import wandb
 
         run = wandb.init(mode="offline", project="normviz-bench")
         run.watch(model, log="all")
@@ -183,9 +188,5 @@ def _watched(
     return (lambda loss: None), (lambda: "")
 
 
-@contextlib.contextmanager
-def _quiet(folder: str) -> Iterator[None]:
-    """wandb writes to a folder that goes, and says nothing."""
-    os.environ |= {"WANDB_DIR": folder, "WANDB_SILENT": "true", "WANDB_CACHE_DIR": folder}
-    with contextlib.redirect_stdout(io.StringIO()):
-        yield
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,7 +1,7 @@
 """How often the checks of claims are wrong, and how often they decide, on simulated seeds.
 
-Each row draws the numbers of a claim from a known distribution, 4,000 times for each number of seeds. A check
-is wrong if it says true where the claim is false of the distribution, or false where it is true; on the limit
+Each row draws the numbers of a claim from a known distribution. A check is
+wrong if it says true where the claim is false of the distribution, or false where it is true; on the limit
 itself both words are wrong. Rows in which the claim is true must be called true more often with more seeds.
 """
 
@@ -14,10 +14,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from ..claims.rule import Between, Correlated, Less, LessInMost, Most, NotWorse, Same, Simple
+from normviz.claims.rule import Between, Correlated, Less, LessInMost, Most, NotWorse, Same, Simple
 
-SEEDS = (3, 5, 8, 12, 20)
-DRAWS = 4000
 Floats = NDArray[np.float64]
 Drawn = dict[str, Floats]
 
@@ -118,7 +116,7 @@ CASES = (
 )  # fmt: skip
 
 
-def shares(case: Case, seeds: int, draws: int = DRAWS) -> dict[str, float]:
+def shares(case: Case, seeds: int, draws: int) -> dict[str, float]:
     """The share of each outcome."""
     rng = np.random.default_rng([seeds, *case.label.encode()])
     drawn = case.draw(rng, (draws, seeds))
@@ -131,21 +129,3 @@ def wrong(case: Case, found: dict[str, float]) -> float:
     """The share of wrong words among these shares."""
     words = {"true": ("false",), "false": ("true",), "limit": ("true", "false")}[case.truth]
     return sum(found.get(word, 0.0) for word in words)
-
-
-def measure(draws: int = DRAWS) -> str:
-    """The table."""
-    lines = [
-        f"{draws:,} draws; of each number of seeds: called true, false, wrong, in %",
-        f"{'distribution':30} {'check':11} {'truth':6}" + "".join(f"{n:>8} seeds  " for n in SEEDS),
-    ]
-    for case in CASES:
-        cells = []
-        for n in SEEDS:
-            found = shares(case, n, draws)
-            words = [found.get("true", 0.0), found.get("false", 0.0), wrong(case, found)]
-            cells.append("/".join(f"{100 * share:.0f}" for share in words).rjust(14))
-        lines.append(
-            f"{case.label:30} {type(case.check).__name__:11} {case.truth:6}{' '.join(cells)}"
-        )
-    return "\n".join(lines)

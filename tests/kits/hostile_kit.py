@@ -5,12 +5,12 @@ from __future__ import annotations
 from random import Random
 from urllib.parse import quote_plus
 
-from ..by_hand.links import NAMES as HAND
-from ..choose.answers import NAMES as CHOOSE
-from ..config import CHOICES
-from ..limits import RANGES
-from ..links import FIELDS, VIEW
-from ..maps.link import NAMES as MAPS
+from normviz.by_hand.links import NAMES as HAND
+from normviz.choose.answers import NAMES as CHOOSE
+from normviz.config import CHOICES
+from normviz.limits import RANGES
+from normviz.links import FIELDS, VIEW
+from normviz.maps.link import NAMES as MAPS
 
 SCRIPTS = (
     "<img src=x onerror=window.pwned=1>", "<script>window.pwned=1</script>", "javascript:window.pwned=1",

@@ -1,4 +1,4 @@
-"""Clients that ask too much of a server, for `normviz bench attack`: a process for one kind of attack.
+"""Clients that ask too much of a server, for `attack.py`: a process for one kind of attack.
 
 It connects to a server on this machine alone, with as many connections as an attack names below, and ends
 when its standard input ends. Each attack comes from one network address, which it states as a proxy would.

@@ -12,15 +12,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
 from unittest import mock
 
-from ..config import RunConfig
-from ..duel.presets import PRESETS
-from ..hosted import LIMITS, SWITCH, Refused
-from ..limits import estimated_seconds
-from ..runs.store import Store, queue
-from ..runs.store.admission import enqueue
+from normviz import RunConfig
+from normviz.duel.presets import PRESETS
+from normviz.hosted import LIMITS, SWITCH, Refused
+from normviz.limits import estimated_seconds
+from normviz.runs.store import Store, queue
+from normviz.runs.store.admission import enqueue
 
 A_SECOND = 10
 """New cookies a second, each with one request."""
@@ -53,34 +52,6 @@ class SimulatedQueue:
     def waits(self) -> list[float]:
         """Seconds until each one's hero began; for one whose did not, until the end."""
         return [(one.began or self.end) - one.came for one in self.visitors]
-
-    def words(self) -> str:
-        """The waits as a row of a table."""
-        missing = sum(one.began is None for one in self.visitors)
-        never = f", {missing} not by the end" if missing else ""
-        refused = sum(one.refused for one in self.visitors)
-        return (
-            f"{median(self.waits):6.0f} s, worst {max(self.waits):5.0f} s of {len(self.visitors)}{never}; "
-            f"refused {refused} times"
-        )
-
-
-def measure(minutes: float) -> str:
-    """A table of the time until an honest visitor's hero begins."""
-    hero = sum(map(estimated_seconds, PRESETS["hero"].lanes()))
-    lines = [
-        f"queue: {A_SECOND} new cookies a second for {minutes:g} minutes, {LIMITS.slots} runs at once; an "
-        f"honest visitor every {EVERY:g} s asks for the hero ({hero:.1f} s of a core)"
-    ]
-    for addresses, known in ((1, True), (20, True), (1, False)):
-        for longest in (False, True):
-            found = simulate(addresses, minutes, longest, known)
-            where = f"from {addresses} address{'es' * (addresses > 1)}"
-            if not known:
-                where = "addresses unknown"
-            asked = "for the longest run" if longest else "for the hero"
-            lines.append(f"  {where:18} {asked:20} begins after {found.words()}")
-    return "\n".join(lines)
 
 
 def simulate(addresses: int, minutes: float, longest: bool, known: bool = True) -> SimulatedQueue:

@@ -1,48 +1,43 @@
-"""`normviz bench browser`: a browser's training beside the native engine and torch.nn, and its verdicts.
+"""A visit of the page that trains, its speed beside the native engine and torch.nn, and its verdicts.
 
-Needs playwright and chromium. Wall time, since Chromium's processes have clocks of their own.
+Wall time, since Chromium's processes have clocks of their own.
 """
 
 from __future__ import annotations
 
 import gzip
-import json
 import random
-import statistics
 import tempfile
 import time
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import islice
 from pathlib import Path
-from threading import Thread
-from typing import TYPE_CHECKING, Any
+from statistics import median
 
 import torch
+import typer
+from browser_kit import files_at
+from live_kit import in_browser, put_live_page
+from playwright.sync_api import Page
 
-from ..catalog import INITS
-from ..config import RunConfig
-from ..duel.presets import PRESETS
-from ..export.browser_task import browser_task
-from ..export.lane import ExportLane
-from ..export.live import live_page, live_schemes
-from ..export.live_link import BROWSER_TASKS, VARIANTS, variant
-from ..home import shipped
-from ..player import SCRIPTS, folder, joined
-from ..runs import Recording, collect
-from ..runs.archive import load
-from ..training.events import Step
-from ..training.loop import train
-from ..training.tape.browser import browser_model
-from ..training.tape.compile import Unsupported
-from .browser import visited
-from .speed import REFERENCE, encoder, peer_step
+from normviz import RunConfig, train
+from normviz.bench.speed import REFERENCE, encoder, peer_step
+from normviz.catalog import INITS
+from normviz.duel.presets import PRESETS
+from normviz.export.lane import ExportLane
+from normviz.export.live import live_schemes
+from normviz.export.live_link import BROWSER_TASKS, VARIANTS, variant
+from normviz.home import shipped
+from normviz.player import folder, joined
+from normviz.runs import Recording, collect
+from normviz.runs.archive import load
+from normviz.training.events import Step
+from normviz.training.tape.browser import browser_model
+from normviz.training.tape.compile import Unsupported
 
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
+from .kit import interleaved, median_range, visited
 
 STEPS = 60
 """Of a timed piece."""
@@ -75,9 +70,10 @@ globalThis.verdictOf = ({ rows }, { chance, floor }) => {
 """
 
 
-def measure(rounds: int, configs: int, seed: int) -> str:
-    """Steps a second in alternating rounds; then how many of so many configs have the same verdict."""
+def main(rounds: int = 5, configs: int = 20, seed: int = 0) -> None:
+    """Print visits, steps a second in alternating rounds, and how many configs have the same verdict."""
     torch.set_num_threads(1)
+    _print_visits(rounds)
     with visited() as page:
         page.goto("about:blank")
         given = {
@@ -89,8 +85,8 @@ def measure(rounds: int, configs: int, seed: int) -> str:
         )
         page.evaluate(f"(given) => {{ {SCRIPT} }}", given)
         page.evaluate(f"() => {{ {verdict} }}")
-        speed, verdicts = _speed(page, rounds), _verdicts(page, _configs(configs, seed))
-    return "\n".join([*_visits(rounds), *speed, *verdicts])
+        _print_speed(page, rounds)
+        _print_verdicts(page, _configs(configs, seed))
 
 
 @contextmanager
@@ -103,25 +99,16 @@ def _hero_page() -> Iterator[tuple[str, Path]]:
     }
     hero = PRESETS["hero"].lanes()
     lanes = [ExportLane(name, c, runs[c.key]) for name, c in zip("AB", hero, strict=True)]
-    with tempfile.TemporaryDirectory() as folder:
-        texts = {f"{name}.js": text.encode() for name, text in SCRIPTS.items()}
-        page = live_page(
-            [lanes], schemes=live_schemes(), depths=[lanes[0].config.depth], norms=["layernorm"],
-            scripts=tuple(texts),
-        )  # fmt: skip
-        for name, content in [*texts.items(), *page]:
-            Path(folder, name).write_bytes(content)
-        quiet = type("Quiet", (SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
-        with ThreadingHTTPServer(("127.0.0.1", 0), partial(quiet, directory=folder)) as server:
-            Thread(target=server.serve_forever, daemon=True).start()
-            yield f"http://127.0.0.1:{server.server_address[1]}/live.html", Path(folder)
-            server.shutdown()
+    with tempfile.TemporaryDirectory() as name:
+        put_live_page(Path(name), [lanes], [lanes[0].config.depth], schemes=live_schemes())
+        with files_at(Path(name)) as address:
+            yield f"{address}/live.html", Path(name)
 
 
-def _visits(rounds: int) -> list[str]:
+def _print_visits(rounds: int) -> None:
     """A visitor's first chart, and the hero with both lanes at once; each visit in a new browser."""
-    first, trained, memory, loaded = list[float](), list[float](), 0, set[str]()
-    with _hero_page() as (address, folder):
+    first, trained, memory, loaded = list[float](), list[float](), 0, {"live.html"}
+    with _hero_page() as (address, place):
         for _ in range(rounds):
             with visited() as page:
                 page.goto(address)
@@ -134,76 +121,46 @@ def _visits(rounds: int) -> list[str]:
                 memory = page.evaluate("live.duel.lanes.reduce((sum, lane) => sum + lane.bytes, 0)")
                 names = "performance.getEntriesByType('resource').map(({ name }) => name)"
                 loaded |= {name.rsplit("/", 1)[-1] for name in page.evaluate(names)}
-        files = [folder / name for name in {*loaded, "live.html"} if (folder / name).is_file()]
-        packed = sum(
-            len(gzip.compress(file.read_bytes())) for file in files if file.name != "vega.js"
-        )
-    lines = [
-        f"{rounds} visits of the page that trains, each in a new Chromium, from files on this machine"
-    ]
-    for words, some in (
-        ("until the first chart of a finished duel", first),
-        ("the hero, 200 steps, both lanes at once", trained),
-    ):
-        lines.append(
-            f"  {words}: {statistics.median(some):.2f} s ({min(some):.2f} to {max(some):.2f})"
-        )
-    return [
-        *lines,
-        f"  loaded until it was trained, packed, without Vega: {packed / 1000:.0f} kB",
+        files = [place / name for name in loaded - {"vega.js"} if (place / name).is_file()]
+        packed = sum(len(gzip.compress(file.read_bytes())) for file in files)
+    print(
+        f"{rounds} visits of the page that trains, each in a new Chromium, from files on this machine\n"
+        f"  until the first chart of a finished duel, s: {median_range(first, 2)}\n"
+        f"  the hero, 200 steps, both lanes at once, s: {median_range(trained, 2)}\n"
+        f"  loaded until it was trained, packed, without Vega: {packed / 1000:.0f} kB\n"
         f"  memory of both models: {memory / 1e6:.0f} MB",
-    ]
+        flush=True,
+    )
 
 
-def _lane(config: RunConfig) -> dict[str, Any]:
-    return {
-        "model": browser_model(config),
-        "task": browser_task(config.task, with_text=True),
-        "start": {"init": config.init, "initSeed": config.init_seed, "dropout": config.dropout},
-        "settings": {
-            "lr": config.lr, "edits": [], "warmup": config.warmup, "schedule": config.schedule,
-            "steps": config.steps, "beta1": config.beta1, "beta2": config.beta2,
-            "weightDecay": config.weight_decay, "clip": config.clip, "dataSeed": config.data_seed,
-        },
-    }  # fmt: skip
-
-
-def _speed(page: Page, rounds: int) -> list[str]:
-    config = RunConfig(steps=20_000)
-    page.evaluate("async (lane) => { globalThis.hero = await opened(lane); }", _lane(config))
-    reached = 0
+def _print_speed(page: Page, rounds: int) -> None:
+    config, short = RunConfig(steps=20_000), RunConfig(steps=STEPS)
+    page.evaluate("async (lane) => { globalThis.hero = await opened(lane); }", in_browser(config))
+    step, reached = peer_step(encoder(config), config), 0
 
     def browser() -> float:
         nonlocal reached
         reached += STEPS
         return page.evaluate("(until) => hero.until(until)", reached) / 1000
 
-    short, step = RunConfig(steps=STEPS), peer_step(encoder(config), config)
-
     def timed(call: Callable[[], object]) -> float:
         since = time.perf_counter()
         call()
         return time.perf_counter() - since
 
-    timers: dict[str, Callable[[], float]] = {
+    timers = {
         "in Chromium": browser,
         "native train()": lambda: timed(lambda: collect(train(short))),
         REFERENCE: lambda: timed(lambda: [step() for _ in range(STEPS)]),
     }
-    seconds: dict[str, list[float]] = {name: [] for name in timers}
-    for timer in timers.values():
-        timer()  # what is compiled or loaded first is not a step
-    for _ in range(rounds):
-        for name, timer in timers.items():
-            seconds[name].append(timer())
+    interleaved(timers, 1)  # what is compiled or loaded first is not a step
+    found = interleaved(timers, rounds)
     page.evaluate("hero.close()")
-    lines = [
+    print(
         f"steps a second of the hero's Pre-LN, {rounds} alternating rounds of {STEPS} steps, wall time"
-    ]
-    for name, some in seconds.items():
-        middle, low, high = (STEPS / x for x in (statistics.median(some), max(some), min(some)))
-        lines.append(f"  {name:16} {middle:6.1f} ({low:.1f} to {high:.1f})")
-    return lines
+    )
+    for name, seconds in found.items():
+        print(f"  {name:16} {median_range([STEPS / x for x in seconds], 1)}", flush=True)
 
 
 def _configs(count: int, seed: int) -> list[RunConfig]:
@@ -231,45 +188,47 @@ def _configs(count: int, seed: int) -> list[RunConfig]:
     return list(found.values())[:count]
 
 
-def _verdicts(page: Page, configs: list[RunConfig]) -> list[str]:
+def _print_verdicts(page: Page, configs: list[RunConfig]) -> None:
     lines, same = [], 0
     apart: dict[str, list[float]] = {
         "the browser and native": [],
         "PyTorch's operations and native": [],
     }
     for config in configs:
-        lane = _lane(config)
+        lane = in_browser(config)
         page.evaluate("async (lane) => { globalThis.run = await opened(lane); }", lane)
         page.evaluate("(steps) => run.until(steps)", config.steps)
         made = page.evaluate(
             "(task) => { run.close(); return verdictOf(run, task); }", lane["task"]
         )
         native = collect(train(config))
-        is_same = made["kind"] == native.verdict.kind
-        same += is_same
         steps = (event for event in train(config, engine="eager") if isinstance(event, Step))
         eager = [step.loss for step in islice(steps, FIRST)]
         for some, losses in zip(apart.values(), (map(float, made["losses"]), eager), strict=True):
             some.append(_difference(losses, native))
-        if not is_same:
-            settings = {
-                k: v for k, v in config.model_dump().items() if v != getattr(RunConfig(), k)
-            }
-            lines.append(
-                f"  {json.dumps(settings)}: {made['sentence']} / native {native.verdict.sentence}"
-            )
-    return [
-        f"the same verdict in {same} of {len(configs)} configs: lanes of presets, then random ones",
-        f"  largest relative difference of the first {FIRST} losses",
-        *(
+        if made["kind"] == native.verdict.kind:
+            same += 1
+            continue
+        lines.append(
+            f"  {config.canonical()}: {made['sentence']} / native {native.verdict.sentence}"
+        )
+    print(
+        f"the same verdict in {same} of {len(configs)} configs: lanes of presets, then random ones"
+    )
+    print(f"  largest relative difference of the first {FIRST} losses")
+    for words, some in apart.items():
+        print(
             f"    {words:32} within 1e-5 in {sum(off <= 1e-5 for off in some)}; median "
-            f"{statistics.median(some):.1e}, most {max(some):.1e}"
-            for words, some in apart.items()
-        ),
-        *lines,
-    ]
+            f"{median(some):.1e}, most {max(some):.1e}"
+        )
+    for line in lines:
+        print(line)
 
 
 def _difference(losses: Iterable[float], native: Recording) -> float:
     pairs = zip(losses, native.losses[:FIRST].tolist(), strict=False)
     return max(abs(a - b) / abs(b) for a, b in pairs)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,1 +1,0 @@
-"""Programs that benchmarks run in processes of their own."""
