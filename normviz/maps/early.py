@@ -21,10 +21,10 @@ blocks of DeepNorm the first block's gradient is 1e-4 of the last one's while th
 is stopped.
 
 The same command counts how often the rule is wrong. It applies to 44 of 86 runs (all presets and tour
-steps, grids where Post-LN is about to fail, 400 steps where it leaves chance late).
-It stopped 18, and none of them would have trained. Of 300 settings that are drawn from all over its scope,
-each with seeds of its own, it stopped 148, and 1 of them would have trained: 0.7 %, with a 95 % interval of
-0.1 to 3.7 %. These runs end after at most 400 steps: what a stopped run would do later is not measured.
+steps, grids where Post-LN is about to fail, 400 steps where it leaves chance late). It stopped 18, and
+none of them would have trained. Of 300 settings that are drawn from all over its scope, each with seeds of
+its own, it stopped 148, and 1 of them would have trained: 0.7 %, with a 95 % interval of 0.1 to 3.7 %.
+These runs end after at most 400 steps: what a stopped run would do later is not measured.
 
 Earlier releases applied the rule more widely. What they stopped elsewhere is no result any more and is
 run to its end; cells that shipped with those releases stay, marked as stopped.
