@@ -28,8 +28,8 @@ from .catalog.scheme import Place, Slots
 from .limits import RANGES, TEXT_DIGITS, over_budget
 
 ENGINE = 2
-"""Version of everything that turns a config into numbers. A change of any result raises it. Results of
-older versions stay readable, see `keys_for`."""
+"""Version of everything that turns a config into numbers, part of the key of every result. A change of any
+result raises it: results of another version are not found and not shown."""
 
 CHOICES: dict[str, Registry[Any]] = {
     "family": catalog.FAMILIES,
@@ -311,25 +311,8 @@ class RunConfig(BaseModel):
 
     @property
     def key(self) -> str:
-        """Name of this config's result: engine version and content hash, as "e1-0123456789abcdef"."""
-        return self.key_by(ENGINE)
-
-    def key_by(self, version: int) -> str:
-        """The key of this config's result by another version of the engine."""
-        return f"e{version}-{hashlib.sha256(self.canonical().encode()).hexdigest()[:16]}"
-
-
-def version_of(key: str) -> int:
-    """The version of the engine that a result's key names; 0 for what is no key."""
-    named = re.match(r"e(\d{1,6})-", key)
-    return int(named[1]) if named else 0
-
-
-def keys_for(key: str) -> tuple[str, ...]:
-    """The keys of the results that may be shown for this one: itself, then those of the same settings by
-    older versions, the newest first."""
-    content = key.partition("-")[2]
-    return key, *(f"e{version}-{content}" for version in range(version_of(key) - 1, 0, -1))
+        """Name of this config's result: engine version and content hash, as "e2-0123456789abcdef"."""
+        return f"e{ENGINE}-{hashlib.sha256(self.canonical().encode()).hexdigest()[:16]}"
 
 
 class ConfigErrorTogether(ValueError):

@@ -73,11 +73,6 @@ class Observed(BaseModel):
         about = json.dumps(self.model_dump(mode="json", exclude=FOUND), sort_keys=True)
         return PREFIX + hashlib.sha256(about.encode()).hexdigest()[:16]
 
-    def key_by(self, version: int) -> str:
-        """The same key whatever the version of the engine: no engine of ours trained it."""
-        del version
-        return self.key
-
     def replace(self, /, **changes: Any) -> Observed:
         """The same record with some fields changed."""
         return Observed(**{**self.model_dump(), **changes})

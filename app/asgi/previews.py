@@ -87,7 +87,7 @@ def read(params: dict[str, list[str]]) -> LinkedDuel:
 
 def lanes(configs: Sequence[RunConfig], store: Store, frames: Frames) -> tuple[ExportLane, ...]:
     """The lanes with their stored results; none if one of them has none with a step."""
-    runs = store.together(configs[:MAX_LANES])
+    runs = [store.latest(config.key) for config in configs[:MAX_LANES]]
     done = [run for run in runs if run is not None and run.is_done]
     if len(done) < len(configs):
         return ()

@@ -6,7 +6,7 @@ import streamlit as st
 from streamlit.components.v2 import component
 
 from normviz.limits import engine_here
-from normviz.runs.versions import ENGINES
+from normviz.runs.engines import ENGINES
 
 from . import glossary, shortcuts
 

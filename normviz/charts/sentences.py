@@ -57,7 +57,7 @@ def _reason(lane: LaneFrame) -> str:
         return "its placement does not have two streams"
     if lane.probe not in recorded_by("one", lane.family):
         return f"it is not defined for the family {FAMILIES.label(lane.family)}"
-    return "an earlier release of NormViz recorded the run; train its settings again"
+    return "its run did not record it; train its settings again"
 
 
 def divergences(lanes: Sequence[LaneFrame]) -> list[str]:

@@ -38,7 +38,7 @@ class Series:
 class ClaimResult:
     """What came out of a claim's experiment.
 
-    engine   the version of the engine that trained its runs, the oldest
+    engine   the version of the engine that trained its runs
     rule     the rule's sentences when it was run, and `arms` the settings of its arms: where either
              has changed since, it needs a new run
     numbers  by name, a number a seed
@@ -78,9 +78,9 @@ class ClaimResult:
         return judge(claim.rule, self.numbers, self.fallen)
 
     def fits(self, claim: Claim) -> bool:
-        """Whether it was measured by no newer engine, in this experiment and for this rule."""
+        """Whether it was measured by this engine, in this experiment and for this rule."""
         return (
-            0 < self.engine <= ENGINE
+            self.engine == ENGINE
             and tuple(self.rule) == claim.rule_words()
             and self.arms == claim.settings()
             and set(self.numbers) == set(claim.numbers)
@@ -184,7 +184,7 @@ def read(path: Path) -> ClaimResult:
     """Read a result."""
     it = json.loads(path.read_text())
     it["numbers"] = {name: _numbers(values) for name, values in it["numbers"].items()}
-    it["fallen"] = {name: _numbers(values) for name, values in it.get("fallen", {}).items()}
+    it["fallen"] = {name: _numbers(values) for name, values in it["fallen"].items()}
     it["figure"] = [
         Series(**{**one, "y": [_numbers(values) for values in one["y"]]}) for one in it["figure"]
     ]
@@ -198,7 +198,7 @@ def folder() -> Path:
 
 def shipped_result(claim: Claim, second: bool = False) -> ClaimResult | None:
     """What ships of a claim, or of its check on a `second` set of seeds; None where nothing does, or where
-    it was another rule or a newer version of the engine."""
+    it was another rule or another version of the engine."""
     path = folder() / (SECOND if second else "") / f"{claim.key}.json"
     return _read(path, path.stat().st_mtime_ns, claim) if path.exists() else None
 

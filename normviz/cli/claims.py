@@ -41,9 +41,9 @@ from ..limits import MAX_SWEEP_SEEDS
 from ..links import encode
 from ..maps import cores
 from ..runs import shipped
+from ..runs.engines import computed_by
 from ..runs.shipped import adopt
 from ..runs.store import Store, StoreError
-from ..runs.versions import computed_by, made_by
 from . import main
 from .errors import complain
 from .places import data_folder, is_folder
@@ -341,8 +341,8 @@ def result_words(claim: Claim, result: ClaimResult) -> str:
     verdict = result.verdict(claim)
     lines.append(f"verdict  {verdict.sentence} ({basis(claim, result)})")
     lines += [f"         {line}" for line in verdict.lines()]
-    notes = (computed_by(result.engines), made_by([result.engine])) if claim.arms else ()
-    lines += [f"         {note}" for note in notes if note]
+    if by := computed_by(result.engines):
+        lines.append(f"         {by}")
     return "\n".join(lines)
 
 

@@ -26,8 +26,8 @@ from ..maps.summary import (
     sensitivity,
     sensitivity_words,
 )
+from ..runs.engines import computed_by
 from ..runs.store import Store
-from ..runs.versions import computed_by, made_by
 from .errors import complain
 
 LINES = 10
@@ -159,8 +159,6 @@ def report(grid: Grid, points: Sequence[Point]) -> str:
         lines += sensitivity_words(grid, row)
     lines += comparisons(grid, points)
     lines.append(computed_by((one.engine for one in points), "cells"))
-    if note := made_by((one.version for one in points), "cells"):
-        lines.append(note)
     return "\n".join(lines)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from ..config import RunConfig
 from ..links import FIELDS, shown
 from ..observed import Observed, Settings, label
-from ..runs.versions import computed_by
+from ..runs.engines import computed_by
 
 LETTERS = "ABCD"
 LONGEST = 80

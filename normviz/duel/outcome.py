@@ -24,7 +24,6 @@ from ..observed import Observed
 from ..runs import Recording
 from ..runs.statistics import PAIRS, compare
 from ..runs.verdict import of_seeds, still_falls
-from ..runs.versions import made_by
 
 Runs = Mapping[str, Sequence[Recording]]
 """By a lane's name its runs, one per seed, its own seed first. Empty: none with its settings yet."""
@@ -140,11 +139,6 @@ def _incomparable(lanes: Runs, reference: str, name: str) -> str:
         return "they have different tasks, so their losses mean different things"
     if any(not isinstance(it.config, Observed) and it.config.steps == 0 for it in (a, b)):
         return "a lane of 0 steps is not trained"
-    if not {run.version for run in lanes[reference]} & {run.version for run in lanes[name]}:
-        return (
-            f"version {a.version} of the engine trained {reference} and version {b.version} {name}, so "
-            "they began from other numbers: train both again"
-        )
     if not _pairs(lanes[reference], lanes[name]):
         return "no seed has a finished run in both"
     return ""
@@ -156,11 +150,11 @@ def _pairs(first: Sequence[Recording], second: Sequence[Recording]) -> list[Pair
     return [(a, known[_seeds(a)]) for a in first if a.is_done and _seeds(a) in known]
 
 
-def _seeds(run: Recording) -> tuple[int | str, int, int]:
+def _seeds(run: Recording) -> tuple[int | str, int]:
     config = run.config
     if isinstance(config, Observed):
-        return config.batches or config.key, 0, run.version
-    return config.init_seed, config.data_seed, run.version
+        return config.batches or config.key, 0
+    return config.init_seed, config.data_seed
 
 
 def _diverged(pairs: Sequence[Pair], *names: str) -> Iterator[str]:
@@ -216,8 +210,6 @@ def _digits(size: float) -> int:
 
 def _notes(lanes: Runs, found: Sequence[_Compared]) -> Iterator[str]:
     ended = {name: [run for run in runs if run.is_done] for name, runs in lanes.items()}
-    if note := made_by(run.version for runs in ended.values() for run in runs):
-        yield note
     steps = {name: runs[0].total for name, runs in ended.items() if runs}
     if found and len(set(steps.values())) > 1:
         said = ", ".join(f"{name} {n}" for name, n in steps.items())

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import psutil
 
-COMMANDS = ("normviz.execution.supervise", "normviz.runner")
-"""The command line of every supervisor contains one of these; the second is that of earlier releases."""
+COMMAND = "normviz.execution.supervise"
+"""The command line of every supervisor contains it."""
 ELSEWHERE = "it runs on another machine or in another container"
 UNKNOWN = "no process of this machine is known to be it"
 FORBIDDEN = "it belongs to another user"
@@ -53,7 +53,7 @@ def write(file: Path) -> None:
 
 
 def read(file: Path) -> Identity | None:
-    """The identity in a file; None if it holds none, as files of older releases."""
+    """The identity in a file; None if it holds none."""
     try:
         it = Identity(**json.loads(file.read_text()))
     except (OSError, ValueError, TypeError):
@@ -75,7 +75,7 @@ def started(pid: int) -> str | None:
     try:
         process = psutil.Process(pid)
         line = " ".join(process.cmdline())
-        if not any(command in line for command in COMMANDS):
+        if COMMAND not in line:
             return None
         if not psutil.LINUX:
             return str(process.create_time())

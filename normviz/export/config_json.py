@@ -43,7 +43,7 @@ def write_configs(lanes: Sequence[ExportLane]) -> str:
         }
         for lane in lanes
     ]
-    whole = {"normviz": __version__, "engine": min(lane.version for lane in lanes), "lanes": listed}
+    whole = {"normviz": __version__, "engine": ENGINE, "lanes": listed}
     return json.dumps(whole, indent=2, sort_keys=True, allow_nan=False) + "\n"
 
 

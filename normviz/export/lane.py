@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..config import ENGINE
 from ..duel.outcome import DuelOutcome, outcome
 from ..observed import Observed, Settings, label
 from ..runs import Recording
@@ -44,14 +43,9 @@ class ExportLane:
         return self.recording.verdict.sentence if self.recording else "nobody has trained it here"
 
     @property
-    def version(self) -> int:
-        """The version of the engine that trained it, or would."""
-        return self.recording.version if self.recording else ENGINE
-
-    @property
     def key(self) -> str:
         """Name of its result."""
-        return self.config.key_by(self.version)
+        return self.config.key
 
     @property
     def is_done(self) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from ..config import ENGINE
 from ..cores import cores
 from ..execution import Began, Ended, Executor, Local
 from ..runs import Recording, failed
@@ -42,12 +41,8 @@ TRIES = 2
 def stored(store: Store, key: str, early: bool, shipped: bool = True) -> Run | None:
     """The run that is a cell's result: a finished one, with all its layers where there is one;
     else, with `early`, one that a sweep stopped because it was flat at chance. Without `shipped`
-    only what this version of the engine trained with this store counts."""
-    runs = (
-        run
-        for run in store.results(key)
-        if shipped or (run.version == ENGINE and not run.is_shipped)
-    )
+    only what was trained with this store counts."""
+    runs = (run for run in store.results(key) if shipped or not run.is_shipped)
     return next((run for run in runs if run.is_done or (early and is_flat(run))), None)
 
 

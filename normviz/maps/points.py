@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..config import ENGINE
 from ..runs import Recording
 from ..runs.store import Run, Store
 from ..runs.verdict import HALF, NEAR_CHANCE, still_falls
@@ -24,7 +23,6 @@ class Point:
     loss      mean of the last tenth of them, nats per token; not finite where it diverged so
     first     loss of step 0
     falling   undertrained, not unstable: its loss still fell at its end, so fast that more steps matter
-    version   the version of the engine that trained it
     engine    the engine that computed its steps, "tape" or "eager"
     """
 
@@ -39,7 +37,6 @@ class Point:
     floor: float | None
     falling: bool
     seconds: float
-    version: int = ENGINE
     engine: str = "eager"
 
     @property
@@ -96,7 +93,7 @@ def _point(cell: Cell, run: int, it: Recording, flat: bool) -> Point:
     return Point(
         cell, run, kind, sentence, len(it.steps), it.final, float(it.losses[0]), it.chance,
         it.floor, kind not in ("diverged", "flat") and still_falls(it.losses, it.chance), it.seconds,
-        it.version, it.started.engine if it.started else "eager",
+        it.started.engine if it.started else "eager",
     )  # fmt: skip
 
 

@@ -242,7 +242,7 @@ def table(grid: Grid, points: Iterable[Point]) -> pd.DataFrame:
         {
             **{axis.field: axis.values[i] for axis, i in zip(grid.axes, one.cell.at, strict=True)},
             "seed": one.cell.seed,
-            "run": one.cell.config.key_by(one.version),
+            "run": one.cell.key,
             "engine": one.engine,
             "result": one.kind,
             "verdict": one.sentence,

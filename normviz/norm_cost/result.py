@@ -225,7 +225,7 @@ class Measurement:
 
     @property
     def variants(self) -> tuple[str, ...]:
-        """The variants that were measured, in order; an older release knew fewer."""
+        """The variants that were measured, in order."""
         measured = {row.variant for row in self.rows}
         return tuple(variant.key for variant in VARIANTS if variant.key in measured)
 

@@ -9,6 +9,7 @@ logits where some were measured.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,22 +18,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog import PROBES
-from ..config import ENGINE, RunConfig, version_of
+from ..config import ENGINE, RunConfig
 from ..training.events import Diverged, Started
 from ..training.schedule import lr_at
 from .recording import SOMETIMES, Recording, Steps
 
 LAYERS = 4
 """The number of a cell's recorded steps that keep their layers, the first and the last among them."""
-EARLIER = ["eager", ""]
-"""Engine of runs whose file names none, and the reason."""
 STARTED = ("device", "threads", "parameters", "chance", "floor", "text")
+LOG = logging.getLogger(__name__)
 
 
 def save(it: Recording, path: Path) -> None:
     """Write one run to an .npz file, exactly. Raises OSError where the file can't be written."""
     steps = it.steps
-    about = {**_head(it.version, it.probes), **_settings(it), "bad": _bad(it)}
+    about = {**_head(it.probes), **_settings(it), "bad": _bad(it)}
     np.savez_compressed(
         path,
         about=np.array(json.dumps(about)),
@@ -45,10 +45,10 @@ def save(it: Recording, path: Path) -> None:
 
 def save_cells(cells: Iterable[Recording], path: Path, layers_at: int = LAYERS) -> None:
     """Write cells of sweeps to an .npz file, each with the layers of at most `layers_at` recorded steps."""
-    about, scalars, layers, kept, newest = [], [], [], list[Steps](), 1
+    about, scalars, layers, kept = [], [], [], list[Steps]()
     shared: tuple[str, ...] = ()  # the probes of the first cell; another one names its own
     for it in cells:
-        newest, shared = max(newest, it.version), shared or it.probes
+        shared = shared or it.probes
         steps = it.steps.with_layers_of(_few(len(it.steps.layer_steps), layers_at))
         about.append(
             {
@@ -68,9 +68,7 @@ def save_cells(cells: Iterable[Recording], path: Path, layers_at: int = LAYERS) 
         kept.append(steps)
     np.savez_compressed(
         path,
-        about=np.frombuffer(
-            json.dumps({**_head(newest, shared), "runs": about}).encode(), np.uint8
-        ),
+        about=np.frombuffer(json.dumps({**_head(shared), "runs": about}).encode(), np.uint8),
         scalars=np.concatenate(scalars, axis=1),
         layers=np.concatenate(layers),
         **_sometimes(kept, np.float32),
@@ -78,31 +76,28 @@ def save_cells(cells: Iterable[Recording], path: Path, layers_at: int = LAYERS) 
 
 
 def load(path: Path, known: Collection[str] = (), only: str = "") -> Iterator[Recording]:
-    """The recordings of a file except those with a key in `known`; none from a newer engine or with probes
-    that this release does not have. With `only`, of a file of cells, those of the settings that have this
-    key by today's version of the engine. Raises OSError where the file can't be read."""
+    """The recordings of a file except those with a key in `known`; with `only`, of a file of cells, the one
+    with this key. A file of another version of the engine, or with probes that this release does not have,
+    gives none and a sentence in the log. Raises OSError where the file can't be read."""
     with np.load(path) as data:
         about = _about(data)
-        if not _fits(about):
+        if not _fits(about, path):
             return
         if "runs" in about:
-            yield from _cells(about, data, known, only.partition("-")[2])
-        elif (config := RunConfig(**about["config"])).key_by(about["engine"]) not in known:
+            yield from _cells(about, data, known, only)
+        elif (config := RunConfig(**about["config"])).key not in known:
             loss, lr, norm = data["scalars"].T
             layers = data["layer_steps"], data["layers"]
             steps = Steps(np.arange(len(loss)), loss, lr, norm, *layers, **_read_sometimes(data))
             status = "diverged" if about["bad"] else "finished"
-            yield _recording(about, config, steps, status, about["engine"], about["probes"])
+            yield _recording(about, config, steps, status, about["probes"])
 
 
 def keys_of(path: Path) -> frozenset[str]:
-    """The keys, by today's version of the engine, of the settings of a file's cells, whichever version
-    trained them; none from a newer version or with probes that this release does not have."""
+    """The keys of a file's cells; none where `load` gives none."""
     with np.load(path) as data:
         about = _about(data)
-    if not _fits(about):
-        return frozenset()
-    return frozenset(f"e{ENGINE}-{cell['key'].partition('-')[2]}" for cell in about["runs"])
+    return frozenset(cell["key"] for cell in about["runs"]) if _fits(about, path) else frozenset()
 
 
 def _cells(
@@ -120,13 +115,12 @@ def _cells(
         own = layers[layers_at : layers_at + int(np.prod(shape))].reshape(shape)
         some = {name: values[at : at + n] for name, values in sometimes.items()}
         at, layers_at = at + n, layers_at + own.size
-        version, content = version_of(about["key"]), about["key"].partition("-")[2]
-        if config.key_by(version) in known or only not in ("", content):
+        if about["key"] in known or only not in ("", about["key"]):
             continue
         lr = np.array([lr_at(config, step) for step in range(n)], dtype=np.float64)
         layer_steps = np.array(about["layer_steps"], dtype=np.int64)
         steps = Steps(np.arange(n), loss, lr, norm, layer_steps, own, **some)
-        yield _recording(about, config, steps, about["status"], version, probes)
+        yield _recording(about, config, steps, about["status"], probes)
 
 
 def _sometimes(runs: Sequence[Steps], dtype: type[np.floating[Any]] = np.float64) -> dict[str, Any]:
@@ -148,22 +142,29 @@ def _about(data: Mapping[str, Any]) -> dict[str, Any]:
     return json.loads(str(about) if about.dtype.kind == "U" else about.tobytes())
 
 
-def _fits(about: dict[str, Any]) -> bool:
-    return 0 < about["engine"] <= ENGINE and set(about["probes"]) <= set(PROBES.keys())
+def _fits(about: dict[str, Any], path: Path) -> bool:
+    """Whether this release reads the file; if not, the log says why."""
+    if (engine := about["engine"]) != ENGINE:
+        why = f"version {engine} of the engine made it and this is version {ENGINE}"
+    elif unknown := set(about["probes"]) - set(PROBES.keys()):
+        why = f"it has quantities that this release does not know: {', '.join(sorted(unknown))}"
+    else:
+        return True
+    LOG.warning("%s is left out: %s", path, why)
+    return False
 
 
-def _head(version: int, probes: Sequence[str]) -> dict[str, Any]:
-    return {"engine": version, "probes": probes}
+def _head(probes: Sequence[str]) -> dict[str, Any]:
+    return {"engine": ENGINE, "probes": probes}
 
 
 def _settings(it: Recording) -> dict[str, Any]:
     """The settings of a run and the values of its `Started` event."""
     assert it.started is not None
-    by = [it.started.engine, it.started.why]
     return {
         "config": it.config.model_dump(mode="json"),
         **{name: getattr(it.started, name) for name in STARTED},
-        **({} if by == EARLIER else {"computed_by": by}),
+        "computed_by": [it.started.engine, it.started.why],
         **({"wrote": it.wrote} if it.wrote else {}),
     }
 
@@ -178,14 +179,13 @@ def _recording(
     config: RunConfig,
     steps: Steps,
     status: Any,
-    version: int,
     probes: Sequence[str],
 ) -> Recording:
     return Recording(
-        config, Started(config, *(about[name] for name in STARTED), *about.get("computed_by", EARLIER)),
+        config, Started(config, *(about[name] for name in STARTED), *about["computed_by"]),
         steps, status,
         Diverged(*about["bad"]) if about["bad"] else None, about.get("message"),
-        about.get("seconds", 0.0), tuple(probes), version, about.get("wrote", ""),
+        about.get("seconds", 0.0), tuple(probes), about.get("wrote", ""),
     )  # fmt: skip
 
 

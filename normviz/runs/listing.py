@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..catalog import PROBES
-from ..config import RunConfig, keys_for
+from ..config import RunConfig
 from ..links import differences, shown
 from ..observed import Observed, Settings
 from .frames import verdict
@@ -53,7 +52,7 @@ class ListRow:
 
 @dataclass(frozen=True)
 class ListPage:
-    """One page of runs. `foreign` counts those from a release with other settings and damaged ones."""
+    """One page of runs. `foreign` has the numbers of those from another release and of damaged ones."""
 
     rows: tuple[ListRow, ...]
     total: int
@@ -90,16 +89,6 @@ class RunList:
                     self._kept.clear()
                 self._kept[run.id] = kept
         return ListRow(run, kept)
-
-
-def misfit(run: Run) -> str | None:
-    """Why a run can't be drawn beside those of this release, or None if it can."""
-    if run.key not in keys_for(run.config.key) or not set(PROBES.keys()) & set(run.probes):
-        return (
-            f"run {run.id} was trained by another release of NormViz and can't be drawn beside "
-            "runs of this one: train its settings again"
-        )
-    return None
 
 
 def changed(config: RunConfig) -> str:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from ..catalog import PROBES, SCHEMES, TASKS
 from ..catalog.probes import recorded_by
-from ..config import ENGINE
 from ..observed import Observed, Settings
 from ..training.events import Diverged, Edited, Event, Finished, Started, Step
 from .verdict import (
@@ -46,7 +45,7 @@ def probes_of(config: Settings) -> tuple[str, ...]:
 
 
 SOMETIMES = ("held_out", "logit_rms")
-"""The numbers of a step that not every step has; earlier releases recorded none or fewer."""
+"""The numbers of a step that not every step has."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +140,6 @@ class Recording:
     seconds    training time; for a cell of a sweep the CPU time of its process, with the building of the
                model. 0 while it is open
     probes     keys of the rows of `steps.layers`; by default all that its placement has today
-    version    the version of the engine that trained it
     wrote      what the trained model writes, where its task is a text. It can hold parts of that text, so
                a hosted server shows it to the visitors who gave the text alone, and no file to take away
                has it
@@ -155,7 +153,6 @@ class Recording:
     message: str | None = None
     seconds: float = 0.0
     probes: tuple[str, ...] = ()
-    version: int = ENGINE
     wrote: str = ""
 
     def __post_init__(self) -> None:
@@ -164,8 +161,8 @@ class Recording:
 
     @property
     def key(self) -> str:
-        """Name of this result: the version of its engine and the hash of its settings."""
-        return self.config.key_by(self.version)
+        """Name of this result."""
+        return self.config.key
 
     @property
     def is_done(self) -> bool:

@@ -13,9 +13,7 @@ from .store import Store
 
 
 def adopt(store: Store) -> None:
-    """Put every shipped run into the store, unless the store has a finished run of that config. Copies
-    that earlier releases left there are deleted."""
-    store.drop_copies()
+    """Put every shipped run into the store, unless the store has a finished run of that config."""
     for path in _files("runs"):
         for run in load(path):
             store.adopt(run)
@@ -24,13 +22,13 @@ def adopt(store: Store) -> None:
 def adopt_cells(store: Store) -> None:
     """Put every shipped cell into the store, unless the store has a result of that config."""
     for path in _files("maps", "claims"):
-        store.keep_all(list(load(path, store.done_keys())), "shipped sweep")
+        store.adopt_cells(list(load(path, store.done_keys())))
 
 
 def adopt_cell(store: Store, key: str) -> None:
     """Put the shipped cells of the settings with this key into the store, unless it has a result of them."""
     for path in _cell_files().get(key, ()):
-        store.keep_all(list(load(path, store.done_keys(), key)), "shipped sweep")
+        store.adopt_cells(list(load(path, store.done_keys(), key)))
 
 
 def cell_keys() -> Set[str]:

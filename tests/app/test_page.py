@@ -22,9 +22,7 @@ from normviz import RunConfig
 from normviz.catalog import NORMS, SCHEMES
 from normviz.duel.presets import PRESETS, QUICK
 from normviz.duel.seeds import seeded
-from normviz.home import shipped
 from normviz.links import encode
-from normviz.runs.shipped import adopt, load
 from normviz.runs.store import Store
 
 
@@ -421,23 +419,6 @@ def test_there_may_be_no_next_seed_where_five_are_shown(page: Open, folder: Path
     (said,) = [words_of(error) for error in at.error]
     assert said.startswith("There are no 5 seeds from here") and "2147483647" in said
     assert not duel(at).extra
-
-
-def test_a_page_that_holds_a_copy_which_is_deleted_shows_the_one_that_is_kept(
-    page: Open, folder: Path
-) -> None:
-    """A command beside the server deletes the copies that an earlier release left."""
-    at = page()
-    held, *others = runs(at)
-    store, files = Store(folder), (shipped("assets") / "runs").glob("*.npz")
-    loaded = next(one for file in files for one in load(file) if one.config == RunConfig())
-    (kept,) = store.keep_all([loaded], "shipped")
-    checked(at.run())
-    assert runs(at) == [held, *others]
-    adopt(store)
-    checked(at.run())
-    assert runs(at) == [kept, *others]
-    assert "learned" in chips(at)[0]
 
 
 def test_a_typed_value_that_is_not_allowed_stays_to_be_corrected(page: Open) -> None:

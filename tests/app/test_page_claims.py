@@ -18,7 +18,7 @@ from normviz.claims.record import QUESTIONS
 from normviz.claims.sentences import ORDER, as_json, chip, otherwise
 from normviz.claims.server_jobs import ClaimJobs
 from normviz.claims.stored import number_sentences, shipped_result
-from normviz.runs.versions import computed_by
+from normviz.runs.engines import computed_by
 
 pytestmark = pytest.mark.slow
 

@@ -90,40 +90,6 @@ def test_a_setting_of_one_lane_can_be_applied_to_all(page: Open) -> None:
     assert [lane.clip for lane in duel(at).lanes] == [0.5, 0.7]
 
 
-OLDER = "by version 1 of the engine. Training again uses version 2, which draws other numbers"
-
-
-def test_the_page_says_that_an_older_engine_made_what_it_shows(page: Open, folder: Path) -> None:
-    store = Store(folder)
-    for config in (SMALL, POST):
-        key = config.key_by(1)
-        store.db.connection.execute(
-            "UPDATE runs SET key = ? WHERE id = ?", (key, kept(store, config))
-        )
-    at = page(encode((SMALL, POST)))
-    assert f"Made {OLDER}" in came_out(at)
-    assert "Same model, same data, same seed" in words_of(at.markdown[0])
-
-
-def test_lanes_of_two_engines_are_said_and_not_compared(page: Open, folder: Path) -> None:
-    store = Store(folder)
-    kept(store)
-    older = store.run(kept(store, POST))
-    assert older is not None
-    store.db.connection.execute("UPDATE runs SET key = ? WHERE id = ?", (POST.key_by(1), older.id))
-    at = page(encode((SMALL, POST)))
-    assert (
-        "B Post-LN is not compared with A Pre-LN: version 2 of the engine trained A Pre-LN"
-        in came_out(at)
-    )
-    assert f"1 of these 2 runs were made {OLDER}" in came_out(at)
-    assert "Some curves are by an older version of the engine" in words_of(at.markdown[0])
-    kept(store, POST)
-    at = page(encode((SMALL, POST)))
-    assert "B Post-LN ends at the same training loss as A Pre-LN." in came_out(at)
-    assert "older version of the engine" not in words_of(at.markdown[0])
-
-
 def test_saved_charts_say_which_engine_trained_the_runs(page: Open, folder: Path) -> None:
     store, lanes = Store(folder), (SMALL, POST)
     for config in (*seeded(SMALL, 2), *seeded(POST, 2)[1:]):

@@ -10,8 +10,8 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from normviz.cli import main
+from normviz.runs.engines import computed_by
 from normviz.runs.store import Store
-from normviz.runs.versions import computed_by
 
 TINY = ("width=16", "heads=2", "seq_len=8", "batch=4", "steps=30")
 AXES = ("scheme=pre,post", "depth=1,2", "lr=1e-3,1e-2")

@@ -148,7 +148,7 @@ PROCESS = "import time; time.sleep(600)  # {command}"
 
 @contextmanager
 def hanging(
-    folder: Path, command: str = identity.COMMANDS[0], **changes: Any
+    folder: Path, command: str = identity.COMMAND, **changes: Any
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Somebody holds the lock; its reader names this process, but for the changes of its identity."""
     process = subprocess.Popen([sys.executable, "-c", PROCESS.format(command=command)])
@@ -261,16 +261,6 @@ def test_a_supervisor_s_pulse_names_it(backend: SupervisorClient) -> None:
         identity.machine(), pid, identity.started(pid) or ""
     )
     assert identity.started(os.getpid()) is None  # no supervisor
-
-
-def test_a_supervisor_of_an_earlier_release_is_known() -> None:
-    """So that one that hangs can be replaced after an update."""
-    command = [sys.executable, "-c", "import time; time.sleep(60)", "-m", "normviz.runner"]
-    with subprocess.Popen(command) as process:
-        try:
-            wait_for(lambda: identity.started(process.pid), "its command line", 10.0)
-        finally:
-            process.kill()
 
 
 def test_where_there_is_no_proc_the_clock_says_when_a_process_started(

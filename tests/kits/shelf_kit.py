@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import numpy as np
 
 from normviz import RunConfig
 from normviz.catalog.probes import recorded_by
-from normviz.runs.archive import load
 from normviz.runs.store import Store
 from normviz.training.events import Diverged, Started, Step
 
@@ -44,16 +42,6 @@ def begin(store: Store, run: int, steps: int = 40, seconds: float = 0.0) -> None
     layers = np.ones((len(recorded_by("one")), config.depth + 1))
     losses = [3.3 - 1.8 * min(1.0, step / 20) for step in range(steps)]
     store.append(run, [Step(i, loss, 1e-3, 1.0, layers) for i, loss in enumerate(losses)])
-
-
-EARLIER = Path(__file__).parents[1] / "runs" / "earlier"
-
-
-def earlier(store: Store) -> None:
-    """The lanes of the hero as a release with version 1 of the engine shipped them."""
-    for path in sorted(EARLIER.glob("*.npz")):
-        for run in load(path):
-            store.adopt(run)
 
 
 def fill(store: Store, n: int = 6, status: str = "finished") -> list[int]:

@@ -15,7 +15,6 @@ from normviz.catalog import SCHEMES
 from normviz.catalog.probes import recorded_by
 from normviz.catalog.registry import Registry
 from normviz.cli import ship
-from normviz.config import ENGINE
 from normviz.export import script, stored_lane
 from normviz.home import shipped
 from normviz.maps import make, missing, read, sweep
@@ -25,7 +24,6 @@ from normviz.maps.points import Point
 from normviz.maps.points import read_points as points
 from normviz.maps.standard import MAPS, Standard
 from normviz.maps.summary import by_place, frontier, trains
-from normviz.runs import archive
 from normviz.runs.archive import load, save_cells
 from normviz.runs.frames import Frames
 from normviz.runs.shipped import adopt_cell, adopt_cells, cell_keys
@@ -183,17 +181,6 @@ def test_a_file_gives_back_what_was_stored(store: Store, tmp_path: Path) -> None
         assert theirs.layers.shape[1:] == (len(recorded_by("one")), run.config.depth + 1)
         np.testing.assert_allclose(theirs.layers[0], mine.layers[0], rtol=1e-6)
     assert list(load(path, set(keys))) == []
-
-
-def test_a_file_of_a_newer_engine_gives_nothing(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    list(sweep(store, make(SHORT, {}), 1))
-    run = store.latest(SHORT.key)
-    assert run is not None
-    save_cells([store.recording(run)], tmp_path / "a.npz")
-    monkeypatch.setattr(archive, "ENGINE", ENGINE - 1)
-    assert list(load(tmp_path / "a.npz")) == []
 
 
 def test_the_standard_maps_are_the_sweeps_that_their_words_say() -> None:

@@ -223,14 +223,6 @@ def kept(store: Store, config: RunConfig, origin: Origin) -> None:
 ELSEWHERE = RunConfig(scheme="post", depth=25, steps=1)
 
 
-def test_a_stop_where_the_rule_was_not_measured_is_no_result(store: Store) -> None:
-    """Earlier releases stopped more runs."""
-    kept(store, ELSEWHERE, "sweep")
-    assert stored(store, ELSEWHERE.key, early=True) is None
-    kept(store, ELSEWHERE.replace(depth=24), "sweep")
-    assert stored(store, ELSEWHERE.replace(depth=24).key, early=True) is not None
-
-
 def test_it_is_one_where_it_ships(store: Store) -> None:
     kept(store, ELSEWHERE, "shipped sweep")
     run = stored(store, ELSEWHERE.key, early=True)

@@ -330,9 +330,7 @@ def test_on_a_hosted_server_no_guess_of_a_text_can_be_tested_by_its_name(
     turn_on(monkeypatch)
     key = texts.add(WORDS)
     assert key != plain and key == texts.key_of(WORDS) == texts.add(WORDS)
-    assert (
-        texts.read(key) == texts.read(plain) == WORDS
-    )  # a text of an earlier release stays readable
+    assert texts.read(key) == texts.read(plain) == WORDS
     monkeypatch.setenv(VARIABLE, str(tmp_path / "another"))
     assert texts.key_of(WORDS) not in (key, plain)
     monkeypatch.delenv(SWITCH)

@@ -210,7 +210,7 @@ def test_it_comes_back_as_it_was_kept(measured: Measurement, tmp_path) -> None:
 
 
 def test_a_measurement_of_fewer_variants_is_kept(measured: Measurement, tmp_path: Path) -> None:
-    """Those of earlier releases lack what came later; one without LayerNorm is not a measurement."""
+    """One without LayerNorm is not a measurement."""
     for lacks, kept in (("layernorm_hand", True), ("layernorm", False)):
         folder = tmp_path / lacks
         folder.mkdir()

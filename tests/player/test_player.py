@@ -175,7 +175,7 @@ def test_a_lane_without_the_quantity_is_drawn_empty_beside_one_that_has_it() -> 
         for view in VIEWS:
             sent = message(lanes, Sent(), live=False, options=ChartOptions(view=view))
             json.dumps(sent, allow_nan=False)
-            assert "an earlier release of NormViz recorded the run" in sent["lacking"]
+            assert "its run did not record it" in sent["lacking"]
             assert "B post has no values of it" in sent["findings"]["bars"]
             assert [one["key"] for one in sent["probes"]][:10] == list(old_keys)
     alone = message(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +16,7 @@ from normviz import RunConfig
 from normviz.config import ENGINE
 from normviz.duel.presets import PRESETS, QUICK, QUICK_INITS, quick
 from normviz.home import shipped as shipped_folder
-from normviz.runs import archive, collect, shipped
+from normviz.runs import Recording, archive, collect, shipped
 from normviz.runs.store import Store
 from normviz.training.events import Diverged, Finished, Started, Step
 from normviz.training.loop import train
@@ -72,7 +74,7 @@ def test_a_shipped_run_keeps_its_name(path: Path) -> None:
     text = json.dumps(written, sort_keys=True, separators=(",", ":"))
     config = RunConfig(**written)
     assert config.canonical() == text
-    assert config.key_by(1) == f"e1-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    assert config.key == f"e{ENGINE}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def test_adopting_twice_is_adopting_once(store: Store) -> None:
@@ -97,35 +99,29 @@ def test_stopped_attempts_do_not_ship_a_run_again(store: Store) -> None:
     assert run is not None and (run.status, run.origin) == ("finished", "shipped")
 
 
-def copies(store: Store, config: RunConfig, origin: str, n: int) -> list[int]:
-    """Shipped runs as earlier releases left them, several of one config."""
-    ended = collect([Started(config, "cpu", 1, 9, 3.3, None, None), Finished(0)])
-    return store.keep_all([ended] * n, origin)  # pyright: ignore
-
-
-def test_copies_of_a_shipped_run_go_but_for_the_one_shown(store: Store) -> None:
-    config, other = RunConfig(depth=3), RunConfig(depth=4)
-    full, coarse = (copies(store, config, o, 3) for o in ("shipped", "shipped sweep"))
-    (single,) = copies(store, other, "shipped", 1)
-    own = store.enqueue(other)
-    store.end(own, "finished")
-    shown = store.latest(config.key)
-    assert shown is not None
-    store.drop_copies()
-    left = [run.id for run in store.results(config.key)]
-    assert left == [full[-1], coarse[-1]] and left[0] == shown.id
-    assert [run.id for run in store.results(other.key)] == [own, single]
-    store.drop_copies()
-    assert [run.id for run in store.results(config.key)] == left
-
-
-def test_a_copy_that_cannot_be_read_costs_no_run(store: Store) -> None:
+@pytest.mark.parametrize(
+    ("asks", "adopt"),
+    [("latest", lambda store, it: store.adopt(it)), ("done_keys", lambda store, it: store.adopt_cells([it]))],
+    ids=["run", "cell"],
+)  # fmt: skip
+def test_servers_that_adopt_at_once_have_one_run_of_each(
+    tmp_path: Path, asks: str, adopt: Callable[[Store, Recording], None]
+) -> None:
     config = RunConfig(depth=3)
-    good, damaged = copies(store, config, "shipped", 2)
-    store.db.connection.execute("UPDATE runs SET config = '{}x' WHERE id = ?", (damaged,))
-    store.drop_copies()
-    shown = store.latest(config.key)
-    assert shown is not None and shown.id == good
+    ended = collect([Started(config, "cpu", 1, 9, 3.3, None, None), Finished(0)])
+    one, other = Store(tmp_path), Store(tmp_path)
+    found = getattr(one, asks)
+    with ThreadPoolExecutor(1) as pool:
+
+        def late(*words: str) -> object:
+            """The other server begins once this one has seen that the run is missing."""
+            answer = found(*words)
+            wait([pool.submit(adopt, other, ended)], 0.3)
+            return answer
+
+        setattr(one, asks, late)
+        adopt(one, ended)
+    assert len(list(other.results(config.key))) == 1
 
 
 @pytest.mark.parametrize("bad", [None, Diverged(1, None, "loss")], ids=["finished", "diverged"])
@@ -154,9 +150,18 @@ def test_a_saved_run_is_read_back_bit_for_bit(tmp_path: Path, tiny: RunConfig) -
             assert ours.layers.tobytes() == theirs.layers.tobytes()
 
 
-def test_a_run_of_a_newer_engine_is_left_out(
-    tmp_path: Path, tiny: RunConfig, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("by", [-1, 1], ids=["older", "newer"])
+def test_a_file_of_another_engine_gives_nothing_and_a_sentence(
+    tmp_path: Path,
+    tiny: RunConfig,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    by: int,
 ) -> None:
-    archive.save(collect(train(tiny)), tmp_path / "run.npz")
-    monkeypatch.setattr(archive, "ENGINE", ENGINE - 1)
-    assert list(archive.load(tmp_path / "run.npz")) == []
+    run, cells = tmp_path / "run.npz", tmp_path / "cells.npz"
+    archive.save(it := collect(train(tiny)), run)
+    archive.save_cells([it], cells)
+    monkeypatch.setattr(archive, "ENGINE", ENGINE + by)
+    assert [*archive.load(run), *archive.load(cells), *archive.keys_of(cells)] == []
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == 3 and all(f"version {ENGINE} of the engine made it" in one for one in said)

@@ -30,7 +30,7 @@ def queued_runs(it: Anatomy, backend: SharedBackend) -> list[Run]:
     """The runs of the configs on the page. A run that is neither done nor open is queued once."""
     runs, it.refused = [], None
     for config in it.lanes:
-        run = backend.store.latest(config.key, older=False)  # measured again in a moment
+        run = backend.store.latest(config.key)
         ended = run is None or not (run.is_done or run.is_open)
         if run is None or run.status == "stopped" or (ended and config.key not in it.asked):
             try:
@@ -93,7 +93,7 @@ def _after_a_moment(it: Anatomy, backend: SharedBackend, runs: list[Run]) -> lis
 
 
 def _latest(it: Anatomy, backend: SharedBackend) -> list[Run]:
-    return [run for config in it.lanes if (run := backend.store.latest(config.key, older=False))]
+    return [run for config in it.lanes if (run := backend.store.latest(config.key))]
 
 
 def _open(runs: list[Run]) -> bool:

@@ -7,7 +7,7 @@ import streamlit as st
 from normviz.claims import Claim
 from normviz.claims.sentences import basis, on_second_seeds
 from normviz.claims.stored import ClaimResult, explained, shipped_lanes, shipped_result
-from normviz.runs.versions import computed_by, made_by
+from normviz.runs.engines import computed_by
 
 from ...session.backend import SharedBackend, adopt_maps
 from ...session.markdown import literal, sentence, source
@@ -48,7 +48,7 @@ def _verdict(claim: Claim, result: ClaimResult) -> None:
         st.caption(f"Checked: {literal(again)}." if second else sentence(again))
     if claim.changed:
         st.caption(f"Changed after an earlier result: {literal(claim.changed)}")
-    by = f" {computed_by(result.engines)} {made_by([result.engine])}" if claim.arms else ""
+    by = f" {computed_by(result.engines)}" if claim.arms else ""
     st.caption(f"{sentence(basis(claim, result))}{by}")
 
 

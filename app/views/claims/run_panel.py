@@ -12,7 +12,7 @@ from normviz.claims.stored import ClaimResult, shipped_result
 from normviz.formats import duration
 from normviz.hosted import Refused
 from normviz.maps import cores
-from normviz.runs.versions import computed_by
+from normviz.runs.engines import computed_by
 
 from ...session import presence, visitor
 from ...session.backend import SharedBackend, adopt_maps

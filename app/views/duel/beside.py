@@ -13,7 +13,7 @@ from normviz.duel.names import lane_name
 from normviz.limits import MAX_LANES
 from normviz.links import cut
 from normviz.observed import KEY, PREFIX
-from normviz.runs.listing import described, misfit
+from normviz.runs.listing import described
 from normviz.runs.store import Run
 
 from ...session import duel
@@ -52,7 +52,7 @@ def _why_not(it: duel.Duel, run: Run | None) -> str | None:
         return "a step of the tour has its own lanes"
     if len(it.lanes) >= MAX_LANES:
         return f"it needs a lane, and the link has {MAX_LANES}"
-    return misfit(run)
+    return None
 
 
 def name(run: Run, lanes: list[Lane]) -> str:

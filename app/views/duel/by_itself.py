@@ -1,8 +1,8 @@
 """Training without a click: after a change of a setting, a short duel trains what no stored run shows.
 
 Only a visitor's own change of a setting starts it: not a link, a preset, a tour step or Back. It trains
-the lanes that have no result, and with them those that an older version of the engine trained. A change
-while it trains replaces it. A run that was started with Train is never replaced by it.
+the lanes that have no result. A change while it trains replaces it. A run that was started with Train is
+never replaced by it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import streamlit as st
 
 from normviz import hosted
-from normviz.config import ENGINE, RunConfig
+from normviz.config import RunConfig
 from normviz.execution.budget import default_slots
 from normviz.hosted import Refused
 from normviz.limits import estimated_seconds
@@ -53,10 +53,7 @@ def wanted(lanes: list[Lane], backend: SharedBackend) -> tuple[RunConfig, ...]:
     it = duel.duel()
     if it.changed is None or not is_on() or tour.waits(it):
         return ()
-    missing = [lane for lane in lanes if not _has_result(lane)]
-    # One version trains all lanes: those that an older one trained are trained again.
-    older = [lane for lane in lanes if missing and lane.run and lane.run.version < ENGINE]
-    configs = tuple(dict.fromkeys(lane.config for lane in (*missing, *older)))
+    configs = tuple(dict.fromkeys(lane.config for lane in lanes if not _has_result(lane)))
     if not configs or seconds(configs) > LONGEST_SECONDS:
         return ()
     if _is_busy(backend):

@@ -59,7 +59,8 @@ def _choose(lanes: Lanes, backend: SharedBackend) -> None:
 
 def _picture(lanes: Lanes, backend: SharedBackend) -> str | None:
     """The loss curves of the lanes' stored runs; None if one is missing."""
-    found = [run for run in backend.store.together(lanes) if run and run.is_done]
+    best = [backend.store.latest(config.key) for config in lanes]
+    found = [run for run in best if run and run.is_done]
     if len(found) < len(lanes):
         return None
     numbers = tuple(run.id for run in found)

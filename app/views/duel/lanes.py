@@ -78,25 +78,11 @@ def current(it: duel.Duel, backend: SharedBackend) -> list[Lane]:
                 run, is_found = known, True
         lanes.append(Lane(i, config, run))
     if is_found:
-        lanes = _of_one_version(lanes, backend)
         it.runs = tuple(lane.run and lane.run.id for lane in lanes)
     lanes = [replace(lane, repeats=_repeats(lane.run, it.seeds, backend)) for lane in lanes]
     it.lanes = tuple(lane.config for lane in lanes)
     it.trained = tuple(lane.run and (lane.run.id, lane.run.trained) for lane in lanes)
     return lanes
-
-
-def _of_one_version(lanes: list[Lane], backend: SharedBackend) -> list[Lane]:
-    """The lanes with finished runs of one version of the engine, where the store has them."""
-    if not all_done(lanes) or not is_mixed(lanes):
-        return lanes
-    found = backend.store.together([lane.config for lane in lanes])
-    return [replace(lane, run=run) for lane, run in zip(lanes, found, strict=True)]
-
-
-def is_mixed(lanes: list[Lane]) -> bool:
-    """Whether the lanes show runs of different versions of the engine, which began from other numbers."""
-    return len({run.version for run in runs(lanes) if not run.is_open}) > 1
 
 
 def runs(lanes: list[Lane]) -> list[Run]:

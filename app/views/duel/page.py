@@ -127,8 +127,6 @@ def _difference(lanes: list[page_lanes.Lane], width: float, seen: Run | None) ->
     first = lanes[0].config
     if any(lane.earlier for lane in lanes):
         return "Some curves show earlier settings: press Train."
-    if page_lanes.is_mixed(lanes):
-        return "Some curves are by an older version of the engine, which drew other numbers: press Train."
     fields = {name for lane in lanes for name in differences(lane.config, first)}
     if fields == {"scheme"}:
         moved = "Only the norm moved."

@@ -12,7 +12,7 @@ from normviz.maps import Cell, cores
 from normviz.maps.fill import MapJob
 from normviz.maps.layout import maps
 from normviz.maps.results import GridResults
-from normviz.runs.versions import computed_by, made_by
+from normviz.runs.engines import computed_by
 
 from ...session import presence, visitor
 from ...session.backend import SharedBackend, adopt_maps, shared
@@ -143,8 +143,7 @@ def _tick(it: Maps) -> bool:
     picked = charts.charts(it, drawn, is_filling=job is not None)
     glossary.caption(MARKS)
     if points := results.points:
-        by = computed_by((one.engine for one in points), "cells")
-        st.caption(f"{by} {made_by((one.version for one in points), 'cells')}")
+        st.caption(computed_by((one.engine for one in points), "cells"))
     charts.show_summary(it, results)
     charts.reach(it, drawn)
     if picked:

@@ -12,7 +12,7 @@ from normviz.export.pictures import captioned, picture
 from normviz.maps.layout import maps
 from normviz.maps.link import caption
 from normviz.maps.summary import table
-from normviz.runs.versions import computed_by
+from normviz.runs.engines import computed_by
 
 from ...session import address
 from ...session.backend import SharedBackend, shared

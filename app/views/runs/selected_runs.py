@@ -16,7 +16,7 @@ from normviz.duel import names
 from normviz.limits import MAX_LANES
 from normviz.observed import Observed, label
 from normviz.player import VIEWS
-from normviz.runs.listing import ListRow, described, diff, misfit
+from normviz.runs.listing import ListRow, described, diff
 from normviz.runs.store import Run
 
 from ...session import duel, visitor
@@ -127,16 +127,13 @@ def _about(rows: list[ListRow]) -> None:
 
 
 def _actions(runs: list[Run], backend: SharedBackend, mine: frozenset[int]) -> None:
-    misfits = [why for run in runs if (why := misfit(run))]
     stays = [why for run in runs if (why := _stays(run, mine))]
     own_open = tuple(run.id for run in runs if run.is_open and run.id in mine)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         observed = [run for run in runs if run.is_observed]
-        if len(observed) > 1:
-            misfits.append("the duel shows one observed run beside its lanes: choose one of these")
         if st.button(
             _opens(runs), key="reopen", type="primary", icon=":material/open_in_new:",
-            shortcut=shortcuts.of("O"), disabled=bool(misfits) or len(runs) > MAX_LANES,
+            shortcut=shortcuts.of("O"), disabled=len(observed) > 1 or len(runs) > MAX_LANES,
             help=TOY if len(observed) == len(runs) else None,
         ):  # fmt: skip
             duel.show_runs(runs)
@@ -146,7 +143,9 @@ def _actions(runs: list[Run], backend: SharedBackend, mine: frozenset[int]) -> N
                    icon=":material/stop:")  # fmt: skip
         button("Delete", _ask, key="delete_chosen", icon=":material/delete:", disabled=bool(stays))
         button("Clear", only, (), key="choose_none", type="tertiary")
-    for why in (*misfits[:1], *stays[:1]):
+    if len(observed) > 1:
+        st.caption("The duel shows one observed run beside its lanes: choose one of these.")
+    for why in stays[:1]:
         st.caption(sentence(why))
 
 

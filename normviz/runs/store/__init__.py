@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import hosted
-from ...config import ENGINE, RunConfig, keys_for
+from ...config import RunConfig
 from ...home import home
 from ...observed import Observed
 from ...training import text_privacy
@@ -151,28 +151,23 @@ class Store:
 
     def adopt(self, it: Recording) -> None:
         """Store a finished run that ships with the product, unless its result is stored with its layers."""
-        known = self.latest(it.key)
-        if known is not None and known.is_done and not known.is_coarse:
-            return
-        self.keep_all([it], "shipped")
+        with self.db.transaction() as db:
+            known = self.latest(it.key)
+            if known is None or not known.is_done or known.is_coarse:
+                _keep(db, it, "shipped")
+
+    def adopt_cells(self, cells: Iterable[Recording]) -> None:
+        """Store cells that ship with the product, except those whose results are stored."""
+        with self.db.transaction() as db:
+            done = self.done_keys()
+            for it in cells:
+                if it.key not in done:
+                    _keep(db, it, "shipped sweep")
 
     def keep_all(self, ended: Sequence[Recording], origin: Origin) -> list[int]:
         """Store runs that have ended: all of them, or on an error none. Returns their numbers."""
         with self.db.transaction() as db:
             return [_keep(db, one, origin) for one in ended]
-
-    def drop_copies(self) -> None:
-        """Delete the copies of each shipped run, all except the one that `results` prefers."""
-        twice = self.db.connection.execute(
-            "SELECT key, origin FROM runs WHERE origin LIKE 'shipped%' "
-            "GROUP BY key, origin HAVING COUNT(*) > 1"
-        ).fetchall()
-        for key, origin in twice:
-            with self.db.transaction() as db:
-                same = [
-                    run.id for run in self.results(key) if (run.key, run.origin) == (key, origin)
-                ]
-                db.executemany("DELETE FROM runs WHERE id = ?", [(run,) for run in same[1:]])
 
     def drop_writing(self, kept: Collection[str]) -> None:
         """Delete what trained models wrote of visitors' texts, except of those whose hashes are `kept`."""
@@ -194,41 +189,23 @@ class Store:
         row = self.db.connection.execute("SELECT * FROM runs WHERE id = ?", (run,)).fetchone()
         return known(row) if row else None
 
-    def latest(self, key: str, older: bool = True) -> Run | None:
-        """The best run to show for a config: a finished one, else an open one, else any.
+    def latest(self, key: str) -> Run | None:
+        """The best run to show for a config: a finished one, else an open one, else any; of equals the
+        newest.
 
-        A cell of a sweep comes after finished and open runs, because it recorded few layers. Of equals the
-        newest version's comes first; a key never finds a run of a newer version than its own, and without
-        `older` none of an older one.
+        A cell of a sweep comes after finished and open runs, because it recorded few layers.
         """
-        return next((run for run in self._ranked(key) if older or run.key == key), None)
-
-    def together(self, configs: Sequence[RunConfig]) -> list[Run | None]:
-        """The best runs to show side by side: all by one version of the engine, if there is one by which
-        each config that has a result has one; else the best of each."""
-        best = [self.latest(config.key) for config in configs]
-        if len({run.version for run in best if run is not None}) < 2:
-            return best
-        for version in range(ENGINE, 0, -1):
-            same = [self.latest(config.key_by(version)) for config in configs]
-            if all(
-                a is None or (b is not None and b.version == version and b.is_done >= a.is_done)
-                for a, b in zip(best, same, strict=True)
-            ):
-                return same
-        return best
+        return next(self._ranked(key), None)
 
     def results(self, key: str) -> Iterator[Run]:
         """The results of a config, in the order in which `latest` prefers them."""
         return self._ranked(key, RESULT)
 
     def _ranked(self, key: str, which: str = "1") -> Iterator[Run]:
-        """The runs of a config by RANK, of equals those of the newest version first, then the newest.
-        They are ranked all at once, and each is read when the iterator reaches it."""
+        """The runs of a config by RANK, of equals the newest first. They are ranked all at once, and each is
+        read when the iterator reaches it."""
         rows = self.db.connection.execute(
-            "SELECT id FROM runs WHERE key IN (SELECT value FROM json_each(?)) "
-            f"AND {which} ORDER BY {RANK}, length(key) DESC, key DESC, id DESC",
-            (json.dumps(keys_for(key)),),
+            f"SELECT id FROM runs WHERE key = ? AND {which} ORDER BY {RANK}, id DESC", (key,)
         ).fetchall()
         return filter(None, (self.run(row["id"]) for row in rows))
 
@@ -275,11 +252,7 @@ class Store:
         """Store that process `pid` has started the run; `reach` as in `append`."""
         with self.db.transaction() as db:
             _start(db, run, event, pid, "paused" if paused else "running", time.time())
-            # An earlier release may have queued it: the version that trains it names it.
-            db.execute(
-                "UPDATE runs SET reach = ?, key = 'e' || ? || substr(key, instr(key, '-')) WHERE id = ?",
-                (reach, ENGINE, run),
-            )
+            db.execute("UPDATE runs SET reach = ? WHERE id = ?", (reach, run))
 
     def append(self, run: int, steps: Iterable[Step], reach: int | None = None) -> None:
         """Commit steps, and with them `reach`: the first step that the run's process takes only after it

@@ -75,7 +75,7 @@ def listed(db: sqlite3.Connection, wanted: Query, limit: int, offset: int) -> Qu
     for row in rows:
         if (run := known(row)) is not None:
             runs.append(run)
-        else:  # written by a release with other settings, or damaged
+        else:  # of another release, or damaged
             foreign.append(row["id"])
     return QueryResult(tuple(runs), total, tuple(foreign))
 

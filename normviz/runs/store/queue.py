@@ -251,6 +251,6 @@ def _cost(config: str) -> tuple[float, int]:
     """Estimated seconds and the steps of a stored config."""
     try:
         known = RunConfig(**json.loads(config))
-    except (ValueError, TypeError, RecursionError):  # written by a release with other settings
+    except (ValueError, TypeError, RecursionError):  # of another release
         return 0.0, 0
     return estimated_seconds(known), known.steps

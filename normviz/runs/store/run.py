@@ -10,10 +10,11 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
-from ...config import ENGINE, RunConfig, version_of
+from ...config import RunConfig
 from ...observed import Observed, Settings, configured, read_settings
 from ...training.events import Diverged, Started
 from .. import DONE, OPEN, STATUSES, Recording, Status, Steps
+from ..engines import ENGINES
 from .errors import StoreUnreadable
 
 SHIPPED = ("shipped", "shipped sweep")
@@ -24,7 +25,7 @@ INNER = ("pid", "turn", "watched", "beside", "reach", "address")
 """Columns of `runs` for the queue and the supervisor alone."""
 
 FOREIGN = (
-    "it was queued by another release of NormViz, whose settings this one can't read: choose the "
+    "it was queued by another release of NormViz, whose runs this one can't train: choose the "
     "settings again and train"
 )
 LOST = "the training process ended without a word; everything committed up to there is kept"
@@ -70,11 +71,6 @@ class Run:
     wrote: str | None = None
 
     @property
-    def version(self) -> int:
-        """The version of the engine that trained it; of an observed run today's, which says nothing of it."""
-        return ENGINE if self.is_observed else version_of(self.key)
-
-    @property
     def is_observed(self) -> bool:
         """Whether it is of a model of somebody's own (`normviz.watch`)."""
         return isinstance(self.config, Observed)
@@ -107,16 +103,10 @@ class Run:
     def recording(self, steps: Steps) -> Recording:
         """The recording of the run, with these steps."""
         about = self.device, self.threads, self.parameters, self.chance
+        by = self.engine, self.why
         started = bad = None
-        if None not in about:
-            started = Started(
-                self.config,
-                *about,
-                self.floor,
-                self.text,
-                self.engine or "eager",
-                self.why or "",  # pyright: ignore
-            )
+        if None not in (*about, *by):
+            started = Started(self.config, *about, self.floor, self.text, *by)  # pyright: ignore
         if self.bad_step is not None:
             bad = Diverged(self.bad_step, self.bad_layer, self.bad_where or "")
         seconds = (self.ended or 0.0) - (self.started or 0.0) if self.ended else 0.0
@@ -129,7 +119,6 @@ class Run:
             self.message,
             seconds,
             self.probes,
-            self.version,
             self.wrote or "",
         )
 
@@ -176,22 +165,23 @@ def read_run(row: sqlite3.Row) -> Run:
     return Run(**values)
 
 
-WORDS = ("key", "origin")
-MAYBE_WORDS = ("device", "text", "bad_where", "message", "engine", "why", "wrote")
+MAYBE_WORDS = ("device", "text", "bad_where", "message", "why", "wrote")
 NUMBERS = ("started", "ended", "chance", "floor", "threads", "parameters", "bad_step", "bad_layer")
 LATEST = 1e11
 """The upper bound of a valid time, in seconds since 1970."""
 
 
 def known(row: sqlite3.Row) -> Run | None:
-    """A row as a run; None for a row of a release with other settings, or a damaged one."""
+    """A row as a run; None for a row of a release with other settings or another engine, or a damaged one."""
     try:
         run = read_run(row)
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
     fits = (
-        run.status in STATUSES
-        and all(isinstance(getattr(run, name), str) for name in WORDS)
+        run.key == run.config.key
+        and run.status in STATUSES
+        and run.engine in (None, *ENGINES)
+        and isinstance(run.origin, str)
         and all(isinstance(getattr(run, name), str | None) for name in MAYBE_WORDS)
         and all(isinstance(getattr(run, name), int | float | None) for name in NUMBERS)
         and all(_is_time(at) for at in (run.created, run.started or 0.0, run.ended or 0.0))

@@ -22,7 +22,6 @@ def keep(db: sqlite3.Connection, it: Recording, origin: str) -> int:
     if it.started is None:
         raise ValueError(f"run {it.key} has not started, so there is nothing to keep of it")
     run = insert(db, it.config, "running", origin, it.probes)
-    db.execute("UPDATE runs SET key = ? WHERE id = ?", (it.key, run))
     start(db, run, it.started, os.getpid(), "running", time.time() - it.seconds)
     append(db, run, it.steps)
     end(db, run, it.status, it.first_bad, it.message, it.wrote)

@@ -1,0 +1,82 @@
+"""Results say whether they were trained in C++ or with PyTorch's own operations."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from normviz import RunConfig, train
+from normviz.duel.names import settings
+from normviz.export import ExportLane, preview, replay
+from normviz.maps.grid import make
+from normviz.maps.points import shipped_point
+from normviz.result import collect
+from normviz.runs import Recording
+from normviz.runs.engines import computed_by
+
+TINY = RunConfig(depth=1, width=8, heads=2, seq_len=4, batch=2, steps=3)
+IN_CPP, BY_TORCH = "Trained in NormViz's engine in C++.", "Trained with PyTorch's own operations."
+MIXED = (
+    "1 of these 3 {} trained with PyTorch's own operations, the others in NormViz's engine in C++."
+)
+
+
+def by(engine: str, config: RunConfig = TINY) -> Recording:
+    it = collect(train(config))
+    assert it.started is not None
+    return replace(it, started=replace(it.started, engine=engine))
+
+
+@pytest.mark.parametrize(
+    ("engines", "sentence"),
+    [
+        ([], ""),
+        (["tape", "tape"], IN_CPP),
+        (["eager", "eager"], BY_TORCH),
+        (["tape", "eager", "tape"], MIXED.format("cells")),
+        (
+            ["eager", "tape", "eager"],
+            "2 of these 3 cells trained with PyTorch's own operations, the other in NormViz's engine in "
+            "C++.",
+        ),
+    ],
+)
+def test_a_sentence_says_which_engines_trained(engines: list[str], sentence: str) -> None:
+    assert computed_by(engines, "cells") == sentence
+
+
+@pytest.mark.parametrize("engine", ["tape", "eager"])
+def test_a_map_s_cell_knows_its_engine(engine: str) -> None:
+    (cell,) = make(TINY, {}).cells
+    assert shipped_point(cell, by(engine)).engine == engine
+
+
+def exported() -> list[ExportLane]:
+    """Two lanes, one of them with two seeds, and a lane that was not trained."""
+    seeds = [
+        ExportLane("A", it.config, it) for it in (by("tape"), by("tape", TINY.replace(init_seed=1)))
+    ]
+    post = TINY.replace(scheme="post")
+    return [replace(seeds[0], repeats=(seeds[1],)), ExportLane("B", post, by("eager", post))]
+
+
+def test_saved_charts_of_a_replay_say_the_engine_of_every_seed() -> None:
+    lanes = exported()
+    (line,) = [line for line in replay(lanes).splitlines() if line.strip().startswith("name: ")]
+    caption = json.loads(line.partition("caption: ")[2].removesuffix("});").strip())
+    shared = settings([lane.config for lane in lanes])
+    assert caption == ["Pre-LN against Post-LN", shared, MIXED.format("runs")]
+
+
+def test_the_picture_of_a_link_says_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    cards: list[str] = []
+
+    def drawn(asked: dict, card: str) -> tuple[dict[str, str], bytes]:
+        cards.append(card)
+        return dict.fromkeys(asked, ""), b""
+
+    monkeypatch.setattr(preview, "draw_named", drawn)
+    preview.draw(exported()[1:], "grad_block")
+    assert "Trained with PyTorch&#x27;s own operations." in cards[0]
