@@ -59,7 +59,7 @@ def results() -> None:
 def _range(losses: Sequence[float | None]) -> str:
     finite = sorted(loss for loss in losses if loss is not None)
     bad = len(losses) - len(finite)
-    said = f"**{finite[0]:.2f} to {finite[-1]:.2f}**" if finite else ""
+    said = f"{finite[0]:.2f} to {finite[-1]:.2f}" if finite else ""
     return " and ".join(filter(None, (said, f"diverged in {bad} of {len(losses)}" if bad else "")))
 
 

@@ -148,7 +148,7 @@ PROCESS = "import time; time.sleep(600)  # {command}"
 
 @contextmanager
 def hanging(
-    folder: Path, command: str = identity.COMMANDS[0], **changes: Any
+    folder: Path, command: str = identity.COMMAND, **changes: Any
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Somebody holds the lock; its reader names this process, but for the changes of its identity."""
     process = subprocess.Popen([sys.executable, "-c", PROCESS.format(command=command)])

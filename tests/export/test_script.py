@@ -155,14 +155,15 @@ def test_batches_are_the_run_s_for_many_steps(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_hero_that_ships_is_repeated_for_all_its_steps(store: Store, tmp_path: Path) -> None:
-    """Rounding on another machine grows in the steps; other draws would differ by more than 1e-2."""
+    """The engine in C++ trained it, which rounds otherwise: by up to 1.7e-3 in 20 steps where it was
+    measured. Other draws would differ by more than 1e-2."""
     shipped.adopt(store)
     runs = [store.latest(config.key) for config in PRESETS["hero"].lanes()]
     lanes = [stored_lane("A", run, Frames(store)) for run in runs if run is not None]
     assert len(lanes) == 2
     for lane, got in zip(lanes, run_alone(tmp_path, [script(lane) for lane in lanes]), strict=True):
         ours, theirs = lane.recorded.losses, np.array(got["losses"])
-        assert theirs[:20] == pytest.approx(ours[:20], rel=1e-4)
+        assert theirs[:20] == pytest.approx(ours[:20], abs=5e-3)
         assert theirs[-20:].mean() == pytest.approx(ours[-20:].mean(), abs=2e-3)
         said = got["said"].splitlines()
         assert [line.split()[1] for line in said[:-1]] == [str(step) for step in range(0, 200, 20)]
