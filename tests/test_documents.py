@@ -27,7 +27,9 @@ def test_the_tables_are_up_to_date() -> None:
 
 def test_the_results_are_of_the_presets_and_their_first_seeds_are_the_runs_that_ship() -> None:
     ship = {
-        it.config.key: it for path in (shipped("assets") / "runs").glob("*.npz") for it in load(path)
+        it.config.key: it
+        for path in (shipped("assets") / "runs").glob("*.npz")
+        for it in load(path)
     }
     for row in json.loads((ROOT / "tests" / "bench" / "results.json").read_text()):
         config = PRESETS[row["preset"]].lanes()[row["lane"]]

@@ -1,7 +1,7 @@
-"""The README's results: each lane of the presets from eight seeds, trained again, in `results.json` beside this.
+"""The README's results: each lane of the presets from eight seeds, in `results.json` beside this file.
 
     python -m tests.bench.results
-    cog -r @tests/documents.txt      # writes the table of it
+    python -m tests.bench.documents    # writes the table of it
 
 Weights and batches both move with the seed. The loss is the mean of the last tenth of the steps.
 """
