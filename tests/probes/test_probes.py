@@ -21,7 +21,7 @@ from normviz.probes import Recorder
 from normviz.training import loop
 
 ROWS = {key: i for i, key in enumerate(PROBES.keys())}
-SMALL = RunConfig(depth=2, width=16, heads=2, seq_len=8, batch=4, steps=1)
+SMALL = RunConfig(depth=3, width=16, heads=2, seq_len=8, batch=4, steps=1)
 
 # Inert
 
@@ -40,7 +40,7 @@ def test_inert() -> None:
     options = [{"norm": norm.key} for norm in NORMS]
     options += [{"qk_norm": choice.key, **more} for choice in QK_NORMS]
     for scheme, change in pairs(SCHEMES.keys(), options, 1):
-        config = SMALL.replace(scheme=scheme, steps=4, lr=0.01, **change)
+        config = SMALL.replace(scheme=scheme, depth=2, steps=4, lr=0.01, **change)
         watched, unwatched = outcome(config, range(4)), outcome(config, ())
         with case(scheme, change):
             assert watched[0] == unwatched[0]
@@ -116,7 +116,7 @@ def test_gradients_at_sublayer_sites_do_not_add_up() -> None:
     """In Post-LN one tensor is stream_in, skip and branch_in. Tensor hooks would see the sum of
     their gradients there, and only there, so they would invent a difference between placements."""
     for scheme in SCHEMES.keys():  # noqa: SIM118 (a registry)
-        config = SMALL.replace(scheme=scheme)
+        config = SMALL.replace(scheme=scheme, depth=2)
         with model_seen(noise=0.1) as models:
             next(loop.train(config))
         model, (tokens, targets) = models[0], make_task(config).tensors(0, torch.device("cpu"))
