@@ -256,6 +256,7 @@ def test_train_pause_rate_and_stop(browser: Browser, address: str, data: Path) -
         page.keyboard.press("ArrowRight")
         wait_for(lambda: [set(it) for it in rates(store, 999)] == [{0.003, 0.01}] * 2)
         assert rate.get_attribute("aria-valuetext") == "0.01"
+        wait_for(lambda: "lr_edits=" in address_of(page))  # the runs are found by it from now on
         with visit(browser, address) as other:
             opened(other, address_of(page))
             seen: set[str] = set()
