@@ -12,7 +12,6 @@ from shelf_kit import SMALL, kept
 from streamlit.testing.v1 import AppTest
 
 from normviz.links import encode
-from normviz.runs.shipped import adopt
 from normviz.runs.store import Condition, Query, Store
 
 
@@ -120,9 +119,9 @@ def test_pages_of_a_long_list(shelf: AppTest, folder: Path) -> None:
     assert pages in checked(at.run()).caption[0].value
 
 
-def test_nothing_stored_yet(shelf: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("normviz.runs.shipped.load", lambda path: [])
-    monkeypatch.setattr("normviz.app.session.backend.adopt", adopt)
+def test_nothing_stored_yet(shelf: AppTest, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("normviz.app.session.backend.adopt", lambda store: None)
+    Store(folder).db.connection.execute("DELETE FROM runs")
     at = checked(shelf.run())
     assert "No run is stored here yet" in words_of(at.info[0])
 
