@@ -12,7 +12,6 @@ from crossing_kit import case
 from scripts_kit import run_alone
 
 from normviz import RunConfig
-from normviz.catalog import SCHEMES
 from normviz.catalog.probes import recorded_by
 from normviz.catalog.registry import Registry
 from normviz.cli import ship
@@ -127,20 +126,6 @@ def test_a_shipped_cell_is_what_its_script_gives(full: Store, tmp_path: Path) ->
 
 def _first() -> Path:
     return sorted((shipped("assets") / "maps").glob("*.npz"))[0]
-
-
-def test_the_readme_says_what_the_maps_say(full: Store) -> None:
-    text = (Path(__file__).parents[2] / "normviz" / "README.md").read_text()
-    for key, init in (("torch", "PyTorch init"), ("xavier", "Xavier")):
-        grid = standard(key).grid
-        for scheme in MAPS[key].words["scheme"].split(","):
-            rates = " | ".join(
-                f"none in {grid.base.steps} steps"
-                if edge.rate is None
-                else f"{'≥ ' * edge.is_last}{edge.rate:g}"
-                for edge in frontier(grid, of(full, key, scheme))
-            )
-            assert f"| {SCHEMES.label(scheme)}, {init} | {rates} |" in text
 
 
 def test_only_the_maps_that_are_named_are_made(
