@@ -30,7 +30,7 @@ PRACTICE: list[dict[str, object]] = [
 
 @pytest.mark.slow
 def test_the_code_shown_computes_what_the_model_does(tiny: RunConfig) -> None:
-    for scheme, norm in pairs(SCHEMES.keys(), NORMS.keys()):
+    for scheme, norm in pairs(SCHEMES.keys(), NORMS.keys(), 1):
         with case(scheme, norm):
             assert_the_same(tiny.replace(scheme=scheme, norm=norm, depth=4))
 
@@ -53,7 +53,7 @@ def test_the_code_shown_starts_gains_and_norms_as_the_model_does() -> None:
     from normviz.model.marks import KEPT, mark_of
 
     for scheme in SCHEMES.keys():  # noqa: SIM118 (a registry)
-        config, pasted = RunConfig(scheme=scheme, depth=4), {}
+        config, pasted = RunConfig(scheme=scheme, depth=4, width=16), {}
         exec(anatomy.code(config, 32), pasted)
         theirs = dict(pasted["Model"]().named_parameters())
         for name, p in build(config, 32).named_parameters():

@@ -19,6 +19,7 @@ from normviz.model.data import make_task
 from normviz.model.families import build
 from normviz.model.init import initialise
 from normviz.model.marks import drawn, kept
+from normviz.model.norms import make_norm
 from normviz.model.wire import started
 
 D, FFN, V, L = 64, 256, 32, 2
@@ -271,6 +272,16 @@ def test_a_mark_decides_and_the_name_does_not() -> None:
 def test_a_role_without_a_rule_is_an_error() -> None:
     with pytest.raises(ValueError, match=r"rule for mixer\.weight: roles are tokens\.weight, "):
         drawn(nn.Linear(2, 2), "mixer")
+
+
+def test_a_norm_that_starts_smaller_has_that_much_smaller_outputs() -> None:
+    """But where its gates depend on the scale too."""
+    x = torch.randn(3, 5, D, generator=torch.Generator().manual_seed(0))
+    for norm in NORMS:
+        usual, smaller = make_norm(norm.key, D), started(make_norm(norm.key, D), 0.5)
+        if norm.key != "gatednorm":
+            with case(norm.key):
+                torch.testing.assert_close(smaller(x), 0.5 * usual(x))
 
 
 def test_a_norm_whose_scale_has_another_name_can_t_start_smaller() -> None:

@@ -107,16 +107,6 @@ def test_a_source_that_does_not_compile_is_a_sentence(
     assert [file.name for file in tmp_path.iterdir()] == ["bad.cpp"]
 
 
-def test_the_flags_are_those_of_one_build_for_every_cpu_of_a_type(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    assert "-ffast-math" not in build.FLAGS and "-Ofast" not in build.FLAGS
-    monkeypatch.setattr("platform.machine", lambda: "x86_64")
-    assert build.target_flags() == ("-march=x86-64-v3",)
-    monkeypatch.setattr("platform.machine", lambda: "aarch64")
-    assert build.target_flags() == ()
-
-
 @pytest.mark.usefixtures("not_loaded")
 def test_without_the_library_runs_train_eager_and_status_says_how_to_get_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -6,7 +6,6 @@ import pytest
 from charts_kit import render, rows
 from cost_kit import SAME, made
 
-from normviz import claims
 from normviz.charts import cost
 from normviz.formats import timing
 from normviz.norm_cost import findings
@@ -64,16 +63,6 @@ def test_both_hand_written_are_compared_too(rms: Ratio, words: str) -> None:
         made({("rmsnorm_hand", "step"): rms, ("layernorm_hand", "step"): by_hand})
     )
     assert f"1.080 (1.070 to 1.090) times LayerNorm's time: {words}." in said
-
-
-def test_each_range_of_savings_is_its_own_source_s() -> None:
-    """As the claim C18 has them."""
-    assert [(it.low, it.high, it.source[:16]) for it in CLAIMS[:2]] == [
-        (1, 10, "arXiv:2305.14858"), (7, 64, "arXiv:1910.07467")
-    ]  # fmt: skip
-    claim = claims.CLAIMS["C18"]
-    assert all(f"{it.low:g} to {it.high:g} %" in claim.source for it in CLAIMS)
-    assert [theory.label for theory in claim.theory] == [f"{it.low:g} %" for it in CLAIMS]
 
 
 def test_other_work_is_mentioned() -> None:

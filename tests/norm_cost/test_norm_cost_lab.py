@@ -60,7 +60,7 @@ def measuring(lab: Lab) -> None:
     wait_for(lambda: lab.state.doing.startswith("Round"), lambda: f"a round, not {lab.state}")
 
 
-def test_a_run_that_is_queued_meanwhile_waits_and_says_why(
+def test_a_run_that_is_queued_waits_says_why_and_trains_once_the_measurement_is_killed(
     backend: SupervisorClient, lab: Lab
 ) -> None:
     lab.start(Setting(width=32, tokens=64, seconds=300))
@@ -72,9 +72,10 @@ def test_a_run_that_is_queued_meanwhile_waits_and_says_why(
     assert Frames(store).verdict(lane.run).sentence == (
         "waiting for the norm cost lab, place 1 in the queue"
     )
-    lab.stop()
-    assert lab.state.problem == "it was stopped"
+    os.kill(*lab.pids, signal.SIGKILL)
     lane.reach("finished")
+    wait_for(lambda: not lab.state.doing, "the news")
+    assert lab.state.problem == "its process was killed by signal 9"
 
 
 def test_it_waits_for_a_run_that_trains_and_a_pause_lets_it_in(
@@ -94,19 +95,10 @@ def test_it_waits_for_a_run_that_trains_and_a_pause_lets_it_in(
     wait_for(lambda: lab.state.doing != rounds, "another round")
     assert (lane.status, lane.n) == ("paused", held)
     lab.stop()
+    assert lab.state.problem == "it was stopped"
     lane.reach_step(held + 3)
     assert lane.status == "running"
     lane.stop()
-
-
-def test_a_killed_measurement_lets_training_go_on(backend: SupervisorClient, lab: Lab) -> None:
-    lab.start(Setting(width=32, tokens=64, seconds=300))
-    measuring(lab)
-    lane = Lane(backend.store, SHORT)
-    os.kill(*lab.pids, signal.SIGKILL)
-    lane.reach("finished")
-    wait_for(lambda: not lab.state.doing, "the news")
-    assert lab.state.problem == "its process was killed by signal 9"
 
 
 def test_a_process_that_does_not_start_is_said(

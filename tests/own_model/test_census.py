@@ -13,7 +13,6 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-import transformers
 from crossing_kit import case
 from typer.testing import CliRunner
 
@@ -154,7 +153,7 @@ def drawn(count: int) -> list[str]:
     return sorted(types, key=lambda name: sha256(name.encode()).digest())[:count]
 
 
-@pytest.mark.parametrize("model", drawn(15))
+@pytest.mark.parametrize("model", drawn(10))
 def test_the_flow_of_data_makes_its_rows_again(model: str) -> None:
     """Every answer but those that a row has from the code. `normviz census --write` makes all."""
     assert library.version() == shipped().transformers, "run `normviz census --write`"
@@ -305,32 +304,20 @@ def test_it_tells_the_norm_on_the_embedding(word: str) -> None:
     assert len(known) >= 0.95 * len(shipped().models)
 
 
-@pytest.mark.parametrize(
-    ("model", "others"),
-    [
+def test_a_hybrid_is_read_from_its_attention_and_says_so() -> None:
+    for model, others in (
         ("jamba", "JambaMambaDecoderLayer: Pre-LN"),
-        ("olmo_hybrid", "OlmoHybridLinearAttentionDecoderLayer: Pre-LN"),
-        ("qwen3_next", "`self.block_type == 'linear_attention'`: QK-norm no"),
         ("lfm2", "`self.is_attention_layer`: QK-norm no"),
         ("bamba", "`self.block_type == 'linear_attention'`: the same"),
-        ("recurrent_gemma", "_CLASSES[config.layers_block_type[layer_idx]]`: the same"),
-    ],
-)
-def test_a_hybrid_is_read_from_its_attention_and_says_so(model: str, others: str) -> None:
-    (note,) = (it for it in named(model).settings if it.startswith("other layers"))
-    assert note.endswith(others)
+    ):
+        (note,) = (it for it in named(model).settings if it.startswith("other layers"))
+        assert note.endswith(others), model
 
 
 def test_what_has_no_placement_of_the_catalogue_stays_undecided() -> None:
     found = {row.model for row in shipped().models if row.placement is None}
     assert found.issuperset(OPEN)
     assert len([row for row in shipped().models if row.placement is None]) <= 15
-
-
-def test_a_model_that_wraps_a_language_model_has_no_row_of_language() -> None:
-    """Its own layers are an audio encoder; the text is read by a model with a row of its own."""
-    wrappers = {"granite_speech", "granite_speech_plus", "nemo_speechlm"}
-    assert not wrappers & {row.model for row in shipped().models}
 
 
 def test_other_models_are_in_no_count_of_language_models() -> None:
@@ -351,12 +338,6 @@ def test_what_it_names_is_in_the_catalogue() -> None:
         assert row.qk_norm in (None, "none") or row.qk_norm in QK_NORMS
         assert bool(row.placement) != bool(row.open) or row.placement, row
         assert row.placement or row.open, "what could not be told has a reason"
-
-
-def test_most_are_told() -> None:
-    told = [row for row in shipped().models if row.placement]
-    assert len(shipped().models) >= 200
-    assert len(told) >= 0.93 * len(shipped().models)
 
 
 def test_its_summary_counts_every_stack() -> None:
@@ -407,37 +388,7 @@ def test_it_comes_back_as_it_was_written() -> None:
     assert read_back(shipped().dump()) == shipped()
 
 
-def test_what_a_comment_says_is_no_evidence_of_mhc() -> None:
-    """HY-V4's docstring says that it has no Sinkhorn iteration."""
-    assert named("deepseek_v4").placement == "mhc"
-    assert "Sinkhorn" in SCHEMES["mhc"].equations[-1]
-    assert named("hy_v4").placement is None
-
-
-def test_who_uses_mhc_is_what_their_code_says() -> None:
-    """The table does not have GLM-5.3-Flash, which is a multimodal model."""
-    users = SCHEMES["mhc"].used_by
-    for model, checkpoint, mixes in (
-        ("glm5_next", "zai-org/GLM-5.3-Flash", True),
-        ("glm_moe_dsa", "zai-org/GLM-5", False),
-    ):
-        where = Path(transformers.__file__).parent / "models" / model
-        assert f'"{checkpoint}"' in (where / f"configuration_{model}.py").read_text()
-        code = (where / f"modeling_{model}.py").read_text()
-        assert ("manifold-constrained Hyper-Connections" in code) == mixes
-        assert (checkpoint.removeprefix("zai-org/") in users.split(", ")) == mixes
-    assert named("glm_moe_dsa").placement == "pre"
-
-
 def test_no_library_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     done = CliRunner().invoke(main, ["census", "--write"])
     assert (done.exit_code, "transformers is not installed" in done.output) == (2, True)
-
-
-def test_the_terminal_prints_all() -> None:
-    done = CliRunner().invoke(main, ["list", "--models"])
-    assert done.exit_code == 0 and done.output.startswith(shipped().origin)
-    assert shipped().transformers in done.output and shipped().day in done.output
-    assert all(row.model in done.output for row in shipped().models)
-    assert replace(named("opt"), open="why").remarks.startswith("why; do_layer")

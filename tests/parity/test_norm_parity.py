@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import peers
 import pytest
@@ -56,20 +55,20 @@ def tokens_first(width: int) -> nn.Module:
     )
 
 
-def public(name: str, **options: Any) -> Callable[[int], nn.Module]:
+def public(name: str) -> Callable[[int], nn.Module]:
     """Makes a class of transformers of this name, at a width."""
-    return lambda width: getattr(peers, name)(width, **options)
+    return lambda width: getattr(peers, name)(width)
 
 
-def xt(name: str, **options: Any) -> Callable[[int], nn.Module]:
+def xt(name: str) -> Callable[[int], nn.Module]:
     """The same of x-transformers."""
-    return lambda width: getattr(peers.x_transformers, name)(width, **options)
+    return lambda width: getattr(peers.x_transformers, name)(width)
 
 
 @dataclass(frozen=True)
 class Peer:
     """Somebody else's norm. `names` maps our parameters to theirs, if they differ; `factor` is what
-    theirs is times ours; `size` of the input is so large that a different eps does not matter."""
+    theirs is times ours."""
 
     key: str
     oracle: str
@@ -77,24 +76,15 @@ class Peer:
     dtype: torch.dtype = torch.float64
     names: dict[str, str] = field(default_factory=dict)
     factor: Callable[[int], float] = lambda width: 1.0
-    size: float = 1.0
 
 
 HALF = {"dtype": torch.float32}  # these cast to float32 themselves
-GAMMA, BOTH = {"weight": "g"}, {"weight": "gamma", "bias": "beta"}
+BOTH = {"weight": "gamma", "bias": "beta"}
 INSIDE = {"weight": "norm.weight", "bias": "norm.bias"}
 PEERS = [
     Peer("layernorm", "torch.nn.LayerNorm", nn.LayerNorm),
     Peer("layernorm_nobias", "transformers CohereLayerNorm", public("CohereLayerNorm"), **HALF),
-    Peer(
-        "layernorm_nobias", "x-transformers LayerNorm", xt("LayerNorm"), names={"weight": "gamma"}
-    ),
     Peer("layernorm_nonparam", "transformers OlmoLayerNorm", public("OlmoLayerNorm"), **HALF),
-    Peer(
-        "layernorm_nonparam",
-        "torch.nn.LayerNorm",
-        lambda width: nn.LayerNorm(width, elementwise_affine=False),
-    ),
     Peer(
         "layernorm_1p",
         "transformers NemotronLayerNorm1P",
@@ -103,8 +93,6 @@ PEERS = [
     ),
     Peer("groupnorm", "torch.nn.GroupNorm", tokens_first, names=INSIDE),
     Peer("rmsnorm", "transformers LlamaRMSNorm", public("LlamaRMSNorm"), **HALF),
-    Peer("rmsnorm", "torch.nn.RMSNorm", lambda width: nn.RMSNorm(width, 1e-6)),
-    Peer("rmsnorm", "x-transformers RMSNorm", xt("RMSNorm"), names=GAMMA, size=1e6),
     Peer(
         "rmsnorm_1p",
         "transformers Gemma2RMSNorm",
@@ -113,19 +101,11 @@ PEERS = [
         **HALF,
     ),
     Peer(
-        "rmsnorm_1p",
-        "x-transformers RMSNorm, unit offset",
-        xt("RMSNorm", unit_offset=True),
-        names={"offset": "g"},
-        size=1e6,
-    ),
-    Peer(
         "rmsnorm_noaffine",
         "transformers Llama4TextL2Norm",
         lambda width: peers.Llama4TextL2Norm(),
         **HALF,
     ),
-    Peer("rmsnorm_noaffine", "x-transformers SimpleRMSNorm", xt("SimpleRMSNorm"), size=1e6),
     Peer("crmsnorm", "torch.nn.LayerNorm of the completed token", completed),
     Peer(
         "scalenorm",
@@ -147,10 +127,9 @@ PEERS = [
 ]
 
 
-@pytest.mark.parametrize("width", [8, 32])
 @pytest.mark.parametrize("peer", PEERS, ids=lambda peer: f"{peer.key}-{peer.oracle}")
-def test_equals_a_public_implementation(peer: Peer, width: int) -> None:
-    generator = torch.Generator().manual_seed(width)
+def test_equals_a_public_implementation(peer: Peer) -> None:
+    width, generator = 32, torch.Generator().manual_seed(32)
 
     def drawn(*shape: int) -> Tensor:
         return torch.randn(*shape, generator=generator, dtype=torch.float64).to(peer.dtype)
@@ -164,13 +143,13 @@ def test_equals_a_public_implementation(peer: Peer, width: int) -> None:
         for p, q in pairs:
             p.add_(0.3 * drawn(*p.shape))
             q.copy_(factor * p.view(q.shape))
-    x = (peer.size * (0.5 + drawn(3, 7, width))).requires_grad_()
+    x = (0.5 + drawn(3, 7, width)).requires_grad_()
     toward = drawn(3, 7, width)
     mine, other = ours(x), theirs(x)
     grads = torch.autograd.grad(mine, [x, *(p for p, _ in pairs)], toward)
     expected = torch.autograd.grad(other, [x, *(q for _, q in pairs)], toward)
     assert_close(mine, other, CLOSE[peer.dtype])
-    assert_close(grads[0] * peer.size, expected[0] * peer.size, CLOSE[peer.dtype])
+    assert_close(grads[0], expected[0], CLOSE[peer.dtype])
     for a, b in zip(grads[1:], expected[1:], strict=True):
         assert_close(a, factor * b.view(a.shape), CLOSE[peer.dtype])
 
@@ -183,12 +162,4 @@ def assert_close(ours: Tensor, theirs: Tensor, tolerance: float) -> None:
 
 def test_every_oracle_that_a_record_names_is_compared() -> None:
     compared = {(peer.key, peer.oracle) for peer in PEERS}
-    named = {(norm.key, norm.oracle) for norm in NORMS if norm.oracle}
-    assert named - compared == set()
-
-
-def test_a_norm_without_an_oracle_is_one_of_few() -> None:
-    """These have no implementation on PyPI that we know of: test_norms checks their formulas."""
-    assert {norm.key for norm in NORMS if not norm.oracle} == {
-        "prmsnorm", "seednorm", "bhyt", "powernorm", "preaffine", "gatednorm", "tapernorm",
-    }  # fmt: skip
+    assert compared == {(norm.key, norm.oracle) for norm in NORMS if norm.oracle}

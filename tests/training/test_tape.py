@@ -40,7 +40,7 @@ TAPED_NORMS = [norm.key for norm in NORMS if norm.key not in {*NO_NORMS, ILL_CON
 SMALL = RunConfig(
     depth=2, width=20, heads=2, seq_len=7, batch=5, ffn_ratio=3, activation="gelu", steps=1
 )
-SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1", "-g")
+SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O0", "-g")
 
 
 def forget() -> None:
@@ -278,8 +278,6 @@ def test_fifty_steps_follow_eager_and_probes_change_no_bit(change: dict[str, obj
     [
         {"scheme": "none", "depth": 16},
         {"scheme": "pre_nofinal", "lr": 10.0},
-        {"scheme": "post", "lr": 10.0},
-        {"scheme": "resid_const", "lr": 10.0, "norm": "none"},
         {"scheme": "none", "optimizer": "sgd", "lr": 10.0, "momentum": 0.99},
     ],
 )
