@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 import pytest
+from crossing_kit import case
 
 from normviz import ConfigError, RunConfig
 from normviz.config import CHOICES, LATER, allowed
@@ -40,18 +41,16 @@ BAD += [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "value"), BAD, ids=repr)
-def test_a_bad_value_gets_one_sentence(name: str, value: Any) -> None:
-    with pytest.raises(ConfigError) as caught:
-        RunConfig(**{name: value})
-    sentence, given = str(caught.value), caught.value.given
-    assert sentence.startswith(f"{name} is {given!r}, allowed is {allowed(name)}")
-    assert "\n" not in sentence
-    assert caught.value.field == name
-    assert repr(given) in repr(value)  # the value itself, or the part of a list that is bad
-
-
-def test_every_field_is_tried() -> None:
+def test_a_bad_value_gets_one_sentence() -> None:
+    for name, value in BAD:
+        with case(name, repr(value)):
+            with pytest.raises(ConfigError) as caught:
+                RunConfig(**{name: value})
+            sentence, given = str(caught.value), caught.value.given
+            assert sentence.startswith(f"{name} is {given!r}, allowed is {allowed(name)}")
+            assert "\n" not in sentence
+            assert caught.value.field == name
+            assert repr(given) in repr(value)  # the value itself, or the part of a list that is bad
     assert {name for name, _ in BAD} == set(FIELDS)
 
 
@@ -72,108 +71,96 @@ def test_an_unknown_setting_names_the_known_ones() -> None:
         RunConfig(depht=3)
 
 
-@pytest.mark.parametrize("name", RANGES)
-def test_the_ends_of_a_range_are_legal(name: str) -> None:
-    span = RANGES[name]
-    ends = [span.low] * (not span.above) + [span.high] * (not span.below)
-    for end in ends:
-        changes = {**CHEAP, name: int(end) if span.whole else end}
-        assert getattr(RunConfig(**changes), name) == end
+def test_the_ends_of_a_range_are_legal() -> None:
+    for name, span in RANGES.items():
+        for end in [span.low] * (not span.above) + [span.high] * (not span.below):
+            changes = {**CHEAP, name: int(end) if span.whole else end}
+            assert getattr(RunConfig(**changes), name) == end
 
 
-@pytest.mark.parametrize(
-    ("given", "field", "value"),
-    [
-        ({"depth": "24"}, "depth", 24),
-        ({"lr": "1e-3"}, "lr", 1e-3),
-        ({"clip": "off"}, "clip", None),
-        ({"clip": "0.5"}, "clip", 0.5),
-        ({"qk_norm": True}, "qk_norm", "on"),
-        ({"qk_norm": False}, "qk_norm", "off"),
-        ({"v_norm": True}, "v_norm", "on"),
-        ({"dropout": -0.0}, "dropout", 0.0),
-    ],
-    ids=str,
+def test_words_of_links_and_terminals_are_read() -> None:
+    for field, given, value in (
+        ("depth", "24", 24), ("lr", "1e-3", 1e-3), ("clip", "off", None), ("clip", "0.5", 0.5),
+        ("qk_norm", True, "on"), ("qk_norm", False, "off"), ("v_norm", True, "on"), ("dropout", -0.0, 0.0),
+    ):  # fmt: skip
+        assert repr(getattr(RunConfig(**{field: given}), field)) == repr(value)
+
+
+TOGETHER = (
+    ({"heads": 5}, "width is 32 and heads is 5, but the heads must divide the width"),
+    ({"task": "copy", "seq_len": 7}, "seq_len is 7, but the copy task needs an even"),
+    (
+        {"task": "text"},
+        "task is text, but no text is named: paste one on the page, or give --te",
+    ),
+    (
+        {"text": "0" * 32},
+        "text is '0{32}', but task is markov, and only the task text reads one",
+    ),
+    (
+        {"mask": "none"},
+        "mask is none and task is markov, but without a mask each position sees",
+    ),
+    (
+        {"positions": "rope", "width": 12},
+        "positions is rope and each of 4 heads has 3 channels, but RoPE rotates pairs",
+    ),
+    (
+        {"rounding": "bf16", "scheme": "hyper"},
+        "rounding is bf16 and scheme is hyper, but rounding is defined for placements with one",
+    ),
+    (
+        {"branch_gain": 2, "scheme": "hyper"},
+        "branch_gain is 2 and scheme is hyper, but it is defined where a branch is added",
+    ),
+    (
+        {"branch_gain": 2, "scheme": "ngpt"},
+        "branch_gain is 2 and scheme is ngpt, but it is defined where a branch is added",
+    ),
+    (
+        {"weight_gain": 2, "scheme": "ngpt"},
+        "weight_gain is 2 and scheme is ngpt, but its weights have a length of their own",
+    ),
+    (
+        {"parametrisation": "mup", "optimizer": "muon"},
+        "parametrisation is mup and optimizer is muon, but its rates are those of Adam",
+    ),
+    (
+        {"parametrisation": "mup", "norm": "gatednorm"},
+        "parametrisation is mup and norm is gatednorm, but it has no rates for the 2 matrices",
+    ),
+    (
+        {"parametrisation": "completep", "scheme": "ngpt"},
+        "parametrisation is completep and scheme is ngpt, but it is defined where a branch is",
+    ),
+    (
+        {"parametrisation": "completep", "scheme": "completep"},
+        "parametrisation is completep and scheme is completep, and both divide each branch",
+    ),
+    ({"lr_edits": ((5, 0.1), (3, 0.2))}, "lr_edits must name each step once, in ascending"),
+    ({"lr_edits": ((5, 0.1), (5, 0.2))}, "lr_edits must name each step once, in ascending"),
+    ({"depth": 1000, "steps": 20_000}, "this run would take about .* minutes of one CPU core"),
+    ({"depth": 1000, "width": 1024, "steps": 0}, "this run would take about .* GiB of memory"),
 )
-def test_words_of_links_and_terminals_are_read(given: dict, field: str, value: Any) -> None:
-    assert repr(getattr(RunConfig(**given), field)) == repr(value)
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"heads": 5}, "width is 32 and heads is 5, but the heads must divide the width"),
-        ({"task": "copy", "seq_len": 7}, "seq_len is 7, but the copy task needs an even"),
-        (
-            {"task": "text"},
-            "task is text, but no text is named: paste one on the page, or give --te",
-        ),
-        (
-            {"text": "0" * 32},
-            "text is '0{32}', but task is markov, and only the task text reads one",
-        ),
-        (
-            {"mask": "none"},
-            "mask is none and task is markov, but without a mask each position sees",
-        ),
-        (
-            {"positions": "rope", "width": 12},
-            "positions is rope and each of 4 heads has 3 channels, but RoPE rotates pairs",
-        ),
-        (
-            {"rounding": "bf16", "scheme": "hyper"},
-            "rounding is bf16 and scheme is hyper, but rounding is defined for placements with one",
-        ),
-        (
-            {"branch_gain": 2, "scheme": "hyper"},
-            "branch_gain is 2 and scheme is hyper, but it is defined where a branch is added",
-        ),
-        (
-            {"branch_gain": 2, "scheme": "ngpt"},
-            "branch_gain is 2 and scheme is ngpt, but it is defined where a branch is added",
-        ),
-        (
-            {"weight_gain": 2, "scheme": "ngpt"},
-            "weight_gain is 2 and scheme is ngpt, but its weights have a length of their own",
-        ),
-        (
-            {"parametrisation": "mup", "optimizer": "muon"},
-            "parametrisation is mup and optimizer is muon, but its rates are those of Adam",
-        ),
-        (
-            {"parametrisation": "mup", "norm": "gatednorm"},
-            "parametrisation is mup and norm is gatednorm, but it has no rates for the 2 matrices",
-        ),
-        (
-            {"parametrisation": "completep", "scheme": "ngpt"},
-            "parametrisation is completep and scheme is ngpt, but it is defined where a branch is",
-        ),
-        (
-            {"parametrisation": "completep", "scheme": "completep"},
-            "parametrisation is completep and scheme is completep, and both divide each branch",
-        ),
-        ({"lr_edits": ((5, 0.1), (3, 0.2))}, "lr_edits must name each step once, in ascending"),
-        ({"lr_edits": ((5, 0.1), (5, 0.2))}, "lr_edits must name each step once, in ascending"),
-        ({"depth": 1000, "steps": 20_000}, "this run would take about .* minutes of one CPU core"),
-        ({"depth": 1000, "width": 1024, "steps": 0}, "this run would take about .* GiB of memory"),
-    ],
-    ids=str,
-)
-def test_values_that_do_not_go_together_get_a_sentence(given: dict, words: str) -> None:
-    with pytest.raises(ConfigError, match=f"^{words}") as caught:
-        RunConfig(**given)
-    assert caught.value.field is None
+def test_values_that_do_not_go_together_get_a_sentence() -> None:
+    for given, words in TOGETHER:
+        with case(given):
+            with pytest.raises(ConfigError, match=f"^{words}") as caught:
+                RunConfig(**given)
+            assert caught.value.field is None
 
 
 # The budget
 
 
-@pytest.mark.parametrize("name", ["depth", "width", "ffn_ratio", "seq_len", "batch", "steps"])
-def test_more_of_anything_is_estimated_to_cost_more(name: str) -> None:
+def test_more_of_anything_is_estimated_to_cost_more() -> None:
     base = RunConfig()
-    more = base.replace(**{name: 2 * getattr(base, name)})
-    assert estimated_seconds(more) > estimated_seconds(base)
-    assert estimated_gib(more) > estimated_gib(base) or name == "steps"
+    for name in ("depth", "width", "ffn_ratio", "seq_len", "batch", "steps"):
+        more = base.replace(**{name: 2 * getattr(base, name)})
+        assert estimated_seconds(more) > estimated_seconds(base)
+        assert estimated_gib(more) > estimated_gib(base) or name == "steps"
 
 
 def test_muon_is_estimated_to_cost_what_it_takes() -> None:
@@ -224,11 +211,16 @@ def changed(name: str) -> RunConfig:
     return RunConfig(**{name: another(name)} | task)
 
 
-@pytest.mark.parametrize("name", FIELDS)
-def test_every_field_is_part_of_the_name(name: str) -> None:
-    other = changed(name)
-    assert other.key != RunConfig().key
-    assert other != RunConfig()
+def test_every_field_is_part_of_the_name_and_of_canonical_json() -> None:
+    for name in FIELDS:
+        with case(name):
+            other = changed(name)
+            assert other.key != RunConfig().key and other != RunConfig()
+            text = other.canonical()
+            assert RunConfig(**json.loads(text)) == other
+            later = {it for it in LATER if getattr(other, it) != getattr(RunConfig(), it)}
+            assert list(json.loads(text)) == sorted({*FIELDS} - {*LATER} | later)
+            assert " " not in text
 
 
 def test_the_name_of_the_hero_is_pinned() -> None:
@@ -236,10 +228,9 @@ def test_the_name_of_the_hero_is_pinned() -> None:
     assert RunConfig().key == "e2-a4f6321d1ac5099a"
 
 
-@pytest.mark.parametrize("key", PRESETS.keys())
-def test_configs_without_later_settings_are_written_as_ever(key: str) -> None:
+def test_configs_without_later_settings_are_written_as_ever() -> None:
     """As releases wrote them that did not know these settings."""
-    for lane in PRESETS[key].lanes():
+    for lane in (lane for preset in PRESETS for lane in preset.lanes()):
         if any(getattr(lane, name) != getattr(RunConfig(), name) for name in LATER):
             continue
         values = {name: getattr(lane, name) for name in FIELDS if name not in LATER}
@@ -251,19 +242,6 @@ def test_equal_configs_have_one_name() -> None:
     assert RunConfig(lr=0.003, depth="12", weight_decay=-0.0).key == RunConfig(depth=12.0).key
 
 
-def _later(config: RunConfig) -> set[str]:
-    return {name for name in LATER if getattr(config, name) != getattr(RunConfig(), name)}
-
-
-@pytest.mark.parametrize("name", FIELDS)
-def test_canonical_json_round_trip(name: str) -> None:
-    config = changed(name)
-    text = config.canonical()
-    assert RunConfig(**json.loads(text)) == config
-    assert list(json.loads(text)) == sorted({*FIELDS} - {*LATER} | _later(config))
-    assert " " not in text
-
-
 def test_frozen() -> None:
     config = RunConfig()
     with pytest.raises(ValueError, match="frozen"):
@@ -273,7 +251,5 @@ def test_frozen() -> None:
 
 def test_replace_validates() -> None:
     assert RunConfig().replace(depth=3).depth == 3
-    with pytest.raises(
-        ConfigError, match=r"^depth is 0, allowed is a whole number from 1 to 1000$"
-    ):
+    with pytest.raises(ConfigError, match=r"^depth is 0, allowed"):
         RunConfig().replace(depth=0)

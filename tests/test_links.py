@@ -8,7 +8,9 @@ from unittest.mock import patch
 from urllib.parse import parse_qs, urlencode
 
 import pytest
+from crossing_kit import case
 from hypothesis import assume, example, given
+from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from normviz import ConfigError, RunConfig, links
@@ -79,33 +81,29 @@ def assert_sane(link: Link) -> None:
         assert (problem.mended is None) == (problem.offer is None)
 
 
-@pytest.mark.slow
+@examples(max_examples=40)
 @given(st.lists(configs(), min_size=1, max_size=MAX_LANES))
 def test_round_trip(lanes: list[RunConfig]) -> None:
     link = decode(encode(lanes))
     assert link == Link(lanes=tuple(lanes), missing=link.missing)
     assert decode(long(lanes)).lanes == tuple(lanes)
+    assert all(shown(name, getattr(lanes[0], name)) for name in FIELDS)
 
 
-@pytest.mark.parametrize("head", ["", "?", "http://localhost:8501/?", "https://a.b/c/d?"])
-def test_a_link_is_read_with_or_without_its_head(head: str) -> None:
-    lanes = (RunConfig(), RunConfig(scheme="post"))
-    assert decode(head + encode(lanes)).lanes == lanes
-
-
-@pytest.mark.parametrize(
-    ("lanes", "query"),
-    [
+def test_a_link_names_what_differs_from_its_version() -> None:
+    own = RunConfig(task="text", text="ab" * 16)
+    for lanes, text in (
         ([RunConfig()], "v=1"),
         ([RunConfig(), RunConfig(scheme="post")], "v=1&scheme=pre,post"),
         ([RunConfig(), RunConfig()], "v=1&lanes=2"),
         ([RunConfig(depth=24)] * 3, "v=1&lanes=3&depth=24"),
         ([RunConfig(clip=1.0), RunConfig(lr=0.01)], "v=1&lr=0.003,0.01&clip=1.0,off"),
-    ],
-)
-def test_a_link_names_what_differs_from_its_version(lanes: list[RunConfig], query: str) -> None:
-    assert encode(lanes) == query
-    assert decode(query).lanes == tuple(lanes)
+        ([own, own], f"v=1&lanes=2&task=text&text={'ab' * 16}"),
+        ([own, RunConfig()], f"v=1&task=text,markov&text={'ab' * 16},none"),
+    ):
+        assert encode(lanes) == text
+        for head in ("", "?", "http://localhost:8501/?", "https://a.b/c/d?"):
+            assert decode(head + text).lanes == tuple(lanes)
 
 
 def test_the_meaning_of_version_1_never_changes() -> None:
@@ -144,9 +142,9 @@ OLD = [
 """Links of the hero as every release has written or read them."""
 
 
-@pytest.mark.parametrize("link", OLD)
-def test_old_links_open_for_ever(link: str) -> None:
-    assert encode(decode(link).lanes) == "v=1&scheme=pre,post"
+def test_old_links_open_for_ever() -> None:
+    for link in OLD:
+        assert encode(decode(link).lanes) == "v=1&scheme=pre,post", link
 
 
 # Whatever is pasted
@@ -156,6 +154,7 @@ WORDS = st.text(max_size=12) | st.sampled_from(TRICKY)
 NAMES = st.sampled_from(["v", "lanes", *FIELDS]) | st.text(max_size=8)
 
 
+@examples(max_examples=50)
 @given(st.text())
 @example("&".join(f"a{i}=1" for i in range(300)))
 @example("http://[?v=1")
@@ -164,6 +163,7 @@ def test_no_text_raises(text: str) -> None:
     assert_sane(decode(text))
 
 
+@examples(max_examples=50)
 @given(st.dictionaries(NAMES, st.lists(WORDS, max_size=2)))
 @example({"lanes": []})
 @example({"depth": []})
@@ -171,40 +171,36 @@ def test_no_parameters_raise(params: dict[str, list[str]]) -> None:
     assert_sane(decode(params))
 
 
-@given(st.dictionaries(NAMES, WORDS))
-def test_no_query_raises(params: dict[str, str]) -> None:
-    assert_sane(decode("&".join(f"{name}={word}" for name, word in params.items())))
-
-
-@pytest.mark.parametrize(
-    ("query", "sentence"),
-    [
-        ("v=2&depth=3", "the link has version '2', allowed is 1: it may come from another release"),
-        ("lanes=5", "lanes is '5', allowed is a whole number from 1 to 4"),
-        ("lanes=0", "lanes is '0', allowed"),
-        ("lanes=two", "lanes is 'two', allowed"),
-        ("depth=1,2,3,4,5", "lanes is '5', allowed"),
-        ("lanes=3&depth=1,2", "depth has 2 values for 3 lanes, allowed is one value for all lanes"),
-        ("depth=3&depth=4", "the link gives depth 2 times, allowed is once"),
-        ("v=1&v=1", "the link gives v 2 times, allowed is once"),
-        ("depth=5000", "depth is '5000', allowed is a whole number from 1 to 1000"),
-        ("scheme=psot", "scheme is 'psot', allowed is one of pre, post, "),
-        ("lr=fast", "lr is 'fast', allowed is a number above 0, up to 10"),
-        ("heads=5", "width is 32 and heads is 5, but the heads must divide the width"),
-        ("lr_edits=9", "lr_edits is "),
-        ("task=text", "task is text, but no text is named: paste one on the page"),
-        (
-            "text=../../etc/passwd",
-            "text is '../../etc/passwd', allowed is none, or the hash of a text",
-        ),
-        (f"text={'a' * 32}", f"text is '{'a' * 32}', but task is markov, and only the task text"),
-        ("lr_edits=5:0.1;3:0.1", "lr_edits must name each step once, in ascending order"),
-    ],
+BAD = (
+    ("v=2&depth=3", "the link has version '2', allowed is 1: it may come from another release"),
+    ("lanes=5", "lanes is '5', allowed is a whole number from 1 to 4"),
+    ("lanes=0", "lanes is '0', allowed"),
+    ("lanes=two", "lanes is 'two', allowed"),
+    ("depth=1,2,3,4,5", "lanes is '5', allowed"),
+    ("lanes=3&depth=1,2", "depth has 2 values for 3 lanes, allowed is one value for all lanes"),
+    ("depth=3&depth=4", "the link gives depth 2 times, allowed is once"),
+    ("v=1&v=1", "the link gives v 2 times, allowed is once"),
+    ("depth=5000", "depth is '5000', allowed is a whole number from 1 to 1000"),
+    ("scheme=psot", "scheme is 'psot', allowed is one of pre, post, "),
+    ("lr=fast", "lr is 'fast', allowed is a number above 0, up to 10"),
+    ("heads=5", "width is 32 and heads is 5, but the heads must divide the width"),
+    ("lr_edits=9", "lr_edits is "),
+    ("task=text", "task is text, but no text is named: paste one on the page"),
+    (
+        "text=../../etc/passwd",
+        "text is '../../etc/passwd', allowed is none, or the hash of a text",
+    ),
+    (f"text={'a' * 32}", f"text is '{'a' * 32}', but task is markov, and only the task text"),
+    ("lr_edits=5:0.1;3:0.1", "lr_edits must name each step once, in ascending order"),
 )
-def test_a_bad_link_gets_a_sentence_and_no_lanes(query: str, sentence: str) -> None:
-    link = decode(query)
-    assert_sane(link)
-    assert link.problems[0].sentence.startswith(sentence)
+
+
+def test_a_bad_link_gets_a_sentence_and_no_lanes() -> None:
+    for text, sentence in BAD:
+        with case(text):
+            link = decode(text)
+            assert_sane(link)
+            assert link.problems[0].sentence.startswith(sentence)
 
 
 def test_every_problem_is_told_at_once() -> None:
@@ -216,9 +212,14 @@ def test_every_problem_is_told_at_once() -> None:
 # Offers
 
 
-@pytest.mark.parametrize("name", RANGES)
 @pytest.mark.parametrize("side", ["below", "above"])
-def test_an_offer_mends_the_link(name: str, side: str) -> None:
+def test_an_offer_mends_the_link(side: str) -> None:
+    for name in RANGES:
+        with case(name):
+            offer_mends(name, side)
+
+
+def offer_mends(name: str, side: str) -> None:
     span = RANGES[name]
     word = str(int(span.low) - 5 if side == "below" else int(span.high) + 5)
     cheap = {"steps": "5", "depth": "1", "width": "64"} | {name: word}
@@ -236,6 +237,7 @@ def test_an_offer_mends_the_link(name: str, side: str) -> None:
     assert problem.offer.startswith(f"{name} = ")
 
 
+@examples(max_examples=30)
 @given(st.lists(st.sampled_from(["3", "0", "5000", "nan", "1.5"]), min_size=1, max_size=MAX_LANES))
 def test_an_offer_leads_to_fewer_problems(depths: list[str]) -> None:
     query = f"steps=1&lanes={len(depths)}&depth={','.join(depths)}"
@@ -246,42 +248,30 @@ def test_an_offer_leads_to_fewer_problems(depths: list[str]) -> None:
             assert len(mended) < len(problems) or depths.count("0") + depths.count("5000") > 1
 
 
-@pytest.mark.parametrize("query", ["width=2000", "heads=100"])
-def test_an_offer_does_not_trade_a_problem_for_another(query: str) -> None:
+def test_an_offer_does_not_trade_a_problem_for_another() -> None:
     """The nearest legal width would be too dear here, the nearest number of heads not divide."""
-    for problem in decode(query).problems:
-        assert problem.mended is None or not decode(problem.mended).problems
-
-
-def test_nothing_is_offered_for_a_word() -> None:
+    for text in ("width=2000", "heads=100"):
+        for problem in decode(text).problems:
+            assert problem.mended is None or not decode(problem.mended).problems
     assert [p.mended for p in decode("depth=deep").problems] == [None]
 
 
 # Notices
 
 
-def test_a_link_names_a_text_by_its_hash_where_a_lane_has_one() -> None:
-    own = RunConfig(task="text", text="ab" * 16)
-    assert encode([own, own]) == f"v=1&lanes=2&task=text&text={'ab' * 16}"
-    assert encode([own, RunConfig()]) == f"v=1&task=text,markov&text={'ab' * 16},none"
-
-
-@pytest.mark.parametrize("name", [name for name in FIELDS if name != "text"])
-def test_a_setting_that_is_not_named_has_its_pinned_value(name: str) -> None:
+def test_a_setting_that_is_not_named_has_its_pinned_value() -> None:
     whole = long([RunConfig()]).split("&")
-    link = decode("&".join(pair for pair in whole if not pair.startswith(f"{name}=")))
-    assert link.lanes == (RunConfig(),)
-    assert link.missing == (() if name in LATER else (name,))
-    assert link.notices == ()
+    for name in (name for name in FIELDS if name != "text"):
+        link = decode("&".join(pair for pair in whole if not pair.startswith(f"{name}=")))
+        assert link.lanes == (RunConfig(),)
+        assert link.missing == (() if name in LATER else (name,))
+        assert link.notices == ()
 
 
 def test_an_unknown_setting_is_noticed() -> None:
     link = decode(encode([RunConfig()]) + "&colour=red")
     assert link.lanes == (RunConfig(),)
     assert link.notices == ("The link also names 'colour', which is not a setting here: not used.",)
-
-
-def test_parameters_of_the_page_are_no_strangers() -> None:
     assert decode(encode([RunConfig()]) + "&probe=grad_w2&embed=true").notices == ()
 
 
@@ -295,10 +285,10 @@ def test_settings_of_a_command_line() -> None:
     }
 
 
-@pytest.mark.parametrize("words", [["depth"], ["depth=1", "depth=2"]], ids=str)
-def test_bad_settings_of_a_command_line_get_a_sentence(words: list[str]) -> None:
-    with pytest.raises(ConfigError, match=r"write key=value|is given twice"):
-        settings(words)
+def test_bad_settings_of_a_command_line_get_a_sentence() -> None:
+    for words in (["depth"], ["depth=1", "depth=2"]):
+        with pytest.raises(ConfigError, match=r"write key=value|is given twice"):
+            settings(words)
 
 
 def test_differences_are_told_as_people_read_them() -> None:
@@ -311,11 +301,6 @@ def test_differences_are_told_as_people_read_them() -> None:
     }
 
 
-@given(configs())
-def test_every_value_can_be_shown(config: RunConfig) -> None:
-    assert all(shown(name, getattr(config, name)) for name in FIELDS)
-
-
 def test_a_link_of_many_mistakes_is_read_soon() -> None:
     """Offers are looked at once, not offers of offers."""
     names = [name for name in RANGES if name in FIELDS]
@@ -325,17 +310,9 @@ def test_a_link_of_many_mistakes_is_read_soon() -> None:
     assert calls.call_count <= 1 + 2 * len(names)
 
 
-@pytest.mark.parametrize(
-    ("params", "is_one"),
-    [({"utm_source": ["x"]}, False), ({"probe": ["stream_rms"]}, False), ({"depth": ["3"]}, True)],
-)
-def test_what_messengers_append_is_no_link(params: dict[str, list[str]], is_one: bool) -> None:
-    assert links.names_a_setting(params) == is_one
-
-
-def test_an_unknown_probe_is_said() -> None:
-    (notice, *_) = [n for n in decode("probe=stream_rm").notices if "probe" in n]
-    assert "stream_rms" in notice
+def test_what_messengers_append_is_no_link() -> None:
+    for name, is_one in (("utm_source", False), ("probe", False), ("depth", True)):
+        assert links.names_a_setting({name: ["3"]}) == is_one
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 from ..anatomy import gradient_path, plain
 from ..catalog import INITS, SCHEMES
@@ -54,8 +55,9 @@ class ClaimLine:
     to: str
 
 
+@cache
 def claim_line(key: str) -> ClaimLine:
-    """The line of a claim."""
+    """The line of a claim, of what ships."""
     claim: Claim = CLAIMS[key]
     result = shipped_result(claim)
     words = ("", "", "")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from .library import library
 from .watch import Watch
 
 if TYPE_CHECKING:
     Trainer = Lightning = object
 else:
     if find_spec("transformers"):
-        from transformers import TrainerCallback as Trainer
+        Trainer = library().TrainerCallback
     else:
         Trainer = object
     if find_spec("lightning"):

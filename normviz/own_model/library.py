@@ -7,7 +7,9 @@ import importlib.util
 import inspect
 import re
 from functools import cache
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from ..catalog.models import LANGUAGE
 
@@ -33,15 +35,19 @@ def version() -> str:
     return importlib.metadata.version("transformers")
 
 
+def library(part: str = "") -> Any:
+    """The library, or a part such as ".models.auto". It has no types here: pyright would read all its models."""
+    return import_module(f"transformers{part}")
+
+
 @cache
 def models() -> dict[str, tuple[str, str]]:
     """Kind and class name of each model type."""
-    from transformers.models.auto import modeling_auto
-
+    tables = library(".models.auto.modeling_auto")
     found: dict[str, tuple[str, str]] = {}
     for kind, names in TABLES.items():
         for name in names:
-            for key, made in getattr(modeling_auto, f"MODEL_FOR_{name}_MAPPING_NAMES").items():
+            for key, made in getattr(tables, f"MODEL_FOR_{name}_MAPPING_NAMES").items():
                 first = found.get(key, (kind, made if isinstance(made, str) else made[0]))
                 found[key] = (kind, first[1]) if kind in LANGUAGE else first
     return found
@@ -54,9 +60,7 @@ HEAD = 3000
 
 def code_of(model: str) -> Path:
     """The file with the class of a model type of `models`."""
-    import transformers
-
-    return Path(inspect.getfile(getattr(transformers, models()[model][1])))
+    return Path(inspect.getfile(getattr(library(), models()[model][1])))
 
 
 def year(path: Path) -> int | None:

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from .library import is_installed, models
+from .library import is_installed, library, models
 from .task import NESTED
 
 TOKENS = 24
@@ -205,8 +205,7 @@ LACKS = {"dbrx": {"attn_config": {"rope_theta": 10000.0, "clip_qkv": 8.0}}}
 
 def _config(kind: str, values: dict[str, Any]) -> Any:
     """The configuration object of a model type."""
-    import transformers
-
+    transformers = library()
     try:
         config = transformers.AutoConfig.for_model(kind, **LACKS.get(kind, {}) | values)
     except ValueError:
@@ -240,13 +239,12 @@ def _near(word: str, names: list[str]) -> str:
 
 def _class(kind: str, config: Any, base: bool) -> Any:
     """The class of a model type: that of its list, else the model without a head; None if there is none."""
-    import transformers
-
+    transformers = library()
     name = None if base else models().get(kind, (None, None))[1]
     if name is not None and (found := getattr(transformers, name, None)) is not None:
         return found
     try:
-        return transformers.AutoModel._model_mapping[type(config)]  # pyright: ignore
+        return transformers.AutoModel._model_mapping[type(config)]
     except KeyError:
         raise SourceError(
             f"transformers has no model for {kind!r} without a task of its own"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,13 +11,13 @@ from normviz.app.asgi.snapshot import Topic, read_snapshot
 from normviz.app.views.duel import share, transport
 from normviz.app.views.duel.knobs import GROUPS
 from normviz.app.views.duel.lanes import current
-from page_kit import MAIN, Open, checked, chips, duel, runs, shown, words_of
+from page_kit import Open, checked, chips, duel, runs, shown, words_of
 from shelf_kit import SMALL, begin, kept
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Block
 
 from normviz import RunConfig
-from normviz.catalog import NORMS, SCHEMES
+from normviz.catalog import CELLS, FAMILIES, NORMS, SCHEMES, TASKS
 from normviz.duel.presets import PRESETS, QUICK
 from normviz.duel.seeds import seeded
 from normviz.links import encode
@@ -34,74 +32,36 @@ def test_opens_with_the_finished_hero_and_replays(page: Open) -> None:
     assert len(runs(at)) == 2 and shown(at)["start"] == "replay"
 
 
-@pytest.mark.slow
-def test_the_page_never_loads_torch(folder: Path) -> None:
-    script = (
-        "import sys; sys.path.insert(0, sys.argv[2]);"
-        "from streamlit.testing.v1 import AppTest;"
-        "from normviz.execution.client import SupervisorClient; SupervisorClient.ensure = lambda self: None;"
-        "at = AppTest.from_file(sys.argv[1], default_timeout=60).run();"
-        "assert not at.exception and at.get('bidi_component');"
-        "assert 'torch' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", script, MAIN, str(Path(MAIN).parent)], check=True)
-
-
-@pytest.mark.parametrize("scheme", QUICK)
-def test_a_switch_changes_its_lane_alone(page: Open, scheme: str) -> None:
-    at = page()
-    checked(at.button_group(key="lane1_scheme").set_value(scheme).run())
-    assert duel(at).lanes == (RunConfig(), RunConfig(scheme=scheme))
-
-
-@pytest.mark.slow
-def test_the_list_has_every_placement_and_the_page_explains_it(page: Open) -> None:
-    """One after another on one page, which begins with Post-LN."""
+def test_a_switch_and_the_list_change_their_lane_alone_and_the_page_explains_it(page: Open) -> None:
+    """One after another on one page: those of the switch, and one of each family."""
     at = page()
     at.session_state["why"] = True
-    for scheme in sorted(SCHEMES, key=lambda scheme: scheme.key == "post"):
+    quick = [SCHEMES[key] for key in QUICK]
+    for scheme in [*quick, *{one.family: one for one in SCHEMES}.values()]:
         with case(scheme.key):
-            checked(at.selectbox(key="lane1_any_scheme").set_value(scheme.key).run())
+            if scheme in quick:
+                checked(at.button_group(key="lane1_scheme").set_value(scheme.key).run())
+            else:
+                checked(at.selectbox(key="lane1_any_scheme").set_value(scheme.key).run())
             assert duel(at).lanes == (RunConfig(), RunConfig(scheme=scheme.key))
             assert at.button_group(key="lane1_scheme").value == scheme.key
             assert any(scheme.sentence in caption.value for caption in at.caption)
+    assert len(at.selectbox(key="lane1_any_scheme").options) == len(SCHEMES)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("key", "value", "expected"),
-    [
-        ("lane0_norm", "rmsnorm", {"norm": "rmsnorm"}),
-        ("lane0_init", "torch", {"init": "torch"}),
-        ("lane0_qk_norm", "on", {"qk_norm": "on"}),
-    ],
-)
-def test_pickers_change_their_lane(page: Open, key: str, value: str, expected: dict) -> None:
-    at = page()
-    checked(at.selectbox(key=key).set_value(value).run())
-    assert duel(at).lanes == (RunConfig(**expected), RunConfig(scheme="post"))
-
-
-@pytest.mark.parametrize("norm", ["rmsnorm", "batchnorm", "powernorm"])
-def test_a_lane_warns_of_a_norm_that_leaks(page: Open, norm: str) -> None:
-    at = page()
-    checked(at.selectbox(key="lane1_norm").set_value(norm).run())
-    said = [caption.value for caption in at.caption if "sees the future" in caption.value]
-    assert len(said) == bool(NORMS[norm].warning)
-
-
-def test_a_placement_with_a_norm_of_its_own_says_so(page: Open) -> None:
+def test_pickers_change_their_lane_and_warn_of_a_norm_that_leaks(page: Open) -> None:
+    at, expected = page(), RunConfig()
+    for name, value in (("norm", "rmsnorm"), ("init", "torch"), ("qk_norm", "on")):
+        checked(at.selectbox(key=f"lane0_{name}").set_value(value).run())
+        expected = expected.replace(**{name: value})
+        assert duel(at).lanes == (expected, RunConfig(scheme="post"))
+    for norm in ("rmsnorm", "batchnorm", "powernorm"):
+        checked(at.selectbox(key="lane1_norm").set_value(norm).run())
+        said = [caption.value for caption in at.caption if "sees the future" in caption.value]
+        assert len(said) == bool(NORMS[norm].warning)
     at = page("lanes=2&scheme=ngpt,pre&norm=batchnorm")
     said = [c.value for c in at.caption if ":material/warning:" in c.value]
     assert ["brings its own norm" in caption for caption in said] == [True, False]
-
-
-def test_v_norm_is_among_the_settings_of_all_lanes(page: Open) -> None:
-    at = page()
-    at.session_state["more"], at.session_state["more_group"] = True, "Attention"
-    checked(at.run())
-    checked(at.selectbox(key="knob_v_norm").set_value("on").run())
-    assert {lane.v_norm for lane in duel(at).lanes} == {"on"}
 
 
 def more(at: AppTest, **state: str) -> list[str]:
@@ -117,44 +77,20 @@ def more(at: AppTest, **state: str) -> list[str]:
 MORE = [name for names in GROUPS.values() for name in names]
 
 
-def test_every_setting_has_a_widget(page: Open) -> None:
-    usual = {
-        "family",
-        "scheme",
-        "norm",
-        "init",
-        "depth",
-        "lr",
-        "warmup",
-        "steps",
-        "task",
-        "text",
-        "init_seed",
-        "lr_edits",
-    }
+def test_every_setting_has_a_widget_and_a_search_finds_it(page: Open) -> None:
+    """By name, choice and help."""
+    usual = {"family", "scheme", "norm", "init", "depth", "lr", "warmup", "steps", "task", "text",
+             "init_seed", "lr_edits"}  # fmt: skip
     assert {*MORE} | usual == set(RunConfig.model_fields)
     at = page()
     shown = [name for group in GROUPS for name in more(at, group=group)]
     assert sorted(shown) == sorted(MORE)
-
-
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [
-        ("muon", ["optimizer"]),
-        ("RoPE", ["positions"]),
-        ("weight decay", ["decay_on", "optimizer", "weight_decay"]),
-        ("bfloat16", ["rounding"]),
-        ("nothing of the kind", []),
-    ],
-)
-def test_a_search_finds_settings_by_name_choice_and_help(
-    page: Open, words: str, found: list[str]
-) -> None:
-    at = page()
-    assert [n for n in more(at, find=words) if n in found] == found
-    if not found:
-        assert "No setting has" in " ".join(caption.value for caption in at.caption)
+    for words, found in (
+        ("muon", ["optimizer"]), ("RoPE", ["positions"]), ("bfloat16", ["rounding"]),
+        ("weight decay", ["decay_on", "optimizer", "weight_decay"]), ("nothing of the kind", []),
+    ):  # fmt: skip
+        assert [n for n in more(at, find=words) if n in found] == found
+    assert "No setting has" in " ".join(caption.value for caption in at.caption)
 
 
 def test_the_settings_that_differ_come_first(page: Open) -> None:
@@ -167,39 +103,46 @@ def test_the_settings_that_differ_come_first(page: Open) -> None:
     assert "width" in more(at)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("depth", 24), ("warmup", 100), ("steps", 50), ("lr", 0.3)]
-)
-def test_knobs_change_all_lanes(page: Open, name: str, value: float) -> None:
+def test_knobs_change_all_lanes(page: Open) -> None:
     at = page()
-    checked(at.select_slider(key=f"knob_{name}").set_value(value).run())
-    assert [getattr(lane, name) for lane in duel(at).lanes] == [value, value]
-    assert "settings changed" in chips(at)[0]
-    assert at.button(key="train").label == "Train (settings changed)"
+    for name, value in (("depth", 24), ("warmup", 100), ("steps", 50), ("lr", 0.3)):
+        checked(at.select_slider(key=f"knob_{name}").set_value(value).run())
+        assert [getattr(lane, name) for lane in duel(at).lanes] == [value, value]
+        assert "settings changed" in chips(at)[0]
+        assert at.button(key="train").label == "Train (settings changed)"
+    at.session_state["more"], at.session_state["more_group"] = True, "Attention"
+    checked(at.run())
+    checked(at.selectbox(key="knob_v_norm").set_value("on").run())
+    assert {lane.v_norm for lane in duel(at).lanes} == {"on"}
+    checked(at.button(key="reset").click().run())
+    assert duel(at).lanes == PRESETS["hero"].lanes() and "learned" in chips(at)[0]
 
 
-@pytest.mark.parametrize(
-    ("name", "typed", "sentence"),
-    [
-        ("width", "2000", "Width is '2000', allowed is a whole number from 4 to 1024"),
-        ("width", "30", "Width is 30 and heads is 4, but the heads must divide the width"),
-        ("dropout", "x", "Dropout is 'x', allowed is a number from 0 to below 1"),
-        ("clip", "-1", "Clip is '-1', allowed is off, or a number above 0, up to 1e+06"),
-        ("ffn_ratio", "0", "FFN ratio is '0', allowed is a whole number from 1 to 16"),
-        ("softcap", "x", "Logit soft-cap is 'x', allowed is off, or a number above 0, up to 1e+06"),
-    ],
-)
-def test_a_bad_value_is_said_and_changes_nothing(
-    page: Open, name: str, typed: str, sentence: str
-) -> None:
+REFUSED = {
+    "width": ("30", "Width is 30 and heads is 4, but the heads must divide the width"),
+    "dropout": ("x", "Dropout is 'x', allowed is a number from 0 to below 1"),
+    "ffn_ratio": ("0", "FFN ratio is '0', allowed is a whole number from 1 to 16"),
+    "softcap": ("x", "Logit soft-cap is 'x', allowed is off, or a number above 0, up to 1e+06"),
+    "clip": ("-1", "Clip is '-1', allowed is off, or a number above 0, up to 1e+06"),
+}
+
+
+def test_a_bad_value_is_said_under_its_field_and_changes_nothing(page: Open) -> None:
     at = page()
-    more(at, group="Optimisation" if name == "clip" else "Model")
     before = duel(at).lanes
-    checked(at.text_input(key=f"knob_{name}").set_value(typed).run())
-    assert [words_of(error) for error in at.error] == [sentence]
-    assert duel(at).lanes == before
-    field = at.text_input(key=f"knob_{name}")
-    assert field.value == typed and below(at, f"knob_{name}") == at.error[0]
+    for name, (typed, sentence) in REFUSED.items():
+        more(at, group="Optimisation" if name == "clip" else "Model")
+        checked(at.text_input(key=f"knob_{name}").set_value(typed).run())
+        assert [words_of(error) for error in at.error] == [sentence]
+        assert duel(at).lanes == before
+        field = at.text_input(key=f"knob_{name}")
+        assert field.value == typed and below(at, f"knob_{name}") == at.error[0]
+    more(at, group="Data")
+    assert not at.error
+    more(at, group="Model")
+    assert not at.error and at.text_input(key="knob_width").value == "32"
+    checked(at.text_input(key="knob_init_seed").set_value("x").run())
+    assert words_of(at.error[0]).startswith("Init seed is 'x'")
 
 
 def below(at: AppTest, key: str) -> object:
@@ -208,28 +151,17 @@ def below(at: AppTest, key: str) -> object:
     return every[next(i for i, one in enumerate(every) if one.key == key) + 1]
 
 
-@pytest.mark.parametrize("refused", ["33", ""])
-def test_a_refused_value_is_over_once_any_is_accepted(page: Open, refused: str) -> None:
+def test_a_refused_value_is_over_once_any_is_accepted(page: Open) -> None:
     """Also the present one, which adds no entry to the history."""
     at = page()
     more(at, group="Model")
     before = duel(at).lanes
-    for key, value in (("knob_width", "32"), ("knob_heads", "2")):
+    for refused, key, value in (("33", "width", "32"), ("", "heads", "2")):
         checked(at.text_input(key="knob_width").set_value(refused).run())
         assert len(at.error) == 1 and at.text_input(key="knob_width").value == refused
-        checked(at.text_input(key=key).set_value(value).run())
+        checked(at.text_input(key=f"knob_{key}").set_value(value).run())
         assert not at.error and at.text_input(key="knob_width").value == "32"
-        assert (duel(at).lanes == before) == duel(at).kept == (value == "32")
-
-
-def test_a_refused_value_goes_with_its_field(page: Open) -> None:
-    at = page()
-    more(at, group="Model")
-    checked(at.text_input(key="knob_width").set_value("33").run())
-    more(at, group="Data")
-    assert not at.error
-    more(at, group="Model")
-    assert not at.error and at.text_input(key="knob_width").value == "32"
+        assert (duel(at).lanes == before) == duel(at).kept == (key == "width")
 
 
 def test_a_refused_choice_is_said_under_it(page: Open) -> None:
@@ -244,20 +176,11 @@ def test_a_refused_choice_is_said_under_it(page: Open) -> None:
     assert not at.error
 
 
-def test_one_lane_can_differ_in_any_setting(page: Open) -> None:
+def test_one_to_four_lanes(page: Open) -> None:
     at = page()
-    checked(at.selectbox(key="lane1_own").set_value("init_seed").run())
-    checked(at.text_input(key="lane1_value").set_value("7").run())
-    assert [lane.init_seed for lane in duel(at).lanes] == [0, 7]
-    assert any("init seed: 0 → 7" in caption.value for caption in at.caption)
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 4])
-def test_one_to_four_lanes(page: Open, n: int) -> None:
-    at = page()
-    checked(at.button_group(key="n_lanes").set_value(n).run())
-    assert len(chips(at)) == n
-    assert len(runs(at)) == n
+    for n in (1, 4, 3, 2):
+        checked(at.button_group(key="n_lanes").set_value(n).run())
+        assert len(chips(at)) == len(runs(at)) == n
 
 
 def test_train_queues_every_lane_and_the_address_names_them(page: Open, folder: Path) -> None:
@@ -270,8 +193,13 @@ def test_train_queues_every_lane_and_the_address_names_them(page: Open, folder: 
         ("pre", "queued"), ("peri", "queued"),
     ]  # fmt: skip
     assert at.query_params["scheme"] in ("pre,peri", ["pre,peri"])
+    checked(
+        at.select_slider(key="knob_lr").set_value(0.01).run()
+    )  # they wait: from their first step
+    assert [(lane.lr, lane.lr_edits) for lane in duel(at).lanes] == [(0.01, ())] * 2
     checked(at.button(key="stop").click().run())
-    assert {action for run in runs if run for _, action, _ in store.controls(run.id, 0)} == {"stop"}
+    for run in filter(None, runs):
+        assert [(a, v) for _, a, v in store.controls(run.id, 0)] == [("lr", 0.01), ("stop", None)]
 
 
 LONG = 2 * transport.ASKS_SECONDS
@@ -298,11 +226,6 @@ def test_train_asks_before_it_ends_a_run_that_has_trained_for_long(
     assert {first, second}.isdisjoint(runs(at))
     for run in (first, second):
         assert [action for _, action, _ in store.controls(run, 0)] == ["stop"]
-
-
-def test_train_names_the_furthest_of_several_runs(page: Open, folder: Path) -> None:
-    at, store = page("lanes=2&scheme=pre,post&depth=3&steps=2000"), Store(folder)
-    checked(at.button(key="train").click().run())
     for run, steps in zip(runs(at), (30, 41), strict=True):
         begin(store, run, steps, LONG)
     checked(at.button(key="train").click().run())
@@ -340,25 +263,6 @@ def test_while_something_trains_pause_is_the_first_button_and_t_does_nothing(pag
     assert kinds() == [("secondary", ""), ("primary", "p")]
     checked(at.select_slider(key="knob_depth").set_value(4).run())
     assert at.button(key="train_before").proto.type == "secondary"
-
-
-def test_a_new_rate_goes_to_the_open_runs(page: Open, folder: Path) -> None:
-    at = page()
-    checked(at.button(key="train").click().run())
-    checked(at.select_slider(key="knob_lr").set_value(0.01).run())
-    store = Store(folder)
-    for run in duel(at).runs:
-        assert [(a, v) for _, a, v in store.controls(run, 0)] == [("lr", 0.01)]
-        assert store.run(run).config.lr == 0.01
-    assert [lane.lr for lane in duel(at).lanes] == [0.01, 0.01]  # they wait: from their first step
-
-
-def test_reset_brings_the_hero_back(page: Open) -> None:
-    at = page()
-    checked(at.select_slider(key="knob_depth").set_value(24).run())
-    checked(at.button(key="reset").click().run())
-    assert duel(at).lanes == (RunConfig(), RunConfig(scheme="post"))
-    assert "learned" in chips(at)[0]
 
 
 def test_repeats_are_paused_stopped_and_left_like_the_lanes(page: Open, folder: Path) -> None:
@@ -404,37 +308,28 @@ def test_where_several_seeds_are_shown_chips_and_charts_say_of_which_they_are(
 
 
 def test_there_may_be_no_next_seed(page: Open, folder: Path) -> None:
-    config = RunConfig(depth=1, steps=0, init_seed=2**31 - 1)
-    measure(folder, config)
-    at = page(encode([config]))
-    checked(at.button(key="repeat").click().run())
-    assert "2147483647" in duel(at).refused and not duel(at).extra
+    for seed, query in ((2**31 - 1, ""), (2**31 - 4, "&seeds=5")):
+        config = RunConfig(depth=1, steps=0, init_seed=seed)
+        measure(folder, config)
+        at = page(f"{encode([config])}{query}")
+        checked(at.button(key="repeat").click().run())
+        assert "2147483647" in words_of(at.error[0]) and not duel(at).extra
 
 
-def test_there_may_be_no_next_seed_where_five_are_shown(page: Open, folder: Path) -> None:
-    config = RunConfig(depth=1, steps=0, init_seed=2**31 - 4)
-    measure(folder, config)
-    at = page(f"{encode([config])}&seeds=5")
-    checked(at.button(key="repeat").click().run())
-    (said,) = [words_of(error) for error in at.error]
-    assert said.startswith("There are no 5 seeds from here") and "2147483647" in said
-    assert not duel(at).extra
-
-
-def test_a_typed_value_that_is_not_allowed_stays_to_be_corrected(page: Open) -> None:
+def test_one_lane_can_differ_in_any_setting(page: Open) -> None:
+    """A value that is not allowed stays to be corrected."""
     at = page()
     at.selectbox(key="lane1_own").set_value("warmup")
     checked(at.text_input(key="lane1_value").set_value("1o0").run())
     assert at.text_input(key="lane1_value").value == "1o0"
     assert "Warm-up is '1o0'" in words_of(at.error[0])
     checked(at.text_input(key="lane1_value").set_value("100").run())
-    assert at.text_input(key="lane1_value").value == "" and duel(at).lanes[1].warmup == 100
-
-
-def test_an_error_names_a_setting_without_its_underscore(page: Open) -> None:
-    at = page()
-    checked(at.text_input(key="knob_init_seed").set_value("x").run())
-    assert words_of(at.error[0]).startswith("Init seed is 'x'")
+    assert at.text_input(key="lane1_value").value == ""
+    assert [lane.warmup for lane in duel(at).lanes] == [0, 100]
+    assert any("warm-up: 0 → 100" in caption.value for caption in at.caption)
+    checked(at.checkbox(key="lane1_all").check().run())
+    checked(at.text_input(key="lane1_value").set_value("50").run())
+    assert [lane.warmup for lane in duel(at).lanes] == [50, 50]
 
 
 def test_the_diagrams_of_the_blocks_are_described(
@@ -447,3 +342,42 @@ def test_the_diagrams_of_the_blocks_are_described(
     at.session_state["why"] = True
     checked(at.run())
     assert len(words) == 2 and "Pre-LN" in words[0] and "Post-LN" in words[1]
+
+
+# Models that are not decoders
+
+
+def test_a_link_of_another_family_opens_with_its_formula_and_settings(page: Open) -> None:
+    for family in FAMILIES:
+        with case(family.key):
+            lane = RunConfig(family=family.key)
+            other = "cell_none" if lane.scheme in CELLS else "post"
+            at = page(encode([lane, lane.replace(scheme=other)]))
+            assert [one.family for one in duel(at).lanes] == [family.key] * 2
+            assert at.selectbox(key="knob_family").value == family.key
+            labels = {TASKS.label(task) for task in family.tasks}
+            assert {*at.selectbox(key="knob_task").options} == labels
+            for part in ("why", "lane0_open", "more"):
+                at.session_state[part] = True
+            checked(at.run())
+
+
+def test_changing_the_family_brings_its_settings_and_back(page: Open) -> None:
+    at = page(encode([RunConfig(init_seed=5)]))
+    checked(at.selectbox(key="knob_family").set_value("rnn").run())
+    (lane,) = duel(at).lanes
+    assert (lane.family, lane.scheme, lane.task, lane.init_seed) == (
+        "rnn", "pre_activation", "digits", 5
+    )  # fmt: skip
+    checked(at.selectbox(key="knob_family").set_value("decoder").run())
+    assert duel(at).lanes == (RunConfig(init_seed=5),)
+
+
+def test_a_setting_that_a_family_lacks_gets_its_sentence(page: Open) -> None:
+    at = page(encode([RunConfig(family="mlp")]))
+    at.session_state["lane0_open"] = True
+    checked(at.run())
+    checked(at.selectbox(key="lane0_qk_norm").set_value("on").run())
+    assert any(
+        "it has no attention" in words_of(one) for one in [*at.error, *at.warning, *at.markdown]
+    )

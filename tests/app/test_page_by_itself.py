@@ -76,18 +76,16 @@ def test_a_change_trains_the_lanes_without_a_result_and_another_replaces_it(
     assert duel(at).runs == second  # once for each change
 
 
-def test_equal_lanes_share_one_run(page: Open, folder: Path) -> None:
+def test_a_link_that_nobody_ran_starts_nothing_and_equal_lanes_share_one_run(
+    page: Open, folder: Path
+) -> None:
     at = page(encode([SHORT, SHORT]), by_itself=True)
+    checked(at.run())
+    assert "Nobody has run this yet" in at.info[0].value and "Press Train" in at.info[0].value
+    assert Store(folder).queued() == [] and duel(at).runs == (None, None)
     depth(at, 4)
     one, other = duel(at).runs
     assert one == other and Store(folder).queued() == [one]
-
-
-def test_a_link_that_nobody_ran_offers_train_and_starts_nothing(page: Open, folder: Path) -> None:
-    at = page(encode([SHORT]), by_itself=True)
-    checked(at.run())
-    assert "Nobody has run this yet" in at.info[0].value and "Press Train" in at.info[0].value
-    assert Store(folder).queued() == [] and duel(at).runs == (None,)
 
 
 def test_a_preset_a_suggestion_and_a_tour_step_start_nothing(page: Open, folder: Path) -> None:
@@ -99,12 +97,12 @@ def test_a_preset_a_suggestion_and_a_tour_step_start_nothing(page: Open, folder:
 
 
 @pytest.mark.usefixtures("by_eager")
-@pytest.mark.parametrize("steps", [400, 5000])
-def test_a_long_duel_waits_for_train(page: Open, folder: Path, steps: int) -> None:
+def test_a_long_duel_waits_for_train(page: Open, folder: Path) -> None:
     at = page(by_itself=True)
-    checked(at.select_slider(key="knob_steps").set_value(steps).run())
-    assert Store(folder).queued() == []
-    assert all("settings changed: press Train" in chip for chip in chips(at))
+    for steps in (400, 5000):
+        checked(at.select_slider(key="knob_steps").set_value(steps).run())
+        assert Store(folder).queued() == []
+        assert all("settings changed: press Train" in chip for chip in chips(at))
 
 
 def test_the_estimate_counts_the_runs_that_train_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

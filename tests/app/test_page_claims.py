@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def claims(folder: Path):
+def claims(unpacked: Path):
     def opened(**params: str) -> AppTest:
         at = at_page("claims")
         for name, value in params.items():

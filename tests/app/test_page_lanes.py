@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from page_kit import Open, checked, duel, shown, words_of
 from shelf_kit import SMALL, kept
 from streamlit.testing.v1 import AppTest
@@ -29,30 +28,23 @@ def names(*lanes: RunConfig) -> list[str]:
     return [" ".join(lane_name(i, lane, lanes).split()) for i, lane in enumerate(lanes)]
 
 
-@pytest.mark.parametrize(
-    ("preset", "words"),
-    [
+def test_the_headline_is_the_verdict_or_says_what_is_not_trained_and_what_trains(
+    page: Open,
+) -> None:
+    """A name with a comma stands in brackets, and many lanes of one placement are letters."""
+    for preset, words in (
         ("hero", "Pre-LN learned, Post-LN is at chance so far."),
-        (
-            "init",
-            "Post-LN with Xavier init is at chance so far, Post-LN with PyTorch init learned.",
-        ),
-        ("warmup", "Post-LN with warm-up 0 is at chance so far, Post-LN with warm-up 200 learned."),
-        (
-            "high_lr",
-            "Pre-LN learned little, Peri-LN and Pre-LN with QK-norm (per head, no scale) learned.",
-        ),
-    ],
-)
-def test_the_headline_is_the_verdict(page: Open, preset: str, words: str) -> None:
-    assert headline(page(encode(PRESETS[preset].lanes()))) == words
-
-
-def test_the_headline_says_what_is_not_trained_and_what_trains(page: Open) -> None:
-    at = page(encode([RunConfig(scheme="peri", steps=33), RunConfig(scheme="post", steps=33)]))
-    assert headline(at) == "Peri-LN and Post-LN are not trained yet."
+        ("init", "Post-LN with Xavier init is at chance so far, Post-LN with PyTorch init learned."),
+        ("high_lr",
+         "Pre-LN learned little, Peri-LN and Pre-LN with QK-norm (per head, no scale) learned."),
+    ):  # fmt: skip
+        assert headline(page(encode(PRESETS[preset].lanes()))) == words
+    lanes = [RunConfig(scheme="post", warmup=warmup, steps=33) for warmup in (0, 50, 100, 200)]
+    assert headline(page(encode(lanes))) == "A, B, C and D are not trained yet."
+    at = page(encode([RunConfig(scheme=scheme, steps=33) for scheme in ("pre_nofinal", "post")]))
+    assert headline(at) == "Pre-LN (no final norm) and Post-LN are not trained yet."
     checked(at.button(key="train").click().run())
-    assert headline(at) == "Training Peri-LN against Post-LN."
+    assert headline(at) == "Training Pre-LN (no final norm) against Post-LN."
 
 
 def test_the_headline_of_a_paused_duel_says_at_which_step(page: Open, folder: Path) -> None:
@@ -71,22 +63,6 @@ def test_the_headline_of_a_paused_duel_says_at_which_step(page: Open, folder: Pa
     store.set_status(first, "running")
     checked(at.run())
     assert headline(at) == "Training Pre-LN against Post-LN."
-
-
-def test_a_name_with_a_comma_stands_in_brackets_in_the_headline(page: Open) -> None:
-    lanes = [RunConfig(scheme=scheme, steps=33) for scheme in ("pre_nofinal", "post")]
-    assert (
-        headline(page(encode(lanes))) == "Pre-LN (no final norm) and Post-LN are not trained yet."
-    )
-
-
-def test_many_lanes_of_one_placement_are_letters_in_the_headline(page: Open) -> None:
-    lanes = [RunConfig(scheme="post", warmup=warmup, steps=33) for warmup in (0, 50, 100, 200)]
-    assert headline(page(encode(lanes))) == "A, B, C and D are not trained yet."
-
-
-def test_a_guess_is_asked_for_under_a_heading_without_the_verdict(page: Open) -> None:
-    assert "learned" not in headline(page("story=3")) + headline(page("story=5"))
 
 
 def test_names_carry_what_differs_between_the_lanes() -> None:

@@ -28,7 +28,7 @@ WORDS = {
 
 
 @pytest.fixture
-def maps(folder: Path):
+def maps(unpacked: Path):
     def opened(asked: MapRequest | None = None) -> AppTest:
         at = at_page("maps")
         for name, value in (asked.params() if asked else {}).items():

@@ -79,17 +79,6 @@ def test_the_lane_that_others_are_compared_with_is_chosen(page: Open, folder: Pa
     assert "B Post-LN ends at the same training loss as C Peri-LN" in came_out(at)
 
 
-def test_a_setting_of_one_lane_can_be_applied_to_all(page: Open) -> None:
-    at = page()
-    checked(at.selectbox(key="lane1_own").set_value("clip").run())
-    checked(at.checkbox(key="lane1_all").check().run())
-    checked(at.text_input(key="lane1_value").set_value("0.5").run())
-    assert [lane.clip for lane in duel(at).lanes] == [0.5, 0.5]
-    checked(at.checkbox(key="lane1_all").uncheck().run())
-    checked(at.text_input(key="lane1_value").set_value("0.7").run())
-    assert [lane.clip for lane in duel(at).lanes] == [0.5, 0.7]
-
-
 def test_saved_charts_say_which_engine_trained_the_runs(page: Open, folder: Path) -> None:
     store, lanes = Store(folder), (SMALL, POST)
     for config in (*seeded(SMALL, 2), *seeded(POST, 2)[1:]):

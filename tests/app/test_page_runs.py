@@ -12,7 +12,6 @@ from shelf_kit import SMALL, kept
 from streamlit.testing.v1 import AppTest
 
 from normviz.links import encode
-from normviz.runs.shipped import adopt
 from normviz.runs.store import Condition, Query, Store
 
 
@@ -95,13 +94,13 @@ def test_filters_and_search(shelf: AppTest, folder: Path) -> None:
     assert ours(at, store) == [copy]
 
 
-@pytest.mark.parametrize("words", ["%_'\"<script>", "'; DROP TABLE runs; --", "**x** $y$ :red[z]"])
-def test_a_hostile_search_finds_nothing_and_says_so(shelf: AppTest, words: str) -> None:
+def test_a_hostile_search_finds_nothing_and_says_so(shelf: AppTest) -> None:
     at = checked(shelf.run())
-    checked(at.text_input(key="runs_search").set_value(words).run())
-    assert listed(at) == []
-    assert "No placement, norm, task, setting or state is called" in words_of(at.info[0])
-    assert "<script>" not in at.info[0].value
+    for words in ("%_'\"<script>", "'; DROP TABLE runs; --", "**x** $y$ :red[z]"):
+        checked(at.text_input(key="runs_search").set_value(words).run())
+        assert listed(at) == []
+        assert "No placement, norm, task, setting or state is called" in words_of(at.info[0])
+        assert "<script>" not in at.info[0].value
 
 
 def test_pages_of_a_long_list(shelf: AppTest, folder: Path) -> None:
@@ -120,25 +119,25 @@ def test_pages_of_a_long_list(shelf: AppTest, folder: Path) -> None:
     assert pages in checked(at.run()).caption[0].value
 
 
-def test_nothing_stored_yet(shelf: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("normviz.runs.shipped.load", lambda path: [])
-    monkeypatch.setattr("normviz.app.session.backend.adopt", adopt)
+def test_nothing_stored_yet(shelf: AppTest, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("normviz.app.session.backend.adopt", lambda store: None)
+    Store(folder).db.connection.execute("DELETE FROM runs")
     at = checked(shelf.run())
     assert "No run is stored here yet" in words_of(at.info[0])
 
 
-@pytest.mark.parametrize("status", ["finished", "running", "stopped"])
-def test_one_run_is_reopened(shelf: AppTest, folder: Path, status: str) -> None:
+def test_one_run_is_reopened(shelf: AppTest, folder: Path) -> None:
     """Exactly that one, although there is a newer one of the same settings."""
     at, store = checked(shelf.run()), Store(folder)
-    run = kept(store, SMALL, status)
-    kept(store, SMALL)
-    duel(at).seeds = 5
-    pick(checked(at.run()), run)
-    words = "Watch it in the duel" if status == "running" else "Reopen in the duel"
-    assert at.button(key="reopen").label == words
-    checked(at.button(key="reopen").click().run())
-    assert duel(at).lanes == (SMALL,) and drawn(at) == [run]
+    for status, words in (("finished", "Reopen in the duel"), ("running", "Watch it in the duel")):
+        run = kept(store, SMALL, status)
+        kept(store, SMALL)
+        duel(at).seeds = 5
+        pick(checked(at.run()), run)
+        assert at.button(key="reopen").label == words
+        at = checked(at.button(key="reopen").click().run())
+        assert duel(at).lanes == (SMALL,) and drawn(at) == [run]
+        at = checked(at_page("runs").run())
 
 
 def test_several_are_compared(shelf: AppTest, folder: Path) -> None:
@@ -212,13 +211,3 @@ def test_nobody_deletes_what_became_another_s(shelf: AppTest, folder: Path) -> N
     at.session_state["mine"] = duel(at).mine = frozenset()
     checked(at.button(key="delete_sure").click().run())
     assert store.run(run) is not None and "Nothing was deleted." in sentences(at)
-
-
-def test_mine_outlives_reset_and_another_duel(page: Open) -> None:
-    at = page()
-    checked(at.button(key="train").click().run())
-    trained = frozenset(duel(at).runs)
-    checked(at.button(key="reset").click().run())
-    assert duel(at).mine == trained
-    checked(at.button(key="train").click().run())
-    assert trained < duel(at).mine

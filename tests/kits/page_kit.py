@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
-import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from shutil import copyfile
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,6 +22,7 @@ from normviz.execution.client import SupervisorClient
 from normviz.home import VARIABLE, shipped
 from normviz.runs.shipped import adopt, adopt_cells
 from normviz.runs.store import Store
+from normviz.runs.store.schema import FILE
 
 MAIN = str(shipped("app") / "main.py")
 VIEWS = (
@@ -33,47 +34,54 @@ Open = Callable[..., AppTest]
 manifest_scanner.scan_component_manifests = cache(manifest_scanner.scan_component_manifests)
 
 
+@pytest.fixture(scope="session")
+def with_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of a store that has the shipped runs: to read them anew takes longer than a page."""
+    return _filled(tmp_path_factory.mktemp("runs"), adopt)
+
+
+@pytest.fixture(scope="session")
+def with_cells(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of a store that has the shipped cells of maps and claims too."""
+    return _filled(tmp_path_factory.mktemp("cells"), adopt, adopt_cells)
+
+
+def _filled(folder: Path, *shipped: Callable[[Store], None]) -> Path:
+    store = Store(folder)
+    for each in shipped:
+        each(store)
+    store.db.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    store.db.connection.close()
+    return folder / FILE
+
+
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty data folder that the page uses."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, with_runs: Path) -> Path:
+    """A data folder that the page uses. Its store has the shipped runs."""
+    copyfile(with_runs, tmp_path / FILE)
     monkeypatch.setenv(VARIABLE, str(tmp_path))
     monkeypatch.setattr(SupervisorClient, "ensure", lambda self: None)
     monkeypatch.setattr(backend, "adopt", _adopt)
-    monkeypatch.setattr(backend.shipped, "adopt_cells", _adopt_cells)
+    idle = SimpleNamespace(
+        collect=lambda: 0, freeze=lambda: None
+    )  # all of it at each start is slow
+    monkeypatch.setattr(backend, "gc", idle)
     backend.forget()
     return tmp_path
 
 
-@cache
-def _adopted(*shipped: Callable[[Store], None]) -> sqlite3.Connection:
-    """A store with what ships, in memory: reading it again for each test takes longer than a page."""
-    it = sqlite3.connect(":memory:", check_same_thread=False)
-    with tempfile.TemporaryDirectory() as folder:
-        store = Store(Path(folder))
-        for each in shipped:
-            each(store)
-        store.db.connection.backup(it)
-        store.db.connection.close()
-    return it
-
-
-def _rows(db: sqlite3.Connection) -> list[int]:
-    """The number of rows of each table."""
-    tables = db.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
-    return [db.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for (name,) in tables]
-
-
 def _adopt(store: Store) -> None:
-    """What `adopt` does. A store without rows becomes a copy of one that has the shipped runs."""
-    db = store.db.connection
-    adopt(store) if any(_rows(db)) else _adopted(adopt).backup(db)
+    """What `adopt` does, where a store has no shipped run."""
+    if not store.db.connection.execute("SELECT 1 FROM runs WHERE origin = 'shipped'").fetchone():
+        adopt(store)
 
 
-def _adopt_cells(store: Store) -> None:
-    """What `adopt_cells` does. A store with the shipped runs alone becomes a copy of one that has all."""
-    db = store.db.connection
-    fresh = _rows(db) == _rows(_adopted(adopt))
-    _adopted(adopt, adopt_cells).backup(db) if fresh else adopt_cells(store)
+@pytest.fixture
+def unpacked(folder: Path, monkeypatch: pytest.MonkeyPatch, with_cells: Path) -> Path:
+    """The same with the shipped cells of maps and claims."""
+    copyfile(with_cells, folder / FILE)
+    monkeypatch.setattr(backend.shipped, "adopt_cells", lambda store: None)
+    return folder
 
 
 @pytest.fixture
