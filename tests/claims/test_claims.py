@@ -17,9 +17,9 @@ from rules_kit import CASES, shares, wrong
 from shelf_kit import kept
 
 from normviz import RunConfig
-from normviz.catalog import PROBES, SCHEMES
+from normviz.catalog import PROBES
 from normviz.catalog.models import Model, census
-from normviz.charts.claim import chart, finding, has_links, rows
+from normviz.charts.claim import chart, finding, has_links
 from normviz.claims import CLAIMS, Claim
 from normviz.claims.drive import ClaimError, read, run
 from normviz.claims.evidence import FINAL, CellResult, trains
@@ -56,7 +56,6 @@ from normviz.claims.stored import (
 from normviz.claims.stored import read as read_file
 from normviz.config import ENGINE
 from normviz.export.pictures import picture
-from normviz.labs import drop
 from normviz.limits import MAX_SWEEP_SEEDS
 from normviz.links import decode
 from normviz.maps import Cell, Done, Reused
@@ -397,29 +396,12 @@ def test_only_the_most_frequent_placement_that_undecided_rows_cannot_change_is_a
 # The records
 
 
-def test_the_catalogue_says_of_post_ln_init_what_c7_measured() -> None:
-    found = shipped_result(CLAIMS["C7"])
-    assert found is not None
-    below = [
-        i < p for i, p in zip(found.numbers["top_init"], found.numbers["top_post"], strict=True)
-    ]
-    assert len(below) == 5 and all(below)
-    assert "here with a smaller one (claim C7: 18 blocks, 5 seeds)" in SCHEMES["post_init"].trouble
-
-
 def test_seeds_of_the_same_placements_do_not_make_their_correlation_surer() -> None:
     claim, found = CLAIMS["C13"], shipped_result(CLAIMS["C13"])
     assert found is not None and found.verdict(claim).kind == "undecided"
     again = {**found.numbers, "r": [*found.numbers["r"]] * 8}
     assert judge(claim.rule, again) == found.verdict(claim)
     assert "Each seed trains the same eight placements" in explained(claim, found)
-
-
-def test_c12_measures_text_that_training_never_reads() -> None:
-    claim = CLAIMS["C12"]
-    assert {arm["task"] for arm in claim.settings().values()} == {"prose_split"}
-    with pytest.raises(ValueError, match="training reads all of the task 'prose'"):
-        drop.measure(RunConfig(task="prose", depth=1, steps=1))
 
 
 def test_every_record_is_whole() -> None:
@@ -558,39 +540,6 @@ def test_a_point_of_a_figure_opens_its_run() -> None:
     assert {(run.depth, run.init_seed - seed) for *_, seed, run in points["C2"]} == {(96, 0)}
     counted = shipped_result(CLAIMS["E15"])
     assert counted is not None and not has_links(linked(CLAIMS["E15"], counted))
-
-
-def test_every_point_of_an_experiment_opens_the_runs_behind_it() -> None:
-    opened = {}
-    for key in ("X1", "X2", "X3", "X4", "X5", "X6"):
-        claim, result = CLAIMS[key], shipped_result(CLAIMS[key])
-        assert result is not None
-        figure = linked(claim, result)
-        assert all("link" in row for row in rows(figure)), key
-        if not figure.is_strip:
-            continue
-        for one, points in zip(result.figure, figure.points, strict=True):
-            duels = [decode(link).lanes for link in points.links[0]]
-            assert [lanes[0].data_seed for lanes in duels] == list(range(result.seeds))
-            opened[key, one.arm] = list(zip(points.y[0], duels, strict=True))
-    for arm in ("post", "pre", "peri", "deepnorm", "completep"):
-        for y, lanes in opened["X3", arm]:
-            assert log_slope([it.depth for it in lanes], [it.lr for it in lanes]) == pytest.approx(
-                y, rel=1e-5
-            )
-    ships = shipped_result(CLAIMS["X4"])
-    assert ships is not None
-    for seed, (_, (post, pre)) in enumerate(opened["X4", "gap8"]):
-        rates = [ships.numbers[name][seed] for name in ("post8_rate", "pre8_rate")]
-        assert (post.scheme, pre.scheme, [post.lr, pre.lr]) == ("post", "pre", rates)
-    for name in ("d6_9", "d18_999", "rhigh_9"):
-        ((run,),) = (lanes for _, lanes in opened["X5", name][:1])
-        words = f"{run.depth} blocks, rate {run.lr:g}, beta2 {run.beta2:g}"
-        assert CLAIMS["X5"].numbers[name].label.endswith(words)
-    for name in ("post_sgd", "pre_adam0", "post_adam100"):
-        (run,) = opened["X6", name][0][1]
-        assert name.startswith(f"{run.scheme}_{run.optimizer.removesuffix('w')}")
-        assert run.warmup == (100 if name.endswith("100") else 0)
 
 
 def test_a_strip_shows_the_interval_of_each_row_and_names_what_differs() -> None:

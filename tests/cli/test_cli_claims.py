@@ -15,7 +15,6 @@ from normviz.claims.rule import MARKS
 from normviz.claims.sentences import ORDER, as_json, chip, on_second_seeds, otherwise
 from normviz.claims.stored import finding, folder, read, shipped_lanes, shipped_result
 from normviz.cli import main
-from normviz.cli.claims import result_words
 from normviz.links import encode
 
 
@@ -53,20 +52,6 @@ def test_a_record_is_shown_with_rule_command_and_duel() -> None:
                   "run it   normviz claims run C6",
                   f"its duel ?{encode(shipped_lanes(CLAIMS['C6']))}"):  # fmt: skip
         assert words in said.stdout
-
-
-def test_a_result_says_which_engine_trained_its_runs() -> None:
-    claim = CLAIMS["C7"]
-    result = shipped_result(claim)
-    assert result is not None
-    assert (
-        "         Trained in NormViz's engine in C++.\n" in normviz("claims", "show", "c7").stdout
-    )
-    other = result_words(claim, replace(result, tape=0))
-    assert "         Trained with PyTorch's own operations." in other.splitlines()
-    assert (
-        "Trained" not in normviz("claims", "show", "E15").stdout
-    )  # a lab counts, nothing is trained
 
 
 @pytest.mark.slow

@@ -216,12 +216,6 @@ def small_pair() -> Grid:
     return make(SHORT, {"scheme": ["pre", "post"]})
 
 
-def test_an_error_of_a_run_is_its_sentence() -> None:
-    measured = measure(SHORT.replace(task="text", text="a" * 32), early=False)
-    assert measured.status == "failed"
-    assert "that this server does not have" in (measured.message or "")
-
-
 def test_closing_ends_every_process(store: Store) -> None:
     tasks = {
         cell: (cell.config.canonical(), True) for cell in make(SLOW, {"lr": [1e-3, 1e-2]}).cells

@@ -76,16 +76,6 @@ def test_a_shipped_file_is_written_again_as_it_was(tmp_path: Path) -> None:
                 assert old[name].tobytes() == new[name].tobytes(), name
 
 
-def test_steps_are_the_events_that_they_were_made_of() -> None:
-    events = [event for event in train(SHORT, record=(0, 3)) if isinstance(event, Step)]
-    again = list(Steps.of(events, SHORT.depth))
-    assert [(s.step, s.loss, s.lr, s.grad_norm) for s in again] == [
-        (s.step, s.loss, s.lr, s.grad_norm) for s in events
-    ]
-    assert [s.step for s in again if s.layers is not None] == [0, 3]
-    np.testing.assert_array_equal(again[3].layers, events[3].layers)
-
-
 def test_steps_that_came_later_follow_the_earlier_ones() -> None:
     steps = collect(train(SHORT)).steps
     events = list(steps)

@@ -106,11 +106,6 @@ def test_a_run_remembers_what_started_it(store: Store) -> None:
     assert not run.is_done
 
 
-def test_there_is_no_run_of_another_number(store: Store) -> None:
-    assert store.run(99) is None
-    assert store.latest(CONFIG.key) is None
-
-
 def test_an_edited_run_has_the_name_of_what_it_is_now(store: Store) -> None:
     run, edited = begin(store), CONFIG.replace(lr_edits=((4, 0.1),))
     store.append(run, [], reach=4)
@@ -215,12 +210,6 @@ def test_a_closed_run_stays_as_it_is(store: Store) -> None:
         record = found(store, run)
         assert (record.status, record.message) == (status, "first")
         assert (record.bad_step, record.bad_layer) == ((3, 2) if bad else (None, None))
-
-
-def test_a_queue_has_places(store: Store) -> None:
-    runs = [store.enqueue(CONFIG) for _ in range(3)]
-    assert store.queued() == runs
-    assert [(p := store.place(run)) and p.number for run in runs] == [1, 2, 3]
 
 
 # Controls

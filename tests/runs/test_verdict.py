@@ -198,10 +198,6 @@ def test_without_a_floor_nothing_is_solved() -> None:
     assert judge(losses((0.0, 100)), 100, CHANCE, None).kind == "learned"
 
 
-def test_progress_is_told_as_a_share_of_the_way() -> None:
-    assert "50% of the way" in judge(losses((2.0, 100)), 100, CHANCE, FLOOR).sentence
-
-
 WHERE = [
     (4, "activation", "diverged at step 7, first in layer 4 (activation not finite)"),
     (None, "loss", "diverged at step 7, in the output head (loss not finite)"),
