@@ -48,8 +48,8 @@ def words(at: AppTest) -> str:
     )
 
 
-def stored(folder: Path, config: RunConfig) -> None:
-    """A finished run."""
+def stored(folder: Path, config: RunConfig) -> int:
+    """The number of a finished run."""
     store = Store(folder)
     run = store.enqueue(config)
     for event in train(config):
@@ -58,6 +58,7 @@ def stored(folder: Path, config: RunConfig) -> None:
         elif isinstance(event, Step):
             store.append(run, [event])
     store.end(run, "finished")
+    return run
 
 
 def test_choosing_the_task_asks_for_a_text_and_changes_nothing_yet(page: Open) -> None:
@@ -195,7 +196,7 @@ def test_a_link_without_its_text_shows_the_curves_and_says_what_is_missing(
     page: Open, folder: Path
 ) -> None:
     config = RunConfig(depth=2, steps=40, task="text", text=texts.add(TEXT))
-    stored(folder, config)
+    run = stored(folder, config)
     texts.delete(config.text)
     at = page(encode([config]))
     sentence = (
@@ -203,7 +204,7 @@ def test_a_link_without_its_text_shows_the_curves_and_says_what_is_missing(
         "it to run it again; stored results stay readable."
     )
     assert [words_of(info) for info in at.info] == [sentence]
-    assert runs(at) == [1]
+    assert runs(at) == [run]
     assert "not trained" not in chips(at)[0]
     checked(at.button(key="train").click().run())
     assert Store(folder).queued() == []

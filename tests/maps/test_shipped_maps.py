@@ -1,4 +1,4 @@
-"""The maps that ship: every cell is there, says what normviz/README.md says, and is what `train` gives."""
+"""The maps that ship: every cell is there and is what `train` gives."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from cli_kit import normviz
 from crossing_kit import case
 
 from normviz import RunConfig
-from normviz.catalog import SCHEMES
 from normviz.catalog.probes import recorded_by
 from normviz.catalog.registry import Registry
 from normviz.cli import ship
@@ -128,20 +127,6 @@ def test_a_shipped_cell_is_what_training_gives(full: Store) -> None:
 
 def _first() -> Path:
     return sorted((shipped("assets") / "maps").glob("*.npz"))[0]
-
-
-def test_the_readme_says_what_the_maps_say(maps_of: Maps) -> None:
-    text = (Path(__file__).parents[2] / "normviz" / "README.md").read_text()
-    for key, init in (("torch", "PyTorch init"), ("xavier", "Xavier")):
-        grid = standard(key).grid
-        for scheme in MAPS[key].words["scheme"].split(","):
-            rates = " | ".join(
-                f"none in {grid.base.steps} steps"
-                if edge.rate is None
-                else f"{'≥ ' * edge.is_last}{edge.rate:g}"
-                for edge in frontier(grid, of(maps_of(key), scheme))
-            )
-            assert f"| {SCHEMES.label(scheme)}, {init} | {rates} |" in text
 
 
 def test_only_the_maps_that_are_named_are_made(
