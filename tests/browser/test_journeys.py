@@ -241,6 +241,14 @@ def test_train_pause_rate_and_stop(browser: Browser, address: str, data: Path) -
         wait_for(lambda: progress(page).startswith("Paused at"))
         resume = page.locator(".st-key-pause button:visible", has_text="Resume")
         resume.wait_for()
+
+        def stands() -> bool:
+            """Steps that were on their way when it was paused are still counted."""
+            before = progress(page)
+            page.wait_for_timeout(1000)
+            return progress(page) == before
+
+        wait_for(stands)
         done = int(progress(page).split()[3])
         for _ in range(5):  # a fragment's tick may carry a press a second time
             press(page, "step")
