@@ -6,15 +6,12 @@ import math
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 import torch
 from claims_kit import TINY
 
 from normviz import RunConfig
-from normviz.charts import claim as chart_of
-from normviz.charts import spark
 from normviz.claims import CLAIMS, Claim
 from normviz.claims import figure as figures
 from normviz.claims.evidence import (
@@ -39,7 +36,6 @@ from normviz.claims.stored import (
     shipped_result,
     write,
 )
-from normviz.export.pictures import picture
 from normviz.labs import composite, confidence, drift, drop
 from normviz.maps.grid import Cell
 from normviz.maps.points import shipped_point
@@ -135,27 +131,6 @@ def test_a_scatter_has_a_point_a_run_and_says_which_train(result: ClaimResult, t
     assert slow.trains == [False, False] and len(fast.trains) == 2
     write(result, tmp_path / "T4.json")
     assert list(read(tmp_path / "T4.json").figure[0].trains) == [False, False]
-
-
-def test_its_chart_and_spark_draw_every_run(result: ClaimResult) -> None:
-    figure = figures.drawn(FEW, result)
-    spec = chart_of.chart(figure)
-    assert {row["trains"] for row in spec["datasets"]["seeds"]} <= set(chart_of.OUTCOMES)
-    assert len(spec["datasets"]["seeds"]) == 4
-    assert len(picture(spec, "svg")) > 2000
-    assert "2 of 4 runs train" in chart_of.finding(figure) or "runs train" in chart_of.finding(
-        figure
-    )
-    dots = [it for it in ElementTree.fromstring(spark.svg(figure)).iter() if it.get("cx")]
-    assert len(dots) == 4
-    failed = list(chart_of.OUTCOMES.values())[1]
-    assert {dot.get("fill") for dot in dots[2:]} == {failed}, "what fails is drawn on top"
-
-
-def test_runs_that_fail_lie_over_those_that_train() -> None:
-    points = chart_of.Points("A", "pre", (1.0, 2.0), ((1.0,), (2.0,)), (False, True))
-    rows = chart_of.rows(chart_of.Figure((points,), "x", "y", False, False, is_scatter=True))
-    assert [row["trains"] for row in rows] == ["trains", "does not train"]
 
 
 def test_the_misfits_of_the_best_cut_are_named(result: ClaimResult) -> None:

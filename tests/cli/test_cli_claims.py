@@ -15,7 +15,6 @@ from normviz.claims.rule import MARKS
 from normviz.claims.sentences import ORDER, as_json, chip, on_second_seeds, otherwise
 from normviz.claims.stored import finding, folder, read, shipped_lanes, shipped_result
 from normviz.cli import main
-from normviz.cli.claims import result_words
 from normviz.links import encode
 
 
@@ -55,35 +54,21 @@ def test_a_record_is_shown_with_rule_command_and_duel() -> None:
         assert words in said.stdout
 
 
-def test_a_result_says_which_engine_trained_its_runs() -> None:
-    claim = CLAIMS["C7"]
-    result = shipped_result(claim)
-    assert result is not None
-    assert (
-        "         Trained in NormViz's engine in C++.\n" in normviz("claims", "show", "c7").stdout
-    )
-    other = result_words(claim, replace(result, tape=0))
-    assert "         Trained with PyTorch's own operations." in other.splitlines()
-    assert (
-        "Trained" not in normviz("claims", "show", "E15").stdout
-    )  # a lab counts, nothing is trained
-
-
 @pytest.mark.slow
 def test_a_claim_is_run_and_held_against_what_ships(tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     words = ("--data", str(tmp_path / "data"), "--out", str(out))
-    said = normviz("claims", "run", "M2", "E15", "--seeds", "3", *words)
+    said = normviz("claims", "run", "M2", "E15", "--seeds", "1", *words)
     assert said.exit_code == 0, said.stderr
     assert "2 claims, at most about" in said.stderr
-    assert "E15: 9 runs, at most about" in said.stderr
+    assert "E15: 3 runs, at most about" in said.stderr
     assert "1 of 2 claims, about" in said.stderr
     assert "2 of 2 claims" not in said.stderr and "took" in said.stderr
     assert "verdict  holds in part (1 of 3 parts true, 2 false)" in said.stdout
     assert "         ✗ Pre-LN has 192: false (193)" in said.stdout
     assert "shipped  the same outcomes" in said.stdout
-    assert read(out / "E15.json").numbers["pre"] == [193.0] * 3
+    assert read(out / "E15.json").numbers["pre"] == [193.0]
     assert (out / "M2.json").exists()
 
 

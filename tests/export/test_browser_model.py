@@ -23,7 +23,7 @@ from normviz.model.flat import Flat
 from normviz.model.gains import Clock
 from normviz.training.events import Diverged, Step
 from normviz.training.loop import begin
-from normviz.training.tape.browser import browser_model, repeated
+from normviz.training.tape.browser import browser_model
 from normviz.training.tape.compile import Unsupported
 
 SMALL = RunConfig(depth=2, width=16, heads=2, seq_len=8, batch=4, steps=12)
@@ -182,15 +182,6 @@ def test_the_norms_of_the_page_are_those_of_the_tape() -> None:
         except Unsupported:
             continue
     assert sorted(found) == sorted(BROWSER_NORMS)
-
-
-def test_a_model_says_what_repeats_once() -> None:
-    rows = [[9], *[[1], [2], [3]] * 5, [1], [7]]
-    head, middle, times, tail = repeated(rows)
-    assert [*head, *middle * times, *tail] == rows and (len(middle), times) == (3, 5)
-    for given in ([[1]], [[1], [2]], [[4]] * 6):
-        head, middle, times, tail = repeated(given)
-        assert [*head, *middle * times, *tail] == given
 
 
 @pytest.mark.parametrize(

@@ -170,9 +170,3 @@ class Driver:
         """Exit code, output and errors."""
         out, err = self.process.communicate(timeout=seconds)
         return self.process.returncode, out, err
-
-
-def swept(folder: Path, data: Path, *words: str, before: str = "") -> tuple[int, str, str]:
-    """Exit code, output and errors of a sweep that is left alone."""
-    with Driver(folder, data, *words, before=before) as driver:
-        return driver.end()

@@ -197,18 +197,6 @@ def test_the_chart_of_a_page_stays_the_same_while_it_fills(store: Store) -> None
     assert specs[0] == specs[1]
 
 
-def test_a_setting_of_names_can_go_upwards(store: Store) -> None:
-    it = make(SMALL, {"init": ["xavier", "torch"], "depth": [2, 3]})
-    for cell in it.cells:
-        kept(store, cell.config)
-    results = GridResults(store, it)
-    results.refresh()
-    (one,) = maps(it, results.points)
-    assert (one.x, one.y) == ("depth", "initialisation")
-    assert one.rows == ("xavier", "torch") or "Xavier" in one.rows
-    assert one.frontier == ()
-
-
 def test_the_picture_of_a_curve_marks_divergence() -> None:
     def svg(*losses: float) -> str:
         head, _, data = picture([np.array(losses)], 10, 3.3, 1.1).partition(",")

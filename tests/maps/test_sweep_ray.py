@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from backend_kit import losses, members, wait_for
-from ray_kit import Driver, Nodes, free_port, head, short_folder, swept
+from backend_kit import losses, wait_for
+from ray_kit import Driver, Nodes, free_port, head
 from task_kit import WORDS
 
 from normviz import RunConfig
@@ -104,47 +104,18 @@ def test_a_lost_cluster_gets_a_sentence(nodes: Nodes, tmp_path: Path) -> None:
     assert "has had no node that can train" in last and "`ray start --head`" in last
 
 
-UNREADABLE = """
-from normviz.maps import ray
-class Unreadable:
-    def __reduce__(self):
-        return eval, ("[][0]",)
-def normviz_cell(release, canonical, *more):
-    trained = ray.normviz_cell(release, canonical, *more)
-    return Unreadable() if '"lr":0.01' in canonical else trained
-ray.normviz_cell = normviz_cell
-"""
-
-
-def test_without_an_address_ray_runs_here_and_ends_and_an_answer_nobody_can_read_fails_its_cell(
-    tmp_path: Path,
-) -> None:
-    with short_folder() as folder:
-        words = (*TINY, "steps=20", "lr=1e-3,1e-2", "--on", "ray", "--processes", "1")
-        with Driver(folder, tmp_path, *words, before=UNREADABLE) as driver:
-            code, _, err = driver.end()
-            assert code == 1, err
-            wait_for(lambda: not members(driver.process.pid), "the end of Ray")
-    assert "in 1 processes" in err
-    assert "its process gave no result: RaySystemError: System error: list index" in err
-    store, grid = Store(tmp_path), make(RunConfig(**CELL, steps=20), {"lr": [1e-3, 1e-2]})
-    assert [cell.config.lr for cell in missing(store, grid, True)] == [1e-2]
-    same_as_here(store, RunConfig(**CELL, steps=20, lr=1e-3))
-
-
 def test_another_normviz_on_a_node_is_said() -> None:
     said = r"has NormViz \S+ \(engine \d+\) and this machine NormViz 9.9.*install the same release"
     with pytest.raises(SweepError, match=said):
         normviz_cell(("9.9", 99), RunConfig().canonical(), False, None)
 
 
-def test_an_address_where_nobody_answers_is_said_at_once(tmp_path: Path) -> None:
+def test_an_address_where_nobody_answers_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("normviz.maps.ray._ray", lambda settings: None)
     address = f"127.0.0.1:{free_port()}"
-    with short_folder() as folder:
-        code, _, err = swept(folder, tmp_path, "lr=1e-3,1e-2", "--on", f"ray:{address}")
-    assert code == 2
-    assert err.startswith(f"normviz: no Ray cluster answers at {address} (")
-    assert err.count("\n") == 1 and "`ray start --head`" in err
+    said = rf"no Ray cluster answers at {address} \(.*`ray start --head`"
+    with pytest.raises(SweepError, match=said):
+        Cluster(address)
 
 
 def test_without_ray_the_way_to_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -18,7 +17,6 @@ from normviz.maps.layout import maps
 from normviz.maps.points import Point
 from normviz.maps.summary import frontier, sensitivity, table, wortsman
 from normviz.runs.statistics import compare, spread
-from normviz.runs.verdict import still_falls
 
 CHANCE, FLOOR, FIRST = 3.3, 1.1, 3.8
 RATES = (1e-3, 1e-2, 1e-1)
@@ -136,15 +134,6 @@ def test_the_report_compares_the_schemes_by_their_best() -> None:
     assert "Pre-LN ends 0.200 nats below Post-LN" in report(grid, points)
     points = [made(c, 1.2 + 0.01 * (c.seed if c.at[0] else 1)) for c in grid.cells]
     assert "Pre-LN and Post-LN: not distinguishable with 3 seeds" in report(grid, points)
-
-
-def test_still_falling_is_more_than_noise() -> None:
-    rng = np.random.default_rng(0)
-    noise = 0.08 * rng.standard_normal(150)
-    assert not still_falls(1.25 + noise, CHANCE)
-    assert still_falls(3.3 - 0.01 * np.arange(150) + noise, CHANCE)
-    assert not still_falls(np.full(150, math.nan), CHANCE)
-    assert not still_falls(np.array([3.0, 2.0, 1.0]), CHANCE)
 
 
 # To take away

@@ -9,9 +9,7 @@ import pytest
 
 from normviz import RunConfig, train
 from normviz.duel.names import settings
-from normviz.export import ExportLane, preview, replay
-from normviz.maps.grid import make
-from normviz.maps.points import shipped_point
+from normviz.export import ExportLane, replay
 from normviz.result import collect
 from normviz.runs import Recording
 from normviz.runs.engines import computed_by
@@ -47,12 +45,6 @@ def test_a_sentence_says_which_engines_trained(engines: list[str], sentence: str
     assert computed_by(engines, "cells") == sentence
 
 
-@pytest.mark.parametrize("engine", ["tape", "eager"])
-def test_a_map_s_cell_knows_its_engine(engine: str) -> None:
-    (cell,) = make(TINY, {}).cells
-    assert shipped_point(cell, by(engine)).engine == engine
-
-
 def exported() -> list[ExportLane]:
     """Two lanes, one of them with two seeds, and a lane that was not trained."""
     seeds = [
@@ -68,15 +60,3 @@ def test_saved_charts_of_a_replay_say_the_engine_of_every_seed() -> None:
     caption = json.loads(line.partition("caption: ")[2].removesuffix("});").strip())
     shared = settings([lane.config for lane in lanes])
     assert caption == ["Pre-LN against Post-LN", shared, MIXED.format("runs")]
-
-
-def test_the_picture_of_a_link_says_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    cards: list[str] = []
-
-    def drawn(asked: dict, card: str) -> tuple[dict[str, str], bytes]:
-        cards.append(card)
-        return dict.fromkeys(asked, ""), b""
-
-    monkeypatch.setattr(preview, "draw_named", drawn)
-    preview.draw(exported()[1:], "grad_block")
-    assert "Trained with PyTorch&#x27;s own operations." in cards[0]

@@ -59,12 +59,6 @@ def test_where_locks_can_not_be_shared_it_is_seen_all_the_same(
     assert not is_timing(tmp_path)
 
 
-def test_any_number_trains_at_once(tmp_path: Path) -> None:
-    turns = [MachineLock(tmp_path) for _ in range(5)]
-    assert all(turn.take() for turn in turns)
-    assert not is_timing(tmp_path)
-
-
 def test_who_times_is_alone(tmp_path: Path) -> None:
     alone = MachineLock(tmp_path, alone=True)
     assert alone.take() and alone.take()  # the second time it is held already

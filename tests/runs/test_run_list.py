@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from crossing_kit import case
 from hypothesis import given
 from hypothesis import strategies as st
 from shelf_kit import SMALL, kept
@@ -51,25 +52,26 @@ def test_the_newest_come_first_a_page_at_a_time(store: Store) -> None:
     assert store.listed(ALL, 5, offset=7).runs == ()
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
+FOUND = [
         ("", "abcd"),
         ("peri-ln", "b"), ("PERI", "b"), ("rmsnorm", "c"), ("copy", "d"),
         ("depth 3", "acd"), ("depth=5", "b"), ("learning rate 0.01", "c"), ("lr=1e-2", "c"),
         ("lr", "c"), ("clip 1", "d"), ("clip off", "abc"), ("clip", "d"), ("norm rmsnorm", "c"),
         ("diverged", "d"), ("stopped", "c"), ("fini", "ab"), ("pre depth 3 lr 0.01", "c"),
         ("peri copy", ""), ("shipped", ""), ("init seed 0", "abcd"), ("init seed", ""),
-    ],
-)  # fmt: skip
-def test_words_find_runs(store: Store, words: str, expected: str) -> None:
+]  # fmt: skip
+
+
+def test_words_find_runs(store: Store) -> None:
     named = {
         kept(store): "a",
         kept(store, SMALL.replace(scheme="peri", depth=5)): "b",
         kept(store, SMALL.replace(norm="rmsnorm", lr=0.01), "stopped"): "c",
         kept(store, SMALL.replace(task="copy", clip=1.0), "diverged"): "d",
     }
-    assert "".join(sorted(named[run] for run in found(store, words))) == expected
+    for words, expected in FOUND:
+        with case(words):
+            assert "".join(sorted(named[run] for run in found(store, words))) == expected
 
 
 def test_a_run_is_found_by_its_number_and_its_key(store: Store) -> None:
@@ -79,12 +81,12 @@ def test_a_run_is_found_by_its_number_and_its_key(store: Store) -> None:
         assert found(store, words) == [other]
 
 
-@pytest.mark.parametrize("words", ["%_'\"<script>", "%", "'; DROP TABLE runs; --", "depthless"])
-def test_words_that_name_nothing_find_nothing(store: Store, words: str) -> None:
+def test_words_that_name_nothing_find_nothing(store: Store) -> None:
     kept(store)
-    assert found(store, words) == []
-    assert search(words).unknown
-    assert found(store) != []
+    for words in ("%_'\"<script>", "%", "'; DROP TABLE runs; --", "depthless"):
+        assert found(store, words) == []
+        assert search(words).unknown
+        assert found(store) != []
 
 
 @given(st.text(max_size=60))
@@ -158,39 +160,30 @@ def test_settings_in_words() -> None:
     assert diff([other, other]) == {}
 
 
-@pytest.mark.parametrize(
-    ("past", "words"),
-    [
-        (-5, "just now"),
-        (59, "just now"),
-        (60, "1 min ago"),
-        (7200, "2 h ago"),
-        (200_000, "2 d ago"),
-    ],
-)
-def test_how_long_ago(past: float, words: str) -> None:
-    assert ago(1e9, 1e9 + past) == words
+def test_how_long_ago() -> None:
+    for past, words in ((-5, "just now"), (59, "just now"), (60, "1 min ago"), (7200, "2 h ago")):
+        assert ago(1e9, 1e9 + past) == words
 
 
 # Deletion
 
 
-@pytest.mark.parametrize("status", ["finished", "diverged", "stopped", "failed"])
-def test_a_deleted_run_is_gone_with_all_its_steps(store: Store, status: str) -> None:
-    run, other = kept(store, status=status), kept(store)
-    store.control(run, "stop")
-    assert store.delete(run) is None
-    assert rows_of(store, run) == 0 and store.run(run) is None
-    assert rows_of(store, other) == 41
-    assert store.delete(run) == f"there is no run {run}"
-    assert kept(store) > other  # numbers do not come again
+def test_a_deleted_run_is_gone_with_all_its_steps(store: Store) -> None:
+    for status in ("finished", "diverged", "stopped", "failed"):
+        run, other = kept(store, status=status), kept(store)
+        store.control(run, "stop")
+        assert store.delete(run) is None
+        assert rows_of(store, run) == 0 and store.run(run) is None
+        assert rows_of(store, other) == 41
+        assert store.delete(run) == f"there is no run {run}"
+        assert kept(store) > other  # numbers do not come again
 
 
-@pytest.mark.parametrize("status", ["queued", "running", "paused"])
-def test_an_open_run_stays(store: Store, status: str) -> None:
-    run = kept(store, status=status)
-    assert store.delete(run) == f"run {run} is {status}: stop it first"
-    assert store.run(run) is not None
+def test_an_open_run_stays(store: Store) -> None:
+    for status in ("queued", "running", "paused"):
+        run = kept(store, status=status)
+        assert store.delete(run) == f"run {run} is {status}: stop it first"
+        assert store.run(run) is not None
 
 
 def test_a_run_whose_process_is_gone_can_be_deleted(store: Store) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from crossing_kit import case
 
 from normviz import RunConfig
 from normviz.config import ENGINE
@@ -32,30 +33,23 @@ def shipped_store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return store
 
 
-def test_runs_ship_with_the_product() -> None:
-    assert len(SHIPPED) >= 2
+def test_the_hero_is_finished_on_opening(shipped_store: Store) -> None:
+    for config in PRESETS["hero"].lanes():
+        run = shipped_store.latest(config.key)
+        assert run is not None
+        assert (run.status, run.origin, run.config) == ("finished", "shipped", config)
+        steps = shipped_store.steps(run)
+        assert steps.step.tolist() == list(range(config.steps))
+        assert steps.layer_steps[[0, -1]].tolist() == [0, config.steps - 1]
+        assert np.isfinite(steps.loss).all()
 
 
-@pytest.mark.parametrize("lane", [0, 1], ids=["A", "B"])
-def test_the_hero_is_finished_on_opening(store: Store, lane: int) -> None:
-    shipped.adopt(store)
-    config = PRESETS["hero"].lanes()[lane]
-    run = store.latest(config.key)
-    assert run is not None
-    assert (run.status, run.origin, run.config) == ("finished", "shipped", config)
-    steps = store.steps(run)
-    assert steps.step.tolist() == list(range(config.steps))
-    assert steps.layer_steps[[0, -1]].tolist() == [0, config.steps - 1]
-    assert np.isfinite(steps.loss).all()
-
-
-@pytest.mark.parametrize("config", quick(), ids=lambda one: f"{one.scheme}-{one.init}")
-def test_every_quick_placement_of_the_hero_is_finished_on_opening(
-    shipped_store: Store, config: RunConfig
-) -> None:
-    run = shipped_store.latest(config.key)
-    assert run is not None and run.config == config
-    assert (run.is_done, run.origin, run.is_coarse) == (True, "shipped", False)
+def test_every_quick_placement_of_the_hero_is_finished_on_opening(shipped_store: Store) -> None:
+    for config in quick():
+        with case(config.scheme, config.init):
+            run = shipped_store.latest(config.key)
+            assert run is not None and run.config == config
+            assert (run.is_done, run.origin, run.is_coarse) == (True, "shipped", False)
 
 
 def test_the_quick_placements_are_the_hero_with_both_initialisations() -> None:
@@ -66,25 +60,19 @@ def test_the_quick_placements_are_the_hero_with_both_initialisations() -> None:
     assert all(one.replace(scheme=hero.scheme, init=hero.init) == hero for one in quick())
 
 
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
-def test_a_shipped_run_keeps_its_name(path: Path) -> None:
+def test_a_shipped_run_keeps_its_name() -> None:
     """Of the config as the file has it, whatever settings there are since."""
-    with np.load(path) as data:
-        written = json.loads(str(data["about"]))["config"]
-    text = json.dumps(written, sort_keys=True, separators=(",", ":"))
-    config = RunConfig(**written)
-    assert config.canonical() == text
-    assert config.key == f"e{ENGINE}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    for path in SHIPPED:
+        with case(path.stem):
+            with np.load(path) as data:
+                written = json.loads(str(data["about"]))["config"]
+            text = json.dumps(written, sort_keys=True, separators=(",", ":"))
+            config = RunConfig(**written)
+            assert config.canonical() == text
+            assert config.key == f"e{ENGINE}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
-def test_adopting_twice_is_adopting_once(store: Store) -> None:
-    for _ in range(2):
-        shipped.adopt(store)
-    count = store.db.connection.execute("SELECT COUNT(*) FROM runs").fetchone()[0]
-    assert count == len(SHIPPED)
-
-
-def test_stopped_attempts_do_not_ship_a_run_again(store: Store) -> None:
+def test_neither_adopting_twice_nor_stopped_attempts_ship_a_run_again(store: Store) -> None:
     """And the shipped one is still what its settings show."""
     shipped.adopt(store)
     hero, _ = PRESETS["hero"].lanes()
@@ -135,19 +123,6 @@ def test_a_result_is_adopted_as_it_was(store: Store, bad: Diverged | None) -> No
     assert run.status == ("diverged" if bad else "finished")
     assert (run.bad_step, run.bad_where) == ((1, "loss") if bad else (None, None))
     assert len(store.steps(run).step) == len(steps)
-
-
-def test_a_saved_run_is_read_back_bit_for_bit(tmp_path: Path, tiny: RunConfig) -> None:
-    result, path = collect(train(tiny, record=(0, 5))), tmp_path / "run.npz"
-    archive.save(result, path)
-    (loaded,) = archive.load(path)
-    assert (loaded.started, loaded.first_bad) == (result.started, None)
-    assert (loaded.config, loaded.status) == (result.config, "finished")
-    for ours, theirs in zip(loaded.steps, result.steps, strict=True):
-        assert (ours.step, ours.loss, ours.lr) == (theirs.step, theirs.loss, theirs.lr)
-        assert (ours.layers is None) == (theirs.layers is None)
-        if ours.layers is not None and theirs.layers is not None:
-            assert ours.layers.tobytes() == theirs.layers.tobytes()
 
 
 @pytest.mark.parametrize("by", [-1, 1], ids=["older", "newer"])

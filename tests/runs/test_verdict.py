@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from crossing_kit import case
 
 from normviz.runs.verdict import (
     STILL,
@@ -27,9 +28,7 @@ def losses(*parts: tuple[float, int]) -> np.ndarray:
     return np.concatenate([np.full(n, value) for value, n in parts])
 
 
-@pytest.mark.parametrize(
-    ("kind", "series", "step"),
-    [
+KINDS = [
         ("measured", losses((5.0, 1)), None),
         ("short", losses((3.0, 19)), None),
         ("learned", losses((3.0, 50), (2.0, 50)), None),
@@ -41,18 +40,19 @@ def losses(*parts: tuple[float, int]) -> np.ndarray:
         ("above", losses((2.0, 50), (500.0, 50)), None),
         ("solved", losses((3.0, 40), (1.0, 60)), 45),
         ("learned in part", losses((3.0, 40), (1.0, 40), (2.0, 20)), None),
-    ],
-)  # fmt: skip
-def test_judge(kind: str, series: np.ndarray, step: int | None) -> None:
-    steps = 0 if kind == "measured" else len(series)
-    verdict = judge(series, steps, CHANCE, FLOOR)
-    assert (verdict.kind, verdict.step) == (kind, step)
-    assert verdict.sentence
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("series", "sentence"),
-    [
+def test_judge() -> None:
+    for kind, series, step in KINDS:
+        with case(kind, step):
+            steps = 0 if kind == "measured" else len(series)
+            verdict = judge(series, steps, CHANCE, FLOOR)
+            assert (verdict.kind, verdict.step) == (kind, step)
+            assert verdict.sentence
+
+
+UNSETTLED = [
         (  # left chance in its last ten steps: there is no plateau, and no step 334
             losses((3.0, 324), (2.8, 10)),
             "not settled: loss 2.94, give or take 0.18, chance 3.00",
@@ -68,11 +68,12 @@ def test_judge(kind: str, series: np.ndarray, step: int | None) -> None:
             np.linspace(3.9, 2.0, 90),
             "learned little: loss 2.09, 46% of the way to the floor, still falling",
         ),
-    ],
-)  # fmt: skip
-def test_what_has_not_settled_is_not_at_chance(series: np.ndarray, sentence: str) -> None:
-    verdict = judge(series, len(series), CHANCE, FLOOR)
-    assert verdict.sentence == sentence
+]  # fmt: skip
+
+
+def test_what_has_not_settled_is_not_at_chance() -> None:
+    for series, said in UNSETTLED:
+        assert judge(series, len(series), CHANCE, FLOOR).sentence == said
 
 
 def test_a_fall_that_is_certain_is_not_flat_however_slow() -> None:
@@ -92,35 +93,33 @@ def test_a_plateau_says_only_what_was_seen() -> None:
     assert re.match(r"back at chance since step 12\d: loss ", sentence(noisy(fell, 0.03)))
 
 
-@pytest.mark.parametrize(
-    ("held_out", "is_finite", "word"),
-    [
+HELD_OUT = [
         (3.1, False, "learned: loss 1.00, 100% of the way to the floor"),
         (3.1, True, "memorised: training 1.00, held-out 3.10, chance 3.00"),
         (np.inf, True, "memorised: training 1.00, held-out inf, chance 3.00"),
         (2.95, True, "memorised: training 1.00, held-out 2.95, chance 3.00"),
         (1.2, True, "learned: training 1.00, held-out 1.20, chance 3.00"),
         (None, True, "learned: loss 1.00, 100% of the way to the floor"),
-    ],
-)  # fmt: skip
-def test_a_run_that_memorised_its_examples_has_not_learned(
-    held_out: float | None, is_finite: bool, word: str
-) -> None:
+]  # fmt: skip
+
+
+def test_a_run_that_memorised_its_examples_has_not_learned() -> None:
     said = Verdict("learned", "learned: loss 1.00, 100% of the way to the floor")
-    assert beside_held_out(said, 1.0, CHANCE, held_out, is_finite).sentence == word
-    if word.startswith("memorised"):
-        larger = beside_held_out(said, 2.0, CHANCE, held_out, is_finite).sentence
-        assert larger == word.replace(
-            "memorised: training 1.00", "learned in training only: training 2.00"
-        )
     near = Verdict("at chance", "at chance so far, since step 0: loss 3.00, chance 3.00", 0)
-    assert beside_held_out(near, 3.0, CHANCE, held_out, is_finite) is near
+    for held_out, is_finite, word in HELD_OUT:
+        with case(held_out, is_finite):
+            assert beside_held_out(said, 1.0, CHANCE, held_out, is_finite).sentence == word
+            if word.startswith("memorised"):
+                larger = beside_held_out(said, 2.0, CHANCE, held_out, is_finite).sentence
+                assert larger == word.replace(
+                    "memorised: training 1.00", "learned in training only: training 2.00"
+                )
+            assert beside_held_out(near, 3.0, CHANCE, held_out, is_finite) is near
 
 
-@pytest.mark.parametrize("steps", range(20, 400, 7))
-def test_a_plateau_begins_at_a_step_that_the_run_has(steps: int) -> None:
-    rng = np.random.default_rng(steps)
-    for _ in range(50):
+def test_a_plateau_begins_at_a_step_that_the_run_has() -> None:
+    rng = np.random.default_rng(0)
+    for steps in [*range(20, 400, 7)] * 20:
         at, height = rng.integers(steps), rng.uniform(0.5, 1.5)
         series = np.where(np.arange(steps) < at, 1, height) * CHANCE + rng.normal(0, 0.05, steps)
         verdict = judge(series, steps, CHANCE, None)
@@ -182,12 +181,12 @@ def test_a_fall_through_chance_is_not_at_chance() -> None:
         assert judge(through, 90, 3.32, 1.11).sentence.startswith("still falling")
 
 
-@pytest.mark.parametrize("steps", [60, 100, 200, 400])
-def test_noise_that_hides_the_word_leaves_it_open(steps: int) -> None:
+def test_noise_that_hides_the_word_leaves_it_open() -> None:
     """A loss at the very edge of the band at chance, with the noise of prose, is never called by its side."""
-    edge = np.full(steps, CHANCE * 0.97)
-    kinds = [judge(noisy(edge, 0.18, seed), steps, CHANCE, None).kind for seed in range(200)]
-    assert kinds.count("not settled") >= 195
+    for steps in (60, 100, 200, 400):
+        edge = np.full(steps, CHANCE * 0.97)
+        kinds = [judge(noisy(edge, 0.18, seed), steps, CHANCE, None).kind for seed in range(200)]
+        assert kinds.count("not settled") >= 195
 
 
 def test_half_of_the_way_is_said_only_where_it_is_sure() -> None:
@@ -199,22 +198,18 @@ def test_without_a_floor_nothing_is_solved() -> None:
     assert judge(losses((0.0, 100)), 100, CHANCE, None).kind == "learned"
 
 
-def test_progress_is_told_as_a_share_of_the_way() -> None:
-    assert "50% of the way" in judge(losses((2.0, 100)), 100, CHANCE, FLOOR).sentence
+WHERE = [
+    (4, "activation", "diverged at step 7, first in layer 4 (activation not finite)"),
+    (None, "loss", "diverged at step 7, in the output head (loss not finite)"),
+    (2, "blow-up", "diverged at step 7, first in layer 2 (loss above 100 times chance)"),
+]
 
 
-@pytest.mark.parametrize(
-    ("layer", "where", "words"),
-    [
-        (4, "activation", "diverged at step 7, first in layer 4 (activation not finite)"),
-        (None, "loss", "diverged at step 7, in the output head (loss not finite)"),
-        (2, "blow-up", "diverged at step 7, first in layer 2 (loss above 100 times chance)"),
-    ],
-)
-def test_diverged_says_where(layer: int | None, where: str, words: str) -> None:
-    verdict = diverged(7, layer, where)
-    assert verdict.sentence == words
-    assert (verdict.step, verdict.layer) == (7, layer)
+def test_diverged_says_where() -> None:
+    for layer, where, words in WHERE:
+        verdict = diverged(7, layer, where)
+        assert verdict.sentence == words
+        assert (verdict.step, verdict.layer) == (7, layer)
 
 
 def test_final_loss_is_the_mean_of_the_last_tenth() -> None:
