@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
 from functools import cache
@@ -12,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from filelock import FileLock
 from normviz.app.session import backend
 from normviz.app.views.duel.by_itself import SWITCH
 from streamlit.components.v2 import manifest_scanner
@@ -37,21 +39,31 @@ manifest_scanner.scan_component_manifests = cache(manifest_scanner.scan_componen
 @pytest.fixture(scope="session")
 def with_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of a store that has the shipped runs: to read them anew takes longer than a page."""
-    return _filled(tmp_path_factory.mktemp("runs"), adopt)
+    return _filled(tmp_path_factory, "runs", adopt)
 
 
 @pytest.fixture(scope="session")
 def with_cells(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of a store that has the shipped cells of maps and claims too."""
-    return _filled(tmp_path_factory.mktemp("cells"), adopt, adopt_cells)
+    return _filled(tmp_path_factory, "cells", adopt, adopt_cells)
 
 
-def _filled(folder: Path, *shipped: Callable[[Store], None]) -> Path:
-    store = Store(folder)
-    for each in shipped:
-        each(store)
-    store.db.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    store.db.connection.close()
+def _filled(
+    temporary: pytest.TempPathFactory, name: str, *shipped: Callable[[Store], None]
+) -> Path:
+    """Made once for all processes of the tests."""
+    base = temporary.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    with FileLock(f"{folder}.lock"):
+        if not folder.exists():
+            making = Path(f"{folder}.making")
+            making.mkdir(exist_ok=True)
+            store = Store(making)
+            for each in shipped:
+                each(store)
+            store.db.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            store.db.connection.close()
+            making.rename(folder)
     return folder / FILE
 
 
