@@ -12,10 +12,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from typer.main import get_command
 
-from normviz.catalog import INITS, NORMS, SCHEMES, TASKS
+from normviz.catalog import NORMS, SCHEMES
 from normviz.cli import main
 from normviz.cli.run import read_config
-from normviz.hosted import LIMITS
 from normviz.limits import EAGER_NORMS
 
 ROOT = Path(__file__).parents[1]
@@ -75,30 +74,11 @@ def test_the_pinned_set_is_within_the_ranges() -> None:
         assert requirement.specifier.contains(version), (requirement, version)
 
 
-def test_choices_and_counts_are_those_of_the_code() -> None:
-    for registry in (SCHEMES, NORMS, INITS, TASKS):
-        assert [it.key for it in registry if f"`{it.key}`" not in PACKAGE] == [], registry.kind
+def test_counts_are_those_of_the_code() -> None:
     for text in (README, PACKAGE):
         assert re.findall(r"(\d+) placements", text) == [str(len(SCHEMES))]
     (counts,) = re.findall(r"(\d+) of\s+the (\d+) norms", PACKAGE)
     assert counts == (str(len(NORMS) - len(EAGER_NORMS)), str(len(NORMS)))
-
-
-def test_the_limits_of_hosted_mode_are_those_of_the_code() -> None:
-    text = (ROOT / "assets" / "deploy" / "README.md").read_text()
-    table = text.split("| what | limit |\n")[1].split("\n\n")[0].splitlines()[1:]
-    assert [row.strip("| ").split(" | ")[1] for row in table] == [
-        f"{LIMITS.depth}",
-        f"{LIMITS.width}",
-        f"{LIMITS.steps:,}",
-        f"{LIMITS.lanes}",
-        f"{LIMITS.seconds:g} s of one core and {LIMITS.gib:g} GiB",
-        f"{LIMITS.open_runs}",
-        f"{LIMITS.queue}",
-        f"{LIMITS.fill_minutes:g} minutes; {LIMITS.fills} of each a visitor, {LIMITS.address_fills} of "
-        "each a network address, in an order that is fair to addresses",
-        f"{LIMITS.texts}, of up to {LIMITS.text_bytes:,} bytes each",
-    ]
 
 
 def test_the_tree_names_what_there_is() -> None:

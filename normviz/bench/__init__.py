@@ -1,1 +1,1 @@
-"""Benchmarks of `normviz bench`: ratios to a named peer, measured in interleaved rounds."""
+"""What `normviz bench` measures; `cli/bench.py` has the commands."""

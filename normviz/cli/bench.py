@@ -19,7 +19,8 @@ def speed(
 ) -> None:
     """A training step with default probes, beside torch.nn, lean PyTorch, x-transformers and GPT-2.
 
-    At the hero's size of Post-LN and Peri-LN, too. The last two peers need the tests' packages.
+    Also without probes and, at the hero's size, of Post-LN and Peri-LN. The last two peers need the tests'
+    packages.
     """
     from ..bench.speed import measure
 

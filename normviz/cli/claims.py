@@ -341,7 +341,8 @@ def result_words(claim: Claim, result: ClaimResult) -> str:
     verdict = result.verdict(claim)
     lines.append(f"verdict  {verdict.sentence} ({basis(claim, result)})")
     lines += [f"         {line}" for line in verdict.lines()]
-    lines += [f"         {computed_by(result.engines)}"] if claim.arms else []
+    if by := computed_by(result.engines):
+        lines.append(f"         {by}")
     return "\n".join(lines)
 
 

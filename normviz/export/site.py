@@ -116,7 +116,7 @@ def _named(store: Store, word: str) -> Run:
     else:
         raise ValueError(
             f"{word[:80]!r} names no run: allowed are the number of a run (`normviz runs` lists them) "
-            "or its key, such as e1-0123456789abcdef"
+            "or its key, such as e2-0123456789abcdef"
         )
     if run is None:
         raise ValueError(

@@ -11,10 +11,7 @@ from .watch import Watch
 if TYPE_CHECKING:
     Trainer = Lightning = object
 else:
-    if find_spec("transformers"):
-        Trainer = library().TrainerCallback
-    else:
-        Trainer = object
+    Trainer = library().TrainerCallback if find_spec("transformers") else object
     if find_spec("lightning"):
         from lightning.pytorch import Callback as Lightning
     elif find_spec("pytorch_lightning"):

@@ -256,6 +256,7 @@ def test_train_pause_rate_and_stop(browser: Browser, address: str, data: Path) -
         page.keyboard.press("ArrowRight")
         wait_for(lambda: [set(it) for it in rates(store, 999)] == [{0.003, 0.01}] * 2)
         assert rate.get_attribute("aria-valuetext") == "0.01"
+        wait_for(lambda: "lr_edits=" in address_of(page))  # the runs are found by it from now on
         with visit(browser, address) as other:
             opened(other, address_of(page))
             seen: set[str] = set()
@@ -284,9 +285,15 @@ def charts_move_in_place(page: Page) -> None:
     domain = "document.querySelector('.nv-root').player.charts.loss.view.scale('x').domain()"
     page.locator(".nv-loss canvas").hover()
     page.keyboard.down("Control")
-    page.mouse.wheel(0, -400)
+
+    def zooms() -> bool:
+        """A chart that is being drawn takes no turn of the wheel; its visitor turns it again."""
+        page.mouse.wheel(0, -400)
+        page.wait_for_timeout(500)
+        return page.evaluate(domain)[1] < 19_999
+
+    wait_for(zooms)
     page.keyboard.up("Control")
-    wait_for(lambda: page.evaluate(domain)[1] < 19_999)
     zoomed = page.evaluate(domain)
     wait_for(lambda: seen.add(progress(page)) or len(seen) >= 4)
     assert before == page.evaluate(count) > 0

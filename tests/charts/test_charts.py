@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise, product
 from typing import Any
 
 import altair as alt
@@ -80,7 +81,7 @@ def all_charts(
 
 def test_specs_stay_equal_while_a_run_goes_on() -> None:
     specs = set()
-    for ran in range(1, STEPS):
+    for ran in range(1, STEPS, 7):
         lanes = [make("pre", ran), make("post", ran)]
         told = message(lanes, Sent(), live=True, options=ChartOptions())
         specs.add((json.dumps(told["charts"]), without_data(layers.chart(lanes))))
@@ -102,10 +103,13 @@ def test_a_caller_cannot_corrupt_a_cached_spec() -> None:
     assert without_data(loss.chart([make()])) == before
 
 
-@pytest.mark.parametrize("probe", PROBES.keys())
+KINDS = {(p.scale, p.shown, p.first_layer): p.key for p in PROBES}.values()
+"""A probe of each kind of axis."""
+
+
 @pytest.mark.slow
-def test_every_probe_renders_empty_and_full(probe: str) -> None:
-    for ran in (0, 1, STEPS):
+def test_every_kind_of_probe_renders_empty_and_full() -> None:
+    for probe, ran in product(KINDS, (0, 1, STEPS)):
         lanes = [make("pre", ran, probe), make("pre", ran, probe)]
         for chart in all_charts(lanes, max(0, ran - 1), [ChartOptions()]):
             assert "<svg" in render(chart)
@@ -331,18 +335,16 @@ def test_domain_is_whole_decades_over_everything_and_shared() -> None:
     assert (live.lo, live.hi) == record.domain and quantised_domain(record, [make()]) != live
 
 
-@pytest.mark.parametrize("live", [False, True])
-@pytest.mark.parametrize("probe", PROBES.keys())
-def test_domain_only_grows(probe: str, live: bool) -> None:
-    rng = np.random.default_rng(2)
-    walk = 10.0 ** np.cumsum(rng.normal(0, 0.3, (STEPS, DEPTH + 1)), axis=0)
-    spans = []
-    for ran in range(1, STEPS + 1):
-        lane = make(ran=ran, probe=probe, probe_steps=np.arange(ran), values=walk[:ran])
-        domain = quantised_domain(PROBES[probe], [lane], live)
-        spans.append((domain.lo, domain.hi))
-    for (low, high), (lower, higher) in zip(spans, spans[1:], strict=False):
-        assert lower <= low and higher >= high
+def test_domain_only_grows() -> None:
+    walk = 10.0 ** np.cumsum(np.random.default_rng(2).normal(0, 0.3, (STEPS, DEPTH + 1)), axis=0)
+    for probe, live in product(KINDS, (False, True)):
+        spans = []
+        for ran in range(1, STEPS + 1):
+            lane = make(ran=ran, probe=probe, probe_steps=np.arange(ran), values=walk[:ran])
+            domain = quantised_domain(PROBES[probe], [lane], live)
+            spans.append((domain.lo, domain.hi))
+        for (low, high), (lower, higher) in pairwise(spans):
+            assert lower <= low and higher >= high
 
 
 def test_a_live_domain_grows_rarely() -> None:
@@ -429,7 +431,7 @@ def test_another_depth_and_range_compile_nothing() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("look", VIEWS, ids=str)
+@pytest.mark.parametrize("look", VIEWS[2:], ids=str)
 def test_every_chart_keeps_to_the_schema_of_altair(look: ChartOptions) -> None:
     """The product skips this check, to save time."""
     lanes = [make("pre"), make("post")]
@@ -449,17 +451,6 @@ def test_a_chart_compiles_to_what_altair_makes_of_its_layers() -> None:
         assert {key: ours[key] for key in theirs if key not in ("params", "config")} == {
             key: value for key, value in theirs.items() if key not in ("params", "config")
         }
-
-
-def test_building_a_chart_does_not_check_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[dict[str, Any]] = []
-    monkeypatch.setattr(
-        "altair.utils.schemapi.validate_jsonschema", lambda spec, *_, **__: asked.append(spec)
-    )
-    lanes = [make("pre"), make("post")]
-    lanes = [replace(lane, label=f"{lane.label} anew") for lane in lanes]  # no cached charts
-    message(lanes, Sent(), live=False, options=ChartOptions())
-    assert asked and not [spec for spec in asked if "layer" in spec or "mark" in spec]
 
 
 def test_the_finding_of_a_map_of_one_cell() -> None:

@@ -106,7 +106,7 @@ console.log(JSON.stringify(found));
 """
 
 
-@pytest.mark.parametrize("every", [1, 5, 16])
+@pytest.mark.parametrize("every", [1, 16])
 def test_drawn_columns_never_change_as_steps_arrive(every: int) -> None:
     steps = 700
     rng = np.random.default_rng(1)

@@ -91,11 +91,6 @@ def test_another_kind_is_refused() -> None:
         picture(loss.chart([make()]), "gif")
 
 
-def test_the_engine_is_loaded_for_the_first_picture_alone() -> None:
-    code = "import sys, normviz.export; sys.exit('vl_convert' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
 @pytest.mark.slow
 def test_another_process_draws_the_same() -> None:
     """And this one stays as small as it was."""

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 from claims_kit import COUNTED, SMALL, TUNED
-from rules_kit import CASES, Case, shares, wrong
+from crossing_kit import case
+from rules_kit import CASES, shares, wrong
 from shelf_kit import kept
 
 from normviz import RunConfig
@@ -60,7 +61,7 @@ from normviz.limits import MAX_SWEEP_SEEDS
 from normviz.links import decode
 from normviz.maps import Cell, Done, Reused
 from normviz.maps.points import Point
-from normviz.runs import shipped
+from normviz.runs.archive import load
 from normviz.runs.shipped import adopt
 from normviz.runs.statistics import T90, T95, interval
 from normviz.runs.store import Store
@@ -73,88 +74,87 @@ FIVE = [1.0, 1.1, 0.9, 1.0, 1.0]
 FAR = [3.3, 3.2, 3.3, 3.4, 3.3]
 
 
-@pytest.mark.parametrize(
-    ("check", "numbers", "outcome"),
-    [
-        (Between("a", 0.5, 1.5), {"a": FIVE}, "true"),
-        (Between("a", 1.0, 1.5), {"a": FIVE}, "undecided"),
-        (Between("a", 2.0, 3.0), {"a": FIVE}, "false"),
-        (Between("a", low=0), {"a": FIVE[:2]}, "undecided"),  # two seeds say nothing
-        (Between("a", low=0), {"a": [math.nan, *FIVE]}, "undecided"),
-        (Between("a", 0.5, 2), {"a": [1.0, 100.0, 0.01]}, "undecided"),
-        (Between("a", 0.5, 2, ratio=True), {"a": [1.0, 1.2, 1 / 1.2]}, "true"),
-        (Most("a", high=2), {"a": FIVE}, "true"),
-        (Most("a", high=2), {"a": FIVE[:4]}, "undecided"),  # 4 of 4 happen once in 16 by chance
-        (Most("a", high=2), {"a": [*FIVE[:4], 3.3]}, "undecided"),
-        (Most("a", high=2), {"a": FAR}, "false"),
-        (Most("a", high=2), {"a": [*FIVE, 1.0, 1.0, 3.3]}, "true"),
-        (Most("a", low=1000), {"a": [math.inf] * 5}, "true"),
-        (Most("a", low=0), {"a": [math.nan] * 5}, "false"),
-        # of 8 placements r = 0.3 has -0.52 to 0.83 (math.atanh and 1.96 * sqrt(1.045 / 5) by hand)
-        (Correlated("a", -0.5, 0.5, 8), {"a": [0.3] * 5}, "undecided"),
-        (Correlated("a", -0.53, 0.84, 8), {"a": [0.3] * 5}, "true"),
-        (Correlated("a", -0.5, 0.5, 8), {"a": [0.95] * 5}, "false"),
-        (Correlated("a", -0.5, 0.5, 8), {"a": [1.0] * 5}, "undecided"),
-        (Fact("a", 4, 4), {"a": [4.0]}, "true"),
-        (Fact("a", 4, 4), {"a": [5.0, 5.0]}, "false"),
-        (Fact("a", 4, 4), {"a": [4.0, 5.0]}, "undecided"),
-        (Less("a", "b"), {"a": FIVE, "b": FAR}, "true"),
-        (Less("b", "a"), {"a": FIVE, "b": FAR}, "false"),
-        (Less("a", "b"), {"a": FIVE, "b": FIVE[::-1]}, "undecided"),
-        (Less("a", "b", 0.5), {"a": FIVE, "b": FIVE[::-1]}, "no difference"),
-        (Less("a", "b", 0.01), {"a": FIVE, "b": FIVE[::-1]}, "undecided"),
-        (Less("a", "b"), {"a": FIVE[:2], "b": FAR[:2]}, "undecided"),
-        (Less("a", "b"), {"a": [1.0, 1.0, math.inf], "b": [2.0, 2.0, 2.0]}, "undecided"),
-        (Less("a", "b", ratio=True), {"a": [1.0, 0.1, 10.0], "b": [3.0, 0.31, 29.0]}, "true"),
-        (
-            Less("a", "b", 1.2, True),
-            {"a": [1.0, 0.1, 10.0], "b": [1.0, 0.101, 9.9]},
-            "no difference",
-        ),
-        (LessInMost("a", "b"), {"a": [0.01] * 5, "b": [0.03] * 5}, "true"),
-        (LessInMost("a", "b"), {"a": [0.01] * 5, "b": [0.003] * 5}, "false"),
-        (LessInMost("a", "b"), {"a": [0.01] * 5, "b": [0.01] * 5}, "no difference"),
-        (LessInMost("a", "b"), {"a": [0.01] * 5, "b": [0.03] * 3 + [0.01] * 2}, "undecided"),
-        (NotWorse("a", "b", 0.3), {"a": FIVE, "b": FIVE[::-1]}, "true"),
-        (NotWorse("a", "b", 0.3), {"a": FIVE, "b": FAR}, "true"),
-        (NotWorse("b", "a", 0.3), {"a": FIVE, "b": FAR}, "false"),
-        (NotWorse("a", "b", 0.01), {"a": FIVE, "b": FIVE[::-1]}, "undecided"),
-        (Same("a", "b", 0.3), {"a": FIVE, "b": FIVE[::-1]}, "true"),
-        (Same("a", "b", 0.05), {"a": FIVE, "b": FIVE[::-1]}, "undecided"),
-        (Same("a", "b", 0.3), {"a": FIVE, "b": FAR}, "false"),
-        (All((Most("a", high=2), Most("b", low=2))), {"a": FIVE, "b": FAR}, "true"),
-        (All((Most("a", high=2), Most("b", high=2))), {"a": FIVE, "b": FAR}, "false"),
-        (All((Most("a", high=2), Between("b", 3.3, 9))), {"a": FIVE, "b": FAR}, "undecided"),
-    ],
-)
-def test_a_check_has_one_of_four_outcomes(check, numbers, outcome: str) -> None:
-    found = check.found(numbers)
-    assert found.outcome == outcome and found.evidence
-    assert set(check.names) == set(numbers)
-    assert check.sentence({name: name for name in numbers})
+OUTCOMES = [
+    (Between("a", 0.5, 1.5), {"a": FIVE}, "true"),
+    (Between("a", 1.0, 1.5), {"a": FIVE}, "undecided"),
+    (Between("a", 2.0, 3.0), {"a": FIVE}, "false"),
+    (Between("a", low=0), {"a": FIVE[:2]}, "undecided"),  # two seeds say nothing
+    (Between("a", low=0), {"a": [math.nan, *FIVE]}, "undecided"),
+    (Between("a", 0.5, 2), {"a": [1.0, 100.0, 0.01]}, "undecided"),
+    (Between("a", 0.5, 2, ratio=True), {"a": [1.0, 1.2, 1 / 1.2]}, "true"),
+    (Most("a", high=2), {"a": FIVE}, "true"),
+    (Most("a", high=2), {"a": FIVE[:4]}, "undecided"),  # 4 of 4 happen once in 16 by chance
+    (Most("a", high=2), {"a": [*FIVE[:4], 3.3]}, "undecided"),
+    (Most("a", high=2), {"a": FAR}, "false"),
+    (Most("a", high=2), {"a": [*FIVE, 1.0, 1.0, 3.3]}, "true"),
+    (Most("a", low=1000), {"a": [math.inf] * 5}, "true"),
+    (Most("a", low=0), {"a": [math.nan] * 5}, "false"),
+    # of 8 placements r = 0.3 has -0.52 to 0.83 (math.atanh and 1.96 * sqrt(1.045 / 5) by hand)
+    (Correlated("a", -0.5, 0.5, 8), {"a": [0.3] * 5}, "undecided"),
+    (Correlated("a", -0.53, 0.84, 8), {"a": [0.3] * 5}, "true"),
+    (Correlated("a", -0.5, 0.5, 8), {"a": [0.95] * 5}, "false"),
+    (Correlated("a", -0.5, 0.5, 8), {"a": [1.0] * 5}, "undecided"),
+    (Fact("a", 4, 4), {"a": [4.0]}, "true"),
+    (Fact("a", 4, 4), {"a": [5.0, 5.0]}, "false"),
+    (Fact("a", 4, 4), {"a": [4.0, 5.0]}, "undecided"),
+    (Less("a", "b"), {"a": FIVE, "b": FAR}, "true"),
+    (Less("b", "a"), {"a": FIVE, "b": FAR}, "false"),
+    (Less("a", "b"), {"a": FIVE, "b": FIVE[::-1]}, "undecided"),
+    (Less("a", "b", 0.5), {"a": FIVE, "b": FIVE[::-1]}, "no difference"),
+    (Less("a", "b", 0.01), {"a": FIVE, "b": FIVE[::-1]}, "undecided"),
+    (Less("a", "b"), {"a": FIVE[:2], "b": FAR[:2]}, "undecided"),
+    (Less("a", "b"), {"a": [1.0, 1.0, math.inf], "b": [2.0, 2.0, 2.0]}, "undecided"),
+    (Less("a", "b", ratio=True), {"a": [1.0, 0.1, 10.0], "b": [3.0, 0.31, 29.0]}, "true"),
+    (
+        Less("a", "b", 1.2, True),
+        {"a": [1.0, 0.1, 10.0], "b": [1.0, 0.101, 9.9]},
+        "no difference",
+    ),
+    (LessInMost("a", "b"), {"a": [0.01] * 5, "b": [0.03] * 5}, "true"),
+    (LessInMost("a", "b"), {"a": [0.01] * 5, "b": [0.003] * 5}, "false"),
+    (LessInMost("a", "b"), {"a": [0.01] * 5, "b": [0.01] * 5}, "no difference"),
+    (LessInMost("a", "b"), {"a": [0.01] * 5, "b": [0.03] * 3 + [0.01] * 2}, "undecided"),
+    (NotWorse("a", "b", 0.3), {"a": FIVE, "b": FIVE[::-1]}, "true"),
+    (NotWorse("a", "b", 0.3), {"a": FIVE, "b": FAR}, "true"),
+    (NotWorse("b", "a", 0.3), {"a": FIVE, "b": FAR}, "false"),
+    (NotWorse("a", "b", 0.01), {"a": FIVE, "b": FIVE[::-1]}, "undecided"),
+    (Same("a", "b", 0.3), {"a": FIVE, "b": FIVE[::-1]}, "true"),
+    (Same("a", "b", 0.05), {"a": FIVE, "b": FIVE[::-1]}, "undecided"),
+    (Same("a", "b", 0.3), {"a": FIVE, "b": FAR}, "false"),
+    (All((Most("a", high=2), Most("b", low=2))), {"a": FIVE, "b": FAR}, "true"),
+    (All((Most("a", high=2), Most("b", high=2))), {"a": FIVE, "b": FAR}, "false"),
+    (All((Most("a", high=2), Between("b", 3.3, 9))), {"a": FIVE, "b": FAR}, "undecided"),
+]
+
+
+def test_a_check_has_one_of_four_outcomes() -> None:
+    for check, numbers, outcome in OUTCOMES:
+        with case(check, numbers):
+            found = check.found(numbers)
+            assert found.outcome == outcome and found.evidence
+            assert set(check.names) == set(numbers)
+            assert check.sentence({name: name for name in numbers})
 
 
 GOOD, BAD, OPEN = FIVE, FAR, [*FIVE[:4], 3.3]
+KINDS = [
+    ((GOOD, GOOD), "holds", "holds"),
+    ((GOOD, BAD), "holds in part", "holds in part (1 of 2 parts true, 1 false)"),
+    ((GOOD, OPEN), "holds in part", "holds in part (1 of 2 parts true, 1 undecided)"),
+    ((BAD, BAD), "contradicted", "contradicted"),
+    ((BAD, OPEN), "false in part", "false in part (1 of 2 parts false, 1 undecided)"),
+    ((OPEN, OPEN), "undecided", "undecided"),
+]
 
 
-@pytest.mark.parametrize(
-    ("values", "kind", "sentence"),
-    [
-        ((GOOD, GOOD), "holds", "holds"),
-        ((GOOD, BAD), "holds in part", "holds in part (1 of 2 parts true, 1 false)"),
-        ((GOOD, OPEN), "holds in part", "holds in part (1 of 2 parts true, 1 undecided)"),
-        ((BAD, BAD), "contradicted", "contradicted"),
-        ((BAD, OPEN), "false in part", "false in part (1 of 2 parts false, 1 undecided)"),
-        ((OPEN, OPEN), "undecided", "undecided"),
-    ],
-)
-def test_a_verdict_says_how_many_parts(values, kind: str, sentence: str) -> None:
+def test_a_verdict_says_how_many_parts() -> None:
     rule = (Part("It is here", Most("a", high=2)), Part("It is there", Most("b", high=2)))
-    found = judge(rule, {"a": values[0], "b": values[1]})
-    assert (found.kind, found.sentence) == (kind, sentence)
-    assert [line[0] for line in found.lines()] == [
-        {"t": "✓", "f": "✗", "u": "–"}[letter] for letter in found.outcomes
-    ]
+    for values, kind, sentence in KINDS:
+        with case(sentence):
+            found = judge(rule, {"a": values[0], "b": values[1]})
+            assert (found.kind, found.sentence) == (kind, sentence)
+            signs = {"t": "✓", "f": "✗", "u": "–"}
+            assert [line[0] for line in found.lines()] == [signs[x] for x in found.outcomes]
 
 
 def test_equal_arms_are_no_difference_and_not_undecided() -> None:
@@ -177,17 +177,18 @@ def test_a_run_that_still_falls_decides_only_what_it_cannot_change() -> None:
     assert judge(less, {"a": FIVE, "b": FAR}, {"a": [0.1] * 5, "b": [0.5] * 5}).kind == "undecided"
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.label)
-def test_a_check_is_seldom_wrong_and_more_seeds_decide_more(case: Case) -> None:
+def test_a_check_is_seldom_wrong_and_more_seeds_decide_more() -> None:
     """On simulated seeds: at most one word in twenty is wrong, each of both on a limit itself."""
-    few, many = (shares(case, n, 600) for n in (5, 20))
-    for found in (few, many):
-        if case.truth == "limit":
-            assert max(found.get("true", 0.0), found.get("false", 0.0)) < 0.085
-        else:
-            assert wrong(case, found) < 0.02
-    if case.truth != "limit":
-        assert many.get(case.truth, 0.0) > max(0.5, few.get(case.truth, 0.0) - 0.01)
+    for one in CASES:
+        with case(one.label):
+            few, many = (shares(one, n, 600) for n in (5, 20))
+            for found in (few, many):
+                if one.truth == "limit":
+                    assert max(found.get("true", 0.0), found.get("false", 0.0)) < 0.085
+                else:
+                    assert wrong(one, found) < 0.02
+            if one.truth != "limit":
+                assert many.get(one.truth, 0.0) > max(0.5, few.get(one.truth, 0.0) - 0.01)
 
 
 def test_the_interval_of_many_seeds_is_student_s() -> None:
@@ -350,12 +351,13 @@ def test_a_run_that_fails_is_said(store: Store) -> None:
         list(run(store, broken, processes=1))
 
 
-COUNTS = ["M1", "M2", "M3", "M4"]
+def test_a_claim_about_the_census_trains_nothing(store: Store) -> None:
+    for claim in (CLAIMS[f"M{n}"] for n in range(1, 5)):
+        with case(claim.key):
+            counted(store, claim)
 
 
-@pytest.mark.parametrize("key", COUNTS)
-def test_a_claim_about_the_census_trains_nothing(key: str, store: Store) -> None:
-    claim = CLAIMS[key]
+def counted(store: Store, claim: Claim) -> None:
     (result,) = run(store, claim, seeds=2, first=100)
     assert isinstance(result, ClaimResult) and read(store, claim) is not None
     assert not store.db.connection.execute("SELECT COUNT(*) FROM runs").fetchone()[0]
@@ -420,9 +422,13 @@ def test_c12_measures_text_that_training_never_reads() -> None:
         drop.measure(RunConfig(task="prose", depth=1, steps=1))
 
 
-@pytest.mark.parametrize("key", CLAIMS.keys())
-def test_a_record_is_whole(key: str) -> None:
-    claim = CLAIMS[key]
+def test_every_record_is_whole() -> None:
+    for claim in CLAIMS:
+        with case(claim.key):
+            whole(claim)
+
+
+def whole(claim: Claim) -> None:
     assert claim.seeds >= 3 or not claim.arms
     assert claim.sentence.endswith(".") and claim.source and claim.label
     assert 1 <= len(shipped_lanes(claim)) <= 4 or not claim.arms
@@ -443,9 +449,15 @@ def test_a_record_is_whole(key: str) -> None:
         assert all(claim.figure.step in (-1, *coarse(c)) for c in configs.values())
 
 
-@pytest.mark.parametrize("key", [claim.key for claim in CLAIMS if claim.arms])
-def test_a_claim_s_duel_has_runs_of_its_arms_at_the_rates_that_were_chosen(key: str) -> None:
-    claim, result = CLAIMS[key], shipped_result(CLAIMS[key])
+def test_a_claim_s_duel_has_runs_of_its_arms_at_the_rates_that_were_chosen() -> None:
+    for claim in CLAIMS:
+        if claim.arms:
+            with case(claim.key):
+                shows_its_runs(claim)
+
+
+def shows_its_runs(claim: Claim) -> None:
+    key, result = claim.key, shipped_result(claim)
     assert result is not None
     chosen = {name: number.rates for name, number in claim.numbers.items() if number.rates}
     assert bool(chosen) == bool(claim.choosing)
@@ -521,19 +533,16 @@ KNOWN = {
 # What ships
 
 
-SHIPPED = [claim.key for claim in CLAIMS if (folder() / f"{claim.key}.json").exists()]
-CHEAP = ["C1", "C20", "C21", "C22", "E15"]
-
-
-@pytest.mark.parametrize("key", SHIPPED)
-def test_a_shipped_result_is_of_this_rule(key: str) -> None:
-    result = shipped_result(CLAIMS[key])
-    assert result is not None, "its rule or its numbers changed: run it again"
-    assert result.seeds >= 3 or not CLAIMS[key].arms
-    assert all(len(values) == result.seeds for values in result.numbers.values())
-    words = explained(CLAIMS[key], result)
-    assert "{" not in words and len(words) > 60
-    chart(drawn(CLAIMS[key], result))
+def test_a_shipped_result_is_of_this_rule() -> None:
+    for claim in CLAIMS:
+        with case(claim.key):
+            result = shipped_result(claim)
+            assert result is not None, "its rule or its numbers changed: run it again"
+            assert result.seeds >= 3 or not claim.arms
+            assert all(len(values) == result.seeds for values in result.numbers.values())
+            words = explained(claim, result)
+            assert "{" not in words and len(words) > 60
+            chart(drawn(claim, result))
 
 
 def test_a_point_of_a_figure_opens_its_run() -> None:
@@ -618,18 +627,19 @@ def _points(key: str) -> Iterator[tuple[str, float, float, int, RunConfig]]:
                 yield one.scheme, x, y, seed, run
 
 
-@pytest.mark.parametrize("path", sorted((folder() / SECOND).glob("*.json")), ids=lambda it: it.stem)
-def test_a_second_result_is_of_this_rule_and_of_seeds_that_did_not_ship(path: Path) -> None:
-    claim = CLAIMS[path.stem]
-    ships, second = shipped_result(claim), shipped_result(claim, second=True)
-    assert second is not None, (
-        "its rule or its numbers changed: normviz ship-claims --seeds-from 100"
-    )
-    assert ships is not None and second.first == 100
-    vary = any(len(set(values)) > 1 for values in ships.numbers.values())
-    assert second.numbers != ships.numbers or not vary, "other seeds, other numbers"
-    assert ships.seeds == second.seeds == claim.seeds
-    assert all(len(values) == second.seeds for values in second.numbers.values())
+def test_a_second_result_is_of_this_rule_and_of_seeds_that_did_not_ship() -> None:
+    for path in (folder() / SECOND).glob("*.json"):
+        with case(path.stem):
+            claim = CLAIMS[path.stem]
+            ships, second = shipped_result(claim), shipped_result(claim, second=True)
+            assert second is not None, (
+                "its rule or its numbers changed: normviz ship-claims --seeds-from 100"
+            )
+            assert ships is not None and second.first == 100
+            vary = any(len(set(values)) > 1 for values in ships.numbers.values())
+            assert second.numbers != ships.numbers or not vary, "other seeds, other numbers"
+            assert ships.seeds == second.seeds == claim.seeds
+            assert all(len(values) == second.seeds for values in second.numbers.values())
 
 
 def test_the_list_of_changed_verdicts_is_that_of_the_results() -> None:
@@ -645,35 +655,35 @@ def test_the_list_of_changed_verdicts_is_that_of_the_results() -> None:
     assert len({row[0] for row in rows} | set(kept)) == len(rows) + len(kept) == 40
 
 
-@pytest.mark.parametrize("key", [key for key in CHEAP if key in SHIPPED])
+@pytest.mark.parametrize("key", ["C1", "C21"])
 @pytest.mark.slow
 def test_a_cheap_result_comes_out_again(key: str, store: Store) -> None:
+    """One of the tape's, and one of a lab, which trains by eager."""
     claim = CLAIMS[key]
     shipped = shipped_result(claim)
     assert shipped is not None
-    fresh, _ = finished(store, claim)
+    fresh, _ = finished(store, claim, seeds=1)
     assert fresh.engine == ENGINE and set(fresh.numbers) == set(shipped.numbers)
-    assert fresh.verdict(claim) == shipped.verdict(claim)
     for name, values in shipped.numbers.items():
-        assert fresh.numbers[name] == pytest.approx(values, rel=0.02, abs=1e-9), name
+        assert fresh.numbers[name] == pytest.approx(values[:1], rel=0.02, abs=1e-9), name
 
 
 @pytest.mark.slow
-def test_no_caption_contradicts_a_stored_run(tmp_path: Path) -> None:
+def test_no_caption_contradicts_a_stored_run(store: Store) -> None:
     """Every number of a result whose runs all ship is what those runs give."""
-    store = Store(_made(tmp_path / "all"))
     adopt(store)
-    shipped.adopt_cells(store)
+    for path in folder().glob("*.npz"):
+        store.adopt_cells(list(load(path)))
     checked = 0
-    for key in SHIPPED:
-        claim, result = CLAIMS[key], shipped_result(CLAIMS[key])
-        from_runs = read(store, claim)
+    for claim in CLAIMS:
+        result, from_runs = shipped_result(claim), read(store, claim)
         if result is None or from_runs is None:
             continue
-        for name, values in result.numbers.items():
-            expected = pytest.approx(values, rel=1e-4, abs=1e-9, nan_ok=True)
-            assert from_runs.numbers[name] == expected, (key, name)
-        assert from_runs.verdict(claim).outcomes == result.verdict(claim).outcomes
+        with case(claim.key):
+            for name, values in result.numbers.items():
+                expected = pytest.approx(values, rel=1e-4, abs=1e-9, nan_ok=True)
+                assert from_runs.numbers[name] == expected, name
+            assert from_runs.verdict(claim).outcomes == result.verdict(claim).outcomes
         checked += 1
     few = [
         claim.key
@@ -684,12 +694,3 @@ def test_no_caption_contradicts_a_stored_run(tmp_path: Path) -> None:
         and all(cell.config.depth < DEEP for cell in claim.cells())
     ]
     assert checked >= len(few) > 10
-
-
-@pytest.mark.slow
-def test_the_whole_set_takes_less_than_three_hours_on_two_cores() -> None:
-    assert sum(expected(claim, shipped_result(claim), None, 2) for claim in CLAIMS) < 3 * 3600
-
-
-def test_claims_come_from_settings_of_today() -> None:
-    assert all(isinstance(c.config, RunConfig) for claim in CLAIMS for c in claim.cells()[:1])

@@ -13,8 +13,9 @@ import pytest
 import torch
 from backend_kit import wait_for
 from claims_kit import COUNTED
+from cost_kit import made
 
-from normviz.claims import CLAIMS, Claim
+from normviz.claims import Claim
 from normviz.claims.drive import run
 from normviz.claims.lab_process import Reading, measure_all
 from normviz.claims.rule import Between, Part
@@ -24,7 +25,7 @@ from normviz.execution import local, process
 from normviz.labs import drop, speed
 from normviz.model.families import build
 from normviz.model.transformer import Transformer
-from normviz.norm_cost.result import Measurement
+from normviz.norm_cost.result import Ratio
 from normviz.runs.store import Store
 from normviz.runs.store.machine_lock import MachineLock
 from normviz.training import loop
@@ -112,32 +113,20 @@ def test_what_a_lab_cannot_measure_is_a_sentence(store: Store) -> None:
         list(run(store, broken))
 
 
-@pytest.mark.slow
 def test_both_norms_of_a_repeat_come_from_one_measurement(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(speed, "SECONDS", 1)
     monkeypatch.setattr(speed, "home", lambda: tmp_path)
-    asked, made = [], list[Measurement]()
-
-    def counted(setting, folder: Path):
-        asked.append(setting)
-        if made:  # the numbers of a second measurement are not looked at
-            yield made[0]
-            return
-        for news in run_for_real(setting, folder):
-            made.extend([news] if isinstance(news, Measurement) else [])
-            yield news
-
-    run_for_real = speed.run
-    monkeypatch.setattr(speed, "run", counted)
+    less, more = Ratio(0.9, 0.8, 1.0), Ratio(1.1, 1.0, 1.2)
+    asked, one = [], made({("rmsnorm", "step"): less, ("again", "alone"): more})
+    monkeypatch.setattr(speed, "run", lambda setting, _: asked.append(setting) or iter([one]))
     small = {"width": 32, "heads": 1, "seq_len": 64, "batch": 1, "device": "cpu"}
     rms = speed.measure(RunConfig(norm="rmsnorm", **small))
     control = speed.measure(RunConfig(norm="layernorm", **small))
     assert len(asked) == 1
     for context in ("step", "alone"):
-        assert rms[context] == 100 * (1 - made[0].row("rmsnorm", context).ratio.median)
-        assert control[context] == 100 * (1 - made[0].row("again", context).ratio.median)
+        assert rms[context] == 100 * (1 - one.row("rmsnorm", context).ratio.median)
+        assert control[context] == 100 * (1 - one.row("again", context).ratio.median)
     speed.measure(RunConfig(norm="rmsnorm", init_seed=1, **small))
     assert len(asked) == 2, "a seed is a repeat"
 
@@ -160,7 +149,3 @@ def test_the_lab_that_leaves_out_blocks_trains_as_train_does(
     model, _ = drop.trained(config)
     assert all(torch.equal(p, ended[name]) for name, p in model.named_parameters())
     assert model.clock.share == built[0].clock.share
-
-
-def test_the_speed_claim_names_a_device_that_can_be_measured() -> None:
-    assert {cell.config.device for cell in CLAIMS["C18"].cells()} == {"cpu"}

@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from click.testing import Result
+from crossing_kit import case
 from typer.testing import CliRunner
 
 from normviz import RunConfig, train
@@ -141,9 +142,7 @@ def test_configs_go_round(folder: Path) -> None:
     assert json.loads(normviz("run", *asked, "depth=1", "steps=1").stdout)["config"]["depth"] == 1
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
+BAD = [
         (["herro"], "unknown preset 'herro': allowed are"),
         (["e1-0123456789abcdef"], "has no run e1-0123456789abcdef: name a link or a preset"),
         (["hero", "prose"], "'prose' is one name too many"),
@@ -157,28 +156,21 @@ def test_configs_go_round(folder: Path) -> None:
         (["hero", "--out", "a.py"], "a script holds one lane and there are 2: give a folder"),
         (["hero", "--out", "/dev/full/a.zip"], "'/dev/full', which does not exist"),
         (["http://x/?v=7"], "the link has version '7', allowed is 1"),
-    ],
-    ids=lambda x: " ".join(x) if isinstance(x, list) else "",
-)  # fmt: skip
-def test_bad_input_gets_one_sentence_and_exit_code_two(
-    folder: Path, words: list[str], sentence: str
-) -> None:
-    result = normviz("export", *words, "--data", str(folder.parent / "data"))
-    assert result.exit_code == 2, result.exception
-    assert result.stdout == ""
-    assert result.stderr.startswith("normviz: ")
-    assert result.stderr.count("\n") == 1
-    assert sentence in result.stderr
+]  # fmt: skip
+CONFIGS = [
+    (["--config", "/nowhere/a.json"], "--config '/nowhere/a.json' can't be read: No such file"),
+    (["hero", "--config", "a.json"], "'hero' is one name too many: the settings come from"),
+]
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["--config", "/nowhere/a.json"], "--config '/nowhere/a.json' can't be read: No such file"),
-        (["hero", "--config", "a.json"], "'hero' is one name too many: the settings come from"),
-    ],
-)
-def test_bad_configs_get_one_sentence(words: list[str], sentence: str) -> None:
-    result = normviz("run", *words)
-    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
-    assert sentence in result.stderr
+def test_bad_input_gets_one_sentence_and_exit_code_two(folder: Path) -> None:
+    data = ["--data", str(folder.parent / "data")]
+    exports = [(["export", *words, *data], said) for words, said in BAD]
+    for words, sentence in [*exports, *((["run", *words], said) for words, said in CONFIGS)]:
+        with case(*words):
+            result = normviz(*words)
+            assert result.exit_code == 2, result.exception
+            assert result.stdout == ""
+            assert result.stderr.startswith("normviz: ")
+            assert result.stderr.count("\n") == 1
+            assert sentence in result.stderr

@@ -20,7 +20,6 @@ from normviz import inspect_model
 from normviz.catalog import SCHEMES
 from normviz.cli import main
 from normviz.own_model import shipped
-from normviz.own_model.client import NotInspected, inspect_pasted
 from normviz.own_model.report import NO_MISTAKE, read
 
 CODE = """
@@ -93,30 +92,6 @@ def test_what_is_no_model_is_a_sentence(tmp_path: Path) -> None:
             assert done.exit_code == 2 and said in done.output and "Traceback" not in done.output
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["depth_anything", "dpt"])
-def test_a_configuration_that_names_a_model_on_a_hub_asks_no_network(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said = (
-        f"configuration of {kind} names another model on a hub, and NormViz uses no network: write"
-    )
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps({"model_type": kind, **BACKBONE}))
-    calls: list[object] = []
-    with TCPServer(("127.0.0.1", 0), lambda *call: calls.append(call)) as proxy:
-        threading.Thread(target=proxy.serve_forever, daemon=True).start()
-        for name in ("HTTPS_PROXY", "https_proxy"):
-            monkeypatch.setenv(name, "http://{}:{}".format(*proxy.server_address))
-        command = [sys.executable, "-m", "normviz", "inspect", str(path)]
-        done = subprocess.run(command, capture_output=True, text=True)
-        assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
-        with pytest.raises(NotInspected, match=said):  # as the page asks
-            inspect_pasted(path.read_text(), tmp_path)
-        proxy.shutdown()
-    assert calls == []
-
-
 def test_a_visitors_own_code_may_ask_a_hub(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text(CODE)
@@ -127,25 +102,44 @@ def test_a_visitors_own_code_may_ask_a_hub(tmp_path: Path) -> None:
         assert {os.environ[name] for name in HUB} == {offline}, named
 
 
-@pytest.mark.slow
-def test_a_model_of_70_billion_parameters_takes_little_memory(tmp_path: Path) -> None:
-    """In a process of its own, beside one that imports the same libraries; no time is asserted."""
-    config = {
-        "model_type": "llama", "hidden_size": 8192, "intermediate_size": 28672,
-        "num_hidden_layers": 80, "num_attention_heads": 64, "num_key_value_heads": 8,
-        "vocab_size": 128256,
-    }  # fmt: skip
-    code = f"""
-import resource, json
+ALONE = """
+import contextlib, json, resource, sys
+with contextlib.suppress(SystemExit):
+    from normviz.cli import main
+    main(["inspect", sys.argv[1]])
 import torch, transformers
 from transformers import LlamaForCausalLM
 from normviz.own_model.anatomy import inspect_config
 used = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 before = used()
-it = inspect_config({json.dumps(json.dumps(config))})
+it = inspect_config(sys.argv[2])
 print(it.parameters, it.main.blocks, it.main.placement, used() - before)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+LARGE = {
+    "model_type": "llama", "hidden_size": 8192, "intermediate_size": 28672,
+    "num_hidden_layers": 80, "num_attention_heads": 64, "num_key_value_heads": 8,
+    "vocab_size": 128256,
+}  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_configuration_that_names_a_hub_asks_no_network_and_70_billion_parameters_little_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one process of their own, as a visitor's terminal is."""
+    said = "configuration of dpt names another model on a hub, and NormViz uses no network: write"
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"model_type": "dpt", **BACKBONE}))
+    calls: list[object] = []
+    with TCPServer(("127.0.0.1", 0), lambda *call: calls.append(call)) as proxy:
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        for name in ("HTTPS_PROXY", "https_proxy"):
+            monkeypatch.setenv(name, "http://{}:{}".format(*proxy.server_address))
+        command = [sys.executable, "-c", ALONE, str(path), json.dumps(LARGE)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        proxy.shutdown()
+    assert calls == []
+    assert said in done.stderr and done.stderr.count("\n") == 1
     parameters, blocks, placement, kilobytes = done.stdout.split()
     assert int(parameters) > 70e9 and (blocks, placement) == ("80", "pre")
     assert int(kilobytes) < 500_000

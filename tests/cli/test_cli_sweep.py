@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from click.testing import Result
+from crossing_kit import case
 from typer.testing import CliRunner
 
 from normviz.cli import main
@@ -25,7 +26,7 @@ def normviz(*words: str) -> Result:
 def test_a_sweep_says_what_it_does_and_what_came_out(tmp_path: Path) -> None:
     data, csv, svg = tmp_path / "data", tmp_path / "map.csv", tmp_path / "map.svg"
     files = ("--data", str(data), "--out", str(csv), "--plot", str(svg))
-    result = normviz(*AXES, *TINY, *files)
+    result = normviz(*AXES, *TINY, *files, "--processes", "1")
     assert result.exit_code == 0, result.stderr
     assert result.stderr.startswith("8 runs: 2 scheme x 2 depth x 2 lr (Xavier, Markov chain")
     assert "; about " in result.stderr
@@ -59,44 +60,42 @@ def test_a_sweep_says_what_it_does_and_what_came_out(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_cell_that_fails_is_said_and_tried_again(tmp_path: Path) -> None:
     words = (*TINY, "task=text", f"text={'a' * 32}", "depth=1,2", "--data", str(tmp_path))
-    result = normviz(*words)
+    result = normviz(*words, "--processes", "1")
     assert result.exit_code == 1
     assert result.stdout == "no cell has ended\n"
     assert result.stderr.count("that this server does not have") == 2
     assert "normviz: depth=1 failed: " in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["depth=0,2"], "depth is '0', allowed is a whole number from 1 to 1000"),
-        (["depht=2,3"], "unknown setting 'depht': known settings are seeds, scheme"),
-        (["depth=2,2"], "depth names 2 twice"),
-        (["seeds=99"], "seeds is 99, allowed is a whole number from 1 to 50"),
-        (["herro", "depth=2,4"], "unknown preset 'herro'"),
-        (
-            ["depth=2,3", "--out", "a.xlsx"],
-            "--out is 'a.xlsx', allowed is a name ending in .parquet",
-        ),
-        (["depth=2,3", "--plot", "a.pdf"], "--plot is 'a.pdf', allowed is a name ending in .svg"),
-        (["depth=2,3", "--out", "/nowhere/a.csv"], "--out names the folder '/nowhere', which does"),
-        (
-            ["depth=2,3", "--on", "slurm"],
-            "--on is 'slurm', allowed is local (this machine), ray (a",
-        ),
-        (["depth=2,3", "--on", "ray:ray://head:10001"], "--on is 'ray:ray://head:10001', allowed"),
-        (
-            ["depth=2,3", "--plot", "a.svg"],
-            "a map needs two settings with several values each",
-        ),
-    ],
-    ids=lambda x: " ".join(x) if isinstance(x, list) else "",
-)
-def test_bad_input_gets_one_sentence_before_anything_runs(
-    words: list[str], sentence: str, tmp_path: Path
-) -> None:
-    result = normviz(*words, "--data", str(tmp_path))
-    assert result.exit_code == 2, result.exception
-    assert result.stdout == ""
-    assert result.stderr.startswith(f"normviz: {sentence}")
-    assert result.stderr.count("\n") == 1
+BAD = [
+    (["depth=0,2"], "depth is '0', allowed is a whole number from 1 to 1000"),
+    (["depht=2,3"], "unknown setting 'depht': known settings are seeds, scheme"),
+    (["depth=2,2"], "depth names 2 twice"),
+    (["seeds=99"], "seeds is 99, allowed is a whole number from 1 to 50"),
+    (["herro", "depth=2,4"], "unknown preset 'herro'"),
+    (
+        ["depth=2,3", "--out", "a.xlsx"],
+        "--out is 'a.xlsx', allowed is a name ending in .parquet",
+    ),
+    (["depth=2,3", "--plot", "a.pdf"], "--plot is 'a.pdf', allowed is a name ending in .svg"),
+    (["depth=2,3", "--out", "/nowhere/a.csv"], "--out names the folder '/nowhere', which does"),
+    (
+        ["depth=2,3", "--on", "slurm"],
+        "--on is 'slurm', allowed is local (this machine), ray (a",
+    ),
+    (["depth=2,3", "--on", "ray:ray://head:10001"], "--on is 'ray:ray://head:10001', allowed"),
+    (
+        ["depth=2,3", "--plot", "a.svg"],
+        "a map needs two settings with several values each",
+    ),
+]
+
+
+def test_bad_input_gets_one_sentence_before_anything_runs(tmp_path: Path) -> None:
+    for words, sentence in BAD:
+        with case(*words):
+            result = normviz(*words, "--data", str(tmp_path))
+            assert result.exit_code == 2, result.exception
+            assert result.stdout == ""
+            assert result.stderr.startswith(f"normviz: {sentence}")
+            assert result.stderr.count("\n") == 1

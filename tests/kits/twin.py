@@ -1,26 +1,81 @@
-"""The slow, obvious twin of the model: every scheme as its paper writes it, without wires or taps.
+"""The slow, obvious twin of the model: as their papers write them, without wires or taps, the schemes that
+no public implementation is held against in `parity` (and a few others, for probes and settings).
 
-A new scheme needs one line in FORMULAS (and its key below, if it has those norms); then the tests
-of the model and of every probe cover it.
+A new scheme without a peer needs one line in FORMULAS (and its key below, if it has those norms); then the
+tests of the model and of every probe cover it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-import twin_sphere
-from norm_twins import qk_logits, v_normed
+from norm_twins import normed, qk_logits, v_normed
 from torch import Tensor
-from twin_parts import Params, Surroundings, Trace, linear
 from twin_streams import RUNS
 
 from normviz import RunConfig
 
+Params = Mapping[str, Tensor]
 Function = Callable[[Tensor], Tensor]
 Formula = Callable[[Tensor, Function, Any], tuple[Tensor, Tensor, Function]]
+
+
+@dataclass
+class Surroundings:
+    """Of one sublayer: its norms by slot (`S.norm_in(x)`; the second argument stands for a learned
+    scale that a norm does not have), its learned numbers, and what it may read besides x."""
+
+    params: Params
+    block: str
+    name: str
+    kind: str
+    b: int = 0
+    L: int = 0
+    embedding: Any = None
+    entered: Any = None
+    share: float = 0.0
+
+    @property
+    def attention(self) -> bool:
+        return self.name == "attention."
+
+    def learned(self, what: str, shared: bool = False) -> Tensor:
+        return self.params[f"{self.block}{'shared.' if shared else self.name}{what}.weight"]
+
+    def attentions_norm_in(self, x: Tensor) -> Tensor:
+        return Surroundings(self.params, self.block, "attention.", self.kind).norm_in(x)
+
+    def __getattr__(self, slot: str) -> Callable[..., Tensor]:
+        prefix = f"{self.block}{self.name}{slot}."
+        own = {n.removeprefix(prefix): p for n, p in self.params.items() if n.startswith(prefix)}
+        scaled = own.keys() & {"weight", "scale", "offset"}
+        return lambda x, start=1.0: normed(self.kind, x, own) * (1.0 if scaled else start)
+
+
+@dataclass
+class Trace:
+    """Everything a forward pass met: per block (stream, with the embedding first; logits, weights,
+    [B, H, T, T]) or per sublayer (skip, branch, and reads, what the branch reads)."""
+
+    stream: list[Tensor] = field(default_factory=list)
+    skip: list[Tensor] = field(default_factory=list)
+    branch: list[Tensor] = field(default_factory=list)
+    reads: list[Tensor] = field(default_factory=list)
+    logits: list[Tensor] = field(default_factory=list)
+    weights: list[Tensor] = field(default_factory=list)
+    output: Tensor = field(default_factory=lambda: torch.empty(0))
+    loss: Tensor = field(default_factory=lambda: torch.empty(0))
+
+
+def linear(p: Params, name: str, x: Tensor) -> Tensor:
+    W = p[f"{name}.weight"]
+    if f"{name}.gamma" in p:
+        W = p[f"{name}.gamma"] * W / torch.linalg.svdvals(W)[0]
+    return x @ W.T + p[f"{name}.bias"]
 
 
 def same(x: Tensor) -> Tensor:
@@ -35,42 +90,8 @@ def post(x: Tensor, F: Function, S: Any) -> tuple[Tensor, Tensor, Function]:
     return x, F(x), S.norm_main
 
 
-def around(x: Tensor, F: Function, S: Any) -> tuple[Tensor, Tensor, Function]:
-    return x, S.norm_out(F(S.norm_in(x))), same
-
-
 def rising(S: Any) -> float:
     return min(1, S.share / (0.25 * S.b / S.L))
-
-
-def layer_scalar(x: Tensor, F: Function, S: Any) -> tuple[Tensor, Tensor, Function]:
-    after = same if S.attention else lambda y: S.learned("main_gain") * y
-    return x, S.norm_out(F(S.norm_in(x))), after
-
-
-def residual_scaling(x: Tensor, F: Function, S: Any) -> tuple[Tensor, Tensor, Function]:
-    f = F(S.norm_in(x)) + S.learned("branch_shift")
-    return (
-        S.learned("skip_gain") * (x + S.learned("skip_shift")),
-        S.learned("branch_gain") * f,
-        same,
-    )
-
-
-def beam(x: Tensor, F: Function, S: Any) -> tuple[Tensor, Tensor, Function]:
-    k = 2 * S.b + (not S.attention)
-    return ((k - 1) / k) ** 0.5 * x, S.norm_out(F(S.norm_in(x))) / k**0.5, same
-
-
-def gated_peri(x: Tensor, F: Function, S: Any) -> tuple[Tensor, Tensor, Function]:
-    w = S.learned("branch_gain") / 0.3
-    keep = (torch.sigmoid(-w) * (1 + torch.sigmoid(w))).sqrt()
-    return keep * x, torch.sigmoid(w) * S.norm_out(F(S.norm_in(x))), same
-
-
-def keel(x: Tensor, F: Function, S: Any) -> tuple[Tensor, Tensor, Function]:
-    first = S.b == 1 and S.attention
-    return pre(x, F, S) if first else (2 * S.L * x, F(S.norm_in(x)), S.norm_main)
 
 
 def gpas(x: Tensor, F: Function, S: Any) -> tuple[Tensor, Tensor, Function]:
@@ -78,20 +99,9 @@ def gpas(x: Tensor, F: Function, S: Any) -> tuple[Tensor, Tensor, Function]:
     return x, F(S.norm_in(x)), lambda y: y - torch.nn.functional.silu(q) * y.detach()
 
 
-def normformer(x: Tensor, F: Function, S: Any) -> tuple[Tensor, Tensor, Function]:
-    if S.attention:
-        return x, S.norm_out(F(S.norm_in(x))), same
-    return S.learned("skip_gain") * x, F(S.norm_in(x)), same
-
-
 def hybridnorm(x: Tensor, F: Function, S: Any) -> tuple[Tensor, Tensor, Function]:
     if S.attention:
         return x, F(x), same
-    z = S.norm_fork(x)
-    return z, F(z), same
-
-
-def minimax(x: Tensor, F: Function, S: Any) -> tuple[Tensor, Tensor, Function]:
     z = S.norm_fork(x)
     return z, F(z), same
 
@@ -104,14 +114,6 @@ def spannorm(x: Tensor, F: Function, S: Any) -> tuple[Tensor, Tensor, Function]:
     return (x if S.attention else S.entered), F(x), S.norm_main
 
 
-def parallel(x: Tensor, F: Function, S: Any) -> tuple[Tensor, Tensor, Function]:
-    return x, F(S.attentions_norm_in(S.entered)), same
-
-
-def parallel_two(x: Tensor, F: Function, S: Any) -> tuple[Tensor, Tensor, Function]:
-    return x, F(S.norm_in(S.entered)), same
-
-
 def lambda_skip(x: Tensor, F: Function, S: Any) -> tuple[Tensor, Tensor, Function]:
     if S.attention:
         x = S.learned("stream_gain") * x + S.learned("embed_gain") * S.embedding
@@ -121,29 +123,13 @@ def lambda_skip(x: Tensor, F: Function, S: Any) -> tuple[Tensor, Tensor, Functio
 # (skip, branch, what is done to their sum) of x, branch F and surroundings S.
 FORMULAS: dict[str, Formula] = {
     "pre": pre,
-    "pre_nofinal": pre,
     "post": post,
-    "pre_post_main": lambda x, F, S: (x, F(S.norm_in(x)), S.norm_main),
+    "peri": lambda x, F, S: (x, S.norm_out(F(S.norm_in(x))), same),
     "mixln": lambda x, F, S: (post if S.b <= S.L // 4 else pre)(x, F, S),
     "post_scaled": lambda x, F, S: (x, F(x) / (2 * S.L) ** 0.5, S.norm_main),
     "post_init": post,
     "branchnorm": lambda x, F, S: (x, min(1, S.share / 0.25) * F(x), S.norm_main),
     "none": lambda x, F, S: (x, F(x), same),
-    "sandwich": around,
-    "peri": around,
-    "dssn": lambda x, F, S: (x, S.norm_out(F(S.norm_in(x)), S.L**-0.5), same),
-    "beam": beam,
-    "gated_peri": gated_peri,
-    "layer_scalar": layer_scalar,
-    "resp": lambda x, F, S: (x, S.norm_out(F(x)), same),
-    "resp_zero": lambda x, F, S: (x, S.norm_out(F(x), 0.0), same),
-    "ngpt": twin_sphere.between,
-    "deepnorm": lambda x, F, S: ((2 * S.L) ** 0.25 * x, F(x), S.norm_main),
-    "admin": lambda x, F, S: (S.learned("skip_gain") * x, F(x), S.norm_main),
-    "keel": keel,
-    "layerscale": lambda x, F, S: (x, S.learned("branch_gain") * F(S.norm_in(x)), same),
-    "resid_const": lambda x, F, S: (x, F(S.norm_in(x)) / S.L**0.5, same),
-    "completep": lambda x, F, S: (x, F(S.norm_in(x)) / S.L, same),
     "lns": lambda x, F, S: (x, F(S.norm_in(x) / S.b**0.5), same),
     "lns_learned": lambda x, F, S: (x, F(S.norm_in(x, S.b**-0.5)), same),
     "prores": lambda x, F, S: (x, rising(S) * F(S.norm_in(x)), same),
@@ -154,10 +140,7 @@ FORMULAS: dict[str, Formula] = {
         (2 / max(2, S.L)) ** 0.5 * F(S.norm_in(x)),
         same,
     ),
-    "residual_scaling": residual_scaling,
     "gpas": gpas,
-    "subln": pre,
-    "normformer": normformer,
     "hybridnorm": hybridnorm,
     "hybridnorm_star": lambda x, F, S: (pre if S.b == 1 else hybridnorm)(x, F, S),
     "rezero": lambda x, F, S: (x, S.learned("branch_gain", shared=True) * F(x), same),
@@ -166,24 +149,15 @@ FORMULAS: dict[str, Formula] = {
     "sigma_reparam": lambda x, F, S: (x, F(x), same),
     "b2t": b2t,
     "spannorm": spannorm,
-    "skip_norm": minimax,
-    "parallel": parallel,
-    "parallel_two": parallel_two,
     "lambda_skip": lambda_skip,
     "value_residual": pre,
 }
-FINAL_NORM = {
-    "pre", "mixln", "sandwich", "peri", "dssn", "beam", "gated_peri", "resp", "resp_zero",
-    "layerscale", "resid_const", "completep", "lns", "lns_learned", "prores", "gpas", "subln",
-    "layer_scalar", "prores_sandwich", "deepscale", "residual_scaling",
-    "normformer", "hybridnorm", "hybridnorm_star", "skip_norm", "parallel", "parallel_two",
-    "lambda_skip", "value_residual", "denseformer", "attnres", "siamese", "hyper", "mhc",
-    "delta_attnres", "geonorm", "deep_delta", "mhc_lite", "kromhc", "hc_identity",
+NO_FINAL_NORM = {
+    "post", "post_scaled", "post_init", "branchnorm", "none", "prores_post", "rezero", "skipinit", "tfixup",
+    "sigma_reparam", "b2t", "spannorm", "gtrxl", "residual_dual",
 }  # fmt: skip
 EMBED_NORM = {"peri", "spannorm", "lambda_skip"}
-INNER_NORM = {("subln", "attention"), ("subln", "ffn"), ("normformer", "ffn")}
 QKV_NORM = {"hybridnorm", "hybridnorm_star"}
-HEAD_GAIN = {"normformer"}
 SHARE = 0.1
 """How much of the run is over."""
 
@@ -196,11 +170,9 @@ def attention(
     head = D // config.heads
     q, k, v = linear(p, f"{name}.qkv", x).split(D, dim=-1)
     q, k, v = (y.view(B, T, config.heads, head).transpose(1, 2) for y in (q, k, v))
-    S = Surroundings(p, f"{name}.", "", config.norm)
     if config.scheme in QKV_NORM:
+        S = Surroundings(p, f"{name}.", "", config.norm)
         q, k, v = S.norm_q(q), S.norm_k(k), S.norm_v(v)
-    if config.scheme == "ngpt":
-        q, k = (twin_sphere.compared(p, name, y) for y in (q, k))
     logits = qk_logits(config.qk_norm, p, f"{name}.qk_norm.", q, k)
     v = v_normed(config.v_norm, v)
     values.append(v)
@@ -210,25 +182,15 @@ def attention(
     weights = torch.stack([torch.nn.functional.pad(row, (0, T - row.shape[-1])) for row in rows], 2)
     trace.logits.append(logits)
     trace.weights.append(weights)
-    mixed = weights @ v
-    if config.scheme in HEAD_GAIN:
-        mixed = p[f"{name}.head_gain"][:, None, None] * mixed
-    mixed = mixed.transpose(1, 2).reshape(B, T, D)
-    if (config.scheme, "attention") in INNER_NORM:
-        mixed = S.norm_inner(mixed)
-    return linear(p, f"{name}.out", mixed)
+    return linear(p, f"{name}.out", (weights @ v).transpose(1, 2).reshape(B, T, D))
 
 
 def feed_forward(p: Params, name: str, config: RunConfig, x: Tensor) -> Tensor:
     inner = linear(p, f"{name}.up", x)
-    if config.scheme == "ngpt":
-        inner = twin_sphere.hidden(p, name, inner, config.width)
     if config.activation == "relu":
         inner = inner.clamp(min=0)
     else:
         inner = inner * 0.5 * (1 + torch.erf(inner / math.sqrt(2)))
-    if (config.scheme, "ffn") in INNER_NORM:
-        inner = Surroundings(p, f"{name}.", "", config.norm).norm_inner(inner)
     return linear(p, f"{name}.down", inner)
 
 
@@ -258,7 +220,6 @@ def forward(
     outside = Surroundings(p, "", "", config.norm)
     x = p["tokens.weight"][tokens] + p["positions.weight"][: tokens.shape[1]]
     x = outside.embed_norm(x) if config.scheme in EMBED_NORM else x
-    x = twin_sphere.unit(x) if config.scheme == "ngpt" else x
     sublayers: list[tuple[Surroundings, Function]] = []
     for b in range(config.depth):
         block = f"blocks.{b}."
@@ -279,10 +240,8 @@ def forward(
         x = RUNS[config.scheme](x, sublayers, trace, p, own)
     else:
         x = one_stream(x, sublayers, trace, config.scheme)
-    x = outside.final_norm(x) if config.scheme in FINAL_NORM else x
+    x = x if config.scheme in NO_FINAL_NORM else outside.final_norm(x)
     trace.output = x @ p["head.weight"].T
-    if config.scheme == "ngpt":
-        trace.output = twin_sphere.logits(p, trace.output, config.width)
     counted = targets >= 0
     chosen = trace.output.log_softmax(-1)[counted].gather(1, targets[counted][:, None])
     trace.loss = -chosen.mean()

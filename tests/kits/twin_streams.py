@@ -81,29 +81,6 @@ def hyper(x: Tensor, sublayers: Sublayers, trace: Any, p: Any, own: Any) -> Tens
     return sum(state[..., i * D : (i + 1) * D] for i in range(N))
 
 
-def mhc(x: Tensor, sublayers: Sublayers, trace: Any, p: Any, own: Any) -> Tensor:
-    D = x.shape[-1]
-    state = torch.cat([x] * N, -1)
-    trace.stream.append(state)
-    for at, (S, F) in enumerate(sublayers):
-        W, b, a = (p[f"{S.block}{S.name}gain_{k}"] for k in ("of_state", "start", "scale"))
-        z = rms(state) @ W
-        q = torch.sigmoid(a[0] * z[..., :N] + b[:N])
-        out = 2 * torch.sigmoid(a[1] * z[..., N : 2 * N] + b[N : 2 * N])
-        R = torch.exp(a[2] * z[..., 2 * N :] + b[2 * N :]).unflatten(-1, (N, N))
-        for _ in range(20):
-            R = R / R.sum(-1, keepdim=True)
-            R = R / R.sum(-2, keepdim=True)
-        copies = [state[..., i * D : (i + 1) * D] for i in range(N)]
-        f = F(S.norm_in(sum(q[..., i, None] * copies[i] for i in range(N))))
-        kept = [sum(R[..., i, j, None] * copies[i] for i in range(N)) for j in range(N)]
-        added = [out[..., j, None] * f for j in range(N)]
-        tell(trace, torch.cat(kept, -1), torch.cat(added, -1))
-        state = torch.cat([k + f for k, f in zip(kept, added, strict=True)], -1)
-        state = see(trace, at, state)
-    return sum(state[..., i * D : (i + 1) * D] for i in range(N)) / N
-
-
 def denseformer(x: Tensor, sublayers: Sublayers, trace: Any, p: Any, own: Any) -> Tensor:
     outputs = [x]
     trace.stream.append(x)
@@ -255,7 +232,6 @@ RUNS = {
     "residual_dual": residual_dual,
     "siamese": siamese,
     "hyper": hyper,
-    "mhc": mhc,
     "denseformer": denseformer,
     "attnres": attnres,
 }

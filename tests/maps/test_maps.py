@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from base64 import b64decode
 from contextlib import suppress
@@ -9,6 +10,7 @@ from urllib.parse import parse_qs
 
 import numpy as np
 import pytest
+from crossing_kit import case
 from hypothesis import given
 from hypothesis import strategies as st
 from shelf_kit import SMALL, kept
@@ -35,15 +37,16 @@ def asked(query: str):
 # Links
 
 
-@pytest.mark.parametrize("key", MAPS.keys())
-def test_a_link_says_what_differs_and_opens_the_same_maps(key: str) -> None:
+def test_a_link_says_what_differs_and_opens_the_same_maps() -> None:
     """As do the links of releases until 0.9, which name every setting."""
-    one = standard(key)
-    long = {name: one.values(name) for name in RunConfig.model_fields if name != "lr_edits"}
-    assert len(one.query()) < len(query(long)) / 2
-    for words in (one.params(), one.params() | long):
-        assert asked(query(words)).shows == one.shows
-        assert asked(query(words)).standard == key
+    for key in MAPS.keys():  # noqa: SIM118 (a registry)
+        one = standard(key)
+        long = {name: one.values(name) for name in RunConfig.model_fields if name != "lr_edits"}
+        assert len(one.query()) < len(query(long)) / 2
+        for words in (one.params(), one.params() | long):
+            with case(key):
+                assert asked(query(words)).shows == one.shows
+                assert asked(query(words)).standard == key
 
 
 def test_a_link_that_names_no_sides_gets_them_from_its_numbers() -> None:
@@ -51,29 +54,30 @@ def test_a_link_that_names_no_sides_gets_them_from_its_numbers() -> None:
     assert (one.across, one.up) == ("depth", "lr")
 
 
-@pytest.mark.parametrize(
-    ("query", "words"),
-    [
-        ("depth=2,4&lr=0.001,0.01&depth=8", "the link gives depth 2 times, allowed is once"),
-        ("v=9&depth=2,4&lr=0.001,0.01", "version '9', allowed is 1"),
-        ("depth=2,4&lr=0.001,99", "lr is '99'"),
-        ("depth=2,4&lr=0.001,nan", "lr is"),
-        ("depth=2,2&lr=0.001,0.01", "depth names 2 twice"),
-        ("depth=2,4", "a map needs two settings with several values"),
-        ("across=depth&up=lr&depth=2,4&lr=0.1", "lr has one value and spans the map"),
-        ("across=depth&up=depth&depth=2,4", "depth can't go both across and up"),
-        ("across=<b>&up=lr&depth=2,4&lr=0.1,0.2", "across is '<b>', allowed is one of"),
-        ("scheme=pre,nope&depth=2,4&lr=0.1,0.2", "nope"),
-        ("seeds=3,4&depth=2,4&lr=0.1,0.2", "seeds is '3,4'"),
-        ("seeds=99&depth=2,4&lr=0.1,0.2", "seeds is 99, allowed is"),
-        ("depth=2,4&lr=0.1,0.2&batch=1,2,3&heads=1,2,4", f"9 maps, at most {MAX_MAPS}"),
-    ],
-)
-def test_a_bad_link_gets_one_sentence(query: str, words: str) -> None:
-    with pytest.raises((SweepError, ConfigError)) as error:
-        asked(query)
-    assert words in str(error.value)
-    assert "\n" not in str(error.value)
+BAD = [
+    ("depth=2,4&lr=0.001,0.01&depth=8", "the link gives depth 2 times, allowed is once"),
+    ("v=9&depth=2,4&lr=0.001,0.01", "version '9', allowed is 1"),
+    ("depth=2,4&lr=0.001,99", "lr is '99'"),
+    ("depth=2,4&lr=0.001,nan", "lr is"),
+    ("depth=2,2&lr=0.001,0.01", "depth names 2 twice"),
+    ("depth=2,4", "a map needs two settings with several values"),
+    ("across=depth&up=lr&depth=2,4&lr=0.1", "lr has one value and spans the map"),
+    ("across=depth&up=depth&depth=2,4", "depth can't go both across and up"),
+    ("across=<b>&up=lr&depth=2,4&lr=0.1,0.2", "across is '<b>', allowed is one of"),
+    ("scheme=pre,nope&depth=2,4&lr=0.1,0.2", "nope"),
+    ("seeds=3,4&depth=2,4&lr=0.1,0.2", "seeds is '3,4'"),
+    ("seeds=99&depth=2,4&lr=0.1,0.2", "seeds is 99, allowed is"),
+    ("depth=2,4&lr=0.1,0.2&batch=1,2,3&heads=1,2,4", f"9 maps, at most {MAX_MAPS}"),
+]
+
+
+def test_a_bad_link_gets_one_sentence() -> None:
+    for link, words in BAD:
+        with case(link):
+            with pytest.raises((SweepError, ConfigError)) as error:
+                asked(link)
+            assert words in str(error.value)
+            assert "\n" not in str(error.value)
 
 
 @given(
@@ -87,14 +91,14 @@ def test_no_link_is_answered_with_anything_but_a_sentence(params: dict[str, list
 # Changes
 
 
-@pytest.mark.parametrize("side", ["across", "up"])
-@pytest.mark.parametrize("field", spanning())
-def test_any_setting_can_span_a_map(side: str, field: str) -> None:
+def test_any_setting_can_span_a_map() -> None:
     one = ask({"depth": "2,4", "lr": "0.001,0.01"}, "depth", "lr")
-    turned = one.with_axis(side, field)
-    assert getattr(turned, side) == field or field in ("depth", "lr")
-    assert {turned.across, turned.up} <= {field, "depth", "lr"}
-    assert len(turned.grid.axis(field).values) > 1  # pyright: ignore
+    for side, field in itertools.product(("across", "up"), spanning()):
+        with case(side, field):
+            turned = one.with_axis(side, field)
+            assert getattr(turned, side) == field or field in ("depth", "lr")
+            assert {turned.across, turned.up} <= {field, "depth", "lr"}
+            assert len(turned.grid.axis(field).values) > 1  # pyright: ignore
 
 
 def test_another_setting_is_checked_as_a_whole() -> None:

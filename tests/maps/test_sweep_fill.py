@@ -19,25 +19,11 @@ def grid(config=SHORT, **axes) -> Grid:
 
 
 @pytest.mark.slow
-def test_a_map_fills_and_says_how_far_it_is(store: Store) -> None:
-    filler = MapJobs(store, 2)
-    job = filler.request(grid(), True)
-    assert filler.request(grid(), True) is job  # who asks for the same joins
-    wait_for(lambda: not job.is_open, "its end")
-    assert (job.todo, job.ended, job.failures) == (2, 2, [])
-    assert job.share == pytest.approx(1.0)
-    assert missing(store, grid(), True) == []
-    assert filler.job(grid(), True) is None
-    again = filler.request(grid(), True)
-    wait_for(lambda: not again.is_open, "the end of one with nothing to do")
-    assert again.todo == 0
-
-
-@pytest.mark.slow
-def test_a_stop_ends_its_processes_and_lets_the_next_begin(store: Store) -> None:
+def test_a_stop_ends_its_processes_and_the_next_map_fills(store: Store) -> None:
     filler = MapJobs(store, 2)
     slow = filler.request(grid(SLOW), True)
     waits, gone = filler.request(grid(), True), filler.request(grid(depth=[1, 2]), True)
+    assert filler.request(grid(), True) is waits  # who asks for the same joins
     assert (filler.before(waits), filler.before(gone)) == (1, 2)
     filler.stop(gone)
     assert not gone.is_open
@@ -46,8 +32,14 @@ def test_a_stop_ends_its_processes_and_lets_the_next_begin(store: Store) -> None
     filler.stop(slow)
     wait_for(lambda: not slow.is_open, "the stop")
     wait_for(lambda: not waits.is_open, "the next")
-    assert (waits.ended, slow.ended, slow.running) == (2, 0, set())
-    assert missing(store, grid(depth=[1, 2]), True)
+    assert (slow.ended, slow.running) == (0, set())
+    assert (waits.todo, waits.ended, waits.failures) == (2, 2, [])
+    assert waits.share == pytest.approx(1.0)
+    assert missing(store, grid(), True) == [] and missing(store, grid(depth=[1, 2]), True)
+    assert filler.job(grid(), True) is None
+    again = filler.request(grid(), True)
+    wait_for(lambda: not again.is_open, "the end of one with nothing to do")
+    assert again.todo == 0
 
 
 @pytest.mark.slow

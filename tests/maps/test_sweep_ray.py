@@ -3,7 +3,6 @@ the nodes, the cluster or the person at the terminal goes away."""
 
 from __future__ import annotations
 
-import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from task_kit import WORDS
 from normviz import RunConfig
 from normviz.home import VARIABLE
 from normviz.maps import Cluster, SweepError, make, missing
+from normviz.maps.ray import normviz_cell
 from normviz.model import texts
 from normviz.runs.store import Store
 
@@ -91,40 +91,17 @@ def test_ctrl_c_keeps_what_has_ended_and_ends_the_rest(nodes: Nodes, tmp_path: P
     wait_for(lambda: not nodes.head.training(), "the end of the cell in progress")
 
 
-def test_another_normviz_on_a_node_gets_a_sentence(nodes: Nodes, tmp_path: Path) -> None:
-    newer = "from normviz.maps import ray\nray.RELEASE = ('9.9', 99)"
-    words = (*TINY, "steps=5", "--on", f"ray:{nodes.address}")
-    code, _, err = swept(nodes.folder, tmp_path, *words, before=newer)
-    assert code == 2
-    last = err.splitlines()[-1]
-    assert re.search(r"has NormViz \S+ \(engine \d+\) and this machine NormViz 9.9", last)
-    assert last.endswith("install the same release on every node")
-
-
-def test_a_lost_cluster_gets_a_sentence(tmp_path: Path) -> None:
+def test_a_lost_cluster_gets_a_sentence(nodes: Nodes, tmp_path: Path) -> None:
+    """The last test on this cluster."""
     impatient = "from normviz.maps import ray\nray.PATIENCE = 1.0"
-    with head() as nodes:
-        words = (*TINY, "steps=20000", "--on", f"ray:{nodes.address}")
-        with Driver(nodes.folder, tmp_path, *words, before=impatient) as driver:
-            wait_for(nodes.head.training, "a cell in progress")
-            nodes.kill()
-            code, _, err = driver.end()
+    words = (*TINY, "steps=20000", "--on", f"ray:{nodes.address}")
+    with Driver(nodes.folder, tmp_path, *words, before=impatient) as driver:
+        wait_for(nodes.head.training, "a cell in progress")
+        nodes.kill()
+        code, _, err = driver.end()
     assert code == 2
     last = err.splitlines()[-1]
     assert "has had no node that can train" in last and "`ray start --head`" in last
-
-
-def test_without_an_address_ray_runs_here_and_ends(tmp_path: Path) -> None:
-    with short_folder() as folder:
-        words = (*TINY, "steps=20", "lr=1e-3,1e-2", "--on", "ray", "--processes", "1")
-        with Driver(folder, tmp_path, *words) as driver:
-            code, _, err = driver.end()
-            assert code == 0, err
-            wait_for(lambda: not members(driver.process.pid), "the end of Ray")
-    assert "in 1 processes" in err and "2 of 2  " in err
-    store = Store(tmp_path)
-    for cell in make(RunConfig(**CELL, steps=20), {"lr": [1e-3, 1e-2]}).cells:
-        same_as_here(store, cell.config)
 
 
 UNREADABLE = """
@@ -139,13 +116,26 @@ ray.normviz_cell = normviz_cell
 """
 
 
-def test_an_answer_that_cannot_be_read_fails_only_its_cell(nodes: Nodes, tmp_path: Path) -> None:
-    words = (*TINY, "steps=20", "lr=1e-3,1e-2", "--on", f"ray:{nodes.address}")
-    code, _, err = swept(nodes.folder, tmp_path, *words, before=UNREADABLE)
-    assert code == 1, err
+def test_without_an_address_ray_runs_here_and_ends_and_an_answer_nobody_can_read_fails_its_cell(
+    tmp_path: Path,
+) -> None:
+    with short_folder() as folder:
+        words = (*TINY, "steps=20", "lr=1e-3,1e-2", "--on", "ray", "--processes", "1")
+        with Driver(folder, tmp_path, *words, before=UNREADABLE) as driver:
+            code, _, err = driver.end()
+            assert code == 1, err
+            wait_for(lambda: not members(driver.process.pid), "the end of Ray")
+    assert "in 1 processes" in err
     assert "its process gave no result: RaySystemError: System error: list index" in err
-    left = missing(Store(tmp_path), make(RunConfig(**CELL, steps=20), {"lr": [1e-3, 1e-2]}), True)
-    assert [cell.config.lr for cell in left] == [1e-2]
+    store, grid = Store(tmp_path), make(RunConfig(**CELL, steps=20), {"lr": [1e-3, 1e-2]})
+    assert [cell.config.lr for cell in missing(store, grid, True)] == [1e-2]
+    same_as_here(store, RunConfig(**CELL, steps=20, lr=1e-3))
+
+
+def test_another_normviz_on_a_node_is_said() -> None:
+    said = r"has NormViz \S+ \(engine \d+\) and this machine NormViz 9.9.*install the same release"
+    with pytest.raises(SweepError, match=said):
+        normviz_cell(("9.9", 99), RunConfig().canonical(), False, None)
 
 
 def test_an_address_where_nobody_answers_is_said_at_once(tmp_path: Path) -> None:

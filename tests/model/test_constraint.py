@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 import pytest
 import torch
 from parity_sphere import peer
-from peek import begun, model_seen
+from peek import begun, model_seen, steps_of
 from test_init import initial
 from torch import Tensor
-from twin_sphere import COLUMNS, ROWS, after_step
 
 from normviz import RunConfig, anatomy
 from normviz.catalog import SCHEMES
@@ -19,10 +18,13 @@ from normviz.model.constraint import STREAM_AXIS, constrain
 from normviz.model.data import make_task
 from normviz.model.sites import SITES
 from normviz.model.transformer import Transformer
+from normviz.probes.instruments import ROWS as ROWS_OF
 from normviz.training import loop
 from normviz.training.events import Step
 
 NGPT = RunConfig(scheme="ngpt", depth=3, width=16, heads=2, seq_len=8, batch=4, steps=10, lr=0.01)
+ROWS = ("tokens.weight", "positions.weight", "head.weight", "qkv.weight", "up.weight")
+COLUMNS = ("out.weight", "down.weight")
 SETTINGS = pytest.mark.parametrize(
     "change",
     [{}, {"optimizer": "sgd", "lr": 1.0, "momentum": 0.5}, {"weight_decay": 0.5}, {"clip": 0.1}],
@@ -51,6 +53,13 @@ def lengths(x: Tensor, axis: int = -1) -> Tensor:
     return x.detach().square().sum(axis).sqrt()
 
 
+def constrained(scheme: str, params: Iterable[tuple[str, Tensor]]) -> dict[str, Tensor]:
+    """Copies of parameters, by the scheme's rule."""
+    found = {name: p.detach().clone() for name, p in params}
+    constrain(scheme, found.items())
+    return found
+
+
 def assert_unit(x: Tensor) -> None:
     torch.testing.assert_close(x, torch.ones_like(x), rtol=0.0, atol=1e-14)
 
@@ -58,11 +67,10 @@ def assert_unit(x: Tensor) -> None:
 # Unit vectors
 
 
-@SETTINGS
-def test_ngpts_weights_have_unit_norm_after_each_step(change: dict, float64: None) -> None:
+def test_ngpts_weights_have_unit_norm_after_each_step(float64: None) -> None:
     """Each vector along the stream's channels: rows of what reads it, columns of what writes."""
     checked = 0
-    for model in trained(NGPT.replace(**change)):
+    for model in trained(NGPT):
         for name, p in model.named_parameters():
             if name.endswith((*ROWS, *COLUMNS)):
                 assert_unit(lengths(p, axis=0 if name.endswith(COLUMNS) else 1))
@@ -70,13 +78,11 @@ def test_ngpts_weights_have_unit_norm_after_each_step(change: dict, float64: Non
     assert checked == 11 * (3 + 4 * NGPT.depth)
 
 
-@SETTINGS
-def test_ngpts_hidden_states_have_unit_norm(change: dict, float64: None) -> None:
+def test_ngpts_hidden_states_have_unit_norm(float64: None) -> None:
     """At the start and after each of ten steps: the stream at every site, what each branch reads,
     what the head reads, and each branch's output, before alpha multiplies it."""
-    config = NGPT.replace(**change)
-    tokens, _ = make_task(config).tensors(0, torch.device("cpu"))
-    for model in trained(config):
+    tokens, _ = make_task(NGPT).tensors(0, torch.device("cpu"))
+    for model in trained(NGPT):
         wires = [wire for block in model.blocks for wire in (block.attention, block.ffn)]
         seen: dict[str, int] = dict.fromkeys(SITES, 0)
 
@@ -90,15 +96,6 @@ def test_ngpts_hidden_states_have_unit_norm(change: dict, float64: None) -> None
 
         model(tokens, tap)
         assert all(seen.values())
-
-
-def test_without_the_rule_they_would_not(float64: None) -> None:
-    """That the first check above can fail."""
-    for scheme in ("pre", "post", "peri"):
-        *_, model = trained(NGPT.replace(scheme=scheme, norm="l2"))
-        for name, p in model.named_parameters():
-            if name.endswith((*ROWS, *COLUMNS)):
-                assert float((lengths(p) - 1).abs().max()) > 1e-3, name
 
 
 def test_the_rule_is_that_of_a_public_implementation() -> None:
@@ -126,7 +123,7 @@ def test_the_rule_is_that_of_a_public_implementation() -> None:
 def test_training_is_a_plain_loop_with_the_rule_after_each_step(
     change: dict, float64: None
 ) -> None:
-    """PyTorch's optimizer on a list of parameters, and the twin's rule on each by itself."""
+    """PyTorch's optimizer, then the rule; the size of an update is that after both."""
     config = NGPT.replace(**change)
     task = make_task(config)
     model, *_ = begun(config)
@@ -136,19 +133,23 @@ def test_training_is_a_plain_loop_with_the_rule_after_each_step(
         optimizer = torch.optim.AdamW(
             model.parameters(), config.lr, weight_decay=config.weight_decay
         )
-    expected = []
+    expected, updates = [], []
     for step in range(config.steps):
         optimizer.zero_grad()
         loss = model.loss(*task.tensors(step, torch.device("cpu")))
         loss.backward()
         if config.clip is not None:
             torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip)
+        before = torch.nn.utils.parameters_to_vector(model.blocks[0].parameters()).detach()
         optimizer.step()
-        kept = after_step("ngpt", {n: p.detach() for n, p in model.named_parameters()})
-        model.load_state_dict(kept)
+        model.load_state_dict(constrained("ngpt", model.named_parameters()))
+        after = torch.nn.utils.parameters_to_vector(model.blocks[0].parameters()).detach()
         expected.append(loss.item())
-    losses = [e.loss for e in loop.train(config) if isinstance(e, Step)]
-    assert losses == pytest.approx(expected, rel=1e-5)
+        updates.append(float((after - before).norm() / before.norm()))
+    steps = steps_of(config, range(config.steps))
+    assert [e.loss for e in steps] == pytest.approx(expected, rel=1e-5)
+    measured = [e.layers[ROWS_OF["update_ratio"], 1] for e in steps if e.layers is not None]
+    assert measured == pytest.approx(updates, rel=1e-4)
 
 
 def test_a_change_of_the_rate_replays_bit_for_bit() -> None:
@@ -170,7 +171,7 @@ def test_a_change_of_the_rate_replays_bit_for_bit() -> None:
 @pytest.mark.parametrize("init", ["xavier", "torch", "gpt2"])
 def test_it_starts_from_the_draw_of_all_others(scheme: str, init: str) -> None:
     plain = initial(RunConfig(scheme="none", init=init, depth=2, width=16))
-    kept = after_step(scheme, plain)
+    kept = constrained(scheme, plain.items())
     for name, x in initial(RunConfig(scheme=scheme, init=init, depth=2, width=16)).items():
         if name in plain:
             torch.testing.assert_close(x, kept[name], rtol=1e-6, atol=1e-7)

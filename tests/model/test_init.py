@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
-from crossing_kit import case
+from crossing_kit import case, pairs
 from task_kit import with_task
 from torch import Tensor, nn
 
@@ -102,14 +102,6 @@ def assert_drawn_from(x: Tensor, kind: str, size: float) -> None:
         assert float(x.abs().max()) > 2.5 * size
 
 
-def test_fairseq_draws_smaller_queries_keys_and_values_than_xavier() -> None:
-    ours, theirs = (initial(BASE.replace(init=init)) for init in ("fairseq", "xavier"))
-    for name in ("qkv", "out"):
-        share = 2**-0.5 if name == "qkv" else 1.0
-        weight = f"blocks.0.attention.branch.{name}.weight"
-        torch.testing.assert_close(ours[weight], theirs[weight] * share)
-
-
 @pytest.mark.parametrize("init", INITS.keys())
 def test_table(init: str) -> None:
     for name, x in initial(BASE.replace(init=init)).items():
@@ -121,13 +113,6 @@ def test_table(init: str) -> None:
             assert (x == 0).all(), name
         else:
             assert_drawn_from(x, *rule)
-
-
-@pytest.mark.parametrize("init", ["xavier"])
-def test_query_key_and_value_are_apart(init: str) -> None:
-    """Each of the three fills its own D x D bound; fused, the bound would be smaller."""
-    for part in initial(BASE.replace(init=init))["blocks.0.attention.branch.qkv.weight"].split(D):
-        assert_drawn_from(part, *xavier(D, D))
 
 
 def test_torch_init_is_that_of_a_real_encoder_layer() -> None:
@@ -163,27 +148,25 @@ def assert_paired(a: RunConfig, b: RunConfig) -> None:
             assert torch.equal(ours[name], theirs[name]), name
 
 
-@pytest.mark.parametrize("scheme", PLAIN)
-def test_schemes_share_their_initial_values(scheme: str) -> None:
+def test_schemes_share_their_initial_values() -> None:
     """All that is drawn; gains, and norms that start smaller, are the scheme's own."""
-    for init in INITS:
-        base = BASE.replace(init=init.key)
-        with case(scheme, init.key):
+    for scheme, init in pairs(PLAIN, INITS.keys()):
+        base = BASE.replace(init=init)
+        with case(scheme, init):
             assert_paired(base, base.replace(scheme=scheme))
 
 
-@pytest.mark.parametrize("norm", [norm.key for norm in NORMS if norm.key != "none"])
-def test_norms_share_their_initial_values(norm: str) -> None:
-    """With a model without norms, so with each other: it has all that is compared."""
+def test_norms_and_other_changes_share_their_initial_values() -> None:
+    """Norms with a model without norms, so with each other: it has all that is compared."""
     bare = BASE.replace(scheme="peri", norm="none")
-    assert_paired(bare, BASE.replace(scheme="peri", norm=norm))
-
-
-@pytest.mark.parametrize("init", ["xavier", "torch"])
-@pytest.mark.parametrize("change", [{"depth": 5}, {"qk_norm": "on"}, {"heads": 8}, {"lr": 1.0}])
-def test_other_changes_share_their_initial_values(change: dict, init: str) -> None:
-    base = BASE.replace(init=init)
-    assert_paired(base, base.replace(**change))
+    changes = [
+        *({"norm": norm.key} for norm in NORMS if norm.key != "none"),
+        {"heads": 8},
+        {"lr": 1.0},
+    ]
+    for change in (*changes, {"depth": 5}, {"qk_norm": "on"}):
+        with case(change):
+            assert_paired(bare, bare.replace(**change))
 
 
 @pytest.mark.parametrize("scheme", sorted({s.key for s in FREE} - set(PLAIN)))
@@ -254,21 +237,21 @@ PINNED: list[tuple[dict, float]] = [
 """Every kind of stream, initialisation and learned norm, and the checksum of its initial values."""
 
 
-@pytest.mark.parametrize(("change", "checksum"), PINNED, ids=str)
-def test_initial_values_stay_as_they_were(change: dict, checksum: float) -> None:
+def test_initial_values_stay_as_they_were() -> None:
     """Stored and shipped runs began from them. A hash would differ between processors."""
-    values = initial(RunConfig(depth=3, width=16, heads=2, seq_len=8).replace(**change))
-    flat = torch.cat([values[name].flatten() for name in sorted(values)]).double()
-    weights = torch.arange(len(flat), dtype=torch.float64).cos()
-    assert float(flat @ weights) == pytest.approx(checksum, rel=1e-6)
+    for change, checksum in PINNED:
+        values = initial(RunConfig(depth=3, width=16, heads=2, seq_len=8).replace(**change))
+        flat = torch.cat([values[name].flatten() for name in sorted(values)]).double()
+        weights = torch.arange(len(flat), dtype=torch.float64).cos()
+        with case(change):
+            assert float(flat @ weights) == pytest.approx(checksum, rel=1e-6)
 
 
-@pytest.mark.parametrize("name", ["aggregate", "normal", "mixer"])
-def test_a_parameter_without_a_mark_is_an_error(name: str) -> None:
+def test_a_parameter_without_a_mark_is_an_error() -> None:
     """Also where its name contains "gate", "gain" or "norm"."""
     model = build(BASE, V)
-    model.blocks[0].register_module(name, nn.Linear(2, 2))
-    with pytest.raises(ValueError, match=rf"^blocks\.0\.{name}\.weight has no initial value: mark"):
+    model.blocks[0].register_module("normal", nn.Linear(2, 2))
+    with pytest.raises(ValueError, match=r"^blocks\.0\.normal\.weight has no initial value: mark"):
         initialise(model, BASE)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import product
 
-import pytest
-from crossing_kit import with_schemes
+from crossing_kit import case, pairs
 
 from normviz import RunConfig
 from normviz.anatomy import added
@@ -25,24 +25,19 @@ def count(config: RunConfig) -> int:
     return sum(p.numel() for p in build(config, 8).parameters())
 
 
-@pytest.mark.parametrize(
-    ("scheme", "norm"), with_schemes([["layernorm"], ["scalenorm", "seednorm"], ["none"]])
-)
-def test_of_every_placement(scheme: str, norm: str) -> None:
-    config = RunConfig(scheme=scheme, norm=norm, depth=5, width=16, heads=2, ffn_ratio=3)
-    assert sum(one.parameters for one in added(config, 8)) == beyond(config)
+def test_of_every_placement_and_norm() -> None:
+    """NormFormer has all kinds of slots but one, so it meets every norm."""
+    everywhere = [("normformer", norm) for norm in NORMS.keys()]  # noqa: SIM118
+    for scheme, norm in {*pairs(SCHEMES.keys(), NORMS.keys()), *everywhere}:
+        config = RunConfig(scheme=scheme, norm=norm, depth=5, width=16, heads=2, ffn_ratio=3)
+        with case(scheme, norm):
+            assert sum(one.parameters for one in added(config, 8)) == beyond(config)
 
 
-@pytest.mark.parametrize("norm", NORMS.keys())
-def test_of_every_norm(norm: str) -> None:
-    config = RunConfig(scheme="normformer", norm=norm, depth=2, width=16, heads=2)
-    assert sum(one.parameters for one in added(config, 8)) == beyond(config)
-
-
-@pytest.mark.parametrize("scheme", SCHEMES.keys())
-@pytest.mark.parametrize("activation", ["relu", "swiglu"])
-def test_estimates_count_the_matrices_of_a_block(scheme: str, activation: str) -> None:
-    config = RunConfig(scheme=scheme, activation=activation, depth=2)
+def test_estimates_count_the_matrices_of_a_block() -> None:
     matrices = {f"{name}.weight" for name in ("qkv", "out", "up", "down", "gate")}
-    have = sum(p.numel() for p in build(config, 8).blocks[1].parameters() if mark_of(p) in matrices)
-    assert have == parameters_per_block(config)
+    for scheme, activation in product(SCHEMES.keys(), ("relu", "swiglu")):
+        config = RunConfig(scheme=scheme, activation=activation, depth=2, width=16)
+        found = [p for p in build(config, 8).blocks[1].parameters() if mark_of(p) in matrices]
+        with case(scheme, activation):
+            assert sum(p.numel() for p in found) == parameters_per_block(config)

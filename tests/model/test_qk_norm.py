@@ -12,13 +12,10 @@ from torch import Tensor, nn
 from normviz import RunConfig
 from normviz.catalog import QK_NORMS, V_NORMS
 from normviz.catalog.scheme import Slots
-from normviz.links import decode, encode
 from normviz.model.branches import Attention, causal_mask
 from normviz.model.gains import Clock
 from normviz.model.qk_norm import make_qk_norm, make_v_norm
 from normviz.model.sites import untapped
-from normviz.training.events import Step
-from normviz.training.loop import train
 
 B, T, D, H = 3, 9, 16, 4
 ALL_QK = pytest.mark.parametrize("qk_norm", QK_NORMS.keys())
@@ -233,20 +230,6 @@ def test_the_size_of_values_matters_only_without_a_norm(v_norm: str) -> None:
     assert not torch.equal(before, between)
 
 
-def test_cosine_logits_stay_within_100() -> None:
-    ours, seen = attention("cosine"), []
-
-    def tap(site: str, _index: int, x: Tensor, /) -> Tensor:
-        seen.append(x) if site == "attn_logits" else None
-        return x
-
-    with torch.no_grad():
-        ours.qk_norm.log_scale.fill_(50.0)
-    ours(1e3 * stream(1), tap)
-    visible = seen[0][:, causal_mask(T) == 0]
-    assert 90 < float(visible.detach().abs().max()) <= 100 + 1e-9
-
-
 @pytest.mark.parametrize("v_norm", V_NORMS.keys())
 @ALL_QK
 def test_bears_zeros_and_stays_causal(qk_norm: str, v_norm: str) -> None:
@@ -260,13 +243,3 @@ def test_bears_zeros_and_stays_causal(qk_norm: str, v_norm: str) -> None:
     x, y = stream(1), stream(1)
     y[:, 5:] = stream(2)[:, 5:]
     assert torch.equal(ours(x, untapped)[:, :5], ours(y, untapped)[:, :5])
-
-
-@pytest.mark.parametrize("v_norm", V_NORMS.keys())
-@ALL_QK
-def test_trains_and_survives_a_link(qk_norm: str, v_norm: str) -> None:
-    config = RunConfig(qk_norm=qk_norm, v_norm=v_norm, depth=1, width=16, seq_len=8, steps=4)
-    assert decode(encode((config,))).lanes == (config,)
-    losses = [e.loss for e in train(config) if isinstance(e, Step)]
-    assert len(losses) == 4
-    assert all(map(math.isfinite, losses))

@@ -14,7 +14,6 @@ from task_kit import WORDS, with_task
 from normviz import ConfigError, RunConfig, train
 from normviz.home import VARIABLE
 from normviz.hosted import SWITCH, Refused
-from normviz.limits import MAX_TEXTS
 from normviz.model import texts
 from normviz.model.characters import TextError
 from normviz.model.data import make_task
@@ -97,7 +96,6 @@ def test_no_name_leads_elsewhere(name: str) -> None:
 
 
 def test_of_too_many_the_one_used_longest_ago_goes(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert MAX_TEXTS >= 100
     monkeypatch.setattr(texts, "MAX_TEXTS", 3)
     keys = [texts.add(f"{i}{WORDS}") for i in range(3)]
     for age, key in enumerate(keys):
@@ -153,29 +151,26 @@ def test_a_text_that_an_open_or_linked_run_reads_stays(
     assert free not in texts.kept()
 
 
-STRANGERS = 220
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("addresses", [1, 20])
+@pytest.mark.parametrize("addresses", [1, 4])
 def test_strangers_push_out_their_own_texts(
     kept: Path, store: Store, monkeypatch: pytest.MonkeyPatch, addresses: int
 ) -> None:
     """Each with a new cookie, from a few addresses, more texts than are kept in all."""
     turn_on(monkeypatch)
+    monkeypatch.setattr(texts, "MAX_TEXTS", 24)
     honest = [texts.add(f"{n} honest {WORDS}", giver="h", address="home") for n in range(3)]
     given = [texts.add(f"{n} old {WORDS}", giver=f"g{n}") for n in range(3)]  # address unknown
     queued = texts.add(f"queued {WORDS}", giver="s", address="a0")
     for age, key in enumerate((*honest, *given, queued)):
         os.utime(texts._path(key), (age, age))
     store.enqueue(RunConfig(task="text", text=queued))
-    for n in range(STRANGERS):
+    for n in range(40):
         texts.add(
             f"{n} stranger's {WORDS}"[:30], giver=f"s{n}", address=f"a{n % addresses}",
             needed=store.needed_texts,
         )  # fmt: skip
     assert {*honest, *given, queued} <= set(texts.kept())
-    assert len(texts.kept()) == min(MAX_TEXTS, 6 + addresses * MAX_TEXTS // 4)
+    assert len(texts.kept()) == min(24, 6 + addresses * 24 // 4)
 
 
 def test_an_address_whose_texts_are_all_needed_gets_no_more_and_others_do(

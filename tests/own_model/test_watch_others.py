@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from crossing_kit import case
 
 import normviz
 
@@ -105,7 +108,7 @@ def test_a_compiled_model_is_neither_broken_nor_compiled_again() -> None:
         compiled = torch.compile(model, backend="aot_eager")
         it = normviz.watch(compiled, optimizer, to=None, every=3) if watches else None
         losses = []
-        for step in range(10):
+        for step in range(5):
             loss = compiled(*batch(step))[1]
             loss.backward()
             optimizer.step()
@@ -118,7 +121,7 @@ def test_a_compiled_model_is_neither_broken_nor_compiled_again() -> None:
     (plain, losses, _), (seen, same, it) = trained(False), trained(True)
     assert plain == seen and seen["stats"]["unique_graphs"] == 1 and not seen["graph_break"]
     np.testing.assert_allclose(same, losses, rtol=1e-5)
-    assert it is not None and it.result.steps.layer_steps.tolist() == [0, 3, 6, 9]
+    assert it is not None and it.result.steps.layer_steps.tolist() == [0, 3]
     np.testing.assert_allclose(it.result.losses, same, rtol=1e-6)
     assert not np.isnan(it.result.steps.layers[:, :, 1:]).any()
 
@@ -128,43 +131,42 @@ import os, sys, torch, torch.distributed as dist
 import normviz
 sys.path.insert(0, {here!r})
 from test_watch_loop import batch, made
-kind, rank = sys.argv[1], int(sys.argv[2])
-dist.init_process_group("gloo", init_method="file://" + sys.argv[3], rank=rank, world_size=2)
+rank = int(sys.argv[1])
+dist.init_process_group("gloo", init_method="file://" + sys.argv[2], rank=rank, world_size=2)
 torch.set_num_threads(1)
-model, _ = made()
-if kind == "ddp":
-    model = torch.nn.parallel.DistributedDataParallel(model)
-else:
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import fully_shard
-    mesh = init_device_mesh("cpu", (2,))
-    for layer in model.layers:
-        fully_shard(layer, mesh=mesh)
-    fully_shard(model, mesh=mesh)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-it = normviz.watch(model, optimizer, to=None, every=1)
-for step in range(3):
-    half = [x.chunk(2)[rank] for x in batch(step)]
-    model(*half)[1].backward()
-    optimizer.step()
-    optimizer.zero_grad()
-it.close()
+found = {{}}
+for kind in ("ddp", "fsdp2"):
+    model, _ = made()
+    if kind == "ddp":
+        model = torch.nn.parallel.DistributedDataParallel(model)
+    else:
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import fully_shard
+        mesh = init_device_mesh("cpu", (2,))
+        for layer in model.layers:
+            fully_shard(layer, mesh=mesh)
+        fully_shard(model, mesh=mesh)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    it = normviz.watch(model, optimizer, to=None, every=1)
+    for step in range(3):
+        half = [x.chunk(2)[rank] for x in batch(step)]
+        model(*half)[1].backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    it.close()
+    assert rank == 0 or kind == "fsdp2" or not it.steps
+    if rank == 0:
+        seen = it.result
+        found[kind] = {{p: seen.values(p) for p in seen.probes}} | {{"norm": seen.steps.grad_norm}}
 if rank == 0:
-    seen = it.result
-    torch.save({{p: seen.values(p) for p in seen.probes}} | {{"norm": seen.steps.grad_norm}}, sys.argv[4])
-else:
-    assert kind == "fsdp2" or not it.steps
+    torch.save(found, sys.argv[3])
 dist.destroy_process_group()
 os._exit(0)  # Gloo's threads may abort a process whose interpreter ends: pytorch/pytorch issue 190489
 """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["ddp", "fsdp2"])
-def test_gradients_of_two_processes_equal_those_of_one(kind: str, tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
+def test_gradients_of_two_processes_equal_those_of_one(tmp_path: Path) -> None:
     from test_watch_loop import batch, made
 
     script = tmp_path / "run.py"
@@ -172,16 +174,13 @@ def test_gradients_of_two_processes_equal_those_of_one(kind: str, tmp_path: Path
     given = [str(tmp_path / "meeting"), str(tmp_path / "seen.pt")]
     ranks = [
         subprocess.Popen(
-            [sys.executable, str(script), kind, str(rank), *given],
-            stderr=subprocess.PIPE,
-            text=True,
+            [sys.executable, str(script), str(rank), *given], stderr=subprocess.PIPE, text=True
         )
         for rank in range(2)
     ]
     for process in ranks:
         _, errors = process.communicate(timeout=240)
         assert process.returncode == 0, errors[-3000:]
-    seen = torch.load(given[1], weights_only=False)
 
     model, _ = made()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -191,10 +190,11 @@ def test_gradients_of_two_processes_equal_those_of_one(kind: str, tmp_path: Path
             optimizer.step()
             optimizer.zero_grad()
     one = it.result
-    np.testing.assert_allclose(seen["norm"], one.steps.grad_norm, rtol=1e-6)
-    for probe in ("grad_block", "grad_w2"):
-        np.testing.assert_allclose(seen[probe], one.values(probe), rtol=2e-6, err_msg=probe)
-    if kind == "ddp":
-        for probe in ("grad_qk", "update_ratio", "norm_drift"):
-            np.testing.assert_allclose(seen[probe], one.values(probe), rtol=1e-4, atol=1e-9)
-    assert math.isfinite(seen["stream_rms"][0, 0])
+    exact = {"grad_block": 2e-6, "grad_w2": 2e-6}
+    wide = dict.fromkeys(("grad_qk", "update_ratio", "norm_drift"), 1e-4)
+    for kind, seen in torch.load(given[1], weights_only=False).items():
+        np.testing.assert_allclose(seen["norm"], one.steps.grad_norm, rtol=1e-6)
+        for probe, near in (exact | (wide if kind == "ddp" else {})).items():
+            with case(kind, probe):
+                np.testing.assert_allclose(seen[probe], one.values(probe), rtol=near, atol=1e-9)
+        assert math.isfinite(seen["stream_rms"][0, 0])

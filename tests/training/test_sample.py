@@ -35,9 +35,14 @@ def wrote(config: RunConfig, **more: object) -> str:
     return last.wrote
 
 
-@pytest.mark.parametrize("task", ["prose", "prose_split", "text"])
 @pytest.mark.parametrize(
-    "change", [{}, {"scheme": "hyper"}, {"norm": "batchnorm", "dropout": 0.1}], ids=str
+    ("task", "change"),
+    [
+        ("prose", {}),
+        ("prose_split", {"scheme": "hyper"}),
+        ("text", {"norm": "batchnorm", "dropout": 0.1}),
+    ],
+    ids=str,
 )
 def test_it_is_the_most_likely_character_each_time(task: str, change: dict[str, object]) -> None:
     config = with_task(TINY, task).replace(**change)

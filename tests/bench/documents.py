@@ -1,0 +1,126 @@
+"""The tables of the documents, made of records and shipped files.
+
+    python -m tests.bench.documents            # writes them
+    python -m tests.bench.documents --check    # exit code 1 where one is not up to date
+
+A document marks each with `[[[cog documents.NAME() ]]]` and `[[[end]]]`, and cog puts there what that prints.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+
+from cogapp import Cog
+
+from normviz.catalog import SCHEMES
+from normviz.cli import COMMANDS
+from normviz.config import CHOICES
+from normviz.duel.names import lane_name
+from normviz.duel.presets import PRESETS
+from normviz.hosted import LIMITS
+from normviz.maps.link import standard
+from normviz.maps.points import read_points
+from normviz.maps.standard import MAPS
+from normviz.maps.summary import frontier
+from normviz.runs import shipped
+from normviz.runs.store import Store
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = ("README.md", "normviz/README.md", "assets/deploy/README.md")
+RESULTS = Path(__file__).with_name("results.json")
+
+
+def main(words: Sequence[str]) -> int:
+    check = ["--check", "--diff"] if "--check" in words else ["-r"]
+    prologue = "import sys; from pathlib import Path; sys.path.insert(0, str(Path.cwd())); "
+    prologue += "from tests.bench import documents"
+    files = [str(ROOT / name) for name in DOCUMENTS]
+    return Cog().main(["cog", *check, "-P", "-p", prologue, *files])
+
+
+def results() -> None:
+    """Each lane of the presets: lowest and highest final loss of its seeds."""
+    rows = json.loads(RESULTS.read_text())
+    print("| preset | lanes | chance |\n|---|---|---|")
+    for key, own in groupby(rows, lambda row: row["preset"]):
+        lanes, told = PRESETS[key].lanes(), list(own)
+        names = [lane_name(i, lane, lanes).split(maxsplit=1)[1] for i, lane in enumerate(lanes)]
+        said = "; ".join(f"{names[row['lane']]} {_range(row['losses'])}" for row in told)
+        print(f"| `{key}`: {PRESETS[key].label} | {said} | {told[0]['chance']:.2f} |")
+
+
+def _range(losses: Sequence[float | None]) -> str:
+    finite = sorted(loss for loss in losses if loss is not None)
+    bad = len(losses) - len(finite)
+    said = f"{finite[0]:.2f} to {finite[-1]:.2f}" if finite else ""
+    return " and ".join(filter(None, (said, f"diverged in {bad} of {len(losses)}" if bad else "")))
+
+
+def rates() -> None:
+    """The largest learning rate at which each placement of the standard maps trains, by depth."""
+    names = {"torch": "PyTorch init", "xavier": "Xavier"}
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(Path(folder))
+        shipped.adopt_cells(store)
+        print(f"| blocks | 2 | 4 | 8 | 16 | 32 | 64 |\n{'|---' * 7}|")
+        for key, init in names.items():
+            grid, found = standard(key).grid, read_points(store, standard(key).grid)
+            for scheme in MAPS[key].words["scheme"].split(","):
+                edges = frontier(grid, [it for it in found if it.cell.config.scheme == scheme])
+                said = " | ".join(
+                    f"none in {grid.base.steps} steps" if edge.rate is None
+                    else f"{'≥ ' * edge.is_last}{edge.rate:g}"
+                    for edge in edges
+                )  # fmt: skip
+                print(f"| {SCHEMES.label(scheme)}, {init} | {said} |")
+
+
+def placements() -> None:
+    """The placements by their families."""
+    print("| what | placements |\n|---|---|")
+    for family in dict.fromkeys(scheme.family for scheme in SCHEMES):
+        own = [f"`{it.key}` ({it.label})" for it in SCHEMES if it.family == family]
+        print(f"| {family} | {', '.join(own)} |")
+
+
+def choices() -> None:
+    """What each setting that is chosen by a key can be; placements have a table of their own."""
+    print("| setting | choices |\n|---|---|")
+    for name, records in CHOICES.items():
+        if name != "scheme":
+            print(f"| `{name}` | {', '.join(f'`{it.key}`' for it in records)} |")
+
+
+def commands() -> None:
+    """The commands of the terminal, with the first sentence of their help."""
+    print("| command | what it does |\n|---|---|")
+    for name, (_, sentence) in COMMANDS.items():
+        print(f"| `normviz {name}` | {sentence} |")
+
+
+def hosted_limits() -> None:
+    """What a shared server allows."""
+    it = LIMITS
+    print("| what | limit |\n|---|---|")
+    for what, limit in {
+        "depth": it.depth,
+        "width": it.width,
+        "steps": f"{it.steps:,}",
+        "lanes": it.lanes,
+        "one run, by estimate": f"{it.seconds:g} s of one core and {it.gib:g} GiB",
+        "open runs of one visitor": it.open_runs,
+        "runs that wait, of all visitors": it.queue,
+        "a map or a claim, by estimate": f"{it.fill_minutes:g} minutes; {it.fills} of each a visitor, "
+        f"{it.address_fills} of each a network address, in an order that is fair to addresses",
+        "texts of one visitor": f"{it.texts}, of up to {it.text_bytes:,} bytes each",
+    }.items():
+        print(f"| {what} | {limit} |")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
