@@ -146,8 +146,8 @@ def _gone(folder: Path) -> bool:
 def test_healthz_follows_supervisor_store_and_data_folder(tmp_path: Path) -> None:
     """A folder that was deleted is made again, with run numbers that no open page knows."""
     folder = tmp_path / "data"
-    store = Store(folder)
     with server(folder) as (address, _):
+        store = Store(folder)
         wait_for(lambda: asked(address)[0] == 200, "a supervisor, which asking starts")
         wait_for(lambda: asked(address)[1]["supervisor"] == "alive", "a warm worker")
         pid = supervisor_of(store)

@@ -50,7 +50,7 @@ def words(at: AppTest) -> str:
 
 
 def stored(folder: Path, config: RunConfig) -> int:
-    """A finished run; its number."""
+    """The number of a finished run."""
     store = Store(folder)
     run = store.enqueue(config)
     for event in train(config):
