@@ -66,7 +66,7 @@ def pages(home: Path) -> Page:
 
 
 @given(st.sampled_from(WITH_BOXES), st.integers(0, 99), TYPED)
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_any_word_in_any_box_is_taken_or_told(
     pages: Page, view: str, which: int, word: str
 ) -> None:
@@ -241,7 +241,7 @@ def test_a_player_that_names_no_chart_changes_none(home: Path) -> None:
 
 
 @given(st.sampled_from(PLACES), VALUES | NUMBERS | WHENS | st.just(GONE))
-@settings(max_examples=6)
+@settings(max_examples=3)
 @example(("rows",), [])
 @example(("rows", 0, "variant"), "gone")
 @example(("when",), "9")

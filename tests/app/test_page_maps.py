@@ -120,13 +120,13 @@ def test_a_sweep_that_ends_while_the_page_is_drawn_leaves_no_stop_button(
     assert not [b for b in at.button if b.key == "stop_fill"]
 
 
-def test_a_map_is_filled_and_a_cell_opens_in_the_duel(maps, folder: Path) -> None:
-    at = maps(small())
-    checked(at.button(key="fill").click().run())
-    job = at.session_state["maps"].jobs[0]
-    wait_for(lambda: not job.is_open, "the end")
-    checked(at.run())
-    assert job.ended == 8
+def test_a_map_of_stored_cells_is_not_filled_and_a_cell_opens_in_the_duel(
+    maps, folder: Path
+) -> None:
+    asked, store = small(), Store(folder)
+    found = [measure(cell.config, early=False) for cell in asked.grid.cells]
+    store.keep_all(found, "sweep")
+    at = maps(asked)
     assert not [b for b in at.button if b.key in ("fill", "stop_fill")]
     boxes = {box.label: box for box in at.selectbox}
     boxes["Map"].select_index(1)
@@ -134,7 +134,7 @@ def test_a_map_is_filled_and_a_cell_opens_in_the_duel(maps, folder: Path) -> Non
     checked(at.button(key="FormSubmitter:reach-Open in the duel").click().run())
     (lane,) = duel(at).lanes
     assert (lane.scheme, lane.depth, lane.lr) == ("post", 2, 0.001)
-    run = Store(folder).latest(lane.key)
+    run = store.latest(lane.key)
     assert run is not None and run.is_coarse and duel(at).runs == (run.id,)
     assert FEW.format("A") in [caption.value for caption in at.caption]
 
