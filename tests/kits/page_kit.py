@@ -22,7 +22,8 @@ from streamlit.util import calc_hash
 
 from normviz.execution.client import SupervisorClient
 from normviz.home import VARIABLE, shipped
-from normviz.runs.shipped import adopt, adopt_cells
+from normviz.runs.archive import load
+from normviz.runs.shipped import adopt
 from normviz.runs.store import Store
 from normviz.runs.store.schema import FILE
 
@@ -44,12 +45,12 @@ def with_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def with_cells(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file of a store that has the shipped cells of maps and claims too."""
-    return _filled(tmp_path_factory, "cells", adopt, adopt_cells)
+    """The file of a store that has the shipped cells of maps too; those of claims take as long again."""
+    return _filled(tmp_path_factory, "cells", adopt, _adopt_maps)
 
 
 def _filled(
-    temporary: pytest.TempPathFactory, name: str, *shipped: Callable[[Store], None]
+    temporary: pytest.TempPathFactory, name: str, *adopted: Callable[[Store], None]
 ) -> Path:
     """Made once for all processes of the tests."""
     base = temporary.getbasetemp()
@@ -59,7 +60,7 @@ def _filled(
             making = Path(f"{folder}.making")
             making.mkdir(exist_ok=True)
             store = Store(making)
-            for each in shipped:
+            for each in adopted:
                 each(store)
             store.db.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             store.db.connection.close()
@@ -88,9 +89,14 @@ def _adopt(store: Store) -> None:
         adopt(store)
 
 
+def _adopt_maps(store: Store) -> None:
+    for path in sorted((shipped("assets") / "maps").glob("*.npz")):
+        store.adopt_cells(list(load(path, store.done_keys())))
+
+
 @pytest.fixture
 def unpacked(folder: Path, monkeypatch: pytest.MonkeyPatch, with_cells: Path) -> Path:
-    """The same with the shipped cells of maps and claims."""
+    """The same with the shipped cells of maps."""
     copyfile(with_cells, folder / FILE)
     monkeypatch.setattr(backend.shipped, "adopt_cells", lambda store: None)
     return folder
