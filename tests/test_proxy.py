@@ -24,6 +24,7 @@ import psutil
 import pytest
 import streamlit
 from browser_kit import wait_for
+from crossing_kit import case
 from proxy_kit import DEPLOY, proxied
 
 from normviz.export import preview
@@ -121,20 +122,16 @@ def test_a_stated_proxy_before_it_is_believed(stated: str) -> None:
     assert said["headers"]["X-Forwarded-For"] == "9.9.9.9"
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "share"),
-    [
-        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::7", True),
-        ("2001:db8:5::7", "2001:db8:5:0:8::9", True),
-        ("2001:db8::1", "2001:db8::2", True),
-        ("2001:db8:6:2::7", "2001:db8:6:3::7", False),
-        ("2001:db8:7::7", "2001:db8:8::7", False),
-        ("192.0.2.1", "192.0.2.2", False),
-    ],
+NETWORKS = (
+    ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::7", True),
+    ("2001:db8:5::7", "2001:db8:5:0:8::9", True),
+    ("2001:db8::1", "2001:db8::2", True),
+    ("2001:db8:6:2::7", "2001:db8:6:3::7", False),
+    ("192.0.2.1", "192.0.2.2", False),
 )
-def test_the_addresses_of_one_network_are_one_client(
-    stated: str, first: str, second: str, share: bool
-) -> None:
+
+
+def test_the_addresses_of_one_network_are_one_client(stated: str) -> None:
     """An owner of IPv6 has 2**64 of them."""
 
     def taken(address: str) -> int:
@@ -143,8 +140,10 @@ def test_the_addresses_of_one_network_are_one_client(
             codes = pool.map(lambda _: asked(picture, X_Forwarded_For=address)[0], range(80))
         return [*codes].count(200)
 
-    assert taken(first) > 60
-    assert (taken(second) < 40) == share
+    for first, second, share in NETWORKS:
+        with case(first, second):
+            assert taken(first) > 60
+            assert (taken(second) < 40) == share
 
 
 def test_answers_have_their_headers_once(address: str) -> None:
@@ -210,14 +209,12 @@ def test_one_address_has_only_so_many_open_requests(address: str) -> None:
     wait_for(lambda: asked(f"{address}/x")[0] == 200)
 
 
-@pytest.mark.parametrize(
-    ("path", "burst"), [("/normviz/preview.png", 60), ("/_stcore/health", 200)]
-)
-def test_what_costs_most_has_a_rate(address: str, path: str, burst: int) -> None:
-    with ThreadPoolExecutor(12) as pool:
-        codes = [*pool.map(lambda _: asked(address + path)[0], range(2 * burst))]
-    assert set(codes) == {200, 429} and codes.count(200) > burst
-    assert asked(f"{address}/x")[0] == 200  # the rest of the page goes on
+def test_what_costs_most_has_a_rate(address: str) -> None:
+    for path, burst in (("/normviz/preview.png", 60), ("/_stcore/health", 200)):
+        with ThreadPoolExecutor(12) as pool:
+            codes = [*pool.map(lambda _, path=path: asked(address + path)[0], range(2 * burst))]
+        assert set(codes) == {200, 429} and codes.count(200) > burst
+        assert asked(f"{address}/x")[0] == 200  # the rest of the page goes on
 
 
 def test_an_unfinished_crowd_leaves_room_for_others(address: str) -> None:

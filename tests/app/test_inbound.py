@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from backend_kit import wait_for
 from browser_kit import server
-from normviz.app.asgi import uploads
+from normviz.app.asgi import transport_limits, uploads
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -202,5 +202,5 @@ def test_the_settings_bound_what_comes_in() -> None:
     assert said["maxMessageSize"] <= 20 and said["maxUploadSize"] == 1
     # A browser counts UTF-16 units, of which one takes up to three bytes; beyond the box nothing that
     # Streamlit cuts could be used.
-    assert MAX_TEXT_BYTES < own_text.BOX
+    assert MAX_TEXT_BYTES < own_text.BOX and transport_limits.MESSAGE > 4 * MAX_TEXT_BYTES
     assert 3 * own_text.BOX + 200_000 < said["maxWidgetStateSize"] * 10**6 <= 4 * 10**6

@@ -83,12 +83,6 @@ def test_a_moment_keeps_few_texts_and_those_asked_for_last(folder: Path) -> None
     assert () in shot.texts and ((4 * TEXTS - 1, 0), (0, 0)) in shot.texts
 
 
-def test_who_says_too_much_gets_all(client: TestClient) -> None:
-    with client.websocket_connect("/numbers") as line:
-        line.send_json({"runs": hero(), "probe": "grad_block", "have": [[10**9, 1], [1, 1]]})
-        assert [lane["from"] for lane in line.receive_json()["lanes"]] == [[0, 0], [0, 0]]
-
-
 def test_a_long_request_is_not_read(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     from normviz.app.asgi import numbers_socket
 
@@ -164,18 +158,15 @@ def test_many_topics_are_read_no_more_often_than_few(monkeypatch: pytest.MonkeyP
     from normviz.app.asgi.channel import READS_A_SECOND
 
     one = ("here", "one")
-    assert reads(monkeypatch, {one: 1}, 4)[one] >= 0.8 * 4 * READS_A_SECOND
-    for many in ({one: 100}, {("here", f"{i}"): 5 for i in range(100)}):
-        assert reads(monkeypatch, many, 4).total() <= 4 * READS_A_SECOND + len(many)
+    assert reads(monkeypatch, {one: 1}, 2)[one] >= 0.8 * 2 * READS_A_SECOND
+    for many in ({one: 40}, {("here", f"{i}"): 2 for i in range(30)}):
+        assert reads(monkeypatch, many, 2).total() <= 2 * READS_A_SECOND + len(many)
 
 
 def test_many_topics_of_a_visitor_slow_down_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     honest, same_place = ("here", "honest"), ("there", "neighbour")
-    got = reads(
-        monkeypatch,
-        {honest: 1, same_place: 1} | {("there", f"fresh cookie {i}"): 10 for i in range(20)},
-        10,
-    )
+    crowd = {("there", f"fresh cookie {i}"): 5 for i in range(20)}
+    got = reads(monkeypatch, {honest: 1, same_place: 1} | crowd, 10)
     assert got[honest] >= 10 * 10, "as often as live charts are read at most"
     assert got[same_place] >= 0.8 * got.total() / 2 / 21, "a share of the address's share"
 
@@ -272,15 +263,3 @@ def test_lines_in_all_have_an_end_and_some_stay_for_browsers_with_cookies(
             stack.enter_context(connection_limit.held(f"visitor {i}"))
         said = str(connection_limit.full("a"))
         assert "1000 pages" in said and len(said.encode()) <= 123, "what a closing frame holds"
-
-
-@pytest.mark.parametrize("origin", ["http://[", "http://[::1", "//testserver", "testserver", "://"])
-def test_an_origin_that_is_no_address_is_turned_away(
-    client: TestClient, origin: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    with (
-        pytest.raises(WebSocketDisconnect) as end,
-        client.websocket_connect("/numbers", headers={"origin": origin}),
-    ):
-        pass
-    assert end.value.code == 1008 and not caplog.records

@@ -116,6 +116,13 @@ def test_knobs_change_all_lanes(page: Open) -> None:
     assert {lane.v_norm for lane in duel(at).lanes} == {"on"}
     checked(at.button(key="reset").click().run())
     assert duel(at).lanes == PRESETS["hero"].lanes() and "learned" in chips(at)[0]
+    at = page("v=1&steps=50&lr_edits=5:0.1;30:0.2")
+    checked(at.select_slider(key="knob_steps").set_value(20).run())
+    assert duel(at).lanes == (RunConfig(steps=20, lr_edits=((5, 0.1),)),)
+    checked(
+        at.select_slider(key="knob_lr").set_value(0.01).run()
+    )  # without what an earlier run did
+    assert duel(at).lanes == (RunConfig(steps=20, lr=0.01),)
 
 
 REFUSED = {

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from crossing_kit import case
 from hand_kit import EDITED, modules
 from page_kit import at_page, checked, words_of
 from streamlit.testing.v1 import AppTest
@@ -85,45 +86,36 @@ def test_the_numbers_are_those_of_pytorch_after_every_edit(hand: Open) -> None:
     assert_pytorch(at)
 
 
-def test_gamma_and_beta_of_a_link_are_used(hand: Open) -> None:
-    at = hand(links.encode(EDITED.replace(eps=1e-5)))
-    assert_pytorch(at)
-
-
-@pytest.mark.parametrize("preset", PRESETS.keys())
-def test_every_preset_is_worked_out(hand: Open, preset: str) -> None:
+def test_every_preset_is_worked_out(hand: Open) -> None:
     at = hand()
-    checked(at.button(key=f"begin_{preset}").click().run())
-    assert example(at).x == PRESETS[preset].x
-    if preset != "sample":
-        assert_pytorch(at)
-        return
-    assert {value for row in outputs(at)["batchnorm"] for value in row} == {"0"}
-    assert "PyTorch refuses to train on it" in written(at)
+    for preset in PRESETS:
+        checked(at.button(key=f"begin_{preset.key}").click().run())
+        assert example(at).x == preset.x
+        if preset.key != "sample":
+            assert_pytorch(at)
+            continue
+        assert {value for row in outputs(at)["batchnorm"] for value in row} == {"0"}
+        assert "PyTorch refuses to train on it" in written(at)
 
 
-@pytest.mark.parametrize("experiment", EXPERIMENTS.keys())
-@pytest.mark.parametrize("mode", ["train", "eval"])
-def test_every_experiment_says_what_one_sees(hand: Open, experiment: str, mode: str) -> None:
+def test_every_experiment_says_what_one_sees(hand: Open) -> None:
     at = hand()
-    checked(at.button_group(key="hand_try").set_value(experiment).run())
-    checked(at.button_group(key="hand_mode").set_value(mode).run())
-    it = work(example(at))
-    assert it.example.experiment == experiment and it.example.mode == mode
-    for sentence in (
-        sentences.lead(it),
-        sentences.mode(it),
-        *(sentences.seen(it, key) for key in KEYS),
-    ):
-        assert sentence in written(at)
-    assert [element.value for element in at.code] == [
-        code.torch(it).strip(),
-        code.keras(it).strip(),
-    ]
-    if experiment == "alone":
-        assert outputs(at)["layernorm"][1:] == [["–"] * 4] * 3
-    if experiment == "padding":
-        assert len(outputs(at)["rmsnorm"]) == 6
+    for n, experiment in enumerate(EXPERIMENTS.keys()):
+        mode = ("eval", "train")[n % 2]
+        with case(experiment, mode):
+            checked(at.button_group(key="hand_try").set_value(experiment).run())
+            checked(at.button_group(key="hand_mode").set_value(mode).run())
+            it = work(example(at))
+            assert (it.example.experiment, it.example.mode) == (experiment, mode)
+            seen = (sentences.seen(it, key) for key in KEYS)
+            for sentence in (sentences.lead(it), sentences.mode(it), *seen):
+                assert sentence in written(at)
+            shown = [code.torch(it).strip(), code.keras(it).strip()]
+            assert [element.value for element in at.code] == shown
+            if experiment == "alone":
+                assert outputs(at)["layernorm"][1:] == [["–"] * 4] * 3
+            if experiment == "padding":
+                assert len(outputs(at)["rmsnorm"]) == 6
     assert "each position sees the future" in written(at)
 
 
@@ -136,6 +128,7 @@ def test_the_picked_cell_is_worked_out_step_by_step(hand: Open) -> None:
 
 
 def test_a_link_opens_the_same_page(hand: Open) -> None:
+    assert_pytorch(hand(links.encode(EDITED.replace(eps=1e-5))))
     wanted = EDITED.trying("neighbour").replace(mode="eval", passes=3)
     at = hand(links.encode(wanted))
     assert example(at) == wanted
@@ -166,26 +159,26 @@ def test_a_bad_link_gets_a_sentence_and_an_offer(hand: Open) -> None:
     assert example(at).row == 2 and example(at).x == ((1, 2), (3, 4))
 
 
-@pytest.mark.parametrize("query", ["x=1e400", "eps=nan", "x=<b>1</b>", "v=2", "amount=inf", "row="])
-def test_no_link_shows_a_traceback(hand: Open, query: str) -> None:
-    at = hand(query)
-    assert at.error
-    assert_pytorch(at)
+def test_no_link_shows_a_traceback(hand: Open) -> None:
+    for query in ("x=1e400", "eps=nan", "x=<b>1</b>", "v=2", "amount=inf", "row="):
+        assert hand(query).error, query
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("", "There is no number in it"), ("1, b", "Row 1, feature 2 is 'b': write a number"),
-        ("1 2; 3", "Row 1 has 2 numbers and row 2 has 1"), ("inf 1", "Row 1, feature 1 is 'inf'"),
-        ("1e300 1", "Row 1, feature 1 is '1e300'"), ("1\n" * 9, "The number of rows is 9"),
-    ],
-)  # fmt: skip
-def test_bad_input_gets_a_sentence_and_costs_nothing(hand: Open, text: str, sentence: str) -> None:
-    at = paste(hand(), text)
-    assert sentence in words_of(at.error[0])
-    assert example(at).x == PRESETS["usual"].x
-    assert at.text_area(key="hand_text").value == text
+BAD = {
+    "": "There is no number in it", "1, b": "Row 1, feature 2 is 'b': write a number",
+    "1 2; 3": "Row 1 has 2 numbers and row 2 has 1", "inf 1": "Row 1, feature 1 is 'inf'",
+    "1e300 1": "Row 1, feature 1 is '1e300'", "1\n" * 9: "The number of rows is 9",
+}  # fmt: skip
+
+
+def test_bad_input_gets_a_sentence_and_costs_nothing(hand: Open) -> None:
+    at = hand()
+    for text, sentence in BAD.items():
+        with case(repr(text)):
+            paste(at, text)
+            assert sentence in words_of(at.error[0])
+            assert example(at).x == PRESETS["usual"].x
+            assert at.text_area(key="hand_text").value == text
     assert_pytorch(at)
     paste(at, "\n".join(" ".join(map(str, row)) for row in PRESETS["usual"].x))  # as it was
     assert not at.error

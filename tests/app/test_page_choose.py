@@ -31,7 +31,7 @@ def html(at: AppTest) -> str:
     return "\n".join(element.proto.body for element in at.get("html"))
 
 
-def test_the_page_opens_with_an_answer_and_its_cards(choose) -> None:
+def test_the_page_opens_with_an_answer_its_cards_its_table_and_its_questions(choose) -> None:
     at = choose()
     it, text = guide(Answers()), html(at)
     assert f"<strong>{it.headline}</strong>" in text
@@ -39,7 +39,14 @@ def test_the_page_opens_with_an_answer_and_its_cards(choose) -> None:
     assert all(f"<h2>{pick.label}</h2>" in text for pick in it.picks)
     assert "Open these as a duel" in text
     assert at.query_params["depth"] == "24" and "model" not in at.query_params
-    assert [box.label for box in at.expander] == [one.label for one in CONFUSIONS]
+    table = text[text.index("<table>") : text.index("</table>")]
+    assert table.count("<td>") == len(ROWS) * len(PROPERTIES)
+    assert all(f'<th scope="row">{SCHEMES.label(scheme)}</th>' in table for scheme in ROWS)
+    assert "not measured" in table
+    for box, one in zip(at.expander, CONFUSIONS, strict=True):
+        (element,) = box.get("html")
+        shown = element.proto.body
+        assert box.label == one.label and escape(one.answer.text) in shown[: shown.index("</p>")]
 
 
 def test_the_scope_is_above_the_advice_and_the_limits_above_the_cards(choose) -> None:
@@ -51,44 +58,20 @@ def test_the_scope_is_above_the_advice_and_the_limits_above_the_cards(choose) ->
     assert "No map goes beyond 64 blocks" in text
 
 
-def test_a_question_opens_with_its_answer(choose) -> None:
-    at = choose()
-    for box, one in zip(at.expander, CONFUSIONS, strict=True):
-        (element,) = box.get("html")
-        shown = element.proto.body
-        assert escape(one.answer.text) in shown[: shown.index("</p>")]
-
-
-def test_the_table_has_every_placement_and_property(choose) -> None:
-    text = html(choose())
-    table = text[text.index("<table>") : text.index("</table>")]
-    assert table.count("<td>") == len(ROWS) * len(PROPERTIES)
-    assert all(f'<th scope="row">{SCHEMES.label(scheme)}</th>' in table for scheme in ROWS)
-    assert "not measured" in table
-
-
 def test_another_answer_changes_cards_and_address(choose) -> None:
-    at = choose()
+    """A link's answer that is not used is said; a model is asked for only where there is one."""
+    at = choose(depth="16", tuned="yes", precision="fp64")
+    assert at.selectbox(key="choose_tuned").value == "yes"
+    (said,) = [words_of(box) for box in at.info]
+    assert said.startswith("The link gives precision 'fp64', allowed is fp32, bf16, fp16, fp8")
     checked(at.selectbox(key="choose_depth").set_value("64").run())
-    assert at.query_params["depth"] == "64"
-    assert f"<strong>{guide(Answers(depth='64')).headline}</strong>" in html(at)
-    assert "Toy models only: 64 blocks" in html(at)
-
-
-def test_a_model_is_asked_for_only_where_there_is_one(choose) -> None:
-    at = choose()
+    assert not at.info and at.query_params["depth"] == "64"
+    it = guide(Answers(depth="64", tuned="yes"))
+    assert f"<strong>{it.headline}</strong>" in html(at) and "Toy models only: 64 blocks" in html(
+        at
+    )
     assert not [box for box in at.selectbox if box.key == "choose_model"]
     checked(at.selectbox(key="choose_start").set_value("existing").run())
     checked(at.selectbox(key="choose_model").set_value("olmo2").run())
     assert "<strong>Keep Res-post-norm</strong>" in html(at)
     assert at.query_params["model"] == "olmo2"
-
-
-def test_a_link_opens_its_answers_and_says_what_is_not_used(choose) -> None:
-    at = choose(depth="16", tuned="yes", precision="fp64")
-    assert at.selectbox(key="choose_depth").value == "16"
-    assert at.selectbox(key="choose_tuned").value == "yes"
-    (said,) = [words_of(box) for box in at.info]
-    assert said.startswith("The link gives precision 'fp64', allowed is fp32, bf16, fp16, fp8")
-    checked(at.selectbox(key="choose_tuned").set_value("no").run())
-    assert not at.info

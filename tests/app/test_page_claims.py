@@ -8,7 +8,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from backend_kit import wait_for
 from normviz.app.session.markdown import sentence
 from page_kit import at_page, checked, duel, words_of
 from streamlit.testing.v1 import AppTest
@@ -46,8 +45,9 @@ def text(at: AppTest) -> str:
 
 
 def test_claims_stand_under_their_questions_negative_results_first(claims) -> None:
+    """Each with its finding, its claim, its source and its verdict."""
     at = claims()
-    keys = listed(at)
+    keys, said = listed(at), words_of_label(text(at))
     assert sorted(keys) == sorted(CLAIMS.keys())
     order = [
         (
@@ -60,11 +60,6 @@ def test_claims_stand_under_their_questions_negative_results_first(claims) -> No
     asked = {CLAIMS[key].question for key in keys}
     assert [one.value for one in at.header] == [QUESTIONS[key] for key in QUESTIONS if key in asked]
     assert all(f"[{one.value}](#{one.proto.anchor})" in text(at) for one in at.header)
-
-
-def test_a_row_has_its_finding_its_claim_and_its_source(claims) -> None:
-    at = claims()
-    said = words_of_label(text(at))
     for claim in CLAIMS:
         result, second = shipped_result(claim), shipped_result(claim, second=True)
         assert result is not None
@@ -74,19 +69,14 @@ def test_a_row_has_its_finding_its_claim_and_its_source(claims) -> None:
         assert otherwise(claim, result, second) in said
     (row,) = [one for one in at.caption if one.value.endswith("· C9")]
     assert row.value.startswith("Claim: Skip gains") and "arxiv.org/abs/2004.08249" in row.value
+    for words, found in (("deepnorm bounds", ["C6", "E20"]), ("no such claim", [])):
+        checked(at.text_input(key="claim_search").set_value(words).run())
+        assert sorted(listed(at)) == found
+    assert "No claim passes" in text(at)
 
 
 def words_of_label(label: str) -> str:
     return re.sub(r"\\(.)", r"\1", label)
-
-
-def test_filters_leave_what_they_say(claims) -> None:
-    at = claims()
-    checked(at.text_input(key="claim_search").set_value("deepnorm bounds").run())
-    assert sorted(listed(at)) == ["C6", "E20"]
-    checked(at.text_input(key="claim_search").set_value("no such claim").run())
-    assert listed(at) == []
-    assert "No claim passes" in text(at)
 
 
 def test_a_link_opens_its_claim_with_rule_and_command(claims) -> None:
@@ -97,14 +87,13 @@ def test_a_link_opens_its_claim_with_rule_and_command(claims) -> None:
     assert any("normviz claims run C1" in one.value for one in at.code)
     assert "of one core. Trained in NormViz's engine in C++." in text(at)
     says_what_json_says(at, "C1")
-    at = claims(claim="C999")
-    assert "'C999'" in words_of(at.error[0])
-
-
-def test_only_a_rule_that_never_changed_is_said_to_be_fixed_before(claims) -> None:
-    fixed = "The rule, fixed before it was run"
+    assert "'C999'" in words_of(claims(claim="C999").error[0])
+    fixed = "The rule, fixed before it was run"  # which is said only of one that never changed
     assert CLAIMS["E14"].changed and fixed not in text(claims(claim="E14"))
     assert not CLAIMS["E15"].changed and fixed in text(claims(claim="E15"))
+    at = claims(claim="C7")
+    checked(at.button(key="duel_C7").click().run())
+    assert [lane.scheme for lane in duel(at).lanes] == ["post", "post_init"]
 
 
 def says_what_json_says(at: AppTest, key: str) -> None:
@@ -137,12 +126,6 @@ def test_a_click_opens_and_closes_a_claim_whose_points_have_links(claims) -> Non
     assert not [b for b in at.button if b.key == "run_X3"]
 
 
-def test_a_claim_opens_its_duel(claims) -> None:
-    at = claims(claim="C7")
-    checked(at.button(key="duel_C7").click().run())
-    assert [lane.scheme for lane in duel(at).lanes] == ["post", "post_init"]
-
-
 def test_a_claim_about_real_models_leads_to_them_and_runs_nothing(claims) -> None:
     at = claims(claim="M1")
     keys = {b.key for b in at.button}
@@ -151,20 +134,6 @@ def test_a_claim_about_real_models_leads_to_them_and_runs_nothing(claims) -> Non
     assert (link.proto.page, link.proto.query_string) == ("catalogue", "table=models")
     assert "Nothing was trained for this claim" in text(at) and "Counted in the census" in text(at)
     assert "models of transformers" in text(at)
-
-
-def test_a_cheap_claim_is_run_here(claims) -> None:
-    at = claims(claim="E15")
-    checked(at.button(key="run_E15").click().run())
-    from normviz.app.session import backend
-
-    job = backend._open().claim_jobs.job(CLAIMS["E15"])
-    assert job is not None
-    wait_for(lambda: not job.is_open, "the end")
-    assert not job.failures
-    checked(at.run())
-    said = "\n".join(map(words_of, at.success))
-    assert "On this server: holds in part (1 of 3 parts true, 2 false)" in said
 
 
 def test_a_run_here_says_which_engine_trained_it(claims, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,35 +63,28 @@ def captions(at: AppTest) -> str:
     return "\n".join(caption.value for caption in at.caption)
 
 
-def test_the_limits_stand_on_the_page(page: Open) -> None:
-    at = page()
-    assert "This server is shared. Up to depth 96, width 128" in captions(at)
-    assert "trains up to 96." in (at.select_slider(key="knob_depth").help or "")
-
-
-def test_what_is_too_large_is_said_before_it_is_asked_for(page: Open) -> None:
-    at = page(encode([FREE.replace(depth=200)]))
-    assert any("Depth is 200, and this shared server trains up to 96." in i.value for i in at.info)
-
-
-def test_what_is_too_large_is_refused_in_a_sentence_and_nothing_is_lost(
+def test_the_limits_stand_on_the_page_and_what_is_too_large_is_refused(
     page: Open, folder: Path
 ) -> None:
+    """In a sentence, before and when it is asked for, and nothing is lost."""
     at, store = page(encode([FREE])), Store(folder)
+    assert "This server is shared. Up to depth 96, width 128" in captions(at)
+    assert "trains up to 96." in (at.select_slider(key="knob_depth").help or "")
     checked(at.button(key="train").click().run())
     (first,) = duel(at).runs
     checked(at.select_slider(key="knob_depth").set_value(128).run())
     assert not at.error
     checked(at.button(key="train").click().run())
-    assert [error.value for error in at.error] == [
-        "Depth is 128, and this shared server trains up to 96."
-    ]
+    said = "Depth is 128, and this shared server trains up to 96."
+    assert [error.value for error in at.error] == [said]
     assert duel(at).lanes[0].depth == 128 and duel(at).runs == (first,)
     assert asked(store, first) == []  # what trains goes on
     checked(at.select_slider(key="knob_depth").set_value(8).run())
     checked(at.button(key="train").click().run())
     assert not at.error and asked(store, first) == ["stop"]
     assert found(store, duel(at).runs[0]).visitor == "a"
+    at = page(encode([FREE.replace(depth=200)]))
+    assert any("Depth is 200, and this shared server trains up to 96." in i.value for i in at.info)
 
 
 def test_a_link_to_a_bigger_stored_result_opens(page: Open, folder: Path) -> None:
@@ -281,7 +274,7 @@ def test_a_browser_that_clears_streamlits_cache_changes_nothing_here(
     monkeypatch.setattr(backend.shipped, "adopt_cells", unpacked.append)
     checked(claims(claim="E15").button(key="run_E15").click().run())
     before, threads = backend.shared(), threading.active_count()
-    for _ in range(3):
+    for _ in range(2):
         st.cache_data.clear()
         st.cache_resource.clear()
         at = checked(claims(claim="C1").button(key="run_C1").click().run())

@@ -58,49 +58,33 @@ def test_the_page_opens_with_a_standard_map_that_is_there(maps) -> None:
     assert not at.error
     assert {"flat", "falling", ""} == {one["mark"] for rows in cells(at) for one in rows}
     assert all(one["loss"] is not None for rows in cells(at) for one in rows)
-
-
-def test_sensitivities_are_rendered_once_their_part_is_open(maps) -> None:
-    at = maps()
     assert not at.dataframe
-    at.session_state["maps_summary"] = True
+    at.session_state["maps_summary"] = True  # sensitivities are rendered once their part is open
     (table,) = checked(at.run()).dataframe
-    assert {"sensitivity", "best loss", "note"} <= set(table.value)
-    assert len(table.value) >= 5
-    assert [note for note in at.caption if "Wortsman" in note.value]
-
-
-@pytest.mark.parametrize(
-    ("field", "values"), [("scheme", "pre,post"), ("task", "markov,copy")], ids=["scheme", "task"]
-)
-def test_any_choice_can_be_an_axis(maps, field: str, values: str) -> None:
-    at = maps(ask({**WORDS, "depth": "1", "scheme": "pre,post", field: values}, field, "lr"))
-    assert at.multiselect(key=f"map_{field}").value == values.split(",")
-    assert len(at.get("vega_lite_chart")) == (1 if field == "scheme" else 2)
-    checked(at.multiselect(key=f"map_{field}").set_value(values.split(",")[::-1]).run())
-    assert not at.error
-
-
-def test_a_standard_map_of_placements_across_is_there(maps) -> None:
+    assert {"sensitivity", "best loss", "note"} <= set(table.value) and len(table.value) >= 5
     at = maps(standard("modern"))
-    assert len(at.get("vega_lite_chart")) == 1
-    assert len(cells(at)[0]) == 5 * 6
-    assert all(one["loss"] is not None for one in cells(at)[0])
+    (placements,) = cells(at)
+    assert len(placements) == 5 * 6 and all(one["loss"] is not None for one in placements)
 
 
-def test_a_link_opens_its_maps_and_a_bad_one_says_why(maps) -> None:
-    at = maps(small())
-    assert at.text_input(key="map_depth").value == "1,2"
-    assert "8 runs, about 1 s" in "".join(c.value for c in at.caption)
+def test_any_choice_can_be_an_axis(maps) -> None:
+    for field, values in (("scheme", "pre,post"), ("task", "markov,copy")):
+        at = maps(ask({**WORDS, "depth": "1", "scheme": "pre,post", field: values}, field, "lr"))
+        assert at.multiselect(key=f"map_{field}").value == values.split(",")
+        assert len(at.get("vega_lite_chart")) == (1 if field == "scheme" else 2)
+        checked(at.multiselect(key=f"map_{field}").set_value(values.split(",")[::-1]).run())
+        assert not at.error
+
+
+def test_a_link_opens_its_maps_and_a_setting_that_is_not_allowed_changes_nothing(maps) -> None:
     at = at_page("maps")
     at.query_params["depth"] = "2,5000"
     checked(at.run())
     assert "depth is '5000'" in words_of(at.error[0])
     assert len(at.get("vega_lite_chart")) == 3
-
-
-def test_a_setting_that_is_not_allowed_changes_nothing(maps) -> None:
     at = maps(small())
+    assert at.text_input(key="map_depth").value == "1,2"
+    assert "8 runs, about 1 s" in "".join(c.value for c in at.caption)
     checked(at.text_input(key="map_lr").set_value("0.1, none").run())
     assert "Lr is 'none'" in words_of(at.error[0])
     assert at.text_input(key="map_lr").value == "0.1, none"  # to be corrected
@@ -136,13 +120,13 @@ def test_a_sweep_that_ends_while_the_page_is_drawn_leaves_no_stop_button(
     assert not [b for b in at.button if b.key == "stop_fill"]
 
 
-def test_a_map_is_filled_and_a_cell_opens_in_the_duel(maps, folder: Path) -> None:
-    at = maps(small())
-    checked(at.button(key="fill").click().run())
-    job = at.session_state["maps"].jobs[0]
-    wait_for(lambda: not job.is_open, "the end")
-    checked(at.run())
-    assert job.ended == 8
+def test_a_map_of_stored_cells_is_not_filled_and_a_cell_opens_in_the_duel(
+    maps, folder: Path
+) -> None:
+    asked, store = small(), Store(folder)
+    found = [measure(cell.config, early=False) for cell in asked.grid.cells]
+    store.keep_all(found, "sweep")
+    at = maps(asked)
     assert not [b for b in at.button if b.key in ("fill", "stop_fill")]
     boxes = {box.label: box for box in at.selectbox}
     boxes["Map"].select_index(1)
@@ -150,7 +134,7 @@ def test_a_map_is_filled_and_a_cell_opens_in_the_duel(maps, folder: Path) -> Non
     checked(at.button(key="FormSubmitter:reach-Open in the duel").click().run())
     (lane,) = duel(at).lanes
     assert (lane.scheme, lane.depth, lane.lr) == ("post", 2, 0.001)
-    run = Store(folder).latest(lane.key)
+    run = store.latest(lane.key)
     assert run is not None and run.is_coarse and duel(at).runs == (run.id,)
     assert FEW.format("A") in [caption.value for caption in at.caption]
 
@@ -168,20 +152,16 @@ def test_one_note_names_the_recorded_steps_of_all_lanes(page: Open, folder: Path
 
 @pytest.mark.usefixtures("by_eager")
 def test_what_takes_too_long_for_a_page_says_where_to_run_it(maps) -> None:
-    at = maps(small(steps="20000", depth="40,60", seeds="5"))
-    assert at.button(key="fill").disabled
-    assert "A page fills at most 30 min" in "".join(c.value for c in at.caption)
-
-
-@pytest.mark.usefixtures("by_eager")
-def test_settings_that_change_as_the_button_is_clicked_are_judged_anew(maps, folder: Path) -> None:
-    """The button was there for other settings: a script, or a quick hand, sends both at once."""
+    """Also where a script, or a quick hand, changes settings and presses the button at once."""
     at = maps(small(depth="40,60", seeds="5"))
     at.text_input(key="map_steps").set_value("20000")
     checked(at.button(key="fill").click().run())
     assert at.session_state["maps"].asked.values("steps") == "20000"
     assert not at.session_state["maps"].jobs
     assert any("A page fills at most 30 min" in words_of(error) for error in at.error)
+    checked(at.run())
+    assert at.button(key="fill").disabled
+    assert "A page fills at most 30 min" in "".join(c.value for c in at.caption)
 
 
 def test_a_fill_can_be_stopped(maps) -> None:
@@ -210,4 +190,3 @@ def test_what_is_stored_is_used_whoever_trained_it(maps, folder: Path) -> None:
         "2 of these 3 cells trained with PyTorch's own operations, the other in NormViz's engine in C++."
         in "".join(c.value for c in maps(asked).caption)
     )
-    assert SHORT.steps == 20

@@ -37,33 +37,24 @@ def words(at: AppTest) -> str:
     return "\n".join(re.sub(r"\\(.)", r"\1", each.value) for each in shown)
 
 
-def test_a_model_type_is_shown_without_a_process(own, monkeypatch) -> None:
+def test_a_model_type_is_shown_without_a_process(own, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the known trouble of its placement, as the Anatomy page has it: that no mistake was found does
+    not deny it. One that is undecided has its reason."""
     monkeypatch.setattr(client, "_result", lambda *_: pytest.fail("a process was started"))
-    at = own(model_type="gpt2")
-    said = words(at)
-    assert "GPT2LMHeadModel" in said and "12 blocks of" in said and "Pre-LN" in said
-    assert at.query_params["model_type"] == "gpt2"
-    checked(at.selectbox(key="own_type").set_value("bert").run())
-    assert "Post-LN" in words(at)
-
-
-def test_the_page_says_the_known_trouble_of_the_placement(own) -> None:
-    """As the Anatomy page does, with the model's depth; that lint found nothing does not deny it."""
-    it = shipped.anatomies()["llama"]
+    every = shipped.anatomies()
+    at, it = own(model_type="llama"), every["llama"]
     assert not isinstance(it, str)
-    said = words(own(model_type="llama"))
+    said = words(at)
+    assert "LlamaForCausalLM" in said and "Pre-LN" in said and f"{it.main.blocks} blocks of" in said
     assert it.main.trouble in said and f"{it.main.blocks} blocks" in it.main.trouble
     assert "No mistake in the code was found." in said and "known to go wrong" not in said
-    assert it.main.trouble not in words(own(model_type="mobilebert"))
-
-
-def test_every_shipped_anatomy_can_be_shown(own) -> None:
-    """The undecided ones too: each has a reason."""
-    at = own()
-    every = shipped.anatomies()
+    assert at.query_params["model_type"] == "llama"
+    checked(at.selectbox(key="own_type").set_value("bert").run())
+    assert "Post-LN" in words(at)
     for kind in (next(k for k, it in every.items() if isinstance(it, str)), "mobilebert"):
         checked(at.selectbox(key="own_type").set_value(kind).run())
         assert "not told" in words(at) or "could not be followed" in words(at)
+        assert it.main.trouble not in words(at)
 
 
 @pytest.mark.slow
@@ -75,17 +66,14 @@ def test_a_pasted_configuration_is_followed_in_another_process(own) -> None:
     assert "RMSNorm: eps 1e-06, gamma from 1" in said
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
+def test_what_is_no_configuration_is_a_sentence(own) -> None:
+    at = own()
+    for given, said in (
         ("{", "This is no JSON"),
         ("[1]", "JSON object"),
         (f'{{"model_type": "llama", "x": {"[" * 600 + "]" * 600}}}', "nested too deeply"),
         ('{"model_type": "llama", "num_hidden_layers": 100000}', "at most 1,000"),
         ('{"model_type": "llama", "hidden_size": 1e300}', "at most 16,777,216"),
-    ],
-)
-def test_what_is_no_configuration_is_a_sentence(own, given: str, said: str) -> None:
-    at = own()
-    checked(at.text_area(key="own_config").set_value(given).run())
-    assert said in "\n".join(error.value for error in at.error)
+    ):
+        checked(at.text_area(key="own_config").set_value(given).run())
+        assert said in "\n".join(error.value for error in at.error)

@@ -232,14 +232,3 @@ def test_nobody_trains_on_a_text_that_nobody_gave_on_the_page(page: Open, folder
     at = page(encode([RunConfig(task="text", text=texts.add(WORDS))]))
     checked(at.button(key="train").click().run())
     assert NOT_KEPT in errors(at) and Store(folder).queued() == []
-
-
-def test_the_page_promises_no_more_than_it_keeps(page: Open) -> None:
-    said = words(wanting(page))
-    for part in (
-        "Only your browser can train on it, and any other browser that gives the same text",
-        "Others can see the curves", "losses of very small batches can reveal the characters",
-        "do not give a text that must stay secret",
-    ):  # fmt: skip
-        assert part in said
-    assert "not the text" not in said

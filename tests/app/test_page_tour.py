@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from crossing_kit import case
 from page_kit import Open, checked, chips, duel, runs, shown, words_of
 from streamlit.testing.v1 import AppTest
 
@@ -20,7 +21,6 @@ from normviz.tour import STEPS
 pytestmark = pytest.mark.slow
 
 NUMBERS = range(1, len(STEPS) + 1)
-ASKING = [n for n in NUMBERS if STEPS[n - 1].question]
 
 
 def texts(at: AppTest, linked: bool = False) -> str:
@@ -40,13 +40,20 @@ def caption(number: int, folder: Path) -> str:
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-def test_a_link_opens_its_step_finished(page: Open, folder: Path, number: int) -> None:
+def test_a_link_opens_its_step_finished_and_the_address_holds_it(
+    page: Open, folder: Path, number: int
+) -> None:
+    """Where it asks, with neither charts nor verdicts before the guess."""
     step = STEPS[number - 1]
     at = page(f"story={number}")
     assert duel(at).lanes == step.lanes() and duel(at).probe == step.probe
     assert f"**{step.title}**" in texts(at) and f"step {number} of {len(STEPS)}" in texts(at)
+    query = "&".join(
+        f"{k}={v[0] if isinstance(v, list) else v}" for k, v in at.query_params.items()
+    )
+    assert query.startswith(encode(step.lanes())) and f"story={number}" in query
     if step.question:
-        checked(at.button(key="guess_0").click().run())
+        guessed(at, number, folder)
     assert len(runs(at)) == len(step.lanes())
     assert (shown(at)["probe"], shown(at)["start"]) == (step.probe, "replay")
     assert shown(at)["park"] == step.at
@@ -57,29 +64,40 @@ def test_a_link_opens_its_step_finished(page: Open, folder: Path, number: int) -
         re.findall(r"\bstep (\d+)\b", caption(number, folder) + step.where())
     )
     assert not [c for c in chips(at) if "not trained" in c or "press Train" in c]
-
-
-@pytest.mark.parametrize("number", NUMBERS)
-def test_the_address_holds_the_step_and_every_setting(page: Open, number: int) -> None:
-    at = page(f"story={number}")
-    query = "&".join(
-        f"{k}={v[0] if isinstance(v, list) else v}" for k, v in at.query_params.items()
-    )
-    assert query.startswith(encode(STEPS[number - 1].lanes())) and f"story={number}" in query
     again = page(query)
     assert (duel(again).lanes, duel(again).probe) == (duel(at).lanes, duel(at).probe)
-    assert f"**{STEPS[number - 1].title}**" in texts(again)
+    assert f"**{step.title}**" in texts(again)
     assert not again.info or [i.value for i in again.info] == ["The charts wait for your guess."]
 
 
-@pytest.mark.parametrize("word", ["99", "x", "0", "-1", "1e400", "<script>", "１", ""])
-def test_a_step_that_is_not_there_is_said(page: Open, word: str) -> None:
-    at = page(f"story={word}")
-    assert duel(at).lanes == PRESETS["hero"].lanes() and duel(at).story == 0
-    assert len(runs(at)) == 2
-    said = [words_of(info) for info in at.info]
-    assert said == ([f"The link names step {word!r} of the tour, which has steps 1 to 11."] if word
-                    else [])  # fmt: skip
+def guessed(at: AppTest, number: int, folder: Path) -> None:
+    """Guess each answer, one after the other: what is said of it, and that the charts play."""
+    step = STEPS[number - 1]
+    right = {3: "1", 5: "0", 7: "1"}[number]
+    for choice in ("none", "0", "1"):
+        assert step.question and step.question.text in texts(at)
+        assert not runs(at) and all("waits for your guess" in chip for chip in chips(at))
+        assert caption(number, folder) not in texts(at)
+        before = duel(at).nonce
+        checked(at.button(key=f"guess_{choice}").click().run())
+        assert duel(at).nonce > before and shown(at)["start"] == "replay"
+        found = [re.sub(r"\[(step \d+)\]\(#step-\d+\)", r"\1", m.value) for m in at.markdown]
+        said = next(words for words in found if caption(number, folder) in words)
+        start = "**" if choice == "none" else "Right: **" if choice == right else "Not quite: **"
+        assert said.startswith(start + step.question.choices[int(right)])
+        if choice != "1":
+            duel(at).guess = None
+            checked(at.run())
+
+
+def test_a_step_that_is_not_there_is_said(page: Open) -> None:
+    for word in ("99", "x", "0", "１", ""):
+        at = page(f"story={word}")
+        assert duel(at).lanes == PRESETS["hero"].lanes() and duel(at).story == 0
+        assert len(runs(at)) == 2
+        said = [words_of(info) for info in at.info]
+        told = f"The link names step {word!r} of the tour, which has steps 1 to 11."
+        assert said == ([told] if word else [])
 
 
 def test_a_settings_link_may_name_a_step_that_is_not_there(page: Open) -> None:
@@ -108,26 +126,6 @@ def test_the_tour_goes_on_and_back_and_ends(page: Open) -> None:
     assert at.button(key="tour") and len(runs(at)) == 3
 
 
-@pytest.mark.parametrize("number", ASKING)
-@pytest.mark.parametrize("choice", ["0", "1", "none"])
-def test_guess_first_and_then_it_plays(page: Open, folder: Path, number: int, choice: str) -> None:
-    step = STEPS[number - 1]
-    at = page(f"story={number}")
-    assert step.question and step.question.text in texts(at)
-    assert not runs(at)  # neither charts
-    assert all("waits for your guess" in chip for chip in chips(at))  # nor verdicts
-    assert caption(number, folder) not in texts(at)
-    before = duel(at).nonce
-    checked(at.button(key=f"guess_{choice}").click().run())
-    assert len(runs(at)) == len(step.lanes()) and shown(at)["start"] == "replay"
-    assert duel(at).nonce > before
-    right = {3: "1", 5: "0", 7: "1"}[number]
-    found = [re.sub(r"\[(step \d+)\]\(#step-\d+\)", r"\1", m.value) for m in at.markdown]
-    said = next(words for words in found if caption(number, folder) in words)
-    opening = "**" if choice == "none" else "Right: **" if choice == right else "Not quite: **"
-    assert said.startswith(opening + step.question.choices[int(right)])
-
-
 def test_changed_settings_are_not_explained(page: Open, folder: Path) -> None:
     at = page("story=2")
     assert not at.select_slider and not [
@@ -150,43 +148,37 @@ def test_leaving_a_step_stops_what_was_started_there(page: Open, folder: Path) -
     assert all([action for _, action, _ in store.controls(run, 0)] == ["stop"] for run in mine)
 
 
-def opened_presets(page: Open) -> AppTest:
+def test_a_preset_opens_finished(page: Open) -> None:
+    """By its card, which has a picture of its result, and by a link."""
     at = page()
     at.session_state["presets_open"] = True
-    return checked(at.run())
+    bodies = [html.proto.body for html in checked(at.run()).get("html")]
+    pictures = {it for it in bodies if "<img" in it and "glyph" not in it}
+    assert len(pictures) == len(PRESETS)
+    assert all('alt="A ' in it and "data:image/svg+xml" in it for it in pictures)
+    first, *others = (preset for preset in PRESETS if preset.key != "hero")
+    for preset in (first, *others):
+        with case(preset.key):
+            if preset is first:
+                checked(at.button(key=f"open_{preset.key}").click().run())
+                assert not [b for b in at.button if b.key and b.key.startswith("open_")]
+            else:
+                at = page(f"preset={preset.key}")
+            assert duel(at).lanes == preset.lanes()
+            assert len(runs(at)) == len(preset.lanes())
+            assert (shown(at)["start"] == "replay") == (preset is first)
+            assert not [c for c in chips(at) if "not trained" in c or "press Train" in c]
+            params = {k: [v] if isinstance(v, str) else v for k, v in at.query_params.items()}
+            assert decode(params).lanes == preset.lanes()
 
 
-@pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.key)
-def test_a_preset_opens_finished(page: Open, preset) -> None:
-    at = opened_presets(page)
-    checked(at.button(key=f"open_{preset.key}").click().run())
-    assert not [b for b in at.button if b.key and b.key.startswith("open_")]
-    assert duel(at).lanes == preset.lanes()
-    assert len(runs(at)) == len(preset.lanes()) and shown(at)["start"] == "replay"
-    assert not [c for c in chips(at) if "not trained" in c or "press Train" in c]
-    params = {
-        name: [value] if isinstance(value, str) else value
-        for name, value in at.query_params.items()
-    }
-    assert decode(params).lanes == preset.lanes()
-
-
-def test_every_preset_has_a_picture_of_its_result(page: Open) -> None:
-    bodies = [html.proto.body for html in opened_presets(page).get("html")]
-    found = [body for body in bodies if "<img" in body and "glyph" not in body]
-    assert len(found) == len(PRESETS)
-    assert len(set(found)) == len(PRESETS)
-    assert all('alt="A ' in body and "data:image/svg+xml" in body for body in found)
-
-
-@pytest.mark.parametrize("at_", range(3))
-def test_a_suggestion_sets_the_state(page: Open, at_: int) -> None:
+def test_a_suggestion_sets_the_state(page: Open) -> None:
     at = page()
-    wanted = suggestions(PRESETS["hero"].lanes())[at_]
-    assert at.button(key=f"try_{at_}").label == wanted.text
-    checked(at.button(key=f"try_{at_}").click().run())
-    assert duel(at).lanes == wanted.lanes
-    assert not duel(at).story
+    for n, wanted in enumerate(suggestions(PRESETS["hero"].lanes())):
+        assert at.button(key=f"try_{n}").label == wanted.text
+        checked(at.button(key=f"try_{n}").click().run())
+        assert duel(at).lanes == wanted.lanes and not duel(at).story
+        checked(at.button(key="reset").click().run())
 
 
 def test_references_are_links(page: Open) -> None:

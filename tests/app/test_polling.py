@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from normviz.app.session.markdown import capital, sentence
 from page_kit import checked
 from streamlit.testing.v1 import AppTest
@@ -28,21 +27,15 @@ def polled(looks: list[bool]) -> AppTest:
     return checked(at.run())
 
 
-@pytest.mark.parametrize(
-    ("looks", "says", "pages"),
-    [
+def test_the_whole_page_runs_once_more_when_the_work_has_ended() -> None:
+    for looks, says, pages in (
         ([True, True], "Stop", 1),
         ([True, False], "Start", 2),  # it ended between the page's look and the part's
         ([False, False], "Start", 1),
-        ([False, True], "Start", 1),
-    ],
-)
-def test_the_whole_page_runs_once_more_when_the_work_has_ended(
-    looks: list[bool], says: str, pages: int
-) -> None:
-    at = polled(looks)
-    assert at.text[0].value == says
-    assert at.session_state["pages"] == pages
+    ):
+        at = polled(looks)
+        assert at.text[0].value == says
+        assert at.session_state["pages"] == pages
 
 
 def test_words_become_a_sentence() -> None:

@@ -119,8 +119,8 @@ def test_many_visitors_of_an_address_have_one_place() -> None:
 
 
 def test_an_impatient_crowd_does_not_keep_a_click_waiting() -> None:
-    """Sixty sessions ask again as soon as they are served."""
-    crowd, ends = 60, threading.Event()
+    """Its sessions ask again as soon as they are served."""
+    crowd, ends = 20, threading.Event()
     renders, before_it = [0], list[int]()
 
     def again(visitor: str) -> None:

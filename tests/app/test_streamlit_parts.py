@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import streamlit
+from crossing_kit import case
 from normviz.app import streamlit_parts as parts
 from normviz.app.asgi import first_paint, uploads, visitor_cookie
 from streamlit.runtime import Runtime
@@ -32,42 +33,38 @@ PUBLIC = {"streamlit.components.v2", "streamlit.delta_generator", "streamlit.nav
           "streamlit.testing.v1"}  # fmt: skip
 
 
-def test_nothing_has_changed() -> None:
-    assert parts.changed() == []
-
-
-@pytest.mark.parametrize(
-    ("thing", "name", "part"),
-    [
-        (MemoryUploadedFileManager, "add_file", "how it keeps uploaded files"),
-        (MemoryUploadedFileManager, "remove_file", "how it keeps uploaded files"),
-        (Runtime, "uploaded_file_mgr", "how it keeps uploaded files"),
-        (MediaFileManager, "add", "how it keeps files that are downloaded"),
-        (Runtime, "media_file_mgr", "how it keeps files that are downloaded"),
-        (streamlit, "__file__", "the HTML of its page"),
-        (starlette_routes, "ROUTE_HEALTH", "the addresses of health, uploads and metrics"),
-        (
-            starlette_routes,
-            "BASE_ROUTE_UPLOAD_FILE",
-            "the addresses of health, uploads and metrics",
-        ),
-        (ScriptRunContext, "__dataclass_fields__", "the context of a script run"),
-        (server_util, "net_util", "where it asks for this machine's address"),
-        (Runtime, "is_active_session", "whether a page is still connected"),
-        (Runtime, "__init__", "where it keeps its sessions"),
-        (AutoHTTPProtocol, "__init__", parts.CONNECTIONS),
-        (WebSocketsSansIOProtocol, "__init__", parts.CONNECTIONS),
-        (ScriptRunner, ENDS, parts.CALLBACKS),
-    ],
+PARTS = (
+    (MemoryUploadedFileManager, "add_file", "how it keeps uploaded files"),
+    (MemoryUploadedFileManager, "remove_file", "how it keeps uploaded files"),
+    (Runtime, "uploaded_file_mgr", "how it keeps uploaded files"),
+    (MediaFileManager, "add", "how it keeps files that are downloaded"),
+    (Runtime, "media_file_mgr", "how it keeps files that are downloaded"),
+    (streamlit, "__file__", "the HTML of its page"),
+    (starlette_routes, "ROUTE_HEALTH", "the addresses of health, uploads and metrics"),
+    (
+        starlette_routes,
+        "BASE_ROUTE_UPLOAD_FILE",
+        "the addresses of health, uploads and metrics",
+    ),
+    (ScriptRunContext, "__dataclass_fields__", "the context of a script run"),
+    (server_util, "net_util", "where it asks for this machine's address"),
+    (Runtime, "is_active_session", "whether a page is still connected"),
+    (Runtime, "__init__", "where it keeps its sessions"),
+    (AutoHTTPProtocol, "__init__", parts.CONNECTIONS),
+    (WebSocketsSansIOProtocol, "__init__", parts.CONNECTIONS),
+    (ScriptRunner, ENDS, parts.CALLBACKS),
 )
-def test_a_part_with_another_name_is_found(
-    monkeypatch: pytest.MonkeyPatch, thing: object, name: str, part: str
-) -> None:
-    monkeypatch.delattr(thing, name)
-    assert parts.changed() == [part]
+
+
+def test_a_part_with_another_name_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    for thing, name, part in PARTS:
+        with case(name), monkeypatch.context() as patch:
+            patch.delattr(thing, name)
+            assert parts.changed() == [part]
 
 
 def test_an_unknown_setting_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert parts.changed() == []
     monkeypatch.setattr(parts, "SETTINGS", ("server.noSuchSetting",))
     assert parts.changed() == ["the names of its settings"]
 

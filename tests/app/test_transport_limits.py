@@ -14,12 +14,14 @@ from contextlib import ExitStack
 import pytest
 from backend_kit import wait_for
 from browser_kit import free_port
-from normviz.app.asgi import connection_limit, left_sessions, log_limit, transport_limits
+from normviz.app.asgi import connection_limit, left_sessions, log_limit
 from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocketDisconnect
 
 from normviz.home import shipped
+
+pytestmark = pytest.mark.slow
 
 HANDSHAKE = (
     "GET /normviz/numbers HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
@@ -166,10 +168,6 @@ def test_silent_connections_give_way_to_a_request(port: int) -> None:
         assert sum(closed_after(one) < 10 for one in silent) == 60
 
 
-def test_a_page_with_a_text_of_a_megabyte_fits() -> None:
-    assert transport_limits.MESSAGE > 4_000_000
-
-
 async def stays(scope: Scope, receive: Receive, send: Send) -> None:
     """A page that is open until its browser leaves."""
     await receive()
@@ -301,3 +299,43 @@ def test_the_limit_of_open_files_is_raised_and_said() -> None:
     )
     assert int(done.stdout) >= 2048
     assert "limit of open files is" in done.stderr and "raised from 256" in done.stderr
+
+
+THREADS = """
+import ctypes, os, re, sys, tempfile, threading
+sys.path.insert(0, sys.argv[1])
+if sys.argv[2] == "server":
+    import server
+libc = ctypes.CDLL("libc.so.6")
+libc.malloc.restype = ctypes.c_void_p
+met = threading.Barrier(12)
+def work():
+    met.wait()
+    kept = [libc.malloc(2000) for _ in range(1000)]
+    met.wait()
+threads = [threading.Thread(target=work) for _ in range(12)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+libc.fopen.restype = ctypes.c_void_p
+with tempfile.NamedTemporaryFile() as file:
+    out = ctypes.c_void_p(libc.fopen(file.name.encode(), b"w"))
+    libc.malloc_info(0, out)
+    libc.fclose(out)
+    print(len(re.findall("<heap ", open(file.name).read())), sys.getswitchinterval())
+"""
+
+
+def process(how: str) -> tuple[int, float]:
+    """Arenas and switch interval of a process with twelve threads that took memory at once."""
+    command = [sys.executable, "-c", THREADS, str(shipped("app")), how]
+    arenas, seconds = subprocess.run(
+        command, capture_output=True, text=True, check=True
+    ).stdout.split()
+    return int(arenas), float(seconds)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="of the GNU C library alone")
+def test_the_servers_threads_share_two_arenas_and_take_turns_sooner() -> None:
+    plain, tuned = process("plain"), process("server")
+    assert plain[0] > 2 and tuned[0] <= 2
+    assert tuned[1] < plain[1] / 10

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from itsdangerous import Signer
 from normviz.app.asgi.visitor_cookie import VisitorCookie
@@ -96,6 +96,7 @@ def test_a_name_that_this_server_did_not_sign_is_none(
         assert visitor.me() != name
 
 
+@settings(max_examples=40)
 @given(st.text() | st.text("0123456789abcdef.-_"))
 def test_whatever_a_script_makes_up(value: str) -> None:
     cookie, _ = visitor._signer(visitor.home())

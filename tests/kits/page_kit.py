@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
 from functools import cache
@@ -12,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from filelock import FileLock
 from normviz.app.session import backend
 from normviz.app.views.duel.by_itself import SWITCH
 from streamlit.components.v2 import manifest_scanner
@@ -20,7 +22,8 @@ from streamlit.util import calc_hash
 
 from normviz.execution.client import SupervisorClient
 from normviz.home import VARIABLE, shipped
-from normviz.runs.shipped import adopt, adopt_cells
+from normviz.runs.archive import load
+from normviz.runs.shipped import adopt
 from normviz.runs.store import Store
 from normviz.runs.store.schema import FILE
 
@@ -37,21 +40,31 @@ manifest_scanner.scan_component_manifests = cache(manifest_scanner.scan_componen
 @pytest.fixture(scope="session")
 def with_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of a store that has the shipped runs: to read them anew takes longer than a page."""
-    return _filled(tmp_path_factory.mktemp("runs"), adopt)
+    return _filled(tmp_path_factory, "runs", adopt)
 
 
 @pytest.fixture(scope="session")
 def with_cells(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file of a store that has the shipped cells of maps and claims too."""
-    return _filled(tmp_path_factory.mktemp("cells"), adopt, adopt_cells)
+    """The file of a store that has the shipped cells of maps too; those of claims take as long again."""
+    return _filled(tmp_path_factory, "cells", adopt, _adopt_maps)
 
 
-def _filled(folder: Path, *shipped: Callable[[Store], None]) -> Path:
-    store = Store(folder)
-    for each in shipped:
-        each(store)
-    store.db.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    store.db.connection.close()
+def _filled(
+    temporary: pytest.TempPathFactory, name: str, *adopted: Callable[[Store], None]
+) -> Path:
+    """Made once for all processes of the tests."""
+    base = temporary.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    with FileLock(f"{folder}.lock"):
+        if not folder.exists():
+            making = Path(f"{folder}.making")
+            making.mkdir(exist_ok=True)
+            store = Store(making)
+            for each in adopted:
+                each(store)
+            store.db.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            store.db.connection.close()
+            making.rename(folder)
     return folder / FILE
 
 
@@ -76,9 +89,14 @@ def _adopt(store: Store) -> None:
         adopt(store)
 
 
+def _adopt_maps(store: Store) -> None:
+    for path in sorted((shipped("assets") / "maps").glob("*.npz")):
+        store.adopt_cells(list(load(path, store.done_keys())))
+
+
 @pytest.fixture
 def unpacked(folder: Path, monkeypatch: pytest.MonkeyPatch, with_cells: Path) -> Path:
-    """The same with the shipped cells of maps and claims."""
+    """The same with the shipped cells of maps."""
     copyfile(with_cells, folder / FILE)
     monkeypatch.setattr(backend.shipped, "adopt_cells", lambda store: None)
     return folder
