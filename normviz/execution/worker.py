@@ -203,8 +203,10 @@ class StoredRun:
         return waits
 
     def report(self, paused: bool) -> None:
-        """Write into the store whether the run is paused; one that waits for the machine lock is."""
+        """Write into the store whether the run is paused, after all its steps; one that waits for the
+        machine lock is."""
         if self.announced and paused != self.reported_paused:
+            self.flush()
             self.store.set_status(self.run, "paused" if paused else "running")
             self.reported_paused = paused
 
