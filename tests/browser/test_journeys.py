@@ -237,6 +237,7 @@ def test_train_pause_rate_and_stop(browser: Browser, address: str, data: Path) -
         wait_for(lambda: "steps/s" in progress(page))
         charts_move_in_place(page)
 
+        wait_for(lambda: all(len(store.steps(run).step) for run in runs(store, 999)))
         page.locator(".st-key-pause button:visible", has_text="Pause").click()
         resume = page.locator(".st-key-pause button:visible", has_text="Resume")
         resume.wait_for()
