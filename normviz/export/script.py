@@ -18,7 +18,7 @@ from ..catalog.scheme import Gain, Matrix, Place, Slots, plain
 from ..catalog.tasks import ENTRIES, HOPS
 from ..config import BASE_DEPTH, BASE_WIDTH, RunConfig
 from ..limits import FEATURES, HELD_OUT, MAX_SYMBOLS
-from ..model.corpora import STATES, SUCCESSOR_P, chain, masked_count, prose
+from ..model.corpora import STATES, SUCCESSOR_P, SUCCESSORS, masked_count, prose
 from ..observed import configured
 from . import script_families
 from .lane import ExportLane
@@ -307,7 +307,7 @@ def batches(config: RunConfig, device: str) -> list[str]:
     if config.task == "hops":
         return [POINTERS.format(hops=HOPS, place=".cuda()" if device else "")]
     if config.task in ("markov", "masked"):
-        p, rows = SUCCESSOR_P.tolist(), chain()[0].tolist()
+        p, rows = SUCCESSOR_P.tolist(), SUCCESSORS.tolist()
         four = [", ".join(map(str, rows[i : i + 4])) for i in range(0, STATES, 4)]
         listed = "\n".join(f"    {row}," for row in four)
         about = {"n": STATES, "p": p, "rows": listed, "device": device}
