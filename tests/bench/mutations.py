@@ -149,8 +149,8 @@ MUTATIONS = (
         "swapped gates: forget and cell", "tests/model/test_families.py",
     ),
     Mutation(
-        "gpt2-depth", "normviz/model/init.py",
-        "residual = s / (2 * config.depth) ** 0.5", "residual = s / config.depth**0.5",
+        "gpt2-depth", "normviz/catalog/inits.py",
+        'f"Draw({s} / (2 * L) ** 0.5, normal=True)"', 'f"Draw({s} / L**0.5, normal=True)"',
         "GPT-2's residual matrices start sqrt(2) too large", "tests/model/test_init.py tests/export",
     ),
     Mutation(
