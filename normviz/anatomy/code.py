@@ -717,10 +717,10 @@ def norm_call(config: RunConfig, width: str, key: str = "") -> str:
     return NORMS[key or config.norm].call(width, config.steps)
 
 
-def imports(key: str, standard: tuple[str, ...] = ()) -> str:
-    """The import lines of a module that holds `norm_source`; `standard` are its own, of Python."""
+def imports(key: str) -> str:
+    """The import lines of a module that holds `norm_source`."""
     own = ["import torch", "import torch.nn.functional as F", "from torch import nn"]
-    used = sorted({*standard, *_norm(key)[1]} - set(own))
+    used = sorted(_norm(key)[1] - set(own))
     python = [line for line in used if "torch" not in line]
     return "\n".join([*python, *([""] if python else []), *own, *(x for x in used if "torch" in x)])
 

@@ -7,14 +7,22 @@ from dataclasses import dataclass
 
 from .registry import Registry
 
+EMBEDDINGS = ("tokens.weight", "positions.weight", "head.weight", "inputs.weight")
+MATRICES = ("qkv.weight", "out.weight", "up.weight", "down.weight", "gate.weight", "cell.weight")
+BIASES = ("qkv.bias", "out.bias", "up.bias", "down.bias", "cell.bias", "inputs.bias")
+OF_NORMS = "norm.weight"
+"""The role of a matrix inside of a norm. The optimizer treats it as what else is in a norm."""
+ROLES = (*EMBEDDINGS, *MATRICES, *BIASES, OF_NORMS)
+"""The roles of the parameters that an initialisation draws; those of one role have one distribution."""
+
 
 @dataclass(frozen=True)
 class InitRecord:
     """An initialisation: its distributions in one sentence, its source, and as code.
 
-    `draws` has a `Draw` of `normviz.model.init` for each role of `normviz.model.marks`, as an expression of
-    the model's sizes: D channels, HIDDEN in an FFN, L blocks, V symbols, and the `shape` [outputs, inputs] of
-    the matrix. A role that it does not name starts at 0.
+    `draws` has a `Draw` of `normviz.model.init` for each role, as an expression of the model's sizes: D
+    channels, HIDDEN in an FFN, L blocks, V symbols, and the `shape` [outputs, inputs] of the matrix. A role
+    that it does not name starts at 0.
     """
 
     key: str

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from .registry import Registry
 
+COPIED = 32
+"""Kinds of tokens of the task copy."""
 ENTRIES, HOPS = 8, 4
 """Pointer chasing: entries of the table, in sequences of 16 tokens and more, and the most hops."""
 

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 import torch
 
-from ..catalog.tasks import ENTRIES
+from ..catalog.tasks import COPIED, ENTRIES
 from ..config import RunConfig
 from ..limits import FEATURES
 from . import batches, draws, texts
@@ -125,7 +125,7 @@ class Hops(Task):
 class Copy(Task):
     """Random tokens, then the same once more; only the second half is counted."""
 
-    vocabulary = 32
+    vocabulary = COPIED
     floor = 0.0
 
     def __init__(self, config: RunConfig) -> None:

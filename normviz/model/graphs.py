@@ -38,8 +38,14 @@ class Graph:
 
 @lru_cache
 def karate() -> Graph:
-    """Zachary's karate club (1977). A node's features say which node it is, with a mean square of 1."""
-    edges, sides = (shipped("assets") / "data" / "karate.csv").read_text().split("\n\n")
+    """Zachary's karate club (1977)."""
+    return graph_of((shipped("assets") / "data" / "karate.csv").read_text())
+
+
+def graph_of(text: str) -> Graph:
+    """A graph from its edges, an empty line, and the labels of its nodes. A node's features say which node it
+    is, with a mean square of 1."""
+    edges, sides = text.split("\n\n")
     pairs = np.array([row.split(",") for row in edges.split()], np.int64)
     labels = np.array(sides.split(), np.int64)
     n = len(labels)

@@ -21,13 +21,14 @@ import torch
 from torch import Tensor
 
 from ..catalog import INITS, SCHEMES
+from ..catalog.inits import MATRICES
 from ..catalog.scheme import Matrix, Place
-from ..config import BASE_DEPTH, BASE_WIDTH, RunConfig
+from ..config import RunConfig
 from .branches import Attention, FeedForward
 from .constraint import constrain
 from .draws import generator, normal, uniform
 from .gnn import Messages
-from .marks import KEPT, MATRICES, mark_of
+from .marks import KEPT, mark_of
 from .recurrent import Layer
 from .transformer import Block, Transformer
 
@@ -43,13 +44,9 @@ class Draw:
 def rule_of(config: RunConfig, role: str, shape: torch.Size) -> Draw | None:
     """The distribution of a parameter of this role; None for one that starts at 0.
 
-    muP's is that of the base width, and CompleteP's that of the base depth too, with the variance of the
-    blocks' matrices divided by m.
+    muP's is that of the config's base, with the variance of the blocks' matrices divided by m.
     """
-    m, base = config.times_base_width, config
-    if config.parametrisation != "standard":
-        deep = {"depth": BASE_DEPTH} if config.parametrisation == "completep" else {}
-        base = config.model_copy(update={"width": BASE_WIDTH, **deep})
+    m, base = config.times_base_width, config.base
     reads = role == "inputs.weight"
     code = INITS[config.init].draws.get("tokens.weight" if reads else role)
     if code is None:

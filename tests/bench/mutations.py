@@ -683,9 +683,9 @@ MUTATIONS = (
         "a replay lacks the other seeds' curves", "tests/export",
     ),
     Mutation(
-        "script-warmup-late", "normviz/export/script.py",
-        'f"        return peak * (step + 1) / {c.warmup}",', 'f"        return peak * step / {c.warmup}",',
-        "an exported script trains with another warm-up", "tests/export/test_script.py",
+        "script-one-rate", "normviz/training/plain.py",
+        'learning_rate(step) * group.get("scale", 1.0)', "learning_rate(step)",
+        "an exported script of muP moves its matrices too fast", "tests/export/test_script.py",
     ),
     # cli
     Mutation(

@@ -20,13 +20,13 @@ from normviz.catalog import (
     TASKS,
     V_NORMS,
 )
+from normviz.catalog.inits import BIASES, ROLES
 from normviz.catalog.registry import Registry
 from normviz.catalog.schemes import classic
 from normviz.config import RunConfig
 from normviz.duel.presets import PRESETS
 from normviz.model import constraint
 from normviz.model.data import TASKS as TASK_CLASSES
-from normviz.model.marks import BIASES, ROLES
 from normviz.model.norms import BUILDERS
 from normviz.model.qk_norm import QK, V
 from normviz.probes import INSTRUMENTS

@@ -45,7 +45,7 @@ def repeated(config: RunConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     file = shipped("assets") / "data" / "digits.csv.gz"
     monkeypatch.setattr(sys, "argv", ["script.py", str(file)])
     threads = torch.get_num_threads()
-    space: dict[str, Any] = {}
+    space: dict[str, Any] = {"__name__": "__main__"}
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             exec(compile(source, "script.py", "exec"), space)
