@@ -462,7 +462,7 @@ def is_profiled(c: RunConfig) -> bool:
     if not alike or scheme.streams != "one" or scheme.embed_norm or c.family != "decoder":
         raise ValueError(
             f"{scheme.label} starts from a forward pass that a script of its own does not know how "
-            "to write: only Admin's wiring in a decoder is known"
+            "to write: only Admin's wiring is known, in decoders"
         )
     return True
 

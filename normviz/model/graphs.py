@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,7 @@ NEAREST = 5
 """Neighbours of an image in the graph of digits, before the edges count both ways."""
 
 
-@dataclass(frozen=True, eq=False)
-class Graph:
+class Graph(NamedTuple):
     """An undirected graph: edges [E, 2] with each pair once, features [N, F] and labels [N] of its nodes, and
     of each class how many nodes training sees."""
 

@@ -13,9 +13,9 @@ them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import cache
 from types import CodeType
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -33,8 +33,7 @@ from .recurrent import Layer
 from .transformer import Block, Transformer
 
 
-@dataclass(frozen=True)
-class Draw:
+class Draw(NamedTuple):
     """Half-width of a uniform, or standard deviation of a normal, distribution around zero."""
 
     size: float
@@ -60,8 +59,8 @@ def rule_of(config: RunConfig, role: str, shape: torch.Size) -> Draw | None:
     if own is not None and role in ("tokens.weight", "inputs.weight"):
         draw = Draw(own(base.width, base.depth), normal=True)
     if reads:
-        draw = replace(draw, size=draw.size * shape[1] ** -0.5)
-    return replace(draw, size=draw.size * m**-0.5) if m != 1.0 and role in MATRICES else draw
+        draw = draw._replace(size=draw.size * shape[1] ** -0.5)
+    return draw._replace(size=draw.size * m**-0.5) if m != 1.0 and role in MATRICES else draw
 
 
 @cache

@@ -114,7 +114,6 @@ ALONE = """
 import contextlib, json, resource, sys
 with contextlib.suppress(SystemExit):
     from normviz.cli import main
-from normviz.export import ExportLane, script
     main(["inspect", sys.argv[1]])
 import torch, transformers
 from transformers import LlamaForCausalLM
