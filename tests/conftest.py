@@ -28,8 +28,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Two processes more than cores: a test with a browser or a server waits half of its time."""
-    return (os.cpu_count() or 1) + 2
+    """One process more than cores: a test with a browser or a server waits half of its time."""
+    return (os.cpu_count() or 1) + 1
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
