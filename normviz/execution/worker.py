@@ -41,7 +41,7 @@ def main(pipe: Connection, folder: Path) -> None:
 
     log.begin()
     _prefer_for_oom_kill()
-    for _ in preload.loop.train(RunConfig(depth=1, steps=2)):
+    for _ in preload.loop.train(RunConfig(depth=1, steps=2, device="cpu")):
         pass
     supervisor = Parent(pipe)
     store, warm = Store(folder), True

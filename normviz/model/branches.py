@@ -80,8 +80,10 @@ class SpectralLinear(Linear):
             u = torch.linalg.svd(W, full_matrices=False)[2][0] if self.u is None else self.u
             v = F.normalize(W @ u, dim=0)
             u = F.normalize(W.T @ v, dim=0)
-            if self.training:
+            if self.training and self.u is None:
                 self.u = u
+            elif self.training:
+                self.u.copy_(u)  # in place: a captured step writes where it reads
         return v @ W @ u
 
 
