@@ -6,50 +6,16 @@ quote them. No value is clamped.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from .catalog import FAMILIES, SCHEMES, STREAMS
 from .catalog.choices import GATED
 from .catalog.scheme import Place
+from .catalog.setting import Range
 from .native.library import unavailable
 
 if TYPE_CHECKING:
     from .config import RunConfig
-
-
-@dataclass(frozen=True)
-class Range:
-    """Allowed values of one number. `above` and `below` exclude the end itself."""
-
-    low: float
-    high: float
-    whole: bool = False
-    above: bool = False
-    below: bool = False
-
-    def __contains__(self, value: float) -> bool:
-        over = value > self.low if self.above else value >= self.low
-        under = value < self.high if self.below else value <= self.high
-        return over and under
-
-    def text(self) -> str:
-        """The range as the end of an error sentence: "a whole number from 1 to 1000"."""
-        kind = "a whole number" if self.whole else "a number"
-        low, high = (str(int(v)) if self.whole else f"{v:g}" for v in (self.low, self.high))
-        if self.above:
-            return f"{kind} above {low}, up to {high}"
-        if self.below:
-            return f"{kind} from {low} to below {high}"
-        return f"{kind} from {low} to {high}"
-
-    def nearest(self, value: float) -> float | None:
-        """The closest allowed value, if it is well defined. It is offered, never applied."""
-        if value != value or (self.above and value <= self.low):
-            return None
-        if self.below and value >= self.high:
-            return None
-        return min(max(value, self.low), self.high)
 
 
 RANGES: dict[str, Range] = {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ..catalog.setting import Range
 from ..config import RunConfig
-from ..limits import Range
 
 DEPTHS = Range(1, 96, whole=True)
 """Deeper models are not measured within about a second; a duel may be deeper."""

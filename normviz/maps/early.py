@@ -30,8 +30,9 @@ each with seeds of its own, it stopped 148, and 1 of them would have trained: 0.
 from __future__ import annotations
 
 from ..catalog import PROBES
+from ..catalog.setting import Range
 from ..config import RunConfig
-from ..limits import RANGES, Range
+from ..limits import RANGES
 from ..runs.store import Run
 from ..runs.verdict import WINDOW
 from ..training.events import Step

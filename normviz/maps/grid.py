@@ -12,9 +12,10 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
+from ..catalog.setting import Range
 from ..config import ConfigError, RunConfig
 from ..duel.seeds import seeded
-from ..limits import MAX_CELLS, MAX_SWEEP_HOURS, MAX_SWEEP_SEEDS, RANGES, Range, estimated_seconds
+from ..limits import MAX_CELLS, MAX_SWEEP_HOURS, MAX_SWEEP_SEEDS, RANGES, estimated_seconds
 from ..links import shown
 
 

@@ -12,9 +12,10 @@ from early_kit import grids, stops
 from normviz import RunConfig, train
 from normviz.catalog import FAMILIES, SCHEMES
 from normviz.catalog.probes import recorded_by
+from normviz.catalog.setting import Range
 from normviz.config import CHOICES
 from normviz.home import shipped as shipped_folder
-from normviz.limits import RANGES, Range
+from normviz.limits import RANGES
 from normviz.maps import make, missing, stored
 from normviz.maps.cell import measure
 from normviz.maps.early import CUT_OFF, FLAT, GRAD, MEASURED, FlatDetector, applies, is_flat, looks
