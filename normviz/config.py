@@ -7,14 +7,14 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import (
     BaseModel,
     ConfigDict,
-    Field,
     SerializerFunctionWrapHandler,
     ValidationError,
+    ValidationInfo,
     field_validator,
     model_serializer,
     model_validator,
@@ -25,52 +25,22 @@ from .catalog.choices import GATED
 from .catalog.families import FAMILIES, Family, places_of
 from .catalog.registry import Registry
 from .catalog.scheme import Place, Slots
-from .limits import RANGES, TEXT_DIGITS, over_budget
+from .catalog.setting import FORMULA, Range, Setting
+from .limits import MAX_GIB, MAX_LANES, MAX_MINUTES, TEXT_DIGITS, over_budget
 
 ENGINE = 2
 """Version of everything that turns a config into numbers, part of the key of every result. A change of any
 result raises it: results of another version are not found and not shown."""
 
-CHOICES: dict[str, Registry[Any]] = {
-    "family": catalog.FAMILIES,
-    "scheme": catalog.PLACEMENTS,
-    "norm": catalog.NORMS,
-    "init": catalog.INITS,
-    "qk_norm": catalog.QK_NORMS,
-    "v_norm": catalog.V_NORMS,
-    "activation": catalog.ACTIVATIONS,
-    "task": catalog.TASKS,
-    "optimizer": catalog.OPTIMIZERS,
-    "schedule": catalog.SCHEDULES,
-    "device": catalog.DEVICES,
-    "positions": catalog.POSITIONS,
-    "mask": catalog.MASKS,
-    "sinks": catalog.SINKS,
-    "tied": catalog.TIED,
-    "decay_on": catalog.DECAYS,
-    "parametrisation": catalog.PARAMETRISATIONS,
-    "rounding": catalog.ROUNDINGS,
-    "patch_norm": catalog.PATCH_NORMS,
-}
-
-LATER = (
-    "text",
-    "positions",
-    "mask",
-    "sinks",
-    "tied",
-    "softcap",
-    "zloss",
-    "decay_on",
-    "parametrisation",
-    "rounding",
-    "branch_gain",
-    "weight_gain",
-    "family",
-    "patch_norm",
-)
-"""Settings that came later. Written configs, and so the keys of results, name one only where it has not its
-default, which trains as before the setting existed."""
+WRITTEN = (
+    "scheme", "norm", "init", "qk_norm", "v_norm", "depth", "width", "heads", "ffn_ratio", "activation",
+    "task", "seq_len", "batch", "steps", "optimizer", "lr", "beta1", "beta2", "momentum", "weight_decay",
+    "warmup", "schedule", "clip", "dropout", "init_seed", "data_seed", "device", "lr_edits",
+)  # fmt: skip
+"""The first 28 settings, which written configs, and so the keys of results, name always. This list never
+changes: other settings are named where not at their default, which trains as before the setting existed."""
+RATE, SHARE, GAIN = Range(0, 10, above=True), Range(0, 1, below=True), Range(0.001, 10)
+BOUND, SEED = Range(0, 1e6, above=True), Range(0, 2**31 - 1, whole=True)
 BASE_WIDTH, BASE_DEPTH = 32, 2
 """The width at which muP trains as the standard parametrisation does, except for attention's divisor, and the
 depth at which CompleteP trains as muP."""
@@ -85,6 +55,14 @@ class ConfigError(ValueError):
         self.given = given
 
 
+def _is_hash(text: str) -> bool:
+    return not text or re.fullmatch(f"[0-9a-f]{{{TEXT_DIGITS}}}", text) is not None
+
+
+def _are_edits(edits: Sequence[tuple[int, float]]) -> bool:
+    return all(step >= 1 and rate in RATE for step, rate in edits)
+
+
 class RunConfig(BaseModel):
     """One training run. Defaults are the hero: Pre-LN, 12 blocks of width 32 on the Markov chain.
 
@@ -93,65 +71,94 @@ class RunConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    scheme: str = Field("pre", title="placement")
-    norm: str = Field("layernorm", title="norm")
-    init: str = Field("xavier", title="initialisation")
-    qk_norm: str = Field("off", title="QK-norm")
-    v_norm: str = Field("off", title="V-norm")
-    depth: int = Field(12, title="depth", description="number of blocks L")
-    width: int = Field(32, title="width", description="channels of the residual stream d")
-    heads: int = Field(4, title="heads", description="attention heads; they divide the width")
-    ffn_ratio: int = Field(4, title="FFN ratio", description="FFN width over stream width")
-    activation: str = Field("relu", title="activation")
-    task: str = Field("markov", title="task")
-    text: str = Field("", title="text", description="hash of the text that the task text reads")
-    seq_len: int = Field(32, title="sequence length", description="tokens a sequence")
-    batch: int = Field(8, title="batch", description="sequences a step")
-    steps: int = Field(200, title="steps", description="0 measures at initialisation and stops")
-    optimizer: str = Field("adamw", title="optimizer")
-    lr: float = Field(3e-3, title="learning rate", description="peak, after warm-up")
-    beta1: float = Field(0.9, title="beta1", description="AdamW: decay of the mean gradient")
-    beta2: float = Field(0.999, title="beta2", description="AdamW: decay of the squared gradient")
-    momentum: float = Field(0.0, title="momentum", description="SGD alone")
-    weight_decay: float = Field(
-        0.0, title="weight decay", description="decoupled in AdamW and Muon, in the gradient of SGD"
-    )
-    warmup: int = Field(0, title="warm-up", description="steps of linear rise of the rate")
-    schedule: str = Field("constant", title="schedule")
-    clip: float | None = Field(
-        None, title="clip", description="largest global gradient norm, or off"
-    )
-    dropout: float = Field(0.0, title="dropout", description="on each branch output and embedding")
-    init_seed: int = Field(0, title="init seed")
-    data_seed: int = Field(0, title="data seed")
-    device: str = Field("auto", title="device")
-    lr_edits: tuple[tuple[int, float], ...] = Field(
-        (), title="learning-rate changes", description="(step, new peak rate), made while it ran"
-    )
-    positions: str = Field("learned", title="positions")
-    mask: str = Field("causal", title="attention mask")
-    sinks: str = Field("off", title="attention sinks")
-    tied: str = Field("off", title="tied head")
-    softcap: float | None = Field(
-        None, title="logit soft-cap", description="c in c tanh(z / c) of each logit z, or off"
-    )
-    zloss: float = Field(
-        0.0, title="z-loss",
-        description="weight of (log Z)^2 in what is minimised; the loss shown is without it",
-    )  # fmt: skip
-    decay_on: str = Field("all", title="decay on")
-    parametrisation: str = Field("standard", title="parametrisation")
-    rounding: str = Field("off", title="rounding of the stream")
-    branch_gain: float = Field(
-        1.0, title="branch gain",
-        description="multiplies the output of every branch, on top of the placement's own factor",
-    )  # fmt: skip
-    weight_gain: float = Field(
-        1.0, title="weight gain",
-        description="multiplies the initial matrices of all blocks, on top of the placement's own factor",
-    )  # fmt: skip
-    family: str = Field("decoder", title="family")
-    patch_norm: str = Field("off", title="norm on the patches")
+    # fmt: off
+    scheme: Annotated[str, Setting("placement", choices=catalog.PLACEMENTS)] = "pre"
+    norm: Annotated[str, Setting("norm", choices=catalog.NORMS)] = "layernorm"
+    init: Annotated[str, Setting("initialisation", choices=catalog.INITS)] = "xavier"
+    qk_norm: Annotated[str, Setting("QK-norm", choices=catalog.QK_NORMS, group="Attention")] = "off"
+    v_norm: Annotated[str, Setting("V-norm", choices=catalog.V_NORMS, group="Attention")] = "off"
+    depth: Annotated[int, Setting(
+        "depth", "number of blocks L", Range(1, 1000, whole=True), axis="2,4,8,16,32")] = 12
+    width: Annotated[int, Setting(
+        "width", "channels of the residual stream d", Range(4, 1024, whole=True), group="Model",
+        axis="16,32,64")] = 32
+    heads: Annotated[int, Setting(
+        "heads", "attention heads; they divide the width", Range(1, 64, whole=True), group="Model",
+        axis="1,2,4,8")] = 4
+    ffn_ratio: Annotated[int, Setting(
+        "FFN ratio", "FFN width over stream width", Range(1, 16, whole=True), group="Model",
+        axis="1,2,4")] = 4
+    activation: Annotated[str, Setting("activation", choices=catalog.ACTIVATIONS, group="Model")] = "relu"
+    task: Annotated[str, Setting("task", choices=catalog.TASKS)] = "markov"
+    text: Annotated[str, Setting(
+        "text", "hash of the text that the task text reads", axis=None, is_form=_is_hash,
+        form=f"none, or the hash of a text: {TEXT_DIGITS} digits of 0-9 and a-f")] = ""
+    seq_len: Annotated[int, Setting(
+        "sequence length", "tokens a sequence", Range(2, 512, whole=True), group="Data", axis="8,16,32")] = 32
+    batch: Annotated[int, Setting(
+        "batch", "sequences a step", Range(1, 256, whole=True), group="Data", axis="4,8,16,32")] = 8
+    steps: Annotated[int, Setting(
+        "steps", "0 measures at initialisation and stops", Range(0, 20_000, whole=True),
+        axis="100,200,400")] = 200
+    optimizer: Annotated[str, Setting(
+        "optimizer", choices=catalog.OPTIMIZERS, group="Optimisation", training=True)] = "adamw"
+    lr: Annotated[float, Setting(
+        "learning rate", "peak, after warm-up", RATE, axis="0.0003,0.001,0.003,0.01,0.03",
+        training=True)] = 3e-3
+    beta1: Annotated[float, Setting(
+        "beta1", "AdamW: decay of the mean gradient", SHARE, group="Optimisation", axis="0,0.5,0.9",
+        training=True)] = 0.9
+    beta2: Annotated[float, Setting(
+        "beta2", "AdamW: decay of the squared gradient", SHARE, group="Optimisation", axis="0.9,0.99,0.999",
+        training=True)] = 0.999
+    momentum: Annotated[float, Setting(
+        "momentum", "SGD alone", SHARE, group="Optimisation", axis="0,0.5,0.9", training=True)] = 0.0
+    weight_decay: Annotated[float, Setting(
+        "weight decay", "decoupled in AdamW and Muon, in the gradient of SGD", Range(0, 10),
+        group="Optimisation", axis="0,0.01,0.1", training=True)] = 0.0
+    warmup: Annotated[int, Setting(
+        "warm-up", "steps of linear rise of the rate", Range(0, 20_000, whole=True), axis="0,25,50,100",
+        training=True)] = 0
+    schedule: Annotated[str, Setting(
+        "schedule", choices=catalog.SCHEDULES, group="Optimisation", training=True)] = "constant"
+    clip: Annotated[float | None, Setting(
+        "clip", "largest global gradient norm, or off", BOUND, off=True, group="Optimisation",
+        axis="0.1,1,10,off", training=True)] = None
+    dropout: Annotated[float, Setting(
+        "dropout", "on each branch output and embedding", SHARE, group="Model", axis="0,0.1,0.2")] = 0.0
+    init_seed: Annotated[int, Setting("init seed", range=SEED, axis="0,1,2,3")] = 0
+    data_seed: Annotated[int, Setting("data seed", range=SEED, group="Data", axis="0,1,2,3")] = 0
+    device: Annotated[str, Setting("device", choices=catalog.DEVICES, group="Data")] = "auto"
+    lr_edits: Annotated[tuple[tuple[int, float], ...], Setting(
+        "learning-rate changes", "(step, new peak rate), made while it ran", axis=None, training=True,
+        form=f"pairs of a step from 1 and a learning rate, {RATE.text()}", is_form=_are_edits)] = ()
+    positions: Annotated[str, Setting("positions", choices=catalog.POSITIONS, group="Model")] = "learned"
+    mask: Annotated[str, Setting(
+        "attention mask", choices=catalog.MASKS, group="Attention", axis=None)] = "causal"
+    sinks: Annotated[str, Setting(
+        "attention sinks", choices=catalog.SINKS, group="Attention", tape=("off",))] = "off"
+    tied: Annotated[str, Setting("tied head", choices=catalog.TIED, group="Model")] = "off"
+    softcap: Annotated[float | None, Setting(
+        "logit soft-cap", "c in c tanh(z / c) of each logit z, or off", BOUND, off=True, group="Model",
+        axis="3,10,30,off", oracle=FORMULA)] = None
+    zloss: Annotated[float, Setting(
+        "z-loss", "weight of (log Z)^2 in what is minimised; the loss shown is without it", Range(0, 10),
+        group="Optimisation", axis="0,0.0001,0.01", oracle=FORMULA)] = 0.0
+    decay_on: Annotated[str, Setting("decay on", choices=catalog.DECAYS, group="Optimisation")] = "all"
+    parametrisation: Annotated[str, Setting(
+        "parametrisation", choices=catalog.PARAMETRISATIONS, group="Optimisation")] = "standard"
+    rounding: Annotated[str, Setting(
+        "rounding of the stream", choices=catalog.ROUNDINGS, group="Model", tape=("off",))] = "off"
+    branch_gain: Annotated[float, Setting(
+        "branch gain", "multiplies the output of every branch, on top of the placement's own factor", GAIN,
+        group="Model", axis="0.1,0.2,0.5,1,2", oracle=FORMULA)] = 1.0
+    weight_gain: Annotated[float, Setting(
+        "weight gain", "multiplies the initial matrices of all blocks, on top of the placement's own factor",
+        GAIN, group="Model", axis="0.1,0.2,0.5,1,2", oracle=FORMULA)] = 1.0
+    family: Annotated[str, Setting("family", choices=catalog.FAMILIES)] = "decoder"
+    patch_norm: Annotated[str, Setting(
+        "norm on the patches", choices=catalog.PATCH_NORMS, group="Model", axis=None)] = "off"
+    # fmt: on
 
     def __init__(self, /, **values: Any) -> None:
         try:
@@ -159,41 +166,25 @@ class RunConfig(BaseModel):
         except ValidationError as error:
             raise _first_sentence(error) from None
 
-    @field_validator("qk_norm", "v_norm", "sinks", "tied", mode="before")
+    @field_validator("*", mode="before")
     @classmethod
-    def _switch(cls, value: object) -> object:
-        """What is on or off also reads as a yes or no."""
-        return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
-
-    @field_validator("text", mode="before")
-    @classmethod
-    def _no_text(cls, value: object) -> object:
-        return "" if value == "none" else value
-
-    @field_validator(*RANGES, "lr_edits", mode="before")
-    @classmethod
-    def _no_yes_or_no(cls, value: object) -> object:
-        if isinstance(value, bool) or (isinstance(value, tuple | list) and _holds_bool(value)):
-            raise ValueError("not a number")
-        return value
-
-    @field_validator("clip", "softcap", mode="before")
-    @classmethod
-    def _off(cls, value: object) -> object:
-        return None if value in ("off", "none", "") else value
+    def _as_written(cls, value: object, info: ValidationInfo) -> object:
+        """A value as people and links write it: a yes or no of a switch, "off", "none"."""
+        name = str(info.field_name)
+        setting = SETTINGS[name]
+        if isinstance(value, bool) and setting.choices is not None and "on" in setting.choices:
+            return "on" if value else "off"
+        if setting.choices is None and _holds_bool(value):
+            raise ValueError("neither a number nor a word")
+        if setting.off and value in ("off", "none", ""):
+            return None
+        return "" if DEFAULTS[name] == "" and value == "none" else value
 
     @field_validator("*")
     @classmethod
-    def _in_range(cls, value: Any, info: Any) -> Any:
-        name = info.field_name
-        if name in CHOICES and value not in CHOICES[name]:
-            raise ValueError("not a choice")
-        if name in RANGES and value is not None and value not in RANGES[name]:
-            raise ValueError("out of range")
-        if name == "lr_edits" and value and any(s < 1 or lr not in RANGES["lr"] for s, lr in value):
-            raise ValueError("not edits")
-        if name == "text" and value and not re.fullmatch(f"[0-9a-f]{{{TEXT_DIGITS}}}", value):
-            raise ValueError("not a hash")
+    def _is_allowed(cls, value: Any, info: ValidationInfo) -> Any:
+        if value not in SETTINGS[str(info.field_name)]:
+            raise ValueError("not allowed")
         return value + 0.0 if isinstance(value, float) else value  # -0.0 is 0.0
 
     @model_validator(mode="after")
@@ -234,10 +225,9 @@ class RunConfig(BaseModel):
         return self
 
     @model_serializer(mode="wrap")
-    def _without_later_defaults(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _as_keys_name_it(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Configs that were possible before a setting came are written, and named, as ever."""
-        fields = type(self).model_fields
-        return {k: v for k, v in dump(self).items() if k not in LATER or v != fields[k].default}
+        return {k: v for k, v in dump(self).items() if k in WRITTEN or v != DEFAULTS[k]}
 
     @property
     def hidden(self) -> int:
@@ -282,7 +272,7 @@ class RunConfig(BaseModel):
     def replace(self, /, **changes: Any) -> RunConfig:
         """The same config with some fields changed, validated like a new one. Another family brings its usual
         settings in place of those that only one of the two has."""
-        kept = {name: getattr(self, name) for name in type(self).model_fields}
+        kept = {name: getattr(self, name) for name in SETTINGS}
         if (key := changes.get("family", self.family)) != self.family and key in FAMILIES:
             one, other = FAMILIES[self.family], FAMILIES[key]
             named = {*one.usual, *other.usual, *one.lacks, *other.lacks, "patch_norm"}
@@ -306,7 +296,7 @@ class RunConfig(BaseModel):
         return self.replace(norm=own) if own else self
 
     def canonical(self) -> str:
-        """Canonical JSON: every field (those in `LATER` where not at their default), sorted, no spaces."""
+        """Canonical JSON: the settings of `WRITTEN` and others not at their default, sorted, no spaces."""
         return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
 
     @property
@@ -319,17 +309,18 @@ class ConfigErrorTogether(ValueError):
     """Inside validation: a sentence about several fields, passed on as it is."""
 
 
-def allowed(name: str) -> str:
-    """What a field may be, as an error sentence ends."""
-    if name in CHOICES:
-        return f"one of {', '.join(CHOICES[name].keys())}"
-    if name in ("clip", "softcap"):
-        return f"off, or {RANGES[name].text()}"
-    if name == "lr_edits":
-        return f"pairs of a step from 1 and a learning rate, {RANGES['lr'].text()}"
-    if name == "text":
-        return f"none, or the hash of a text: {TEXT_DIGITS} digits of 0-9 and a-f"
-    return RANGES[name].text()
+SETTINGS: dict[str, Setting] = {
+    name: next(record for record in field.metadata if isinstance(record, Setting))
+    for name, field in RunConfig.model_fields.items()
+}
+"""The record of each setting, in the order of the fields."""
+DEFAULTS: dict[str, Any] = {name: field.default for name, field in RunConfig.model_fields.items()}
+CHOICES: dict[str, Registry[Any]] = {
+    name: setting.choices for name, setting in SETTINGS.items() if setting.choices is not None
+}
+RANGES: dict[str, Range] = {
+    name: setting.range for name, setting in SETTINGS.items() if setting.range is not None
+}
 
 
 def _usual(family: object) -> dict[str, object]:
@@ -347,7 +338,7 @@ def _of_family(config: RunConfig) -> str | None:
             f"family={_either(one.key for one in FAMILIES if c.task in one.tasks)}"
         )
     for name, why in family.lacks.items():
-        usual = family.usual.get(name, RunConfig.model_fields[name].default)
+        usual = family.usual.get(name, DEFAULTS[name])
         if (value := getattr(c, name)) != usual:
             kept = "" if usual == "" else f": leave {name} at {usual}"
             return f"{given} and {name} is {value}, but {why}{kept}"
@@ -500,23 +491,24 @@ def _first_sentence(error: ValidationError) -> ConfigError:
         return ConfigError(str(inner))
     name = str(first["loc"][0])
     given = first["input"]
-    if name not in RunConfig.model_fields:
-        fields = ", ".join(RunConfig.model_fields)
+    if name not in SETTINGS:
+        known = ", ".join(SETTINGS)
         return ConfigError(
-            f"unknown setting {_short(name)}: known settings are {fields}", name, given
+            f"unknown setting {_short(name)}: known settings are {known}", name, given
         )
     shown = _short(given)
-    sentence = f"{name} is {shown}, allowed is {allowed(name)}"
+    sentence = f"{name} is {shown}, allowed is {SETTINGS[name].allowed()}"
     if name in CHOICES and isinstance(given, str):
         _, _, hint = CHOICES[name].unknown(given).partition(" Did you mean ")
         sentence += f". Did you mean {hint}" if hint else ""
     return ConfigError(sentence, name, given)
 
 
-def _holds_bool(values: Sequence[object]) -> bool:
-    """Whether pairs contain a yes or no; anything nested deeper is refused anyway."""
-    pairs = (x if isinstance(x, tuple | list) else (x,) for x in values)
-    return any(isinstance(x, bool) for pair in pairs for x in pair)
+def _holds_bool(value: object) -> bool:
+    """Whether a value, or one of a list of pairs, is a yes or no; anything deeper is refused anyway."""
+    pairs = value if isinstance(value, tuple | list) else (value,)
+    inner = (x if isinstance(x, tuple | list) else (x,) for x in pairs)
+    return any(isinstance(x, bool) for pair in inner for x in pair)
 
 
 def _short(given: object) -> str:
@@ -528,3 +520,14 @@ def _short(given: object) -> str:
     except RecursionError:
         return "brackets in hundreds of brackets..."
     return shown if len(shown) <= 60 else f"{shown[:57]}..."
+
+
+def summary() -> str:
+    """The limits as the page states them."""
+    depth, width, steps = RANGES["depth"], RANGES["width"], RANGES["steps"]
+    return (
+        f"Limits: depth {depth.low:g} to {depth.high:g}, width {width.low:g} to {width.high:g}, "
+        f"up to {steps.high:,g} steps and {MAX_LANES} lanes; a run may take about "
+        f"{MAX_MINUTES:g} minutes of one CPU core with PyTorch's operations and {MAX_GIB:g} GiB "
+        "(estimated)."
+    )

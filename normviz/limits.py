@@ -1,8 +1,4 @@
-"""All limits of a run: the range of each number, and the budget of the whole.
-
-The page shows these ranges, links and the terminal are checked against them, and error sentences
-quote them. No value is clamped.
-"""
+"""The limits of a run as a whole, and of what people ask for."""
 
 from __future__ import annotations
 
@@ -11,36 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from .catalog import FAMILIES, SCHEMES, STREAMS
 from .catalog.choices import GATED
 from .catalog.scheme import Place
-from .catalog.setting import Range
 from .native.library import unavailable
 
 if TYPE_CHECKING:
     from .config import RunConfig
 
-
-RANGES: dict[str, Range] = {
-    "depth": Range(1, 1000, whole=True),
-    "width": Range(4, 1024, whole=True),
-    "heads": Range(1, 64, whole=True),
-    "ffn_ratio": Range(1, 16, whole=True),
-    "seq_len": Range(2, 512, whole=True),
-    "batch": Range(1, 256, whole=True),
-    "steps": Range(0, 20_000, whole=True),
-    "lr": Range(0, 10, above=True),
-    "beta1": Range(0, 1, below=True),
-    "beta2": Range(0, 1, below=True),
-    "momentum": Range(0, 1, below=True),
-    "weight_decay": Range(0, 10),
-    "warmup": Range(0, 20_000, whole=True),
-    "clip": Range(0, 1e6, above=True),
-    "dropout": Range(0, 1, below=True),
-    "softcap": Range(0, 1e6, above=True),
-    "zloss": Range(0, 10),
-    "branch_gain": Range(0.001, 10),
-    "weight_gain": Range(0.001, 10),
-    "init_seed": Range(0, 2**31 - 1, whole=True),
-    "data_seed": Range(0, 2**31 - 1, whole=True),
-}
 
 MAX_MINUTES = 30.0
 """Estimated minutes of one CPU core that a run may take by the eager engine. The tape would allow more,
@@ -248,14 +219,3 @@ def over_budget(config: RunConfig) -> str | None:
             "allowed: lower depth, width, seq_len or batch"
         )
     return None
-
-
-def summary() -> str:
-    """The limits as the page states them."""
-    depth, width, steps = RANGES["depth"], RANGES["width"], RANGES["steps"]
-    return (
-        f"Limits: depth {depth.low:g} to {depth.high:g}, width {width.low:g} to {width.high:g}, "
-        f"up to {steps.high:,g} steps and {MAX_LANES} lanes; a run may take about "
-        f"{MAX_MINUTES:g} minutes of one CPU core with PyTorch's operations and {MAX_GIB:g} GiB "
-        "(estimated)."
-    )

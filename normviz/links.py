@@ -16,11 +16,11 @@ from typing import Any
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from .catalog import PROBES
-from .config import CHOICES, LATER, ConfigError, RunConfig
-from .limits import MAX_LANES, RANGES, SEEDS
+from .config import CHOICES, RANGES, SETTINGS, WRITTEN, ConfigError, RunConfig
+from .limits import MAX_LANES, SEEDS
 
 VERSION = 1
-FIELDS = tuple(RunConfig.model_fields)
+FIELDS = tuple(SETTINGS)
 PINNED: Mapping[str, str] = {
     "scheme": "pre", "norm": "layernorm", "init": "xavier", "qk_norm": "off", "v_norm": "off",
     "depth": "12", "width": "32", "heads": "4", "ffn_ratio": "4", "activation": "relu",
@@ -141,7 +141,7 @@ def decode(link: str | Params, offers: bool = True) -> Link:
         return Link(
             problems=tuple(_checked_offer(p, len(found)) for p in found) if offers else found
         )
-    missing = tuple(name for name in FIELDS if name not in params and name not in LATER)
+    missing = tuple(name for name in FIELDS if name not in params and name in WRITTEN)
     notices = tuple(view_notices(params))
     return Link(lanes=tuple(lanes), missing=missing, notices=notices)
 

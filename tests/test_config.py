@@ -10,11 +10,11 @@ import pytest
 from crossing_kit import case
 
 from normviz import ConfigError, RunConfig
-from normviz.config import CHOICES, LATER, allowed
+from normviz.config import CHOICES, DEFAULTS, RANGES, SETTINGS, WRITTEN, summary
 from normviz.duel.presets import PRESETS
-from normviz.limits import MAX_GIB, MAX_MINUTES, RANGES, estimated_gib, estimated_seconds, summary
+from normviz.limits import MAX_GIB, MAX_MINUTES, estimated_gib, estimated_seconds
 
-FIELDS = tuple(RunConfig.model_fields)
+FIELDS = tuple(SETTINGS)
 CHEAP = {"depth": 1, "width": 64, "heads": 1, "ffn_ratio": 1, "seq_len": 2, "batch": 1, "steps": 1}
 
 
@@ -47,7 +47,9 @@ def test_a_bad_value_gets_one_sentence() -> None:
             with pytest.raises(ConfigError) as caught:
                 RunConfig(**{name: value})
             sentence, given = str(caught.value), caught.value.given
-            assert sentence.startswith(f"{name} is {given!r}, allowed is {allowed(name)}")
+            assert sentence.startswith(
+                f"{name} is {given!r}, allowed is {SETTINGS[name].allowed()}"
+            )
             assert "\n" not in sentence
             assert caught.value.field == name
             assert repr(given) in repr(value)  # the value itself, or the part of a list that is bad
@@ -218,8 +220,8 @@ def test_every_field_is_part_of_the_name_and_of_canonical_json() -> None:
             assert other.key != RunConfig().key and other != RunConfig()
             text = other.canonical()
             assert RunConfig(**json.loads(text)) == other
-            later = {it for it in LATER if getattr(other, it) != getattr(RunConfig(), it)}
-            assert list(json.loads(text)) == sorted({*FIELDS} - {*LATER} | later)
+            others = {it for it in FIELDS if getattr(other, it) != DEFAULTS[it]}
+            assert list(json.loads(text)) == sorted({*WRITTEN} | others)
             assert " " not in text
 
 
@@ -231,9 +233,9 @@ def test_the_name_of_the_hero_is_pinned() -> None:
 def test_configs_without_later_settings_are_written_as_ever() -> None:
     """As releases wrote them that did not know these settings."""
     for lane in (lane for preset in PRESETS for lane in preset.lanes()):
-        if any(getattr(lane, name) != getattr(RunConfig(), name) for name in LATER):
+        if any(getattr(lane, name) != DEFAULTS[name] for name in {*FIELDS} - {*WRITTEN}):
             continue
-        values = {name: getattr(lane, name) for name in FIELDS if name not in LATER}
+        values = {name: getattr(lane, name) for name in WRITTEN}
         assert lane.canonical() == json.dumps(values, sort_keys=True, separators=(",", ":"))
         assert lane.replace(text="none") == lane == RunConfig(**values)
 

@@ -14,8 +14,8 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from normviz import ConfigError, RunConfig, links
-from normviz.config import CHOICES, LATER
-from normviz.limits import MAX_LANES, RANGES
+from normviz.config import CHOICES, RANGES, WRITTEN
+from normviz.limits import MAX_LANES
 from normviz.links import (  # fmt: skip
     FIELDS,
     PINNED,
@@ -264,7 +264,7 @@ def test_a_setting_that_is_not_named_has_its_pinned_value() -> None:
     for name in (name for name in FIELDS if name != "text"):
         link = decode("&".join(pair for pair in whole if not pair.startswith(f"{name}=")))
         assert link.lanes == (RunConfig(),)
-        assert link.missing == (() if name in LATER else (name,))
+        assert link.missing == ((name,) if name in WRITTEN else ())
         assert link.notices == ()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..catalog.setting import Range
-from ..config import RunConfig
+from ..config import DEFAULTS, RunConfig
 
 DEPTHS = Range(1, 96, whole=True)
 """Deeper models are not measured within about a second; a duel may be deeper."""
@@ -18,5 +18,5 @@ TRAINING = (
 
 def untrained(config: RunConfig) -> RunConfig:
     """The config with no steps, and with the default of every setting that only training uses."""
-    defaults = {name: RunConfig.model_fields[name].default for name in TRAINING}
+    defaults = {name: DEFAULTS[name] for name in TRAINING}
     return config.replace(**defaults, steps=0)

@@ -8,6 +8,9 @@ from typing import Any
 
 from .registry import Registry
 
+FORMULA = "its formula, written a second time"
+"""What the tests compare a setting with that no others have implemented."""
+
 
 @dataclass(frozen=True)
 class Range:
@@ -54,6 +57,11 @@ class Setting:
     form      what else it may be, as an error sentence ends
     is_form   whether a value has that form
     off       None is allowed, and called "off"
+    group     its group of "More settings" on the Duel page; "" for a setting with a place of its own
+    axis      its values as an axis of a map; "" of a choice means all; None: it can't span a map
+    tape      the values that the tape trains with; () for all
+    training  it does nothing before the first step
+    oracle    what the tests compare a number with
     """
 
     title: str
@@ -63,6 +71,11 @@ class Setting:
     form: str = ""
     is_form: Callable[[Any], bool] | None = None
     off: bool = False
+    group: str = ""
+    axis: str | None = ""
+    tape: tuple[Any, ...] = ()
+    training: bool = False
+    oracle: str = ""
 
     def allowed(self) -> str:
         """What it may be, as an error sentence ends."""

@@ -31,8 +31,7 @@ from __future__ import annotations
 
 from ..catalog import PROBES
 from ..catalog.setting import Range
-from ..config import RunConfig
-from ..limits import RANGES
+from ..config import RANGES, SETTINGS, RunConfig
 from ..runs.store import Run
 from ..runs.verdict import WINDOW
 from ..training.events import Step
@@ -65,8 +64,7 @@ GRAD = PROBES.keys().index("grad_block")
 def applies(config: RunConfig) -> bool:
     """Whether the rule was measured for such runs: all settings but those of MEASURED are default."""
     return all(
-        getattr(config, name) in MEASURED.get(name, (getattr(USUAL, name),))
-        for name in RunConfig.model_fields
+        getattr(config, name) in MEASURED.get(name, (getattr(USUAL, name),)) for name in SETTINGS
     )
 
 

@@ -13,9 +13,9 @@ from itertools import product
 from typing import Any
 
 from ..catalog.setting import Range
-from ..config import ConfigError, RunConfig
+from ..config import RANGES, SETTINGS, ConfigError, RunConfig
 from ..duel.seeds import seeded
-from ..limits import MAX_CELLS, MAX_SWEEP_HOURS, MAX_SWEEP_SEEDS, RANGES, estimated_seconds
+from ..limits import MAX_CELLS, MAX_SWEEP_HOURS, MAX_SWEEP_SEEDS, estimated_seconds
 from ..links import shown
 
 
@@ -197,8 +197,8 @@ def read(words: Mapping[str, Any], base: RunConfig) -> Grid:
         )
     axes = {field: _values(value) for field, value in given.items()}
     for field in axes:
-        if field not in RunConfig.model_fields:
-            known = ", ".join(("seeds", *RunConfig.model_fields))
+        if field not in SETTINGS:
+            known = ", ".join(("seeds", *SETTINGS))
             raise ConfigError(f"unknown setting {field!r}: known settings are {known}", field)
     return make(base, axes, int(seeds))
 

@@ -17,8 +17,8 @@ from typing import Any
 
 from ..catalog import FAMILIES, SCHEMES
 from ..catalog.families import places_of
-from ..config import CHOICES, RunConfig
-from ..limits import MAX_MAPS, RANGES
+from ..config import CHOICES, DEFAULTS, RANGES, SETTINGS, RunConfig
+from ..limits import MAX_MAPS
 from ..links import (  # fmt: skip
     FIELDS,
     PINNED,
@@ -111,7 +111,7 @@ class MapRequest:
             return self
         if field == other:  # they change places
             return ask(self.words, self.up, self.across)
-        words = {**self.words, old: as_word(RunConfig.model_fields[old].default)}
+        words = {**self.words, old: as_word(DEFAULTS[old])}
         if self.grid.axis(field) is None:
             words[field] = USUAL.get(field) or ",".join(_choices(self.grid.base, field))
         span = {"across": self.across, "up": self.up, side: field}
@@ -131,7 +131,7 @@ def caption(grid: Grid, across: str, up: str, place: str = "/maps") -> list[str]
     (`place` is the address of the page)."""
     spans = {axis.field for axis in grid.axes}
     shared = ", ".join(
-        f"{RunConfig.model_fields[name].title or name} {shown(name, getattr(grid.base, name))}"
+        f"{SETTINGS[name].title} {shown(name, getattr(grid.base, name))}"
         for name in ("scheme", "norm", "init", "depth", "width", "lr", "warmup", "steps", "task")
         if name not in spans
     )

@@ -20,9 +20,9 @@ from typer.testing import CliRunner
 from normviz.by_hand import HandError, matrix, number
 from normviz.by_hand import links as hand
 from normviz.cli import main
-from normviz.config import ConfigError, RunConfig
+from normviz.config import RANGES, ConfigError, RunConfig
 from normviz.export import read_configs
-from normviz.limits import RANGES, SEEDS
+from normviz.limits import SEEDS
 from normviz.links import FIELDS, SEEDS_SHOWN, VIEWS, decode, encode
 from normviz.links import settings as words_of
 from normviz.maps import link as map_link

@@ -439,8 +439,8 @@ MUTATIONS = (
         "wrong key order: stored results are not found", "tests/test_config.py tests/runs/test_shipped.py",
     ),
     Mutation(
-        "rate-of-0", "normviz/limits.py",
-        '"lr": Range(0, 10, above=True)', '"lr": Range(0, 10)',
+        "rate-of-0", "normviz/config.py",
+        "RATE, SHARE, GAIN = Range(0, 10, above=True)", "RATE, SHARE, GAIN = Range(0, 10)",
         "missing lower limit: a learning rate of 0", "tests/test_config.py tests/test_links.py",
     ),
     Mutation(

@@ -13,9 +13,8 @@ from normviz import RunConfig, train
 from normviz.catalog import FAMILIES, SCHEMES
 from normviz.catalog.probes import recorded_by
 from normviz.catalog.setting import Range
-from normviz.config import CHOICES
+from normviz.config import CHOICES, RANGES, SETTINGS
 from normviz.home import shipped as shipped_folder
-from normviz.limits import RANGES
 from normviz.maps import make, missing, stored
 from normviz.maps.cell import measure
 from normviz.maps.early import CUT_OFF, FLAT, GRAD, MEASURED, FlatDetector, applies, is_flat, looks
@@ -135,7 +134,7 @@ OTHERS = {
 def test_a_setting_that_it_was_not_made_with_is_out_of_its_scope() -> None:
     """Every setting, so that a new one is out of scope unless it is measured."""
     assert applies(CONFIG)
-    for name in RunConfig.model_fields.keys() - {"init_seed", "data_seed", "text"}:
+    for name in SETTINGS.keys() - {"init_seed", "data_seed", "text"}:
         with case(name):
             known = MEASURED.get(name, (getattr(CONFIG, name),))
             choices = {**CHOICES, "scheme": SCHEMES, "task": FAMILIES["decoder"].tasks}.get(
