@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import (
     BaseModel,
@@ -26,7 +26,19 @@ from .catalog.families import FAMILIES, Family, places_of
 from .catalog.registry import Registry
 from .catalog.scheme import Place, Slots
 from .catalog.setting import FORMULA, Range, Setting
-from .limits import MAX_GIB, MAX_LANES, MAX_MINUTES, TEXT_DIGITS, over_budget
+from .limits import (
+    EAGER_NORMS,
+    GRAPH_NODES,
+    MAX_GIB,
+    MAX_LANES,
+    MAX_MINUTES,
+    MAX_SYMBOLS,
+    NEEDED,
+    QUICK_GIB,
+    QUICK_SECONDS,
+    TEXT_DIGITS,
+)
+from .native.library import unavailable
 
 ENGINE = 2
 """Version of everything that turns a config into numbers, part of the key of every result. A change of any
@@ -520,6 +532,154 @@ def _short(given: object) -> str:
     except RecursionError:
         return "brackets in hundreds of brackets..."
     return shown if len(shown) <= 60 else f"{shown[:57]}..."
+
+
+# What a run costs, and the engine that trains it.
+
+
+class Speed(NamedTuple):
+    """Seconds of an engine for a step of one block: for its calls, an operation of a matrix product, an
+    entry of the attention matrices, and a number of the stream."""
+
+    call: float
+    operation: float
+    score: float
+    number: float
+
+
+SPEEDS = {
+    "eager": Speed(0.75e-3, 1 / 6.5e10, 1.1e-8, 0.0),
+    "tape": Speed(0.0, 1 / 7.5e10, 2.6e-9, 2.4e-8),
+}
+"""Fitted on one thread of the development CPUs (2026-11), with widths 32 to 512, sequences of 16 to 128, and
+batches of 8 to 64. The tape was between 0.70 and 1.18 times as fast as this says."""
+SHARE_OF_CELL = 0.35
+"""A time step of a recurrent layer takes this share of a block's calls."""
+SECONDS_PER_LOGIT = 6e-9
+"""Term of the output head. Other tasks have thirty to a hundred symbols: too few for a term."""
+
+
+def parameters_per_block(config: RunConfig) -> int:
+    """Weights of one block or recurrent layer, without norms and biases."""
+    if FAMILIES[config.family].is_recurrent:
+        return 2 * gates(config) * config.width**2
+    matrices = 3 if config.activation in GATED else 2
+    around = 2 * len(catalog.STREAMS[catalog.SCHEMES[config.scheme].streams].matrices)
+    return (4 + around) * config.width**2 + matrices * config.hidden * config.width
+
+
+def gates(config: RunConfig) -> int:
+    """How many vectors a recurrent cell computes from its inputs."""
+    return 4 if config.family == "lstm" else 1
+
+
+def positions(config: RunConfig) -> int:
+    """Positions of all examples of a step."""
+    if config.task in GRAPH_NODES:
+        return GRAPH_NODES[config.task]
+    if config.family == "mlp":
+        return config.batch
+    return config.batch * (config.seq_len + (config.family == "vit"))
+
+
+def engine_here() -> tuple[str, str]:
+    """The engine of this machine's runs, and a sentence why it is not the tape, or "".
+
+    A run of which the tape does not have a part uses eager anyway, and its `Started` says why.
+    """
+    why = unavailable()
+    return ("eager", why) if why else ("tape", "")
+
+
+def engine_of(config: RunConfig) -> str:
+    """The engine that trains a config on this machine's CPU."""
+    c = config.placed()
+    if c.family != "decoder":
+        return "eager"
+    scheme = catalog.SCHEMES[c.scheme]
+    has_tape = scheme.streams == "one" and c.norm not in EAGER_NORMS
+    has_tape &= not scheme.slots(Place(1, c.depth, "attention")).spectral
+    has_tape &= all(getattr(c, name) == value for name, value in NEEDED.items())
+    return engine_here()[0] if has_tape else "eager"
+
+
+def estimated_seconds(config: RunConfig, engine: str | None = None) -> float:
+    """Estimated seconds on one CPU thread, forward and backward, by an engine; by default by the one that
+    trains the config on this machine."""
+    family, tokens = FAMILIES[config.family], positions(config)
+    speed = SPEEDS[engine or engine_of(config)]
+    cells = config.seq_len * SHARE_OF_CELL if family.is_recurrent else 1.0
+    scores = 0 if "heads" in family.lacks else tokens * config.seq_len * config.heads
+    scores += tokens**2 * config.width / 64 if config.family == "gnn" else 0
+    block = (
+        speed.call * cells
+        + 6 * parameters_per_block(config) * tokens * speed.operation
+        + scores * speed.score
+        + tokens * config.width * speed.number
+    )
+    calls = 0.0
+    if config.optimizer == "muon":
+        block += orthogonalisations(config) * speed.operation
+        calls = MUON_CALLS
+    step = config.depth * block + logits(config) * SECONDS_PER_LOGIT + calls
+    return (config.steps + 1) * step
+
+
+MUON_CALLS = 2.5e-3
+"""Seconds of a step with Muon for the calls of its operations; fitted as `SPEEDS`."""
+
+
+def orthogonalisations(config: RunConfig) -> int:
+    """Operations by which Muon brings the singular values of a block's matrices close to 1, at each step."""
+    d, h = config.width, config.hidden
+    gates = 1 + (config.activation in GATED)
+    square = 4 + 2 * len(catalog.STREAMS[catalog.SCHEMES[config.scheme].streams].matrices)
+    matrices = [(d, d)] * square + [(min(d, h), max(d, h))] * (gates + 1)
+    return sum(5 * (4 * short**2 * long + 2 * short**3) for short, long in matrices)
+
+
+def logits(config: RunConfig) -> int:
+    """Upper bound on the logits of one step if the task is a visitor's text; else 0."""
+    return config.batch * config.seq_len * MAX_SYMBOLS if config.task == "text" else 0
+
+
+def estimated_gib(config: RunConfig) -> float:
+    """Estimated memory in GiB: weights, gradients, optimizer state, and activations for backward."""
+    tokens = positions(config)
+    weights = 5 * parameters_per_block(config)
+    activations = tokens * config.width * (16 + 3 * config.ffn_ratio)
+    scores = 4 * tokens * config.seq_len * config.heads
+    history = catalog.SCHEMES[config.scheme].history if config.scheme in catalog.SCHEMES else 0
+    kept = history * config.depth * tokens * config.width
+    blocks = config.depth * (weights + activations + scores + kept)
+    return 4 * (blocks + 3 * logits(config)) / 2**30
+
+
+def is_quick(config: RunConfig) -> bool:
+    """Whether it only measures at initialisation, with little memory and in about a second."""
+    return (
+        config.steps == 0
+        and estimated_seconds(config) <= QUICK_SECONDS
+        and estimated_gib(config) <= QUICK_GIB
+    )
+
+
+def over_budget(config: RunConfig) -> str | None:
+    """A sentence if the run exceeds the budget, else None. The time is that of eager, so that a link is
+    allowed on every machine or on none."""
+    minutes = estimated_seconds(config, "eager") / 60
+    if minutes > MAX_MINUTES:
+        return (
+            f"this run would take about {minutes:,.0f} minutes of one CPU core with PyTorch's operations "
+            f"and at most {MAX_MINUTES:g} are allowed: lower steps, depth, width, seq_len or batch"
+        )
+    gib = estimated_gib(config)
+    if gib > MAX_GIB:
+        return (
+            f"this run would take about {gib:,.1f} GiB of memory and at most {MAX_GIB:g} are "
+            "allowed: lower depth, width, seq_len or batch"
+        )
+    return None
 
 
 def summary() -> str:

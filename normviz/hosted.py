@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from . import config as usual
-from .config import RunConfig
+from .config import RunConfig, estimated_gib, estimated_seconds
 from .home import Unusable, folder
-from .limits import MAX_FILL_MINUTES, estimated_gib, estimated_seconds
+from .limits import MAX_FILL_MINUTES
 
 SWITCH, STORE = "NORMVIZ_HOSTED", "NORMVIZ_STORE_MB"
 ON, OFF = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")

@@ -10,9 +10,18 @@ import pytest
 from crossing_kit import case
 
 from normviz import ConfigError, RunConfig
-from normviz.config import CHOICES, DEFAULTS, RANGES, SETTINGS, WRITTEN, summary
+from normviz.config import (
+    CHOICES,
+    DEFAULTS,
+    RANGES,
+    SETTINGS,
+    WRITTEN,
+    estimated_gib,
+    estimated_seconds,
+    summary,
+)
 from normviz.duel.presets import PRESETS
-from normviz.limits import MAX_GIB, MAX_MINUTES, estimated_gib, estimated_seconds
+from normviz.limits import MAX_GIB, MAX_MINUTES
 
 FIELDS = tuple(SETTINGS)
 CHEAP = {"depth": 1, "width": 64, "heads": 1, "ffn_ratio": 1, "seq_len": 2, "batch": 1, "steps": 1}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from ..catalog import CELLS, FAMILIES
-from ..config import RunConfig
-from ..limits import FEATURES, gates
+from ..config import RunConfig, gates
+from ..limits import FEATURES
 
 MESSAGES = """
 class Messages(nn.Module):

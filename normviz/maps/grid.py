@@ -13,9 +13,9 @@ from itertools import product
 from typing import Any
 
 from ..catalog.setting import Range
-from ..config import RANGES, SETTINGS, ConfigError, RunConfig
+from ..config import RANGES, SETTINGS, ConfigError, RunConfig, estimated_seconds
 from ..duel.seeds import seeded
-from ..limits import MAX_CELLS, MAX_SWEEP_HOURS, MAX_SWEEP_SEEDS, estimated_seconds
+from ..limits import MAX_CELLS, MAX_SWEEP_HOURS, MAX_SWEEP_SEEDS
 from ..links import shown
 
 

@@ -7,8 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..catalog import CELLS
-from ..config import RunConfig
-from ..limits import gates
+from ..config import RunConfig, gates
 from .branches import Dropout, Linear
 from .data import features_of
 from .gains import Clock

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
 from ..catalog.setting import Range
-from ..config import ConfigError, RunConfig
+from ..config import ConfigError, RunConfig, estimated_gib, estimated_seconds
 from ..cores import cores
-from ..limits import MAX_GIB, estimated_gib, estimated_seconds
+from ..limits import MAX_GIB
 from .variants import BOTH, CONTROL, VARIANTS
 
 # The setting: width, tokens, threads, device, and seconds to spend.

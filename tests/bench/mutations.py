@@ -444,7 +444,7 @@ MUTATIONS = (
         "missing lower limit: a learning rate of 0", "tests/test_config.py tests/test_links.py",
     ),
     Mutation(
-        "gib-is-gb", "normviz/limits.py",
+        "gib-is-gb", "normviz/config.py",
         "3 * logits(config)) / 2**30", "3 * logits(config)) / 10**9",
         "wrong unit: GB for GiB", "tests/test_config.py tests/test_hosted.py tests/execution/test_budget.py",
     ),

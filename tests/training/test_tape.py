@@ -15,9 +15,10 @@ from crossing_kit import case, pairs
 from peek import model_seen
 from tape_kit import Compared, compare
 
-from normviz import RunConfig, limits
+from normviz import RunConfig
 from normviz.catalog import ACTIVATIONS, NORMS, POSITIONS, QK_NORMS, SCHEMES
 from normviz.catalog.probes import recorded_by
+from normviz.config import engine_of
 from normviz.native import build, library
 from normviz.probes.instruments import ROWS
 from normviz.training.engine import Choice
@@ -325,7 +326,7 @@ def test_eager_runs_the_rest_and_the_run_says_why() -> None:
         started, *_ = run(config)
         with case(change):
             assert isinstance(started, Started)
-            assert (started.engine, limits.engine_of(config)) == ("eager", "eager")
+            assert (started.engine, engine_of(config)) == ("eager", "eager")
             assert part in started.why
             assert losses(config) == losses(config, "eager")
 
@@ -353,7 +354,7 @@ def test_estimates_know_the_engine() -> None:
         started = next(train(config))
         with case(change):
             assert isinstance(started, Started)
-            assert limits.engine_of(config) == started.engine
+            assert engine_of(config) == started.engine
 
 
 def test_a_run_says_which_engine_it_has() -> None:
@@ -423,7 +424,7 @@ def test_wider_vectors_change_no_bit(
 SANITIZED = """
 import sys
 from pathlib import Path
-from normviz import RunConfig, limits
+from normviz import RunConfig
 from normviz.native import library
 library.LIBRARY = Path({made!r})
 from normviz.training.loop import train

@@ -9,9 +9,8 @@ import streamlit as st
 
 from normviz import hosted
 from normviz.catalog import CELLS
-from normviz.config import CHOICES, RANGES, SETTINGS, RunConfig
+from normviz.config import CHOICES, RANGES, SETTINGS, RunConfig, estimated_seconds
 from normviz.hosted import Refused
-from normviz.limits import estimated_seconds
 from normviz.links import shown
 from normviz.runs.store import Run
 from normviz.training.schedule import peak_at
