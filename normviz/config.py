@@ -33,7 +33,6 @@ from .limits import (
     MAX_LANES,
     MAX_MINUTES,
     MAX_SYMBOLS,
-    NEEDED,
     QUICK_GIB,
     QUICK_SECONDS,
     TEXT_DIGITS,
@@ -599,7 +598,7 @@ def engine_of(config: RunConfig) -> str:
     scheme = catalog.SCHEMES[c.scheme]
     has_tape = scheme.streams == "one" and c.norm not in EAGER_NORMS
     has_tape &= not scheme.slots(Place(1, c.depth, "attention")).spectral
-    has_tape &= all(getattr(c, name) == value for name, value in NEEDED.items())
+    has_tape &= all(getattr(c, name) in s.tape for name, s in SETTINGS.items() if s.tape)
     return engine_here()[0] if has_tape else "eager"
 
 

@@ -56,8 +56,6 @@ FEATURES = {"digits": 64, "karate": 34, "digits_graph": 64}
 """How many numbers an example has, of tasks without tokens."""
 EAGER_NORMS = frozenset({"seednorm", "gatednorm", "tapernorm", "batchnorm", "powernorm"})
 """Norms that the tape does not have."""
-NEEDED = {"sinks": "off", "rounding": "off"}
-"""Settings that the tape trains with; other values are eager's."""
 
 
 def characters_needed(seq_len: int) -> int:

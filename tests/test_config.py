@@ -65,6 +65,18 @@ def test_a_bad_value_gets_one_sentence() -> None:
     assert {name for name, _ in BAD} == set(FIELDS)
 
 
+def test_a_record_allows_what_it_names() -> None:
+    for name, setting in SETTINGS.items():
+        with case(name):
+            kinds = (setting.range, setting.choices, setting.form or None)
+            assert sum(kind is not None for kind in kinds) == 1
+            assert DEFAULTS[name] in setting
+            assert all(value in setting for value in setting.tape)
+            assert setting.range is None or setting.axis
+            for word in setting.axis.split(",") if setting.axis else ():
+                assert getattr(RunConfig(**{name: word}), name) in setting
+
+
 def test_long_values_are_quoted_short() -> None:
     for value in ("x" * 10_000, 10**400, 10**5000):
         with pytest.raises(ConfigError, match=r"^depth is .*\.\.\., allowed is") as caught:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from ..catalog.setting import Range
-from ..config import DEFAULTS, RunConfig
+from ..config import DEFAULTS, SETTINGS, RunConfig
 
 DEPTHS = Range(1, 96, whole=True)
 """Deeper models are not measured within about a second; a duel may be deeper."""
 NAMES = "AB"
 """One letter for each placement that the page shows side by side."""
-TRAINING = (
-    "optimizer", "lr", "beta1", "beta2", "momentum", "weight_decay", "warmup", "schedule", "clip",
-    "lr_edits",
-)  # fmt: skip
+TRAINING = tuple(name for name, setting in SETTINGS.items() if setting.training)
 """Settings that do nothing before the first step. They get their defaults: one question, one result."""
 
 

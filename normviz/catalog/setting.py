@@ -61,6 +61,7 @@ class Setting:
     axis      its values as an axis of a map; "" of a choice means all; None: it can't span a map
     tape      the values that the tape trains with; () for all
     training  it does nothing before the first step
+    link      what a link of version 1 means that does not name it; None: its default
     oracle    what the tests compare a number with
     """
 
@@ -75,6 +76,7 @@ class Setting:
     axis: str | None = ""
     tape: tuple[Any, ...] = ()
     training: bool = False
+    link: str | None = None
     oracle: str = ""
 
     def allowed(self) -> str:

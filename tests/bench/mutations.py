@@ -423,8 +423,8 @@ MUTATIONS = (
     ),
     # normviz: config, links, limits, hosted, presence, health, formats, home
     Mutation(
-        "link-default-moved", "normviz/links.py",
-        '"steps": "200",', '"steps": "300",',
+        "link-default-moved", "normviz/config.py",
+        'axis="100,200,400")] = 200', 'axis="100,200,400")] = 300',
         "copied links mean other settings", "tests/test_links.py tests/test_config.py",
     ),
     Mutation(

@@ -27,17 +27,9 @@ DEPTHS = (1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256, 5
 WARMUPS = (0, 10, 20, 50, 100, 200, 400, 800)
 STEPS = (0, 20, 50, 100, 150, 200, 300, 400, 600, 1000, 2000, 5000)
 GROUPS = {
-    "Model": (
-        "width", "heads", "ffn_ratio", "activation", "positions", "tied", "softcap", "dropout", "rounding",
-        "branch_gain", "weight_gain", "patch_norm",
-    ),
-    "Attention": ("qk_norm", "v_norm", "sinks", "mask"),
-    "Optimisation": (
-        "optimizer", "schedule", "weight_decay", "decay_on", "clip", "beta1", "beta2", "momentum", "zloss",
-        "parametrisation",
-    ),
-    "Data": ("batch", "seq_len", "data_seed", "device"),
-}  # fmt: skip
+    group: [name for name, setting in SETTINGS.items() if setting.group == group]
+    for group in ("Model", "Attention", "Optimisation", "Data")
+}
 """The settings of the expander "More settings"."""
 CHANGED = "Changed"
 
