@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any, NamedTuple
 
@@ -22,13 +22,11 @@ from pydantic import (
 
 from . import catalog
 from .catalog.choices import GATED
-from .catalog.families import FAMILIES, Family, places_of
+from .catalog.families import FAMILIES, places_of
 from .catalog.registry import Registry
 from .catalog.scheme import Place, Slots
 from .catalog.setting import FORMULA, Range, Setting
 from .limits import (
-    EAGER_NORMS,
-    GRAPH_NODES,
     MAX_GIB,
     MAX_LANES,
     MAX_MINUTES,
@@ -200,7 +198,7 @@ class RunConfig(BaseModel):
 
     @model_validator(mode="after")
     def _together(self) -> RunConfig:
-        if sentence := _of_family(self):
+        if sentence := FAMILIES[self.family].refusal(vars(self), DEFAULTS):
             raise ConfigErrorTogether(sentence)
         if "heads" not in FAMILIES[self.family].lacks and self.width % self.heads:
             raise ConfigErrorTogether(
@@ -286,13 +284,12 @@ class RunConfig(BaseModel):
         kept = {name: getattr(self, name) for name in SETTINGS}
         if (key := changes.get("family", self.family)) != self.family and key in FAMILIES:
             one, other = FAMILIES[self.family], FAMILIES[key]
-            named = {*one.usual, *other.usual, *one.lacks, *other.lacks, "patch_norm"}
+            named = {*one.usual, *other.usual, *one.lacks, *other.lacks}
             unlike = {
                 name
                 for name in named
                 if one.usual.get(name) != other.usual.get(name)
                 or (name in one.lacks) != (name in other.lacks)
-                or name == "patch_norm"
             }
             unlike |= {"task"} if self.task not in other.tasks else set()
             unlike |= {"scheme"} if places_of(self.family) != places_of(key) else set()
@@ -339,98 +336,6 @@ def _usual(family: object) -> dict[str, object]:
     return dict(FAMILIES[family].usual) if isinstance(family, str) and family in FAMILIES else {}
 
 
-def _of_family(config: RunConfig) -> str | None:
-    """A sentence about a setting that the family does not have, or None."""
-    c, family = config, FAMILIES[config.family]
-    given = f"family is {c.family}"
-    if c.task not in family.tasks:
-        return (
-            f"{given} and task is {c.task}, but it learns {_either(family.tasks)}: choose one of them, or "
-            f"family={_either(one.key for one in FAMILIES if c.task in one.tasks)}"
-        )
-    for name, why in family.lacks.items():
-        usual = family.usual.get(name, DEFAULTS[name])
-        if (value := getattr(c, name)) != usual:
-            kept = "" if usual == "" else f": leave {name} at {usual}"
-            return f"{given} and {name} is {value}, but {why}{kept}"
-    if c.patch_norm != "off" and c.family != "vit":
-        return f"{given} and patch_norm is {c.patch_norm}, but only a vit reads patches: choose family=vit"
-    if c.family == "vit":
-        if c.mask != "none":
-            return f"{given} and mask is {c.mask}, but its class token reads all patches: choose mask=none"
-        if c.seq_len not in (4, 16, 64):
-            return (
-                f"{given} and seq_len is {c.seq_len}, but an image of 8 x 8 pixels has 4, 16 or 64 square "
-                "patches: choose one of these"
-            )
-    return _norm_of_family(c) or (
-        _of_cells(c, given) if family.is_recurrent else _of_stack(c, family, given)
-    )
-
-
-def _norm_of_family(c: RunConfig) -> str | None:
-    """A sentence about a norm that the family can't train with."""
-    over_batch = c.norm in ("batchnorm", "powernorm")
-    if over_batch and FAMILIES[c.family].is_recurrent:
-        return (
-            f"family is {c.family} and norm is {c.norm}, but its statistics would differ between time steps: "
-            "choose a norm of each position, such as layernorm"
-        )
-    if c.norm in ("gatednorm", "tapernorm") and c.family != "decoder":
-        return (
-            f"family is {c.family} and norm is {c.norm}, but that norm is written here for decoders alone: "
-            "choose another norm"
-        )
-    if over_batch and c.family == "mlp" and c.task == "digits" and c.batch == 1:
-        return (
-            f"norm is {c.norm} and batch is 1, but one image has no variance over a batch: choose a batch "
-            "of 2 or more, or layernorm"
-        )
-    return None
-
-
-def _of_cells(c: RunConfig, given: str) -> str | None:
-    """A sentence about a setting that a recurrent net does not have."""
-    if c.scheme not in catalog.CELLS:
-        return (
-            f"{given} and scheme is {c.scheme}, but that is a place around a residual branch: choose "
-            f"{_either(catalog.CELLS.keys())}"
-        )
-    if c.optimizer == "muon":
-        return f"{given} and optimizer is muon, which is written for residual stacks: choose adamw or sgd"
-    if c.task == "digits" and 64 % c.seq_len:
-        return (
-            f"{given} and seq_len is {c.seq_len}, but the 64 pixels of an image are read in equal parts: "
-            "choose 2, 4, 8, 16, 32 or 64"
-        )
-    return None
-
-
-def _of_stack(c: RunConfig, family: Family, given: str) -> str | None:
-    """A sentence about a placement that a residual stack does not have."""
-    if c.scheme not in catalog.SCHEMES:
-        return (
-            f"{given} and scheme is {c.scheme}, but that is a place in a recurrent net: choose family=rnn or "
-            "lstm, or another scheme"
-        )
-    scheme, where = catalog.SCHEMES[c.scheme], f"{given} and scheme is {c.scheme}"
-    if c.family != "decoder" and scheme.constraint != "none":
-        return f"{where}, whose rule for the weights is defined for tokens: choose another scheme"
-    if c.family != "decoder" and scheme.streams != "one":
-        return f"{where}, but a {c.family} has placements of one stream here: choose another scheme"
-    if family.first == "attention":
-        return None
-    if scheme.slots(Place(1, c.depth, "attention")).is_about_attention:
-        return f"{where}, which is about attention, and it has none: choose another scheme"
-    return None
-
-
-def _either(words: Iterable[str]) -> str:
-    """ "a, b or c"."""
-    *others, last = words
-    return f"{', '.join(others)} or {last}" if others else last
-
-
 def _not_together(config: RunConfig) -> str | None:
     """A sentence about settings that exclude each other, or None."""
     c, head = config, config.width // config.heads
@@ -439,8 +344,9 @@ def _not_together(config: RunConfig) -> str | None:
             f"positions is rope and each of {c.heads} heads has {head} channels, but RoPE rotates pairs of "
             "channels: choose a width and heads that give an even number"
         )
-    if c.family == "decoder" and c.mask == "none" and not catalog.TASKS[c.task].targets_hidden:
-        others = " or ".join(f"task={task.key}" for task in catalog.TASKS if task.targets_hidden)
+    task = catalog.TASKS[c.task]
+    if c.mask == "none" and not (task.targets_hidden or task.classes):
+        others = " or ".join(f"task={other.key}" for other in catalog.TASKS if other.targets_hidden)
         return (
             f"mask is none and task is {c.task}, but without a mask each position sees the token that it has "
             f"to predict: choose mask=causal, or {others}"
@@ -560,25 +466,18 @@ SECONDS_PER_LOGIT = 6e-9
 
 def parameters_per_block(config: RunConfig) -> int:
     """Weights of one block or recurrent layer, without norms and biases."""
-    if FAMILIES[config.family].is_recurrent:
-        return 2 * gates(config) * config.width**2
+    family = FAMILIES[config.family]
+    if family.is_recurrent:
+        return 2 * family.gates * config.width**2
     matrices = 3 if config.activation in GATED else 2
     around = 2 * len(catalog.STREAMS[catalog.SCHEMES[config.scheme].streams].matrices)
     return (4 + around) * config.width**2 + matrices * config.hidden * config.width
 
 
-def gates(config: RunConfig) -> int:
-    """How many vectors a recurrent cell computes from its inputs."""
-    return 4 if config.family == "lstm" else 1
-
-
 def positions(config: RunConfig) -> int:
     """Positions of all examples of a step."""
-    if config.task in GRAPH_NODES:
-        return GRAPH_NODES[config.task]
-    if config.family == "mlp":
-        return config.batch
-    return config.batch * (config.seq_len + (config.family == "vit"))
+    of_example = FAMILIES[config.family].positions(config.seq_len)
+    return catalog.TASKS[config.task].nodes or config.batch * of_example
 
 
 def engine_here() -> tuple[str, str]:
@@ -593,10 +492,10 @@ def engine_here() -> tuple[str, str]:
 def engine_of(config: RunConfig) -> str:
     """The engine that trains a config on this machine's CPU."""
     c = config.placed()
-    if c.family != "decoder":
+    if not FAMILIES[c.family].tape:
         return "eager"
     scheme = catalog.SCHEMES[c.scheme]
-    has_tape = scheme.streams == "one" and c.norm not in EAGER_NORMS
+    has_tape = scheme.streams == "one" and catalog.NORMS[c.norm].tape
     has_tape &= not scheme.slots(Place(1, c.depth, "attention")).spectral
     has_tape &= all(getattr(c, name) in s.tape for name, s in SETTINGS.items() if s.tape)
     return engine_here()[0] if has_tape else "eager"
@@ -609,7 +508,7 @@ def estimated_seconds(config: RunConfig, engine: str | None = None) -> float:
     speed = SPEEDS[engine or engine_of(config)]
     cells = config.seq_len * SHARE_OF_CELL if family.is_recurrent else 1.0
     scores = 0 if "heads" in family.lacks else tokens * config.seq_len * config.heads
-    scores += tokens**2 * config.width / 64 if config.family == "gnn" else 0
+    scores += tokens**2 * config.width / 64 if family.first == "messages" else 0
     block = (
         speed.call * cells
         + 6 * parameters_per_block(config) * tokens * speed.operation

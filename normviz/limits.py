@@ -51,13 +51,6 @@ QUICK_SECONDS, QUICK_GIB = 0.4, 0.5
 """Up to these estimates, a measurement at initialisation needs no process of its own."""
 
 
-GRAPH_NODES = {"karate": 34, "digits_graph": 500}
-FEATURES = {"digits": 64, "karate": 34, "digits_graph": 64}
-"""How many numbers an example has, of tasks without tokens."""
-EAGER_NORMS = frozenset({"seednorm", "gatednorm", "tapernorm", "batchnorm", "powernorm"})
-"""Norms that the tape does not have."""
-
-
 def characters_needed(seq_len: int) -> int:
     """Least number of characters to cut sequences from; as many as one sequence needs are held out."""
     return HELD_OUT * (seq_len + 1)

@@ -15,12 +15,11 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
-from ..catalog import CELLS, FAMILIES, NORMS, PLACEMENTS, SCHEMES, STREAMS
+from ..catalog import CELLS, FAMILIES, NORMS, PLACEMENTS, SCHEMES, STREAMS, TASKS
 from ..catalog.choices import GATED
 from ..catalog.scheme import Branch, Gain, Scheme, Slots
 from ..catalog.streams import Code
 from ..config import RunConfig
-from ..limits import FEATURES
 from . import family_code
 from .patterns import Blocks, patterns
 
@@ -32,7 +31,7 @@ def code(config: RunConfig, vocabulary: int) -> str:
     """Source of a module whose `Model()` maps tokens [B, T] to logits [B, T, V]."""
     c = config.placed()
     head = HEAD.format(
-        kind=KINDS[c.family],
+        kind=FAMILIES[c.family].kind,
         label=PLACEMENTS.label(c.scheme),
         imports=imports(c.norm),
         sizes=sizes(c, vocabulary),
@@ -89,7 +88,7 @@ def recurrent_classes(c: RunConfig) -> list[str]:
     has_norm = c.norm != "none"
     wide = norm_call(c, "D" if c.family == "rnn" else "4 * D") if has_norm else ""
     norm = norm_call(c, "D") if has_norm else ""
-    logits = returned(c, f"self.head({'x[:, -1:]' if c.task in FEATURES else 'x'})")
+    logits = returned(c, f"self.head({'x[:, -1:]' if TASKS[c.task].features else 'x'})")
     return [
         *([f"\n{source}"] if (source := norm_source(c.norm)) else []),
         *dropout(c),
@@ -114,7 +113,7 @@ def _model(c: RunConfig, blocks: list[tuple[int, str]], slots: list[Slots]) -> s
     tokens = ["        self.tokens = nn.Embedding(V, D)"]
     if c.family != "decoder":
         norm = norm_call(c, "D") if c.norm != "none" else ""
-        patch = norm_call(c, str(FEATURES[c.task] // c.seq_len)) if norm else ""
+        patch = norm_call(c, str(TASKS[c.task].features // c.seq_len)) if norm else ""
         tokens, add = family_code.inputs(c, norm, patch)
         create = create if c.family == "vit" else []
     keep, method = CONSTRAINTS[scheme.constraint]
@@ -418,10 +417,6 @@ def _indented(text: str, by: int = 8) -> list[str]:
 
 # Attention and FFN, which do not depend on the wiring.
 
-KINDS = {
-    "decoder": "decoder-only transformer", "mlp": "residual MLP", "vit": "vision transformer",
-    "gnn": "graph network", "rnn": "recurrent net", "lstm": "LSTM",
-}  # fmt: skip
 HEAD = '''"""{label}: a small {kind} in plain PyTorch."""
 
 {imports}
@@ -535,7 +530,7 @@ def _uniform(slots: list[Slots]) -> Slots:
 
 def sizes(c: RunConfig, vocabulary: int | None) -> str:
     """The constants that the classes read; without V if it is defined elsewhere."""
-    positions = c.seq_len + (c.family == "vit")
+    positions = FAMILIES[c.family].positions(c.seq_len)
     numbers = {"T": positions, "D": c.width, "H": c.heads, "L": c.depth}
     words = "positions, width, heads, blocks"
     if "heads" in FAMILIES[c.family].lacks:

@@ -10,12 +10,14 @@ from .registry import Registry
 @dataclass(frozen=True)
 class Choice:
     """A choice: its key in configs, its label on pages, and one sentence about it. `oracle` names the
-    implementation by others that the tests compare with it."""
+    implementation by others that the tests compare with it. `gated`: an activation of two linear maps, whose
+    outputs it multiplies."""
 
     key: str
     label: str
     sentence: str
     oracle: str = ""
+    gated: bool = False
 
 
 QK_NORMS: Registry[Choice] = Registry(
@@ -83,17 +85,18 @@ ACTIVATIONS: Registry[Choice] = Registry(
             "SiLU(G x) times U x: two matrices instead of one, of two thirds of the hidden width, rounded to "
             "a multiple of 4, so that the FFN has about as many parameters (Shazeer 2020, arXiv:2002.05202).",
             oracle="transformers LlamaMLP",
+            gated=True,
         ),
         Choice(
             "geglu",
             "GEGLU",
             "GELU(G x) times U x, with the hidden width of SwiGLU (Shazeer 2020, arXiv:2002.05202).",
             oracle="transformers LlamaMLP with gelu",
+            gated=True,
         ),
     ),
 )
-GATED = ("swiglu", "geglu")
-"""Activations that multiply two linear maps."""
+GATED = tuple(choice.key for choice in ACTIVATIONS if choice.gated)
 POSITIONS: Registry[Choice] = Registry(
     "positions",
     (

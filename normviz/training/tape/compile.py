@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ...catalog import SCHEMES, STREAMS
+from ...catalog import FAMILIES, SCHEMES, STREAMS
 from ...catalog.choices import GATED
 from ...config import SETTINGS, RunConfig
 from ...model import qk_norm
@@ -50,7 +50,7 @@ class Unsupported(Exception):
 def compiled(config: RunConfig, model: Transformer) -> Program:
     """The program of a model. Raises Unsupported."""
     config = config.placed()
-    if config.family != "decoder":
+    if not FAMILIES[config.family].tape:
         raise Unsupported(f"the tape trains decoders alone, and the family is {config.family}")
     for name, setting in SETTINGS.items():
         if setting.tape and getattr(config, name) not in setting.tape:
