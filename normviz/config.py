@@ -149,7 +149,8 @@ class RunConfig(BaseModel):
     tied: Annotated[str, Setting("tied head", choices=catalog.TIED, group="Model")] = "off"
     softcap: Annotated[float | None, Setting(
         "logit soft-cap", "c in c tanh(z / c) of each logit z, or off", BOUND, off=True, group="Model",
-        axis="3,10,30,off", oracle=FORMULA)] = None
+        axis="3,10,30,off", oracle=FORMULA,
+        code={"logits": "logits = {value!r} * torch.tanh(logits / {value!r})"})] = None
     zloss: Annotated[float, Setting(
         "z-loss", "weight of (log Z)^2 in what is minimised; the loss shown is without it", Range(0, 10),
         group="Optimisation", axis="0,0.0001,0.01", oracle=FORMULA)] = 0.0

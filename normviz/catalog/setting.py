@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from .registry import Registry
 
+Spot = Literal[
+    "queries init", "queries", "mask", "weights init", "weights", "hidden", "stream", "head", "logits"
+]  # fmt: skip
+"""Where pasted code has lines of a setting. In attention: what it creates for queries q, keys k and values v,
+and does to them; the mask; what it creates for the weights, and does with them. In the FFN: its hidden layer
+as an expression of {}, where a gated one multiplies x. In the model: the stream x after the embedding and
+each block, the head, and the logits."""
 FORMULA = "its formula, written a second time"
 """What the tests compare a setting with that no others have implemented."""
 
@@ -61,6 +68,7 @@ class Setting:
     axis      its values as an axis of a map; "" of a choice means all; None: it can't span a map
     tape      the values that the tape trains with; () for all
     training  it does nothing before the first step
+    code      lines of pasted code where a number is not at its default; {value} stands for it
     link      what a link of version 1 means that does not name it; None: its default
     oracle    what the tests compare a number with
     """
@@ -76,6 +84,7 @@ class Setting:
     axis: str | None = ""
     tape: tuple[Any, ...] = ()
     training: bool = False
+    code: Mapping[Spot, str] = field(default_factory=dict)
     link: str | None = None
     oracle: str = ""
 
