@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from typing import Any, get_args
 
 import pytest
-from crossing_kit import case
+from crossing_kit import BESIDE, case, others
 
 from normviz import ConfigError, RunConfig
+from normviz.catalog.setting import Spot
 from normviz.config import (
     CHOICES,
     DEFAULTS,
@@ -72,6 +73,7 @@ def test_a_record_allows_what_it_names() -> None:
             assert sum(kind is not None for kind in kinds) == 1
             assert DEFAULTS[name] in setting
             assert all(value in setting for value in setting.tape)
+            assert {*setting.code} <= {*get_args(Spot)}
             assert setting.range is None or setting.axis
             for word in setting.axis.split(",") if setting.axis else ():
                 assert getattr(RunConfig(**{name: word}), name) in setting
@@ -209,29 +211,10 @@ def test_the_limits_are_stated() -> None:
 
 # Names
 
-HASH = "0123456789abcdef" * 2
-
-
-def another(name: str) -> Any:
-    """A legal value of a field other than its default."""
-    default = getattr(RunConfig(), name)
-    if name in CHOICES:
-        return next(key for key in CHOICES[name].keys() if key != default)  # noqa: SIM118
-    if name == "lr_edits":
-        return ((3, 0.1),)
-    if name == "text":
-        return HASH
-    return (2 * default or 1) if RANGES[name].whole else 0.5
-
 
 def changed(name: str) -> RunConfig:
     """The default config with another value of one field."""
-    task = {
-        "text": {"task": "text"},
-        "mask": {"task": "masked"},
-        "patch_norm": {"family": "vit"},
-    }.get(name, {})
-    return RunConfig(**{name: another(name)} | task)
+    return RunConfig(**{name: others(name)[0], **BESIDE.get(name, {})})
 
 
 def test_every_field_is_part_of_the_name_and_of_canonical_json() -> None:
