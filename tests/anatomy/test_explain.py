@@ -14,9 +14,10 @@ from normviz import RunConfig, anatomy
 from normviz.anatomy.patterns import GAINS, patterns
 from normviz.catalog import NORMS, QK_NORMS, SCHEMES, V_NORMS
 from normviz.catalog.scheme import Gain, Slots
+from normviz.config import SETTINGS
 
 PRACTICE: list[dict[str, object]] = [
-    *changes("task", "dropout"),
+    *changes("task", "dropout", *(name for name, one in SETTINGS.items() if one.training)),
     {"task": "masked", "mask": "none", "positions": "rope"},
     {"tied": "on", "softcap": 2.0},
     {"parametrisation": "mup", "width": 48, "heads": 4},
