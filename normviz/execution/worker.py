@@ -16,8 +16,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from ..config import RunConfig
-from ..limits import is_quick
+from ..config import RunConfig, is_quick
 from ..model import texts
 from ..runs.store import Store, StoreDamaged, StoreError
 from ..runs.store.machine_lock import MachineLock

@@ -17,9 +17,9 @@ from crossing_kit import case
 from normviz import RunConfig, train
 from normviz.catalog import PROBES, SCHEMES
 from normviz.catalog.probes import recorded_by
+from normviz.config import RANGES
 from normviz.duel.presets import PRESETS
 from normviz.duel.seeds import seeded
-from normviz.limits import RANGES
 from normviz.links import encode
 from normviz.result import collect
 from normviz.training.events import Step
