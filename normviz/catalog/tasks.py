@@ -8,6 +8,8 @@ from .registry import Registry
 
 COPIED = 32
 """Kinds of tokens of the task copy."""
+GRAPH_IMAGES = 500
+"""Nodes of the graph of digits."""
 ENTRIES, HOPS = 8, 4
 """Pointer chasing: entries of the table, in sequences of 16 tokens and more, and the most hops."""
 
@@ -20,6 +22,8 @@ class TaskRecord:
     targets_hidden  whether no input of a sequence shows a target: attention to later positions does not
                     give the answers away
     classes         how many classes an example may have; 0 for tasks of tokens
+    features        how many numbers an example has; 0 for tasks of tokens
+    nodes           how many nodes the graph has whose nodes are the examples; 0 without a graph
     is_finite       whether training reads the same examples again and again, so that it can memorise them
     """
 
@@ -31,6 +35,8 @@ class TaskRecord:
     held_out: str
     targets_hidden: bool = False
     classes: int = 0
+    features: int = 0
+    nodes: int = 0
     is_finite: bool = False
 
     @property
@@ -119,6 +125,7 @@ TASKS: Registry[TaskRecord] = Registry(
             "unknown",
             "the last fifth of the images, mostly by other writers",
             classes=10,
+            features=64,
             is_finite=True,
         ),
         TaskRecord(
@@ -131,6 +138,8 @@ TASKS: Registry[TaskRecord] = Registry(
             "unknown",
             "the 26 other nodes of the same graph",
             classes=2,
+            features=34,
+            nodes=34,
             is_finite=True,
         ),
         TaskRecord(
@@ -142,6 +151,8 @@ TASKS: Registry[TaskRecord] = Registry(
             "unknown",
             "the 450 other images of the same graph",
             classes=10,
+            features=64,
+            nodes=GRAPH_IMAGES,
             is_finite=True,
         ),
     ),

@@ -20,7 +20,7 @@ from ..catalog.inits import MATRICES, OF_NORMS
 from ..catalog.scheme import Gain, Matrix, Place, Slots, plain
 from ..catalog.tasks import COPIED, ENTRIES
 from ..config import RunConfig
-from ..limits import FEATURES, GRAPH_NODES, MAX_SYMBOLS
+from ..limits import MAX_SYMBOLS
 from ..model.corpora import STATES, prose
 from ..model.graphs import karate
 from ..observed import configured
@@ -239,7 +239,7 @@ def vocabulary(config: RunConfig) -> int | None:
 def _data(c: RunConfig, quotation: Quotation, lane: ExportLane) -> list[str]:
     """Sources of what the batches are made from, and of the function that makes them."""
     quote = quotation.quote
-    if c.task in GRAPH_NODES:
+    if TASKS[c.task].nodes:
         own = [quote("model/batches.py", "IGNORED", "shown")]
         if c.task == "karate":
             return [*own, quote("model/graphs.py", "graph_of"), _club() + NODES]
@@ -320,7 +320,7 @@ def _maps(c: RunConfig) -> tuple[tuple[str, str, str, Matrix], ...]:
 def roles(c: RunConfig) -> dict[str, str]:
     """How the names of drawn parameters end in the code shown, and the role of each."""
     found = dict[str, str]()
-    reads = "inputs" if c.task in FEATURES else "tokens"
+    reads = "inputs" if TASKS[c.task].features else "tokens"
     found[f"{reads}.weight"] = f"{reads}.weight"
     if c.family == "vit":
         found["class_token.weight"] = "tokens.weight"
@@ -362,7 +362,7 @@ def _draw(c: RunConfig, role: str) -> str:
         text = f"Draw({own(c.base.width, c.base.depth)!r}, normal=True)"
     if role == "inputs.weight":
         is_cut = c.family == "vit" or FAMILIES[c.family].is_recurrent
-        text = _times(text, f"{FEATURES[c.task] // (c.seq_len if is_cut else 1)}**-0.5")
+        text = _times(text, f"{TASKS[c.task].features // (c.seq_len if is_cut else 1)}**-0.5")
     if c.parametrisation == "standard":
         return text
     text = re.sub(r"\b(D|HIDDEN|L)\b", r"\g<1>0", text)
@@ -414,10 +414,11 @@ def _gains(c: RunConfig) -> list[str]:
     if c.scheme not in SCHEMES:
         gain = {f"{name}.weight": [c.weight_gain] for name in ("hidden", "input")}
     else:
-        own, both = SCHEMES[c.scheme].weight_gain, ("attention", "ffn")
+        own = SCHEMES[c.scheme].weight_gain
         gain = {
             f"{name}.weight{part}": [
-                own(Place(b, c.depth, both[name.startswith("ffn.")]), matrix) * c.weight_gain
+                own(Place(b, c.depth, "ffn" if name.startswith("ffn.") else "attention"), matrix)
+                * c.weight_gain
                 for b in range(1, c.depth + 1)
             ]
             for name, part, _, matrix in _maps(c)

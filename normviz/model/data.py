@@ -12,9 +12,9 @@ from typing import TypeAlias
 import numpy as np
 import torch
 
+from .. import catalog
 from ..catalog.tasks import COPIED, ENTRIES
 from ..config import RunConfig
-from ..limits import FEATURES
 from . import batches, draws, texts
 from .batches import IGNORED, Features
 from .characters import entropy, trained
@@ -247,7 +247,7 @@ TASKS: dict[str, type[Task]] = {
 
 def features_of(config: RunConfig) -> int:
     """How many numbers an example of the config's task has; 0 for tasks of tokens."""
-    return FEATURES.get(config.task, 0)
+    return catalog.TASKS[config.task].features
 
 
 def make_task(config: RunConfig) -> Task:

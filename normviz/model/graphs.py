@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..catalog.tasks import GRAPH_IMAGES
 from ..home import shipped
-from ..limits import GRAPH_NODES
 from .images import digits, standardised
 
 NEAREST = 5
@@ -55,7 +55,7 @@ def graph_of(text: str) -> Graph:
 def digits_graph() -> Graph:
     """The first digits, each joined with those whose pixels are nearest by Euclidean distance; of equals the
     earlier one is nearer."""
-    n = GRAPH_NODES["digits_graph"]
+    n = GRAPH_IMAGES
     pixels = digits()[0][:n]
     squares = (pixels**2).sum(1)
     distance = squares[:, None] + squares - 2 * pixels @ pixels.T
