@@ -19,7 +19,7 @@ from ..catalog.choices import GATED
 from ..catalog.inits import MATRICES, OF_NORMS
 from ..catalog.scheme import Gain, Matrix, Place, Slots, plain
 from ..catalog.tasks import COPIED, ENTRIES
-from ..config import RunConfig
+from ..config import RunConfig, engine_of
 from ..limits import MAX_SYMBOLS
 from ..model.corpora import STATES, prose
 from ..model.graphs import karate
@@ -108,7 +108,7 @@ def _docstring(lane: ExportLane) -> str:
 
 def _needs(c: RunConfig) -> str:
     images = c.task in ("digits", "digits_graph")
-    return "scikit-learn, or its file digits.csv.gz," if images else "nothing else"
+    return "scikit-learn (or its file digits.csv.gz)" if images else "nothing else"
 
 
 def _ours(lane: ExportLane) -> str:
@@ -130,7 +130,7 @@ def _how_exact(lane: ExportLane) -> str:
             "the losses agree up to rounding, which grows with the steps."
         )
     started = lane.recording.started if lane.recording else None
-    if started is None or started.engine != "eager":
+    if (started.engine if started else engine_of(configured(lane.config))) != "eager":
         return (
             "Initial values, batches and steps are the run's. NormViz's engine in C++ adds in another "
             "order, so its losses agree up to rounding, which grows with the steps."
@@ -146,10 +146,12 @@ def _settings(lane: ExportLane) -> str:
     c = configured(lane.config).placed()
     started = lane.recording.started if lane.recording else None
     threads = started.threads if started else 1
+    examples = "images" if c.task == "digits" else "sequences"
     return "\n".join(
         [
             sizes(c, vocabulary(c)),
-            f"INIT_SEED, DATA_SEED, BATCH = {c.init_seed}, {c.data_seed}, {c.batch}  # sequences a step",
+            f"INIT_SEED, DATA_SEED = {c.init_seed}, {c.data_seed}",
+            *([] if TASKS[c.task].nodes else [f"BATCH = {c.batch}  # {examples} a step"]),
             *([_config(c)] if changes(c) or has_groups(c) else []),
             f"torch.set_num_threads({threads})  # another number of threads rounds differently",
         ]
@@ -434,8 +436,9 @@ def _gains(c: RunConfig) -> list[str]:
         lines.append(f"block.{target}.mul_({factors[0] if alike else 'factor'})")
     if not lines:
         return []
+    blocks = "i, block in enumerate(model.blocks)" if table else "block in model.blocks"
     return [
-        f"for i, block in enumerate(model.blocks):  # scaled by {_by_whom(c)}",
+        f"for {blocks}:  # scaled by {_by_whom(c)}",
         *(f"    {line}" for line in lines),
     ]
 
