@@ -92,7 +92,7 @@ def test_the_tree_names_what_there_is() -> None:
 
 def test_what_a_document_names_exists() -> None:
     """Links with their headings, pictures, files in backticks, from its folder or the top, and commands."""
-    commands = set(get_command(main).commands)  # type: ignore[attr-defined]
+    commands = set(get_command(main).commands)
     for path in DOCUMENTS:
         with case(path.relative_to(ROOT)):
             text = path.read_text()
