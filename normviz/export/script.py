@@ -126,7 +126,7 @@ def _ours(lane: ExportLane) -> str:
 def _how_exact(lane: ExportLane) -> str:
     if lane.device == "cuda":
         return (
-            "Initial values and batches are the run's; a GPU adds in another order each time, so "
+            "Initial values and batches are the run's; a GPU may add in another order, so "
             "the losses agree up to rounding, which grows with the steps."
         )
     started = lane.recording.started if lane.recording else None

@@ -122,7 +122,7 @@ class Muon(Optimizer):
         super().__init__(each, {"lr": 0.0, "weight_decay": weight_decay})
 
     @torch.no_grad()
-    def step(self) -> None:
+    def step(self, closure: Any = None) -> Any:
         for group in self.param_groups:
             lr, parts, (p,) = group["lr"], group["parts"], group["params"]
             momentum = self.state[p].setdefault("momentum", torch.zeros_like(p))
