@@ -634,7 +634,7 @@ MUTATIONS = (
     Mutation(
         "drift-by-scale", "normviz/labs/drift.py",
         "self.found.append(both / channels.square().mean().sqrt())", "self.found.append(both)",
-        "a norm lowers the drift by its scale alone", "tests/claims/test_labs.py tests/claims/test_claims.py",
+        "a norm lowers the drift by its scale alone", "tests/claims/test_experiments.py",
     ),
     Mutation(
         "edge-of-sgd", "normviz/labs/sharpness.py",
