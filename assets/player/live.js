@@ -290,7 +290,7 @@ export class Live {
   start(lanes, wasm, task, models) {
     const { data } = this, names = namesOf(lanes, data);
     this.granted = 0;
-    this.plays = !this.plays;
+    this.plays = true;
     this.startedAt = performance.now();
     this.made = linkOf(lanes, data.pinned);
     this.duel = {

@@ -845,7 +845,7 @@ MUTATIONS = (
     ),
     Mutation(
         "switch-ignored", "app/views/duel/by_itself.py",
-        "if it.changed is None or not is_on() or tour.waits(it):", "if it.changed is None or tour.waits(it):",
+        "if it.changed_at is None or not is_on() or tour.waits(it):", "if it.changed_at is None or tour.waits(it):",
         "trains by itself though that was turned off", "tests/app/test_page_by_itself.py",
     ),
     Mutation(
