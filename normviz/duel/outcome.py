@@ -77,7 +77,7 @@ def _lane(runs: Sequence[Recording], seeds: int) -> str:
         return "not trained with these settings yet"
     n = max(seeds, len(runs))
     if n > 1:
-        return of_seeds([it.result for it in runs if it.is_done], n)
+        return of_seeds([it for it in runs if it.is_done], n)
     words, held_out = runs[0].verdict.sentence, runs[0].held_out
     if runs[0].status != "finished" or held_out is None or "held-out" in words:
         return words

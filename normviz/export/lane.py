@@ -39,7 +39,7 @@ class ExportLane:
         """What came of the lane, in words: of its run, or of all seeds."""
         if self.repeats:
             runs = [one.recording for one in self.seeds if one.recording and one.is_done]
-            return of_seeds([it.result for it in runs], len(self.seeds))
+            return of_seeds(runs, len(self.seeds))
         return self.recording.verdict.sentence if self.recording else "nobody has trained it here"
 
     @property

@@ -12,10 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import hosted
-from ..catalog import FAMILIES, TASKS
-from ..catalog.probes import PROBES, ROUNDING
+from ..catalog import FAMILIES
 from ..formats import duration, listed
-from ..observed import OWN_UNIT, Observed
 from . import Recording, Steps
 from .store import Run, Store
 from .verdict import Verdict
@@ -99,8 +97,6 @@ class LaneFrame:
         return bool(self.recorded) and self.probe not in self.recorded
 
 
-SOMETIMES = ("update_ratio", "token_cosine")
-"""Quantities that not every step has: a run of 0 steps updates nothing, and one example has no pair."""
 KEPT_BYTES, KEPT_HOSTED = 128 * 2**20, 16 * 2**20
 """The limit of runs' steps in memory, the second on a hosted server, which has about a gigabyte for
 everything; a hero run takes a tenth of a megabyte, one of depth 1000 about ten megabytes."""
@@ -145,55 +141,41 @@ class Frames:
 
     def verdict(self, run: Run) -> Verdict:
         """The verdict of a run, or its state while it is open."""
-        return verdict(run, self.recording(run), self.store)
+        return verdict(self.recording(run), self.store)
 
 
 def lane_frame(it: Recording, label: str, probe: str, earlier: str = "") -> LaneFrame:
     """What a run recorded, as one lane, without values of a probe that it did not record."""
-    steps, bad = it.steps, it.first_bad
-    values = _without_rounding(it, probe)
-    # Where nothing was updated there is no update to measure, which is not the same as a NaN.
-    there = np.full(len(values), True)
-    if probe in SOMETIMES:
-        there = ~np.isnan(values).all(axis=1)
-    measured = ~np.isnan(steps.held_out)
+    bad, layers = it.first_bad, it.layers(probe)
+    held_out_steps, held_out = it.held_out_curve
     return LaneFrame(
         label=f"{label} (before: {earlier})" if earlier else label,
         scheme=it.config.scheme,
         depth=it.depth,
         steps=it.total,
-        loss=steps.loss,
+        loss=it.losses,
         probe=probe,
-        probe_steps=steps.layer_steps[: len(values)][there],
-        values=values[there],
+        probe_steps=layers.step,
+        values=layers.values,
         first_bad=None if bad is None else (bad.step, bad.layer),
         chance=it.chance,
         floor=it.floor,
-        edits=tuple(edit for edit in it.config.lr_edits if edit[0] < len(steps)),
+        edits=it.edits,
         earlier=earlier,
-        held_out_steps=steps.step[measured],
-        held_out=steps.held_out[measured],
+        held_out_steps=held_out_steps,
+        held_out=held_out,
         recorded=it.probes,
-        is_observed=isinstance(it.config, Observed),
+        is_observed=it.is_observed,
         family=it.config.family,
-        unit=OWN_UNIT if isinstance(it.config, Observed) else TASKS[it.config.task].unit,
+        unit=it.unit,
     )
 
 
-def _without_rounding(it: Recording, probe: str) -> Floats:
-    """[m, L+1] values of a probe, 0 where they are below what float32 can tell from 0; none where the run
-    did not record it."""
-    if probe not in it.probes:
-        return np.empty((0, it.depth + 1))
-    values, larger = it.values(probe), PROBES[probe].rounds_with
-    if larger is None or larger not in it.probes:
-        return values
-    return np.where(values < ROUNDING * it.values(larger), 0.0, values)
-
-
-def verdict(run: Run, it: Recording, store: Store) -> Verdict:
+def verdict(it: Recording, store: Store) -> Verdict:
     """The verdict of a run, or its state while it is open; for a waiting one its place in the queue."""
-    return Verdict("queued", queued([run], store)) if run.status == "queued" else it.verdict
+    if it.stored is not None and it.status == "queued":
+        return Verdict("queued", queued([it.stored], store))
+    return it.verdict
 
 
 def queued(runs: Sequence[Run], store: Store) -> str:

@@ -184,9 +184,7 @@ def _verdict(lane: Lane, backend: SharedBackend, secret: bool = False) -> None:
 def _all_seeds(lane: Lane, backend: SharedBackend) -> str:
     """The verdicts of all seeds shown, in words."""
     recording = backend.frames.recording
-    return of_seeds(
-        [recording(run).result for run in lane.repeats if run.is_done], duel.duel().seeds
-    )
+    return of_seeds([recording(run) for run in lane.repeats if run.is_done], duel.duel().seeds)
 
 
 def _notes(lane: Lane) -> None:

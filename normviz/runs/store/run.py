@@ -120,6 +120,7 @@ class Run:
             seconds,
             self.probes,
             self.wrote or "",
+            self,
         )
 
     @property
