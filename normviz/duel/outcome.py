@@ -20,8 +20,9 @@ from statistics import fmean
 
 import numpy as np
 
-from ..observed import Observed
+from ..observed import Observed, label
 from ..runs import Recording
+from ..runs.lane import Lane
 from ..runs.statistics import PAIRS, compare
 from ..runs.verdict import of_seeds, still_falls
 
@@ -70,6 +71,11 @@ def outcome(lanes: Runs, seeds: int = 1, reference: str = "") -> DuelOutcome:
         tuple(it.sentence for it in found),
         tuple(_notes(lanes, found)),
     )
+
+
+def came_out(lanes: Sequence[Lane]) -> DuelOutcome:
+    """What came out of these lanes over all their seeds, compared with the first."""
+    return outcome({f"{lane.letter} {label(lane.config)}": lane.recordings for lane in lanes})
 
 
 def _lane(runs: Sequence[Recording], seeds: int) -> str:

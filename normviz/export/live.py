@@ -27,10 +27,10 @@ from ..observed import configured
 from ..player import document, folder, in_script, joined, script_tags, templates, version
 from ..player.packing import packed
 from ..runs import Recording
+from ..runs.lane import Lane
 from ..training.tape.browser import browser_model
 from ..training.tape.compile import Unsupported
 from .browser_task import browser_task, prose_codes
-from .lane import ExportLane
 from .live_link import (
     BROWSER_NORMS,
     BROWSER_TASKS,
@@ -136,7 +136,7 @@ def live_schemes() -> list[str]:
 
 
 def live_page(
-    duels: Iterable[Sequence[ExportLane]],
+    duels: Iterable[Sequence[Lane]],
     head: str = "",
     *,
     one_file: bool = False,
@@ -157,7 +157,7 @@ def live_page(
         }
         for kind, of in VARIANTS.items()
     }
-    shipped: dict[str, Sequence[ExportLane]] = {}
+    shipped: dict[str, Sequence[Lane]] = {}
     for lanes in duels:
         link = live_link([configured(lane.config) for lane in lanes])
         if link and all(lane.config.scheme in schemes for lane in lanes):
@@ -249,7 +249,7 @@ def _model(config: RunConfig) -> dict[str, Any]:
     return {**browser_model(config), "walk": walk(config)}
 
 
-def shipped_duel(lanes: Sequence[ExportLane]) -> dict[str, Any]:
+def shipped_duel(lanes: Sequence[Lane]) -> dict[str, Any]:
     """A finished duel as `trained` of the player has it."""
     configs = [configured(lane.config) for lane in lanes]
     return {
@@ -261,8 +261,8 @@ def shipped_duel(lanes: Sequence[ExportLane]) -> dict[str, Any]:
     }
 
 
-def _lane(index: int, lane: ExportLane, among: Sequence[RunConfig]) -> dict[str, Any]:
-    it, config = lane.recorded, among[index]
+def _lane(index: int, lane: Lane, among: Sequence[RunConfig]) -> dict[str, Any]:
+    it, config = lane.recording, among[index]
     steps, measured = it.steps, ~np.isnan(it.steps.held_out)
     name = " ".join(names.lane_name(index, config, among).split())
     bad = it.first_bad

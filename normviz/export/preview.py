@@ -17,7 +17,7 @@ from ..duel.names import caption, title
 from ..observed import label
 from ..player.specs import Axes, ChartOptions, axes, specs
 from ..runs.frames import LaneFrame
-from .lane import ExportLane
+from ..runs.lane import Lane
 from .pictures import whole
 from .replay import frames as frames_of
 from .vega import draw_named
@@ -44,7 +44,7 @@ class Preview:
         return len(self.card) + sum(map(len, (*self.light.values(), *self.dark.values())))
 
 
-def draw(lanes: Sequence[ExportLane], probe: str) -> Preview:
+def draw(lanes: Sequence[Lane], probe: str) -> Preview:
     """The preview of lanes that were run. Raises ValueError for lanes that can't be drawn."""
     frames = frames_of(lanes, probe)
     drawn = {dark: _charts(frames, ChartOptions(dark=dark)) for dark in (False, True)}
@@ -75,13 +75,13 @@ def _charts(frames: Sequence[LaneFrame], options: ChartOptions) -> dict[str, Spe
     }
 
 
-def outcome(lanes: Sequence[ExportLane]) -> str:
+def outcome(lanes: Sequence[Lane]) -> str:
     """What came of each lane, in words."""
     return " ".join(f"{_heading(lane)}: {lane.verdict}." for lane in lanes)
 
 
-def _heading(lane: ExportLane) -> str:
-    return f"{lane.name} {label(lane.config)}"
+def _heading(lane: Lane) -> str:
+    return f"{lane.letter} {label(lane.config)}"
 
 
 # The picture for chats and feeds.
@@ -91,7 +91,7 @@ CHART = 322
 """Pixels of a chart's height with its axis, legend and note."""
 
 
-def _card(lanes: Sequence[ExportLane], frames: Sequence[LaneFrame]) -> str:
+def _card(lanes: Sequence[Lane], frames: Sequence[LaneFrame]) -> str:
     """The picture as SVG: title, verdicts, and two charts that are drawn later, in place of comments."""
     width, height = CARD
     y = TOP + 12 + LINE * len(lanes)
@@ -179,9 +179,9 @@ SCRIPT = """
 """A proxy that lets only known scripts run has its hash: see assets/deploy/nginx.conf."""
 
 
-def still(lanes: Sequence[ExportLane], drawn: Preview, embedded: bool = False) -> str:
+def still(lanes: Sequence[Lane], drawn: Preview, embedded: bool = False) -> str:
     """HTML of the finished charts that covers the page until the player has drawn them."""
-    frames = frames_of(lanes, lanes[0].recorded.probes[0])
+    frames = frames_of(lanes, lanes[0].recording.probes[0])
     verdicts = "".join(
         f'<p style="border-color: {style.color}"><b>{escape(_heading(lane))}</b> {escape(lane.verdict)}</p>'
         for lane, style in zip(lanes, charts.styles_of(frames), strict=True)

@@ -20,8 +20,8 @@ from ..config import BASE_DEPTH, BASE_WIDTH, RunConfig
 from ..limits import FEATURES, HELD_OUT, MAX_SYMBOLS
 from ..model.corpora import STATES, SUCCESSOR_P, chain, masked_count, prose
 from ..observed import configured
+from ..runs.lane import Lane
 from . import script_families
-from .lane import ExportLane
 
 IMPORTS: dict[str, tuple[str, ...]] = {
     "prose": ("from pydoc_data.topics import topics",),
@@ -77,7 +77,7 @@ def dropout(x, training):
     return x * (kept.to(x.device) / (1 - {p}))"""
 
 
-def script(lane: ExportLane) -> str:
+def script(lane: Lane) -> str:
     """Source of the script of a lane, whether it has run or not.
 
     Raises ValueError with a sentence for a scheme whose initial values can't be written out.
@@ -90,7 +90,7 @@ def script(lane: ExportLane) -> str:
         own = DROPOUT.format(seed=c.init_seed, p=c.dropout)
         model = [own if part in dropout(c) else part for part in model]
     on = ', device="cuda"' if cuda else ""
-    started = lane.recording.started if lane.recording else None
+    started = lane.started
     read = text(c, started.text if started else None, on, lane.hides_text)
     first = vocabulary(c) is None  # the model needs to know how many kinds of tokens there are
     seeds = SEEDS.format(**c.model_dump(), threads=started.threads if started else 1)
@@ -115,7 +115,7 @@ def script(lane: ExportLane) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _docstring(lane: ExportLane) -> str:
+def _docstring(lane: Lane) -> str:
     c = configured(lane.config)
     label, task = PLACEMENTS.label(c.scheme), TASKS.label(c.task)
     about = (
@@ -131,11 +131,12 @@ def _needs(c: RunConfig) -> str:
     return "scikit-learn, or its file digits.csv.gz," if images else "nothing else"
 
 
-def _ours(lane: ExportLane) -> str:
+def _ours(lane: Lane) -> str:
     """What the run itself came to."""
-    loss, it = lane.final_loss, lane.recording
-    if loss is None or it is None:
+    loss = lane.final_loss
+    if loss is None:
         return ""
+    it = lane.recording
     final = f"{loss:.6f}" if math.isfinite(loss) else str(loss)
     chance = "" if it.started is None else f" (chance is {it.chance:.3f})"
     n, steps = len(it.steps), lane.config.steps
@@ -143,13 +144,13 @@ def _ours(lane: ExportLane) -> str:
     return f"The run that it repeats had {final} {TASKS[lane.config.task].unit}{so_far}{chance}. "
 
 
-def _how_exact(lane: ExportLane) -> str:
+def _how_exact(lane: Lane) -> str:
     if lane.device == "cuda":
         return (
             "Initial values and batches are the run's; a GPU adds in another order each time, so "
             "the losses agree up to rounding, which grows with the steps."
         )
-    started = lane.recording.started if lane.recording else None
+    started = lane.started
     if started is None or started.engine != "eager":
         return (
             "Initial values, batches and steps are the run's. NormViz's engine in C++ adds in another "
@@ -680,16 +681,16 @@ def optimizer(c: RunConfig) -> str:
     return f"torch.optim.AdamW(model.parameters(), {c.lr!r}, {more}, fused=True)"
 
 
-def loop(lane: ExportLane, progress: bool) -> str:
+def loop(lane: Lane, progress: bool) -> str:
     """Source of the training loop; `progress`: the model reads the share of the run that is over."""
-    c, it = configured(lane.config), lane.recording
+    c = configured(lane.config)
     if c.steps == 0:
         final = 'print(f"final loss {loss.item():.6f} (at initialisation)")'
         return "\n".join(["", *_forward(c, "0", "0.0" if progress else ""), final])
     steps, note = c.steps, ""
     sort = groups(c)
-    if it is not None and it.status == "diverged":
-        steps = len(it.steps)
+    if lane.recordings and lane.recording.status == "diverged":
+        steps = len(lane.recording.steps)
         note = f"  # of {c.steps}: then the run counted as diverged"
     share = f"step / {c.steps}" if progress else ""
     stop = ["if not math.isfinite(losses[-1]):", "    break"] if not lane.is_done else []

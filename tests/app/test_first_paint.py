@@ -27,10 +27,10 @@ from normviz import RunConfig
 from normviz.catalog import PROBES
 from normviz.charts import heatmap, quantised_domain
 from normviz.charts.palette import LOWEST
-from normviz.export import stored_lane
 from normviz.export.preview import CARD, Preview, draw, outcome, still
 from normviz.links import encode
 from normviz.runs.frames import Frames
+from normviz.runs.lane import stored_lane
 from normviz.runs.shipped import adopt
 from normviz.runs.store import Store
 

@@ -667,7 +667,7 @@ MUTATIONS = (
         "tests/export/test_export.py tests/export/test_export_seeds.py",
     ),
     Mutation(
-        "hash-of-a-text-exported", "normviz/export/lane.py",
+        "hash-of-a-text-exported", "normviz/runs/lane.py",
         'return {k: v for k, v in values.items() if k != "text" or not self.hides_text}', "return values",
         "a file names a text that its reader did not give",
         "tests/export/test_export.py tests/export/test_script.py tests/app/test_page_private.py",

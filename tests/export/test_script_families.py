@@ -12,10 +12,10 @@ import torch
 from crossing_kit import case
 
 from normviz import RunConfig, train
-from normviz.export.lane import ExportLane
 from normviz.export.script import script
 from normviz.home import shipped
 from normviz.result import collect
+from normviz.runs.lane import Lane
 
 SMALL = {"depth": 2, "width": 8, "steps": 6}
 SOME: list[dict[str, Any]] = [
@@ -41,7 +41,7 @@ def test_it_repeats_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def repeated(config: RunConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     result = collect(train(config))
-    source = script(ExportLane("A", config, result))
+    source = script(Lane("A", config, (result,)))
     file = shipped("assets") / "data" / "digits.csv.gz"
     monkeypatch.setattr(sys, "argv", ["script.py", str(file)])
     threads = torch.get_num_threads()

@@ -11,8 +11,9 @@ from crossing_kit import case
 from torch import Tensor, nn
 
 from normviz import RunConfig, train, watch
-from normviz.export import ExportLane, script
+from normviz.export import script
 from normviz.result import Result, collect
+from normviz.runs.lane import Lane
 
 SCHEMES = ("pre", "post", "peri", "deepnorm")
 SMALL = RunConfig(depth=3, width=16, heads=2, seq_len=12, batch=4, steps=6, optimizer="sgd", lr=0.1)
@@ -22,7 +23,7 @@ EXACT = 1e-6
 
 def watched(config: RunConfig) -> Result:
     """The exported script of a config, with two lines more in its loop."""
-    head, _, loop = script(ExportLane("A", config)).partition("\noptimizer = ")
+    head, _, loop = script(Lane("A", config)).partition("\noptimizer = ")
     first, rest = loop.split("\n", 1)
     source = f"{head}\noptimizer = {first}\nit = watch(model, optimizer, to=None, every=1)\n{rest}"
     source = source.replace("loss.backward()", "loss.backward()\n    it.step(loss)")

@@ -16,7 +16,6 @@ from normviz import RunConfig
 from normviz.catalog.probes import PROBES, recorded_by
 from normviz.duel.names import lane_name
 from normviz.duel.presets import PRESETS
-from normviz.export.lane import ExportLane
 from normviz.export.live import page_data, shipped_duel
 from normviz.export.live_link import live_link
 from normviz.home import shipped
@@ -26,6 +25,7 @@ from normviz.player.templates import templates
 from normviz.runs import Recording
 from normviz.runs.archive import load
 from normviz.runs.frames import lane_frame
+from normviz.runs.lane import Lane
 from normviz.runs.verdict import judge
 
 PROBES_ASKED = (
@@ -97,7 +97,7 @@ def test_charts_axes_and_rows_are_those_of_the_app(
         )
     ]
     depths, schemes = [12], sorted({config.scheme for config in configs})
-    lanes = [ExportLane(name, it.config, it) for name, it in zip("AB", its, strict=True)]
+    lanes = [Lane(name, it.config, (it,)) for name, it in zip("AB", its, strict=True)]
     given = {"duel": shipped_duel(lanes), "asked": asked, "templates": templates(depths, schemes)}
     for (probe, view, linear, live), found in zip(asked, in_node(MESSAGES, given), strict=True):
         frames = [lane_frame(it, name, probe) for it, name in zip(its, names, strict=True)]

@@ -17,11 +17,11 @@ from normviz.catalog import TASKS
 from normviz.catalog.families import LANGUAGE
 from normviz.charts import loss as loss_chart
 from normviz.duel.outcome import outcome
-from normviz.export import ExportLane
 from normviz.export.tables import tables
 from normviz.model import texts
 from normviz.model.data import make_task
 from normviz.result import collect
+from normviz.runs.lane import Lane
 from normviz.training import loop, text_privacy
 from normviz.training.events import Step
 from normviz.training.loop import begin
@@ -128,7 +128,7 @@ def test_a_visitors_text_is_measured_at_most_once_for_24_characters() -> None:
 def test_charts_tables_json_and_the_outcome_have_it() -> None:
     it = collect(train(TINY.replace(steps=40)))
     assert it.held_out is not None
-    exported = tables([ExportLane("A", it.config, it)])
+    exported = tables([Lane("A", it.config, (it,))])
     column = exported["steps"]["held_out_loss"].to_pylist()
     assert [i for i, x in enumerate(column) if x is not None] == [19, 39]
     assert exported["runs"]["held_out_loss"].to_pylist() == [it.held_out]

@@ -12,10 +12,11 @@ import streamlit as st
 from normviz import links
 from normviz.duel import names
 from normviz.duel.seeds import named as seed_of
-from normviz.export import ExportLane, archive, replay, script, stored_lane, write_configs
+from normviz.export import archive, replay, script, write_configs
 from normviz.links import encode
 from normviz.model import texts
 from normviz.observed import Settings
+from normviz.runs import lane as run_lane
 from normviz.runs.store import Run, retention
 
 from ...asgi.previews import PREVIEWS, read
@@ -97,13 +98,13 @@ def _files(lanes: list[Lane], backend: SharedBackend, beside: Run | None) -> Non
     # Streamlit makes the files outside of the script run, where there is no session duel.
     probe, me = duel.duel().probe, visitor.me()
 
-    def taken() -> list[ExportLane]:
+    def taken() -> list[run_lane.Lane]:
         return [_taken(lane, backend, me) for lane in lanes]
 
-    def every() -> list[ExportLane]:
+    def every() -> list[run_lane.Lane]:
         if beside is None:
             return taken()
-        return [*taken(), stored_lane(names.LETTERS[len(lanes)], beside, backend.frames)]
+        return [*taken(), run_lane.stored_lane(names.LETTERS[len(lanes)], beside, backend.frames)]
 
     named = names.file_name(settings(lanes, beside))
 
@@ -158,11 +159,9 @@ def _files(lanes: list[Lane], backend: SharedBackend, beside: Run | None) -> Non
     )
 
 
-def _taken(lane: Lane, backend: SharedBackend, me: str) -> ExportLane:
+def _taken(lane: Lane, backend: SharedBackend, me: str) -> run_lane.Lane:
     if lane.run is None or not lane.is_current:
-        found = ExportLane(lane.name, lane.config)
+        found = run_lane.Lane(lane.name, lane.config)
     else:
-        found = stored_lane(lane.name, lane.run, backend.frames, lane.repeats[1:])
-    hides = texts.is_private(lane.config.text, me)
-    repeats = tuple(replace(one, hides_text=hides) for one in found.repeats)
-    return replace(found, hides_text=hides, repeats=repeats)
+        found = run_lane.stored_lane(lane.name, lane.run, backend.frames, lane.repeats[1:])
+    return replace(found, hides_text=texts.is_private(lane.config.text, me))
