@@ -133,7 +133,7 @@ async def _send(socket: WebSocket, request: Request, who: Watcher) -> None:
     before: Snapshot | tuple[Have, ...] = tuple(request.have)
     seen: Snapshot | None = None
     with watching(request.topic(), who) as channel:
-        while seen is None or seen.lanes is not None:
+        while seen is None or seen.lanes:
             seen = await channel.after(seen)
             await socket.send_text(await seen.text(before))
             before = seen

@@ -18,12 +18,12 @@ from typing import TypeVar
 
 from normviz.catalog import PROBES
 from normviz.config import RunConfig
-from normviz.duel.names import LETTERS, title
+from normviz.duel.names import title
 from normviz.export import preview
 from normviz.limits import MAX_LANES
 from normviz.links import encode
 from normviz.runs.frames import Frames
-from normviz.runs.lane import Lane, stored_lane
+from normviz.runs.lane import LETTERS, Lane, stored_lane
 from normviz.runs.store import Store
 from normviz.tour import STEPS
 

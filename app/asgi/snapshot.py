@@ -10,18 +10,19 @@ import asyncio
 import copy
 import json
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, TypeVar
 
-from normviz.player import CARRIED, ChartOptions, Have, Sent, View, Walk, message
-from normviz.runs.frames import LaneFrame
+from normviz.duel.names import lane_name
+from normviz.player import CARRIED, ChartOptions, Have, Sent, View, message
+from normviz.runs import Recording
+from normviz.runs.lane import LETTERS, Lane
 from normviz.runs.store import Run
 
 from ..session.backend import SharedBackend, shared
-from ..session.duel import label
 from ..session.progress import status
 
 SPREAD_EACH, LONGEST_SPREAD = 0.04, 4.0
@@ -56,23 +57,15 @@ class Topic:
     """For each lane: the settings of its run that differ from the page's, in words; else empty."""
 
 
-@dataclass(frozen=True)
-class Lanes:
-    """The frames of a topic's runs: what `message` takes."""
-
-    frames: list[LaneFrame]
-    repeats: list[list[LaneFrame]]
-    walks: list[Walk]
-    live: bool
-
-
 @dataclass(eq=False)
 class Snapshot:
-    """A topic's runs at one moment. `lanes` is None if none is stored; `watching` counts browsers."""
+    """A topic's runs at one moment. `lanes` are those with a stored run; `is_live` says that one is open, so
+    that more steps may follow; `watching` counts browsers."""
 
     topic: Topic
     status: dict[str, Any]
-    lanes: Lanes | None
+    lanes: tuple[Lane, ...] = ()
+    is_live: bool = False
     watching: int = 1
     number: int = field(default_factory=lambda: next(_numbers))
     sent: Sent = field(default_factory=Sent)
@@ -81,22 +74,16 @@ class Snapshot:
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
-    def is_live(self) -> bool:
-        """Whether a run is open, so that more steps may follow."""
-        return self.lanes is not None and self.lanes.live
-
-    @property
     def shape(self) -> object:
         """A value that changes when there are new numbers or a new status."""
-        lanes = self.lanes
-        every = (
-            [] if lanes is None else [*lanes.frames, *(f for some in lanes.repeats for f in some)]
-        )
-        return self.status, self.is_live, [(len(f.loss), len(f.probe_steps)) for f in every]
+        steps = [len(run.steps) for lane in self.lanes for run in lane.recordings]
+        return self.status, self.is_live, steps
 
     async def text(self, before: Snapshot | tuple[Have, ...]) -> str:
         """The difference, as JSON, for a browser that got `before` or has that much of each lane."""
-        seen = before if isinstance(before, Snapshot) else self._sendable(before)
+        seen = before
+        if not isinstance(before, Snapshot):
+            seen = await in_thread(self._sendable, before)
         name = seen.number if isinstance(seen, Snapshot) else seen
         async with self.turn:
             if name not in self.texts:
@@ -109,27 +96,20 @@ class Snapshot:
 
     def _sendable(self, have: tuple[Have, ...]) -> tuple[Have, ...]:
         """What a browser claims to have, if the lanes hold that much; else nothing, so it gets all."""
-        frames = self.lanes.frames if self.lanes else []
-        fits = len(have) == len(frames) and all(
-            losses <= len(frame.loss) and records <= len(frame.probe_steps)
-            for (losses, records), frame in zip(have, frames, strict=True)
+        fits = len(have) == len(self.lanes) and all(
+            losses <= len(lane.recording.losses)
+            and records <= len(lane.recording.layers(self.topic.probe).step)
+            for (losses, records), lane in zip(have, self.lanes, strict=True)
         )
         return have if fits else ()
 
     def _write(self, sent: Sent) -> str:
         spread = min(LONGEST_SPREAD, SPREAD_EACH * self.watching) if self.watching > ALONE else 0
         out: dict[str, Any] = {"status": self.status | ({"spread": spread} if spread else {})}
-        if self.lanes is not None:
-            it, asked = self.lanes, self.topic
+        if self.lanes:
+            asked = self.topic
             options = ChartOptions(asked.dark, asked.linear, asked.view)
-            out |= message(
-                it.frames,
-                sent,
-                live=it.live,
-                options=options,
-                repeats=it.repeats,
-                walks=it.walks,
-            )
+            out |= message(self.lanes, asked.probe, sent, live=self.is_live, options=options)
         self.sent = sent  # the same for all browsers, whichever snapshot they had before
         return json.dumps(out, separators=(",", ":"), allow_nan=False)
 
@@ -137,34 +117,39 @@ class Snapshot:
 def read_snapshot(topic: Topic) -> Snapshot:
     """Read the topic's runs from the store."""
     backend = shared()
-    runs = [(i, run) for i, run in enumerate(_stored(backend, topic.runs)) if run is not None]
-    more = dict(enumerate(topic.repeats))
-    others = [[r for r in _stored(backend, more.get(i, ())) if r is not None] for i, _ in runs]
-    every = list(dict.fromkeys([run for _, run in runs] + [r for some in others for r in some]))
+    stored = _stored(backend, topic)
+    repeats, earlier = dict(enumerate(topic.repeats)), dict(enumerate(topic.earlier))
+    runs = {
+        i: [stored[n] for n in dict.fromkeys((own, *repeats.get(i, ()))) if n in stored]
+        for i, own in enumerate(topic.runs)
+        if own in stored
+    }
+    others = [run for some in runs.values() for run in some[1:]]
+    every = list(dict.fromkeys([*(some[0] for some in runs.values()), *others]))
     said = status(
         backend.frames, every, backend.supervisor.silent(), backend.supervisor.stuck is not None
     )
-    earlier = dict(enumerate(topic.earlier))
-    if not runs:
-        return Snapshot(topic, said, None)
+    shown = {topic.probe, *(CARRIED if topic.view == "walk" else ())}
+    configs = [some[0].config for some in runs.values()]
 
-    configs = [run.config for _, run in runs]
+    def recording(run: Run, probes: Collection[str] = ()) -> Recording:
+        return backend.frames.recording(run).for_charts_of(probes)
 
-    def frame(index: int, run: Run, probe: str = topic.probe) -> LaneFrame:
-        own = configs if run.config in configs else [run.config]  # a repeat's seeds are its own
-        name = label(index, run.config, own, bool(more.get(index)))
-        return backend.frames.lane(run, name, probe, earlier.get(index, ""))
-
-    frames = [frame(i, run) for i, run in runs]
-    repeats = [[frame(i, r) for r in some] for (i, _), some in zip(runs, others, strict=True)]
-    walks = [
-        Walk(run.trained, {key: frame(i, run, key) for key in CARRIED})
-        for i, run in runs
-        if topic.view == "walk" and not any(one.is_observed for _, one in runs)
-    ]
+    lanes = tuple(
+        Lane(
+            lane_name(LETTERS[i], some[0].config, configs, bool(repeats.get(i))),
+            some[0].config,
+            (recording(some[0], shown), *(recording(run) for run in some[1:])),
+            earlier.get(i, ""),
+        )
+        for i, some in runs.items()
+    )
     live = any(run.is_open for run in every)
-    return Snapshot(topic, said, Lanes(frames, repeats, walks, live))
+    return Snapshot(topic, said, lanes, live)
 
 
-def _stored(backend: SharedBackend, numbers: tuple[int | None, ...]) -> list[Run | None]:
-    return [None if number is None else backend.store.run(number) for number in numbers]
+def _stored(backend: SharedBackend, topic: Topic) -> dict[int | None, Run]:
+    """The stored runs of a topic by number, each read once."""
+    numbers = dict.fromkeys([*topic.runs, *(n for some in topic.repeats for n in some)])
+    found = {n: backend.store.run(n) for n in numbers if n is not None}
+    return {n: run for n, run in found.items() if run is not None}

@@ -1,4 +1,4 @@
-"""Frames to Vega-Lite: charts of a duel, each a constant spec and the rows of the moment.
+"""Lanes to Vega-Lite: charts of a duel, each a constant spec and the rows of the moment.
 
 `chart(...)` of loss, bars and heatmap is a whole Vega-Lite dict; the page gets their specs once and
 then only numbers (`normviz.player`). No Streamlit and no torch in here.

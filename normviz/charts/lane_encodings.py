@@ -7,7 +7,7 @@ from typing import Literal
 
 import altair as alt
 
-from normviz.runs.frames import LaneFrame
+from normviz.runs.lane import Lane
 
 from .base import CONTAINER_WIDTH, js
 from .palette import LaneStyle, faded, lane_styles
@@ -20,9 +20,9 @@ NARROW, WIDE = 290, 480
 AXIS_WIDTH = 60
 
 
-def styles_of(lanes: Sequence[LaneFrame], dark: bool = False) -> tuple[LaneStyle, ...]:
+def styles_of(lanes: Sequence[Lane], dark: bool = False) -> tuple[LaneStyle, ...]:
     """One style a lane; faded where its run is of other settings than those that the page shows."""
-    own = lane_styles(tuple(lane.scheme for lane in lanes))
+    own = lane_styles(tuple(lane.recording.config.scheme for lane in lanes))
     pairs = zip(lanes, own, strict=True)
     return tuple(faded(style, dark) if lane.earlier else style for lane, style in pairs)
 

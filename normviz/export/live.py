@@ -27,7 +27,7 @@ from ..observed import configured
 from ..player import document, folder, in_script, joined, script_tags, templates, version
 from ..player.packing import packed
 from ..runs import Recording
-from ..runs.lane import Lane
+from ..runs.lane import LETTERS, Lane
 from ..training.tape.browser import browser_model
 from ..training.tape.compile import Unsupported
 from .browser_task import browser_task, prose_codes
@@ -264,10 +264,10 @@ def shipped_duel(lanes: Sequence[Lane]) -> dict[str, Any]:
 def _lane(index: int, lane: Lane, among: Sequence[RunConfig]) -> dict[str, Any]:
     it, config = lane.recording, among[index]
     steps, measured = it.steps, ~np.isnan(it.steps.held_out)
-    name = " ".join(names.lane_name(index, config, among).split())
+    name = " ".join(names.lane_name(LETTERS[index], config, among).split())
     bad = it.first_bad
     return {
-        "name": name, "short": names.LETTERS[index], "scheme": config.scheme, "depth": config.depth,
+        "name": name, "short": LETTERS[index], "scheme": config.scheme, "depth": config.depth,
         "steps": config.steps, "chance": it.chance, "floor": it.floor, "edits": config.lr_edits,
         "loss": packed(steps.loss), "bad": None if bad is None else {"step": bad.step, "layer": bad.layer},
         "heldOut": [steps.step[measured].tolist(), packed(steps.held_out[measured])],

@@ -22,14 +22,14 @@ from ..duel.presets import PRESETS
 from ..limits import MAX_LANES
 from ..observed import KEY
 from ..player import SCRIPTS, version
-from ..runs.frames import Frames, LaneFrame
+from ..runs.frames import Frames
 from ..runs.lane import Lane, stored_lane
 from ..runs.store import Run, Store
 from ..tour import STEPS
 from . import live as trained
 from .pictures import picture
 from .preview import tags
-from .replay import frames, replay
+from .replay import replay
 
 NUMBER = re.compile(r"\d{1,18}")
 TOUR = "The tour"
@@ -169,7 +169,7 @@ def site(
     cards: dict[str, list[str]] = {}
     tour = [f"{duel.name}.html" for duel in duels if duel.group == TOUR]
     for duel in duels:
-        lanes = frames(duel.lanes, SHOWN)
+        lanes = names.with_names(duel.lanes)
         yield (
             f"{duel.name}.png",
             picture(
@@ -228,7 +228,7 @@ def _outcome(duel: SiteDuel) -> str:
     return " ".join(f"{lane.letter}: {lane.verdict}." for lane in duel.lanes)
 
 
-def _card(duel: SiteDuel, lanes: Sequence[LaneFrame]) -> str:
+def _card(duel: SiteDuel, lanes: Sequence[Lane]) -> str:
     alt = escape(thumb.finding(lanes))
     drawn = thumb.svg(lanes).replace("<svg ", f'<svg role="img" aria-label="{alt}" ', 1)
     return (

@@ -9,7 +9,7 @@ from .message import Have, Sent, message
 from .page import SharedFiles, document, in_script, live_page, page, posted, script_tags
 from .specs import VIEWS, ChartOptions, View
 from .templates import templates
-from .walks import CARRIED, Walk
+from .walks import CARRIED
 
 __all__ = [
     "CARRIED",
@@ -20,7 +20,6 @@ __all__ = [
     "Sent",
     "SharedFiles",
     "View",
-    "Walk",
     "css",
     "document",
     "folder",

@@ -13,6 +13,9 @@ from .recording import Recording
 from .store import Run
 from .verdict import of_seeds
 
+LETTERS = "ABCD"
+"""Of the lanes of a duel, in their order."""
+
 
 @dataclass(frozen=True)
 class Lane:
@@ -21,18 +24,30 @@ class Lane:
     name        "B", or what sets it apart too: "B  Post-LN, warm-up 200"
     config      the settings that it has now
     recordings  of its runs, a seed each, its own first; empty where nobody ran it
+    earlier     words for settings of these runs that it has no more, e.g. "depth 12"; else empty
     hides_text  no file names the text that its runs read
     """
 
     name: str
     config: Settings
     recordings: tuple[Recording, ...] = ()
+    earlier: str = ""
     hides_text: bool = False
 
     @property
     def letter(self) -> str:
         """What precedes the name's double space ("A" of "A  Post-LN"), else the whole name."""
         return self.name.split("  ")[0]
+
+    @property
+    def label(self) -> str:
+        """What charts call it: its name, and what was otherwise when it was trained."""
+        return f"{self.name} (before: {self.earlier})" if self.earlier else self.name
+
+    @property
+    def title(self) -> str:
+        """The label with single spaces."""
+        return " ".join(self.label.split())
 
     @property
     def key(self) -> str:
@@ -77,13 +92,15 @@ class Lane:
     def verdict(self) -> str:
         """What came of the lane, in words: of its run, or of all seeds."""
         if self.repeats:
-            return of_seeds([it for it in self.repeats if it.is_done], len(self.repeats))
+            return of_seeds([run for run in self.repeats if run.is_done], len(self.repeats))
         return self.recording.verdict.sentence if self.recordings else "nobody has trained it here"
 
     @property
     def engines(self) -> list[str]:
         """The engine of each of its runs, "tape" or "eager"; none of a run that has not begun."""
-        return [it.started.engine for it in self.recordings if it.started and not it.is_observed]
+        return [
+            run.started.engine for run in self.recordings if run.started and not run.is_observed
+        ]
 
     def settings(self, config: Settings) -> dict[str, Any]:
         """Every setting as plain values; the hash of a text only where files may name it."""

@@ -336,6 +336,14 @@ class Recording:
             self._layers[probe] = LayerValues(probe, step, values, len(self.steps), self.total)
         return self._layers[probe]
 
+    def for_charts_of(self, probes: Collection[str]) -> Recording:
+        """The same without the layers of other probes: a small part of the memory where somebody holds it."""
+        small = replace(self, steps=self.steps.with_layers_of(()))
+        for probe in probes:
+            layers = self.layers(probe)
+            small._layers[probe] = replace(layers, values=layers.values.copy())
+        return small
+
     @cached_property
     def _layers(self) -> dict[str, LayerValues]:
         return {}

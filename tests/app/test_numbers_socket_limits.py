@@ -57,7 +57,8 @@ def closed(line: WebSocketTestSession) -> WebSocketDisconnect:
 def test_what_the_lanes_do_not_hold_counts_as_nothing(folder: Path) -> None:
     """Else each number that a script makes up is a text of its own, kept while anybody watches."""
     shot = snapshot()
-    n, m = (len(part) for part in (shot.lanes.frames[0].loss, shot.lanes.frames[0].probe_steps))
+    run = shot.lanes[0].recording
+    n, m = len(run.losses), len(run.layers("grad_block").step)
 
     async def texts(*have: tuple[Have, ...]) -> set[str]:
         return {await shot.text(one) for one in have}
@@ -208,7 +209,7 @@ def test_other_routes_keep_their_threads(
         most[0] = max(most[0], looking[0])
         may.wait(60)
         looking[0] -= 1
-        return Snapshot(topic, {"words": "", "signature": ""}, None)
+        return Snapshot(topic, {"words": "", "signature": ""})
 
     monkeypatch.setattr("normviz.app.asgi.channel.read_snapshot", read_snapshot)
     with ThreadPoolExecutor(1) as pool, ExitStack() as stack:

@@ -307,11 +307,11 @@ def test_where_several_seeds_are_shown_chips_and_charts_say_of_which_they_are(
     topic = Topic(tuple(what["runs"]), "grad_block", repeats=tuple(map(tuple, what["repeats"])))
     found = read_snapshot(topic).lanes
     labels = ["A  Pre-LN, init seed 0", "B  Post-LN, init seed 3"]
-    assert found and [frame.label for frame in found.frames] == labels
+    assert [lane.label for lane in found] == labels
     from normviz.app.session.backend import shared  # the page's own
 
     taken = share._taken(current(duel(at), shared())[0], shared(), "")
-    assert [one.config for one in taken.seeds] == seeded(SMALL, 5)[:4]
+    assert [run.config for run in taken.recordings] == seeded(SMALL, 5)[:4]
 
 
 def test_there_may_be_no_next_seed(page: Open, folder: Path) -> None:

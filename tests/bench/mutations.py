@@ -483,8 +483,8 @@ MUTATIONS = (
     ),
     Mutation(
         "ratio-inverted", "normviz/charts/ratio.py",
-        "value = shown(over)[both] / shown(under)[at[both]]",
-        "value = shown(under)[at[both]] / shown(over)[both]",
+        "value = above.drawn[both] / below.drawn[at[both]]",
+        "value = below.drawn[at[both]] / above.drawn[both]",
         "swapped lanes: B over A", CHARTS,
     ),
     Mutation(
@@ -678,8 +678,8 @@ MUTATIONS = (
         "escaping removed: the name of a model is HTML", "tests/app/test_first_paint.py tests/export",
     ),
     Mutation(
-        "replay-without-repeats", "normviz/export/replay.py",
-        "repeats = [_curves(lane) for lane in lanes]", "repeats = [[] for lane in lanes]",
+        "replay-without-repeats", "normviz/player/page.py",
+        "recordings=(lane.recording, *begun))", "recordings=(lane.recording,))",
         "a replay lacks the other seeds' curves", "tests/export",
     ),
     Mutation(

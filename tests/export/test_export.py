@@ -71,12 +71,12 @@ def test_tables_read_back_are_what_frames_say(lanes: list[Lane], store: Store, k
             assert np.array_equal(steps[name], getattr(ours, name), equal_nan=True), name
         assert steps.run.unique().tolist() == [run.key]
         for probe in map(PROBES.__getitem__, recorded_by("one")):
-            frame = frames.lane(run, "A", probe.key)
+            layers = frames.recording(run).layers(probe.key)
             rows = got["layers"][
                 (got["layers"].lane == lane.name) & (got["layers"].probe == probe.key)
             ]
-            expected = frame.values[:, probe.first_layer :]
-            assert rows.step.tolist() == np.repeat(frame.probe_steps, expected.shape[1]).tolist()
+            expected = layers.values[:, probe.first_layer :]
+            assert rows.step.tolist() == np.repeat(layers.step, expected.shape[1]).tolist()
             assert rows.layer.tolist() == [*range(probe.first_layer, 3)] * len(expected)
             assert np.array_equal(rows.value, expected.ravel(), equal_nan=True)
             assert rows.finite.tolist() == np.isfinite(expected.ravel()).tolist()

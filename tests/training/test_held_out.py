@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from charts_kit import make, rows
+from charts_kit import STEPS, make, rows
 from task_kit import WORDS, with_task
 
 from normviz import RunConfig, train
@@ -135,7 +135,9 @@ def test_charts_tables_json_and_the_outcome_have_it() -> None:
     said = it.as_json(())
     assert said["held_out_loss"] == it.held_out == said["held_out_losses"][39]
     assert f"; held-out {it.held_out:.2f}." in outcome({"A": [it]}).lines[0]
-    lane = make(held_out_steps=np.array([19, 39]), held_out=np.array([2.0, 1.7]))
+    held_out = np.full(STEPS, np.nan)
+    held_out[[19, 39]] = 2.0, 1.7
+    lane = make(held_out=held_out)
     drawn = loss_chart.fixed([make(), lane], (1.0, 5.0))["held_out"]
     assert rows(drawn) == [
         {"step": 19, "loss": 2.0, "lane": 1},

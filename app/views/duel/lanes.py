@@ -11,12 +11,13 @@ from normviz.catalog import INITS, NORMS, PLACEMENTS, QK_NORMS, SCHEMES
 from normviz.catalog.families import places_of
 from normviz.charts import LaneStyle, lane_styles
 from normviz.config import ConfigError, RunConfig
-from normviz.duel.names import LETTERS, lane_name
+from normviz.duel.names import lane_name
 from normviz.duel.presets import QUICK
 from normviz.duel.seeds import named, seeded
 from normviz.formats import listed
 from normviz.links import FIELDS, differences, shown
 from normviz.runs import shipped
+from normviz.runs.lane import LETTERS
 from normviz.runs.store import Run
 from normviz.runs.verdict import Verdict, of_seeds
 
@@ -153,7 +154,7 @@ def verdicts(
 
 def name(lane: Lane, lanes: list[Lane]) -> str:
     """ "B Post-LN, warm-up 200": the lane's name among all lanes."""
-    return " ".join(lane_name(lane.index, lane.config, [one.config for one in lanes]).split())
+    return " ".join(lane_name(lane.name, lane.config, [one.config for one in lanes]).split())
 
 
 def styles(lanes: list[Lane], beside: Run | None = None) -> tuple[LaneStyle, ...]:

@@ -104,7 +104,10 @@ def _files(lanes: list[Lane], backend: SharedBackend, beside: Run | None) -> Non
     def every() -> list[run_lane.Lane]:
         if beside is None:
             return taken()
-        return [*taken(), run_lane.stored_lane(names.LETTERS[len(lanes)], beside, backend.frames)]
+        return [
+            *taken(),
+            run_lane.stored_lane(run_lane.LETTERS[len(lanes)], beside, backend.frames),
+        ]
 
     named = names.file_name(settings(lanes, beside))
 
@@ -164,4 +167,5 @@ def _taken(lane: Lane, backend: SharedBackend, me: str) -> run_lane.Lane:
         found = run_lane.Lane(lane.name, lane.config)
     else:
         found = run_lane.stored_lane(lane.name, lane.run, backend.frames, lane.repeats[1:])
-    return replace(found, hides_text=texts.is_private(lane.config.text, me))
+    hides = texts.is_private(lane.config.text, me)
+    return replace(found, hides_text=hides)
