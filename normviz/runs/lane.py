@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
 
 from ..observed import Settings
 from ..training.events import Started
 from .frames import Frames
-from .recording import Recording
+from .recording import Recording, Steps
 from .store import Run
 from .verdict import of_seeds
 
 LETTERS = "ABCD"
 """Of the lanes of a duel, in their order."""
 
+S = TypeVar("S", bound=Settings, covariant=True)
+
 
 @dataclass(frozen=True)
-class Lane:
+class Lane(Generic[S]):
     """A lane of a duel: its settings, and what its runs recorded.
 
     name        "B", or what sets it apart too: "B  Post-LN, warm-up 200"
@@ -29,7 +31,7 @@ class Lane:
     """
 
     name: str
-    config: Settings
+    config: S
     recordings: tuple[Recording, ...] = ()
     earlier: str = ""
     hides_text: bool = False
@@ -67,6 +69,32 @@ class Lane:
     def repeats(self) -> tuple[Recording, ...]:
         """Its runs from all seeds, its own first; empty where there is one seed."""
         return self.recordings if len(self.recordings) > 1 else ()
+
+    @property
+    def index(self) -> int:
+        """Its place in the duel, from 0."""
+        return LETTERS.index(self.letter)
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The rows of the store that its recordings were read from."""
+        return tuple(run.stored for run in self.recordings if run.stored)
+
+    @property
+    def run(self) -> Run | None:
+        """The row of its own run; None where nobody ran it."""
+        return next(iter(self.runs), None)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether its own run has the settings that it has now."""
+        return bool(self.recordings) and self.recordings[0].config == self.config
+
+    @property
+    def without_numbers(self) -> Lane[S]:
+        """The same without the steps of its runs: small enough to be held after a script run."""
+        none = (replace(run, steps=Steps.of([], run.depth)) for run in self.recordings)
+        return replace(self, recordings=tuple(none))
 
     @property
     def started(self) -> Started | None:

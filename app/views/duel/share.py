@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from html import escape
 from urllib.parse import parse_qs, urlsplit
@@ -98,7 +97,7 @@ def _files(lanes: list[Lane], backend: SharedBackend, beside: Run | None) -> Non
     # Streamlit makes the files outside of the script run, where there is no session duel.
     probe, me = duel.duel().probe, visitor.me()
 
-    def taken() -> list[run_lane.Lane]:
+    def taken() -> list[Lane]:
         return [_taken(lane, backend, me) for lane in lanes]
 
     def every() -> list[run_lane.Lane]:
@@ -149,9 +148,9 @@ def _files(lanes: list[Lane], backend: SharedBackend, beside: Run | None) -> Non
     )
     for lane in lanes:
         file(
-            f"Lane {lane.name} as a script (.py)",
+            f"Lane {lane.letter} as a script (.py)",
             lambda lane=lane: script(_taken(lane, backend, me)),
-            f"normviz-{lane.name}-{lane.config.scheme}.py",
+            f"normviz-{lane.letter}-{lane.config.scheme}.py",
             "text/x-python",
             True,
             "Plain PyTorch without NormViz, with the same final loss"
@@ -162,10 +161,9 @@ def _files(lanes: list[Lane], backend: SharedBackend, beside: Run | None) -> Non
     )
 
 
-def _taken(lane: Lane, backend: SharedBackend, me: str) -> run_lane.Lane:
-    if lane.run is None or not lane.is_current:
-        found = run_lane.Lane(lane.name, lane.config)
-    else:
-        found = run_lane.stored_lane(lane.name, lane.run, backend.frames, lane.repeats[1:])
+def _taken(lane: Lane, backend: SharedBackend, me: str) -> Lane:
+    """The lane with the numbers that its runs have now; without those of earlier settings."""
+    runs = lane.runs if lane.is_current else ()
     hides = texts.is_private(lane.config.text, me)
-    return replace(found, hides_text=hides)
+    recordings = tuple(map(backend.frames.recording, runs))
+    return Lane(lane.letter, lane.config, recordings, hides_text=hides)
