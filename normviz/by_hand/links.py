@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..limits import Range
+from ..catalog.setting import Range
 from ..links import VERSION, Params, Problem, is_named, problems_of_form, query, unknown_names
 from .example import (
     FEATURES,

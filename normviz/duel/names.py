@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from ..config import RunConfig
+from ..config import SETTINGS, RunConfig
 from ..links import FIELDS, shown
 from ..observed import Observed, Settings, label
 from ..runs.engines import computed_by
@@ -117,5 +117,5 @@ def _words(name: str, config: Settings) -> str:
     if name == "init":
         return f"{_bracketed(value)} init"
     if name in ("qk_norm", "v_norm"):
-        return f"{RunConfig.model_fields[name].title} ({value[:1].lower()}{value[1:]})"
-    return value if name in ("norm", "family") else f"{RunConfig.model_fields[name].title} {value}"
+        return f"{SETTINGS[name].title} ({value[:1].lower()}{value[1:]})"
+    return value if name in ("norm", "family") else f"{SETTINGS[name].title} {value}"

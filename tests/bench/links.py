@@ -20,10 +20,9 @@ from streamlit.testing.v1 import AppTest
 
 from normviz.by_hand.links import NAMES as HAND
 from normviz.choose.answers import NAMES as CHOOSE
-from normviz.config import CHOICES
+from normviz.config import CHOICES, RANGES
 from normviz.execution.client import SupervisorClient
 from normviz.home import home
-from normviz.limits import RANGES
 from normviz.links import BESIDE, FIELDS, VIEW, unknown_names
 from normviz.maps.link import NAMES as MAPS
 

@@ -9,11 +9,10 @@ from html import escape
 import streamlit as st
 
 from normviz.charts import thumb
-from normviz.config import ConfigError
+from normviz.config import ConfigError, estimated_seconds
 from normviz.duel.names import with_names
 from normviz.duel.presets import PRESETS, Lanes, Preset
 from normviz.duel.suggest import suggestions
-from normviz.limits import estimated_seconds
 from normviz.maps import SweepError
 from normviz.maps import link as map_link
 from normviz.runs.lane import LETTERS, stored_lane
