@@ -23,9 +23,8 @@ from normviz.runs.store import StoreError
 from ..session import network_address, visitor
 from ..session.duel import EARLIER
 from . import connection_limit
-from .channel import watching
+from .channel import Snapshot, Topic, watching
 from .rate_limit import ANYBODY, RateLimit, Watcher
-from .snapshot import Snapshot, Topic
 
 Count = Annotated[int, Field(ge=0, lt=2**53)]
 Repeats = Annotated[list[Count], Field(max_length=SEEDS)]

@@ -6,9 +6,8 @@ then only numbers (`normviz.player`). No Streamlit and no torch in here.
 
 from . import bars, cost, heatmap, layers, lines, loss, ratio, sentences, thumb
 from .base import theme
-from .lane_encodings import styles_of
 from .loss import ZOOM
-from .palette import LaneStyle, lane_styles, scheme_style
+from .palette import LaneStyle, lane_styles, scheme_style, styles_of
 from .scale import Domain, quantised_domain
 
 __all__ = [

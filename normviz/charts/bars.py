@@ -21,8 +21,7 @@ from normviz.runs.lane import Lane
 from normviz.runs.recording import LayerValues
 
 from .base import FINITE, TEXT_SIZE, Spec, compiled, js, named, on_axis, tick_label, value_scale
-from .lane_encodings import lane_color
-from .palette import RED, LaneStyle, ink
+from .palette import RED, LaneStyle, ink, lane_color
 from .scale import Domain
 from .sentences import SOLVED, divergences
 

@@ -12,11 +12,9 @@ import numpy as np
 from normviz.catalog.probes import PROBES
 from normviz.runs.lane import Lane
 
-from .arrow import Columns, ipc
 from .bars import finding, inside, outside, row_at
-from .base import Spec, compiled
-from .lane_encodings import lane_color, lane_dash, styles_of
-from .palette import LaneStyle
+from .base import Columns, Spec, compiled, ipc
+from .palette import LaneStyle, lane_color, lane_dash, styles_of
 from .scale import Domain, quantised_domain
 
 __all__ = ["chart", "finding"]

@@ -15,8 +15,7 @@ from normviz.formats import number
 from normviz.runs.lane import Lane
 
 from .base import TEXT_SIZE, Spec, compiled, js, named, on_axis, step_axis, tick_label, value_scale
-from .lane_encodings import lane_color
-from .palette import LaneStyle
+from .palette import LaneStyle, lane_color
 from .scale import Domain
 
 HEIGHT = 240

@@ -19,10 +19,8 @@ from normviz.formats import number
 from normviz.runs import Recording
 from normviz.runs.lane import Lane
 
-from .arrow import Column, Columns, rows
-from .base import TEXT_SIZE, Rows, Spec, compiled, halo, js, named, step_axis
-from .lane_encodings import lane_color, lane_dash, styles_of
-from .palette import RED, LaneStyle, ink, paper
+from .base import TEXT_SIZE, Column, Columns, Rows, Spec, compiled, halo, js, named, rows, step_axis
+from .palette import RED, LaneStyle, ink, lane_color, lane_dash, paper, styles_of
 from .scale import Floats
 from .sentences import diverged, divergences, units
 

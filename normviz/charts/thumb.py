@@ -12,8 +12,7 @@ from normviz.runs.lane import Lane
 
 from . import sentences
 from .curve import thinned
-from .lane_encodings import styles_of
-from .palette import GREY, RED
+from .palette import GREY, RED, styles_of
 
 WIDTH, HEIGHT, EDGE = 152, 64, 3
 POINTS = 60

@@ -24,7 +24,7 @@ from ..duel.presets import PRESETS
 from ..links import PINNED, encode
 from ..observed import configured
 from ..player import document, folder, in_script, joined, script_tags, templates, version
-from ..player.packing import packed
+from ..player.message import packed
 from ..runs import Recording
 from ..runs.lane import LETTERS, Lane
 from ..training.tape.browser import browser_model

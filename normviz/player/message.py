@@ -7,18 +7,22 @@ on the numbers but not on the cursor (axes, words, peaks) is made here.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .. import charts
+from ..anatomy.walk import CARRIED, walk
 from ..catalog import PROBES
 from ..charts.palette import COMPARING, PALETTE, paper
+from ..observed import configured
 from ..runs import Recording
 from ..runs.lane import Lane
-from .packing import coded, packed
 from .specs import Axes, ChartOptions, axes, specs, walkable
-from .walks import CARRIED, numbers, plans
 
 Have = tuple[int, int]
 """Of one lane: losses and layer records that the browser has."""
@@ -202,3 +206,36 @@ def choices(keys: Sequence[str], elsewhere: bool = False) -> list[dict[str, str]
         }
         for r in records
     ]
+
+
+def numbers(runs: Sequence[Recording], have: Sequence[int]) -> list[dict[str, Any]]:
+    """Of each lane's run the records beyond those that the browser has, probe by probe."""
+    return [
+        {
+            "from": start,
+            "records": run.layers(CARRIED[0]).step[start:].tolist(),
+            "values": {key: packed(run.layers(key).drawn[start:]) for key in CARRIED},
+        }
+        for run, start in zip(runs, have, strict=True)
+    ]
+
+
+def plans(runs: Sequence[Recording], live: bool) -> dict[str, Any]:
+    """What is constant: each lane's picture, and the scales that all lanes share."""
+    domains = {}
+    for key in CARRIED:
+        layers = [run.layers(key) for run in runs]
+        domain = charts.quantised_domain(PROBES[key], layers, live=live)
+        domains[key] = {"lo": domain.lo, "hi": domain.hi}
+    return {"plans": [walk(configured(run.config)) for run in runs], "domains": domains}
+
+
+def packed(values: NDArray[np.float64]) -> str:
+    """Base64 of the numbers as little-endian float32, row by row; NaN and infinity survive."""
+    with np.errstate(over="ignore"):
+        return coded(values.astype("<f4"))
+
+
+def coded(values: NDArray[np.float32] | NDArray[np.uint8]) -> str:
+    """Base64 of the bytes as they are."""
+    return b64encode(values.tobytes()).decode("ascii")

@@ -12,9 +12,8 @@ from ..duel import names
 from ..observed import Settings
 from ..runs.lane import Lane
 from .bundle import SCRIPTS, css
-from .message import Sent, choices, message, offered
+from .message import CARRIED, Sent, choices, message, numbers, offered, plans
 from .specs import VIEWS, ChartOptions, walkable
-from .walks import CARRIED, numbers, plans
 
 DOCUMENT = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">

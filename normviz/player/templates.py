@@ -15,9 +15,7 @@ from ..catalog import FAMILIES, PROBES, TASKS
 from ..catalog.probes import ROUNDING, recorded_by
 from ..charts.palette import COMPARING, PALETTE, LaneStyle, lane_styles, paper
 from ..charts.scale import Domain
-from .message import choices
-from .packing import coded
-from .walks import CARRIED
+from .message import CARRIED, choices, coded
 
 LOW, HIGH = 0.00012345, 67890.5
 STEPS = 777777

@@ -43,7 +43,7 @@ def client(folder: Path) -> Iterator[TestClient]:
 
 
 def snapshot() -> Any:
-    from normviz.app.asgi.snapshot import Topic, read_snapshot
+    from normviz.app.asgi.channel import Topic, read_snapshot
 
     return read_snapshot(Topic(tuple(hero()), "grad_block"))
 
@@ -70,7 +70,7 @@ def test_what_the_lanes_do_not_hold_counts_as_nothing(folder: Path) -> None:
 
 
 def test_a_moment_keeps_few_texts_and_those_asked_for_last(folder: Path) -> None:
-    from normviz.app.asgi.snapshot import TEXTS
+    from normviz.app.asgi.channel import TEXTS
 
     shot = snapshot()
 
@@ -200,7 +200,7 @@ def test_a_topic_without_a_stored_run_is_answered_once_and_closed(client: TestCl
 def test_other_routes_keep_their_threads(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from normviz.app.asgi.snapshot import Snapshot, Topic
+    from normviz.app.asgi.channel import Snapshot, Topic
 
     may, looking, most = threading.Event(), [0], [0]
 

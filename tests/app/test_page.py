@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from anatomy_kit import measure
 from crossing_kit import case
-from normviz.app.asgi.snapshot import Topic, read_snapshot
+from normviz.app.asgi.channel import Topic, read_snapshot
 from normviz.app.views.duel import share, transport
 from normviz.app.views.duel.knobs import GROUPS
 from normviz.app.views.duel.lanes import current

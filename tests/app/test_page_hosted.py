@@ -24,7 +24,7 @@ from normviz.links import encode
 from normviz.model import texts
 from normviz.runs.frames import Frames
 from normviz.runs.store import Run, Store
-from normviz.runs.store.admission import OTHERS
+from normviz.runs.store.queue import OTHERS
 
 pytestmark = pytest.mark.slow
 

@@ -186,7 +186,7 @@ def unzipped(taken) -> str:
 def test_the_socket_says_nothing_that_a_guessed_text_could_be_held_against(
     folder: Path, page: Open, theirs: RunConfig
 ) -> None:
-    from normviz.app.asgi.snapshot import Topic, read_snapshot
+    from normviz.app.asgi.channel import Topic, read_snapshot
 
     page()
     run = Store(folder).latest(theirs.key)

@@ -332,17 +332,17 @@ MUTATIONS = (
         "a new rate from a step that a lane has taken", "tests/runs tests/execution/test_runner.py",
     ),
     Mutation(
-        "text-unchecked", "normviz/runs/store/admission.py",
+        "text-unchecked", "normviz/runs/store/queue.py",
         "    texts.check(configs, visitor)\n", "",
         "disabled check: a visitor trains on another one's text", f"{STORE} {HOSTED}",
     ),
     Mutation(
-        "anybody-steers", "normviz/runs/store/admission.py",
+        "anybody-steers", "normviz/runs/store/queue.py",
         "return hosted.limits() is None or run.visitor == visitor", "return True",
         "disabled check: strangers stop each other's runs", f"{STORE} {HOSTED}",
     ),
     Mutation(
-        "closed-run-closed-again", "normviz/runs/store/write.py",
+        "closed-run-closed-again", "normviz/runs/store/run.py",
         "\"message = ?, wrote = ? WHERE id = ? AND status IN ('queued', 'running', 'paused')\"",
         '"message = ?, wrote = ? WHERE id = ?"',
         "a late stop turns a finished run into a stopped one", "tests/runs tests/execution",
@@ -829,7 +829,7 @@ MUTATIONS = (
         "evil-localhost counts as this machine", "tests/app/test_own_hosts.py",
     ),
     Mutation(
-        "first-end-ends-all", "app/asgi/snapshot.py",
+        "first-end-ends-all", "app/asgi/channel.py",
         "live = any(run.is_open for run in every)", "live = all(run.is_open for run in every)",
         "charts stop when the first lane has ended", SOCKET,
     ),

@@ -41,8 +41,7 @@ from normviz.charts import (
     ratio,
     styles_of,
 )
-from normviz.charts.arrow import ipc
-from normviz.charts.base import compiled, named, step_axis
+from normviz.charts.base import compiled, ipc, named, step_axis
 from normviz.charts.loss import y_domain
 from normviz.charts.map import Map, MapCell, finding
 from normviz.charts.map import chart as map_chart

@@ -14,7 +14,7 @@ from normviz.config import is_quick
 from normviz.hosted import Refused
 from normviz.runs.lane import stored_lane
 from normviz.runs.store import Run
-from normviz.runs.store.admission import enqueue
+from normviz.runs.store.queue import enqueue
 
 from ...session import presence, visitor
 from ...session.backend import SharedBackend, shared
