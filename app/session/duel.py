@@ -68,7 +68,7 @@ class Duel(PageState):
     guess      the choice taken in the step's question (-1: none); None before the guess
     kept       Train was pressed or all results were shown: the next change of a setting adds a history
                entry, so that Back leads here
-    changed    when the visitor changed a setting that has not been trained since (monotonic seconds)
+    changed_at  when the visitor changed a setting that has not been trained since (monotonic seconds)
     soon       the configs that train in a moment without a click
     automatic  the runs that started without a click last
     refused_in  key of the widget that still holds the value that `complaint` is about; empty where none does
@@ -95,7 +95,7 @@ class Duel(PageState):
     story: int = 0
     guess: int | None = None
     kept: bool = True
-    changed: float | None = None
+    changed_at: float | None = None
     soon: tuple[RunConfig, ...] = ()
     automatic: frozenset[int] = frozenset()
     refused_in: str = ""
@@ -256,7 +256,7 @@ def show_runs(runs: Sequence[Run]) -> None:
     st.session_state["duel"] = Duel(
         lanes, tuple(run.id for run in trained) or (None,), start="follow", nonce=it.nonce + 1,
         probe=it.probe, view=it.view, touched=True, text=it.text, beside=observed[0].key if observed else "",
-        changed=None if trained else time.monotonic(),
+        changed_at=None if trained else time.monotonic(),
     )  # fmt: skip
 
 
@@ -308,7 +308,7 @@ def _touch(it: Duel) -> None:
     The first change of a duel whose results were all shown adds an entry to the browser's history; further
     changes replace it. Stored runs of the new settings show their end at once, and open ones are followed.
     """
-    it.touched, it.start, it.changed, it.cursor = True, "follow", time.monotonic(), {}
+    it.touched, it.start, it.changed_at, it.cursor = True, "follow", time.monotonic(), {}
     if it.kept:
         it.kept = False
         address.new_entry()

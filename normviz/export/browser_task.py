@@ -15,7 +15,7 @@ def browser_task(key: str, with_text: bool = False) -> dict[str, Any]:
     """A task as JSON, for `assets/player/batches.js`; its numbers are compared with the bounds. A page loads
     the text of prose, `codes`, from a file of its own."""
     task = {"markov": Markov, "copy": Copy, "prose": Prose}[key](RunConfig(task=key))
-    found = {
+    found: dict[str, Any] = {
         "key": key, "vocabulary": task.vocabulary, "chance": task.chance, "floor": task.floor,
     }  # fmt: skip
     if key == "prose" and with_text:

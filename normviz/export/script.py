@@ -147,7 +147,7 @@ def _ours(lane: Lane) -> str:
 def _how_exact(lane: Lane) -> str:
     if lane.device == "cuda":
         return (
-            "Initial values and batches are the run's; a GPU adds in another order each time, so "
+            "Initial values and batches are the run's; a GPU may add in another order, so "
             "the losses agree up to rounding, which grows with the steps."
         )
     started = lane.started

@@ -159,11 +159,11 @@ def _gains(c: RunConfig) -> list[str]:
     for k, (branch, name, _, matrix) in enumerate(maps(c)):
         which = "attention" if k < 2 else "ffn"
         places = [Place(b, c.depth, which) for b in range(1, c.depth + 1)]
-        parts = [("", matrix)]
+        parts: list[tuple[str, Matrix]] = [("", matrix)]
         if name == "qkv":
             parts = [("[: 2 * D]", "query_key"), ("[2 * D :]", "value")]
         for part, one in parts:
-            by = [own(place, one) * c.weight_gain for place in places]  # pyright: ignore
+            by = [own(place, one) * c.weight_gain for place in places]
             factor = repr(by[0]) if len(set(by)) == 1 else f"{by}[i]"
             if set(by) != {1.0}:
                 lines.append(f"        block.{branch}.{name}.weight{part}.mul_({factor})")

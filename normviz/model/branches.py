@@ -81,10 +81,8 @@ class SpectralLinear(Linear):
             u = torch.linalg.svd(W, full_matrices=False)[2][0] if self.u is None else self.u
             v = F.normalize(W @ u, dim=0)
             u = F.normalize(W.T @ v, dim=0)
-            if self.training and self.u is None:
-                self.u = u
-            elif self.training:
-                self.u.copy_(u)  # in place: a captured step writes where it reads
+            if self.training:  # in place: a captured step writes where it reads
+                self.u = u if self.u is None else self.u.copy_(u)
         return v @ W @ u
 
 

@@ -162,7 +162,7 @@ def test_a_repeat_that_trains_is_not_replaced(page: Open, folder: Path) -> None:
 def test_a_guess_is_not_spoiled(page: Open, folder: Path) -> None:
     at, store = page(f"story={ASKING}", by_itself=True), Store(folder)
     assert not {"train", "step", "repeat"} & {button.key for button in at.button}
-    duel(at).changed = 0.0  # as if a setting had just been changed, and the store had no results
+    duel(at).changed_at = 0.0  # as if a setting had just been changed, and the store had no results
     store.db.connection.execute("DELETE FROM runs")
     checked(at.run())
     assert store.queued() == [] and not runs(at)

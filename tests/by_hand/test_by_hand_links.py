@@ -93,7 +93,7 @@ def test_a_link_by_hand_is_short_and_says_what_it_leaves_open() -> None:
     found = opened("x=1,2,3;4,5,6")
     assert found.example and found.example.gamma == (1.0, 1.0, 1.0)
     assert "does not name gamma, beta, eps" in found.notices[0]
-    assert opened("x=1,2&try=scale").example.amount == 100.0  # type: ignore[union-attr]
+    assert opened("x=1,2&try=scale").example.amount == 100.0
     assert not links.names_a_setting({"utm_source": ["x"]})
 
 

@@ -434,11 +434,11 @@ def test_another_depth_and_range_compile_nothing() -> None:
     """Compiling takes longer than measuring; the renderer gets them as parameters."""
     lanes = [make("pre", probe="stream_rms"), make("post", probe="stream_rms")]
     first = layers.chart(lanes, "stream_rms")
-    compiled = layers._spec.cache_info().misses  # pyright: ignore[reportPrivateUsage]
+    compiled = layers._spec.cache_info().misses
     grown = 10.0 ** np.linspace(-4, 9, 78)[None]
     deep = [make(key, probe="stream_rms", depth=77, values=grown) for key in ("pre", "post")]
     second = layers.chart(deep, "stream_rms")
-    assert layers._spec.cache_info().misses == compiled  # pyright: ignore[reportPrivateUsage]
+    assert layers._spec.cache_info().misses == compiled
     assert ">77<" not in render(first) and "≥1e8" not in render(second)
     assert first["params"] != second["params"]
 

@@ -224,7 +224,7 @@ def test_a_text_of_one_s_own_is_given_to_the_script(
 
 def trained(config: RunConfig, **said: object) -> Lane:
     """A finished lane whose run said so when it started."""
-    started = replace(Started(config, "cpu", 1, 99, 3.3, None, None), **said)  # pyright: ignore
+    started = replace(Started(config, "cpu", 1, 99, 3.3, None, None), **said)
     steps = Steps.of([Step(0, 3.3, 1e-3, 1.0, None)], config.depth)
     return Lane("A", config, (Recording(config, started, steps, "finished"),))
 

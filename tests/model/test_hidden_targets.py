@@ -94,7 +94,7 @@ def test_only_tasks_without_shown_targets_hide_them() -> None:
 
 def test_prose_split_is_prose_without_its_last_tenth() -> None:
     whole, split = (make_task(LARGE.replace(task=key)) for key in ("prose", "prose_split"))
-    joined = np.concatenate([split.codes, split.unread])  # pyright: ignore
-    assert np.array_equal(joined, whole.codes)  # pyright: ignore
-    assert len(split.unread) == len(joined) // 10  # pyright: ignore
+    joined = np.concatenate([split.codes, split.unread])
+    assert np.array_equal(joined, whole.codes)
+    assert len(split.unread) == len(joined) // 10
     assert (split.text, split.vocabulary) == (whole.text, whole.vocabulary)

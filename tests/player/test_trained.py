@@ -98,7 +98,7 @@ def test_charts_axes_and_rows_are_those_of_the_app(
     lanes = with_names([Lane(name, it.config, (it,)) for name, it in zip("AB", its, strict=True)])
     given = {"duel": shipped_duel(lanes), "asked": asked, "templates": templates(depths, schemes)}
     for (probe, view, linear, live), found in zip(asked, in_node(MESSAGES, given), strict=True):
-        look = ChartOptions(linear=linear, view=view)  # pyright: ignore
+        look = ChartOptions(linear=linear, view=view)
         expected = json.loads(json.dumps(message(lanes, probe, Sent(), live=live, options=look)))
         for part in (
             "charts",

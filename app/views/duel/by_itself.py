@@ -50,13 +50,13 @@ def seconds(configs: Sequence[RunConfig]) -> float:
 def wanted(lanes: list[Lane], backend: SharedBackend) -> tuple[RunConfig, ...]:
     """The configs that will train in a moment without a click; empty where a click is needed."""
     it = duel.duel()
-    if it.changed is None or not is_on() or tour.waits(it):
+    if it.changed_at is None or not is_on() or tour.waits(it):
         return ()
     configs = tuple(dict.fromkeys(lane.config for lane in lanes if not _has_result(lane)))
     if not configs or seconds(configs) > LONGEST_SECONDS:
         return ()
     if _is_busy(backend):
-        it.changed = None  # its end must not start other runs
+        it.changed_at = None  # its end must not start other runs
         return ()
     return configs if _is_allowed(configs, backend) else ()
 
@@ -102,20 +102,20 @@ def show(lanes: list[Lane], backend: SharedBackend, queue: Queue) -> None:
 def _switch() -> None:
     """Keep the choice. Turned on, it also trains what was changed before."""
     st.session_state[SWITCH] = on = st.session_state["by_itself"]
-    duel.duel().changed = time.monotonic() if on else None
+    duel.duel().changed_at = time.monotonic() if on else None
 
 
 def _tick(lanes: list[Lane], backend: SharedBackend, queue: Queue) -> None:
     """Start the runs once the settings have not changed for a moment."""
     it = duel.duel()
-    if not fragments.runs_alone() or it.changed is None:
+    if not fragments.runs_alone() or it.changed_at is None:
         return
-    if time.monotonic() - it.changed < SETTLED_SECONDS:
+    if time.monotonic() - it.changed_at < SETTLED_SECONDS:
         return
     # What was allowed when the page was rendered may have changed since.
     if it.lanes == tuple(lane.config for lane in lanes) and (configs := wanted(lanes, backend)):
         _start(configs, backend, queue)
-    it.changed = None
+    it.changed_at = None
     st.rerun()
 
 

@@ -50,9 +50,9 @@ def current(it: duel.Duel, backend: SharedBackend) -> list[Lane]:
                 run, is_found = known, True
         found.append((config, run))
     if is_found:
-        it.runs = tuple(run and run.id for _, run in found)
+        it.runs = tuple(run.id if run else None for _, run in found)
     it.lanes = tuple(config for config, _ in found)
-    it.trained = tuple(run and (run.id, run.trained) for _, run in found)
+    it.trained = tuple((run.id, run.trained) if run else None for _, run in found)
     return [
         Lane(
             lane_name(letter, config, it.lanes),

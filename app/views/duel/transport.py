@@ -195,7 +195,7 @@ def start(backend: SharedBackend, paused: bool = False) -> None:
     leave(backend, gone)
     it.extra -= set(gone)
     it.runs = tuple(queued)
-    it.changed, it.automatic = None, frozenset()
+    it.changed_at, it.automatic = None, frozenset()
     duel.begin("follow")
     it.link, it.notices, it.touched, it.kept = None, (), True, True
 
