@@ -30,7 +30,7 @@ from normviz.health import unreadable
 from normviz.home import VARIABLE
 from normviz.hosted import STORE
 from normviz.runs.store import Store, disk_reserve, retention
-from normviz.runs.store.admission import FULL
+from normviz.runs.store.queue import FULL
 
 
 @pytest.fixture

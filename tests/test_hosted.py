@@ -28,7 +28,7 @@ from normviz.maps.fill import MapJobs
 from normviz.maps.jobs import Jobs
 from normviz.model import texts
 from normviz.runs.store import Store, retention
-from normviz.runs.store.admission import enqueue, may_steer
+from normviz.runs.store.queue import enqueue, may_steer
 from normviz.tour import STEPS
 
 CONFIG = RunConfig(depth=3)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from anatomy_kit import measure
 from crossing_kit import case
-from normviz.app.asgi.snapshot import Topic, read_snapshot
+from normviz.app.asgi.channel import Topic, read_snapshot
 from normviz.app.views.duel import share, transport
 from normviz.app.views.duel.knobs import GROUPS
 from normviz.app.views.duel.lanes import current
@@ -306,11 +306,11 @@ def test_where_several_seeds_are_shown_chips_and_charts_say_of_which_they_are(
     topic = Topic(tuple(what["runs"]), "grad_block", repeats=tuple(map(tuple, what["repeats"])))
     found = read_snapshot(topic).lanes
     labels = ["A  Pre-LN, init seed 0", "B  Post-LN, init seed 3"]
-    assert found and [frame.label for frame in found.frames] == labels
+    assert [lane.label for lane in found] == labels
     from normviz.app.session.backend import shared  # the page's own
 
     taken = share._taken(current(duel(at), shared())[0], shared(), "")
-    assert [one.config for one in taken.seeds] == seeded(SMALL, 5)[:4]
+    assert [run.config for run in taken.recordings] == seeded(SMALL, 5)[:4]
 
 
 def test_there_may_be_no_next_seed(page: Open, folder: Path) -> None:

@@ -18,6 +18,7 @@ from normviz.duel.presets import PRESETS
 from normviz.links import encode
 from normviz.player import ChartOptions, Sent, message
 from normviz.runs.frames import Frames
+from normviz.runs.lane import stored_lane
 from normviz.runs.store import Store, retention
 from normviz.training.events import Started, Step
 
@@ -174,10 +175,9 @@ def test_a_run_of_no_steps_has_no_update_and_shows_no_red(page: Open, folder: Pa
     assert shown(at)["probe"] == "update_ratio"
     stored = store.latest(config.key)
     assert stored is not None
-    lane = Frames(store).lane(stored, "A  Pre-LN", "update_ratio")
-    assert "not finite" not in json.dumps(
-        message([lane], Sent(), live=False, options=ChartOptions())
-    )
+    lane = stored_lane("A  Pre-LN", stored, Frames(store))
+    told = message([lane], "update_ratio", Sent(), live=False, options=ChartOptions())
+    assert "not finite" not in json.dumps(told)
 
 
 @pytest.mark.slow
