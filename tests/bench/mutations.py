@@ -501,7 +501,7 @@ MUTATIONS = (
     # player (Python)
     Mutation(
         "player-first-layer", "normviz/player/message.py",
-        '"first": probe.first_layer,', '"first": 0,',
+        '"first": PROBES[probe].first_layer,', '"first": 0,',
         "the player draws a block's numbers at the layer below", CHARTS, browser=True,
     ),
     Mutation(
@@ -845,7 +845,7 @@ MUTATIONS = (
     ),
     Mutation(
         "switch-ignored", "app/views/duel/by_itself.py",
-        "if it.changed_at is None or not is_on() or tour.waits(it):", "if it.changed_at is None or tour.waits(it):",
+        "it.changed_at is None or not is_on()", "it.changed_at is None",
         "trains by itself though that was turned off", "tests/app/test_page_by_itself.py",
     ),
     Mutation(
