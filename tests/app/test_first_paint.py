@@ -252,6 +252,7 @@ def test_a_preview_is_drawn_from_the_charts_of_the_page(tmp_path: Path) -> None:
     assert outcome(lanes).startswith("A Pre-LN: learned: loss 1.")
 
 
+@pytest.mark.slow
 def test_the_server_paints_a_heatmap_as_the_browser_does() -> None:
     """Up to one of 253 colours: the browser has its numbers with seven digits."""
     for lane in (make("pre"), make("post", ran=30), broken(), make("pre", steps=3000), few()):

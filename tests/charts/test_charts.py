@@ -99,6 +99,7 @@ def test_specs_stay_equal_while_a_run_goes_on() -> None:
     assert len(specs) == 1
 
 
+@pytest.mark.slow
 def test_specs_are_constant_canvas_and_without_aria() -> None:
     for chart in all_charts([make(), broken()], 10):
         assert chart["usermeta"]["embedOptions"]["renderer"] == "canvas"
@@ -155,6 +156,7 @@ def test_loss_rows_are_what_was_measured_up_to_the_cursor() -> None:
     assert data["cursor"] == [{"step": 30}]
 
 
+@pytest.mark.slow
 def test_divergence_and_losses_above_the_axis_are_marked() -> None:
     spike = make("post")
     spike.recording.losses[3] = 904.0

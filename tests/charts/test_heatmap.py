@@ -73,6 +73,7 @@ def test_cells_that_are_not_finite_are_red_and_zeros_grey() -> None:
     assert (codes == BROKEN).sum() == np.isnan(lane.recording.values("grad_block")[:, 1:]).sum()
 
 
+@pytest.mark.slow
 def test_no_bad_cell_is_lost_in_a_long_and_deep_run() -> None:
     steps, depth = 3000, 600
     values = np.full((steps, depth + 1), 0.1)
@@ -128,6 +129,7 @@ def test_drawn_columns_never_change_as_steps_arrive(every: int) -> None:
     assert before is not None and not (before == EMPTY).any()
 
 
+@pytest.mark.slow
 def test_legend_and_picture_have_the_same_colours() -> None:
     values = np.full((STEPS, DEPTH + 1), 1.0)
     exponents = np.linspace(-4, 1, STEPS)

@@ -84,6 +84,7 @@ def test_the_known_trouble_of_the_placement_is_said_where_lint_finds_nothing() -
     assert replace(it.main, placement=None).trouble == ""
 
 
+@pytest.mark.slow
 def test_what_is_no_model_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / "bad.py").write_text("def build():\n    return 1\n")

@@ -109,6 +109,7 @@ def test_its_tables_and_files_are_those_of_a_run(tmp_path: Path) -> None:
         result.script()
 
 
+@pytest.mark.slow
 def test_it_is_exported_by_its_key_in_the_forms_that_it_has(folder: Path, tmp_path: Path) -> None:
     key = watched(to="store", probes=("grad_block",)).result.key
 

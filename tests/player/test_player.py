@@ -127,6 +127,7 @@ def scripts(page: str) -> int:
     return found.count("script")
 
 
+@pytest.mark.slow
 def test_vega_is_the_one_that_altair_was_written_for() -> None:
     """`assets/player/vega.js` is built by normviz.player.bundle.build_vega."""
     assert player.vega() == build_vega()
@@ -142,6 +143,7 @@ def test_the_joined_script_holds_every_module_and_leaves_one_name() -> None:
     assert in_node(code, player.script()) == ["mount", "embedded", "posted", "socket"]
 
 
+@pytest.mark.slow
 def test_in_node() -> None:
     plan, files = json.dumps(walk(RunConfig(depth=3))), sorted(map(str, TESTS.glob("*.test.js")))
     done = node(

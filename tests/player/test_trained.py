@@ -141,6 +141,7 @@ def curves() -> Iterator[np.ndarray]:
         )
 
 
+@pytest.mark.slow
 def test_a_verdict_is_that_of_the_app(recordings: dict[str, Recording]) -> None:
     """The rule is written twice; every sentence of both is compared."""
     cases = [(losses, 3.319, [None, 1.0, 0.0][i % 3]) for i, losses in enumerate(curves())]

@@ -53,6 +53,7 @@ def exported() -> list[Lane]:
     return [Lane("A", TINY, seeds), Lane("B", post, (by("eager", post),))]
 
 
+@pytest.mark.slow
 def test_saved_charts_of_a_replay_say_the_engine_of_every_seed() -> None:
     lanes = exported()
     (line,) = [line for line in replay(lanes).splitlines() if line.strip().startswith("name: ")]

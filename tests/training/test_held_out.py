@@ -41,6 +41,7 @@ def steps(config: RunConfig, engine: str = "tape") -> list[Step]:
     return [e for e in train(config, engine=engine) if isinstance(e, Step)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("change", "engine"), CASES, ids=str)
 def test_it_changes_no_bit_of_the_run(
     change: dict[str, object], engine: str, monkeypatch: pytest.MonkeyPatch

@@ -36,6 +36,7 @@ def wrote(config: RunConfig, **more: object) -> str:
     return last.wrote
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("task", "change"),
     [
@@ -86,6 +87,7 @@ def test_it_fits_into_one_line() -> None:
     assert one_line("a b\n\n  c\u202e\x1b[2J") == "a b⏎⏎␣␣c\ufffd\ufffd[2J"
 
 
+@pytest.mark.slow
 def test_it_is_kept_with_the_run_and_in_no_file_to_take_away(store: Store, tmp_path: Path) -> None:
     config = with_task(TINY, "text")
     it = replace(collect(train(config)), wrote="a line of the secret text")
