@@ -30,7 +30,7 @@ from normviz.health import unreadable
 from normviz.home import VARIABLE
 from normviz.hosted import STORE
 from normviz.runs.store import Store, disk_reserve, retention
-from normviz.runs.store.admission import FULL
+from normviz.runs.store.queue import FULL
 
 
 @pytest.fixture
@@ -44,6 +44,7 @@ def status() -> tuple[int, dict[str, Any]]:
     return done.exit_code, json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_without_a_supervisor_it_is_not_well(here: Store) -> None:
     kept(here, status="failed")
     here.announce(os.getpid(), ready=True, slots=2, workers=4)  # one that left no word
@@ -69,6 +70,8 @@ def test_a_working_server_is_well_and_counted_and_one_that_hangs_is_not(here: St
         assert (census["running"], census["queued"], census["visitors"]) == (2, 3, 2)
         assert census["runs"] == 5 and census["bytes"] > 0
         assert "3 wait, 2 train, 0 paused, of 2 visitors" in normviz("status").stdout
+        for lane in lanes:
+            lane.stop()
         os.kill(pid, signal.SIGSTOP)  # its lock is held all the same
         try:
             wait_for(lambda: status()[1]["supervisor"] == "silent", "that it hangs")
@@ -78,8 +81,6 @@ def test_a_working_server_is_well_and_counted_and_one_that_hangs_is_not(here: St
         finally:
             os.kill(pid, signal.SIGCONT)
         wait_for(lambda: status()[0] == 0, "its next beat")
-        for lane in lanes:
-            lane.stop()
     assert status()[0] == 1
 
 

@@ -58,15 +58,15 @@ def page() -> None:
     if st.context.is_embedded:
         return _embedded(it, lanes, backend, seen)
     waits, guided = tour.waits(it), tour.is_on(it)
-    page_foot.announce("" if waits else page_lanes.spoken(lanes, backend))
+    page_foot.announce("" if waits else page_lanes.spoken(lanes))
     if not it.story:
         _head(lanes, backend, seen)
     link_notices.show(it, "duel", "Below is the duel that this page opens with.")
     tour.show(lanes, backend)
     if guided:
-        page_lanes.verdicts(lanes, backend, secret=waits)
+        page_lanes.verdicts(lanes, secret=waits)
     else:
-        page_lanes.show(lanes, backend, seen)
+        page_lanes.show(lanes, seen)
         beside.show(seen, lanes, backend)
     with st.container(key="body_guided" if guided else "body"):
         left, right = st.columns([1, 3], gap="medium")
@@ -75,7 +75,7 @@ def page() -> None:
                 transport.show(lanes, backend)
                 st.html(SHEET)
                 with st.container(key="knobs"):
-                    transport.show_more(lanes, backend)
+                    transport.show_more([lane.without_numbers for lane in lanes], backend)
                     knobs.show(lanes, backend)
         with right, st.container(key="charts"):
             if waits:
@@ -88,14 +88,14 @@ def page() -> None:
                 )
             if not it.story:
                 gallery.tries(backend)
-            share.show(lanes, backend, seen)
+            share.show([lane.without_numbers for lane in lanes], backend, seen)
             charts_panel.show_explanation(lanes, seen)
 
 
 def _head(lanes: list[page_lanes.Lane], backend: SharedBackend, seen: Run | None) -> None:
     """The headline, and the ways to other duels."""
     with st.container(key="head", horizontal=True, vertical_alignment="center"):
-        said = headline.headline(lanes, backend)
+        said = headline.headline(lanes)
         width = ONE_LINE - 1.5 * len(said)
         st.markdown(
             f"# {literal(said)}. :small[:gray[{_difference(lanes, width, seen)}]]", width="stretch"
@@ -115,7 +115,7 @@ def _embedded(
     link_notices.show(it, "duel", "No charts are shown: they would be of another duel.")
     if it.link and it.link.problems:
         return
-    page_lanes.verdicts(lanes, backend, beside=seen)
+    page_lanes.verdicts(lanes, beside=seen)
     beside.show(seen, lanes, backend)
     charts_panel.show(lanes, backend, seen)
     st.link_button("Open in NormViz", share.address(lanes), icon=":material/open_in_new:")

@@ -18,7 +18,7 @@ from normviz.duel.seeds import seeded
 from normviz.hosted import Refused
 from normviz.limits import SEEDS
 from normviz.runs.store import Run
-from normviz.runs.store.admission import enqueue
+from normviz.runs.store.queue import enqueue
 
 from ...asgi import live_page
 from ...session import duel, visitor
