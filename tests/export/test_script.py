@@ -221,6 +221,7 @@ def test_without_a_run_it_stops_at_the_first_loss_that_is_not_finite(tmp_path: P
     assert not np.isfinite(got["losses"][-1])
 
 
+@pytest.mark.slow
 def test_it_is_short_and_imports_torch_numpy_and_python_alone() -> None:
     """A student reads it from top to bottom."""
     sizes = dict[str, int]()
