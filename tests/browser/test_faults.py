@@ -1,4 +1,4 @@
-"""Processes that are killed while a visitor looks, and a browser without its network."""
+"""Processes that are killed while a visitor looks."""
 
 from __future__ import annotations
 
@@ -10,12 +10,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from backend_kit import Lane
 from browser_kit import chip, opened, server, text_now, wait_for
 from playwright.sync_api import Browser, Page
 
-from normviz import RunConfig
-from normviz.links import encode
 from normviz.runs.store import Run, Store
 
 pytestmark = pytest.mark.browser
@@ -65,27 +62,3 @@ def test_a_killed_worker_and_a_killed_server(browser: Browser, tmp_path: Path) -
         finally:
             again.terminate()
             again.wait(120)
-
-
-def test_a_browser_that_comes_back_in_the_middle_of_a_run_sees_it_to_its_end(
-    browser: Browser, address: str, data: Path
-) -> None:
-    """The run waits between its steps, so that it is in the middle whatever the machine's speed."""
-    store, config = Store(data), RunConfig(scheme="deepnorm", depth=4, steps=300)
-    run = Lane(store, config, paused=True)
-    with browser.new_context() as context:
-        page = opened(context.new_page(), f"{address}/?{encode([config])}", charts=0)
-        store.control(run.id, "step")
-        wait_for(lambda: progress(page).startswith("Paused at step 0 of"))
-        context.set_offline(True)
-        for step in range(20):  # it goes on unseen
-            store.control(run.id, "step")
-            run.reach_step(step + 2)
-        assert progress(page).startswith("Paused at step 0 of")
-        context.set_offline(False)
-        wait_for(lambda: progress(page).startswith("Paused at step 20 of"))
-        store.control(run.id, "resume")
-        wait_for(lambda: "loss" in chip(page, 0))
-        assert run.status == "finished"
-        assert run.steps.step.tolist() == list(range(300))
-        assert page.locator(".stException").count() == 0

@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 import pytest
+from backend_kit import Lane
 from browser_kit import (
     PATIENCE_MS,
     address_of,
@@ -43,10 +44,7 @@ pytestmark = pytest.mark.browser
 
 TINY = RunConfig(depth=2, width=16, heads=2, seq_len=8, batch=4, steps=30)
 LAPTOP, PHONE = {"width": 1280, "height": 720}, {"width": 375, "height": 812}
-PAGES = (
-    "", "?story=1", "?embed=true", "maps", "claims", "choose", "anatomy", "catalogue", "by-hand", "cost",
-    "own-model", "runs",
-)  # fmt: skip
+PAGES = ("maps", "claims", "choose", "anatomy", "catalogue", "by-hand", "cost", "own-model", "runs")
 IDLE = """document.querySelector("[data-testid=stApp]")?.dataset.testScriptState === "notRunning"
   && document.querySelector(".page-status")"""
 ACROSS = "document.querySelector('.stMain').scrollWidth"
@@ -416,7 +414,7 @@ def stands(page: Page, number: int) -> None:
 
 def test_a_phone(browser: Browser, address: str) -> None:
     """Verdicts, a whole chart and Train on the first screen; settings in a sheet; training is seen; a step of
-    the tour; a word by touch; no page needs a sideways scroll or covers its heading."""
+    the tour; the page needs no sideways scroll."""
     with visit(browser, address, PHONE, has_touch=True, reduced_motion="reduce") as page:
         opened(page, address, charts=1)
         for lane in (0, 1):
@@ -449,8 +447,17 @@ def test_a_phone(browser: Browser, address: str) -> None:
         stands(page, 2)
         fits(page)
         wait_for(lambda: bottom(page, ".nv-bars") <= box(page, ".st-key-story")[1])
-        for path in PAGES[3:]:
-            page.goto(f"{address}/{path}")
+
+
+def test_every_page_on_a_phone_and_in_both_themes(browser: Browser, address: str) -> None:
+    """None needs a sideways scroll on a phone or covers its heading; axe finds nothing, there or in the Duel
+    page on a laptop; headings skip no level; a word opens its sentence by touch and by key."""
+    with visit(browser, address, PHONE, has_touch=True) as page:
+        opened(page, address, charts=1)
+        for path in PAGES:
+            # As a visitor who chooses it in the menu.
+            page.locator(f"a[href='{address}/{path}']").first.evaluate("link => link.click()")
+            page.wait_for_url(f"{address}/{path}*")
             idle(page)
             page.locator(".stMain h1").wait_for()
             wait_for(lambda: page.evaluate(COVERED) == [])
@@ -461,6 +468,30 @@ def test_a_phone(browser: Browser, address: str) -> None:
                 left, _, right, _ = box(page, "#word-nat")
                 assert left >= 0
                 assert right <= 375
+                page.keyboard.press("Escape")
+                page.locator("#word-nat").wait_for(state="hidden")
+                page.locator(".word", has_text="nat").first.focus()
+                page.keyboard.press("Enter")
+                page.locator("#word-nat", has_text=WORDS["nat"].sentence).wait_for()
+                page.keyboard.press("Escape")
+            both_themes(page)
+        page.set_viewport_size(LAPTOP)
+        for path in ("?story=1", "?embed=true", ""):
+            page.goto(f"{address}/{path}")
+            page.wait_for_function("document.querySelectorAll('.st-key-live canvas').length >= 4")
+            both_themes(page)
+
+
+def both_themes(page: Page) -> None:
+    """axe finds nothing on the page, nor any colour that is hard to read once it is dark."""
+    page.emulate_media(color_scheme="light")
+    idle(page)
+    levels = page.evaluate(HEADINGS)
+    assert levels.count(1) == ("embed" not in page.url), (page.url, levels)
+    assert all(b - a <= 1 for a, b in pairwise(levels)), (page.url, levels)
+    assert barriers(page) == [], page.url
+    becomes_dark(page)
+    assert barriers(page, only="color-contrast") == [], page.url
 
 
 def fits(page: Page) -> None:
@@ -511,32 +542,9 @@ def test_back_through_eight_states(browser: Browser, address: str) -> None:
         wait_for(lambda: page.evaluate("document.querySelector('.stMain').scrollTop") == 0)
 
 
-def test_every_page_in_both_themes(browser: Browser, address: str) -> None:
-    """axe finds nothing, headings skip no level, a word opens its sentence by key, letters can be off."""
+def test_letters(browser: Browser, address: str) -> None:
+    """They are shown and act, or are off, also after a reload; the end of a run is read out."""
     with visit(browser, address) as page:
-        for path in PAGES:
-            page.emulate_media(color_scheme="light")
-            page.goto(f"{address}/{path}")
-            idle(page)
-            if not path:
-                page.wait_for_function(
-                    "document.querySelectorAll('.st-key-live canvas').length >= 4"
-                )
-            if path == "maps":
-                page.locator("[data-tag]:visible").first.wait_for()
-            assert barriers(page) == [], path
-            becomes_dark(page)
-            assert barriers(page) == [], path
-            levels = page.evaluate(HEADINGS)
-            assert levels.count(1) == ("embed" not in path), (path, levels)
-            assert all(b - a <= 1 for a, b in pairwise(levels)), (path, levels)
-            if path == "maps":
-                page.locator(".word", has_text="nat").first.focus()
-                page.keyboard.press("Enter")
-                page.locator("#word-nat", has_text=WORDS["nat"].sentence).wait_for()
-                page.keyboard.press("Escape")
-                page.locator("#word-nat").wait_for(state="hidden")
-
         page.goto(f"{address}/?{encode([TINY])}")
         idle(page)
         assert text_now(page, ".page-status") == "", "nothing is read out when a page opens"
@@ -586,7 +594,7 @@ def test_from_each_page_to_a_duel(browser: Browser, address: str) -> None:
         page.wait_for_url("**/?**")
         wait_for(lambda: page.locator("[class*='st-key-card_']").count() == 3)
 
-        page.goto(f"{address}/choose")
+        page.get_by_role("link", name="Choose").first.click()
         page.get_by_role("link", name="Open these as a duel").click()
         page.wait_for_selector(".st-key-live canvas")
         wait_for(lambda: "learned" in chip(page, 0))
@@ -605,7 +613,7 @@ def test_from_each_page_to_a_duel(browser: Browser, address: str) -> None:
 
 
 def test_measure_fill_and_tidy(browser: Browser, address: str, data: Path) -> None:
-    """A map that fills, a number that is worked out by hand, runs that are deleted, norms that are timed."""
+    """A map that fills, a number that is worked out by hand, runs that are deleted."""
     with visit(browser, address, {"width": 1280, "height": 900}) as page:
         small = {"scheme": "pre,post", "depth": "1,2", "lr": "0.001,0.01", "width": "16", "heads": "2",
                  "seq_len": "8", "batch": "4", "steps": "100"}  # fmt: skip
@@ -616,7 +624,7 @@ def test_measure_fill_and_tidy(browser: Browser, address: str, data: Path) -> No
         page.locator(".st-key-fill").wait_for(state="detached")
         wait_for(lambda: page.locator(".st-key-stop_fill").count() == 0)
 
-        page.goto(f"{address}/by-hand")
+        page.get_by_role("link", name="By hand").first.click()
         sheet = page.locator(".st-key-hand_sheet_batchnorm .hand-sheet")
         page.locator(".st-key-matrix_batchnorm td[data-at='3,2']").first.click()
         sheet.get_by_text("(2 + 0 + 4 − 2) / 4 = 1").wait_for()
@@ -641,15 +649,29 @@ def test_measure_fill_and_tidy(browser: Browser, address: str, data: Path) -> No
         page.get_by_text("Deleted 1 run.").wait_for()
         assert store.run(run) is None
 
-        page.goto(f"{address}/cost")  # last: nothing may train meanwhile
-        idle(page)
-        for knob in ("width", "tokens"):
-            page.locator(f".st-key-cost_{knob} input[type=range]").press("Home")
-        page.get_by_text("About 23 s").wait_for()
-        press(page, "cost_start")
-        page.locator(".st-key-cost_status").get_by_text("Round").wait_for()
-        press(page, "cost_stop")
-        page.locator(".st-key-cost_stop button:disabled").wait_for()
+
+def test_a_browser_that_comes_back_in_the_middle_of_a_run_sees_it_to_its_end(
+    browser: Browser, address: str, data: Path
+) -> None:
+    """The run waits between its steps, so that it is in the middle whatever the machine's speed."""
+    store, config = Store(data), RunConfig(scheme="deepnorm", depth=4, steps=300)
+    run = Lane(store, config, paused=True)
+    with browser.new_context() as context:
+        page = opened(context.new_page(), f"{address}/?{encode([config])}", charts=0)
+        store.control(run.id, "step")
+        wait_for(lambda: progress(page).startswith("Paused at step 0 of"))
+        context.set_offline(True)
+        for step in range(20):  # it goes on unseen
+            store.control(run.id, "step")
+            run.reach_step(step + 2)
+        assert progress(page).startswith("Paused at step 0 of")
+        context.set_offline(False)
+        wait_for(lambda: progress(page).startswith("Paused at step 20 of"))
+        store.control(run.id, "resume")
+        wait_for(lambda: "loss" in chip(page, 0))
+        assert run.status == "finished"
+        assert run.steps.step.tolist() == list(range(300))
+        assert page.locator(".stException").count() == 0
 
 
 def test_a_hostile_visitor(browser: Browser, address: str, data: Path) -> None:
@@ -666,9 +688,9 @@ def test_a_hostile_visitor(browser: Browser, address: str, data: Path) -> None:
         (SCRIPTS[0], SCRIPTS[4], run),
     )
     with visit(browser, address) as page:
-        links = [f"{view}?v=1&{it}" for view in ("", "anatomy") for it in (names, values)]
-        for link in (*links, f"maps?v=1&{values}", f"claims?claim={words[0]}", f"by-hand?{values}",
-                     f"?v=1&{quote('http://evil.example/login', safe='')}=1&www.evil.example=1"):  # fmt: skip
+        names += f"&{quote('http://evil.example/login', safe='')}=1&www.evil.example=1"
+        for link in (f"?v=1&{values}", f"anatomy?v=1&{values}", f"maps?v=1&{values}",
+                     f"claims?claim={words[0]}", f"by-hand?{values}", f"?v=1&{names}"):  # fmt: skip
             page.goto(f"{address}/{link}")
             page.wait_for_selector("[data-testid=stAlert]")
             idle(page)

@@ -198,16 +198,19 @@ def other_hosts(asked: Iterable[str], address: str) -> set[str]:
     return {u for u, p in parts.items() if p.scheme not in ("data", "blob") and p.netloc != ours}
 
 
-def barriers(page: Page, seconds: float = 60) -> list[tuple[str, list[str]]]:
-    """What axe finds on a page, of any severity, and what is still there after some seconds.
+def barriers(
+    page: Page, only: str | None = None, seconds: float = 60
+) -> list[tuple[str, list[str]]]:
+    """What axe finds on a page, of any severity, perhaps by one rule, and is still there after some seconds.
 
     A page that is being drawn has buttons whose labels come a moment later.
     """
+    options = {"runOnly": [only]} if only else None
     until = time.monotonic() + seconds
     while True:
         found = [
             (rule["id"], [node["html"][:200] for node in rule["nodes"]])
-            for rule in Axe().run(page).response["violations"]
+            for rule in Axe().run(page, options=options).response["violations"]
         ]
         if not found or time.monotonic() > until:
             return found
