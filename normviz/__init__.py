@@ -15,10 +15,13 @@ from typing import TYPE_CHECKING, Any
 from .config import ConfigError, RunConfig
 
 if TYPE_CHECKING:
+    from .duel.outcome import outcome
+    from .duel.seeds import seeded
     from .own_model.anatomy import inspect_model
     from .own_model.callbacks import Callback, LightningCallback
     from .own_model.move import move
     from .own_model.watch import watch
+    from .result import Duel, collect
     from .training.loop import train
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
@@ -29,28 +32,36 @@ if (_CHECKOUT / "app" / "main.py").is_file():
 __all__ = [
     "Callback",
     "ConfigError",
+    "Duel",
     "LightningCallback",
     "RunConfig",
+    "collect",
     "inspect_model",
     "move",
+    "outcome",
+    "seeded",
     "train",
     "watch",
 ]
 LAZY = {
     "train": ".training.loop",
+    "collect": ".result",
+    "Duel": ".result",
+    "outcome": ".duel.outcome",
+    "seeded": ".duel.seeds",
     "watch": ".own_model.watch",
     "Callback": ".own_model.callbacks",
     "LightningCallback": ".own_model.callbacks",
     "move": ".own_model.move",
     "inspect_model": ".own_model.anatomy",
 }
-"""What needs torch, and the module that has it."""
+"""What is imported on first use, and the module that has it: most of it needs torch."""
 
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """What needs torch is imported on first use: the page must not load torch."""
+    """Import a name of `LAZY`: the page must not load torch."""
     if name in LAZY:
         return getattr(import_module(LAZY[name], __name__), name)
     raise AttributeError(f"module 'normviz' has no attribute {name!r}")

@@ -83,7 +83,7 @@ def test_counts_are_those_of_the_code() -> None:
 def test_the_tree_names_what_there_is() -> None:
     tree = PACKAGE.split("normviz/\n")[1].split("```")[0]
     inside = [w for line in tree.splitlines() if line.startswith("  ") for w in line[2:16].split()]
-    assert len(inside) > 20
+    assert len(inside) > 14
     for name in inside:
         assert (ROOT / "normviz" / name).exists(), name
     for name in re.findall(r"^(\w+)/", tree, re.MULTILINE):
@@ -107,6 +107,14 @@ def test_what_a_document_names_exists() -> None:
             for name in re.findall(r"tests\.bench\.([a-z]\w*)", text):
                 at = ROOT / "tests" / "bench" / name
                 assert at.is_dir() or at.with_suffix(".py").exists(), name
+
+
+def test_what_the_python_examples_import_is_there() -> None:
+    for path in DOCUMENTS:
+        for block in re.findall(r"```python\n(.*?)\n```", path.read_text(), re.DOTALL):
+            for line in re.findall(r"^(?:from (?!\.)|import )normviz.*$", block, re.MULTILINE):
+                with case(line):
+                    exec(line, {})
 
 
 def test_the_terminal_examples_parse() -> None:

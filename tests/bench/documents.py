@@ -18,8 +18,6 @@ from pathlib import Path
 from cogapp import Cog
 
 from normviz.catalog import SCHEMES
-from normviz.cli import COMMANDS
-from normviz.config import CHOICES
 from normviz.duel.names import lane_name
 from normviz.duel.presets import PRESETS
 from normviz.hosted import LIMITS
@@ -31,7 +29,7 @@ from normviz.runs import shipped
 from normviz.runs.store import Store
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = ("README.md", "normviz/README.md", "assets/deploy/README.md")
+DOCUMENTS = ("README.md", "assets/deploy/README.md")
 RESULTS = Path(__file__).with_name("results.json")
 
 
@@ -80,29 +78,6 @@ def rates() -> None:
                     for edge in edges
                 )  # fmt: skip
                 print(f"| {SCHEMES.label(scheme)}, {init} | {said} |")
-
-
-def placements() -> None:
-    """The placements by their families."""
-    print("| what | placements |\n|---|---|")
-    for family in dict.fromkeys(scheme.family for scheme in SCHEMES):
-        own = [f"`{it.key}` ({it.label})" for it in SCHEMES if it.family == family]
-        print(f"| {family} | {', '.join(own)} |")
-
-
-def choices() -> None:
-    """What each setting that is chosen by a key can be; placements have a table of their own."""
-    print("| setting | choices |\n|---|---|")
-    for name, records in CHOICES.items():
-        if name != "scheme":
-            print(f"| `{name}` | {', '.join(f'`{it.key}`' for it in records)} |")
-
-
-def commands() -> None:
-    """The commands of the terminal, with the first sentence of their help."""
-    print("| command | what it does |\n|---|---|")
-    for name, (_, sentence) in COMMANDS.items():
-        print(f"| `normviz {name}` | {sentence} |")
 
 
 def hosted_limits() -> None:

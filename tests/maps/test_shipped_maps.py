@@ -60,7 +60,7 @@ def test_every_cell_that_ships_is_a_result(full: Store) -> None:
     assert len(every) == len(cell_keys()) == stored_runs
     assert all(map(is_flat, stopped))
     outside = [run for run in stopped if not applies(run.config)]
-    assert (len(stopped), len(outside)) == (37, 0)  # as normviz/README.md says
+    assert (len(stopped), len(outside)) == (37, 0)
     assert list(load(_first(), full.done_keys())) == []
 
 

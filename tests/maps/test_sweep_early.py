@@ -106,7 +106,7 @@ def measured() -> list[RunConfig]:
 
 
 def test_the_rule_applies_to_every_post_ln_run_that_it_was_made_with() -> None:
-    assert len(measured()) == 44  # as normviz/README.md says
+    assert len(measured()) == 44  # as normviz/maps/early.py says
     assert all(map(applies, measured()))
 
 

@@ -162,8 +162,8 @@ def _more(it: Maps) -> None:
             "Stop cells that stay flat at chance", value=it.early, key="map_early",
             on_change=_take_early,
             help="A cell is stopped, and gets a ring, when three checks of its gradient predict that it "
-            "stays at chance. Only for settings with which the rule was measured; `normviz/README.md` "
-            "says how often it was wrong.",
+            "stays at chance. Only for settings with which the rule was measured: of 148 cells that it "
+            "stopped there, 1 would have learned.",
         )  # fmt: skip
         taken = {"scheme", "init", "task", *PLAIN, *it.asked.fields, "lr_edits", "text"}
         rest = [name for name in SETTINGS if name not in taken]
