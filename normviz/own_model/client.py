@@ -9,8 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from ..execution import Ended, Local
-from .report import Anatomy, read
-from .task import NESTED, inspected
+from .report import NESTED, Anatomy, read
+from .task import inspected
 
 MAX_CHARACTERS = 65_536
 """Of a pasted configuration."""

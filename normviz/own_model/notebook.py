@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +21,7 @@ from ..result import FRAME_HEIGHT
 from ..runs import Recording, Steps
 from ..runs.lane import Lane
 from ..training.events import Step
-
-if TYPE_CHECKING:
-    from .watch import Watch
+from .terminal import Watched
 
 SHARE = 0.02
 """The updates take at most this share of the time."""
@@ -44,7 +42,7 @@ POST = """<script>(() => {{
 class Notebook:
     """Shows a watch in the outputs of a cell. `display` makes an output; IPython's does by default."""
 
-    def __init__(self, watch: Watch, display: Callable[..., Any] | None = None) -> None:
+    def __init__(self, watch: Watched, display: Callable[..., Any] | None = None) -> None:
         from IPython.core.getipython import get_ipython
 
         if display is None:
@@ -115,7 +113,7 @@ class Notebook:
             self.shell.events.unregister("post_run_cell", self.rest)
 
 
-def _one_step(watch: Watch) -> Steps:
+def _one_step(watch: Watched) -> Steps:
     """A step of ones, to draw once before there is any."""
     ones = np.ones((len(watch.keys), watch.settings.blocks + 1))
     return Steps.of([Step(0, 1.0, 0.0, 1.0, ones)], watch.settings.blocks)

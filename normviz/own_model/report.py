@@ -13,6 +13,7 @@ from typing import Any
 from ..catalog import SCHEMES
 from ..catalog.models import QK_LABELS
 
+NESTED = "the configuration's brackets are nested too deeply"
 NO_MISTAKE = "No mistake in the code was found."
 """Where lint finds nothing."""
 

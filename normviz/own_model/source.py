@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from .library import is_installed, library, models
-from .task import NESTED
+from .report import NESTED
 
 TOKENS = 24
 """Length of the text that goes through a model."""

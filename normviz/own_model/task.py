@@ -13,8 +13,6 @@ CPU_SECONDS = 60
 MEMORY = 6 << 30
 """Bytes of its address space; PyTorch alone takes about 2 GB of it."""
 
-NESTED = "the configuration's brackets are nested too deeply"
-
 
 def inspected(text: str) -> str:
     """The anatomy of a configuration, as JSON; both are texts. Raises TaskError with a sentence."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 import sys
 import time
-from typing import IO, TYPE_CHECKING
+from collections.abc import Sequence
+from typing import IO, Protocol
 
 import numpy as np
 from rich.console import Console, Group
@@ -17,9 +18,9 @@ from rich.table import Table
 from rich.text import Text
 
 from ..formats import number
-
-if TYPE_CHECKING:
-    from .watch import Watch
+from ..observed import Observed
+from ..result import Result
+from ..training.events import Diverged, Step
 
 WIDTH, ROWS = 80, 12
 """Columns of the screen, and blocks that it lists; of more blocks it lists evenly spaced ones."""
@@ -30,10 +31,28 @@ BAR = 14
 SPARK = "_.-=*#"
 
 
+class Watched(Protocol):
+    """What is shown of a watch: its settings, quantities, steps so far, and what ended it or is missing."""
+
+    settings: Observed
+    keys: tuple[str, ...]
+    bad: Diverged | None
+
+    @property
+    def steps(self) -> Sequence[Step]: ...
+    @property
+    def missing(self) -> Sequence[str]: ...
+    @property
+    def result_words(self) -> str: ...
+    @property
+    def recording(self) -> Result: ...
+    def flush(self) -> None: ...
+
+
 class Terminal:
     """Shows a watch. `update` is called when there is something new, `end` once."""
 
-    def __init__(self, watch: Watch, file: IO[str] | None = None) -> None:
+    def __init__(self, watch: Watched, file: IO[str] | None = None) -> None:
         self.watch = watch
         self.file = file or sys.stdout
         self.console = Console(file=self.file, width=WIDTH if not self._is_terminal() else None)
@@ -66,7 +85,7 @@ class Terminal:
             self.console.print(Text(words), soft_wrap=True)
 
 
-def line(watch: Watch) -> str:
+def line(watch: Watched) -> str:
     """The newest step in one line."""
     steps = watch.steps
     if not steps:
@@ -84,7 +103,7 @@ def line(watch: Watch) -> str:
     return "  ".join(words)
 
 
-def screen(watch: Watch) -> Group:
+def screen(watch: Watched) -> Group:
     """At most 24 rows of 80 columns."""
     steps, it = watch.steps, watch.settings
     head = f"{it.label}: {it.blocks} blocks at {it.path}, width {it.width}"
