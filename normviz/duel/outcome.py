@@ -23,8 +23,9 @@ import numpy as np
 from ..observed import Observed, label
 from ..runs import Recording
 from ..runs.lane import Lane
+from ..runs.recording import of_seeds
 from ..runs.statistics import PAIRS, compare
-from ..runs.verdict import of_seeds, still_falls
+from ..runs.verdict import still_falls
 
 Runs = Mapping[str, Sequence[Recording]]
 """By a lane's name its runs, one per seed, its own seed first. Empty: none with its settings yet."""

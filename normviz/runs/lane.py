@@ -9,9 +9,8 @@ from typing import Any, Generic, TypeVar
 from ..observed import Settings
 from ..training.events import Started
 from .frames import Frames
-from .recording import Recording, Steps
+from .recording import Recording, Steps, of_seeds
 from .store import Run
-from .verdict import of_seeds
 
 LETTERS = "ABCD"
 """Of the lanes of a duel, in their order."""

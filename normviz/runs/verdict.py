@@ -27,17 +27,10 @@ training set a run that learned is judged by its last held-out loss as it was me
 from __future__ import annotations
 
 import math
-import re
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from .recording import Recording
 
 WINDOW = 10
 NEAR_CHANCE = 0.03
@@ -78,35 +71,6 @@ def final_loss(losses: Floats) -> float:
         return float("nan")
     with np.errstate(invalid="ignore"):
         return float(np.mean(losses[-max(1, len(losses) // 10) :]))
-
-
-def of_seeds(ended: Sequence[Recording], seeds: int) -> str:
-    """The verdicts of all seeds in one sentence with the range of their final losses in nats, for example
-    "learned in 5 of 5 seeds: loss 1.19 to 1.24; held-out 1.18 to 1.25".
-
-    `ended` are the runs that reached their end, of `seeds` that were requested. One that diverged has no
-    final loss.
-    """
-    if not ended:
-        return f"none of {seeds} seeds has a result yet"
-    heads = [re.split(r":|,? (?:at step|since|after) ", it.verdict.sentence)[0] for it in ended]
-    counted = Counter(heads).most_common()
-    said = ", ".join(
-        f"{head} in {n} of {seeds} seeds" if i == 0 else f"{head} in {n}"
-        for i, (head, n) in enumerate(counted)
-    )
-    kept = [it for head, it in zip(heads, ended, strict=True) if head != "diverged"]
-    if kept:
-        said += f": loss {_range([it.final for it in kept])}"
-    if held_out := [it.held_out for it in kept if it.held_out is not None]:
-        said += f"; held-out {_range(held_out)}"
-    left = seeds - len(ended)
-    return f"{said}; {left} without a result" if left else said
-
-
-def _range(losses: Sequence[float]) -> str:
-    low, high = f"{min(losses):.2f}", f"{max(losses):.2f}"
-    return low if low == high else f"{low} to {high}"
 
 
 def running_mean(losses: Floats) -> Floats:

@@ -11,6 +11,7 @@ from crossing_kit import case
 
 from normviz import RunConfig
 from normviz.runs import Recording, Steps
+from normviz.runs.recording import of_seeds
 from normviz.runs.verdict import (
     STILL,
     Verdict,
@@ -18,7 +19,6 @@ from normviz.runs.verdict import (
     diverged,
     final_loss,
     judge,
-    of_seeds,
     still_falls,
     tail_of,
 )

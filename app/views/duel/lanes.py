@@ -17,8 +17,9 @@ from normviz.formats import listed
 from normviz.links import FIELDS, differences, shown
 from normviz.runs import lane as run_lane
 from normviz.runs import shipped
+from normviz.runs.recording import of_seeds
 from normviz.runs.store import Run
-from normviz.runs.verdict import Verdict, of_seeds
+from normviz.runs.verdict import Verdict
 
 from ...session import duel
 from ...session.backend import SharedBackend, adopt_cell
