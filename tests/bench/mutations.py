@@ -778,13 +778,13 @@ MUTATIONS = (
     ),
     # tour
     Mutation(
-        "right-guess-is-wrong", "normviz/tour/steps.py",
+        "right-guess-is-wrong", "normviz/tour.py",
         "return 0 if post < 1 / EVEN else 1 if post > EVEN else 2",
         "return 1 if post < 1 / EVEN else 0 if post > EVEN else 2",
         "the tour calls the right guess wrong", "tests/tour tests/app/test_page_tour.py",
     ),
     Mutation(
-        "tour-says-anyway", "normviz/tour/steps.py",
+        "tour-says-anyway", "normviz/tour.py",
         "        if not self.holds(runs):\n            return None\n", "",
         "disabled check: the tour's text on runs that ended otherwise",
         "tests/tour tests/app/test_page_tour.py",

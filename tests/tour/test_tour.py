@@ -23,8 +23,7 @@ from normviz.home import shipped as shipped_folder
 from normviz.runs import shipped
 from normviz.runs.frames import Frames
 from normviz.runs.store import Store
-from normviz.tour import STEPS, Runs, TourStep, numbered
-from normviz.tour.steps import EARLY
+from normviz.tour import EARLY, STEPS, Runs, TourStep, numbered
 
 RUNS = shipped_folder("assets") / "runs"
 KEYS = [step.key for step in STEPS]

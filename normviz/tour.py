@@ -1,4 +1,4 @@
-"""The tour's eleven steps: each one's duel, what to watch for, and its result.
+"""The tour: eleven steps, each with its duel, what to watch for, and its result. Torch-free.
 
 The sentences contain no measured number; all numbers come from the runs.
 """
@@ -9,11 +9,11 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ..catalog.models import census
-from ..config import RunConfig
-from ..duel.presets import PRESETS, Lanes
-from ..formats import loss, ratio, short
-from ..runs import Recording
+from .catalog.models import census
+from .config import RunConfig
+from .duel.presets import PRESETS, Lanes
+from .formats import loss, ratio, short
+from .runs import Recording
 
 Runs = tuple[Recording, ...]
 
@@ -454,3 +454,9 @@ STEPS = (
         sources=("Liu et al. 2020, arXiv:2004.08249, section 2",),
     ),
 )
+
+
+def numbered(word: str) -> int | None:
+    """The number of a step, from 1, parsed from a query parameter; None if it is no step."""
+    known = {str(n): n for n in range(1, len(STEPS) + 1)}
+    return known.get(word)
