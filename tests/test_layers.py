@@ -60,8 +60,8 @@ USERS = {
     "altair": {"normviz/charts"},
     "ray": {"normviz/maps"},
     "torch": {
-        "normviz/model", "normviz/probes", "normviz/training", "normviz/labs", "normviz/bench",
-        "normviz/execution", "normviz/cli", "normviz/norm_cost", "normviz/own_model",
+        "normviz/catalog/norms", "normviz/model", "normviz/probes", "normviz/training", "normviz/labs",
+        "normviz/bench", "normviz/execution", "normviz/cli", "normviz/norm_cost", "normviz/own_model",
     },
     "sqlite3": {"normviz/runs"},
 }  # fmt: skip

@@ -653,7 +653,7 @@ def module(name: str, arguments: str, init: list[str], inputs: str, body: list[s
 
 # Norms: PyTorch's where it has one, else the source of the product's own module.
 
-FOLDER = PACKAGE / "model" / "norms"
+FOLDER = PACKAGE / "catalog" / "norms"
 
 
 def norm_call(config: RunConfig, width: str, key: str = "") -> str:
@@ -680,9 +680,9 @@ def _norm(key: str) -> tuple[str, set[str]]:
     name = NORMS[key].code.split("(")[0]
     if name.startswith("nn."):
         return "", set()
-    file = next(p.name for p in FOLDER.glob("*.py") if f"class {name}(" in p.read_text())
+    file = next(p.name for p in FOLDER.glob("*_torch.py") if f"class {name}(" in p.read_text())
     quotation = Quotation()
-    return quotation.quote(f"model/norms/{file}", name), quotation.imports
+    return quotation.quote(f"catalog/norms/{file}", name), quotation.imports
 
 
 # Weight constraints, at initialisation and after every optimizer step.

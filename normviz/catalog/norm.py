@@ -40,7 +40,7 @@ class NormRecord:
 
     `code` is the Python expression of the module, with {width}, {eps}, and {steps} of the run if it needs
     them. The model and pasted code both use it. It names a class of `nn`, or a class of a module in
-    `normviz/model/norms/` that is called with them and maps [..., width] to [..., width].
+    `normviz/catalog/norms/*_torch.py` that is called with them and maps [..., width] to [..., width].
     `last` is the key of the norm before the output head where that is another one; it has to be a class of
     `nn`. `order` sorts the switch. `tape`: whether the tape has it; without it trains by eager.
     """

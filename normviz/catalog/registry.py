@@ -48,8 +48,13 @@ class Registry(Generic[R]):
     @classmethod
     def discovered(cls, kind: str, package: str, path: Iterable[str], name: str) -> Registry[Any]:
         """The records in the lists called `name` of a package's modules, sorted by their `order`, so that a
-        new file in the folder `path` needs no registration. A broken module stops the import."""
-        modules = (import_module(f"{package}.{module.name}") for module in iter_modules(path))
+        new file in the folder `path` needs no registration. A broken module stops the import. Modules named
+        `*_torch` have classes of these records, and load PyTorch."""
+        modules = (
+            import_module(f"{package}.{module.name}")
+            for module in iter_modules(path)
+            if not module.name.endswith("_torch")
+        )
         found: list[Any] = [record for module in modules for record in getattr(module, name)]
         return Registry[Any](kind, sorted(found, key=lambda record: record.order))
 

@@ -10,9 +10,14 @@ from typing import Any
 from torch import nn
 
 
-def classes(package: str, path: Iterable[str]) -> dict[str, type[Any]]:
-    """Every `nn.Module` that a module of a package defines. A broken module stops the import."""
-    modules = (import_module(f"{package}.{module.name}") for module in iter_modules(path))
+def classes(package: str, path: Iterable[str], suffix: str = "") -> dict[str, type[Any]]:
+    """Every `nn.Module` that a module of a package defines, of those whose names end with `suffix`. A broken
+    module stops the import."""
+    modules = (
+        import_module(f"{package}.{module.name}")
+        for module in iter_modules(path)
+        if module.name.endswith(suffix)
+    )
     return {
         name: value
         for module in modules

@@ -133,7 +133,7 @@ MUTATIONS = (
         "RoPE turns the other way", MODEL,
     ),
     Mutation(
-        "prmsnorm-without-eps", "normviz/model/norms/rms.py",
+        "prmsnorm-without-eps", "normviz/catalog/norms/rms_torch.py",
         "return self.weight * (x / (rms + self.eps))", "return self.weight * (x / rms)",
         "eps dropped: a token of zeros gives NaN", NORMS,
     ),

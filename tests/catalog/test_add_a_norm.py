@@ -54,7 +54,7 @@ def test_the_files_of_the_readme_are_all_that_a_norm_needs(tmp_path: Path) -> No
     for path, source in (
         ("catalog/norms/mine.py", record),
         ("catalog/norms/theirs.py", pytorchs),  # one that PyTorch has is the record alone
-        ("model/norms/mine.py", module),
+        ("catalog/norms/mine_torch.py", module),
     ):
         (tmp_path / "normviz" / path).write_text(source)
     done = subprocess.run(

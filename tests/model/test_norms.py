@@ -15,11 +15,11 @@ from normviz import RunConfig
 from normviz.catalog import NORMS
 from normviz.catalog.inits import OF_NORMS
 from normviz.catalog.norm import NormRecord
+from normviz.catalog.norms.batch_torch import WARMUP, PowerNorm
+from normviz.catalog.norms.layer_torch import groups_of
+from normviz.catalog.norms.rms_torch import TaperNorm
 from normviz.model.marks import mark_of
 from normviz.model.norms import make_norm
-from normviz.model.norms.group import groups_of
-from normviz.model.norms.power import WARMUP, PowerNorm
-from normviz.model.norms.taper import TaperNorm
 from normviz.training.events import Started
 from normviz.training.loop import begin, train
 

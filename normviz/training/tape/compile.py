@@ -13,15 +13,14 @@ from torch import Tensor, nn
 
 from ...catalog import FAMILIES, SCHEMES, STREAMS
 from ...catalog.choices import GATED
+from ...catalog.norms.layer_torch import GroupNorm, LayerNorm1p
+from ...catalog.norms.length_torch import ScaleNorm, UnitLength
+from ...catalog.norms.pointwise_torch import BHyT, Derf, DyT
+from ...catalog.norms.rms_torch import CRMSNorm, PartialRMSNorm, PreAffineRMSNorm, RMSNorm1p
 from ...config import SETTINGS, RunConfig
 from ...model import qk_norm
 from ...model.branches import Attention, Dropout, FeedForward, SpectralLinear
 from ...model.gains import Multiplier, OutputGate, Shift
-from ...model.norms.group import GroupNorm
-from ...model.norms.layer import LayerNorm1p
-from ...model.norms.length import ScaleNorm, UnitLength
-from ...model.norms.rms import CRMSNorm, PartialRMSNorm, PreAffineRMSNorm, RMSNorm1p
-from ...model.norms.squash import BHyT, Derf, DyT
 from ...model.transformer import Block, Transformer
 from ...model.wire import GATE_SCALE, Wire
 from .operations import (

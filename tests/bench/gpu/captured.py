@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from normviz import probes
+from normviz.catalog.norms.batch_torch import WARMUP, PowerNorm
+from normviz.catalog.norms.rms_torch import TAPERED, TaperNorm
 from normviz.config import RunConfig
 from normviz.model.branches import Dropout
 from normviz.model.flat import Flat
 from normviz.model.gains import Multiplier
-from normviz.model.norms.power import WARMUP, PowerNorm
-from normviz.model.norms.taper import TAPERED, TaperNorm
 from normviz.model.sites import untapped
 from normviz.model.transformer import Transformer
 from normviz.probes.instruments import PROBES, StepTensors, _instruments, keys_of

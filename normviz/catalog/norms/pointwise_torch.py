@@ -1,4 +1,4 @@
-"""Squashing functions in place of a norm."""
+"""Classes of the squashing functions."""
 
 from __future__ import annotations
 

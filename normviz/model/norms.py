@@ -1,6 +1,6 @@
 """The module of each norm key, [..., width] to [..., width].
 
-The classes of this folder are found by their names; records in `normviz.catalog.norms` name them.
+The classes of `normviz/catalog/norms/*_torch.py` are found by their names; the records beside them name them.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from collections.abc import Callable
 
 from torch import nn
 
-from ...catalog import NORMS
-from ...catalog.norm import NormRecord
-from ..discovery import classes
-from ..marks import drawn, kept
+from ..catalog import NORMS, norms
+from ..catalog.norm import NormRecord
+from .discovery import classes
+from .marks import drawn, kept
 
 Builder = Callable[..., nn.Module]
 NOTHING = nn.Identity()
 """The module where there is no norm, one for all, since a block has a dozen such places."""
-OWN = classes(__name__, __path__)
+OWN = classes(norms.__name__, norms.__path__, "_torch")
 NAMES = {"nn": nn, **OWN}
 """The names that the code of a record may use."""
 
@@ -25,7 +25,7 @@ NAMES = {"nn": nn, **OWN}
 def builder(norm: NormRecord) -> Builder:
     """The function that makes a norm's module from width, eps and the run's steps, by the code of its record.
 
-    Raises NameError at the call where the code names a class that is in no module of this folder.
+    Raises NameError at the call where the code names a class that is in no such module.
     """
     made = norm.code.format(width="width", eps="eps", steps="steps")
     return eval(f"lambda width, eps, steps=0: {made}", NAMES)

@@ -1,4 +1,4 @@
-"""PowerNorm: channels over their running quadratic mean, with a backward pass of its own."""
+"""Classes of the norms over the batch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,22 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from .group import groups_of
+from .layer_torch import groups_of
+
+
+class BatchNorm(nn.BatchNorm1d):
+    """BatchNorm of each channel over all tokens, [..., d] to [..., d]; arXiv:1502.03167.
+
+    While training it uses the batch's own mean and variance; in evaluation the running ones.
+    Raises ValueError while training on a single token, which has no variance.
+    """
+
+    def __init__(self, width: int, eps: float) -> None:
+        super().__init__(width, eps)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.reshape(-1, x.shape[-1])).view(x.shape)
+
 
 DECAY = 0.9
 """The decay of both running averages, as in the authors' code."""

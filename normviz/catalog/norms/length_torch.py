@@ -1,4 +1,4 @@
-"""Tokens of one length."""
+"""Classes of the norms of length."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""LayerNorm inside groups of a token's channels."""
+"""Classes of LayerNorm's variants."""
 
 from __future__ import annotations
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 
@@ -21,3 +23,19 @@ class GroupNorm(nn.GroupNorm):
 
     def forward(self, x: Tensor) -> Tensor:
         return super().forward(x.reshape(-1, x.shape[-1])).view(x.shape)
+
+
+class LayerNorm1p(nn.Module):
+    """LayerNorm scaled by 1 + offset, [..., d] to [..., d]; transformers, models/nemotron.
+
+    Not called weight: lanes share the values of parameters of one name, and weights start at 1.
+    """
+
+    def __init__(self, width: int, eps: float) -> None:
+        super().__init__()
+        self.eps = eps
+        self.offset = nn.Parameter(torch.zeros(width))
+        self.bias = nn.Parameter(torch.zeros(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.layer_norm(x, self.offset.shape, 1.0 + self.offset, self.bias, self.eps)
