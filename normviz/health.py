@@ -12,7 +12,7 @@ from .execution.startup import problem
 from .runs.store import Store, StoreError, retention
 from .runs.store.counts import StoreCounts, count
 from .runs.store.disk_reserve import scarce
-from .runs.store.queue import FULL
+from .runs.store.queue import STORE_FULL
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def unreadable(why: object) -> Health:
     return Health("dead", 0, str(why), None, None)
 
 
-def read(store: Store, silent: float = 0.0) -> Health:
+def health_of(store: Store, silent: float = 0.0) -> Health:
     """The health of a store's server, whose supervisor has not answered for `silent` seconds.
 
     Raises Misconfigured for an invalid limit.
@@ -84,11 +84,11 @@ def read_twice(store: Store) -> Health:
 
     Takes half a second if the supervisor is alive. Raises Misconfigured and OSError.
     """
-    return read(store, listen(store.folder) if is_supervised(store) else 0.0)
+    return health_of(store, listen(store.folder) if is_supervised(store) else 0.0)
 
 
 def _refuses(store: Store, limit: int | None) -> str | None:
     """Why a shared server accepts no new runs, or None."""
     if hosted.limits() is None or limit is None:
         return None
-    return FULL if retention.is_full(store.db.connection, limit) else None
+    return STORE_FULL if retention.is_full(store.db.connection, limit) else None

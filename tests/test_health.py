@@ -30,7 +30,7 @@ from normviz.health import unreadable
 from normviz.home import VARIABLE
 from normviz.hosted import STORE
 from normviz.runs.store import Store, disk_reserve, retention
-from normviz.runs.store.queue import FULL
+from normviz.runs.store.queue import STORE_FULL
 
 
 @pytest.fixture
@@ -107,8 +107,8 @@ def test_a_store_that_takes_no_new_runs_says_so(
         assert status()[1]["refuses"] is None  # linked ones go last, and may go
         here.db.connection.execute("UPDATE runs SET origin = 'shipped'")
         code, said = status()
-        assert (code, said["refuses"]) == (0, FULL)
-        assert FULL in normviz("status").stdout
+        assert (code, said["refuses"]) == (0, STORE_FULL)
+        assert STORE_FULL in normviz("status").stdout
 
 
 def test_a_store_that_can_t_be_read_is_not_well(

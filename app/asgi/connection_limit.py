@@ -33,7 +33,10 @@ LEFT_SECONDS = 35.0
 """A session holds its values for this time after its page was closed (`left_sessions`)."""
 OPENINGS = RateLimit(8)
 """Pages that connect in a second, of all visitors."""
-FULL = "{} {} are open {}, the most that this server has at once. Close some, or try again in a minute."
+CONNECTIONS_FULL = (
+    "{} {} are open {}, the most that this server has at once. "
+    "Close some, or try again in a minute."
+)
 
 _open: Counter[str | None] = Counter()
 
@@ -93,9 +96,9 @@ class Connections:
     def _full(self, kind: str, address: str) -> str | None:
         each, in_all = AT_ONCE[kind]
         if self.open[kind][address] >= each:
-            return FULL.format(each, kind, "from your network")
+            return CONNECTIONS_FULL.format(each, kind, "from your network")
         if self.open[kind].total() >= in_all:
-            return FULL.format(in_all, kind, "in all")
+            return CONNECTIONS_FULL.format(in_all, kind, "in all")
         return None
 
 

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from normviz import hosted
-from normviz.health import Health, read, unreadable
+from normviz.health import Health, health_of, unreadable
 from normviz.home import FolderError
 from normviz.hosted import Misconfigured
 from normviz.runs.store import StoreError
@@ -33,6 +33,6 @@ async def healthz(request: Request) -> Response:
 def _read() -> Health:
     try:
         backend = shared()
-        return read(backend.store, backend.supervisor.silent())
+        return health_of(backend.store, backend.supervisor.silent())
     except (StoreError, FolderError, Misconfigured) as error:
         return unreadable(error)

@@ -22,7 +22,7 @@ EACH, ADDRESS_EACH, IN_ALL = 4, 10, 40
 SECONDS = 60.0
 """An upload that takes longer is refused."""
 ADDRESS = re.compile(r"/_stcore/upload_file/([^/]+)/[^/]+/?$")
-FULL = (
+UPLOADS_FULL = (
     "{} uploaded files are not used yet. This server keeps up to {} {}: remove one, or try later."
 )
 SLOW = f"The file did not arrive within {SECONDS:g} s: try again, or paste the text."
@@ -77,12 +77,12 @@ class Uploads:
         there = _stored() + self._coming
         self._addresses = {one: at for one, at in self._addresses.items() if one in there}
         if there[page] >= EACH:
-            return FULL.format(there[page], EACH, "for each page")
+            return UPLOADS_FULL.format(there[page], EACH, "for each page")
         own = sum(n for one, n in there.items() if self._addresses.get(one) == address)
         if own >= ADDRESS_EACH:
-            return FULL.format(own, ADDRESS_EACH, "for each network address")
+            return UPLOADS_FULL.format(own, ADDRESS_EACH, "for each network address")
         if there.total() >= IN_ALL:
-            return FULL.format(there.total(), IN_ALL, "in all")
+            return UPLOADS_FULL.format(there.total(), IN_ALL, "in all")
         return None
 
 

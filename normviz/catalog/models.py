@@ -166,10 +166,10 @@ def _filled(model: Model) -> dict[str, object]:
 @cache
 def census() -> Census:
     """The census that ships with NormViz, from `models.json`."""
-    return read(TABLE.read_text(encoding="utf-8"))
+    return parse_census(TABLE.read_text(encoding="utf-8"))
 
 
-def read(text: str) -> Census:
+def parse_census(text: str) -> Census:
     """The census in a text that `Census.dump` wrote. Raises ValueError for a text that is not JSON."""
     it = json.loads(text)
     lists = ("settings", "by_code")

@@ -30,7 +30,7 @@ class Learned:
 
 
 @dataclass(frozen=True)
-class NormRecord:
+class Norm:
     """A norm: its formula (LaTeX, of x with d channels), its learned parameters, and its source.
 
     `shift_invariant`: x + c has the output of x, for the same c in every channel. `scale_invariant`:

@@ -127,7 +127,7 @@ def _numbers(claim: Claim, samples: Sequence[Sample]) -> dict[str, list[float]]:
     }
 
 
-def read(store: Store, claim: Claim, seeds: int | None = None) -> ClaimResult | None:
+def stored_result(store: Store, claim: Claim, seeds: int | None = None) -> ClaimResult | None:
     """The result from runs that the store has, shipped ones too; None where one is missing or where a
     lab measures it."""
     cells = claim.cells(seeds)

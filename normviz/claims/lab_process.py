@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..execution import Ended, Local
-from ..labs.reading import read
+from ..labs.reading import lab_numbers
 from ..maps import Cell
 
 
@@ -32,7 +32,7 @@ def measure_all(
     Raises RuntimeError with one sentence where one can't be measured or its process ends before that.
     """
     tasks = {cell: (lab, cell.config.canonical()) for cell in cells}
-    with Local(read, tasks, folder, processes) as executor:
+    with Local(lab_numbers, tasks, folder, processes) as executor:
         for event in executor.events(stop):
             if isinstance(event, Ended):
                 if event.problem is not None:

@@ -14,7 +14,7 @@ from ..catalog import SCHEMES
 from ..catalog.models import census
 from ..config import RunConfig, estimated_seconds
 from ..links import shown
-from ..maps.grid import Cell, Grid, read
+from ..maps.grid import Cell, Grid, grid_of
 from .evidence import Quantity, Sample
 from .rule import Numbers, Part
 
@@ -204,7 +204,7 @@ class Claim:
         """The runs of an arm from `seeds` seeds, of which `first` is the first. Raises ConfigError or
         SweepError."""
         base = RunConfig(init_seed=first, data_seed=first)
-        return read({**self.settings()[arm], "seeds": str(seeds or self.seeds)}, base)
+        return grid_of({**self.settings()[arm], "seeds": str(seeds or self.seeds)}, base)
 
     def cells(self, seeds: int | None = None, first: int = 0) -> tuple[Cell, ...]:
         """The runs of all arms in the order of execution, each config once; those of the seeds that

@@ -180,7 +180,7 @@ def write(result: ClaimResult, path: Path) -> None:
     path.write_text(json.dumps(plain(asdict(result)), indent=1) + "\n")
 
 
-def read(path: Path) -> ClaimResult:
+def read_result(path: Path) -> ClaimResult:
     """Read a result."""
     it = json.loads(path.read_text())
     it["numbers"] = {name: _numbers(values) for name, values in it["numbers"].items()}
@@ -211,7 +211,7 @@ def shipped_lanes(claim: Claim) -> tuple[RunConfig, ...]:
 
 @cache
 def _read(path: Path, _changed: int, claim: Claim) -> ClaimResult | None:
-    result = read(path)
+    result = read_result(path)
     return result if result.fits(claim) else None
 
 

@@ -10,7 +10,7 @@ import typer
 from ..config import RunConfig
 from ..duel.presets import PRESETS, quick
 from ..home import made, shipped
-from ..maps import cores, read
+from ..maps import cores, grid_of
 from ..maps.drive import stored
 from ..maps.standard import MAPS
 from ..runs.archive import load, save, save_cells
@@ -82,7 +82,7 @@ def ship_maps(
     store = Store(data_folder(data))
     written: set[str] = set()
     for one in MAPS:
-        grid = read(one.words, RunConfig())
+        grid = grid_of(one.words, RunConfig())
         if one.key not in wanted:
             written |= {cell.key for cell in grid.cells}
             continue

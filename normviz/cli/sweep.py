@@ -9,7 +9,7 @@ import typer
 
 from ..formats import duration
 from ..links import cut, shown
-from ..maps import Cluster, Grid, cores, missing, read, read_address
+from ..maps import Cluster, Grid, cores, grid_of, missing, read_address
 from ..maps.layout import spanned
 from ..runs import shipped
 from ..runs.shipped import adopt
@@ -61,7 +61,7 @@ def sweep(
                 "lane A, give others as key=value",
                 err=True,
             )
-        grid = read(values, first)
+        grid = grid_of(values, first)
         if plot is not None:
             spanned(grid)
         store = Store(data_folder(data))

@@ -55,7 +55,7 @@ class Heartbeat:
             self.file.touch()
             os.utime(self.file)
             if not self.named:
-                identity.write(self.file)
+                identity.write_identity(self.file)
                 self.named = True
 
 
@@ -86,7 +86,7 @@ class HeartbeatReader:
     def owner(self) -> Identity | None:
         """The process that wrote the file. If the heartbeat is `silent` after this was read, it is no new
         supervisor, because writing its identity changes the file."""
-        return identity.read(self.file)
+        return identity.read_identity(self.file)
 
     def silent(self) -> float:
         """Seconds without a heartbeat since this server began to read; 0 if there never was one."""

@@ -46,13 +46,13 @@ class Identity:
         return None
 
 
-def write(file: Path) -> None:
+def write_identity(file: Path) -> None:
     """Write this process's identity into a file. Raises OSError."""
     own = Identity(machine(), os.getpid(), started(os.getpid()) or "unknown")
     file.write_text(json.dumps(asdict(own)))
 
 
-def read(file: Path) -> Identity | None:
+def read_identity(file: Path) -> Identity | None:
     """The identity in a file; None if it holds none."""
     try:
         it = Identity(**json.loads(file.read_text()))

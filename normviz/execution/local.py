@@ -105,7 +105,7 @@ class Local(Executor[T]):
         except (EOFError, OSError):
             self._retry_or_end(child)
             return
-        event = child.read(message)
+        event = child.event_of(message)
         self._news.append(event)
         if isinstance(event, Ended):
             self._next(child)
@@ -141,7 +141,7 @@ class _Child(Generic[T]):
                 **({} if alone else {"OMP_NUM_THREADS": "1"}),
             )  # fmt: skip
 
-    def read(self, message: bytes) -> Progress[T] | Ended[T]:
+    def event_of(self, message: bytes) -> Progress[T] | Ended[T]:
         """A message as an event; an end where it can't be read."""
         try:
             return replace(pickle.loads(message), task=self.task)
@@ -155,6 +155,6 @@ class _Child(Generic[T]):
         found = list[Ended[T]]()
         with self.pipe, suppress(EOFError, OSError):
             while self.pipe.poll():
-                event = self.read(self.pipe.recv_bytes())
+                event = self.event_of(self.pipe.recv_bytes())
                 found += [event] if isinstance(event, Ended) else []
         return found

@@ -14,7 +14,7 @@ from ..runs.store import StoreError
 from ..runs.store.machine_lock import beside_others
 
 
-def read(name: str, canonical: str) -> tuple[dict[str, float], float]:
+def lab_numbers(name: str, canonical: str) -> tuple[dict[str, float], float]:
     """The numbers that the lab `name` measures of a config, by name, and the CPU seconds that it took.
 
     It shares the machine lock, so that nothing is timed beside it. A lab that times has ALONE and

@@ -10,10 +10,10 @@ summary  what came out: final losses, frontier, learning-rate sensitivity, compa
 from ..cores import cores
 from ..execution import Began
 from .drive import Done, News, Reused, missing, stored, sweep
-from .grid import Axis, Cell, Grid, SweepError, make, read
+from .grid import Axis, Cell, Grid, SweepError, grid_of, make
 from .ray import Cluster, read_address
 
 __all__ = [
     "Axis", "Began", "Cell", "Cluster", "Done", "Grid", "News", "Reused", "SweepError",
-    "cores", "make", "missing", "read", "read_address", "stored", "sweep",
+    "cores", "grid_of", "make", "missing", "read_address", "stored", "sweep",
 ]  # fmt: skip

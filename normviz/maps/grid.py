@@ -187,7 +187,7 @@ def _affordable(grid: Grid) -> None:
         )
 
 
-def read(words: Mapping[str, Any], base: RunConfig) -> Grid:
+def grid_of(words: Mapping[str, Any], base: RunConfig) -> Grid:
     """The grid of a command line's settings: `depth: "2,4,8"`, and `seeds: "3"` beside them."""
     given = dict(words)
     seeds = str(given.pop("seeds", "1"))

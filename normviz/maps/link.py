@@ -31,7 +31,7 @@ from ..links import (  # fmt: skip
     shown,
     unknown_names,
 )
-from .grid import Grid, SweepError, read
+from .grid import Grid, SweepError, grid_of
 from .layout import spanned
 from .standard import MAPS
 
@@ -139,7 +139,7 @@ def ask(words: Mapping[str, str], across: str, up: str) -> MapRequest:
             raise SweepError(f"{side} is {field[:40]!r}, allowed is one of {', '.join(spanning())}")
     order = {name: i for i, name in enumerate(NAMES)}
     words = {name: words[name] for name in sorted(words, key=lambda name: order.get(name, -1))}
-    grid = read(words, RunConfig())
+    grid = grid_of(words, RunConfig())
     spanned(grid, (across, up))
     count = prod(len(axis.values) for axis in grid.axes if axis.field not in (across, up))
     if count > MAX_MAPS:
@@ -194,7 +194,7 @@ def decode(params: Params) -> MapRequest:
         raise SweepError(problem)
     given = {name: params[name][0] for name in NAMES if name in params and name not in SPAN}
     words = {name: word for name, word in PINNED.items() if name in NAMES} | given
-    grid = read(words, RunConfig())
+    grid = grid_of(words, RunConfig())
     if all(name in params for name in SPAN):
         across, up = (params[name][0] for name in SPAN)
     else:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from torch import nn
 
 from ..catalog import NORMS, norms
-from ..catalog.norm import NormRecord
+from ..catalog.norm import Norm
 from .discovery import classes
 from .marks import drawn, kept
 
@@ -22,7 +22,7 @@ NAMES = {"nn": nn, **OWN}
 """The names that the code of a record may use."""
 
 
-def builder(norm: NormRecord) -> Builder:
+def builder(norm: Norm) -> Builder:
     """The function that makes a norm's module from width, eps and the run's steps, by the code of its record.
 
     Raises NameError at the call where the code names a class that is in no such module.

@@ -139,7 +139,7 @@ class Wire(nn.Module):
 
     def forward(self, x: Tensor, index: int, tap: Tap, around: SublayerContext) -> Tensor:
         u = self.fork(tap("stream_in", index, x), around)
-        f = self.branch(tap("branch_in", index, self.read(u, around)), tap)
+        f = self.branch(tap("branch_in", index, self.branch_input(u, around)), tap)
         skip, f = self.mixed(u, through(self.after_branch, f))
         if self.adds_block:
             skip = skip + self.block_gain(around.block)
@@ -153,7 +153,7 @@ class Wire(nn.Module):
             u = u + self.embed_gain(around.embedding)
         return through(self.before_fork, u)
 
-    def read(self, u: Tensor, around: SublayerContext) -> Tensor:
+    def branch_input(self, u: Tensor, around: SublayerContext) -> Tensor:
         """The input of the branch, [B, T, D], from the common input u."""
         if self.slots.shares_norm and around.normed is not None:
             return around.normed

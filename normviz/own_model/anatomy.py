@@ -13,7 +13,7 @@ from . import placement, scheme_of, source, stack
 from .judge import Branch, Judged, Sublayer
 from .lint import lint
 from .report import Anatomy, NormFound, StackFound
-from .symbols import Norm, Stream, Sum
+from .symbols import Normed, Stream, Sum
 
 SHOWN = 6
 """Formulas of a stack that are shown."""
@@ -171,7 +171,7 @@ def _stream_norms(block: placement.BlockTrace) -> set[str]:
         if id(it) in seen:
             continue
         seen.add(id(it))
-        if isinstance(it, Norm):
+        if isinstance(it, Normed):
             found.add(it.name)
         of = getattr(it, "of", ())
         todo += list(of) if isinstance(of, tuple) else [of]

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ..execution import Ended, Local
-from .report import NESTED, Anatomy, read
+from .report import NESTED, Anatomy, parse_anatomy
 from .task import inspected
 
 MAX_CHARACTERS = 65_536
@@ -37,7 +37,7 @@ def inspect_pasted(text: str, folder: Path) -> Anatomy:
     if not _one.acquire(timeout=PATIENCE_SECONDS):
         raise NotInspected("this server inspects another configuration: try again in a minute")
     try:
-        return read(_result(text, folder))
+        return parse_anatomy(_result(text, folder))
     finally:
         _one.release()
 

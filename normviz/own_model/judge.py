@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .symbols import Made, Norm, Scaled, Stream, Sum, Symbol, Viewed, bare, same
+from .symbols import Made, Normed, Scaled, Stream, Sum, Symbol, Viewed, bare, same
 
 
 class Undecided(Exception):
@@ -71,7 +71,7 @@ TURNS = 2
 def _peel(stream: Symbol, found: Judged, turns: int = TURNS) -> tuple[Symbol, Sublayer | None]:
     """The input of the last sublayer, and that sublayer."""
     main = None
-    if isinstance(stream, Norm):
+    if isinstance(stream, Normed):
         main = stream.name
         stream = bare(stream.of)
         if isinstance(stream, Stream):
@@ -94,7 +94,7 @@ def _peel(stream: Symbol, found: Judged, turns: int = TURNS) -> tuple[Symbol, Su
             continue
         return source, Sublayer(branches, main, scale, number)
     if turns and (turned := _turned(stream)) is not None:
-        return _peel(Norm(main, turned) if main else turned, found, turns - 1)
+        return _peel(Normed(main, turned) if main else turned, found, turns - 1)
     raise why
 
 
@@ -104,7 +104,7 @@ def _turned(stream: Sum) -> Sum | None:
         side = bare(side)
         if isinstance(side, Sum):
             for kept, moved in ((side.first, side.second), (side.second, side.first)):
-                if isinstance(bare(kept), Stream | Norm) and not isinstance(bare(moved), Stream):
+                if isinstance(bare(kept), Stream | Normed) and not isinstance(bare(moved), Stream):
                     return Sum(kept, Sum(moved, other))
     return None
 
@@ -119,7 +119,7 @@ def _unscaled(skip: Symbol) -> tuple[str, bool, Symbol]:
 
 def _branches(rest: Symbol, source: Symbol) -> list[Branch]:
     """The branches that a sum adds to a stream; each must start from that stream."""
-    if not isinstance(source, Stream | Norm | Sum):
+    if not isinstance(source, Stream | Normed | Sum):
         raise Undecided("what is added to is not a stream")
     branch = Branch()
     rest = _unwrapped(rest, source, branch)
@@ -147,8 +147,8 @@ def _branches(rest: Symbol, source: Symbol) -> list[Branch]:
 def _unwrapped(rest: Symbol, source: Symbol, branch: Branch) -> Symbol:
     """A branch without the norm after it and without its scale."""
     rest = bare(rest)
-    while isinstance(rest, Scaled) or (isinstance(rest, Norm) and not same(rest.of, source)):
-        if isinstance(rest, Norm):
+    while isinstance(rest, Scaled) or (isinstance(rest, Normed) and not same(rest.of, source)):
+        if isinstance(rest, Normed):
             if branch.norm_out is not None:
                 raise Undecided("two norms behind a branch")
             branch.norm_out = rest.name
@@ -172,7 +172,7 @@ def _holds(symbol: Symbol, part: Symbol) -> bool:
             return any(_holds(each, part) for each in parts)
         case Sum(first, second):
             return _holds(first, part) or _holds(second, part)
-        case Norm(of=of) | Scaled(of=of) | Viewed(of=of):
+        case Normed(of=of) | Scaled(of=of) | Viewed(of=of):
             return _holds(of, part)
     return False
 
@@ -188,7 +188,7 @@ def _walk(
         starts.add(None)
         return
     match symbol:
-        case Norm(name, of) if same(of, source):
+        case Normed(name, of) if same(of, source):
             starts.add(name)
         case Made(of=parts, by=by):
             branch.parts.add(by)
@@ -197,7 +197,7 @@ def _walk(
         case Sum(first, second):
             _walk(first, source, branch, starts, seen)
             _walk(second, source, branch, starts, seen)
-        case Norm(of=of) | Scaled(of=of) | Viewed(of=of):
+        case Normed(of=of) | Scaled(of=of) | Viewed(of=of):
             _walk(of, source, branch, starts, seen)
 
 

@@ -16,7 +16,7 @@ from ..catalog import SCHEMES
 from ..choose.facts import cells, measured
 from . import norms, placement
 from .report import Anatomy, StackFound
-from .symbols import Norm, Symbol, bare
+from .symbols import Normed, Symbol, bare
 
 POST = ("post", "post_init", "post_scaled")
 NEAR = 0.15
@@ -61,7 +61,7 @@ def _twice(each: placement.StackTrace) -> Iterator[str]:
         for outer, inner in _nested(block.result):
             yield f"{each.stack.path}: two norms in a row, {outer} on the output of {inner}"
             return
-    if each.final_norm is not None and isinstance(bare(each.blocks[-1].result), Norm):
+    if each.final_norm is not None and isinstance(bare(each.blocks[-1].result), Normed):
         yield (
             f"{each.stack.path}: two norms in a row, {each.final_norm} on a stream that the last block has "
             "normalised"
@@ -71,7 +71,7 @@ def _twice(each: placement.StackTrace) -> Iterator[str]:
 def _nested(symbol: Symbol) -> Iterator[tuple[str, str]]:
     """Norms on norms, without a gain between them."""
     for it in placement.sources(symbol):
-        if isinstance(it, Norm) and isinstance(below := bare(it.of), Norm):
+        if isinstance(it, Normed) and isinstance(below := bare(it.of), Normed):
             yield it.name, below.name
 
 

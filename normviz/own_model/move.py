@@ -20,7 +20,7 @@ from ..catalog import SCHEMES
 from ..catalog.scheme import Gain, Place, Scheme, Slots
 from . import placement, scheme_of, source, stack
 from .anatomy import trace_model
-from .norms import Norm as NormTold
+from .norms import ProbedNorm as NormTold
 from .symbols import Symbol
 
 KNOWN = {

@@ -28,7 +28,7 @@ TINY = 1e-12
 
 
 @dataclass(frozen=True)
-class Norm:
+class ProbedNorm:
     """What a module computes, as far as its answers tell.
 
     key      key of the catalogue's norm; None for a norm that the catalogue does not have
@@ -66,7 +66,7 @@ def tell(
     module: nn.Module,
     shape: Sequence[int],
     call: Callable[[nn.Module, Tensor], object] = lambda module, x: module(x),
-) -> Norm | None:
+) -> ProbedNorm | None:
     """The norm that a module is on inputs of a shape; None if it is no norm. Identity has the key "none".
 
     `call` calls a copy of the module with the tensor that is tried, where it needs more arguments.
@@ -143,13 +143,13 @@ class _Trial:
         size = b.square().mean().sqrt()
         return bool(((a - b).square().mean().sqrt() <= self.tolerance * size + TINY).item())
 
-    def norm(self) -> Norm | None:
+    def norm(self) -> ProbedNorm | None:
         x = self.drawn()
         y = self(x)
         if not y.isfinite().all():
             return None
         if not self.parameters and torch.equal(y, x):
-            return Norm("none", "none", None, False, None, self.shape[-1], False, "channel")
+            return ProbedNorm("none", "none", None, False, None, self.shape[-1], False, "channel")
         beta = (y + self(-x)) / 2  # an even part: the shift, for all odd maps
         if self.near(self(4 * x), y):
             return self._gated(x, y) or self._statistic(x, y, beta)
@@ -157,7 +157,7 @@ class _Trial:
 
     # Norms: the answer stays when the input grows.
 
-    def _statistic(self, x: Tensor, y: Tensor, beta: Tensor) -> Norm | None:
+    def _statistic(self, x: Tensor, y: Tensor, beta: Tensor) -> ProbedNorm | None:
         spread, last = self._spread(x, y)
         over = _over(spread, last, self.shape)
         if over is None:
@@ -175,7 +175,7 @@ class _Trial:
                 (over, centres)
             )
             name = "groupnorm" if over == "positions" and centres else name
-            return Norm(
+            return ProbedNorm(
                 name,
                 *self._gain_by_count(),
                 shift,
@@ -191,9 +191,9 @@ class _Trial:
             else self._eps_of_many(x, y, beta, centres, [-1], last)
         )
         width = x.shape[-1] if over == "token" else last
-        return Norm(key, gain, start, shift, eps, width, centres, over)
+        return ProbedNorm(key, gain, start, shift, eps, width, centres, over)
 
-    def _gated(self, x: Tensor, y: Tensor) -> Norm | None:
+    def _gated(self, x: Tensor, y: Tensor) -> ProbedNorm | None:
         """GatedNorm: the RMSNorm u times sigmoid(W2 SiLU(W1 u))."""
         d = x.shape[-1]
         matrices = [p for p in self.parameters.values() if p.ndim == 2]
@@ -206,7 +206,7 @@ class _Trial:
             if u is not None:
                 hidden = torch.nn.functional.silu(u @ narrow.T)
                 if self.near(u * torch.sigmoid(hidden @ widen.T), y):
-                    return Norm("gatednorm", "gamma", name, False, None, d, False, "token")
+                    return ProbedNorm("gatednorm", "gamma", name, False, None, d, False, "token")
         return None
 
     def _spread(self, x: Tensor, y: Tensor) -> tuple[set[int], int]:
@@ -218,7 +218,7 @@ class _Trial:
         spread = {axis for axis in range(x.ndim) if _others(moves, axis, place)}
         return spread, int(moves[place[:-1]].sum())
 
-    def _channels_first(self, x: Tensor) -> Norm | None:
+    def _channels_first(self, x: Tensor) -> ProbedNorm | None:
         """A norm of channels that come second, [B, C, H, W] or [B, C, T]: the same with channels last."""
         found = tell(_Turned(self.module), (x.shape[0], *x.shape[2:], x.shape[1]))
         if found is None or found.scale is None:
@@ -368,7 +368,7 @@ class _Trial:
 
     # Maps of each number by itself.
 
-    def _bounded(self, x: Tensor) -> Norm | None:
+    def _bounded(self, x: Tensor) -> ProbedNorm | None:
         """DyT or Derf: bounded, each number by itself, with a learned scale."""
         if not self.parameters or not self.near(self(4096 * x), self(8192 * x)):
             return None
@@ -392,9 +392,11 @@ class _Trial:
         names = [n for n, p in self.parameters.items() if p.numel() == x.shape[-1]]
         start = names[0] if names else None
         shift = bool(beta.abs().max() > 1e-3)
-        return Norm(key, "gamma" if names else "number", start, shift, None, 1, False, "channel")
+        return ProbedNorm(
+            key, "gamma" if names else "number", start, shift, None, 1, False, "channel"
+        )
 
-    def _seed(self, x: Tensor) -> Norm | None:
+    def _seed(self, x: Tensor) -> ProbedNorm | None:
         """SeeDNorm: the RMSNorm times a scale that depends on the token and is bounded."""
         rms = x / x.square().mean(-1, keepdim=True).sqrt()
         keep = rms.abs() > 0.1
@@ -410,7 +412,9 @@ class _Trial:
         for name, p in self.parameters.items():
             if p.numel() == len(each) and self.near(each, p.flatten()):
                 start = name
-                return Norm("seednorm", "gamma", start, False, None, x.shape[-1], False, "token")
+                return ProbedNorm(
+                    "seednorm", "gamma", start, False, None, x.shape[-1], False, "token"
+                )
         return None
 
 

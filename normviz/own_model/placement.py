@@ -20,7 +20,7 @@ from torch.overrides import TorchFunctionMode
 
 from . import norms, stack
 from .judge import Judged, Undecided, judge
-from .symbols import Made, Norm, Scaled, Stream, Sum, Symbol, Viewed, bare
+from .symbols import Made, Normed, Scaled, Stream, Sum, Symbol, Viewed, bare
 
 LINEAR = {
     "linear", "matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "einsum", "conv1d", "conv2d",
@@ -128,7 +128,7 @@ class Trace:
     """
 
     stacks: list[StackTrace]
-    norms: dict[str, norms.Norm]
+    norms: dict[str, norms.ProbedNorm]
     error: str = ""
     scales: dict[str, nn.Parameter] = field(default_factory=dict)
 
@@ -141,7 +141,7 @@ def trace(
     model: nn.Module,
     run: Callable[[], object],
     stacks: Iterable[stack.Stack],
-    known: dict[str, norms.Norm] | None = None,
+    known: dict[str, norms.ProbedNorm] | None = None,
 ) -> Trace:
     """Follow a forward pass. `run` calls the model on a small input.
 
@@ -358,12 +358,12 @@ def _plain(
     model: nn.Module,
     run: Callable[[], object],
     found: list[StackTrace],
-    known: dict[str, norms.Norm],
+    known: dict[str, norms.ProbedNorm],
 ) -> str:
     """A forward pass that finds the stream of each stack and the norms among the modules."""
     calls: list[list[stack.Call]] = [[] for _ in found]
     handles: list[Any] = []
-    tried: dict[Any, norms.Norm | None] = {}
+    tried: dict[Any, norms.ProbedNorm | None] = {}
     names = {module: name for name, module in model.named_modules()}
 
     def maybe_norm(module: nn.Module, args: tuple, kwargs: dict, result: Any) -> None:
@@ -406,8 +406,12 @@ def _calls(each: StackTrace, calls: list[stack.Call]) -> Callable[..., None]:
 
 
 def _told(
-    module: nn.Module, args: tuple, kwargs: dict, result: Any, tried: dict[Any, norms.Norm | None]
-) -> norms.Norm | None:
+    module: nn.Module,
+    args: tuple,
+    kwargs: dict,
+    result: Any,
+    tried: dict[Any, norms.ProbedNorm | None],
+) -> norms.ProbedNorm | None:
     """The norm that a module is, by a call of it; tried once for modules that compute the same."""
     place, given = next(stack.arguments(args, kwargs), (0, None))
     made = norms.answer(result)
@@ -421,7 +425,7 @@ def _told(
     return tried[key]
 
 
-def _twin_norms(each: StackTrace, known: dict[str, norms.Norm]) -> None:
+def _twin_norms(each: StackTrace, known: dict[str, norms.ProbedNorm]) -> None:
     """The norms of blocks that did not run are those of the blocks that stand for them."""
     for number, twin in each.twins.items():
         start = f"{each.stack.path}.{twin}."
@@ -527,7 +531,7 @@ class _Follow(TorchFunctionMode):
         self,
         model: nn.Module,
         found: list[StackTrace],
-        known: dict[str, norms.Norm],
+        known: dict[str, norms.ProbedNorm],
         hidden: list[str],
     ) -> None:
         super().__init__()
@@ -615,7 +619,7 @@ class _Follow(TorchFunctionMode):
         if name in self.known and given is not None and made is not None:
             of = self._symbol(given)
             if of is not None:
-                self._set(made, of if self.known[name].key == "none" else Norm(name, of))
+                self._set(made, of if self.known[name].key == "none" else Normed(name, of))
         if self.block is not None and name in self.hidden and made is not None:
             of = self.scope.get(id(made))
             if of is not None and given is not None and self._was_multiplied(given):
@@ -730,7 +734,7 @@ class _Follow(TorchFunctionMode):
             )
         if name in NORMS and before[0] is not None:
             self.count += 1
-            return Norm(f"{name}({self.count})", first)
+            return Normed(f"{name}({self.count})", first)
         if name in LINEAR or name in ATTENTION:
             return self._product(name, given, before, symbols)
         if name == "softmax":
@@ -868,7 +872,11 @@ class _Follow(TorchFunctionMode):
         last = self.ends.get(id(each.blocks[-1]))
         if last is not None:
             each.final_norm = next(
-                (s.name for s in self.outer.values() if isinstance(s, Norm) and _reads(s.of, last)),
+                (
+                    s.name
+                    for s in self.outer.values()
+                    if isinstance(s, Normed) and _reads(s.of, last)
+                ),
                 None,
             )
 
@@ -880,7 +888,7 @@ class _Follow(TorchFunctionMode):
         starts = [it.blocks[0].before for it in self.found if it is not each and it.blocks]
         if any(it is last for start in starts if start is not None for it in sources(start)):
             return "blocks"
-        after = [it for it in self.outer.values() if isinstance(it, Norm)]
+        after = [it for it in self.outer.values() if isinstance(it, Normed)]
         return "norm" if any(it is last for norm in after for it in sources(norm)) else ""
 
     def _why(self, each: StackTrace, trace: BlockTrace) -> str:
@@ -903,7 +911,7 @@ class _Follow(TorchFunctionMode):
         for before, after in pairwise(each.blocks):
             end = self.ends.get(id(before))
             entered = bare(after.before) if after.before is not None else None
-            if isinstance(entered, Norm) and end is not None and bare(entered.of) is end:
+            if isinstance(entered, Normed) and end is not None and bare(entered.of) is end:
                 each.between = entered.name
             elif entered is not None and len({id(it) for it in sources(entered)} & ends) > 1:
                 each.mixes = "what enters a block is a mixture of what left several blocks"
@@ -923,7 +931,7 @@ def sources(symbol: Symbol, until: Callable[[Symbol], bool] = lambda _: False) -
                 todo += parts
             case Sum(first, second):
                 todo += [first, second]
-            case Norm(of=of) | Scaled(of=of) | Viewed(of=of):
+            case Normed(of=of) | Scaled(of=of) | Viewed(of=of):
                 todo.append(of)
 
 
@@ -940,7 +948,7 @@ def _is_state(symbol: Symbol) -> bool:
     match symbol:
         case Stream():
             return True
-        case Norm(of=of) | Scaled(of=of) | Viewed(of=of):
+        case Normed(of=of) | Scaled(of=of) | Viewed(of=of):
             return is_state(of)
         case Sum(first, second):
             return is_state(first) or is_state(second)
@@ -1001,7 +1009,7 @@ def _is_zeros(symbol: Symbol) -> bool:
 def _norm_in(symbol: Symbol | None) -> str | None:
     """The name of a norm that a symbol was computed from; None if there is none."""
     match symbol:
-        case Norm(name):
+        case Normed(name):
             return name
         case Made(of=parts):
             return next((name for part in parts if (name := _norm_in(part))), None)

@@ -144,7 +144,7 @@ class Anatomy:
         return text(self)
 
 
-def read(given: str | dict[str, Any]) -> Anatomy:
+def parse_anatomy(given: str | dict[str, Any]) -> Anatomy:
     """The anatomy in JSON that `Anatomy.to_json` wrote."""
     values: Any = json.loads(given) if isinstance(given, str) else given
     found = []

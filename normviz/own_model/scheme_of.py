@@ -16,7 +16,7 @@ from ..catalog import SCHEMES
 from ..catalog.scheme import Gain, Place, Scheme, Slots
 from .judge import Sublayer, Undecided, placement
 from .placement import OTHER, ROLES, BlockTrace, StackTrace, is_state, role_of
-from .symbols import Made, Norm, Scaled, Stream, Sum, Symbol, Viewed, bare
+from .symbols import Made, Normed, Scaled, Stream, Sum, Symbol, Viewed, bare
 
 FAR = 1000
 """Blocks of a stack up to which its form is compared with the catalogue's."""
@@ -87,7 +87,7 @@ def _starts_normed(each: StackTrace) -> bool:
     """Whether the first block is as the second one, but for a norm that the embedding's norm stands for."""
     first, second = each.blocks[0], each.blocks[min(1, len(each.blocks) - 1)]
     before = bare(first.before) if first.before is not None else None
-    if not isinstance(before, Norm) or first.judged is None or second.judged is None:
+    if not isinstance(before, Normed) or first.judged is None or second.judged is None:
         return False
     one, other = ([_shape(s) for s in it.judged.sublayers] for it in (first, second) if it.judged)
     without = [(False, *it[1:]) if n == 0 else it for n, it in enumerate(other)]
@@ -127,7 +127,7 @@ def _norm_before_last(root: Symbol | None) -> bool:
             read = bare(read)
             while isinstance(read, Scaled):
                 read = bare(read.of)
-            return isinstance(read, Norm) and not is_state(read)
+            return isinstance(read, Normed) and not is_state(read)
     return False
 
 
@@ -169,13 +169,13 @@ def _sublayer(
     if not slots.embed_gain.is_zero:
         embedding = entered if block == 1 else Made((), "outside")
         u = Sum(u, _times(embedding, slots.embed_gain, f"{at} embed"))
-    u = Norm(f"{at} fork", u) if slots.norm_fork else u
+    u = Normed(f"{at} fork", u) if slots.norm_fork else u
     source = entered if slots.branch_reads == "block" else u
-    given = Norm(f"{at} in", source) if slots.norm_in else source
+    given = Normed(f"{at} in", source) if slots.norm_in else source
     given = shared if slots.shares_norm and shared is not None else given
     f = _branch(_times(given, slots.input_gain, f"{at} input"), slots, number, block)
-    f = Norm(f"{at} out", f) if slots.norm_out else f
-    skip: Symbol = Norm(f"{at} skip", u) if slots.norm_skip else u
+    f = Normed(f"{at} out", f) if slots.norm_out else f
+    skip: Symbol = Normed(f"{at} skip", u) if slots.norm_skip else u
     result = _mixed(skip, f, slots, at)
     if not slots.block_gain.is_zero:
         again = _times(entered, slots.block_gain, f"{at} block")
@@ -183,7 +183,7 @@ def _sublayer(
     assert result is not None
     if slots.gate:
         result = Sum(result, Scaled(Scaled(result, "gate", True), "-1", True))
-    result = Norm(f"{at} main", result) if slots.norm_main else result
+    result = Normed(f"{at} main", result) if slots.norm_main else result
     return _times(result, slots.main_gain, f"{at} main"), given
 
 
@@ -201,7 +201,7 @@ def _branch(given: Symbol, slots: Slots, number: int, block: int) -> Symbol:
     """A sublayer's branch, with what its record has inside."""
     hidden: Symbol = Made((given,), "linear")
     if number == 0:
-        values: Symbol = Norm("v", hidden) if slots.norm_qkv else hidden
+        values: Symbol = Normed("v", hidden) if slots.norm_qkv else hidden
         if not slots.qk_gain.is_one:
             hidden = Scaled(hidden, "qk")
         if slots.first_value and block > 1:
@@ -212,7 +212,7 @@ def _branch(given: Symbol, slots: Slots, number: int, block: int) -> Symbol:
     elif not slots.hidden_gain.is_one:
         hidden = Scaled(hidden, "hidden")
     if slots.norm_inner:
-        hidden = Norm("inner", hidden)
+        hidden = Normed("inner", hidden)
     return Made((hidden,), "linear")
 
 
@@ -283,7 +283,7 @@ class _Writer:
             case Scaled(of=of, by=by, number=number):
                 inner = self.terms(of)
                 return [(_product(self.factor(by, number), factor), atom) for factor, atom in inner]
-            case Norm(name=name, of=of):
+            case Normed(name=name, of=of):
                 return [("", self.norm(name, self.state(of)))]
             case Stream():
                 return [("", "x")]
@@ -325,7 +325,7 @@ class _Writer:
                 labels.add(by) if by else None
                 for part in parts:
                     self._walk(part, by or above, inputs, labels, seen)
-            case Norm(name=name, of=of):
+            case Normed(name=name, of=of):
                 if name not in self.ignored:
                     labels.add(f"norm before {above or 'the end'}")
                 self._walk(of, above, inputs, labels, seen)
@@ -377,9 +377,9 @@ def inner_norms(root: Symbol | None) -> set[str]:
     return {label.removeprefix("norm before ") for label in labels if label.startswith("norm")}
 
 
-def qk_norms(block: BlockTrace) -> list[tuple[Norm, int]]:
+def qk_norms(block: BlockTrace) -> list[tuple[Normed, int]]:
     """The norms of queries and keys, each with the number of channels that its operand has in a head."""
-    found: dict[int, tuple[Norm, int]] = {}
+    found: dict[int, tuple[Normed, int]] = {}
     for product in block.products:
         sides = [_operand(product.left), _operand(product.right)]
         if not (sides[0] and sides[1]):  # weights times values, or a norm on one side alone
@@ -394,9 +394,9 @@ def qk_names(block: BlockTrace) -> set[str]:
     return {norm.name for norm, _ in qk_norms(block)}
 
 
-def _operand(symbol: Symbol) -> list[Norm] | None:
+def _operand(symbol: Symbol) -> list[Normed] | None:
     """The norms that one operand of a product passed after its last matrix; None for weights."""
-    found: list[Norm] = []
+    found: list[Normed] = []
     todo, seen = [symbol], set[int]()
     while todo:
         it = todo.pop()
@@ -410,7 +410,7 @@ def _operand(symbol: Symbol) -> list[Norm] | None:
                 continue
             case Made(of=parts):
                 todo += parts
-            case Norm(of=of):
+            case Normed(of=of):
                 if not is_state(it):
                     found.append(it)
                     todo.append(of)

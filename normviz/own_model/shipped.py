@@ -11,7 +11,7 @@ from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
-from .report import Anatomy, read
+from .report import Anatomy, parse_anatomy
 
 TABLE = Path(__file__).with_name("anatomies.json")
 """One line a model type: its anatomy, or the sentence why there is none."""
@@ -23,7 +23,7 @@ def anatomies(path: Path = TABLE) -> Mapping[str, Anatomy | str]:
     found: dict[str, Anatomy | str] = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         it = json.loads(line)
-        found[it["type"]] = read(it["anatomy"]) if "anatomy" in it else it["error"]
+        found[it["type"]] = parse_anatomy(it["anatomy"]) if "anatomy" in it else it["error"]
     return found
 
 

@@ -15,7 +15,7 @@ class Stream(Symbol):
 
 
 @dataclass(frozen=True)
-class Norm(Symbol):
+class Normed(Symbol):
     """The output of a norm; `name` is the path of its module, or a call of a function."""
 
     name: str
@@ -66,7 +66,7 @@ def same(a: Symbol, b: Symbol) -> bool:
     a, b = bare(a), bare(b)
     if a is b:
         return True
-    if isinstance(a, Norm) and isinstance(b, Norm):
+    if isinstance(a, Normed) and isinstance(b, Normed):
         return a.name == b.name and same(a.of, b.of)
     if isinstance(a, Sum) and isinstance(b, Sum):
         return same(a.first, b.first) and same(a.second, b.second)

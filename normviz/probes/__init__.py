@@ -5,7 +5,14 @@ all layers at once (a stack of L tensors and one kernel, instead of L kernels) b
 a training step is made of kernel launches.
 """
 
-from .instruments import INSTRUMENTS, NormScales, StepTensors, read, read_update, site_recorder
+from .instruments import (
+    INSTRUMENTS,
+    NormScales,
+    StepTensors,
+    add_update_ratio,
+    probe_values,
+    site_recorder,
+)
 from .recorder import Recorder, Stacks
 
 __all__ = [
@@ -14,7 +21,7 @@ __all__ = [
     "Recorder",
     "Stacks",
     "StepTensors",
-    "read",
-    "read_update",
+    "add_update_ratio",
+    "probe_values",
     "site_recorder",
 ]

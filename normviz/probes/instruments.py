@@ -230,7 +230,7 @@ def _instruments(config: RunConfig) -> dict[tuple[str, ...], Instrument]:
 
 
 @torch.no_grad()
-def read(seen: StepTensors) -> NDArray[np.float64]:
+def probe_values(seen: StepTensors) -> NDArray[np.float64]:
     """All probes of one step except the update ratio, [probes, L+1], those that the placement has; layers
     that a probe does not have are NaN. Call it before clipping changes the gradients."""
     config, recorded = seen.config, keys_of(seen.config)
@@ -248,7 +248,9 @@ def read(seen: StepTensors) -> NDArray[np.float64]:
 
 
 @torch.no_grad()
-def read_update(config: RunConfig, layers: NDArray[np.float64], flat: Flat, before: Tensor) -> None:
+def add_update_ratio(
+    config: RunConfig, layers: NDArray[np.float64], flat: Flat, before: Tensor
+) -> None:
     """Write the update ratio into `layers` [probes, L+1], where it is recorded; arXiv:2309.14322.
 
     `before` [L, P] holds the blocks before the update and is overwritten.

@@ -45,7 +45,7 @@ class Eager(Engine):
     def layers(self) -> NDArray[np.float64]:
         assert self.tap is not None
         seen = probes.StepTensors(self.config, self.flat, self.tap, self.scales, self.stacks)
-        return probes.read(seen)
+        return probes.probe_values(seen)
 
     def logit_rms(self) -> float:
         assert self.tap is not None
@@ -57,7 +57,7 @@ class Eager(Engine):
         before = None if layers is None else self.stacks.copy("before", self.flat.blocks)
         update(config, self.optimizer, self.flat, lr, grad_norm)
         if layers is not None and before is not None:
-            probes.read_update(self.config, layers, self.flat, before)
+            probes.add_update_ratio(self.config, layers, self.flat, before)
 
     def evaluate(self, batch: Batch) -> float:
         self.model.eval()

@@ -12,8 +12,8 @@ import typer
 
 from normviz.catalog import SCHEMES
 from normviz.claims import CLAIMS
-from normviz.claims.drive import read as from_runs
-from normviz.claims.stored import folder, read
+from normviz.claims.drive import stored_result as from_runs
+from normviz.claims.stored import folder, read_result
 from normviz.duel.presets import PRESETS
 from normviz.maps.link import standard
 from normviz.maps.points import read_points as points
@@ -41,7 +41,9 @@ def main() -> None:
             "runs of the presets, the tour and the quick placements": _rows(store, "shipped"),
             "cells of maps and runs behind claims": _rows(store, "shipped sweep"),
             "cells as the maps show them": _cells(store),
-            "claims as shipped": (repr(asdict(read(it))) for it in sorted(folder().glob("*.json"))),
+            "claims as shipped": (
+                repr(asdict(read_result(it))) for it in sorted(folder().glob("*.json"))
+            ),
             "claims read anew from their runs": _claims(store),
         }
         for kind, found in kinds.items():

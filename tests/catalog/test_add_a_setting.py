@@ -61,7 +61,7 @@ from normviz.app.views.duel import knobs
 from normviz.cli.app import main
 from normviz.config import engine_here, engine_of
 from normviz.links import decode, encode
-from normviz.maps.grid import read
+from normviz.maps.grid import grid_of
 from normviz.maps.link import spanning
 from normviz.runs.search import search
 from normviz.training.events import Started
@@ -77,7 +77,7 @@ assert "halved=on" in encode([on]) and decode(encode([on])).lanes == (on,)
 assert "halved" in knobs.GROUPS["Model"] and "halved" in spanning()
 assert "moiety" in knobs._about("halved")
 assert search("halved logits on").clauses == search("halved on").clauses != search("halved").clauses
-assert {c.config.halved for c in read({"halved": "off,on"}, RunConfig()).cells} == {"off", "on"}
+assert {c.config.halved for c in grid_of({"halved": "off,on"}, RunConfig()).cells} == {"off", "on"}
 assert "A moiety of them." in CliRunner().invoke(main, ["list"]).output
 ran = CliRunner().invoke(main, ["run", "halved=on", "depth=2", "steps=1"])
 assert ran.exit_code == 0, ran.output

@@ -21,7 +21,7 @@ from normviz.catalog import PROBES
 from normviz.catalog.models import Model, census
 from normviz.charts.claim import chart, finding, has_links
 from normviz.claims import CLAIMS, Claim
-from normviz.claims.drive import ClaimError, read, run
+from normviz.claims.drive import ClaimError, run, stored_result
 from normviz.claims.evidence import FINAL, CellResult, trains
 from normviz.claims.figure import drawn, linked
 from normviz.claims.numbers import log_slope
@@ -53,7 +53,7 @@ from normviz.claims.stored import (
     shipped_result,
     write,
 )
-from normviz.claims.stored import read as read_file
+from normviz.claims.stored import read_result as read_file
 from normviz.config import ENGINE
 from normviz.export.pictures import picture
 from normviz.limits import MAX_SWEEP_SEEDS
@@ -234,9 +234,9 @@ def finished(store: Store, claim: Claim, **more) -> tuple[ClaimResult, list]:
 
 @pytest.mark.slow
 def test_a_claim_is_run_once_and_read_again(store: Store, tmp_path: Path) -> None:
-    assert read(store, SMALL) is None
+    assert stored_result(store, SMALL) is None
     store.keep_all([measure(cell.config, early=False) for cell in SMALL.cells()], "shipped sweep")
-    stored = read(store, SMALL)
+    stored = stored_result(store, SMALL)
     assert stored is not None
     result, news = finished(store, SMALL)
     assert len([one for one in news if isinstance(one, Done)]) == 12, "what ships was not run here"
@@ -275,7 +275,7 @@ def test_a_claim_of_a_lab_is_measured(store: Store) -> None:
     assert result.numbers == {"norms": [4.0, 4.0, 4.0]}
     assert result.verdict(COUNTED).kind == "holds"
     assert len(picture(chart(drawn(COUNTED, result)), "svg")) > 2000
-    assert read(store, COUNTED) is None
+    assert stored_result(store, COUNTED) is None
 
 
 @pytest.mark.slow
@@ -313,7 +313,7 @@ def test_a_result_counts_the_runs_of_each_engine(store: Store, tmp_path: Path) -
     for cell in SMALL.cells():
         kept(store, cell.config, steps=cell.config.steps)
     store.db.connection.execute("UPDATE runs SET engine = 'tape' WHERE id > 2")
-    result = read(store, SMALL)
+    result = stored_result(store, SMALL)
     assert result is not None
     assert sorted(result.engines) == ["eager"] * 2 + ["tape"] * 10
     write(result, tmp_path / "now.json")
@@ -348,7 +348,7 @@ def test_a_claim_about_the_census_trains_nothing(store: Store) -> None:
 
 def counted(store: Store, claim: Claim) -> None:
     (result,) = run(store, claim, seeds=2, first=100)
-    assert isinstance(result, ClaimResult) and read(store, claim) is not None
+    assert isinstance(result, ClaimResult) and stored_result(store, claim) is not None
     assert not store.db.connection.execute("SELECT COUNT(*) FROM runs").fetchone()[0]
     assert (shipped_lanes(claim), claim.cells(), result.runs) == ((), (), [])
     assert expected(claim, None, None, 2) == claim.estimated_seconds() == 0
@@ -620,7 +620,7 @@ def test_no_caption_contradicts_a_stored_run(store: Store) -> None:
         store.adopt_cells(list(load(path)))
     checked = 0
     for claim in CLAIMS:
-        result, from_runs = shipped_result(claim), read(store, claim)
+        result, from_runs = shipped_result(claim), stored_result(store, claim)
         if result is None or from_runs is None:
             continue
         with case(claim.key):

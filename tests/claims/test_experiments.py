@@ -32,7 +32,7 @@ from normviz.claims.stored import (
     at_edge,
     explained,
     misfits,
-    read,
+    read_result,
     shipped_result,
     write,
 )
@@ -130,7 +130,7 @@ def test_a_scatter_has_a_point_a_run_and_says_which_train(result: ClaimResult, t
     assert slow.x == [1e-5] * 2 and fast.x == [0.03] * 2
     assert slow.trains == [False, False] and len(fast.trains) == 2
     write(result, tmp_path / "T4.json")
-    assert list(read(tmp_path / "T4.json").figure[0].trains) == [False, False]
+    assert list(read_result(tmp_path / "T4.json").figure[0].trains) == [False, False]
 
 
 def test_the_misfits_of_the_best_cut_are_named(result: ClaimResult) -> None:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from normviz.claims import CLAIMS
 from normviz.claims.rule import MARKS
 from normviz.claims.sentences import ORDER, as_json, chip, on_second_seeds, otherwise
-from normviz.claims.stored import finding, folder, read, shipped_lanes, shipped_result
+from normviz.claims.stored import finding, folder, read_result, shipped_lanes, shipped_result
 from normviz.cli import main
 from normviz.links import encode
 
@@ -68,7 +68,7 @@ def test_a_claim_is_run_and_held_against_what_ships(tmp_path: Path) -> None:
     assert "verdict  holds in part (1 of 3 parts true, 2 false)" in said.stdout
     assert "         ✗ Pre-LN has 192: false (193)" in said.stdout
     assert "shipped  the same outcomes" in said.stdout
-    assert read(out / "E15.json").numbers["pre"] == [193.0]
+    assert read_result(out / "E15.json").numbers["pre"] == [193.0]
     assert (out / "M2.json").exists()
 
 
@@ -156,13 +156,13 @@ def test_results_are_written_to_ship_and_those_of_a_second_set_of_seeds_apart(
     words = ("ship-claims", "M2", "--data", str(tmp_path / "data"), "--folder", str(tmp_path))
     said = normviz(*words, "--seeds-from", "100")
     assert said.exit_code == 0, said.stderr
-    second = read(tmp_path / "second" / "M2.json")
+    second = read_result(tmp_path / "second" / "M2.json")
     assert (second.first, second.figure, second.runs) == (100, [], [])
     assert not (tmp_path / "M2.json").exists() and not (tmp_path / "runs.npz").exists()
     said = normviz(*words)
     assert said.exit_code == 0, said.stderr
     assert said.stdout.startswith("M2: ")
-    assert read(tmp_path / "M2.json").verdict(CLAIMS["M2"]) == second.verdict(CLAIMS["M2"])
+    assert read_result(tmp_path / "M2.json").verdict(CLAIMS["M2"]) == second.verdict(CLAIMS["M2"])
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from normviz.catalog import SCHEMES
 from normviz.cli import main
 from normviz.export import script
 from normviz.own_model import shipped
-from normviz.own_model.report import NO_MISTAKE, read
+from normviz.own_model.report import NO_MISTAKE, parse_anatomy
 from normviz.runs.lane import Lane
 
 CODE = """
@@ -78,7 +78,7 @@ def test_the_known_trouble_of_the_placement_is_said_where_lint_finds_nothing() -
     assert f"known trouble   {trouble}" in str(it) and f"lint            {NO_MISTAKE}" in str(it)
     given = json.loads(it.to_json())
     assert given["stacks"][0]["trouble"] == trouble and given["lint"] == []
-    assert read(it.to_json()) == it
+    assert parse_anatomy(it.to_json()) == it
     about_width = replace(it.main, placement="sandwich")
     assert about_width.trouble == SCHEMES["sandwich"].trouble
     assert replace(it.main, placement=None).trouble == ""

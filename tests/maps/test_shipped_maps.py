@@ -17,7 +17,7 @@ from normviz.catalog.probes import recorded_by
 from normviz.catalog.registry import Registry
 from normviz.cli import ship
 from normviz.home import shipped
-from normviz.maps import make, missing, read
+from normviz.maps import grid_of, make, missing
 from normviz.maps.cell import measure
 from normviz.maps.early import applies, is_flat
 from normviz.maps.layout import maps
@@ -49,7 +49,7 @@ def test_every_cell_of_a_standard_map_ships(full: Store) -> None:
             assert one.grid.seeds >= 3
             assert missing(full, one.grid, early=True) == []
             assert {cell.key for cell in one.grid.cells} <= cell_keys()
-            assert read(MAPS[key].words, RunConfig()).cells
+            assert grid_of(MAPS[key].words, RunConfig()).cells
             assert one.fields == (MAPS[key].across, MAPS[key].up)
 
 

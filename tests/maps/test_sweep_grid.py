@@ -8,14 +8,14 @@ from crossing_kit import case
 from normviz import RunConfig
 from normviz.config import ConfigError
 from normviz.duel.seeds import seeded
-from normviz.maps import Grid, SweepError, make, read
+from normviz.maps import Grid, SweepError, grid_of, make
 from normviz.maps.grid import coarse_first
 
 HERO = RunConfig()
 
 
 def grid(**words: str) -> Grid:
-    return read(words, HERO)
+    return grid_of(words, HERO)
 
 
 def test_every_combination_is_a_cell_with_its_config() -> None:
@@ -77,7 +77,7 @@ def test_a_map_is_whole_before_its_second_seed_begins() -> None:
 def test_values_may_be_numbers_too() -> None:
     it = make(HERO, {"depth": [2, 4], "clip": [None, 1.0]})
     assert it.axes[1].values == (1.0, None)  # no clipping is the largest clip
-    assert it == read({"depth": "2,4", "clip": "1,off"}, HERO)
+    assert it == grid_of({"depth": "2,4", "clip": "1,off"}, HERO)
 
 
 BAD: list[tuple[dict[str, str], str]] = [

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from normviz import RunConfig
 from normviz.catalog import NORMS
 from normviz.catalog.inits import OF_NORMS
-from normviz.catalog.norm import NormRecord
+from normviz.catalog.norm import Norm
 from normviz.catalog.norms.batch_torch import WARMUP, PowerNorm
 from normviz.catalog.norms.layer_torch import groups_of
 from normviz.catalog.norms.rms_torch import TaperNorm
@@ -53,14 +53,14 @@ def gap(a: Tensor, b: Tensor) -> float:
 
 
 @ALL_NORMS
-def test_equals_its_formula_and_so_does_its_gradient(norm: NormRecord) -> None:
+def test_equals_its_formula_and_so_does_its_gradient(norm: Norm) -> None:
     """At an ordinary size and at two about eps, where eps must be right."""
     for shape, size in product([(3, D), (2, 5, 4), (2, 3, 4, 15)], [1.0, 1e-7, 1e-14]):
         with case(shape, size):
             assert_is_its_formula(norm, shape, size)
 
 
-def assert_is_its_formula(norm: NormRecord, shape: tuple[int, ...], size: float) -> None:
+def assert_is_its_formula(norm: Norm, shape: tuple[int, ...], size: float) -> None:
     module, x = shaken(norm.key, shape[-1]), (size * tokens(*shape)).requires_grad_()
     params = dict(module.named_parameters())
     ours = module(x)
@@ -76,7 +76,7 @@ def assert_is_its_formula(norm: NormRecord, shape: tuple[int, ...], size: float)
 
 
 @ALL_NORMS
-def test_learns_what_its_record_says(norm: NormRecord) -> None:
+def test_learns_what_its_record_says(norm: Norm) -> None:
     found = {name: (tuple(p.shape), p) for name, p in make_norm(norm.key, D).named_parameters()}
     assert set(found) == {learned.name for learned in norm.learns}
     for learned in norm.learns:
@@ -93,7 +93,7 @@ def test_learns_what_its_record_says(norm: NormRecord) -> None:
 
 @ALL_NORMS
 @pytest.mark.parametrize("kind", ["shift", "scale"])
-def test_declared_invariances_hold_and_no_others_do(norm: NormRecord, kind: str) -> None:
+def test_declared_invariances_hold_and_no_others_do(norm: Norm, kind: str) -> None:
     declared = norm.shift_invariant if kind == "shift" else norm.scale_invariant
     size = 1e4 if declared else 1.0  # so large that eps is nothing; so small that no tanh saturates
     x = size * tokens(2, 5, D)
@@ -104,7 +104,7 @@ def test_declared_invariances_hold_and_no_others_do(norm: NormRecord, kind: str)
 
 
 @ALL_NORMS
-def test_bears_zeros(norm: NormRecord) -> None:
+def test_bears_zeros(norm: Norm) -> None:
     module, zero = make_norm(norm.key, D), torch.zeros(2, 3, D, requires_grad=True)
     y = module(zero)
     y.sum().backward()
@@ -115,7 +115,7 @@ def test_bears_zeros(norm: NormRecord) -> None:
 
 
 @ALL_NORMS
-def test_warns_if_and_only_if_tokens_see_each_other(norm: NormRecord) -> None:
+def test_warns_if_and_only_if_tokens_see_each_other(norm: Norm) -> None:
     x = tokens(2, 5, D)
     other = x.clone()
     other[1:], other[:, 1:] = tokens(1, 5, D, seed=3), tokens(2, 4, D, seed=4)

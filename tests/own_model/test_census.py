@@ -28,7 +28,7 @@ from normviz.catalog.models import (
     Model,
 )
 from normviz.catalog.models import census as shipped
-from normviz.catalog.models import read as read_back
+from normviz.catalog.models import parse_census as read_back
 from normviz.charts.census import finding, totals, years
 from normviz.cli import main
 from normviz.cli.inspect import quiet

@@ -10,7 +10,7 @@ from normviz.model.data import make_task
 from normviz.model.families import build
 from normviz.model.flat import Flat
 from normviz.model.init import initialise
-from normviz.probes import NormScales, StepTensors, read, site_recorder
+from normviz.probes import NormScales, StepTensors, probe_values, site_recorder
 from normviz.runs.recording import probes_of
 from normviz.training.eager import backward
 
@@ -25,7 +25,7 @@ def test_each_row_is_a_time_step(family: str, task: str) -> None:
     flat, batch = Flat(model, torch.device("cpu")), made.tensors(0, torch.device("cpu"))
     watch = site_recorder(config)
     backward(model, flat, batch, watch)
-    rows = read(StepTensors(config, flat, watch, NormScales(model, flat)))
+    rows = probe_values(StepTensors(config, flat, watch, NormScales(model, flat)))
     found = dict(zip(probes_of(config), rows, strict=True))
     assert all(row.shape == (5,) for row in found.values())
 

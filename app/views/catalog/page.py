@@ -10,7 +10,7 @@ import streamlit as st
 from normviz.anatomy import formula, plain
 from normviz.catalog import CELLS, FAMILIES, NORMS, SCHEMES, TASKS
 from normviz.catalog.models import LANGUAGE, OTHERS, Model, census
-from normviz.catalog.norm import Learned, NormRecord
+from normviz.catalog.norm import Learned, Norm
 from normviz.catalog.scheme import Scheme
 from normviz.config import ConfigError, RunConfig
 from normviz.links import as_params
@@ -157,7 +157,7 @@ def _scheme(scheme: Scheme) -> dict[str, str]:
     }
 
 
-def _norm(norm: NormRecord) -> dict[str, str]:
+def _norm(norm: Norm) -> dict[str, str]:
     return {
         "Norm": norm.label,
         "Formula": plain(norm.formula),
@@ -231,7 +231,7 @@ def _about_scheme(scheme: Scheme) -> None:
         page_links.anatomy([config], scheme.label)
 
 
-def _about_norm(norm: NormRecord) -> None:
+def _about_norm(norm: Norm) -> None:
     with st.container(border=True):
         st.markdown(f"## {literal(norm.label)}")
         st.markdown(literal(" ".join(filter(None, (norm.sentence, norm.warning)))))

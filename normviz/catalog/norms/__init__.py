@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..norm import NormRecord
+from ..norm import Norm
 from ..registry import Registry
 
-NORMS: Registry[NormRecord] = Registry.discovered("norm", __name__, __path__, "NORMS")
+NORMS: Registry[Norm] = Registry.discovered("norm", __name__, __path__, "NORMS")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..norm import BETA, GAMMA, NormRecord
+from ..norm import BETA, GAMMA, Norm
 
 LEAK = (
     "mixes positions and sequences: in a language model each position sees the future and the "
@@ -10,7 +10,7 @@ LEAK = (
 )
 
 NORMS = (
-    NormRecord(
+    Norm(
         "batchnorm",
         "BatchNorm",
         r"\gamma \odot \frac{x - \mu_{B,T}}{\sqrt{\sigma_{B,T}^2 + \epsilon}} + \beta",
@@ -26,7 +26,7 @@ NORMS = (
         warning=f"BatchNorm {LEAK}",
         tape=False,
     ),
-    NormRecord(
+    Norm(
         "powernorm",
         "PowerNorm",
         r"\gamma \odot \frac{\hat{x}}{\sqrt{\psi^2 + \epsilon}} + \beta,\ "

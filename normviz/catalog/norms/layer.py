@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..norm import BETA, GAMMA, Learned, NormRecord
+from ..norm import BETA, GAMMA, Learned, Norm
 
 LAYERNORM = "Ba et al. 2016, arXiv:1607.06450"
 
 NORMS = (
-    NormRecord(
+    Norm(
         "layernorm",
         "LayerNorm",
         r"\gamma \odot \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta",
@@ -22,7 +22,7 @@ NORMS = (
         scale_invariant=True,
         oracle="torch.nn.LayerNorm",
     ),
-    NormRecord(
+    Norm(
         "layernorm_nobias",
         "LN without β",
         r"\gamma \odot \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}}",
@@ -36,7 +36,7 @@ NORMS = (
         scale_invariant=True,
         oracle="transformers CohereLayerNorm",
     ),
-    NormRecord(
+    Norm(
         "layernorm_nonparam",
         "LN without γ, β",
         r"\frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}}",
@@ -49,7 +49,7 @@ NORMS = (
         scale_invariant=True,
         oracle="transformers OlmoLayerNorm",
     ),
-    NormRecord(
+    Norm(
         "layernorm_1p",
         "LayerNorm 1 + w",
         r"(1 + w) \odot \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta",
@@ -64,7 +64,7 @@ NORMS = (
         scale_invariant=True,
         oracle="transformers NemotronLayerNorm1P",
     ),
-    NormRecord(
+    Norm(
         "groupnorm",
         "GroupNorm",
         r"\gamma \odot \frac{x - \mu_g}{\sqrt{\sigma_g^2 + \epsilon}} + \beta",

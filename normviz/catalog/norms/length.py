@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..norm import Learned, NormRecord
+from ..norm import Learned, Norm
 
 NORMS = (
-    NormRecord(
+    Norm(
         "scalenorm",
         "ScaleNorm",
         r"g\, \frac{x}{\max(\lVert x \rVert_2, \epsilon)}",
@@ -19,7 +19,7 @@ NORMS = (
         scale_invariant=True,
         oracle="x-transformers ScaleNorm",
     ),
-    NormRecord(
+    Norm(
         "l2",
         "L2 norm",
         r"\frac{x}{\max(\lVert x \rVert_2, \epsilon)}",

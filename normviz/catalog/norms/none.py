@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..norm import NormRecord
+from ..norm import Norm
 
 NORMS = (
-    NormRecord(
+    Norm(
         "none",
         "No norm",
         "x",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..norm import BETA, GAMMA, Learned, NormRecord
+from ..norm import BETA, GAMMA, Learned, Norm
 
 ALPHA = Learned("alpha", r"\alpha", "0.5", single=True)
 
 NORMS = (
-    NormRecord(
+    Norm(
         "dyt",
         "DyT",
         r"\gamma \odot \tanh(\alpha x) + \beta",
@@ -19,7 +19,7 @@ NORMS = (
         learns=(ALPHA, GAMMA, BETA),
         oracle="x-transformers DynamicTanh",
     ),
-    NormRecord(
+    Norm(
         "derf",
         "Derf",
         r"\gamma \odot \mathrm{erf}(\alpha x + s) + \beta",
@@ -31,7 +31,7 @@ NORMS = (
         learns=(ALPHA, Learned("shift", "s", "0", single=True), GAMMA, BETA),
         oracle="x-transformers Derf",
     ),
-    NormRecord(
+    Norm(
         "bhyt",
         "BHyT",
         r"\gamma \odot \tanh\left(\lambda \kappa^{-1} \frac{x}{\sqrt{\mathrm{mean}(x^2) + \epsilon}}\right)"

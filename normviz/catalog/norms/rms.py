@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..norm import GAMMA, Learned, NormRecord
+from ..norm import GAMMA, Learned, Norm
 
 RMSNORM = "Zhang and Sennrich 2019, arXiv:1910.07467"
 
 NORMS = (
-    NormRecord(
+    Norm(
         "rmsnorm",
         "RMSNorm",
         r"\gamma \odot \frac{x}{\sqrt{\mathrm{mean}(x^2) + \epsilon}}",
@@ -21,7 +21,7 @@ NORMS = (
         scale_invariant=True,
         oracle="transformers LlamaRMSNorm",
     ),
-    NormRecord(
+    Norm(
         "rmsnorm_1p",
         "RMSNorm 1 + w",
         r"(1 + w) \odot \frac{x}{\sqrt{\mathrm{mean}(x^2) + \epsilon}}",
@@ -35,7 +35,7 @@ NORMS = (
         scale_invariant=True,
         oracle="transformers Gemma2RMSNorm",
     ),
-    NormRecord(
+    Norm(
         "rmsnorm_noaffine",
         "RMSNorm, no γ",
         r"\frac{x}{\sqrt{\mathrm{mean}(x^2) + \epsilon}}",
@@ -47,7 +47,7 @@ NORMS = (
         scale_invariant=True,
         oracle="transformers Llama4TextL2Norm",
     ),
-    NormRecord(
+    Norm(
         "prmsnorm",
         "pRMSNorm",
         r"\gamma \odot \frac{x}{\sqrt{\mathrm{mean}(x_{1..k}^2)} + \epsilon},\ k = \lfloor d / 16 \rfloor",
@@ -60,7 +60,7 @@ NORMS = (
         learns=(GAMMA,),
         scale_invariant=True,
     ),
-    NormRecord(
+    Norm(
         "crmsnorm",
         "CRMSNorm",
         r"\frac{x}{\sqrt{(\sum x_i^2 + (\sum x_i)^2) / (d + 1) + \epsilon}}",
@@ -73,7 +73,7 @@ NORMS = (
         scale_invariant=True,
         oracle="torch.nn.LayerNorm of the completed token",
     ),
-    NormRecord(
+    Norm(
         "seednorm",
         "SeeDNorm",
         r"(\gamma + \tanh(x \cdot \beta)\, \alpha) \odot \frac{x}{\sqrt{\mathrm{mean}(x^2) + \epsilon}}",
@@ -86,7 +86,7 @@ NORMS = (
         learns=(GAMMA, Learned("alpha", r"\alpha", "1"), Learned("beta", r"\beta", "0")),
         tape=False,
     ),
-    NormRecord(
+    Norm(
         "preaffine",
         "PreAffine RMSNorm",
         r"\gamma \odot \frac{\lambda \odot x}{\sqrt{\mathrm{mean}\left((\lambda \odot x)^2\right) + "
@@ -100,7 +100,7 @@ NORMS = (
         learns=(GAMMA, Learned("before", r"\lambda", "1")),
         scale_invariant=True,
     ),
-    NormRecord(
+    Norm(
         "gatednorm",
         "GatedNorm",
         r"y \odot \mathrm{sigmoid}\left(W_2\, \mathrm{SiLU}(W_1 y)\right),\ y = \gamma \odot "
@@ -121,7 +121,7 @@ NORMS = (
         scale_invariant=True,
         tape=False,
     ),
-    NormRecord(
+    Norm(
         "tapernorm",
         "TaperNorm",
         r"g\, \gamma \odot \frac{x}{\sqrt{\mathrm{mean}(x^2) + \epsilon}} + (1 - g)\, c\, "

@@ -38,7 +38,7 @@ from .run import Run, alive, insert, true_status
 if TYPE_CHECKING:
     from . import Store
 
-FULL = (
+STORE_FULL = (
     "the store of this shared server is full of runs that wait, train or ship: nothing new can be "
     "trained until some of them have ended, or its owner gives it more room (NORMVIZ_STORE_MB)"
 )
@@ -333,7 +333,7 @@ def _check(
                 "places: try again in a minute"
             )
     if limit is not None and retention.is_full(db, limit):
-        raise Refused(FULL)
+        raise Refused(STORE_FULL)
 
 
 def _joined(db: sqlite3.Connection, key: str, but: Collection[int]) -> int | None:

@@ -26,11 +26,11 @@ from ...model.wire import GATE_SCALE, Wire
 from .operations import (
     NOTHING,
     Activation,
+    Divisor,
     Flag,
     Function,
     Kind,
     Mask,
-    Norm,
     Number,
     Operation,
     Place,
@@ -212,7 +212,7 @@ class Compiler:
         if m.rotates:
             q, k = self.rotated(m, q), self.rotated(m, k)
         if isinstance(m.v_norm, qk_norm.VNorm):
-            v = self.normed(v, Norm.RMS, qk_norm.EPS, groups=heads)
+            v = self.normed(v, Divisor.RMS, qk_norm.EPS, groups=heads)
         v = self.mixed_values(m, v)
         mixed = self.program.add(
             Operation(
@@ -228,7 +228,7 @@ class Compiler:
         """Queries or keys with the length and the gain of the scheme."""
         root = 1.0
         if m.unit_qk:
-            x = self.normed(x, Norm.UNIT, UNIT_EPS, groups=m.heads)
+            x = self.normed(x, Divisor.UNIT, UNIT_EPS, groups=m.heads)
             root = (x.width / m.heads) ** 0.5
         return self.gain(x, m.qk_gain, root)
 
@@ -236,14 +236,14 @@ class Compiler:
         """Queries and keys after their norm."""
         match m:
             case qk_norm.Plain():
-                q, k = (self.normed(x, Norm.RMS, qk_norm.EPS, groups=m.heads) for x in (q, k))
+                q, k = (self.normed(x, Divisor.RMS, qk_norm.EPS, groups=m.heads) for x in (q, k))
             case qk_norm.PerHead():
                 q, k = self.norm(q, m.q, m.heads), self.norm(k, m.k, m.heads)
             case qk_norm.PerHeadLayerNorm():
                 q, k = (
                     self.normed(
                         x,
-                        Norm.LAYER,
+                        Divisor.LAYER,
                         qk_norm.LAYER_EPS,
                         scale,
                         None,
@@ -256,7 +256,7 @@ class Compiler:
             case qk_norm.FullWidth():
                 q, k = self.norm(q, m.q), self.norm(k, m.k)
             case qk_norm.Cosine():
-                q, k = (self.normed(x, Norm.UNIT, UNIT_EPS, groups=m.heads) for x in (q, k))
+                q, k = (self.normed(x, Divisor.UNIT, UNIT_EPS, groups=m.heads) for x in (q, k))
                 q = self.scaled(q, m.log_scale, m.head, mode=Function.EXP, c1=qk_norm.LARGEST)
             case _ if type(m) is not qk_norm.QKNorm:
                 raise Unsupported(f"the tape has no QK-norm of the kind {type(m).__name__}")
@@ -291,7 +291,7 @@ class Compiler:
     def normed(
         self,
         x: Place,
-        norm: Norm,
+        norm: Divisor,
         eps: float,
         weight: Tensor | None = None,
         bias: Tensor | None = None,
@@ -312,12 +312,12 @@ class Compiler:
         """GroupNorm: groups with weights of their own."""
         own = m.num_groups
         return self.normed(
-            x, Norm.LAYER, m.eps, m.weight, m.bias, own * groups, Flag.PER_GROUP, own
+            x, Divisor.LAYER, m.eps, m.weight, m.bias, own * groups, Flag.PER_GROUP, own
         )
 
     def scale_norm(self, x: Place, m: ScaleNorm, groups: int) -> Place:
         """ScaleNorm: unit length, then a learned gain."""
-        x = self.normed(x, Norm.UNIT, m.eps, groups=groups)
+        x = self.normed(x, Divisor.UNIT, m.eps, groups=groups)
         return self.scaled(x, m.scale, x.width // groups, groups=groups)
 
     def dyt(self, x: Place, m: DyT, groups: int) -> Place:
@@ -334,7 +334,7 @@ class Compiler:
 
     def bhyt(self, x: Place, m: BHyT, groups: int) -> Place:
         """BHyT: RMS, a constant gain, tanh, and a learned gain."""
-        x = self.normed(x, Norm.RMS, m.eps, groups=groups)
+        x = self.normed(x, Divisor.RMS, m.eps, groups=groups)
         x = self.activation(self.scaled(x, None, x.width, c0=m.SLOPE), Activation.TANH)
         return self.scaled(x, m.weight, 1, groups=groups)
 
@@ -436,20 +436,20 @@ def _product(factor: Number, times: float) -> Number:
 
 
 NORMS: dict[type[nn.Module], Callable[[Compiler, Place, Any, int], Place]] = {
-    nn.LayerNorm: lambda c, x, m, g: c.normed(x, Norm.LAYER, m.eps, m.weight, m.bias, g),
-    nn.RMSNorm: lambda c, x, m, g: c.normed(x, Norm.RMS, m.eps, m.weight, None, g),
-    RMSNorm1p: lambda c, x, m, g: c.normed(x, Norm.RMS, m.eps, m.offset, None, g, Flag.ONE_PLUS),
+    nn.LayerNorm: lambda c, x, m, g: c.normed(x, Divisor.LAYER, m.eps, m.weight, m.bias, g),
+    nn.RMSNorm: lambda c, x, m, g: c.normed(x, Divisor.RMS, m.eps, m.weight, None, g),
+    RMSNorm1p: lambda c, x, m, g: c.normed(x, Divisor.RMS, m.eps, m.offset, None, g, Flag.ONE_PLUS),
     LayerNorm1p: lambda c, x, m, g: c.normed(
-        x, Norm.LAYER, m.eps, m.offset, m.bias, g, Flag.ONE_PLUS
+        x, Divisor.LAYER, m.eps, m.offset, m.bias, g, Flag.ONE_PLUS
     ),
-    CRMSNorm: lambda c, x, m, g: c.normed(x, Norm.COMPLETED, m.eps, groups=g),
+    CRMSNorm: lambda c, x, m, g: c.normed(x, Divisor.COMPLETED, m.eps, groups=g),
     PartialRMSNorm: lambda c, x, m, g: c.normed(
-        x, Norm.PARTIAL, m.eps, m.weight, groups=g, k=m.part
+        x, Divisor.PARTIAL, m.eps, m.weight, groups=g, k=m.part
     ),
     PreAffineRMSNorm: lambda c, x, m, g: c.normed(
-        c.scaled(x, m.before, 1, groups=g), Norm.RMS, m.eps, m.weight, groups=g
+        c.scaled(x, m.before, 1, groups=g), Divisor.RMS, m.eps, m.weight, groups=g
     ),
-    UnitLength: lambda c, x, m, g: c.normed(x, Norm.UNIT, m.eps, groups=g),
+    UnitLength: lambda c, x, m, g: c.normed(x, Divisor.UNIT, m.eps, groups=g),
     GroupNorm: Compiler.group_norm,
     ScaleNorm: Compiler.scale_norm,
     DyT: Compiler.dyt,

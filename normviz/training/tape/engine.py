@@ -114,7 +114,7 @@ class Tape(Eager):
         return float(np.float32(run.loss))  # as eager's, which files keep exactly
 
     def layers(self) -> NDArray[np.float64]:
-        return self.probes.read()
+        return self.probes.probe_values()
 
     def logit_rms(self) -> float:
         flat = self.logits.reshape(-1)

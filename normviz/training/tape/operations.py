@@ -22,7 +22,7 @@ class Kind(IntEnum):
     EMBED, NORM, LINEAR, ACTIVATION, ATTENTION, MIX, GAIN, MASK, LOSS, GATED, ROTATE = range(11)
 
 
-class Norm(IntEnum):
+class Divisor(IntEnum):
     """What divides a row of a norm."""
 
     LAYER, RMS, UNIT, COMPLETED, PARTIAL = range(5)

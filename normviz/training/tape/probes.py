@@ -92,7 +92,7 @@ class Probes:
             ),
         }  # fmt: skip
 
-    def read(self) -> NDArray[np.float64]:
+    def probe_values(self) -> NDArray[np.float64]:
         """All probes of the last step except the update ratio, [probes, L+1] as in `events.Step`."""
         c = self.config
         size = c.batch * c.seq_len * c.width

@@ -157,7 +157,7 @@ class Captured(Eager):
 
 @torch.no_grad()
 def on_device(seen: StepTensors) -> Tensor:
-    """`probes.read` without its copy to the host, and without `norm_drift`, which the host computes."""
+    """`probe_values` without its copy to the host, and without `norm_drift`, which the host computes."""
     recorded, device = keys_of(seen.config), seen.flat.values.device
     shape = (len(recorded), seen.config.rows + 1)
     out = torch.full(shape, torch.nan, dtype=torch.float64, device=device)

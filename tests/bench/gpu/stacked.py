@@ -231,7 +231,7 @@ class Lane(Eager):
             before = self.flat.blocks.clone()
             self.group.settle_one(self.index, self.taken)
             if layers is not None:
-                probes.read_update(self.config, layers, self.flat, before)
+                probes.add_update_ratio(self.config, layers, self.flat, before)
 
 
 def move_into(model: Transformer, flat: Flat, values: Tensor, grads: Tensor) -> None:
