@@ -21,16 +21,15 @@ from normviz.duel.seeds import named
 from normviz.limits import MAX_LANES, SEEDS
 from normviz.links import (
     BESIDE,
-    FIELDS,
+    DUEL,
     VIEW,
+    Codec,
     Link,
     Params,
     Problem,
     cursor,
     cut,
     decode,
-    names_a_setting,
-    problems_of_form,
     view_notices,
 )
 from normviz.observed import Observed, Settings, nearest
@@ -151,9 +150,9 @@ def linked(params: Params) -> Linked:
 def _link(params: Params) -> Link | None:
     """The link of a preset or of settings."""
     if "preset" not in params:
-        return decode(params) if names_a_setting(params) else None
-    key, problems = params["preset"][0], problems_of_form(params, ("preset",))
-    if set(params) & {"lanes", *FIELDS}:
+        return decode(params) if DUEL.reads(params) else None
+    key, problems = params["preset"][0], Codec(("preset",)).problems(params)
+    if DUEL.given(params):
         problems.append("the link names a preset and settings, allowed is one of them")
     if key not in PRESETS:
         problems.append(f"the link names the {PRESETS.unknown(key)[:-1]}")

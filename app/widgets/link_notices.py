@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 import streamlit as st
 
 from normviz.config import RunConfig
-from normviz.links import unknown_names
+from normviz.links import Codec
 from normviz.runs.store import Run, retention
 
 from ..session import address, visitor
@@ -17,6 +17,9 @@ from ..session.backend import SharedBackend
 from ..session.markdown import literal
 from ..session.page_state import PageState
 from .buttons import button
+
+NO_LINKS = Codec((), version="")
+"""Of a page that reads no parameters."""
 
 
 def show(it: PageState, holder: str, instead: str) -> None:
@@ -39,10 +42,9 @@ def show(it: PageState, holder: str, instead: str) -> None:
     st.caption(instead)
 
 
-def unknown_parameters(*known: str) -> None:
-    """A notice for each query parameter that the page does not read; `known` are those that it reads."""
-    params = address.params()
-    for notice in unknown_names(params, known):
+def unknown_parameters(codec: Codec = NO_LINKS) -> None:
+    """A notice of the query parameters that the page does not read."""
+    for notice in codec.others(address.params()):
         st.info(literal(notice))
 
 

@@ -12,28 +12,27 @@ import os
 import sys
 import traceback
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import typer
 from page_kit import VIEWS, view_at
 from streamlit.testing.v1 import AppTest
 
-from normviz.by_hand.links import NAMES as HAND
-from normviz.choose.answers import NAMES as CHOOSE
+from normviz.by_hand.links import CODEC as HAND
+from normviz.choose.answers import CODEC as CHOOSE
 from normviz.config import CHOICES
 from normviz.execution.client import SupervisorClient
 from normviz.home import home
 from normviz.limits import RANGES
-from normviz.links import BESIDE, FIELDS, VIEW, unknown_names
-from normviz.maps.link import NAMES as MAPS
+from normviz.links import DUEL
+from normviz.maps.link import CODEC as MAPS
 
 LONGEST = 1500
 """Characters allowed in a sentence; the longest one names every placement."""
-KNOWN = {
-    "duel": (*FIELDS, *VIEW, BESIDE, "lanes", "story"), "anatomy": (*FIELDS, "lanes"), "hand": HAND,
-    "maps": MAPS, "choose": CHOOSE,
+CODECS = {
+    "duel": DUEL, "anatomy": replace(DUEL, view=()), "hand": HAND, "maps": MAPS, "choose": CHOOSE,
 }  # fmt: skip
-"""The parameters that the state of a page reads."""
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 CHANGES = {
     "os.rename": 2, "os.link": 2, "os.symlink": 2, "os.remove": 1, "os.mkdir": 1, "os.rmdir": 1,
@@ -95,7 +94,7 @@ def judged(name: str, it: Any, params: dict[str, list[str]]) -> str:
 
 def _changed(name: str, it: Any, params: dict[str, list[str]], said: list[str]) -> str | None:
     """A setting that differs from the link although no sentence on the page says so; else None."""
-    for sentence in unknown_names(params, {"v", *KNOWN[name]}):
+    for sentence in CODECS[name].others(params):
         if sentence not in said:
             return f"nothing says {sentence!r}"
     for field in (*RANGES, *CHOICES) if name == "duel" else ():

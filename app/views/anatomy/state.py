@@ -6,18 +6,20 @@ The configs ask for no steps: such a run measures at initialisation and ends.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import streamlit as st
 
 from normviz.anatomy.untrained import DEPTHS, NAMES, TRAINING, untrained
 from normviz.config import ConfigError, RunConfig
-from normviz.links import FIELDS, Link, Problem, decode, encode, names_a_setting, unknown_names
+from normviz.links import DUEL, Link, Problem, decode, encode
 
 from ...session import address, visitor
 from ...session.page_state import PageState
 
+CODEC = replace(DUEL, view=())
+"""The links of a duel, of which this page knows nothing but the settings."""
 TRAINED = (
     "The link also has settings of training, such as steps and learning rate. They are left out: this "
     "page measures before the first step, where they have no effect."
@@ -58,17 +60,15 @@ def peer(it: Anatomy) -> str:
 def anatomy() -> Anatomy:
     """The session's state. On arrival with a link, the link's."""
     params = address.params()
-    if "anatomy" not in st.session_state or (
-        st.session_state["arrived"] and names_a_setting(params)
-    ):
+    if "anatomy" not in st.session_state or (st.session_state["arrived"] and CODEC.reads(params)):
         st.session_state["anatomy"] = _opened(params)
     return st.session_state["anatomy"]
 
 
 def _opened(params: dict[str, list[str]]) -> Anatomy:
     usual = tuple(untrained(RunConfig(scheme=scheme)) for scheme in ("pre", "post"))
-    others = unknown_names(params, {"v", "lanes", *FIELDS})
-    if not names_a_setting(params):
+    others = CODEC.others(params)
+    if not CODEC.reads(params):
         return Anatomy(usual, notices=tuple(others))
     link = decode(params)
     shown = tuple(untrained(lane) for lane in link.lanes[: len(NAMES)])

@@ -49,7 +49,7 @@ def hand() -> Hand:
     params = address.params()
     it: Hand | None = st.session_state.get("hand")
     arrived = st.session_state["arrived"]
-    if it is None or (arrived and links.names_a_setting(params)):
+    if it is None or (arrived and links.CODEC.reads(params)):
         it = st.session_state["hand"] = _opened(params)
     elif arrived:  # Streamlit dropped the editor's edits while another page was open
         it.show(it.example, reset=True)
@@ -64,11 +64,11 @@ def _another_editor() -> int:
 
 def _opened(params: dict[str, list[str]]) -> Hand:
     usual = PRESETS["usual"].example()
-    found = links.decode(params) if links.names_a_setting(params) else None
+    found = links.decode(params) if links.CODEC.reads(params) else None
     if found is None or found.example is None:
         it = Hand(usual, usual, _another_editor())
         it.link = Link(problems=found.problems) if found else None
-        it.notices = () if found else tuple(links.others(params))
+        it.notices = () if found else tuple(links.CODEC.others(params))
         return it
     it = Hand(found.example, found.example, _another_editor(), notices=found.notices)
     it.span = _span(found.example)

@@ -15,7 +15,7 @@ from normviz.claims.figure import drawn
 from normviz.claims.record import QUESTIONS
 from normviz.claims.sentences import ORDER, chip, otherwise
 from normviz.claims.stored import finding, shipped_result
-from normviz.links import cut
+from normviz.links import Codec, cut
 
 from ...session import address
 from ...session.backend import shared
@@ -24,6 +24,7 @@ from ...widgets import glossary, link_notices
 from ...widgets.buttons import button
 from . import card
 
+CODEC = Codec(("claim",), version="")
 INTRO = (
     "Each claim has an experiment on small models with several seeds, and a rule. What was changed after a "
     "first result is on its card. Whether the findings hold for large models is not measured. Numbers are "
@@ -41,7 +42,7 @@ def page() -> None:
     glossary.line(
         "placement", "loss", "nat", "gradient", "rate", "warmup", "seed", "median", "interval"
     )
-    link_notices.unknown_parameters("claim")
+    link_notices.unknown_parameters(CODEC)
     first = st.session_state.get("claim_linked")
     contents = st.container(key="claim_contents")
     found = filtered()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import streamlit as st
 
 from normviz.maps.fill import MapJob
-from normviz.maps.link import MapRequest, decode, names_a_map, notices, standard
+from normviz.maps.link import CODEC, MapRequest, decode, standard
 from normviz.maps.results import GridResults
 from normviz.maps.standard import MAPS
 
@@ -41,15 +41,15 @@ def maps() -> Maps:
     if "maps" not in st.session_state:
         st.session_state["maps"] = Maps(standard(MAPS.keys()[0]))
     it: Maps = st.session_state["maps"]
-    if st.session_state["arrived"] and names_a_map(params):
+    if st.session_state["arrived"] and CODEC.reads(params):
         try:
             show(decode(params))
             named = {cell.config.text for cell in it.asked.grid.cells} - {""}
-            it.notices = (*notices(params), *visitor.lacks("This link", sorted(named)))
+            it.notices = (*CODEC.others(params), *visitor.lacks("This link", sorted(named)))
         except ValueError as error:
             it.complaint = f"This link can't be opened as it is: {error}. Below is another map."
     elif st.session_state["arrived"]:
-        it.notices = notices(params)
+        it.notices = tuple(CODEC.others(params))
     return it
 
 
