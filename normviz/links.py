@@ -17,9 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
-from .catalog import PROBES
 from .config import CHOICES, LATER, ConfigError, RunConfig
-from .limits import MAX_LANES, RANGES, SEEDS
+from .limits import MAX_LANES, RANGES
 
 VERSION = 1
 FIELDS = tuple(RunConfig.model_fields)
@@ -200,8 +199,7 @@ def decode(link: str | Params, offers: bool = True) -> Link:
             problems=tuple(_checked_offer(p, len(found)) for p in found) if offers else found
         )
     missing = tuple(name for name in FIELDS if name not in params and name not in LATER)
-    notices = tuple(view_notices(params))
-    return Link(lanes=tuple(lanes), missing=missing, notices=notices)
+    return Link(lanes=tuple(lanes), missing=missing, notices=tuple(DUEL.others(params)))
 
 
 def _params(text: str) -> Params:
@@ -274,55 +272,6 @@ def _checked_offer(problem: Problem, n_problems: int) -> Problem:
     if problem.mended is None or len(decode(problem.mended, False).problems) < n_problems:
         return problem
     return Problem(problem.sentence)
-
-
-VIEWS = ("heat", "ratio", "lines", "walk")
-"""Charts below the loss and the bars; the first one is the default."""
-SEEDS_SHOWN = ("1", str(SEEDS))
-
-
-def cursor(params: Params, lanes: Sequence[RunConfig]) -> tuple[dict[str, int], list[str]]:
-    """The step and the layer that a link sets the cursor to, and a sentence for each that no lane has."""
-    most = {
-        "at": max((lane.steps for lane in lanes), default=1) - 1,
-        "layer": max((lane.depth for lane in lanes), default=0),
-    }
-    found: dict[str, int] = {}
-    wrong = []
-    for name in CURSOR:
-        word = next(iter(params.get(name, [])), "")
-        is_whole = word.isascii() and word.isdecimal() and len(word) < 10
-        if is_whole and int(word) <= most[name]:
-            found[name] = int(word)
-        elif word:
-            wrong.append(
-                f"The link sets {name} to {cut(word)}, allowed is a whole number from 0 to "
-                f"{max(0, most[name])}: not used."
-            )
-    return found, wrong
-
-
-def view_notices(params: Params) -> list[str]:
-    """A sentence for each unknown value of a view parameter, and for names that are not settings."""
-    found = [
-        f"The link gives {name} {len(params[name])} times, allowed is once: the first one is used."
-        for name in (*VIEW, *CURSOR, BESIDE, "story")
-        if len(params.get(name, [""])) > 1
-    ]
-    probe, view, seeds = (params.get(name, [""])[0] for name in VIEW)
-    if probe and probe not in PROBES:
-        found.append(f"The link names {PROBES.unknown(probe[:40])} The page shows grad_block.")
-    if view and view not in VIEWS:
-        found.append(
-            f"The link names the view {cut(view)}, allowed are {', '.join(VIEWS)}. The page shows "
-            f"{VIEWS[0]}."
-        )
-    if seeds and seeds not in SEEDS_SHOWN:
-        found.append(
-            f"The link asks for {cut(seeds)} seeds, allowed is {' or '.join(SEEDS_SHOWN)}. The page "
-            f"shows {SEEDS_SHOWN[0]}."
-        )
-    return found + DUEL.others(params)
 
 
 def cut(word: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 from unittest.mock import patch
-from urllib.parse import parse_qs, urlencode
+from urllib.parse import urlencode
 
 import pytest
 from crossing_kit import case
@@ -351,26 +351,3 @@ def test_a_page_reads_its_own_links_and_says_what_else_they_hold(page: str) -> N
 
 def test_what_sets_the_view_of_a_duel_is_no_link_of_one() -> None:
     assert DUEL.reads({"depth": ["3"]}) and not DUEL.reads({"probe": ["stream_rms"]})
-
-
-@pytest.mark.parametrize(
-    ("query", "found", "wrong"),
-    [
-        ("at=30&layer=4", {"at": 30, "layer": 4}, []),
-        ("at=0&layer=24", {"at": 0, "layer": 24}, []),
-        ("at=199", {"at": 199}, []),
-        ("at=200&layer=3", {"layer": 3}, ["at to '200', allowed is a whole number from 0 to 199"]),
-        ("layer=25", {}, ["layer to '25', allowed is a whole number from 0 to 24"]),
-        ("at=-1&layer=x", {}, ["at to '-1'", "layer to 'x'"]),
-        ("at=٣&layer=1e3", {}, ["at to", "layer to '1e3'"]),
-        ("at=" + "9" * 5000, {}, ["at to"]),
-    ],
-)
-def test_a_link_sets_the_cursor(query: str, found: dict[str, int], wrong: list[str]) -> None:
-    """To a step and a layer that some lane has."""
-    params = parse_qs(query)
-    cursor, sentences = links.cursor(params, (RunConfig(), RunConfig(depth=24)))
-    assert cursor == found
-    assert len(sentences) == len(wrong)
-    assert all(words in said for words, said in zip(wrong, sentences, strict=True))
-    assert decode("v=1&at=30&layer=4").notices == ()

@@ -13,31 +13,17 @@ from typing import Any, Literal
 
 import streamlit as st
 
-from normviz.catalog import PROBES
 from normviz.config import ConfigError, RunConfig
 from normviz.duel.names import lane_name
 from normviz.duel.presets import PRESETS
 from normviz.duel.seeds import named
-from normviz.limits import MAX_LANES, SEEDS
-from normviz.links import (
-    BESIDE,
-    DUEL,
-    VIEW,
-    Codec,
-    Link,
-    Params,
-    Problem,
-    cursor,
-    cut,
-    decode,
-    view_notices,
-)
+from normviz.limits import MAX_LANES
 from normviz.observed import Observed, Settings, nearest
-from normviz.player import VIEWS, View
+from normviz.player import View
 from normviz.runs.store import Action, Run
-from normviz.tour import STEPS, numbered
+from normviz.tour import STEPS
 
-from . import address, visitor
+from . import address, duel_link, visitor
 from .backend import SharedBackend
 from .fragments import runs_alone
 from .page_state import PageState
@@ -80,8 +66,8 @@ class Duel(PageState):
     runs: tuple[int | None, ...]
     start: Literal["follow", "replay", "end"] = "replay"
     nonce: int = 0
-    probe: str = "grad_block"
-    view: View = "heat"
+    probe: str = duel_link.PROBE
+    view: View = duel_link.HEAT
     seeds: int = 1
     beside: str = ""
     mine: frozenset[int] = frozenset()
@@ -101,6 +87,13 @@ class Duel(PageState):
     automatic: frozenset[int] = frozenset()
     refused_in: str = ""
     asks: bool = False
+
+    def params(self) -> dict[str, str]:
+        """The parameters of its link, with what is looked at."""
+        return duel_link.params(
+            self.lanes, self.story, self.beside, self.seeds, probe=self.probe, view=self.view,
+            cursor=self.cursor,
+        )  # fmt: skip
 
     def complain(self, sentence: str | None, widget: str = "") -> None:
         """Say why a change was not taken, or no more. The value stays in its widget."""
@@ -126,65 +119,18 @@ def duel() -> Duel:
     return it
 
 
-@dataclass(frozen=True)
-class Linked:
-    """What an address asks for. `link` is None if it names neither settings nor a preset; `story` is the
-    step of the tour, or 0."""
-
-    link: Link | None
-    story: int
-
-    @property
-    def lanes(self) -> tuple[RunConfig, ...]:
-        """The lanes to show; none where the link has problems."""
-        if self.link is not None:
-            return self.link.lanes
-        return STEPS[self.story - 1].lanes() if self.story else PRESETS["hero"].lanes()
-
-
-def linked(params: Params) -> Linked:
-    """Read the parameters of an address."""
-    return Linked(_link(params), numbered(next(iter(params.get("story", [])), "")) or 0)
-
-
-def _link(params: Params) -> Link | None:
-    """The link of a preset or of settings."""
-    if "preset" not in params:
-        return decode(params) if DUEL.reads(params) else None
-    key, problems = params["preset"][0], Codec(("preset",)).problems(params)
-    if DUEL.given(params):
-        problems.append("the link names a preset and settings, allowed is one of them")
-    if key not in PRESETS:
-        problems.append(f"the link names the {PRESETS.unknown(key)[:-1]}")
-    if problems:
-        return Link(problems=tuple(map(Problem, problems)))
-    return Link(PRESETS[key].lanes(), notices=tuple(view_notices(params)))
-
-
 def _opened() -> Duel:
-    params = address.params()
-    asked = linked(params)
-    link, story, word = asked.link, asked.story, params.get("story", [""])[0]
-    if link is None and story:
-        step = replace(_step(story, 0), notices=tuple(view_notices(params)))
-        return _with_view(step, params)
-    notices: tuple[str, ...] = ()
-    if word and not story:
-        notices = (
-            f"The link names step {cut(word)} of the tour, which has steps 1 to {len(STEPS)}.",
-        )
-    if link is None or not link.lanes:
-        lanes = PRESETS["hero"].lanes()
-        notices += tuple(view_notices(params))
-        hero = Duel(lanes, (None,) * len(lanes), link=link, notices=notices)
-        return _with_view(hero, params)
-    named = tuple(lane.text for lane in link.lanes if lane.text)
-    found = Duel(
-        link.lanes, (None,) * len(link.lanes), start="follow", touched=True, story=story, opened=True,
-        notices=(*link.notices, *notices, *visitor.lacks("This link", named)),
-        text=next(iter(named), ""),
+    asked = duel_link.read(address.params())
+    is_link = bool(asked.link and asked.lanes)
+    texts = tuple(lane.text for lane in asked.lanes if lane.text)
+    lanes = asked.lanes or PRESETS["hero"].lanes()
+    return Duel(
+        lanes, (None,) * len(lanes), start="follow" if is_link else "replay", opened=is_link,
+        touched=asked.is_one and bool(asked.lanes), story=asked.story if asked.lanes else 0,
+        link=None if asked.lanes else asked.link, probe=asked.probe, view=asked.view, seeds=asked.seeds,
+        beside=asked.beside, cursor=asked.cursor, text=next(iter(texts), ""),
+        notices=(*asked.notices, *visitor.lacks("This link", texts)),
     )  # fmt: skip
-    return _with_view(found, params)
 
 
 def reopen() -> tuple[int | None, ...]:
@@ -199,33 +145,6 @@ def reopen() -> tuple[int | None, ...]:
     found.opened, found.nonce, found.text = False, it.nonce + 1, found.text or it.text
     st.session_state["duel"] = found
     return (*it.runs, *it.extra)
-
-
-def _with_view(found: Duel, params: dict[str, list[str]]) -> Duel:
-    """Set the URL's view in a duel (quantity, chart, seeds). Unknown values change nothing."""
-    probe, view, seeds = (params.get(name, [""])[0] for name in VIEW)
-    if probe in PROBES:
-        found.probe = probe
-    if view in VIEWS:
-        found.view = view
-    if seeds == str(SEEDS):
-        found.seeds = SEEDS
-    found.beside = params.get(BESIDE, [""])[0]
-    found.cursor, wrong = cursor(params, found.lanes)
-    found.notices += tuple(wrong)
-    return found
-
-
-def view_params() -> dict[str, str]:
-    """The view as query parameters, without defaults."""
-    it = duel()
-    said = {
-        "story": str(it.story), "probe": it.probe, "view": it.view, "seeds": str(it.seeds),
-        BESIDE: it.beside,
-    }  # fmt: skip
-    usual = {"story": "0", "probe": "grad_block", "view": "heat", "seeds": "1", BESIDE: ""}
-    words = {name: value for name, value in said.items() if usual.get(name) != value}
-    return words | {name: str(value) for name, value in it.cursor.items()}
 
 
 def reset(name: str = "hero") -> None:

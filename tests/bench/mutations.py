@@ -865,8 +865,7 @@ MUTATIONS = (
     ),
     Mutation(
         "link-without-view", "app/views/duel/share.py",
-        "links.as_params([lane.config for lane in lanes]) | duel.view_params()",
-        "links.as_params([lane.config for lane in lanes])",
+        "links.query(duel.duel().params())", "links.encode(duel.duel().lanes)",
         "a link parameter lost: quantity, chart and step", PAGES, browser=True,
     ),
     Mutation(

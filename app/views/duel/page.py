@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from normviz.config import RunConfig
-from normviz.links import as_params, differences
+from normviz.links import differences
 from normviz.observed import label
 from normviz.runs.store import Run
 
@@ -43,7 +43,7 @@ def page() -> None:
     lanes = page_lanes.current(it, backend)
     it.kept = it.kept or page_lanes.all_done(lanes)
     if it.touched:  # so that a reload or a copied URL keeps the settings
-        address.write(as_params(it.lanes) | duel.view_params())
+        address.write(it.params())
     st.set_page_config(tab_title(share.title(lanes)))
     shown = page_lanes.runs(lanes)
     presence.runs(shown)
@@ -118,7 +118,7 @@ def _embedded(
     page_lanes.verdicts(lanes, backend, beside=seen)
     beside.show(seen, lanes, backend)
     charts_panel.show(lanes, backend, seen)
-    st.link_button("Open in NormViz", share.address(lanes), icon=":material/open_in_new:")
+    st.link_button("Open in NormViz", share.address(), icon=":material/open_in_new:")
 
 
 def _difference(lanes: list[page_lanes.Lane], width: float, seen: Run | None) -> str:

@@ -30,15 +30,15 @@ TEXT = "link_text"
 1.5 MB of scripts, a quarter of the page."""
 
 
-def query(lanes: list[Lane]) -> str:
+def query() -> str:
     """The query string of this duel and its view."""
-    return links.query(links.as_params([lane.config for lane in lanes]) | duel.view_params())
+    return links.query(duel.duel().params())
 
 
-def address(lanes: list[Lane]) -> str:
+def address() -> str:
     """The duel's whole URL."""
     place = urlsplit(st.context.url or "")
-    return f"{place.scheme}://{place.netloc}{place.path or '/'}?{query(lanes)}"
+    return f"{place.scheme}://{place.netloc}{place.path or '/'}?{query()}"
 
 
 def title(lanes: list[Lane]) -> str:
@@ -54,13 +54,13 @@ def settings(lanes: list[Lane], beside: Run | None) -> list[Settings]:
 def caption(lanes: list[Lane], beside: Run | None = None) -> list[str]:
     """What saved charts say of their origin: the duel, its settings, its engines and its address."""
     began = {run.id: run.engine or "" for run in runs(lanes) if run.device}
-    return [*names.caption(settings(lanes, beside), began.values()), address(lanes)]
+    return [*names.caption(settings(lanes, beside), began.values()), address()]
 
 
 def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -> None:
     """Buttons to copy link and embed code, the files, and the link as text."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        asked = {"query": query(lanes), "title": f"NormViz: {escape(title(lanes))}"}
+        asked = {"query": query(), "title": f"NormViz: {escape(title(lanes))}"}
         for key, label, frame in (
             ("copy_link", "Copy link", False),
             ("copy_embed", "Copy embed code", True),
@@ -74,7 +74,7 @@ def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -
     text = st.expander("The link, and the same in a terminal", key=TEXT, on_change="rerun")
     if text.open:
         with text:
-            st.code(address(lanes), language=None, wrap_lines=True)
+            st.code(address(), language=None, wrap_lines=True)
             for lane in lanes:
                 command = f"normviz run '?{encode([lane.config])}'"
                 st.code(command, language="bash", wrap_lines=True)
@@ -83,7 +83,7 @@ def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -
 def _keep(lanes: list[Lane], backend: SharedBackend) -> None:
     """Mark the runs of a copied link, so that retention keeps them, and draw the preview of the link."""
     retention.link(backend.store, [run.id for run in runs(lanes)])
-    PREVIEWS.request(read(parse_qs(query(lanes))))
+    PREVIEWS.request(read(parse_qs(query())))
 
 
 def _files(lanes: list[Lane], backend: SharedBackend, beside: Run | None) -> None:
