@@ -5,16 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import (
     BaseModel,
     ConfigDict,
-    Field,
     SerializerFunctionWrapHandler,
     ValidationError,
+    ValidationInfo,
     field_validator,
     model_serializer,
     model_validator,
@@ -22,55 +22,34 @@ from pydantic import (
 
 from . import catalog
 from .catalog.choices import GATED
-from .catalog.families import FAMILIES, Family, places_of
+from .catalog.families import FAMILIES, places_of
 from .catalog.registry import Registry
 from .catalog.scheme import Place, Slots
-from .limits import RANGES, TEXT_DIGITS, over_budget
+from .catalog.setting import FORMULA, Range, Setting
+from .limits import (
+    MAX_GIB,
+    MAX_LANES,
+    MAX_MINUTES,
+    MAX_SYMBOLS,
+    QUICK_GIB,
+    QUICK_SECONDS,
+    TEXT_DIGITS,
+)
+from .native.library import unavailable
 
 ENGINE = 2
 """Version of everything that turns a config into numbers, part of the key of every result. A change of any
 result raises it: results of another version are not found and not shown."""
 
-CHOICES: dict[str, Registry[Any]] = {
-    "family": catalog.FAMILIES,
-    "scheme": catalog.PLACEMENTS,
-    "norm": catalog.NORMS,
-    "init": catalog.INITS,
-    "qk_norm": catalog.QK_NORMS,
-    "v_norm": catalog.V_NORMS,
-    "activation": catalog.ACTIVATIONS,
-    "task": catalog.TASKS,
-    "optimizer": catalog.OPTIMIZERS,
-    "schedule": catalog.SCHEDULES,
-    "device": catalog.DEVICES,
-    "positions": catalog.POSITIONS,
-    "mask": catalog.MASKS,
-    "sinks": catalog.SINKS,
-    "tied": catalog.TIED,
-    "decay_on": catalog.DECAYS,
-    "parametrisation": catalog.PARAMETRISATIONS,
-    "rounding": catalog.ROUNDINGS,
-    "patch_norm": catalog.PATCH_NORMS,
-}
-
-LATER = (
-    "text",
-    "positions",
-    "mask",
-    "sinks",
-    "tied",
-    "softcap",
-    "zloss",
-    "decay_on",
-    "parametrisation",
-    "rounding",
-    "branch_gain",
-    "weight_gain",
-    "family",
-    "patch_norm",
-)
-"""Settings that came later. Written configs, and so the keys of results, name one only where it has not its
-default, which trains as before the setting existed."""
+WRITTEN = (
+    "scheme", "norm", "init", "qk_norm", "v_norm", "depth", "width", "heads", "ffn_ratio", "activation",
+    "task", "seq_len", "batch", "steps", "optimizer", "lr", "beta1", "beta2", "momentum", "weight_decay",
+    "warmup", "schedule", "clip", "dropout", "init_seed", "data_seed", "device", "lr_edits",
+)  # fmt: skip
+"""The first 28 settings, which written configs, and so the keys of results, name always. This list never
+changes: other settings are named where not at their default, which trains as before the setting existed."""
+RATE, SHARE, GAIN = Range(0, 10, above=True), Range(0, 1, below=True), Range(0.001, 10)
+BOUND, SEED = Range(0, 1e6, above=True), Range(0, 2**31 - 1, whole=True)
 BASE_WIDTH, BASE_DEPTH = 32, 2
 """The width at which muP trains as the standard parametrisation does, except for attention's divisor, and the
 depth at which CompleteP trains as muP."""
@@ -85,6 +64,14 @@ class ConfigError(ValueError):
         self.given = given
 
 
+def _is_hash(text: str) -> bool:
+    return not text or re.fullmatch(f"[0-9a-f]{{{TEXT_DIGITS}}}", text) is not None
+
+
+def _are_edits(edits: Sequence[tuple[int, float]]) -> bool:
+    return all(step >= 1 and rate in RATE for step, rate in edits)
+
+
 class RunConfig(BaseModel):
     """One training run. Defaults are the hero: Pre-LN, 12 blocks of width 32 on the Markov chain.
 
@@ -93,65 +80,95 @@ class RunConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    scheme: str = Field("pre", title="placement")
-    norm: str = Field("layernorm", title="norm")
-    init: str = Field("xavier", title="initialisation")
-    qk_norm: str = Field("off", title="QK-norm")
-    v_norm: str = Field("off", title="V-norm")
-    depth: int = Field(12, title="depth", description="number of blocks L")
-    width: int = Field(32, title="width", description="channels of the residual stream d")
-    heads: int = Field(4, title="heads", description="attention heads; they divide the width")
-    ffn_ratio: int = Field(4, title="FFN ratio", description="FFN width over stream width")
-    activation: str = Field("relu", title="activation")
-    task: str = Field("markov", title="task")
-    text: str = Field("", title="text", description="hash of the text that the task text reads")
-    seq_len: int = Field(32, title="sequence length", description="tokens a sequence")
-    batch: int = Field(8, title="batch", description="sequences a step")
-    steps: int = Field(200, title="steps", description="0 measures at initialisation and stops")
-    optimizer: str = Field("adamw", title="optimizer")
-    lr: float = Field(3e-3, title="learning rate", description="peak, after warm-up")
-    beta1: float = Field(0.9, title="beta1", description="AdamW: decay of the mean gradient")
-    beta2: float = Field(0.999, title="beta2", description="AdamW: decay of the squared gradient")
-    momentum: float = Field(0.0, title="momentum", description="SGD alone")
-    weight_decay: float = Field(
-        0.0, title="weight decay", description="decoupled in AdamW and Muon, in the gradient of SGD"
-    )
-    warmup: int = Field(0, title="warm-up", description="steps of linear rise of the rate")
-    schedule: str = Field("constant", title="schedule")
-    clip: float | None = Field(
-        None, title="clip", description="largest global gradient norm, or off"
-    )
-    dropout: float = Field(0.0, title="dropout", description="on each branch output and embedding")
-    init_seed: int = Field(0, title="init seed")
-    data_seed: int = Field(0, title="data seed")
-    device: str = Field("auto", title="device")
-    lr_edits: tuple[tuple[int, float], ...] = Field(
-        (), title="learning-rate changes", description="(step, new peak rate), made while it ran"
-    )
-    positions: str = Field("learned", title="positions")
-    mask: str = Field("causal", title="attention mask")
-    sinks: str = Field("off", title="attention sinks")
-    tied: str = Field("off", title="tied head")
-    softcap: float | None = Field(
-        None, title="logit soft-cap", description="c in c tanh(z / c) of each logit z, or off"
-    )
-    zloss: float = Field(
-        0.0, title="z-loss",
-        description="weight of (log Z)^2 in what is minimised; the loss shown is without it",
-    )  # fmt: skip
-    decay_on: str = Field("all", title="decay on")
-    parametrisation: str = Field("standard", title="parametrisation")
-    rounding: str = Field("off", title="rounding of the stream")
-    branch_gain: float = Field(
-        1.0, title="branch gain",
-        description="multiplies the output of every branch, on top of the placement's own factor",
-    )  # fmt: skip
-    weight_gain: float = Field(
-        1.0, title="weight gain",
-        description="multiplies the initial matrices of all blocks, on top of the placement's own factor",
-    )  # fmt: skip
-    family: str = Field("decoder", title="family")
-    patch_norm: str = Field("off", title="norm on the patches")
+    # fmt: off
+    scheme: Annotated[str, Setting("placement", choices=catalog.PLACEMENTS)] = "pre"
+    norm: Annotated[str, Setting("norm", choices=catalog.NORMS)] = "layernorm"
+    init: Annotated[str, Setting("initialisation", choices=catalog.INITS)] = "xavier"
+    qk_norm: Annotated[str, Setting("QK-norm", choices=catalog.QK_NORMS, group="Attention")] = "off"
+    v_norm: Annotated[str, Setting("V-norm", choices=catalog.V_NORMS, group="Attention")] = "off"
+    depth: Annotated[int, Setting(
+        "depth", "number of blocks L", Range(1, 1000, whole=True), axis="2,4,8,16,32")] = 12
+    width: Annotated[int, Setting(
+        "width", "channels of the residual stream d", Range(4, 1024, whole=True), group="Model",
+        axis="16,32,64")] = 32
+    heads: Annotated[int, Setting(
+        "heads", "attention heads; they divide the width", Range(1, 64, whole=True), group="Model",
+        axis="1,2,4,8")] = 4
+    ffn_ratio: Annotated[int, Setting(
+        "FFN ratio", "FFN width over stream width", Range(1, 16, whole=True), group="Model",
+        axis="1,2,4")] = 4
+    activation: Annotated[str, Setting("activation", choices=catalog.ACTIVATIONS, group="Model")] = "relu"
+    task: Annotated[str, Setting("task", choices=catalog.TASKS)] = "markov"
+    text: Annotated[str, Setting(
+        "text", "hash of the text that the task text reads", axis=None, is_form=_is_hash,
+        form=f"none, or the hash of a text: {TEXT_DIGITS} digits of 0-9 and a-f")] = ""
+    seq_len: Annotated[int, Setting(
+        "sequence length", "tokens a sequence", Range(2, 512, whole=True), group="Data", axis="8,16,32")] = 32
+    batch: Annotated[int, Setting(
+        "batch", "sequences a step", Range(1, 256, whole=True), group="Data", axis="4,8,16,32")] = 8
+    steps: Annotated[int, Setting(
+        "steps", "0 measures at initialisation and stops", Range(0, 20_000, whole=True),
+        axis="100,200,400")] = 200
+    optimizer: Annotated[str, Setting(
+        "optimizer", choices=catalog.OPTIMIZERS, group="Optimisation", training=True)] = "adamw"
+    lr: Annotated[float, Setting(
+        "learning rate", "peak, after warm-up", RATE, axis="0.0003,0.001,0.003,0.01,0.03",
+        training=True)] = 3e-3
+    beta1: Annotated[float, Setting(
+        "beta1", "AdamW: decay of the mean gradient", SHARE, group="Optimisation", axis="0,0.5,0.9",
+        training=True)] = 0.9
+    beta2: Annotated[float, Setting(
+        "beta2", "AdamW: decay of the squared gradient", SHARE, group="Optimisation", axis="0.9,0.99,0.999",
+        training=True)] = 0.999
+    momentum: Annotated[float, Setting(
+        "momentum", "SGD alone", SHARE, group="Optimisation", axis="0,0.5,0.9", training=True)] = 0.0
+    weight_decay: Annotated[float, Setting(
+        "weight decay", "decoupled in AdamW and Muon, in the gradient of SGD", Range(0, 10),
+        group="Optimisation", axis="0,0.01,0.1", training=True)] = 0.0
+    warmup: Annotated[int, Setting(
+        "warm-up", "steps of linear rise of the rate", Range(0, 20_000, whole=True), axis="0,25,50,100",
+        training=True)] = 0
+    schedule: Annotated[str, Setting(
+        "schedule", choices=catalog.SCHEDULES, group="Optimisation", training=True)] = "constant"
+    clip: Annotated[float | None, Setting(
+        "clip", "largest global gradient norm, or off", BOUND, off=True, group="Optimisation",
+        axis="0.1,1,10,off", training=True)] = None
+    dropout: Annotated[float, Setting(
+        "dropout", "on each branch output and embedding", SHARE, group="Model", axis="0,0.1,0.2")] = 0.0
+    init_seed: Annotated[int, Setting("init seed", range=SEED, axis="0,1,2,3")] = 0
+    data_seed: Annotated[int, Setting("data seed", range=SEED, group="Data", axis="0,1,2,3")] = 0
+    device: Annotated[str, Setting("device", choices=catalog.DEVICES, group="Data")] = "auto"
+    lr_edits: Annotated[tuple[tuple[int, float], ...], Setting(
+        "learning-rate changes", "(step, new peak rate), made while it ran", axis=None, training=True,
+        form=f"pairs of a step from 1 and a learning rate, {RATE.text()}", is_form=_are_edits)] = ()
+    positions: Annotated[str, Setting("positions", choices=catalog.POSITIONS, group="Model")] = "learned"
+    mask: Annotated[str, Setting(
+        "attention mask", choices=catalog.MASKS, group="Attention", axis=None)] = "causal"
+    sinks: Annotated[str, Setting(
+        "attention sinks", choices=catalog.SINKS, group="Attention", tape=("off",))] = "off"
+    tied: Annotated[str, Setting("tied head", choices=catalog.TIED, group="Model")] = "off"
+    softcap: Annotated[float | None, Setting(
+        "logit soft-cap", "c in c tanh(z / c) of each logit z, or off", BOUND, off=True, group="Model",
+        axis="3,10,30,off", oracle=FORMULA,
+        code={"logits": "logits = {value!r} * torch.tanh(logits / {value!r})"})] = None
+    zloss: Annotated[float, Setting(
+        "z-loss", "weight of (log Z)^2 in what is minimised; the loss shown is without it", Range(0, 10),
+        group="Optimisation", axis="0,0.0001,0.01", oracle=FORMULA)] = 0.0
+    decay_on: Annotated[str, Setting("decay on", choices=catalog.DECAYS, group="Optimisation")] = "all"
+    parametrisation: Annotated[str, Setting(
+        "parametrisation", choices=catalog.PARAMETRISATIONS, group="Optimisation")] = "standard"
+    rounding: Annotated[str, Setting(
+        "rounding of the stream", choices=catalog.ROUNDINGS, group="Model", tape=("off",))] = "off"
+    branch_gain: Annotated[float, Setting(
+        "branch gain", "multiplies the output of every branch, on top of the placement's own factor", GAIN,
+        group="Model", axis="0.1,0.2,0.5,1,2", oracle=FORMULA)] = 1.0
+    weight_gain: Annotated[float, Setting(
+        "weight gain", "multiplies the initial matrices of all blocks, on top of the placement's own factor",
+        GAIN, group="Model", axis="0.1,0.2,0.5,1,2", oracle=FORMULA)] = 1.0
+    family: Annotated[str, Setting("family", choices=catalog.FAMILIES)] = "decoder"
+    patch_norm: Annotated[str, Setting(
+        "norm on the patches", choices=catalog.PATCH_NORMS, group="Model", axis=None)] = "off"
+    # fmt: on
 
     def __init__(self, /, **values: Any) -> None:
         try:
@@ -159,46 +176,30 @@ class RunConfig(BaseModel):
         except ValidationError as error:
             raise _first_sentence(error) from None
 
-    @field_validator("qk_norm", "v_norm", "sinks", "tied", mode="before")
+    @field_validator("*", mode="before")
     @classmethod
-    def _switch(cls, value: object) -> object:
-        """What is on or off also reads as a yes or no."""
-        return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
-
-    @field_validator("text", mode="before")
-    @classmethod
-    def _no_text(cls, value: object) -> object:
-        return "" if value == "none" else value
-
-    @field_validator(*RANGES, "lr_edits", mode="before")
-    @classmethod
-    def _no_yes_or_no(cls, value: object) -> object:
-        if isinstance(value, bool) or (isinstance(value, tuple | list) and _holds_bool(value)):
-            raise ValueError("not a number")
-        return value
-
-    @field_validator("clip", "softcap", mode="before")
-    @classmethod
-    def _off(cls, value: object) -> object:
-        return None if value in ("off", "none", "") else value
+    def _as_written(cls, value: object, info: ValidationInfo) -> object:
+        """A value as people and links write it: a yes or no of a switch, "off", "none"."""
+        name = str(info.field_name)
+        setting = SETTINGS[name]
+        if isinstance(value, bool) and setting.choices is not None and "on" in setting.choices:
+            return "on" if value else "off"
+        if setting.choices is None and _holds_bool(value):
+            raise ValueError("neither a number nor a word")
+        if setting.off and value in ("off", "none", ""):
+            return None
+        return "" if DEFAULTS[name] == "" and value == "none" else value
 
     @field_validator("*")
     @classmethod
-    def _in_range(cls, value: Any, info: Any) -> Any:
-        name = info.field_name
-        if name in CHOICES and value not in CHOICES[name]:
-            raise ValueError("not a choice")
-        if name in RANGES and value is not None and value not in RANGES[name]:
-            raise ValueError("out of range")
-        if name == "lr_edits" and value and any(s < 1 or lr not in RANGES["lr"] for s, lr in value):
-            raise ValueError("not edits")
-        if name == "text" and value and not re.fullmatch(f"[0-9a-f]{{{TEXT_DIGITS}}}", value):
-            raise ValueError("not a hash")
+    def _is_allowed(cls, value: Any, info: ValidationInfo) -> Any:
+        if value not in SETTINGS[str(info.field_name)]:
+            raise ValueError("not allowed")
         return value + 0.0 if isinstance(value, float) else value  # -0.0 is 0.0
 
     @model_validator(mode="after")
     def _together(self) -> RunConfig:
-        if sentence := _of_family(self):
+        if sentence := FAMILIES[self.family].refusal(vars(self), DEFAULTS):
             raise ConfigErrorTogether(sentence)
         if "heads" not in FAMILIES[self.family].lacks and self.width % self.heads:
             raise ConfigErrorTogether(
@@ -234,10 +235,9 @@ class RunConfig(BaseModel):
         return self
 
     @model_serializer(mode="wrap")
-    def _without_later_defaults(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _as_keys_name_it(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Configs that were possible before a setting came are written, and named, as ever."""
-        fields = type(self).model_fields
-        return {k: v for k, v in dump(self).items() if k not in LATER or v != fields[k].default}
+        return {k: v for k, v in dump(self).items() if k in WRITTEN or v != DEFAULTS[k]}
 
     @property
     def hidden(self) -> int:
@@ -282,16 +282,15 @@ class RunConfig(BaseModel):
     def replace(self, /, **changes: Any) -> RunConfig:
         """The same config with some fields changed, validated like a new one. Another family brings its usual
         settings in place of those that only one of the two has."""
-        kept = {name: getattr(self, name) for name in type(self).model_fields}
+        kept = {name: getattr(self, name) for name in SETTINGS}
         if (key := changes.get("family", self.family)) != self.family and key in FAMILIES:
             one, other = FAMILIES[self.family], FAMILIES[key]
-            named = {*one.usual, *other.usual, *one.lacks, *other.lacks, "patch_norm"}
+            named = {*one.usual, *other.usual, *one.lacks, *other.lacks}
             unlike = {
                 name
                 for name in named
                 if one.usual.get(name) != other.usual.get(name)
                 or (name in one.lacks) != (name in other.lacks)
-                or name == "patch_norm"
             }
             unlike |= {"task"} if self.task not in other.tasks else set()
             unlike |= {"scheme"} if places_of(self.family) != places_of(key) else set()
@@ -306,7 +305,7 @@ class RunConfig(BaseModel):
         return self.replace(norm=own) if own else self
 
     def canonical(self) -> str:
-        """Canonical JSON: every field (those in `LATER` where not at their default), sorted, no spaces."""
+        """Canonical JSON: the settings of `WRITTEN` and others not at their default, sorted, no spaces."""
         return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
 
     @property
@@ -319,114 +318,23 @@ class ConfigErrorTogether(ValueError):
     """Inside validation: a sentence about several fields, passed on as it is."""
 
 
-def allowed(name: str) -> str:
-    """What a field may be, as an error sentence ends."""
-    if name in CHOICES:
-        return f"one of {', '.join(CHOICES[name].keys())}"
-    if name in ("clip", "softcap"):
-        return f"off, or {RANGES[name].text()}"
-    if name == "lr_edits":
-        return f"pairs of a step from 1 and a learning rate, {RANGES['lr'].text()}"
-    if name == "text":
-        return f"none, or the hash of a text: {TEXT_DIGITS} digits of 0-9 and a-f"
-    return RANGES[name].text()
+SETTINGS: dict[str, Setting] = {
+    name: next(record for record in field.metadata if isinstance(record, Setting))
+    for name, field in RunConfig.model_fields.items()
+}
+"""The record of each setting, in the order of the fields."""
+DEFAULTS: dict[str, Any] = {name: field.default for name, field in RunConfig.model_fields.items()}
+CHOICES: dict[str, Registry[Any]] = {
+    name: setting.choices for name, setting in SETTINGS.items() if setting.choices is not None
+}
+RANGES: dict[str, Range] = {
+    name: setting.range for name, setting in SETTINGS.items() if setting.range is not None
+}
 
 
 def _usual(family: object) -> dict[str, object]:
     """The settings of a family that differ from those of the decoder."""
     return dict(FAMILIES[family].usual) if isinstance(family, str) and family in FAMILIES else {}
-
-
-def _of_family(config: RunConfig) -> str | None:
-    """A sentence about a setting that the family does not have, or None."""
-    c, family = config, FAMILIES[config.family]
-    given = f"family is {c.family}"
-    if c.task not in family.tasks:
-        return (
-            f"{given} and task is {c.task}, but it learns {_either(family.tasks)}: choose one of them, or "
-            f"family={_either(one.key for one in FAMILIES if c.task in one.tasks)}"
-        )
-    for name, why in family.lacks.items():
-        usual = family.usual.get(name, RunConfig.model_fields[name].default)
-        if (value := getattr(c, name)) != usual:
-            kept = "" if usual == "" else f": leave {name} at {usual}"
-            return f"{given} and {name} is {value}, but {why}{kept}"
-    if c.patch_norm != "off" and c.family != "vit":
-        return f"{given} and patch_norm is {c.patch_norm}, but only a vit reads patches: choose family=vit"
-    if c.family == "vit":
-        if c.mask != "none":
-            return f"{given} and mask is {c.mask}, but its class token reads all patches: choose mask=none"
-        if c.seq_len not in (4, 16, 64):
-            return (
-                f"{given} and seq_len is {c.seq_len}, but an image of 8 x 8 pixels has 4, 16 or 64 square "
-                "patches: choose one of these"
-            )
-    return _norm_of_family(c) or (
-        _of_cells(c, given) if family.is_recurrent else _of_stack(c, family, given)
-    )
-
-
-def _norm_of_family(c: RunConfig) -> str | None:
-    """A sentence about a norm that the family can't train with."""
-    over_batch = c.norm in ("batchnorm", "powernorm")
-    if over_batch and FAMILIES[c.family].is_recurrent:
-        return (
-            f"family is {c.family} and norm is {c.norm}, but its statistics would differ between time steps: "
-            "choose a norm of each position, such as layernorm"
-        )
-    if c.norm in ("gatednorm", "tapernorm") and c.family != "decoder":
-        return (
-            f"family is {c.family} and norm is {c.norm}, but that norm is written here for decoders alone: "
-            "choose another norm"
-        )
-    if over_batch and c.family == "mlp" and c.task == "digits" and c.batch == 1:
-        return (
-            f"norm is {c.norm} and batch is 1, but one image has no variance over a batch: choose a batch "
-            "of 2 or more, or layernorm"
-        )
-    return None
-
-
-def _of_cells(c: RunConfig, given: str) -> str | None:
-    """A sentence about a setting that a recurrent net does not have."""
-    if c.scheme not in catalog.CELLS:
-        return (
-            f"{given} and scheme is {c.scheme}, but that is a place around a residual branch: choose "
-            f"{_either(catalog.CELLS.keys())}"
-        )
-    if c.optimizer == "muon":
-        return f"{given} and optimizer is muon, which is written for residual stacks: choose adamw or sgd"
-    if c.task == "digits" and 64 % c.seq_len:
-        return (
-            f"{given} and seq_len is {c.seq_len}, but the 64 pixels of an image are read in equal parts: "
-            "choose 2, 4, 8, 16, 32 or 64"
-        )
-    return None
-
-
-def _of_stack(c: RunConfig, family: Family, given: str) -> str | None:
-    """A sentence about a placement that a residual stack does not have."""
-    if c.scheme not in catalog.SCHEMES:
-        return (
-            f"{given} and scheme is {c.scheme}, but that is a place in a recurrent net: choose family=rnn or "
-            "lstm, or another scheme"
-        )
-    scheme, where = catalog.SCHEMES[c.scheme], f"{given} and scheme is {c.scheme}"
-    if c.family != "decoder" and scheme.constraint != "none":
-        return f"{where}, whose rule for the weights is defined for tokens: choose another scheme"
-    if c.family != "decoder" and scheme.streams != "one":
-        return f"{where}, but a {c.family} has placements of one stream here: choose another scheme"
-    if family.first == "attention":
-        return None
-    if scheme.slots(Place(1, c.depth, "attention")).is_about_attention:
-        return f"{where}, which is about attention, and it has none: choose another scheme"
-    return None
-
-
-def _either(words: Iterable[str]) -> str:
-    """ "a, b or c"."""
-    *others, last = words
-    return f"{', '.join(others)} or {last}" if others else last
 
 
 def _not_together(config: RunConfig) -> str | None:
@@ -437,8 +345,9 @@ def _not_together(config: RunConfig) -> str | None:
             f"positions is rope and each of {c.heads} heads has {head} channels, but RoPE rotates pairs of "
             "channels: choose a width and heads that give an even number"
         )
-    if c.family == "decoder" and c.mask == "none" and not catalog.TASKS[c.task].targets_hidden:
-        others = " or ".join(f"task={task.key}" for task in catalog.TASKS if task.targets_hidden)
+    task = catalog.TASKS[c.task]
+    if c.mask == "none" and not (task.targets_hidden or task.classes):
+        others = " or ".join(f"task={other.key}" for other in catalog.TASKS if other.targets_hidden)
         return (
             f"mask is none and task is {c.task}, but without a mask each position sees the token that it has "
             f"to predict: choose mask=causal, or {others}"
@@ -500,23 +409,24 @@ def _first_sentence(error: ValidationError) -> ConfigError:
         return ConfigError(str(inner))
     name = str(first["loc"][0])
     given = first["input"]
-    if name not in RunConfig.model_fields:
-        fields = ", ".join(RunConfig.model_fields)
+    if name not in SETTINGS:
+        known = ", ".join(SETTINGS)
         return ConfigError(
-            f"unknown setting {_short(name)}: known settings are {fields}", name, given
+            f"unknown setting {_short(name)}: known settings are {known}", name, given
         )
     shown = _short(given)
-    sentence = f"{name} is {shown}, allowed is {allowed(name)}"
+    sentence = f"{name} is {shown}, allowed is {SETTINGS[name].allowed()}"
     if name in CHOICES and isinstance(given, str):
         _, _, hint = CHOICES[name].unknown(given).partition(" Did you mean ")
         sentence += f". Did you mean {hint}" if hint else ""
     return ConfigError(sentence, name, given)
 
 
-def _holds_bool(values: Sequence[object]) -> bool:
-    """Whether pairs contain a yes or no; anything nested deeper is refused anyway."""
-    pairs = (x if isinstance(x, tuple | list) else (x,) for x in values)
-    return any(isinstance(x, bool) for pair in pairs for x in pair)
+def _holds_bool(value: object) -> bool:
+    """Whether a value, or one of a list of pairs, is a yes or no; anything deeper is refused anyway."""
+    pairs = value if isinstance(value, tuple | list) else (value,)
+    inner = (x if isinstance(x, tuple | list) else (x,) for x in pairs)
+    return any(isinstance(x, bool) for pair in inner for x in pair)
 
 
 def _short(given: object) -> str:
@@ -528,3 +438,155 @@ def _short(given: object) -> str:
     except RecursionError:
         return "brackets in hundreds of brackets..."
     return shown if len(shown) <= 60 else f"{shown[:57]}..."
+
+
+# What a run costs, and the engine that trains it.
+
+
+class Speed(NamedTuple):
+    """Seconds of an engine for a step of one block: for its calls, an operation of a matrix product, an
+    entry of the attention matrices, and a number of the stream."""
+
+    call: float
+    operation: float
+    score: float
+    number: float
+
+
+SPEEDS = {
+    "eager": Speed(0.75e-3, 1 / 6.5e10, 1.1e-8, 0.0),
+    "tape": Speed(0.0, 1 / 7.5e10, 2.6e-9, 2.4e-8),
+}
+"""Fitted on one thread of the development CPUs (2026-11), with widths 32 to 512, sequences of 16 to 128, and
+batches of 8 to 64. The tape was between 0.70 and 1.18 times as fast as this says."""
+SHARE_OF_CELL = 0.35
+"""A time step of a recurrent layer takes this share of a block's calls."""
+SECONDS_PER_LOGIT = 6e-9
+"""Term of the output head. Other tasks have thirty to a hundred symbols: too few for a term."""
+
+
+def parameters_per_block(config: RunConfig) -> int:
+    """Weights of one block or recurrent layer, without norms and biases."""
+    family = FAMILIES[config.family]
+    if family.is_recurrent:
+        return 2 * family.gates * config.width**2
+    matrices = 3 if config.activation in GATED else 2
+    around = 2 * len(catalog.STREAMS[catalog.SCHEMES[config.scheme].streams].matrices)
+    return (4 + around) * config.width**2 + matrices * config.hidden * config.width
+
+
+def positions(config: RunConfig) -> int:
+    """Positions of all examples of a step."""
+    of_example = FAMILIES[config.family].positions(config.seq_len)
+    return catalog.TASKS[config.task].nodes or config.batch * of_example
+
+
+def engine_here() -> tuple[str, str]:
+    """The engine of this machine's runs, and a sentence why it is not the tape, or "".
+
+    A run of which the tape does not have a part uses eager anyway, and its `Started` says why.
+    """
+    why = unavailable()
+    return ("eager", why) if why else ("tape", "")
+
+
+def engine_of(config: RunConfig) -> str:
+    """The engine that trains a config on this machine's CPU."""
+    c = config.placed()
+    if not FAMILIES[c.family].tape:
+        return "eager"
+    scheme = catalog.SCHEMES[c.scheme]
+    has_tape = scheme.streams == "one" and catalog.NORMS[c.norm].tape
+    has_tape &= not scheme.slots(Place(1, c.depth, "attention")).spectral
+    has_tape &= all(getattr(c, name) in s.tape for name, s in SETTINGS.items() if s.tape)
+    return engine_here()[0] if has_tape else "eager"
+
+
+def estimated_seconds(config: RunConfig, engine: str | None = None) -> float:
+    """Estimated seconds on one CPU thread, forward and backward, by an engine; by default by the one that
+    trains the config on this machine."""
+    family, tokens = FAMILIES[config.family], positions(config)
+    speed = SPEEDS[engine or engine_of(config)]
+    cells = config.seq_len * SHARE_OF_CELL if family.is_recurrent else 1.0
+    scores = 0 if "heads" in family.lacks else tokens * config.seq_len * config.heads
+    scores += tokens**2 * config.width / 64 if family.first == "messages" else 0
+    block = (
+        speed.call * cells
+        + 6 * parameters_per_block(config) * tokens * speed.operation
+        + scores * speed.score
+        + tokens * config.width * speed.number
+    )
+    calls = 0.0
+    if config.optimizer == "muon":
+        block += orthogonalisations(config) * speed.operation
+        calls = MUON_CALLS
+    step = config.depth * block + logits(config) * SECONDS_PER_LOGIT + calls
+    return (config.steps + 1) * step
+
+
+MUON_CALLS = 2.5e-3
+"""Seconds of a step with Muon for the calls of its operations; fitted as `SPEEDS`."""
+
+
+def orthogonalisations(config: RunConfig) -> int:
+    """Operations by which Muon brings the singular values of a block's matrices close to 1, at each step."""
+    d, h = config.width, config.hidden
+    gates = 1 + (config.activation in GATED)
+    square = 4 + 2 * len(catalog.STREAMS[catalog.SCHEMES[config.scheme].streams].matrices)
+    matrices = [(d, d)] * square + [(min(d, h), max(d, h))] * (gates + 1)
+    return sum(5 * (4 * short**2 * long + 2 * short**3) for short, long in matrices)
+
+
+def logits(config: RunConfig) -> int:
+    """Upper bound on the logits of one step if the task is a visitor's text; else 0."""
+    return config.batch * config.seq_len * MAX_SYMBOLS if config.task == "text" else 0
+
+
+def estimated_gib(config: RunConfig) -> float:
+    """Estimated memory in GiB: weights, gradients, optimizer state, and activations for backward."""
+    tokens = positions(config)
+    weights = 5 * parameters_per_block(config)
+    activations = tokens * config.width * (16 + 3 * config.ffn_ratio)
+    scores = 4 * tokens * config.seq_len * config.heads
+    history = catalog.SCHEMES[config.scheme].history if config.scheme in catalog.SCHEMES else 0
+    kept = history * config.depth * tokens * config.width
+    blocks = config.depth * (weights + activations + scores + kept)
+    return 4 * (blocks + 3 * logits(config)) / 2**30
+
+
+def is_quick(config: RunConfig) -> bool:
+    """Whether it only measures at initialisation, with little memory and in about a second."""
+    return (
+        config.steps == 0
+        and estimated_seconds(config) <= QUICK_SECONDS
+        and estimated_gib(config) <= QUICK_GIB
+    )
+
+
+def over_budget(config: RunConfig) -> str | None:
+    """A sentence if the run exceeds the budget, else None. The time is that of eager, so that a link is
+    allowed on every machine or on none."""
+    minutes = estimated_seconds(config, "eager") / 60
+    if minutes > MAX_MINUTES:
+        return (
+            f"this run would take about {minutes:,.0f} minutes of one CPU core with PyTorch's operations "
+            f"and at most {MAX_MINUTES:g} are allowed: lower steps, depth, width, seq_len or batch"
+        )
+    gib = estimated_gib(config)
+    if gib > MAX_GIB:
+        return (
+            f"this run would take about {gib:,.1f} GiB of memory and at most {MAX_GIB:g} are "
+            "allowed: lower depth, width, seq_len or batch"
+        )
+    return None
+
+
+def summary() -> str:
+    """The limits as the page states them."""
+    depth, width, steps = RANGES["depth"], RANGES["width"], RANGES["steps"]
+    return (
+        f"Limits: depth {depth.low:g} to {depth.high:g}, width {width.low:g} to {width.high:g}, "
+        f"up to {steps.high:,g} steps and {MAX_LANES} lanes; a run may take about "
+        f"{MAX_MINUTES:g} minutes of one CPU core with PyTorch's operations and {MAX_GIB:g} GiB "
+        "(estimated)."
+    )

@@ -9,14 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from . import limits as usual
+from . import config as usual
+from .config import RunConfig, estimated_gib, estimated_seconds
 from .home import Unusable, folder
-from .limits import estimated_gib, estimated_seconds
-
-if TYPE_CHECKING:
-    from .config import RunConfig
+from .limits import MAX_FILL_MINUTES
 
 SWITCH, STORE = "NORMVIZ_HOSTED", "NORMVIZ_STORE_MB"
 ON, OFF = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
@@ -204,7 +201,7 @@ def check_minutes(seconds: float) -> None:
 def fill_minutes() -> float:
     """Estimated minutes that filling the maps of a page may take."""
     here = limits()
-    return here.fill_minutes if here else usual.MAX_FILL_MINUTES
+    return here.fill_minutes if here else MAX_FILL_MINUTES
 
 
 def allowed(name: str) -> str:

@@ -17,25 +17,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
-from .config import CHOICES, LATER, ConfigError, RunConfig
-from .limits import MAX_LANES, RANGES
+from .config import CHOICES, DEFAULTS, RANGES, SETTINGS, WRITTEN, ConfigError, RunConfig
+from .limits import MAX_LANES
 
 VERSION = 1
-FIELDS = tuple(RunConfig.model_fields)
-PINNED: Mapping[str, str] = {
-    "scheme": "pre", "norm": "layernorm", "init": "xavier", "qk_norm": "off", "v_norm": "off",
-    "depth": "12", "width": "32", "heads": "4", "ffn_ratio": "4", "activation": "relu",
-    "task": "markov", "text": "none", "seq_len": "32", "batch": "8", "steps": "200",
-    "optimizer": "adamw", "lr": "0.003", "beta1": "0.9", "beta2": "0.999", "momentum": "0.0",
-    "weight_decay": "0.0", "warmup": "0", "schedule": "constant", "clip": "off", "dropout": "0.0",
-    "init_seed": "0", "data_seed": "0", "device": "auto", "lr_edits": "none", "positions": "learned",
-    "mask": "causal", "sinks": "off", "tied": "off", "softcap": "off", "zloss": "0.0",
-    "decay_on": "all", "parametrisation": "standard", "rounding": "off", "branch_gain": "1.0",
-    "weight_gain": "1.0", "family": "decoder", "patch_norm": "off",
-}  # fmt: skip
-"""What a link of version 1 means by a setting that it does not name, as links write it. Links that
-were copied rely on it: a default of `RunConfig` may change, this may not. A new setting gets the value
-that trains as before it existed."""
+FIELDS = tuple(SETTINGS)
 VIEW = ("probe", "view", "seeds")
 """Parameters of a link that set the view of a duel and not its result."""
 CURSOR = ("at", "layer")
@@ -111,10 +97,6 @@ class Codec:
             if name in words and (name in always or words[name] != self.pinned.get(name))
         }
         return ({"v": self.version} if self.version else {}) | said
-
-
-DUEL = Codec(("lanes", *FIELDS), PINNED, ("preset", "story", BESIDE, *VIEW, *CURSOR))
-"""A duel of 1 to 4 lanes. A setting that differs among them has a word for each, separated by commas."""
 
 
 @dataclass(frozen=True)
@@ -198,7 +180,7 @@ def decode(link: str | Params, offers: bool = True) -> Link:
         return Link(
             problems=tuple(_checked_offer(p, len(found)) for p in found) if offers else found
         )
-    missing = tuple(name for name in FIELDS if name not in params and name not in LATER)
+    missing = tuple(name for name in FIELDS if name not in params and name in WRITTEN)
     return Link(lanes=tuple(lanes), missing=missing, notices=tuple(DUEL.others(params)))
 
 
@@ -216,6 +198,16 @@ def as_word(value: Any) -> str:
     if isinstance(value, tuple):
         return ";".join(f"{step}:{lr!r}" for step, lr in value) or "none"
     return repr(value) if isinstance(value, float) else str(value)
+
+
+PINNED: Mapping[str, str] = {
+    name: as_word(DEFAULTS[name]) if setting.link is None else setting.link
+    for name, setting in SETTINGS.items()
+}
+"""What a link of version 1 means by a setting that it does not name, as links write it. Links that
+were copied rely on it: a default of `RunConfig` may change, this may not."""
+DUEL = Codec(("lanes", *FIELDS), PINNED, ("preset", "story", BESIDE, *VIEW, *CURSOR))
+"""A duel of 1 to 4 lanes. A setting that differs among them has a word for each, separated by commas."""
 
 
 def _value(name: str, word: str) -> Any:

@@ -15,8 +15,7 @@ from typing import Any, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field
 
 from .catalog import NORMS, PLACEMENTS, SCHEMES
-from .config import RunConfig
-from .limits import RANGES, over_budget
+from .config import RANGES, RunConfig, over_budget
 
 SOURCE = "normviz.watch"
 PREFIX = "o1-"

@@ -63,7 +63,7 @@ def by_eager(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Estimates are those of a machine without the fast engine."""
     from normviz.claims import record
 
-    monkeypatch.setattr("normviz.limits.engine_here", lambda: ("eager", ""))
+    monkeypatch.setattr("normviz.config.engine_here", lambda: ("eager", ""))
     yield
     record._estimated.cache_clear()
 

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from typing import Any, get_args
 
 import pytest
-from crossing_kit import case
+from crossing_kit import BESIDE, case, others
 
 from normviz import ConfigError, RunConfig
-from normviz.config import CHOICES, LATER, allowed
+from normviz.catalog.setting import Spot
+from normviz.config import (
+    CHOICES,
+    DEFAULTS,
+    RANGES,
+    SETTINGS,
+    WRITTEN,
+    estimated_gib,
+    estimated_seconds,
+    summary,
+)
 from normviz.duel.presets import PRESETS
-from normviz.limits import MAX_GIB, MAX_MINUTES, RANGES, estimated_gib, estimated_seconds, summary
+from normviz.limits import MAX_GIB, MAX_MINUTES
 
-FIELDS = tuple(RunConfig.model_fields)
+FIELDS = tuple(SETTINGS)
 CHEAP = {"depth": 1, "width": 64, "heads": 1, "ffn_ratio": 1, "seq_len": 2, "batch": 1, "steps": 1}
 
 
@@ -47,11 +57,26 @@ def test_a_bad_value_gets_one_sentence() -> None:
             with pytest.raises(ConfigError) as caught:
                 RunConfig(**{name: value})
             sentence, given = str(caught.value), caught.value.given
-            assert sentence.startswith(f"{name} is {given!r}, allowed is {allowed(name)}")
+            assert sentence.startswith(
+                f"{name} is {given!r}, allowed is {SETTINGS[name].allowed()}"
+            )
             assert "\n" not in sentence
             assert caught.value.field == name
             assert repr(given) in repr(value)  # the value itself, or the part of a list that is bad
     assert {name for name, _ in BAD} == set(FIELDS)
+
+
+def test_a_record_allows_what_it_names() -> None:
+    for name, setting in SETTINGS.items():
+        with case(name):
+            kinds = (setting.range, setting.choices, setting.form or None)
+            assert sum(kind is not None for kind in kinds) == 1
+            assert DEFAULTS[name] in setting
+            assert all(value in setting for value in setting.tape)
+            assert {*setting.code} <= {*get_args(Spot)}
+            assert setting.range is None or setting.axis
+            for word in setting.axis.split(",") if setting.axis else ():
+                assert getattr(RunConfig(**{name: word}), name) in setting
 
 
 def test_long_values_are_quoted_short() -> None:
@@ -186,29 +211,10 @@ def test_the_limits_are_stated() -> None:
 
 # Names
 
-HASH = "0123456789abcdef" * 2
-
-
-def another(name: str) -> Any:
-    """A legal value of a field other than its default."""
-    default = getattr(RunConfig(), name)
-    if name in CHOICES:
-        return next(key for key in CHOICES[name].keys() if key != default)  # noqa: SIM118
-    if name == "lr_edits":
-        return ((3, 0.1),)
-    if name == "text":
-        return HASH
-    return (2 * default or 1) if RANGES[name].whole else 0.5
-
 
 def changed(name: str) -> RunConfig:
     """The default config with another value of one field."""
-    task = {
-        "text": {"task": "text"},
-        "mask": {"task": "masked"},
-        "patch_norm": {"family": "vit"},
-    }.get(name, {})
-    return RunConfig(**{name: another(name)} | task)
+    return RunConfig(**{name: others(name)[0], **BESIDE.get(name, {})})
 
 
 def test_every_field_is_part_of_the_name_and_of_canonical_json() -> None:
@@ -218,8 +224,8 @@ def test_every_field_is_part_of_the_name_and_of_canonical_json() -> None:
             assert other.key != RunConfig().key and other != RunConfig()
             text = other.canonical()
             assert RunConfig(**json.loads(text)) == other
-            later = {it for it in LATER if getattr(other, it) != getattr(RunConfig(), it)}
-            assert list(json.loads(text)) == sorted({*FIELDS} - {*LATER} | later)
+            others = {it for it in FIELDS if getattr(other, it) != DEFAULTS[it]}
+            assert list(json.loads(text)) == sorted({*WRITTEN} | others)
             assert " " not in text
 
 
@@ -231,9 +237,9 @@ def test_the_name_of_the_hero_is_pinned() -> None:
 def test_configs_without_later_settings_are_written_as_ever() -> None:
     """As releases wrote them that did not know these settings."""
     for lane in (lane for preset in PRESETS for lane in preset.lanes()):
-        if any(getattr(lane, name) != getattr(RunConfig(), name) for name in LATER):
+        if any(getattr(lane, name) != DEFAULTS[name] for name in {*FIELDS} - {*WRITTEN}):
             continue
-        values = {name: getattr(lane, name) for name in FIELDS if name not in LATER}
+        values = {name: getattr(lane, name) for name in WRITTEN}
         assert lane.canonical() == json.dumps(values, sort_keys=True, separators=(",", ":"))
         assert lane.replace(text="none") == lane == RunConfig(**values)
 

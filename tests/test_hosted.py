@@ -18,10 +18,10 @@ from task_kit import WORDS
 from normviz import RunConfig, hosted
 from normviz.claims import CLAIMS
 from normviz.claims.server_jobs import ClaimJobs
+from normviz.config import RANGES, estimated_seconds
 from normviz.duel.presets import PRESETS
 from normviz.home import VARIABLE
 from normviz.hosted import LIMITS, Misconfigured, Refused
-from normviz.limits import RANGES, estimated_seconds
 from normviz.links import decode, encode
 from normviz.maps import make
 from normviz.maps.fill import MapJobs

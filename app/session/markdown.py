@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from normviz.config import RunConfig
+from normviz.config import SETTINGS
 
 ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
-TITLES = {name: field.title or name for name, field in RunConfig.model_fields.items()}
+TITLES = {name: setting.title for name, setting in SETTINGS.items()}
 SETTING = re.compile(
     rf"\b(?:{'|'.join(name for name in TITLES if '_' in name)})\b(?!=)|\b(?:{'|'.join(TITLES)})\b(?= is )"
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 from streamlit.components.v2 import component
 
-from normviz.limits import engine_here
+from normviz.config import engine_here
 from normviz.runs.engines import ENGINES
 
 from . import glossary, shortcuts

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
-from ..catalog import CELLS, FAMILIES, NORMS, PLACEMENTS, SCHEMES, STREAMS
-from ..catalog.choices import GATED
+from ..catalog import CELLS, FAMILIES, NORMS, PLACEMENTS, SCHEMES, STREAMS, TASKS
+from ..catalog.choices import GATED, Choice
 from ..catalog.scheme import Branch, Gain, Scheme, Slots
+from ..catalog.setting import Spot
 from ..catalog.streams import Code
-from ..config import RunConfig
-from ..limits import FEATURES
+from ..config import DEFAULTS, SETTINGS, RunConfig
 from . import family_code
 from .patterns import Blocks, patterns
 
@@ -32,7 +32,7 @@ def code(config: RunConfig, vocabulary: int) -> str:
     """Source of a module whose `Model()` maps tokens [B, T] to logits [B, T, V]."""
     c = config.placed()
     head = HEAD.format(
-        kind=KINDS[c.family],
+        kind=FAMILIES[c.family].kind,
         label=PLACEMENTS.label(c.scheme),
         imports=imports(c.norm),
         sizes=sizes(c, vocabulary),
@@ -89,7 +89,7 @@ def recurrent_classes(c: RunConfig) -> list[str]:
     has_norm = c.norm != "none"
     wide = norm_call(c, "D" if c.family == "rnn" else "4 * D") if has_norm else ""
     norm = norm_call(c, "D") if has_norm else ""
-    logits = returned(c, f"self.head({'x[:, -1:]' if c.task in FEATURES else 'x'})")
+    logits = returned(c, f"self.head({'x[:, -1:]' if TASKS[c.task].features else 'x'})")
     return [
         *([f"\n{source}"] if (source := norm_source(c.norm)) else []),
         *dropout(c),
@@ -110,11 +110,11 @@ def _model(c: RunConfig, blocks: list[tuple[int, str]], slots: list[Slots]) -> s
     last = "self.final_norm(x)" if final else "x"
     last += "[:, :1]" if c.family == "vit" else ""
     init, logits = _logit_gain(scheme, f"self.head({last})")
-    (create, add), tied, back = position_lines(c), tied_lines(c), rounding_lines(c)
+    (create, add), back = position_lines(c), setting_lines(c, "stream")
     tokens = ["        self.tokens = nn.Embedding(V, D)"]
     if c.family != "decoder":
         norm = norm_call(c, "D") if c.norm != "none" else ""
-        patch = norm_call(c, str(FEATURES[c.task] // c.seq_len)) if norm else ""
+        patch = norm_call(c, str(TASKS[c.task].features // c.seq_len)) if norm else ""
         tokens, add = family_code.inputs(c, norm, patch)
         create = create if c.family == "vit" else []
     keep, method = CONSTRAINTS[scheme.constraint]
@@ -130,7 +130,7 @@ def _model(c: RunConfig, blocks: list[tuple[int, str]], slots: list[Slots]) -> s
         f"        self.blocks = nn.ModuleList({choice}(b) for b in range(1, L + 1))",
         *([f"        self.final_norm = {final}"] if final else []),
         "        self.head = nn.Linear(D, V, bias=False)",
-        *tied,
+        *(f"        {line}" for line in setting_lines(c, "head")),
         *init,
         *keep,
         "",
@@ -177,25 +177,25 @@ ANGLE = (
 """Position times the rate of each pair of channels, [T, channels / 2]."""
 
 
-def tied_lines(c: RunConfig) -> list[str]:
-    """The line that makes the head the token embedding, if it is."""
-    return ["        self.head.weight = self.tokens.weight"] * (c.tied == "on")
-
-
-def rounding_lines(c: RunConfig) -> list[str]:
-    """The line that rounds the stream x to another number format, if it is; its gradient passes as it is."""
-    to = {"bf16": "bfloat16", "fp16": "float16"}.get(c.rounding)
-    return [f"x = x + (x.detach().to(torch.{to}).to(x.dtype) - x.detach())"] if to else []
+def setting_lines(c: RunConfig, spot: Spot) -> list[str]:
+    """The lines at a spot, of all settings that have some there, in the order of the settings."""
+    found: list[str] = []
+    for name, setting in SETTINGS.items():
+        value = getattr(c, name)
+        record = setting.choices[value] if setting.choices is not None else None
+        if isinstance(record, Choice):
+            found += record.code.get(spot, "").splitlines()
+        elif value != DEFAULTS[name]:
+            found += setting.code.get(spot, "").format(value=value).splitlines()
+    return found
 
 
 def returned(c: RunConfig, logits: str) -> list[str]:
     """The lines that return the logits, scaled and bounded by the settings."""
-    scale, lines = c.logit_scale, [f"        logits = {logits}"]
-    if scale != 1.0:
-        lines.append(f"        logits = logits * {scale!r}")
-    if c.softcap is not None:
-        lines.append(f"        logits = {c.softcap!r} * torch.tanh(logits / {c.softcap!r})")
-    return [*lines, "        return logits"] if len(lines) > 1 else [f"        return {logits}"]
+    scaled = [f"logits = logits * {c.logit_scale!r}"] if c.logit_scale != 1.0 else []
+    if not (then := [*scaled, *setting_lines(c, "logits")]):
+        return [f"        return {logits}"]
+    return [f"        {line}" for line in (f"logits = {logits}", *then, "return logits")]
 
 
 def _logit_gain(scheme: Scheme, logits: str) -> tuple[list[str], str]:
@@ -398,7 +398,7 @@ def block_and_model(config: RunConfig, streams: Code, final_norm: bool) -> str:
     lines += [f"        self.final_norm = {final}"] if final_norm else []
     lines += [
         "        self.head = nn.Linear(D, V, bias=False)",
-        *tied_lines(config),
+        *(f"        {line}" for line in setting_lines(config, "head")),
         "",
         "    def forward(self, tokens):",
         *add,
@@ -418,10 +418,6 @@ def _indented(text: str, by: int = 8) -> list[str]:
 
 # Attention and FFN, which do not depend on the wiring.
 
-KINDS = {
-    "decoder": "decoder-only transformer", "mlp": "residual MLP", "vit": "vision transformer",
-    "gnn": "graph network", "rnn": "recurrent net", "lstm": "LSTM",
-}  # fmt: skip
 HEAD = '''"""{label}: a small {kind} in plain PyTorch."""
 
 {imports}
@@ -466,52 +462,12 @@ WRITTEN_OUT = [
     "logits = torch.baddbmm(mask, q, k.transpose(1, 2), alpha={alpha})  # mask + alpha qk",
     "x = torch.bmm(torch.softmax(logits, -1), v).view(B, H, T, D // H)",
 ]
-MASKS = {
-    "causal": "mask = torch.full((T, T), -1e30, device=x.device).triu(1)  # no position sees a later one",
-    "none": "mask = torch.zeros(T, T, device=x.device)  # each position sees all",
-}
 SHOWN = [
     "{mask}",
     "logits = {alpha} * q @ k.transpose(-2, -1) + mask",
     "x = torch.softmax(logits, -1) @ v",
 ]
-SINK = [
-    "size = torch.logsumexp(logits, -1).view(B, H, T, 1)",
-    "x = x * torch.sigmoid(size - self.sink[:, None, None])  # as one more logit, whose weight is dropped",
-]
 """Attention by PyTorch's kernel, and in the product's own operations, equal bit for bit."""
-
-QK: dict[str, tuple[list[str], list[str]]] = {
-    "off": ([], []),
-    "on": ([], ["q, k = (F.rms_norm(x, (D // H,), eps=1e-6) for x in (q, k))"]),
-    "head": (
-        [f"self.norm_{x} = nn.RMSNorm(D // H, 1e-6)" for x in ("query", "key")],
-        ["q, k = self.norm_query(q), self.norm_key(k)"],
-    ),
-    "layernorm": (
-        [f"self.scale_{x} = nn.Parameter(torch.ones(H, 1, D // H))" for x in "qk"],
-        [
-            "q, k = (F.layer_norm(x, (D // H,), eps=1e-5) for x in (q, k))",
-            "q, k = self.scale_q * q, self.scale_k * k",
-        ],
-    ),
-    "full": (
-        [f"self.norm_{x} = nn.RMSNorm(D, 1e-5)" for x in ("query", "key")],
-        [
-            "def joined(x): return x.transpose(1, 2).flatten(2)",
-            "def split(x): return x.view(B, -1, H, D // H).transpose(1, 2)",
-            "q, k = split(self.norm_query(joined(q))), split(self.norm_key(joined(k)))",
-        ],
-    ),
-    "cosine": (
-        ["self.log_scale = nn.Parameter(torch.full((H, 1, 1), 10.0).log())"],
-        [
-            "q, k = F.normalize(q, dim=-1), F.normalize(k, dim=-1)",
-            "q = self.log_scale.exp().clamp(max=100.0) * q",
-        ],
-    ),
-}
-"""For each QK-norm: attributes of attention, and its operations on queries and keys."""
 
 
 def _uniform(slots: list[Slots]) -> Slots:
@@ -535,7 +491,7 @@ def _uniform(slots: list[Slots]) -> Slots:
 
 def sizes(c: RunConfig, vocabulary: int | None) -> str:
     """The constants that the classes read; without V if it is defined elsewhere."""
-    positions = c.seq_len + (c.family == "vit")
+    positions = FAMILIES[c.family].positions(c.seq_len)
     numbers = {"T": positions, "D": c.width, "H": c.heads, "L": c.depth}
     words = "positions, width, heads, blocks"
     if "heads" in FAMILIES[c.family].lacks:
@@ -565,36 +521,33 @@ def _before_logits(c: RunConfig, s: Slots) -> tuple[list[str], list[str]]:
     """What happens to queries, keys and values before the logits: the lines that create it, and those that
     compute it."""
     init: list[str] = []
-    lines: list[str] = []
+    body: list[str] = []
     if s.norm_qkv and c.norm != "none":
         init += [f"self.norm_{x} = {norm_call(c, 'D // H')}" for x in "qkv"]
-        lines.append("q, k, v = self.norm_q(q), self.norm_k(k), self.norm_v(v)")
+        body.append("q, k, v = self.norm_q(q), self.norm_k(k), self.norm_v(v)")
     if s.unit_qk:
-        lines += [
+        body += [
             "# With the softmax's 1 / sqrt(D / H): sqrt(D / H) times their cosine.",
             "q, k = ((D // H) ** 0.5 * F.normalize(x, dim=-1) for x in (q, k))",
         ]
     if not s.qk_gain.is_one:
         line, factor = learned(s.qk_gain, "qk_gain", "D", s.qk_gain.value)
         init.append(line)
-        lines += [f"s = ({factor}).view(H, 1, D // H)", "q, k = s * q, s * k"]
-    more, norm_q_k = QK[c.qk_norm]
-    init += more
-    lines += norm_q_k
-    if c.v_norm == "on":
-        lines.append("v = F.rms_norm(v, (D // H,), eps=1e-6)")
+        body += [f"s = ({factor}).view(H, 1, D // H)", "q, k = s * q, s * k"]
+    init += setting_lines(c, "queries init")
+    body += setting_lines(c, "queries")
     if c.positions == "rope":
         init += [
             f"angle = {ANGLE.format(channels='D // H')}",
             'self.register_buffer("cos", angle.cos().float(), persistent=False)',
             'self.register_buffer("sin", angle.sin().float(), persistent=False)',
         ]
-        lines += [
+        body += [
             "cos, sin = self.cos[: q.shape[-2]], self.sin[: q.shape[-2]]",
             "def rotated(a, b): return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)",
             "q, k = rotated(*q.chunk(2, -1)), rotated(*k.chunk(2, -1))",
         ]
-    return init, lines
+    return init, body
 
 
 def attention_class(c: RunConfig, slots: list[Slots], exact: bool = False) -> str:
@@ -606,10 +559,9 @@ def attention_class(c: RunConfig, slots: list[Slots], exact: bool = False) -> st
     kind = LINEAR[s.spectral]
     more, before = _before_logits(c, s)
     init = [f"self.qkv = {kind}(D, 3 * D)", f"self.out = {kind}(D, D)", *more]
-    after: list[str] = []
-    if c.sinks == "on":
-        init.append("self.sink = nn.Parameter(torch.zeros(H))")
-        after += SINK
+    init += setting_lines(c, "weights init")
+    weights = setting_lines(c, "weights")
+    after = [*weights]
     if s.head_gain:
         init.append("self.head_gain = nn.Parameter(torch.ones(H))")
         after.append("x = self.head_gain[:, None, None] * x")
@@ -625,11 +577,12 @@ def attention_class(c: RunConfig, slots: list[Slots], exact: bool = False) -> st
         before.append("self.values = v")
     alpha = "(D // H) ** -0.5" if c.parametrisation == "standard" else "1.0 / (D // H)"
     alpha = "1.0" if c.qk_norm == "cosine" else alpha
+    (mask,) = setting_lines(c, "mask")
     words = {
         "scale": f", scale={alpha}" * (alpha != "(D // H) ** -0.5"), "alpha": alpha,
-        "is_causal": c.mask == "causal", "mask": MASKS[c.mask],
+        "is_causal": c.mask == "causal", "mask": mask,
     }  # fmt: skip
-    kernel = FUSED if c.sinks == "off" else SHOWN  # PyTorch's kernel has no sinks
+    kernel = SHOWN if weights else FUSED  # PyTorch's kernel gives no weights
     body = [
         "B = x.shape[0]",
         "q, k, v = self.qkv(x).view(B, -1, 3, H, D // H).permute(2, 0, 3, 1, 4)",
@@ -658,23 +611,14 @@ def feed_forward_class(c: RunConfig, slots: list[Slots]) -> str:
             f"gate, x = ({up}).chunk(2, -1)" if " " in up else f"gate, x = {up}.chunk(2, -1)"
         )
         up = "gate"
-    inner = FUNCTIONS[c.activation].format(up)
+    inner = up
+    for line in setting_lines(c, "hidden"):
+        inner = line.format(inner)
     if s.norm_inner and c.norm != "none":
         init.append(f"self.norm_inner = {norm_call(c, 'HIDDEN')}")
         inner = f"self.norm_inner({inner})"
     body.append(f"return {dropped(c, f'self.down({inner})')}")
     return module("FeedForward", "", init, "x", body)
-
-
-FUNCTIONS = {
-    "relu": "F.relu({})",
-    "gelu": "F.gelu({})",
-    "silu": "F.silu({})",
-    "relu2": "F.relu({}).square()",
-    "swiglu": "F.silu({}) * x",
-    "geglu": "F.gelu({}) * x",
-}
-"""The hidden layer after each activation; with a gate x is what it multiplies."""
 
 
 def learned(gain: Gain, name: str, channels: str, start: object) -> tuple[str, str]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ..catalog import CELLS, FAMILIES
+from ..catalog import CELLS, FAMILIES, TASKS
 from ..config import RunConfig
-from ..limits import FEATURES, gates
 
 MESSAGES = """
 class Messages(nn.Module):
@@ -38,7 +37,7 @@ def renamed(c: RunConfig, block: str) -> str:
 def inputs(c: RunConfig, norm: str, patch: str) -> tuple[list[str], list[str]]:
     """The lines that create what reads an example, and those that embed `inputs` as x [B, T, D]; `norm` and
     `patch` make a norm over the stream and over the pixels of a patch."""
-    features = FEATURES[c.task]
+    features = TASKS[c.task].features
     if c.family == "vit":
         side = round(c.seq_len**0.5)
         pixels = 8 // side
@@ -93,7 +92,7 @@ LSTM_STEP = """            i, f, g, o = (z + self.bias).chunk(4, -1)
 def layer(c: RunConfig, wide: str, norm: str, dropped: str) -> str:
     """Source of a recurrent layer; `wide` and `norm` make norms over all gates and over the state, `dropped`
     is the output with its dropout."""
-    place, is_lstm = CELLS[c.scheme], c.family == "lstm"
+    place, is_lstm, gates = CELLS[c.scheme], c.family == "lstm", FAMILIES[c.family].gates
     inside, between = place.in_cell and bool(norm), place.between and bool(norm)
     lstm = inside and is_lstm
     norms = (
@@ -107,7 +106,7 @@ def layer(c: RunConfig, wide: str, norm: str, dropped: str) -> str:
         step = RNN_STEP.format(z="self.norm(z)" if inside else "z")
     out = "torch.stack(states, 1)"
     return LAYER.format(
-        G="D" if gates(c) == 1 else f"{gates(c)} * D",
+        G="D" if gates == 1 else f"{gates} * D",
         norms="".join(f"\n        self.{name} = {made}" for name, made in norms),
         of_x=f"self.norm_input({products})" if lstm else products,
         of_h=f"self.norm_hidden({of_h})" if lstm else of_h,
@@ -119,7 +118,7 @@ def layer(c: RunConfig, wide: str, norm: str, dropped: str) -> str:
 
 def recurrent_model(c: RunConfig, x: str, returned: list[str]) -> str:
     """Source of a recurrent net; `x` is its embedding, `returned` the lines of the logits."""
-    features = FEATURES.get(c.task)
+    features = TASKS[c.task].features
     made = (
         f"self.inputs = nn.Linear({features // c.seq_len}, D)"
         if features

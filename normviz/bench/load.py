@@ -20,9 +20,8 @@ from typing import Any
 
 import psutil
 
-from ..config import RunConfig
+from ..config import RunConfig, estimated_seconds
 from ..duel.presets import PRESETS
-from ..limits import estimated_seconds
 from ..links import encode
 from ..runs.store import Store
 from .server import Server, Weight, below, busy, cpu, served, wait_for, weigh

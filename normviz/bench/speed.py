@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, relu, scaled_dot_product_attention
 
 from ..catalog import SCHEMES
-from ..config import RunConfig
-from ..limits import parameters_per_block
+from ..config import RunConfig, parameters_per_block
 from ..training.events import Started
 from ..training.loop import train
 

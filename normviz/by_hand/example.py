@@ -12,7 +12,7 @@ from math import isfinite
 from typing import Any
 
 from ..catalog.registry import Registry
-from ..limits import Range
+from ..catalog.setting import Range
 
 # Numbers as people type them.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..limits import Range
+from ..catalog.setting import Range
 from ..links import VERSION, Codec, Params, Problem, query
 from .example import (
     FEATURES,

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from .registry import Registry
+from .setting import Spot
 
 
 @dataclass(frozen=True)
 class Choice:
     """A choice: its key in configs, its label on pages, and one sentence about it. `oracle` names the
-    implementation by others that the tests compare with it."""
+    implementation by others that the tests compare with it. `gated`: an activation of two linear maps, whose
+    outputs it multiplies. `code` has its lines of pasted code."""
 
     key: str
     label: str
     sentence: str
     oracle: str = ""
+    gated: bool = False
+    code: Mapping[Spot, str] = field(default_factory=dict)
 
 
 QK_NORMS: Registry[Choice] = Registry(
@@ -27,6 +32,7 @@ QK_NORMS: Registry[Choice] = Registry(
             "Per head, no scale",
             "Queries and keys of each head are divided by their RMS, without learned scale "
             "(after Henry et al. 2020, arXiv:2010.04245).",
+            code={"queries": "q, k = (F.rms_norm(x, (D // H,), eps=1e-6) for x in (q, k))"},
         ),
         Choice(
             "head",
@@ -34,6 +40,11 @@ QK_NORMS: Registry[Choice] = Registry(
             "Queries and keys of each head are divided by their RMS and scaled by learned numbers "
             "that all heads share (Qwen3, arXiv:2505.09388; Gemma 3).",
             oracle="transformers Qwen3Attention",
+            code={
+                "queries init": "self.norm_query = nn.RMSNorm(D // H, 1e-6)\n"
+                "self.norm_key = nn.RMSNorm(D // H, 1e-6)",
+                "queries": "q, k = self.norm_query(q), self.norm_key(k)",
+            },
         ),
         Choice(
             "layernorm",
@@ -41,6 +52,12 @@ QK_NORMS: Registry[Choice] = Registry(
             "Queries and keys of each head pass a LayerNorm without shift, whose learned scale is the "
             "head's own (Command R+; StableLM 2; eps 1e-5).",
             oracle="transformers StableLmLayerNormPerHead",
+            code={
+                "queries init": "self.scale_q = nn.Parameter(torch.ones(H, 1, D // H))\n"
+                "self.scale_k = nn.Parameter(torch.ones(H, 1, D // H))",
+                "queries": "q, k = (F.layer_norm(x, (D // H,), eps=1e-5) for x in (q, k))\n"
+                "q, k = self.scale_q * q, self.scale_k * k",
+            },
         ),
         Choice(
             "full",
@@ -48,6 +65,12 @@ QK_NORMS: Registry[Choice] = Registry(
             "Queries and keys are divided by their RMS over all heads together and scaled channel "
             "by channel (OLMo 2, arXiv:2501.00656; eps 1e-5).",
             oracle="transformers Olmo2Attention",
+            code={
+                "queries init": "self.norm_query = nn.RMSNorm(D, 1e-5)\nself.norm_key = nn.RMSNorm(D, 1e-5)",
+                "queries": "def joined(x): return x.transpose(1, 2).flatten(2)\n"
+                "def split(x): return x.view(B, -1, H, D // H).transpose(1, 2)\n"
+                "q, k = split(self.norm_query(joined(q))), split(self.norm_key(joined(k)))",
+            },
         ),
         Choice(
             "cosine",
@@ -55,6 +78,11 @@ QK_NORMS: Registry[Choice] = Registry(
             "Logits are the cosine of query and key times a learned number of each head, which "
             "starts at 10 and is at most 100 (Swin V2, arXiv:2111.09883).",
             oracle="transformers Swinv2SelfAttention",
+            code={
+                "queries init": "self.log_scale = nn.Parameter(torch.full((H, 1, 1), 10.0).log())",
+                "queries": "q, k = F.normalize(q, dim=-1), F.normalize(k, dim=-1)\n"
+                "q = self.log_scale.exp().clamp(max=100.0) * q",
+            },
         ),
     ),
 )
@@ -67,33 +95,59 @@ V_NORMS: Registry[Choice] = Registry(
             "Per head, no scale",
             "Values of each head are divided by their RMS, without learned scale, as in Gemma 4.",
             oracle="transformers Gemma4RMSNorm",
+            code={"queries": "v = F.rms_norm(v, (D // H,), eps=1e-6)"},
         ),
     ),
 )
 ACTIVATIONS: Registry[Choice] = Registry(
     "activation",
     (
-        Choice("relu", "ReLU", "max(0, x)", oracle="torch.nn.TransformerEncoderLayer"),
-        Choice("gelu", "GELU", "x Phi(x), exact", oracle="torch.nn.TransformerEncoderLayer"),
-        Choice("silu", "SiLU", "x sigmoid(x) (Elfwing et al. 2017, arXiv:1702.03118)."),
-        Choice("relu2", "ReLU squared", "max(0, x)^2 (Primer, arXiv:2109.08668)."),
+        Choice(
+            "relu",
+            "ReLU",
+            "max(0, x)",
+            oracle="torch.nn.TransformerEncoderLayer",
+            code={"hidden": "F.relu({})"},
+        ),
+        Choice(
+            "gelu",
+            "GELU",
+            "x Phi(x), exact",
+            oracle="torch.nn.TransformerEncoderLayer",
+            code={"hidden": "F.gelu({})"},
+        ),
+        Choice(
+            "silu",
+            "SiLU",
+            "x sigmoid(x) (Elfwing et al. 2017, arXiv:1702.03118).",
+            code={"hidden": "F.silu({})"},
+        ),
+        Choice(
+            "relu2",
+            "ReLU squared",
+            "max(0, x)^2 (Primer, arXiv:2109.08668).",
+            code={"hidden": "F.relu({}).square()"},
+        ),
         Choice(
             "swiglu",
             "SwiGLU",
             "SiLU(G x) times U x: two matrices instead of one, of two thirds of the hidden width, rounded to "
             "a multiple of 4, so that the FFN has about as many parameters (Shazeer 2020, arXiv:2002.05202).",
             oracle="transformers LlamaMLP",
+            gated=True,
+            code={"hidden": "F.silu({}) * x"},
         ),
         Choice(
             "geglu",
             "GEGLU",
             "GELU(G x) times U x, with the hidden width of SwiGLU (Shazeer 2020, arXiv:2002.05202).",
             oracle="transformers LlamaMLP with gelu",
+            gated=True,
+            code={"hidden": "F.gelu({}) * x"},
         ),
     ),
 )
-GATED = ("swiglu", "geglu")
-"""Activations that multiply two linear maps."""
+GATED = tuple(choice.key for choice in ACTIVATIONS if choice.gated)
 POSITIONS: Registry[Choice] = Registry(
     "positions",
     (
@@ -125,12 +179,17 @@ MASKS: Registry[Choice] = Registry(
             "Causal",
             "A position attends to itself and earlier ones: a decoder.",
             oracle="torch.nn.TransformerEncoderLayer with a causal mask",
+            code={
+                "mask": "mask = torch.full((T, T), -1e30, device=x.device).triu(1)"
+                "  # no position sees a later one"
+            },
         ),
         Choice(
             "none",
             "None (encoder)",
             "A position attends to all: an encoder, for tasks whose answers are not among their inputs.",
             oracle="torch.nn.MultiheadAttention",
+            code={"mask": "mask = torch.zeros(T, T, device=x.device)  # each position sees all"},
         ),
     ),
 )
@@ -144,6 +203,12 @@ SINKS: Registry[Choice] = Registry(
             "Each head has a learned logit, 0 at first, that takes a share of the softmax and adds nothing "
             "(gpt-oss; Miller 2023).",
             oracle="transformers gpt_oss eager_attention_forward",
+            code={
+                "weights init": "self.sink = nn.Parameter(torch.zeros(H))",
+                "weights": "size = torch.logsumexp(logits, -1).view(B, H, T, 1)\n"
+                "x = x * torch.sigmoid(size - self.sink[:, None, None])"
+                "  # as one more logit, whose weight is dropped",
+            },
         ),
     ),
 )
@@ -156,6 +221,7 @@ TIED: Registry[Choice] = Registry(
             "On",
             "The output head is the token embedding. With embeddings of variance 1 the logits are divided by "
             "sqrt(width), as in T5 and PaLM (arXiv:2204.02311).",
+            code={"head": "self.head.weight = self.tokens.weight"},
         ),
     ),
 )
@@ -220,12 +286,14 @@ ROUNDINGS: Registry[Choice] = Registry(
             "bf16",
             "bfloat16",
             "After the embedding and after each block the stream is rounded to bfloat16; gradients are not.",
+            code={"stream": "x = x + (x.detach().to(torch.bfloat16).to(x.dtype) - x.detach())"},
         ),
         Choice(
             "fp16",
             "float16",
             "After the embedding and after each block the stream is rounded to float16, which ends at 65504; "
             "gradients are not rounded.",
+            code={"stream": "x = x + (x.detach().to(torch.float16).to(x.dtype) - x.detach())"},
         ),
     ),
 )

@@ -6,28 +6,60 @@ recurrent net has no residual stream; its placements are in `catalog.cells`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from .cells import CELLS
+from .cells import BA, CELLS
 from .registry import Registry
+from .scheme import Place
+from .schemes import SCHEMES
 
 LANGUAGE = ("markov", "copy", "prose", "prose_split", "masked", "hops", "text")
 GRAPHS = ("karate", "digits_graph")
 TOKENS_OF_TEXT = ("markov", "copy", "prose", "prose_split", "masked", "hops")
+Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Values that a family can't train with: "family is vit and mask is causal, but ...".
+
+    names     the settings that the sentence names
+    refuses   whether it refuses these values
+    why       how the sentence ends: the reason, and what to choose; {family} stands for its key
+    """
+
+    names: tuple[str, ...]
+    refuses: Callable[[Values], bool]
+    why: str
+
+    def sentence(self, values: Values) -> str:
+        """Why it refuses these values."""
+        given = " and ".join(f"{name} is {values[name]}" for name in self.names)
+        return f"{given}, {self.why.format(**values)}"
+
+
+def _of(name: str, refuses: Callable[[Values], bool], why: str) -> Rule:
+    return Rule(("family", name), refuses, why)
 
 
 @dataclass(frozen=True)
 class Family:
     """A kind of model.
 
-    tasks     keys of the tasks that it learns
-    usual     the values of settings that are not given; those of `RunConfig` where they are not named
-    lacks     why it does not have a setting, which then keeps its usual value
-    first     the first of the two branches of a block, the second is the FFN; None for recurrent nets
-    rows      what a row of its layers is: "layer", or "time step" of an unrolled recurrent net
-    without   keys of the quantities that it does not have
-    oracle    the peer that the tests compare it with
+    tasks      keys of the tasks that it learns
+    usual      the values of settings that are not given; those of `RunConfig` where they are not named
+    lacks      why it does not have a setting, which then keeps its usual value
+    rules      the values that it can't train with; the first one that refuses gives the sentence
+    first      the first of the two branches of a block, the second is the FFN; None for recurrent nets
+    kind       what pasted code calls it
+    rows       what a row of its layers is: "layer", or "time step" of an unrolled recurrent net
+    positions  the positions of an example, by the length of a sequence
+    gates      the vectors that a recurrent cell computes from its inputs
+    tape       whether the tape has it
+    without    keys of the quantities that it does not have
+    oracle     the peer that the tests compare it with
     """
 
     key: str
@@ -37,8 +69,13 @@ class Family:
     tasks: tuple[str, ...]
     usual: Mapping[str, object] = field(default_factory=dict)
     lacks: Mapping[str, str] = field(default_factory=dict)
+    rules: tuple[Rule, ...] = ()
     first: str | None = None
+    kind: str = ""
     rows: str = "layer"
+    positions: Callable[[int], int] = lambda length: length
+    gates: int = 0
+    tape: bool = False
     without: tuple[str, ...] = ()
     oracle: str = ""
 
@@ -47,12 +84,35 @@ class Family:
         """Whether it has cells and no residual stream."""
         return self.first is None
 
+    def refusal(self, values: Values, defaults: Values) -> str | None:
+        """A sentence about a task, setting or value that it does not have, or None."""
+        given, task = f"family is {self.key}", values["task"]
+        if task not in self.tasks:
+            learners = either(family.key for family in FAMILIES if task in family.tasks)
+            return (
+                f"{given} and task is {task}, but it learns {either(self.tasks)}: choose one of them, or "
+                f"family={learners}"
+            )
+        for name, why in self.lacks.items():
+            usual = self.usual.get(name, defaults[name])
+            if values[name] != usual:
+                mended = "" if usual == "" or ": " in why else f": leave {name} at {usual}"
+                return f"{given} and {name} is {values[name]}, but {why}{mended}"
+        return next((rule.sentence(values) for rule in self.rules if rule.refuses(values)), None)
+
+
+def either(words: Iterable[str]) -> str:
+    """ "a, b or c"."""
+    *others, last = words
+    return f"{', '.join(others)} or {last}" if others else last
+
 
 NO_ATTENTION = dict.fromkeys(
     ("heads", "qk_norm", "v_norm", "positions", "mask", "sinks"), "it has no attention"
 )
 NO_TOKENS = {"tied": "it reads no tokens", "text": "it reads no text"}
 NO_BASE = {"parametrisation": "muP and CompleteP are defined here for models with attention"}
+NO_PATCHES = {"patch_norm": "only a vit reads patches: choose family=vit"}
 OF_ATTENTION = ("grad_qk", "attn_logit_max", "attn_entropy", "attn_sink")
 RECURRENT = {
     **NO_ATTENTION,
@@ -63,6 +123,7 @@ RECURRENT = {
     "text": "your own text is for the decoder",
     "rounding": "it has no residual stream",
     "branch_gain": "it has no branches",
+    **NO_PATCHES,
 }
 OF_STACKS = (
     "grad_w2",
@@ -76,7 +137,77 @@ OF_STACKS = (
     "stream_max_ratio",
     "stream_kurtosis",
 )
-BA = "Ba et al. 2016, arXiv:1607.06450"
+
+OVER_BATCH = ("batchnorm", "powernorm")
+ONE_IMAGE = Rule(
+    ("norm", "batch"),
+    lambda v: v["norm"] in OVER_BATCH and v["task"] == "digits" and v["batch"] == 1,
+    "but one image has no variance over a batch: choose a batch of 2 or more, or layernorm",
+)
+NO_DECODERS_NORM = _of(
+    "norm",
+    lambda v: v["norm"] in ("gatednorm", "tapernorm"),
+    "but that norm is written here for decoders alone: choose another norm",
+)
+NO_MASK = _of(
+    "mask",
+    lambda v: v["mask"] != "none",
+    "but its class token reads all patches: choose mask=none",
+)
+SQUARES = _of(
+    "seq_len",
+    lambda v: v["seq_len"] not in (4, 16, 64),
+    "but an image of 8 x 8 pixels has 4, 16 or 64 square patches: choose one of these",
+)
+STACK = (
+    _of(
+        "scheme",
+        lambda v: v["scheme"] not in SCHEMES,
+        "but that is a place in a recurrent net: choose family=rnn or lstm, or another scheme",
+    ),
+)
+STACK_WITHOUT_TOKENS = (
+    *STACK,
+    _of(
+        "scheme",
+        lambda v: SCHEMES[v["scheme"]].constraint != "none",
+        "whose rule for the weights is defined for tokens: choose another scheme",
+    ),
+    _of(
+        "scheme",
+        lambda v: SCHEMES[v["scheme"]].streams != "one",
+        "but a {family} has placements of one stream here: choose another scheme",
+    ),
+)
+NOT_OF_ATTENTION = _of(
+    "scheme",
+    lambda v: SCHEMES[v["scheme"]].slots(Place(1, v["depth"], "attention")).is_about_attention,
+    "which is about attention, and it has none: choose another scheme",
+)
+CELL = (
+    _of(
+        "norm",
+        lambda v: v["norm"] in OVER_BATCH,
+        "but its statistics would differ between time steps: choose a norm of each position, such as "
+        "layernorm",
+    ),
+    NO_DECODERS_NORM,
+    _of(
+        "scheme",
+        lambda v: v["scheme"] not in CELLS,
+        f"but that is a place around a residual branch: choose {either(CELLS.keys())}",
+    ),
+    _of(
+        "optimizer",
+        lambda v: v["optimizer"] == "muon",
+        "which is written for residual stacks: choose adamw or sgd",
+    ),
+    _of(
+        "seq_len",
+        lambda v: v["task"] == "digits" and 64 % v["seq_len"] != 0,
+        "but the 64 pixels of an image are read in equal parts: choose 2, 4, 8, 16, 32 or 64",
+    ),
+)
 
 FAMILIES: Registry[Family] = Registry(
     "family",
@@ -87,7 +218,11 @@ FAMILIES: Registry[Family] = Registry(
             "A language model: causal attention and an FFN in each block.",
             "Radford et al. 2019",
             LANGUAGE,
+            lacks=NO_PATCHES,
+            rules=STACK,
             first="attention",
+            kind="decoder-only transformer",
+            tape=True,
         ),
         Family(
             "mlp",
@@ -102,8 +237,12 @@ FAMILIES: Registry[Family] = Registry(
                 **NO_TOKENS,
                 **NO_BASE,
                 "seq_len": "each image or node is one position",
+                **NO_PATCHES,
             },
+            rules=(NO_DECODERS_NORM, ONE_IMAGE, *STACK_WITHOUT_TOKENS, NOT_OF_ATTENTION),
             first="first",
+            kind="residual MLP",
+            positions=lambda length: 1,
             without=OF_ATTENTION,
             oracle="a stack of torch.nn.Linear, written in the test",
         ),
@@ -116,7 +255,10 @@ FAMILIES: Registry[Family] = Registry(
             ("digits",),
             usual={"task": "digits", "mask": "none", "seq_len": 16},
             lacks=NO_TOKENS,
+            rules=(NO_MASK, SQUARES, NO_DECODERS_NORM, *STACK_WITHOUT_TOKENS),
             first="attention",
+            kind="vision transformer",
+            positions=lambda length: length + 1,
             oracle="transformers ViTModel",
         ),
         Family(
@@ -134,8 +276,11 @@ FAMILIES: Registry[Family] = Registry(
                 **NO_BASE,
                 "seq_len": "its positions are the nodes of the graph",
                 "batch": "each step reads the whole graph",
+                **NO_PATCHES,
             },
+            rules=(NO_DECODERS_NORM, *STACK_WITHOUT_TOKENS, NOT_OF_ATTENTION),
             first="messages",
+            kind="graph network",
             without=OF_ATTENTION,
             oracle="a sum over networkx neighbours, written in the test",
         ),
@@ -154,7 +299,10 @@ FAMILIES: Registry[Family] = Registry(
                 "batch": 32,
             },
             lacks=RECURRENT,
+            rules=CELL,
+            kind="recurrent net",
             rows="time step",
+            gates=1,
             without=(*OF_ATTENTION, *OF_STACKS),
             oracle="torch.nn.RNN",
         ),
@@ -172,7 +320,10 @@ FAMILIES: Registry[Family] = Registry(
                 "batch": 32,
             },
             lacks=RECURRENT,
+            rules=CELL,
+            kind="LSTM",
             rows="time step",
+            gates=4,
             without=(*OF_ATTENTION, *OF_STACKS),
             oracle="torch.nn.LSTM",
         ),

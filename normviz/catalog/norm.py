@@ -42,7 +42,7 @@ class NormRecord:
     them. The model and pasted code both use it. It names a class of `nn`, or a class of a module in
     `normviz/model/norms/` that is called with them and maps [..., width] to [..., width].
     `last` is the key of the norm before the output head where that is another one; it has to be a class of
-    `nn`. `order` sorts the switch.
+    `nn`. `order` sorts the switch. `tape`: whether the tape has it; without it trains by eager.
     """
 
     key: str
@@ -59,6 +59,7 @@ class NormRecord:
     oracle: str = ""
     warning: str = ""
     last: str = ""
+    tape: bool = True
 
     def call(self, width: int | str, steps: int) -> str:
         """The Python expression of this norm over `width` channels, in a run of so many steps."""

@@ -18,6 +18,8 @@ class TaskRecord:
     targets_hidden  whether no input of a sequence shows a target: attention to later positions does not
                     give the answers away
     classes         how many classes an example may have; 0 for tasks of tokens
+    features        how many numbers an example has; 0 for tasks of tokens
+    nodes           how many nodes the graph has whose nodes are the examples; 0 without a graph
     is_finite       whether training reads the same examples again and again, so that it can memorise them
     """
 
@@ -29,6 +31,8 @@ class TaskRecord:
     held_out: str
     targets_hidden: bool = False
     classes: int = 0
+    features: int = 0
+    nodes: int = 0
     is_finite: bool = False
 
     @property
@@ -117,6 +121,7 @@ TASKS: Registry[TaskRecord] = Registry(
             "unknown",
             "the last fifth of the images, mostly by other writers",
             classes=10,
+            features=64,
             is_finite=True,
         ),
         TaskRecord(
@@ -129,6 +134,8 @@ TASKS: Registry[TaskRecord] = Registry(
             "unknown",
             "the 26 other nodes of the same graph",
             classes=2,
+            features=34,
+            nodes=34,
             is_finite=True,
         ),
         TaskRecord(
@@ -140,6 +147,8 @@ TASKS: Registry[TaskRecord] = Registry(
             "unknown",
             "the 450 other images of the same graph",
             classes=10,
+            features=64,
+            nodes=500,
             is_finite=True,
         ),
     ),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..config import RunConfig
+from ..config import SETTINGS, RunConfig
 from ..maps.points import Point, trained_below
 from ..runs import Recording
 from ..runs.verdict import WINDOW, running_mean
@@ -165,8 +165,7 @@ SPIKE = Quantity("largest gradient over the median", "after the first tenth of t
 
 def setting(name: str, title: str = "") -> Quantity:
     """A setting of the run."""
-    known = RunConfig.model_fields[name].title or name
-    return Quantity(title or known, "", lambda one: float(getattr(one.config, name)))
+    return Quantity(title or SETTINGS[name].title, "", lambda one: float(getattr(one.config, name)))
 
 
 def at(probe: str, step: int, layer: int) -> Quantity:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..catalog import PROBES
 from ..charts.claim import Figure, Line, Points, rows
-from ..config import RunConfig
+from ..config import SETTINGS
 from ..links import encode
 from .evidence import CellResult, Sample, recording_of, trains
 from .record import Claim, Curve, Layers, Pick, Scatter, Strip, Theory
@@ -73,7 +73,7 @@ def drawn(claim: Claim, result: ClaimResult) -> Figure:
         return Figure(points, "", figure.title, False, figure.log_y, is_strip=True)
     if isinstance(figure, Curve):
         title, log_x, log_y = figure.y.title, figure.log_x, figure.log_y
-        x = RunConfig.model_fields[figure.x].title or figure.x
+        x = SETTINGS[figure.x].title
     elif isinstance(figure, Scatter):
         title, x, log_x, log_y = figure.y.title, figure.x.title, figure.log_x, figure.log_y
     else:

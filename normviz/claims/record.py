@@ -12,8 +12,7 @@ from functools import cache, cached_property
 
 from ..catalog import SCHEMES
 from ..catalog.models import census
-from ..config import RunConfig
-from ..limits import estimated_seconds
+from ..config import RunConfig, estimated_seconds
 from ..links import shown
 from ..maps.grid import Cell, Grid, read
 from .evidence import Quantity, Sample

@@ -6,8 +6,7 @@ import threading
 import time
 from dataclasses import dataclass
 
-from ..config import RunConfig
-from ..limits import estimated_seconds
+from ..config import RunConfig, estimated_seconds
 from ..maps import Began, Done, Reused
 from ..maps.jobs import Job, Jobs
 from ..runs.store import Store

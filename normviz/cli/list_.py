@@ -8,9 +8,8 @@ import typer
 
 from ..catalog import PROBES
 from ..catalog.models import census
-from ..config import CHOICES, RunConfig
+from ..config import CHOICES, RANGES, SETTINGS, summary
 from ..duel.presets import PRESETS
-from ..limits import RANGES, summary
 from . import main
 from .census import table as model_table
 from .parity import against, table
@@ -41,8 +40,7 @@ def list_(
             )
     typer.echo("numbers")
     for name, range_ in RANGES.items():
-        it = RunConfig.model_fields[name]
-        about = f"{it.title}{f', {it.description}' if it.description else ''}"
+        about = ", ".join(filter(None, (SETTINGS[name].title, SETTINGS[name].about)))
         typer.echo(f"  {name:18} {about}: {range_.text()}")
     typer.echo("probes")
     for probe in PROBES:

@@ -12,7 +12,7 @@ from ..norm_cost import findings, stored_results
 from ..norm_cost.findings import CLAIMS
 from ..norm_cost.lab import BusyError, Preparing
 from ..norm_cost.lab import run as measured
-from ..norm_cost.result import Measurement, Setting
+from ..norm_cost.result import CostSetting, Measurement
 from ..norm_cost.variants import CONTEXTS, CONTROL, PASSES, REFERENCE, VARIANTS
 from ..runs.store import StoreError
 from .errors import complain
@@ -25,7 +25,7 @@ def norms(
     """The table of a measurement; `out` stores it as JSON as well."""
     try:
         check_file(out, (".json",), "--out")
-        setting = Setting(width, tokens, threads, device, seconds)
+        setting = CostSetting(width, tokens, threads, device, seconds)
         found = _follow(setting)
         if out is not None:
             stored_results.write(found, out)
@@ -36,7 +36,7 @@ def norms(
     return table(found)
 
 
-def _follow(setting: Setting) -> Measurement:
+def _follow(setting: CostSetting) -> Measurement:
     """Measure with a progress bar on a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn

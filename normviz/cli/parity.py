@@ -9,11 +9,9 @@ from ..catalog import NORMS, SCHEMES
 from ..catalog.choices import Choice
 from ..catalog.models import TOLERANCE, differences
 from ..catalog.scheme import Scheme
-from ..config import CHOICES
+from ..catalog.setting import FORMULA
+from ..config import CHOICES, SETTINGS
 
-FORMULA = "its formula, written a second time"
-FORMULAS = ("softcap", "zloss", "branch_gain", "weight_gain")
-"""Numbers among the settings that are tested by a formula."""
 NO_ORACLE = "no public oracle: checked against its formula by an independent twin"
 
 
@@ -54,8 +52,9 @@ def _settings() -> Iterator[str]:
         for record in registry:
             if isinstance(record, Choice) and field != "device":
                 yield f"{f'{field}={record.key}':28} {record.oracle or FORMULA}"
-    for field in FORMULAS:
-        yield f"{field:28} {FORMULA}"
+    for field, setting in SETTINGS.items():
+        if setting.oracle:
+            yield f"{field:28} {setting.oracle}"
 
 
 def against(field: str, record: Any) -> str:

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
+from ..config import engine_here
 from ..health import Health, read_twice, unreadable
 from ..home import FolderError
 from ..hosted import Misconfigured
-from ..limits import engine_here
 from ..runs.listing import ago
 from ..runs.store import Store, StoreError
 from ..runs.store.counts import StoreCounts

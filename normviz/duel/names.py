@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from ..config import RunConfig
+from ..config import SETTINGS
 from ..links import FIELDS, shown
 from ..observed import Observed, Settings, label
 from ..runs.engines import computed_by
@@ -101,5 +101,5 @@ def _words(name: str, config: Settings) -> str:
     if name == "init":
         return f"{_bracketed(value)} init"
     if name in ("qk_norm", "v_norm"):
-        return f"{RunConfig.model_fields[name].title} ({value[:1].lower()}{value[1:]})"
-    return value if name in ("norm", "family") else f"{RunConfig.model_fields[name].title} {value}"
+        return f"{SETTINGS[name].title} ({value[:1].lower()}{value[1:]})"
+    return value if name in ("norm", "family") else f"{SETTINGS[name].title} {value}"

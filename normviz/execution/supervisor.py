@@ -14,7 +14,7 @@ from multiprocessing.process import BaseProcess
 
 from filelock import FileLock, Timeout
 
-from ..limits import estimated_gib, is_quick
+from ..config import estimated_gib, is_quick
 from ..runs import UNWATCHED
 from ..runs.store import Store, StoreDamaged, StoreError
 from ..runs.store.run import FOREIGN

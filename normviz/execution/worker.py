@@ -16,8 +16,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from ..config import RunConfig
-from ..limits import is_quick
+from ..config import RunConfig, is_quick
 from ..model import texts
 from ..runs.store import Store, StoreDamaged, StoreError
 from ..runs.store.machine_lock import MachineLock
@@ -41,7 +40,7 @@ def main(pipe: Connection, folder: Path) -> None:
 
     log.begin()
     _prefer_for_oom_kill()
-    for _ in preload.loop.train(RunConfig(depth=1, steps=2)):
+    for _ in preload.loop.train(RunConfig(depth=1, steps=2, device="cpu")):
         pass
     supervisor = Parent(pipe)
     store, warm = Store(folder), True

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import __version__
-from ..config import ENGINE, LATER, ConfigError, RunConfig
+from ..config import ENGINE, WRITTEN, ConfigError, RunConfig
 from ..limits import MAX_LANES
 from ..links import FIELDS, cut
 from ..observed import configured
@@ -131,7 +131,7 @@ def _notices(read: dict[str, Any], found: list[dict[str, Any]]) -> list[str]:
             f"the JSON names {', '.join(unread[:5])} outside of the configs: not used, only settings "
             "inside a config are"
         )
-    settings = [name for name in FIELDS if name not in LATER]
+    settings = [name for name in FIELDS if name in WRITTEN]
     missing = [name for name in settings if any(name not in config for config in found)]
     if missing:
         named = ", ".join(missing[:5]) + (" and others" if len(missing) > 5 else "")

@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 
 from ..anatomy.walk import walk
 from ..catalog import INITS, NORMS, PROBES, SCHEMES, TASKS
-from ..config import RunConfig
+from ..config import RANGES, SETTINGS, RunConfig
 from ..duel import names
 from ..duel.presets import PRESETS
-from ..limits import RANGES
 from ..links import PINNED, encode
 from ..observed import configured
 from ..player import document, folder, in_script, joined, script_tags, templates, version
@@ -212,7 +211,6 @@ def page_data(
     variants: Mapping[str, Mapping[str, Sequence[int]]] = VARIANTS,
 ) -> dict[str, Any]:
     """What the page has before the first model: the form, the tasks and the charts."""
-    fields = RunConfig.model_fields
     steps = {"low": 1, "high": MOST_STEPS, "whole": True, "above": False}
     seed, rate, warmup, dropout = (
         vars(RANGES[name]) for name in ("init_seed", "lr", "warmup", "dropout")
@@ -224,7 +222,7 @@ def page_data(
     return {
         "pinned": PINNED,
         "first": encode(FIRST),
-        "titles": {name: fields[name].title for name in fields} | {"seed": "seed"},
+        "titles": {name: setting.title for name, setting in SETTINGS.items()} | {"seed": "seed"},
         "offered": {
             "scheme": labelled(SCHEMES, schemes),
             "norm": labelled(NORMS, list(variants[""])),

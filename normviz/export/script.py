@@ -17,7 +17,7 @@ from ..catalog.choices import GATED
 from ..catalog.scheme import Gain, Matrix, Place, Slots, plain
 from ..catalog.tasks import ENTRIES, HOPS
 from ..config import BASE_DEPTH, BASE_WIDTH, RunConfig
-from ..limits import FEATURES, HELD_OUT, MAX_SYMBOLS
+from ..limits import HELD_OUT, MAX_SYMBOLS
 from ..model.corpora import STATES, SUCCESSOR_P, chain, masked_count, prose
 from ..observed import configured
 from . import script_families
@@ -101,7 +101,7 @@ def script(lane: ExportLane) -> str:
     parts = [
         "\n".join([_docstring(lane), "", head_imports(c.norm, tuple(standard)), "", numbers]),
         *(read if first else []),
-        *(script_families.data(c, ".cuda()" if cuda else "") if c.task in FEATURES else []),
+        *(script_families.data(c, ".cuda()" if cuda else "") if TASKS[c.task].features else []),
         *model,
         WORDS,
         start,
@@ -301,7 +301,7 @@ def text(config: RunConfig, sha: str | None, device: str, hides: bool = False) -
 
 def batches(config: RunConfig, device: str) -> list[str]:
     """Sources that make the batches; `device` is the argument that places a tensor on the device."""
-    if config.task in FEATURES:
+    if TASKS[config.task].features:
         place = ".cuda()" if device else ""
         return [BELOW] * (config.task == "digits") + [script_families.batches(config, place)]
     if config.task == "hops":

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from textwrap import wrap
 
-from ..catalog import FAMILIES, PLACEMENTS, SCHEMES
+from ..catalog import FAMILIES, PLACEMENTS, SCHEMES, TASKS
 from ..catalog.scheme import Matrix, Place, plain
 from ..config import RunConfig
-from ..limits import GRAPH_NODES
 from ..model.graphs import NEAREST, digits_graph, karate
 from ..model.images import HELD_OUT, scale, standardised
 
@@ -72,7 +71,7 @@ def data(c: RunConfig, place: str) -> list[str]:
     images = IMAGES.format(mean=mean, deviation=deviation, trained=trained, held_out=HELD_OUT)
     if c.task == "digits":
         return [images]
-    n = GRAPH_NODES[c.task]
+    n = TASKS[c.task].nodes
     graph = GRAPH.format(n=n, place=place)
     if c.task == "digits_graph":
         return [images, NEAR.format(n=n, nearest=NEAREST), graph]

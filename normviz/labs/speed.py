@@ -7,7 +7,7 @@ from functools import cache
 from ..config import RunConfig
 from ..home import home
 from ..norm_cost.lab import run
-from ..norm_cost.result import Measurement, Setting
+from ..norm_cost.result import CostSetting, Measurement
 from ..norm_cost.variants import CONTROL, LIBRARY, REFERENCE
 
 ALONE = True
@@ -25,7 +25,9 @@ def measure(config: RunConfig) -> dict[str, float]:
     A seed is a repeat. Raises BusyError where something trains for long.
     """
     tokens = config.batch * config.seq_len
-    found = _measured(Setting(config.width, tokens, 1, config.device, SECONDS), config.init_seed)
+    found = _measured(
+        CostSetting(config.width, tokens, 1, config.device, SECONDS), config.init_seed
+    )
     variant = CONTROL if config.norm == REFERENCE else config.norm
     saved = {
         context: 100 * (1 - found.row(variant, context).ratio.median)
@@ -39,6 +41,6 @@ def measure(config: RunConfig) -> dict[str, float]:
 
 
 @cache
-def _measured(setting: Setting, _repeat: int) -> Measurement:
+def _measured(setting: CostSetting, _repeat: int) -> Measurement:
     """All norms are measured together, so those of one repeat share their measurement."""
     return next(it for it in run(setting, home()) if isinstance(it, Measurement))

@@ -28,7 +28,7 @@ def warm() -> None:
     """Load what the first cell of a process would wait for. From here on it has one thread."""
     from ..execution import preload
 
-    for _ in preload.loop.train(RunConfig(depth=1, steps=2)):
+    for _ in preload.loop.train(RunConfig(depth=1, steps=2, device="cpu")):
         pass
 
 

@@ -30,8 +30,8 @@ each with seeds of its own, it stopped 148, and 1 of them would have trained: 0.
 from __future__ import annotations
 
 from ..catalog import PROBES
-from ..config import RunConfig
-from ..limits import RANGES, Range
+from ..catalog.setting import Range
+from ..config import RANGES, SETTINGS, RunConfig
 from ..runs.store import Run
 from ..runs.verdict import WINDOW
 from ..training.events import Step
@@ -64,8 +64,7 @@ GRAD = PROBES.keys().index("grad_block")
 def applies(config: RunConfig) -> bool:
     """Whether the rule was measured for such runs: all settings but those of MEASURED are default."""
     return all(
-        getattr(config, name) in MEASURED.get(name, (getattr(USUAL, name),))
-        for name in RunConfig.model_fields
+        getattr(config, name) in MEASURED.get(name, (getattr(USUAL, name),)) for name in SETTINGS
     )
 
 

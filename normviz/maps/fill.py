@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from ..config import RunConfig
+from ..config import RunConfig, estimated_seconds
 from ..execution import Began
-from ..limits import estimated_seconds
 from .drive import Done, News, missing, sweep
 from .grid import Cell, Grid
 from .jobs import Job, Jobs

@@ -12,9 +12,10 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
-from ..config import ConfigError, RunConfig
+from ..catalog.setting import Range
+from ..config import RANGES, SETTINGS, ConfigError, RunConfig, estimated_seconds
 from ..duel.seeds import seeded
-from ..limits import MAX_CELLS, MAX_SWEEP_HOURS, MAX_SWEEP_SEEDS, RANGES, Range, estimated_seconds
+from ..limits import MAX_CELLS, MAX_SWEEP_HOURS, MAX_SWEEP_SEEDS
 from ..links import shown
 
 
@@ -196,8 +197,8 @@ def read(words: Mapping[str, Any], base: RunConfig) -> Grid:
         )
     axes = {field: _values(value) for field, value in given.items()}
     for field in axes:
-        if field not in RunConfig.model_fields:
-            known = ", ".join(("seeds", *RunConfig.model_fields))
+        if field not in SETTINGS:
+            known = ", ".join(("seeds", *SETTINGS))
             raise ConfigError(f"unknown setting {field!r}: known settings are {known}", field)
     return make(base, axes, int(seeds))
 

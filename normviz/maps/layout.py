@@ -8,7 +8,7 @@ from itertools import product
 from statistics import median
 
 from ..charts.map import Map, MapCell
-from ..config import RunConfig
+from ..config import SETTINGS
 from ..links import shown
 from .grid import Axis, Cell, Grid, SweepError
 from .points import Point
@@ -143,7 +143,7 @@ def _floor(points: Sequence[Point]) -> float | None:
 
 
 def _title(axis: Axis) -> str:
-    return RunConfig.model_fields[axis.field].title or axis.field
+    return SETTINGS[axis.field].title
 
 
 def _only(grid: Grid, x: Axis, y: Axis) -> str:

@@ -17,8 +17,8 @@ from typing import Any
 
 from ..catalog import FAMILIES, SCHEMES
 from ..catalog.families import places_of
-from ..config import CHOICES, RunConfig
-from ..limits import MAX_MAPS, RANGES
+from ..config import CHOICES, DEFAULTS, RANGES, SETTINGS, RunConfig
+from ..limits import MAX_MAPS
 from ..links import FIELDS, PINNED, Codec, Params, as_word, query, shown
 from .grid import Grid, SweepError, read
 from .layout import spanned
@@ -27,16 +27,6 @@ from .standard import MAPS
 SPAN = ("across", "up")
 NAMES = (*SPAN, "seeds", *(name for name in FIELDS if name != "lr_edits"))
 CODEC = Codec(NAMES, {name: word for name, word in PINNED.items() if name in NAMES})
-USUAL = {
-    "depth": "2,4,8,16,32", "lr": "0.0003,0.001,0.003,0.01,0.03", "warmup": "0,25,50,100",
-    "width": "16,32,64", "heads": "1,2,4,8", "steps": "100,200,400", "batch": "4,8,16,32",
-    "seq_len": "8,16,32", "beta1": "0,0.5,0.9", "beta2": "0.9,0.99,0.999", "clip": "0.1,1,10,off",
-    "dropout": "0,0.1,0.2", "weight_decay": "0,0.01,0.1", "ffn_ratio": "1,2,4", "momentum": "0,0.5,0.9",
-    "init_seed": "0,1,2,3", "data_seed": "0,1,2,3", "softcap": "3,10,30,off", "zloss": "0,0.0001,0.01",
-    "branch_gain": "0.1,0.2,0.5,1,2", "weight_gain": "0.1,0.2,0.5,1,2",
-}  # fmt: skip
-"""Values that a setting gets when it becomes an axis; of a choice, all there are."""
-
 LINE = 70
 """Characters of a line under a saved picture, which may be of one small map."""
 
@@ -96,9 +86,9 @@ class MapRequest:
             return self
         if field == other:  # they change places
             return ask(self.words, self.up, self.across)
-        words = {**self.words, old: as_word(RunConfig.model_fields[old].default)}
+        words = {**self.words, old: as_word(DEFAULTS[old])}
         if self.grid.axis(field) is None:
-            words[field] = USUAL.get(field) or ",".join(_choices(self.grid.base, field))
+            words[field] = SETTINGS[field].axis or ",".join(_choices(self.grid.base, field))
         span = {"across": self.across, "up": self.up, side: field}
         return ask(words, **span)
 
@@ -116,7 +106,7 @@ def caption(grid: Grid, across: str, up: str, place: str = "/maps") -> list[str]
     (`place` is the address of the page)."""
     spans = {axis.field for axis in grid.axes}
     shared = ", ".join(
-        f"{RunConfig.model_fields[name].title or name} {shown(name, getattr(grid.base, name))}"
+        f"{SETTINGS[name].title} {shown(name, getattr(grid.base, name))}"
         for name in ("scheme", "norm", "init", "depth", "width", "lr", "warmup", "steps", "task")
         if name not in spans
     )
@@ -130,7 +120,7 @@ def ask(words: Mapping[str, str], across: str, up: str) -> MapRequest:
     if across == up:
         raise SweepError(f"{across} can't go both across and up: name two settings")
     for side, field in zip(SPAN, (across, up), strict=True):
-        if field not in USUAL and field not in CHOICES:
+        if field not in RANGES and field not in CHOICES:
             raise SweepError(f"{side} is {field[:40]!r}, allowed is one of {', '.join(spanning())}")
     order = {name: i for i, name in enumerate(NAMES)}
     words = {name: words[name] for name in sorted(words, key=lambda name: order.get(name, -1))}
@@ -151,7 +141,7 @@ def of(lanes: tuple[RunConfig, ...]) -> MapRequest:
     base = RunConfig()
     most = max(MAP_STEPS, 2 * max(_of(lanes, "warmup")))
     steps = str(max(1, min(most, *_of(lanes, "steps"))))
-    words = {"depth": USUAL["depth"], "lr": USUAL["lr"], "steps": steps}
+    words = {**{name: SETTINGS[name].axis or "" for name in ("depth", "lr")}, "steps": steps}
     differ = {**words}
     for name in FIELDS:
         values = list(dict.fromkeys(_of(lanes, name)))
@@ -177,13 +167,9 @@ def standard(key: str) -> MapRequest:
     return ask(one.words, one.across, one.up)
 
 
-FIXED = ("mask", "patch_norm")
-"""Settings whose values go with some tasks alone."""
-
-
 def spanning() -> tuple[str, ...]:
     """Settings that may span a map: all with several values that go with every task."""
-    return tuple(n for n in FIELDS if (n in RANGES or n in CHOICES) and n not in FIXED)
+    return tuple(name for name, setting in SETTINGS.items() if setting.axis is not None)
 
 
 def decode(params: Params) -> MapRequest:

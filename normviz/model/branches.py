@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ..catalog import FAMILIES
 from ..catalog.choices import GATED
 from ..catalog.scheme import Slots
 from ..config import RunConfig
@@ -80,8 +81,8 @@ class SpectralLinear(Linear):
             u = torch.linalg.svd(W, full_matrices=False)[2][0] if self.u is None else self.u
             v = F.normalize(W @ u, dim=0)
             u = F.normalize(W.T @ v, dim=0)
-            if self.training:
-                self.u = u
+            if self.training:  # in place: a captured step writes where it reads
+                self.u = u if self.u is None else self.u.copy_(u)
         return v @ W @ u
 
 
@@ -127,7 +128,7 @@ class Attention(nn.Module):
         self.first_value = slots.first_value
         self.first: tuple[Attention, ...] = ()
         self.values: Tensor | None = None
-        T = config.seq_len + (config.family == "vit")  # its class token is one more position
+        T = FAMILIES[config.family].positions(config.seq_len)
         mask = causal_mask(T) if config.mask == "causal" else torch.zeros(T, T)
         self.register_buffer("mask", mask, persistent=False)
         self.rotates = config.positions == "rope"

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..config import ConfigError
-from ..limits import HELD_OUT, MAX_SYMBOLS, MAX_TEXT_BYTES, RANGES, characters_needed
+from ..config import RANGES, ConfigError
+from ..limits import HELD_OUT, MAX_SYMBOLS, MAX_TEXT_BYTES, characters_needed
 
 SHORTEST = int(RANGES["seq_len"].low)
 OTHER = "\ufffd"

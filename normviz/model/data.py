@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from .. import catalog
 from ..catalog.tasks import ENTRIES, HOPS
 from ..config import RunConfig
-from ..limits import FEATURES
 from . import draws, texts
 from .characters import entropy, trained
 from .corpora import STATES, SUCCESSOR_P, Tokens, chain, masked_count, masked_floor, prose
@@ -286,7 +286,7 @@ TASKS: dict[str, type[Task]] = {
 
 def features_of(config: RunConfig) -> int:
     """How many numbers an example of the config's task has; 0 for tasks of tokens."""
-    return FEATURES.get(config.task, 0)
+    return catalog.TASKS[config.task].features
 
 
 def make_task(config: RunConfig) -> Task:

@@ -8,8 +8,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from ..catalog import TASKS
 from ..home import shipped
-from ..limits import GRAPH_NODES
 from .images import digits, standardised
 
 NEAREST = 5
@@ -50,7 +50,7 @@ def karate() -> Graph:
 def digits_graph() -> Graph:
     """The first digits, each joined with those whose pixels are nearest by Euclidean distance; of equals the
     earlier one is nearer."""
-    n = GRAPH_NODES["digits_graph"]
+    n = TASKS["digits_graph"].nodes
     pixels = digits()[0][:n]
     squares = (pixels**2).sum(1)
     distance = squares[:, None] + squares - 2 * pixels @ pixels.T

@@ -6,9 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..catalog import CELLS
+from ..catalog import CELLS, FAMILIES
 from ..config import RunConfig
-from ..limits import gates
 from .branches import Dropout, Linear
 from .data import features_of
 from .gains import Clock
@@ -28,7 +27,7 @@ class Layer(nn.Module):
 
     def __init__(self, config: RunConfig, layer: int, clock: Clock) -> None:
         super().__init__()
-        place, width, of = CELLS[config.scheme], config.width, gates(config)
+        place, width, of = CELLS[config.scheme], config.width, FAMILIES[config.family].gates
         self.is_lstm = config.family == "lstm"
         self.hidden = drawn(Linear(width, of * width, bias=False), "cell")
         self.input = drawn(Linear(width, of * width, bias=False), "cell")

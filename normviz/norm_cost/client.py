@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..execution import Ended, Event, Local, Progress
 from .lab import Preparing, run_task
-from .result import Round, Setting
+from .result import CostSetting, Round
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class State:
     finished  how many have ended with a result since the server began
     """
 
-    setting: Setting | None = None
+    setting: CostSetting | None = None
     doing: str = ""
     share: float = 0.0
     problem: str = ""
@@ -37,9 +37,9 @@ class Lab:
         self.state = State()
         self._lock = threading.Lock()
         self._stopped = threading.Event()
-        self._executor: Local[Setting] | None = None
+        self._executor: Local[CostSetting] | None = None
 
-    def start(self, setting: Setting) -> None:
+    def start(self, setting: CostSetting) -> None:
         """Begin; nothing where one is going on."""
         with self._lock:
             if self.state.doing:
@@ -62,7 +62,7 @@ class Lab:
         """The measuring process."""
         return self._executor.pids if self._executor is not None else []
 
-    def _follow(self, executor: Local[Setting], stopped: threading.Event) -> None:
+    def _follow(self, executor: Local[CostSetting], stopped: threading.Event) -> None:
         with executor:
             for event in executor.events(stopped.is_set):
                 with self._lock:
@@ -70,7 +70,7 @@ class Lab:
                         self.state = _after(self.state, event)
 
 
-def _after(state: State, event: Event[Setting]) -> State:
+def _after(state: State, event: Event[CostSetting]) -> State:
     """The state once something has happened."""
     match event:
         case Progress(_, Preparing(words)):

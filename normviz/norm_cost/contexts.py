@@ -18,7 +18,7 @@ from ..model.norms import BUILDERS
 from ..model.sites import untapped
 from ..model.transformer import Transformer
 from ..training.eager import Optimizer, backward, update
-from .result import Setting
+from .result import CostSetting
 from .variants import BOTH, CASES, CONTROL, FORWARD, REFERENCE
 
 Call = Callable[[], object]
@@ -35,7 +35,7 @@ def _in_place_of_layernorm(variant: str) -> Iterator[None]:
         BUILDERS["layernorm"] = kept
 
 
-def calls(variant: str, setting: Setting, device: torch.device) -> dict[tuple[str, str], Call]:
+def calls(variant: str, setting: CostSetting, device: torch.device) -> dict[tuple[str, str], Call]:
     """The calls of one variant by (context, passes), on its own modules."""
     model, step = _model(variant, setting, device)
     norm = build_module(variant, setting.width).to(device)
@@ -70,7 +70,7 @@ def _both(
     }
 
 
-def _model(variant: str, setting: Setting, device: torch.device) -> tuple[Transformer, Call]:
+def _model(variant: str, setting: CostSetting, device: torch.device) -> tuple[Transformer, Call]:
     """A model and its training step, the same as in `training.train` without recorded layers."""
     config = setting.config()
     task = make_task(config)

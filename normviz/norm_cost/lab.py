@@ -17,7 +17,7 @@ from ..home import home
 from ..runs.store import Store, StoreError
 from ..runs.store.machine_lock import MachineLock
 from . import stored_results
-from .result import Measurement, Round, Setting
+from .result import CostSetting, Measurement, Round
 
 PATIENCE_SECONDS = 60.0
 """For runs that train. Others wait meanwhile, so it is not longer."""
@@ -34,7 +34,7 @@ class Preparing:
     words: str
 
 
-def run(setting: Setting, folder: Path) -> Iterator[Preparing | Round | Measurement]:
+def run(setting: CostSetting, folder: Path) -> Iterator[Preparing | Round | Measurement]:
     """Measure with a data folder's machine and keep the result in it.
 
     Raises BusyError, ConfigError for a GPU that is not there, StoreError and OSError.
@@ -54,7 +54,7 @@ def run(setting: Setting, folder: Path) -> Iterator[Preparing | Round | Measurem
         lock.leave()
 
 
-def run_task(setting: Setting) -> Iterator[Preparing | Round | Measurement]:
+def run_task(setting: CostSetting) -> Iterator[Preparing | Round | Measurement]:
     """`run`, in a process of its own. Raises TaskError for all that may be expected."""
     try:
         yield from run(setting, home())

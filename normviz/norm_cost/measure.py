@@ -24,11 +24,11 @@ from .contexts import EPS, calls
 from .result import (
     MAX_ROUNDS,
     MIN_ROUNDS,
+    CostSetting,
     Counts,
     Measurement,
     Round,
     Row,
-    Setting,
     describe,
     load,
     ratio,
@@ -36,7 +36,7 @@ from .result import (
 from .variants import BOTH, CASES, KEYS, REFERENCE
 
 
-def measure(setting: Setting) -> Iterator[Round | Measurement]:
+def measure(setting: CostSetting) -> Iterator[Round | Measurement]:
     """Yields a Round before each round, and the Measurement at the end.
 
     Raises ConfigError if the GPU is missing.
@@ -73,7 +73,9 @@ def measure(setting: Setting) -> Iterator[Round | Measurement]:
     )
 
 
-def _counted(setting: Setting, key: str, case: tuple[str, str], call: Call) -> tuple[Counts, float]:
+def _counted(
+    setting: CostSetting, key: str, case: tuple[str, str], call: Call
+) -> tuple[Counts, float]:
     """The counts of one call, and for a norm alone the formula's operations per number."""
     context, passes = case
     operations = 0.0

@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
-from ..config import ConfigError, RunConfig
+from ..catalog.setting import Range
+from ..config import ConfigError, RunConfig, estimated_gib, estimated_seconds
 from ..cores import cores
-from ..limits import MAX_GIB, Range, estimated_gib, estimated_seconds
+from ..limits import MAX_GIB
 from .variants import BOTH, CONTROL, VARIANTS
 
 # The setting: width, tokens, threads, device, and seconds to spend.
@@ -43,7 +44,7 @@ each three times."""
 
 
 @dataclass(frozen=True)
-class Setting:
+class CostSetting:
     """Width (numbers per token), tokens per batch, CPU threads, device, and seconds to spend.
 
     Raises ValueError with a sentence for a value that is not allowed.
@@ -215,7 +216,7 @@ class Measurement:
     load     average load of the minute before, in processes; None if the system does not report it
     """
 
-    setting: Setting
+    setting: CostSetting
     when: str
     machine: str
     load: float | None

@@ -234,7 +234,8 @@ def read(seen: StepTensors) -> NDArray[np.float64]:
     """All probes of one step except the update ratio, [probes, L+1], those that the placement has; layers
     that a probe does not have are NaN. Call it before clipping changes the gradients."""
     config, recorded = seen.config, keys_of(seen.config)
-    out = torch.full((len(recorded), config.rows + 1), torch.nan, dtype=torch.float64)
+    shape, device = (len(recorded), config.rows + 1), seen.flat.values.device
+    out = torch.full(shape, torch.nan, dtype=torch.float64, device=device)
     for keys, instrument in _instruments(config).items():
         if keys[0] not in recorded:
             continue
@@ -243,7 +244,7 @@ def read(seen: StepTensors) -> NDArray[np.float64]:
             keys, values if isinstance(values, tuple) else (values,), strict=True
         ):
             out[recorded.index(key), PROBES[key].first_layer :] = value
-    return out.numpy()
+    return out.cpu().numpy()  # a GPU is waited for once
 
 
 @torch.no_grad()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..config import RunConfig
+from ..config import SETTINGS, RunConfig
 from ..links import differences, shown
 from ..observed import Observed, Settings
 from .frames import verdict
@@ -95,7 +95,9 @@ def changed(config: RunConfig) -> str:
     """The settings that are not at their defaults, in words, except those with their own column."""
     found = differences(config, USUAL)
     return ", ".join(
-        f"{_title(name)} {value}" for name, (_, value) in found.items() if name not in OWN_COLUMNS
+        f"{SETTINGS[name].title} {value}"
+        for name, (_, value) in found.items()
+        if name not in OWN_COLUMNS
     )
 
 
@@ -118,8 +120,10 @@ def seconds(run: Run) -> float | None:
 def diff(configs: list[RunConfig]) -> dict[str, list[str]]:
     """The settings in which configs differ: title -> each config's value, as people read them."""
     found = [differences(one, other) for one in configs for other in configs]
-    names = [name for name in RunConfig.model_fields if any(name in one for one in found)]
-    return {_title(name): [shown(name, getattr(one, name)) for one in configs] for name in names}
+    names = [name for name in SETTINGS if any(name in one for one in found)]
+    return {
+        SETTINGS[name].title: [shown(name, getattr(one, name)) for one in configs] for name in names
+    }
 
 
 def ago(then: float, now: float) -> str:
@@ -129,7 +133,3 @@ def ago(then: float, now: float) -> str:
         if past >= size:
             return f"{past // size:.0f} {unit} ago"
     return "just now"
-
-
-def _title(name: str) -> str:
-    return RunConfig.model_fields[name].title or name

@@ -13,8 +13,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ..config import CHOICES, RunConfig
-from ..limits import RANGES
+from ..config import CHOICES, DEFAULTS, RANGES, SETTINGS
 from .store import MODEL, SHIPPED, Clause, Condition
 
 NAMED = ("scheme", "norm", "init", "task", "optimizer", "schedule")
@@ -41,9 +40,8 @@ class Search:
 
 def _titles() -> dict[tuple[str, ...], str]:
     """The title of each setting, as words, to its field."""
-    fields = RunConfig.model_fields
-    called = {tuple((one.title or name).casefold().split()): name for name, one in fields.items()}
-    return called | {(name,): name for name in fields}
+    called = {tuple(one.title.casefold().split()): name for name, one in SETTINGS.items()}
+    return called | {(name,): name for name in SETTINGS}
 
 
 TITLES = _titles()
@@ -84,8 +82,7 @@ def _setting(words: list[str], at: int) -> tuple[int, Clause] | None:
         if at + n < len(words) and (clause := _value(name, words[at + n])):
             return n + 1, clause
         if name in RANGES:
-            default = RunConfig.model_fields[name].default
-            return n, (Condition(name, (default,), "is not"),)
+            return n, (Condition(name, (DEFAULTS[name],), "is not"),)
     return None
 
 

@@ -7,23 +7,21 @@ from xml.etree import ElementTree
 
 import pytest
 import torch
-from crossing_kit import case, pairs
+from crossing_kit import case, changes, pairs
 from model_kit import assert_the_same
 
 from normviz import RunConfig, anatomy
 from normviz.anatomy.patterns import GAINS, patterns
-from normviz.catalog import ACTIVATIONS, NORMS, POSITIONS, QK_NORMS, SCHEMES, V_NORMS
+from normviz.catalog import NORMS, QK_NORMS, SCHEMES, V_NORMS
 from normviz.catalog.scheme import Gain, Slots
+from normviz.config import SETTINGS
 
 PRACTICE: list[dict[str, object]] = [
-    *({"activation": key} for key in ACTIVATIONS.keys()),  # noqa: SIM118
-    *({"positions": key} for key in POSITIONS.keys()),  # noqa: SIM118
-    {"sinks": "on"},
+    *changes("task", "dropout", *(name for name, one in SETTINGS.items() if one.training)),
     {"task": "masked", "mask": "none", "positions": "rope"},
     {"tied": "on", "softcap": 2.0},
     {"parametrisation": "mup", "width": 48, "heads": 4},
     {"parametrisation": "completep", "width": 48, "heads": 4},
-    {"rounding": "bf16"},
     {"branch_gain": 0.3, "weight_gain": 2.0},
 ]
 

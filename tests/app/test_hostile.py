@@ -21,16 +21,15 @@ from typer.testing import CliRunner
 from normviz.by_hand import HandError, matrix, number
 from normviz.by_hand import links as hand
 from normviz.cli import main
-from normviz.config import ConfigError, RunConfig
+from normviz.config import RANGES, ConfigError, RunConfig
 from normviz.export import read_configs
-from normviz.limits import RANGES
 from normviz.links import FIELDS, decode
 from normviz.links import settings as words_of
 from normviz.maps import link as map_link
 from normviz.maps.grid import SweepError
 from normviz.model import texts as kept
 from normviz.model.characters import TextError
-from normviz.norm_cost.result import Setting
+from normviz.norm_cost.result import CostSetting
 from normviz.own_model.client import check
 from normviz.own_model.source import parse_config
 from normviz.runs.search import search
@@ -207,7 +206,7 @@ def _everything() -> set[str]:
 @settings(max_examples=100)
 def test_a_measurement_of_anything_is_allowed_or_told(values: dict[str, Any]) -> None:
     try:
-        Setting(**values)
+        CostSetting(**values)
     except ValueError as error:
         assert_sentence(str(error))
 

@@ -11,16 +11,16 @@ from streamlit.testing.v1 import AppTest
 
 from normviz.norm_cost import findings, stored_results
 from normviz.norm_cost.client import Lab, State
-from normviz.norm_cost.result import Setting
+from normviz.norm_cost.result import CostSetting
 from normviz.norm_cost.variants import VARIANTS
 
 
 @pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch) -> list[Setting]:
+def started(monkeypatch: pytest.MonkeyPatch) -> list[CostSetting]:
     """What the page asked the lab for; nothing is measured."""
-    asked: list[Setting] = []
+    asked: list[CostSetting] = []
 
-    def start(self: Lab, setting: Setting) -> None:
+    def start(self: Lab, setting: CostSetting) -> None:
         asked.append(setting)
         self.state = State(setting, "Round 3 of 20, about 9 s left", 0.1)
 
@@ -46,17 +46,17 @@ def test_it_opens_with_the_shipped_measurement(cost: AppTest) -> None:
     assert len(numbers) == len(stored_results.shipped().rows)
 
 
-def test_measure_asks_for_what_the_knobs_say(cost: AppTest, started: list[Setting]) -> None:
+def test_measure_asks_for_what_the_knobs_say(cost: AppTest, started: list[CostSetting]) -> None:
     cost.select_slider(key="cost_width").set_value(64).run()
     cost.select_slider(key="cost_tokens").set_value(256).run()
     checked(cost.button(key="cost_start").click().run())
-    assert started == [Setting(width=64, tokens=256)]
+    assert started == [CostSetting(width=64, tokens=256)]
     assert cost.button(key="cost_start").disabled and not cost.button(key="cost_stop").disabled
     (bar,) = cost.get("progress")
     assert "Round 3 of 20" in bar.proto.text
 
 
-def test_too_much_is_a_sentence_and_no_button(cost: AppTest, started: list[Setting]) -> None:
+def test_too_much_is_a_sentence_and_no_button(cost: AppTest, started: list[CostSetting]) -> None:
     checked(cost.select_slider(key="cost_width").set_value(1024).run())
     assert "at most 180 are allowed" in words_of(cost.error[0])
     assert cost.button(key="cost_start").disabled
@@ -80,6 +80,6 @@ def test_a_new_result_is_shown_and_stays_after_a_reload(folder: Path, cost: AppT
 def test_what_went_wrong_is_said(cost: AppTest) -> None:
     from normviz.app.session.backend import shared
 
-    shared().lab.state = State(Setting(), problem="the process was killed by signal 9")
+    shared().lab.state = State(CostSetting(), problem="the process was killed by signal 9")
     checked(cost.run())
     assert words_of(cost.warning[0]) == "Nothing was measured: the process was killed by signal 9."

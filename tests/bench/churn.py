@@ -17,9 +17,9 @@ import typer
 from normviz import RunConfig
 from normviz.bench.load import Crowd, most, spread
 from normviz.bench.server import MIB, Server, Weight, served, wait_for, weigh
+from normviz.config import estimated_seconds
 from normviz.duel.presets import PRESETS
 from normviz.hosted import LIMITS, SWITCH
-from normviz.limits import estimated_seconds
 from normviz.links import encode
 from normviz.runs.store import retention
 

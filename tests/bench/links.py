@@ -21,10 +21,9 @@ from streamlit.testing.v1 import AppTest
 
 from normviz.by_hand.links import CODEC as HAND
 from normviz.choose.answers import CODEC as CHOOSE
-from normviz.config import CHOICES
+from normviz.config import CHOICES, RANGES
 from normviz.execution.client import SupervisorClient
 from normviz.home import home
-from normviz.limits import RANGES
 from normviz.links import DUEL
 from normviz.maps.link import CODEC as MAPS
 

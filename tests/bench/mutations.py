@@ -423,8 +423,8 @@ MUTATIONS = (
     ),
     # normviz: config, links, limits, hosted, presence, health, formats, home
     Mutation(
-        "link-default-moved", "normviz/links.py",
-        '"steps": "200",', '"steps": "300",',
+        "link-default-moved", "normviz/config.py",
+        'axis="100,200,400")] = 200', 'axis="100,200,400")] = 300',
         "copied links mean other settings", "tests/test_links.py tests/test_config.py",
     ),
     Mutation(
@@ -439,12 +439,12 @@ MUTATIONS = (
         "wrong key order: stored results are not found", "tests/test_config.py tests/runs/test_shipped.py",
     ),
     Mutation(
-        "rate-of-0", "normviz/limits.py",
-        '"lr": Range(0, 10, above=True)', '"lr": Range(0, 10)',
+        "rate-of-0", "normviz/config.py",
+        "RATE, SHARE, GAIN = Range(0, 10, above=True)", "RATE, SHARE, GAIN = Range(0, 10)",
         "missing lower limit: a learning rate of 0", "tests/test_config.py tests/test_links.py",
     ),
     Mutation(
-        "gib-is-gb", "normviz/limits.py",
+        "gib-is-gb", "normviz/config.py",
         "3 * logits(config)) / 2**30", "3 * logits(config)) / 10**9",
         "wrong unit: GB for GiB", "tests/test_config.py tests/test_hosted.py tests/execution/test_budget.py",
     ),

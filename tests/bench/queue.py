@@ -7,9 +7,9 @@ from statistics import median
 import typer
 from queue_kit import A_SECOND, EVERY, SimulatedQueue, simulate
 
+from normviz.config import estimated_seconds
 from normviz.duel.presets import PRESETS
 from normviz.hosted import LIMITS
-from normviz.limits import estimated_seconds
 
 
 def main(minutes: float = 20.0) -> None:

@@ -605,7 +605,7 @@ def test_from_each_page_to_a_duel(browser: Browser, address: str) -> None:
 
 
 def test_measure_fill_and_tidy(browser: Browser, address: str, data: Path) -> None:
-    """A map that fills, a norm that is timed, a number that is worked out by hand, runs that are deleted."""
+    """A map that fills, a number that is worked out by hand, runs that are deleted, norms that are timed."""
     with visit(browser, address, {"width": 1280, "height": 900}) as page:
         small = {"scheme": "pre,post", "depth": "1,2", "lr": "0.001,0.01", "width": "16", "heads": "2",
                  "seq_len": "8", "batch": "4", "steps": "100"}  # fmt: skip
@@ -615,14 +615,6 @@ def test_measure_fill_and_tidy(browser: Browser, address: str, data: Path) -> No
         page.locator(".st-key-stop_fill, .st-key-fill_row .stProgress").first.wait_for()
         page.locator(".st-key-fill").wait_for(state="detached")
         wait_for(lambda: page.locator(".st-key-stop_fill").count() == 0)
-
-        page.goto(f"{address}/cost")
-        idle(page)
-        for knob in ("width", "tokens"):
-            page.locator(f".st-key-cost_{knob} input[type=range]").press("Home")
-        page.get_by_text("About 23 s").wait_for()
-        page.locator(".st-key-cost_start button").click()
-        page.locator(".st-key-cost_status").get_by_text("Round").wait_for()
 
         page.goto(f"{address}/by-hand")
         sheet = page.locator(".st-key-hand_sheet_batchnorm .hand-sheet")
@@ -648,6 +640,16 @@ def test_measure_fill_and_tidy(browser: Browser, address: str, data: Path) -> No
         press(page, "delete_sure")
         page.get_by_text("Deleted 1 run.").wait_for()
         assert store.run(run) is None
+
+        page.goto(f"{address}/cost")  # last: nothing may train meanwhile
+        idle(page)
+        for knob in ("width", "tokens"):
+            page.locator(f".st-key-cost_{knob} input[type=range]").press("Home")
+        page.get_by_text("About 23 s").wait_for()
+        press(page, "cost_start")
+        page.locator(".st-key-cost_status").get_by_text("Round").wait_for()
+        press(page, "cost_stop")
+        page.locator(".st-key-cost_stop button:disabled").wait_for()
 
 
 def test_a_hostile_visitor(browser: Browser, address: str, data: Path) -> None:

@@ -46,6 +46,7 @@ from normviz.charts.arrow import ipc
 from normviz.charts.base import compiled, named, step_axis
 from normviz.charts.loss import y_domain
 from normviz.charts.map import Map, MapCell, finding
+from normviz.charts.map import chart as map_chart
 from normviz.charts.palette import BACKGROUNDS, LOWEST, RED, contrast
 from normviz.player import ChartOptions, Sent, message
 from normviz.runs import Recording, Steps
@@ -457,3 +458,15 @@ def test_the_finding_of_a_map_of_one_cell() -> None:
     cell = MapCell(0, 0, None, "", "depth 2", "not run yet", "key")
     one = Map("Pre-LN", "depth", "lr", ("2",), ("0.1",), (cell,), (None,), None, None)
     assert finding(one).startswith("Pre-LN: 1 cell, 1 not run yet.")
+
+
+def test_the_cells_of_a_map_stand_in_their_columns_and_rows() -> None:
+    cells = [MapCell(c, r, 1.0, "", f"at {c} {r}", "", "") for r in range(2) for c in range(3)]
+    one = Map(
+        "Pre-LN", "depth", "lr", ("1", "2", "3"), ("a", "b"), tuple(cells), (0, None, 1), 3.3, None
+    )
+    sets = map_chart([one])["datasets"]
+    assert [(row["left"], row["right"], row["low"], row["high"]) for row in sets["cells0"]] == [
+        (c - 0.5, c + 0.5, r - 0.5, r + 0.5) for r in range(2) for c in range(3)
+    ]
+    assert [row["y"] for row in sets["frontier0"]] == [0.5, 0.5, -0.5, -0.5, 1.5, 1.5]

@@ -17,9 +17,9 @@ from crossing_kit import case
 from normviz import RunConfig, train
 from normviz.catalog import PROBES, SCHEMES
 from normviz.catalog.probes import recorded_by
+from normviz.config import RANGES
 from normviz.duel.presets import PRESETS
 from normviz.duel.seeds import seeded
-from normviz.limits import RANGES
 from normviz.links import encode
 from normviz.result import collect
 from normviz.training.events import Step
@@ -49,8 +49,9 @@ def test_json_is_one_object_with_exactly_these_keys(tiny: RunConfig) -> None:
 
 
 def test_layers_at_the_asked_steps() -> None:
-    layers = run_json(*TINY, "--at", "0,7,19")["layers"]
-    assert {row["step"] for row in layers} == {0, 7, 19}
+    """Also at one that no run records by itself."""
+    layers = run_json(*TINY[:-1], "steps=60", "--at", "0,7,58")["layers"]
+    assert {row["step"] for row in layers} == {0, 7, 58}
     assert all(set(row) == {"step", "layer", "probe", "value"} for row in layers)
     seen = {(row["probe"], row["layer"]) for row in layers if row["step"] == 7}
     assert seen == {

@@ -12,8 +12,8 @@ from hosted_kit import supervisor, turn_on
 from test_unwatched import Visited
 
 from normviz import hosted
+from normviz.config import estimated_gib
 from normviz.execution.budget import MAX_PAUSED, Budget, default_slots
-from normviz.limits import estimated_gib
 from normviz.runs.store import Store
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from backend_kit import SHORT, Lane, losses
 
+from normviz.config import is_quick
 from normviz.execution import Ended, Local, process
 from normviz.execution.process import start
-from normviz.limits import is_quick
 from normviz.runs.store import Store
 
 LESS = """

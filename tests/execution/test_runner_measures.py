@@ -10,8 +10,8 @@ import pytest
 from backend_kit import LONG, SHORT, Lane, losses, members, wait_for
 
 from normviz import RunConfig
+from normviz.config import is_quick
 from normviz.execution.client import SupervisorClient
-from normviz.limits import is_quick
 from normviz.runs.store import Store
 
 pytestmark = pytest.mark.slow

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from crossing_kit import changes
 from scripts_kit import run_alone
 
 from normviz import RunConfig, train
@@ -62,19 +63,17 @@ SYNTHETIC = ("markov", "copy", "prose", "prose_split", "masked", "hops")
 
 CHANGES: list[dict] = [
     *({"qk_norm": q.key, "v_norm": v.key} for q, v in zip(QK_NORMS, itertools.cycle(V_NORMS))),
+    *changes("qk_norm", "v_norm", "steps"),
     *({"init": init.key, "scheme": "post"} for init in INITS),
     {"scheme": "tfixup", "init": "torch"},
-    *({"task": key} for key in SYNTHETIC),
     {"task": "copy", "data_seed": 12345, "batch": 3},
     {"optimizer": "sgd", "momentum": 0.9, "lr": 0.1},
     {"beta1": 0.8, "beta2": 0.95, "activation": "gelu", "init_seed": 7},
     {"warmup": 2, "schedule": "cosine"},
-    {"warmup": 2},
     {"schedule": "linear", "lr_edits": ((1, 0.01), (2, 0.02)), "steps": 5},
     {"steps": 0},
     {"steps": 0, "scheme": "prores"},
     {"width": 20, "ffn_ratio": 3, "heads": 5, "scheme": "hyper"},
-    *({"activation": key} for key in ("silu", "relu2", "geglu")),
     *({"activation": "swiglu", "scheme": key} for key in ("subln", "ngpt")),
     {"positions": "rope", "scheme": "hyper", "qk_norm": "cosine"},
     {"positions": "sinusoidal", "scheme": "admin"},
@@ -83,7 +82,6 @@ CHANGES: list[dict] = [
     {"tied": "on", "decay_on": "matrices"},
     {"zloss": 0.1, "task": "copy"},
     {"sinks": "on", "task": "masked", "mask": "none"},
-    {"rounding": "bf16"},
     {"rounding": "fp16", "scheme": "post"},
     {"branch_gain": 0.3, "weight_gain": 0.2, "scheme": "post"},
     {"branch_gain": 3.0, "weight_gain": 2.0, "scheme": "rezero", "lr": 0.03},
@@ -98,7 +96,6 @@ CHANGES: list[dict] = [
     {"norm": "tapernorm", "scheme": "admin", "steps": 20},
     {"norm": "tapernorm", "scheme": "siamese", "weight_decay": 0.1, "steps": 12},
     {"branch_gain": 0.3, "parametrisation": "completep", "width": 48, "heads": 4, "scheme": "admin"},
-    {"optimizer": "muon"},
     {"optimizer": "muon", "activation": "swiglu", "warmup": 2, "scheme": "siamese"},
     {"optimizer": "muon", "scheme": "gtrxl"},
     {"decay_on": "matrices", "optimizer": "sgd", "momentum": 0.5},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from normviz.norm_cost.result import Measurement, Ratio, Row, Setting
+from normviz.norm_cost.result import CostSetting, Measurement, Ratio, Row
 from normviz.norm_cost.variants import CASES, KEYS, REFERENCE
 
 SAME = Ratio(1.0, 0.995, 1.005)
@@ -20,7 +20,7 @@ def made(ratios: dict[tuple[str, str], Ratio] | None = None, **changes: object) 
         for key in KEYS
     )  # fmt: skip
     fields = {
-        "setting": Setting(),
+        "setting": CostSetting(),
         "when": "2031-02-03T04:05:06+00:00",
         "machine": "2 cores of a machine that is made up",
         "load": 0.1,

@@ -7,8 +7,7 @@ from urllib.parse import quote_plus
 
 from normviz.by_hand.links import NAMES as HAND
 from normviz.choose.answers import NAMES as CHOOSE
-from normviz.config import CHOICES
-from normviz.limits import RANGES
+from normviz.config import CHOICES, RANGES
 from normviz.links import FIELDS, VIEW
 from normviz.maps.link import NAMES as MAPS
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from unittest import mock
 
 from normviz import RunConfig
+from normviz.config import estimated_seconds
 from normviz.duel.presets import PRESETS
 from normviz.hosted import LIMITS, SWITCH, Refused
-from normviz.limits import estimated_seconds
 from normviz.runs.store import Store, queue
 from normviz.runs.store.admission import enqueue
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
-from crossing_kit import case
+from crossing_kit import BESIDE, case, others
 from early_kit import grids, stops
 
 from normviz import RunConfig, train
 from normviz.catalog import FAMILIES, SCHEMES
 from normviz.catalog.probes import recorded_by
-from normviz.config import CHOICES
+from normviz.catalog.setting import Range
+from normviz.config import RANGES, SETTINGS
 from normviz.home import shipped as shipped_folder
-from normviz.limits import RANGES, Range
 from normviz.maps import make, missing, stored
 from normviz.maps.cell import measure
 from normviz.maps.early import CUT_OFF, FLAT, GRAD, MEASURED, FlatDetector, applies, is_flat, looks
@@ -123,28 +124,26 @@ def test_its_scope_is_no_wider_than_what_it_was_made_with() -> None:
                 assert set(scope) == values
 
 
-OTHERS = {
-    "heads": 2, "width": 36, "ffn_ratio": 2, "seq_len": 16, "batch": 4, "beta1": 0.8, "beta2": 0.9,
-    "momentum": 0.5, "weight_decay": 0.1, "clip": 1.0, "dropout": 0.1, "lr_edits": ((1, 1e-3),),
-    "depth": 25, "steps": 401, "lr": 1e-4, "warmup": 201, "softcap": 30.0, "zloss": 1e-4,
-    "branch_gain": 0.5, "weight_gain": 0.5,
+OUTSIDE: dict[str, Any] = {
+    "scheme": SCHEMES.keys(), "task": FAMILIES["decoder"].tasks, "depth": [25], "steps": [401], "lr": [1e-4],
+    "warmup": [201],
 }  # fmt: skip
 
 
 def test_a_setting_that_it_was_not_made_with_is_out_of_its_scope() -> None:
     """Every setting, so that a new one is out of scope unless it is measured."""
     assert applies(CONFIG)
-    for name in RunConfig.model_fields.keys() - {"init_seed", "data_seed", "text"}:
+    for name in SETTINGS.keys() - {"init_seed", "data_seed", "text"}:
         with case(name):
             known = MEASURED.get(name, (getattr(CONFIG, name),))
-            choices = {**CHOICES, "scheme": SCHEMES, "task": FAMILIES["decoder"].tasks}.get(
-                name, [OTHERS.get(name)]
+            values = [value for value in OUTSIDE.get(name, others(name)) if value not in known]
+            assert values
+            beside = BESIDE.get(name, {}) if name in ("mask", "patch_norm") else {}
+            assert not any(
+                applies(CONFIG.replace(**{name: value}, **beside))
+                for value in values
+                if value != "text"
             )
-            values = choices if isinstance(choices, list | tuple) else choices.keys()
-            others = [value for value in values if value not in known and value != "text"]
-            assert others
-            beside = {"mask": {"task": "masked"}, "patch_norm": {"family": "vit"}}.get(name, {})
-            assert not any(applies(CONFIG.replace(**{name: it}, **beside)) for it in others)
 
 
 def test_with_another_beta2_nothing_is_stopped() -> None:

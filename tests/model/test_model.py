@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
+import pytest
 import torch
 from crossing_kit import case, pairs
 from model_kit import batch, shaken
@@ -12,6 +13,8 @@ from twin import FORMULAS, RUNS, forward
 
 from normviz import RunConfig
 from normviz.catalog import NORMS, QK_NORMS, SCHEMES, V_NORMS
+from normviz.model.branches import Dropout
+from normviz.model.gains import Clock
 
 TWINS = [*FORMULAS, *RUNS]
 
@@ -71,3 +74,6 @@ def test_dropout_is_seeded_and_spares_the_global_generator(tiny: RunConfig) -> N
     assert torch.equal(one(tokens), two(tokens))
     assert not torch.equal(one(tokens), without(tokens))
     assert torch.equal(torch.get_rng_state(), state)
+    mask = Dropout(0.2, 0, 1, Clock()).mask(100_000)
+    assert set(mask.tolist()) == {0.0, 1.25}  # what it keeps makes up for what it drops
+    assert mask.mean() == pytest.approx(1, abs=0.01)

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from normviz import RunConfig
 from normviz.catalog import SCHEMES
-from normviz.limits import MAX_GIB, estimated_gib
+from normviz.config import estimated_gib
+from normviz.limits import MAX_GIB
 
 SMALL = RunConfig(depth=4, width=16, heads=2, seq_len=8, batch=4, norm="rmsnorm")
 D = SMALL.width

@@ -290,7 +290,7 @@ def test_a_file_that_was_changed_is_not_taken_for_the_text(kept: Path) -> None:
 
 
 def test_a_text_costs_more_than_a_chain() -> None:
-    from normviz.limits import estimated_gib, estimated_seconds
+    from normviz.config import estimated_gib, estimated_seconds
 
     own = RunConfig(task="text", text=KEY)
     assert estimated_seconds(own) > estimated_seconds(RunConfig())

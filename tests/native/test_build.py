@@ -126,7 +126,7 @@ def test_without_the_library_runs_train_eager_and_status_says_how_to_get_it(
 CODE = """
 import sys
 from pathlib import Path
-from normviz.limits import engine_here
+from normviz.config import engine_here
 from normviz.native import build, library
 library.LIBRARY = Path(sys.argv[1])
 build.is_x86 = library.is_x86 = lambda: True

@@ -18,16 +18,16 @@ from normviz.norm_cost.contexts import EPS, build_module
 from normviz.norm_cost.measure import BEST_OF, arithmetic, batch, count, measure, one_round
 from normviz.norm_cost.result import (
     MIN_ROUNDS,
+    CostSetting,
     Measurement,
     Ratio,
-    Setting,
     cores,
     outer_rank,
     ratio,
 )
 from normviz.norm_cost.variants import CASES, KEYS, VARIANTS
 
-TINY = Setting(width=32, tokens=64, seconds=1)
+TINY = CostSetting(width=32, tokens=64, seconds=1)
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Measurement:
     """The smallest there is, made by a process of the lab and kept."""
     lab = Lab(tmp_path_factory.mktemp("lab"))
     lab.start(TINY)
-    lab.start(Setting())  # nothing: one goes on
+    lab.start(CostSetting())  # nothing: one goes on
     assert lab.state.setting == TINY
     wait_for(lambda: not lab.state.doing, lambda: f"its end: {lab.state}")
     assert (lab.state.problem, lab.state.finished) == ("", 1)
@@ -248,10 +248,10 @@ def test_a_measurement_ships() -> None:
 )
 def test_what_is_not_allowed_is_said(changes: dict, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
-        replace(Setting(), **changes)
+        replace(CostSetting(), **changes)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA GPU")
 def test_without_a_gpu_it_says_so() -> None:
     with pytest.raises(ValueError, match="this machine has no CUDA GPU"):
-        next(measure(Setting(device="cuda")))
+        next(measure(CostSetting(device="cuda")))

@@ -16,22 +16,22 @@ from normviz.execution.client import SupervisorClient
 from normviz.norm_cost import lab as lab_
 from normviz.norm_cost.client import Lab
 from normviz.norm_cost.lab import BusyError, run
-from normviz.norm_cost.result import Setting
+from normviz.norm_cost.result import CostSetting
 from normviz.runs.frames import Frames
 from normviz.runs.store import Store
 from normviz.runs.store.machine_lock import MachineLock
 
 pytestmark = pytest.mark.slow
 
-TINY = Setting(width=32, tokens=64, seconds=1)
+TINY = CostSetting(width=32, tokens=64, seconds=1)
 SERVER = """
 import sys, time
 from pathlib import Path
 from normviz.norm_cost.client import Lab
-from normviz.norm_cost.result import Setting
+from normviz.norm_cost.result import CostSetting
 
 lab = Lab(Path(sys.argv[1]))
-lab.start(Setting(width=32, tokens=64, seconds=300))
+lab.start(CostSetting(width=32, tokens=64, seconds=300))
 while "Round" not in lab.state.doing:
     time.sleep(0.01)
 print(*lab.pids, flush=True)
@@ -63,7 +63,7 @@ def measuring(lab: Lab) -> None:
 def test_a_run_that_is_queued_waits_says_why_and_trains_once_the_measurement_is_killed(
     backend: SupervisorClient, lab: Lab
 ) -> None:
-    lab.start(Setting(width=32, tokens=64, seconds=300))
+    lab.start(CostSetting(width=32, tokens=64, seconds=300))
     measuring(lab)
     lane, store = Lane(backend.store, SHORT), backend.store
     rounds = lab.state.doing
@@ -83,7 +83,7 @@ def test_it_waits_for_a_run_that_trains_and_a_pause_lets_it_in(
 ) -> None:
     lane = Lane(backend.store, LONG)
     lane.reach_step(2)
-    lab.start(Setting(width=32, tokens=64, seconds=300))
+    lab.start(CostSetting(width=32, tokens=64, seconds=300))
     wait_for(lambda: lab.state.doing.startswith("Waiting for runs"), lambda: f"{lab.state}")
     n = lane.n
     lane.reach_step(n + 3)  # it goes on

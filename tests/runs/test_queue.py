@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from queue_kit import simulate
 
 from normviz import RunConfig
+from normviz.config import estimated_seconds
 from normviz.hosted import Refused
-from normviz.limits import estimated_seconds
 from normviz.runs.store import Store
 from normviz.runs.store import queue as store_queue
 from normviz.runs.store.admission import enqueue as queue

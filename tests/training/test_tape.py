@@ -11,13 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from crossing_kit import case, pairs
+from crossing_kit import case, changes, pairs
 from peek import model_seen
 from tape_kit import Compared, compare
 
-from normviz import RunConfig, limits
-from normviz.catalog import ACTIVATIONS, NORMS, POSITIONS, QK_NORMS, SCHEMES
+from normviz import RunConfig
+from normviz.catalog import FAMILIES, NORMS, POSITIONS, QK_NORMS, SCHEMES
 from normviz.catalog.probes import recorded_by
+from normviz.config import SETTINGS, engine_of
 from normviz.native import build, library
 from normviz.probes.instruments import ROWS
 from normviz.training.engine import Choice
@@ -174,18 +175,15 @@ CHANGES: list[dict[str, object]] = [
     {"width": 32, "heads": 4, "seq_len": 32, "batch": 8, "depth": 1},
     {"width": 20, "heads": 5, "seq_len": 10, "task": "copy", "depth": 5},
     {"width": 4, "heads": 1, "depth": 40, "scheme": "peri"},
-    # Settings of today.
-    *({"activation": key} for key in ACTIVATIONS.keys()),  # noqa: SIM118
+    *changes(*(name for name, one in SETTINGS.items() if one.tape or one.training)),
     *({"positions": key, "width": 24, "heads": 3} for key in POSITIONS.keys()),  # noqa: SIM118
     {"task": "masked", "mask": "none", "positions": "none"},
     {
         "task": "masked", "mask": "none", "seq_len": 33, "batch": 3, "qk_norm": "cosine",
         "scheme": "post",
     },
-    {"tied": "on"},
     {"tied": "on", "positions": "none", "scheme": "post"},
     {"softcap": 2.0, "zloss": 0.1, "task": "copy", "seq_len": 8},
-    {"parametrisation": "mup"},
     {"parametrisation": "completep", "scheme": "layerscale"},
     {"parametrisation": "completep", "scheme": "prores"},
     {"branch_gain": 0.3, "weight_gain": 0.5, "scheme": "post"},
@@ -325,35 +323,24 @@ def test_eager_runs_the_rest_and_the_run_says_why() -> None:
         started, *_ = run(config)
         with case(change):
             assert isinstance(started, Started)
-            assert (started.engine, limits.engine_of(config)) == ("eager", "eager")
+            assert (started.engine, engine_of(config)) == ("eager", "eager")
             assert part in started.why
             assert losses(config) == losses(config, "eager")
 
 
 def test_estimates_know_the_engine() -> None:
-    changes: list[dict[str, object]] = [
+    tried: list[dict[str, object]] = [
         *({"scheme": key} for key in TAPED),
         *({"norm": key} for key in NORMS.keys()),  # noqa: SIM118
-        *({"activation": key} for key in ACTIVATIONS.keys()),  # noqa: SIM118
-        *({"positions": key} for key in POSITIONS.keys()),  # noqa: SIM118
-        {"task": "masked", "mask": "none"},
-        {"sinks": "on"},
-        {"tied": "on"},
-        {"softcap": 3.0},
-        {"zloss": 0.1},
-        {"decay_on": "matrices"},
-        {"parametrisation": "mup"},
-        {"branch_gain": 0.5, "weight_gain": 0.5},
-        {"optimizer": "muon"},
-        {"rounding": "bf16"},
-        {"rounding": "fp16"},
+        *({"family": key} for key in FAMILIES.keys()),  # noqa: SIM118
+        *changes(),
     ]
-    for change in changes:
+    for change in tried:
         config = SMALL.replace(**change)
         started = next(train(config))
         with case(change):
             assert isinstance(started, Started)
-            assert limits.engine_of(config) == started.engine
+            assert engine_of(config) == started.engine
 
 
 def test_a_run_says_which_engine_it_has() -> None:
@@ -423,7 +410,7 @@ def test_wider_vectors_change_no_bit(
 SANITIZED = """
 import sys
 from pathlib import Path
-from normviz import RunConfig, limits
+from normviz import RunConfig
 from normviz.native import library
 library.LIBRARY = Path({made!r})
 from normviz.training.loop import train

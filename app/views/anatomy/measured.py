@@ -10,8 +10,8 @@ import streamlit as st
 from normviz import charts
 from normviz.anatomy.untrained import NAMES
 from normviz.catalog import PROBES, SCHEMES
+from normviz.config import is_quick
 from normviz.hosted import Refused
-from normviz.limits import is_quick
 from normviz.runs.store import Run
 from normviz.runs.store.admission import enqueue
 

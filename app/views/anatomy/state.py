@@ -12,7 +12,7 @@ from typing import Any
 import streamlit as st
 
 from normviz.anatomy.untrained import DEPTHS, NAMES, TRAINING, untrained
-from normviz.config import ConfigError, RunConfig
+from normviz.config import DEFAULTS, ConfigError, RunConfig
 from normviz.links import DUEL, Link, Problem, decode, encode
 
 from ...session import address, visitor
@@ -46,9 +46,7 @@ def trained(it: Anatomy) -> tuple[RunConfig, ...]:
 
     Raises ConfigError if they may not be trained.
     """
-    first, *rest = (
-        lane.replace(steps=RunConfig.model_fields["steps"].default) for lane in it.lanes
-    )
+    first, *rest = (lane.replace(steps=DEFAULTS["steps"]) for lane in it.lanes)
     return (first, *(rest or [first.replace(scheme=peer(it))]))
 
 

@@ -13,10 +13,9 @@ from collections.abc import Callable, Sequence
 import streamlit as st
 
 from normviz import hosted
-from normviz.config import RunConfig
+from normviz.config import RunConfig, estimated_seconds
 from normviz.execution.budget import default_slots
 from normviz.hosted import Refused
-from normviz.limits import estimated_seconds
 from normviz.model import texts
 from normviz.training import text_privacy
 

@@ -10,7 +10,7 @@ import streamlit as st
 from normviz import anatomy, hosted
 from normviz.anatomy.untrained import DEPTHS, NAMES
 from normviz.catalog import PLACEMENTS
-from normviz.limits import estimated_seconds
+from normviz.config import estimated_seconds
 from normviz.model import texts
 from normviz.runs.store import Run
 from normviz.training import text_privacy

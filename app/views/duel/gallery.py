@@ -9,10 +9,9 @@ from html import escape
 import streamlit as st
 
 from normviz.charts import thumb
-from normviz.config import ConfigError
+from normviz.config import ConfigError, estimated_seconds
 from normviz.duel.presets import PRESETS, Lanes, Preset
 from normviz.duel.suggest import suggestions
-from normviz.limits import estimated_seconds
 from normviz.maps import SweepError
 from normviz.maps import link as map_link
 

@@ -9,9 +9,8 @@ import streamlit as st
 
 from normviz import hosted
 from normviz.catalog import CELLS
-from normviz.config import CHOICES, RunConfig
+from normviz.config import CHOICES, RANGES, SETTINGS, RunConfig, estimated_seconds
 from normviz.hosted import Refused
-from normviz.limits import RANGES, estimated_seconds
 from normviz.links import shown
 from normviz.runs.store import Run
 from normviz.training.schedule import peak_at
@@ -28,17 +27,9 @@ DEPTHS = (1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256, 5
 WARMUPS = (0, 10, 20, 50, 100, 200, 400, 800)
 STEPS = (0, 20, 50, 100, 150, 200, 300, 400, 600, 1000, 2000, 5000)
 GROUPS = {
-    "Model": (
-        "width", "heads", "ffn_ratio", "activation", "positions", "tied", "softcap", "dropout", "rounding",
-        "branch_gain", "weight_gain", "patch_norm",
-    ),
-    "Attention": ("qk_norm", "v_norm", "sinks", "mask"),
-    "Optimisation": (
-        "optimizer", "schedule", "weight_decay", "decay_on", "clip", "beta1", "beta2", "momentum", "zloss",
-        "parametrisation",
-    ),
-    "Data": ("batch", "seq_len", "data_seed", "device"),
-}  # fmt: skip
+    group: [name for name, setting in SETTINGS.items() if setting.group == group]
+    for group in ("Model", "Attention", "Optimisation", "Data")
+}
 """The settings of the expander "More settings"."""
 CHANGED = "Changed"
 
@@ -84,7 +75,7 @@ def _more(configs: Sequence[RunConfig]) -> None:
         for name in names:
             (_choose if name in CHOICES else _number)(name, configs)
         if words and not names:
-            titles = ", ".join(RunConfig.model_fields[name].title or name for name in every)
+            titles = ", ".join(SETTINGS[name].title for name in every)
             given = literal(repr(" ".join(words)))
             st.caption(f"No setting has {given} in its name, choices or help. There are: {titles}.")
 
@@ -92,13 +83,12 @@ def _more(configs: Sequence[RunConfig]) -> None:
 def _said(name: str, configs: Sequence[RunConfig]) -> str:
     """A setting with its value, or with those of the lanes, as in "optimizer Muon"."""
     values = dict.fromkeys(shown(name, getattr(config, name)) for config in configs)
-    return f"{RunConfig.model_fields[name].title} {' or '.join(values)}"
+    return f"{SETTINGS[name].title} {' or '.join(values)}"
 
 
 def _about(name: str) -> str:
     """All words about a setting, in lower case, for the search."""
-    field = RunConfig.model_fields[name]
-    said = [name, field.title or "", field.description or ""]
+    said = [name, SETTINGS[name].title, SETTINGS[name].about]
     if name in CHOICES:
         said += [f"{choice.key} {choice.label} {choice.sentence}" for choice in CHOICES[name]]
     return " ".join(said).lower()
@@ -112,14 +102,14 @@ def _key(name: str, value: object) -> str:
 
 def _title(name: str, configs: Sequence[RunConfig], title: str = "") -> str:
     """The widget's label, with a mark if the lanes differ."""
-    title = title or RunConfig.model_fields[name].title or name
+    title = title or SETTINGS[name].title
     title = title[0].upper() + title[1:]
     values = {getattr(config, name) for config in configs}
     return f"{title} :orange[(lanes differ)]" if len(values) > 1 else title
 
 
 def _help(name: str) -> str | None:
-    about = RunConfig.model_fields[name].description
+    about = SETTINGS[name].about
     limit = f"Allowed: {RANGES[name].text()}." if name in RANGES else None
     parts = (about and f"{about.capitalize()}.", limit, hosted.allowed(name))
     return " ".join(part for part in parts if part) or None

@@ -10,7 +10,7 @@ import streamlit as st
 from normviz.catalog import INITS, NORMS, PLACEMENTS, QK_NORMS, SCHEMES
 from normviz.catalog.families import places_of
 from normviz.charts import LaneStyle, lane_styles
-from normviz.config import ConfigError, RunConfig
+from normviz.config import SETTINGS, ConfigError, RunConfig
 from normviz.duel.names import LETTERS, lane_name
 from normviz.duel.presets import QUICK
 from normviz.duel.seeds import named, seeded
@@ -57,7 +57,7 @@ class Lane:
         if self.run is None or self.is_current:
             return ""
         found = differences(self.run.trained, self.config)
-        titles = {name: RunConfig.model_fields[name].title or name for name in found}
+        titles = {name: SETTINGS[name].title for name in found}
         words = [f"{titles[name]} {value}" for name, (_, value) in found.items()]
         more = f" and {len(words) - SAID} more" if len(words) > SAID else ""
         return f"{', '.join(words[:SAID])}{more}"[:EARLIER]
@@ -251,9 +251,7 @@ def _compared(lane: Lane, first: Lane) -> None:
     if lane is first:
         st.caption("The other lanes are compared with this one.")
     elif found := differences(lane.config, first.config):
-        words = "; ".join(
-            f"{RunConfig.model_fields[name].title}: {a} → {b}" for name, (a, b) in found.items()
-        )
+        words = "; ".join(f"{SETTINGS[name].title}: {a} → {b}" for name, (a, b) in found.items())
         st.caption(f"Compared with A: {words}")
     else:
         st.caption("Same settings as A")
@@ -321,7 +319,7 @@ def _own(lane: Lane) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         field = st.selectbox(
             f"Setting of lane {lane.name}", names, index=names.index("warmup"), width=210,
-            key=f"lane{i}_own", format_func=lambda name: RunConfig.model_fields[name].title or name,
+            key=f"lane{i}_own", format_func=lambda name: SETTINGS[name].title,
         )  # fmt: skip
         st.text_input(
             f"Value (now {shown(field, getattr(lane.config, field))})", key=f"lane{i}_value",

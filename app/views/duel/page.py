@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from normviz.config import RunConfig
+from normviz.config import SETTINGS
 from normviz.links import differences
 from normviz.observed import label
 from normviz.runs.store import Run
@@ -138,6 +138,5 @@ def _difference(lanes: list[page_lanes.Lane], width: float, seen: Run | None) ->
         return "Add a second lane to compare it with another placement."
     if not fields:
         return "All lanes have the same settings: choose another placement in one of them."
-    titles = [RunConfig.model_fields[name].title or name for name in RunConfig.model_fields]
-    named = [t for t, n in zip(titles, RunConfig.model_fields, strict=True) if n in fields]
+    named = [setting.title for name, setting in SETTINGS.items() if name in fields]
     return f"The same except for: {', '.join(named)}."

@@ -5,9 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from normviz import hosted
+from normviz.config import estimated_seconds
 from normviz.formats import duration
 from normviz.hosted import Refused
-from normviz.limits import estimated_seconds
 from normviz.maps import Cell, cores
 from normviz.maps.fill import MapJob
 from normviz.maps.layout import maps

@@ -5,8 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from normviz.catalog import INITS, SCHEMES, TASKS
-from normviz.config import CHOICES, RunConfig
-from normviz.limits import MAX_MAPS, MAX_SWEEP_SEEDS, RANGES
+from normviz.config import CHOICES, RANGES, SETTINGS
+from normviz.limits import MAX_MAPS, MAX_SWEEP_SEEDS
 from normviz.maps.link import spanning, standard
 from normviz.maps.standard import MAPS
 
@@ -71,7 +71,7 @@ def _open_standard() -> None:
 
 
 def _title(field: str) -> str:
-    return capital(RunConfig.model_fields[field].title or field)
+    return capital(SETTINGS[field].title)
 
 
 def _help(field: str) -> str:
@@ -166,7 +166,7 @@ def _more(it: Maps) -> None:
             "says how often it was wrong.",
         )  # fmt: skip
         taken = {"scheme", "init", "task", *PLAIN, *it.asked.fields, "lr_edits", "text"}
-        rest = [name for name in RunConfig.model_fields if name not in taken]
+        rest = [name for name in SETTINGS if name not in taken]
         field = st.selectbox("Any other setting", rest, key="map_other", format_func=_title)
         assert field is not None
         allowed = ", ".join(CHOICES[field].keys()) if field in CHOICES else RANGES[field].text()

@@ -16,7 +16,7 @@ from normviz.norm_cost import findings, stored_results
 from normviz.norm_cost.findings import CLAIMS
 from normviz.norm_cost.lab import PATIENCE_SECONDS
 from normviz.norm_cost.result import DEVICES as ALLOWED_DEVICES
-from normviz.norm_cost.result import Measurement, Setting
+from normviz.norm_cost.result import CostSetting, Measurement
 from normviz.norm_cost.variants import BOTH, CONTEXTS, FORWARD, PASSES, VARIANTS
 
 from ...session.backend import SharedBackend, shared
@@ -59,9 +59,9 @@ def _controls(backend: SharedBackend) -> None:
     with st.container(key="cost_controls"):
         width, tokens, threads, device = st.columns([3, 3, 2, 2], vertical_alignment="bottom")
         with width:
-            _ladder("Width (numbers per token)", "width", WIDTHS, Setting().width)
+            _ladder("Width (numbers per token)", "width", WIDTHS, CostSetting().width)
         with tokens:
-            _ladder("Tokens per batch", "tokens", TOKENS, Setting().tokens)
+            _ladder("Tokens per batch", "tokens", TOKENS, CostSetting().tokens)
         with threads:
             st.number_input("CPU threads", 1, cores(), 1, key="cost_threads")
         with device:
@@ -89,18 +89,18 @@ def _ladder(words: str, name: str, values: tuple[int, ...], default: int) -> Non
     st.select_slider(words, values, default, key=f"cost_{name}", format_func=lambda n: f"{n:,}")
 
 
-def _setting() -> Setting | str:
+def _setting() -> CostSetting | str:
     """The setting in the widgets, or why it is not allowed."""
     values = {n: st.session_state[f"cost_{n}"] for n in ("width", "tokens", "threads", "device")}
     try:
-        return Setting(**values)
+        return CostSetting(**values)
     except ValueError as error:
         return str(error)
 
 
 def _start(backend: SharedBackend) -> None:
     setting = _setting()
-    if isinstance(setting, Setting):
+    if isinstance(setting, CostSetting):
         backend.lab.start(setting)
 
 

@@ -24,6 +24,7 @@ NORMS = (
         scale_invariant=True,
         oracle="torch.nn.BatchNorm1d",
         warning=f"BatchNorm {LEAK}",
+        tape=False,
     ),
     NormRecord(
         "powernorm",
@@ -40,5 +41,6 @@ NORMS = (
         learns=(GAMMA, BETA),
         scale_invariant=True,
         warning=f"PowerNorm {LEAK}",
+        tape=False,
     ),
 )

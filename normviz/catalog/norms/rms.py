@@ -84,6 +84,7 @@ NORMS = (
         order=100,
         code="SeeDNorm({width}, {eps})",
         learns=(GAMMA, Learned("alpha", r"\alpha", "1"), Learned("beta", r"\beta", "0")),
+        tape=False,
     ),
     NormRecord(
         "preaffine",
@@ -118,6 +119,7 @@ NORMS = (
             Learned("widen.weight", "W_2", "drawn", rank=16),
         ),
         scale_invariant=True,
+        tape=False,
     ),
     NormRecord(
         "tapernorm",
@@ -136,5 +138,6 @@ NORMS = (
         code="TaperNorm({width}, {eps}, {steps})",
         learns=(GAMMA, Learned("tapered", r"\tilde{\gamma}", "1")),
         last="rmsnorm",
+        tape=False,
     ),
 )

@@ -33,6 +33,7 @@ PERMUTATIONS = torch.eye(COPIES)[torch.tensor(list(permutations(range(COPIES))))
 class UnmixedWire(nn.Module):
     """One sublayer whose copies are not mixed, [B, T, n D] to [B, T, n D]."""
 
+    scale_of: Tensor
     logits: tuple[float, ...] = ()
     """Initial logits of the mixing matrix."""
 
@@ -46,6 +47,8 @@ class UnmixedWire(nn.Module):
         home = 2.0 * F.one_hot(torch.tensor((place.number - 1) % n), n) - 1.0
         start = torch.cat((home, home, torch.tensor(self.logits)))
         self.sizes = (n, n, len(self.logits))
+        which = [0] * n + [1] * n + [2] * len(self.logits)
+        self.register_buffer("scale_of", torch.tensor(which), persistent=False)
         self.gain_of_state = kept(nn.Parameter(torch.zeros(n * d, len(start))))
         self.gain_start = kept(nn.Parameter(start))
         self.gain_scale = kept(nn.Parameter(torch.full((2 + bool(self.logits),), ALPHA)))
@@ -59,7 +62,7 @@ class UnmixedWire(nn.Module):
         del around
         state = tap("stream_in", index, state)
         parts = F.rms_norm(state, state.shape[-1:], eps=EPS) @ self.gain_of_state
-        scale = self.gain_scale.repeat_interleave(self.repeats())
+        scale = self.gain_scale.index_select(0, self.scale_of)
         pre, post, logits = (scale * parts + self.gain_start).split(self.sizes, -1)
         H = state.unflatten(-1, (COPIES, self.width))
         z = self.norm_in((pre.sigmoid().unsqueeze(-1) * H).sum(-2))
@@ -68,19 +71,21 @@ class UnmixedWire(nn.Module):
         added = (2 * post.sigmoid()).unsqueeze(-1) * f.unsqueeze(-2)
         return tap("stream_out", index, skip + tap("branch_out", index, added.flatten(-2)))
 
-    def repeats(self) -> Tensor:
-        """How many coefficients share each scale."""
-        sizes = self.sizes if self.logits else self.sizes[:2]
-        return torch.tensor(sizes, device=self.gain_scale.device)
-
 
 class PermutedWire(UnmixedWire):
     """mHC-lite: each new copy is an average of all copies, exactly, by softmax weights of permutations."""
 
     logits = (0.0, *(FAR,) * 23)
+    permutations: Tensor
+
+    def __init__(
+        self, config: RunConfig, place: Place, branch: nn.Module, dropout: Dropout
+    ) -> None:
+        super().__init__(config, place, branch, dropout)
+        self.register_buffer("permutations", PERMUTATIONS, persistent=False)
 
     def mixed(self, H: Tensor, logits: Tensor) -> Tensor:
-        matrix = torch.einsum("btr,rij->btij", logits.softmax(-1), PERMUTATIONS.to(logits))
+        matrix = torch.einsum("btr,rij->btij", logits.softmax(-1), self.permutations.to(logits))
         return matrix.transpose(-1, -2) @ H
 
 

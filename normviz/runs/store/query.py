@@ -11,7 +11,7 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Literal
 
-from ...config import RunConfig
+from ...config import SETTINGS
 from .run import Run, known
 
 COLUMNS = ("id", "key", "status", "origin")
@@ -116,7 +116,7 @@ def _expression(name: str) -> str:
         return name
     if name == MODEL:
         return "lower(json_extract(config, '$.model'))"
-    if name not in RunConfig.model_fields:
+    if name not in SETTINGS:
         raise ValueError(
             f"{name!r} is no setting of a run and none of {', '.join(COLUMNS)}, {MODEL}"
         )

@@ -23,9 +23,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 
-from ...config import RunConfig
+from ...config import RunConfig, estimated_seconds
 from ...cores import cores
-from ...limits import estimated_seconds
 from .run import alive
 from .write import insert
 

@@ -11,10 +11,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ...catalog import SCHEMES, STREAMS
+from ...catalog import FAMILIES, SCHEMES, STREAMS
 from ...catalog.choices import GATED
-from ...config import RunConfig
-from ...limits import NEEDED
+from ...config import SETTINGS, RunConfig
 from ...model import qk_norm
 from ...model.branches import Attention, Dropout, FeedForward, SpectralLinear
 from ...model.gains import Multiplier, OutputGate, Shift
@@ -51,11 +50,12 @@ class Unsupported(Exception):
 def compiled(config: RunConfig, model: Transformer) -> Program:
     """The program of a model. Raises Unsupported."""
     config = config.placed()
-    if config.family != "decoder":
+    if not FAMILIES[config.family].tape:
         raise Unsupported(f"the tape trains decoders alone, and the family is {config.family}")
-    for name, value in NEEDED.items():
-        if getattr(config, name) != value:
-            raise Unsupported(f"the tape trains with {name}={value} alone")
+    for name, setting in SETTINGS.items():
+        if setting.tape and getattr(config, name) not in setting.tape:
+            values = " or ".join(f"{name}={value}" for value in setting.tape)
+            raise Unsupported(f"the tape trains with {values} alone")
     streams = STREAMS[SCHEMES[config.scheme].streams]
     if streams.wire and not streams.beside:
         raise Unsupported(

@@ -1,0 +1,118 @@
+"""A new setting is its record and what it does, a new default a word in the record: keys and links stay, and
+all that reads settings knows it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from normviz.home import VARIABLE
+
+ROOT = Path(__file__).parents[2]
+EDITS = {
+    "normviz/config.py": (
+        (
+            "    # fmt: on\n",
+            """    halved: Annotated[str, Setting(
+        "halved logits", choices=catalog.choices.HALVED, group="Model", tape=("off",))] = "off"
+    # fmt: on
+""",
+        ),
+        ('axis="2,4,8,16,32")] = 12', 'axis="2,4,8,16,32", link="12")] = 24'),
+    ),
+    "normviz/catalog/choices.py": (
+        (
+            "SCHEDULES: Registry",
+            """HALVED: Registry[Choice] = Registry(
+    "halved",
+    (
+        Choice("off", "Off", "The logits are whole."),
+        Choice("on", "On", "A moiety of them.", code={"logits": "logits = logits * 0.5"}),
+    ),
+)
+SCHEDULES: Registry""",
+        ),
+    ),
+    "normviz/catalog/families.py": (
+        ('"branch_gain": "it has no', '"halved": "its logits are whole",\n    "branch_gain": "it has no'),
+    ),
+    "normviz/model/transformer.py": (
+        (
+            "        self.softcap, self.zloss",
+            '        self.halved = c.halved == "on"\n        self.softcap, self.zloss',
+        ),
+        ('tap("logits", 0, logits)', 'tap("logits", 0, logits * 0.5 if self.halved else logits)'),
+    ),
+}  # fmt: skip
+SCRIPT = """
+import sys
+sys.path.append(sys.argv[1])
+from model_kit import assert_the_same
+from typer.testing import CliRunner
+
+import normviz
+from normviz import ConfigError, RunConfig, anatomy, train
+from normviz.app.views.duel import knobs
+from normviz.cli.app import main
+from normviz.config import engine_here, engine_of
+from normviz.links import decode, encode
+from normviz.maps.grid import read
+from normviz.maps.link import spanning
+from normviz.runs.search import search
+from normviz.training.events import Started
+
+assert normviz.__file__.startswith(sys.argv[2]) and knobs.__file__.startswith(sys.argv[2])
+OLD = "e2-a4f6321d1ac5099a"
+assert RunConfig().depth == 24 and RunConfig(depth=12).key == decode("v=1").lanes[0].key == OLD
+assert encode([RunConfig()]) == "v=1&depth=24"
+on = RunConfig(halved=True, depth=2, width=16, heads=2, seq_len=8, batch=4, steps=2)
+assert on.key != on.replace(halved="off").key and "halved" not in on.replace(halved="off").canonical()
+assert "halved=on" in encode([on]) and decode(encode([on])).lanes == (on,)
+
+assert "halved" in knobs.GROUPS["Model"] and "halved" in spanning()
+assert "moiety" in knobs._about("halved")
+assert search("halved logits on").clauses == search("halved on").clauses != search("halved").clauses
+assert {c.config.halved for c in read({"halved": "off,on"}, RunConfig()).cells} == {"off", "on"}
+assert "A moiety of them." in CliRunner().invoke(main, ["list"]).output
+ran = CliRunner().invoke(main, ["run", "halved=on", "depth=2", "steps=1"])
+assert ran.exit_code == 0, ran.output
+
+started = next(train(on))
+assert isinstance(started, Started)
+assert started.engine == engine_of(on) == "eager"
+assert "halved=off" in started.why or engine_here()[0] == "eager"
+assert_the_same(on)
+assert "logits * 0.5" in anatomy.code(on, 32)
+try:
+    RunConfig(family="rnn", halved="on")
+except ConfigError as error:
+    assert str(error) == "family is rnn and halved is on, but its logits are whole: leave halved at off"
+else:
+    raise AssertionError
+print("all of it holds")
+"""
+
+
+@pytest.mark.slow
+def test_a_record_and_what_it_does_are_all_that_a_setting_needs(tmp_path: Path) -> None:
+    for folder in ("normviz", "app"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    (tmp_path / "assets").symlink_to(ROOT / "assets")
+    for path, changes in EDITS.items():
+        text = (tmp_path / path).read_text()
+        for old, new in changes:
+            assert text.count(old) == 1, (path, old)
+            text = text.replace(old, new)
+        (tmp_path / path).write_text(text)
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(ROOT / "tests" / "kits"), str(tmp_path)],
+        cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
+        env={**os.environ, "PYTHONPATH": "", VARIABLE: str(tmp_path / "home")},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-2000:]
+    assert "all of it holds" in done.stdout
