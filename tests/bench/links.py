@@ -49,7 +49,7 @@ def states() -> None:
     import traceback
 
     import streamlit as st
-    from normviz.app.session import duel
+    from normviz.app.session import backend, duel
     from normviz.app.views.anatomy import state as anatomy_state
     from normviz.app.views.by_hand import state as hand_state
     from normviz.app.views.choose import state as choose_state
@@ -58,10 +58,14 @@ def states() -> None:
     from normviz.links import PAGE
     from tests.bench.links import judged
 
+    def arrived() -> duel.Duel:
+        duel.arrive(it := duel.duel(), backend.opened())
+        return it
+
     out = []
     for params in json.loads(st.session_state["links"]):
         for name, read in {
-            "duel": duel.duel,
+            "duel": arrived,
             "maps": map_state.maps,
             "anatomy": anatomy_state.anatomy,
             "hand": hand_state.hand,

@@ -471,7 +471,8 @@ def fits(page: Page) -> None:
 
 
 def test_back_through_eight_states(browser: Browser, address: str) -> None:
-    """Two placements, a change that trains, a preset, two steps of the tour, another page: all come back."""
+    """Two placements, a change that trains, a preset, two steps of the tour, another page: all come back. The
+    navigation leads to the duel that was there."""
     with visit(browser, address) as page:
         opened(page, address)
         hero = PRESETS["hero"].lanes()
@@ -498,6 +499,12 @@ def test_back_through_eight_states(browser: Browser, address: str) -> None:
         wait_for(lambda: shows(page, STEPS[1].lanes()))
         idle(page)
         page.get_by_role("link", name="Claims").first.click()
+        page.get_by_role("heading", name="claims about norm placement").wait_for()
+        idle(page)
+        page.get_by_role("link", name="Duel").first.click()
+        wait_for(lambda: shows(page, STEPS[1].lanes()))
+        idle(page)
+        page.evaluate("history.back()")
         page.get_by_role("heading", name="claims about norm placement").wait_for()
         idle(page)
         states = [hero, peri, deepnorm, shorter, warmup, STEPS[0].lanes(), STEPS[1].lanes()]

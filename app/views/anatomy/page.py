@@ -34,10 +34,10 @@ def page() -> None:
     )  # first, so that workers measure while the page renders
     measured.leave(it, backend, runs)
     if not (it.link and it.link.problems):
-        address.write(as_params(it.lanes))
+        address.show(as_params(it.lanes))
     with st.container(key="head"):
         st.markdown("# Anatomy of a placement")
-    link_notices.show(it, "anatomy", "Below is what this page opens with.")
+    link_notices.show(it, "Below is what this page opens with.", state.open_link)
     _controls(it)
     glossary.line(
         "placement",

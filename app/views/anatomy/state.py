@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import parse_qs
 
 import streamlit as st
 
@@ -61,6 +62,11 @@ def anatomy() -> Anatomy:
     if "anatomy" not in st.session_state or (st.session_state["arrived"] and CODEC.reads(params)):
         st.session_state["anatomy"] = _opened(params)
     return st.session_state["anatomy"]
+
+
+def open_link(query: str) -> None:
+    """Show the placements of a link."""
+    st.session_state["anatomy"] = _opened(parse_qs(query, keep_blank_values=True))
 
 
 def _opened(params: dict[str, list[str]]) -> Anatomy:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import log10
 from typing import Any
+from urllib.parse import parse_qs
 
 import streamlit as st
 
@@ -54,6 +55,11 @@ def hand() -> Hand:
     elif arrived:  # Streamlit dropped the editor's edits while another page was open
         it.show(it.example, reset=True)
     return it
+
+
+def open_link(query: str) -> None:
+    """Show the example of a link."""
+    st.session_state["hand"] = _opened(parse_qs(query, keep_blank_values=True))
 
 
 def _another_editor() -> int:

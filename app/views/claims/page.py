@@ -86,11 +86,10 @@ def _opened() -> str | None:
             st.info(
                 f"The link gives claim {1 + len(more)} times, allowed is once: the first one is used."
             )
+    elif address.is_old_entry():
+        st.session_state["claim"] = None
     opened = st.session_state.get("claim")
-    if opened is not None:
-        address.write({"claim": opened})
-    elif not st.session_state["arrived"] and "claim" in st.query_params:
-        del st.query_params["claim"]
+    address.show(CODEC.params({"claim": opened} if opened else {}))
     return opened
 
 

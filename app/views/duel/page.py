@@ -16,7 +16,6 @@ from ...session.pages import tab_title
 from ...widgets import glossary, link_notices, page_foot
 from . import (
     beside,
-    by_itself,
     charts_panel,
     gallery,
     headline,
@@ -37,31 +36,28 @@ ONE_LINE = 122
 def page() -> None:
     """The page, from top to bottom."""
     backend = shared()
-    if address.is_old_entry():
-        transport.come_back(backend)
     it = duel.duel()
+    by_link = duel.arrive(it, backend)
     lanes = page_lanes.current(it, backend)
-    it.kept = it.kept or page_lanes.all_done(lanes)
-    if it.touched:  # so that a reload or a copied URL keeps the settings
-        address.write(it.params())
     st.set_page_config(tab_title(share.title(lanes)))
     shown = page_lanes.runs(lanes)
     presence.runs(shown)
-    if it.opened:
+    if by_link:
         link_notices.keep(shown, backend)
         it.notices += link_notices.gone(
             [lane.config for lane in lanes if lane.run is None], backend
         )
-        it.opened = False
-    it.soon = by_itself.wanted(lanes, backend)
+    _name(it, lanes)
     seen = beside.current(it, backend)
     if st.context.is_embedded:
         return _embedded(it, lanes, backend, seen)
-    waits, guided = tour.waits(it), tour.is_on(it)
+    waits, guided = it.waits, it.step is not None
     page_foot.announce("" if waits else page_lanes.spoken(lanes, backend))
     if not it.story:
         _head(lanes, backend, seen)
-    link_notices.show(it, "duel", "Below is the duel that this page opens with.")
+    link_notices.show(
+        it, "Below is the duel that this page opens with.", duel.open_link, it, backend
+    )
     tour.show(lanes, backend)
     if guided:
         page_lanes.verdicts(lanes, backend, secret=waits)
@@ -92,6 +88,17 @@ def page() -> None:
             charts_panel.show_explanation(lanes, seen)
 
 
+def _name(it: duel.Duel, lanes: list[page_lanes.Lane]) -> None:
+    """Name the duel in the address once its results are shown, or it was asked for. A reload and Back lead to
+    what is named."""
+    if it.asked or page_lanes.all_done(lanes):
+        if it.named != it.shown and not st.session_state["arrived"]:
+            address.add(it.params())
+        it.named = it.shown
+    if it.named and not (it.link and it.link.problems):
+        address.show(it.params(it.named))
+
+
 def _head(lanes: list[page_lanes.Lane], backend: SharedBackend, seen: Run | None) -> None:
     """The headline, and the ways to other duels."""
     with st.container(key="head", horizontal=True, vertical_alignment="center"):
@@ -112,7 +119,9 @@ def _embedded(
 
     A link that can't be opened shows no charts: a reader would take the default duel for the linked one.
     """
-    link_notices.show(it, "duel", "No charts are shown: they would be of another duel.")
+    link_notices.show(
+        it, "No charts are shown: they would be of another duel.", duel.open_link, it, backend
+    )
     if it.link and it.link.problems:
         return
     page_lanes.verdicts(lanes, backend, beside=seen)

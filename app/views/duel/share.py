@@ -21,6 +21,7 @@ from normviz.runs.store import Run, retention
 from ...asgi.previews import PREVIEWS, read
 from ...session import duel, visitor
 from ...session.backend import SharedBackend
+from ...session.duel import Duel
 from ...widgets.copy_button import COPY
 from ...widgets.download import download
 from .lanes import Lane, runs
@@ -30,15 +31,15 @@ TEXT = "link_text"
 1.5 MB of scripts, a quarter of the page."""
 
 
-def query() -> str:
-    """The query string of this duel and its view."""
-    return links.query(duel.duel().params())
+def query(it: Duel) -> str:
+    """The query string of a duel and its view."""
+    return links.query(it.params())
 
 
 def address() -> str:
     """The duel's whole URL."""
     place = urlsplit(st.context.url or "")
-    return f"{place.scheme}://{place.netloc}{place.path or '/'}?{query()}"
+    return f"{place.scheme}://{place.netloc}{place.path or '/'}?{query(duel.duel())}"
 
 
 def title(lanes: list[Lane]) -> str:
@@ -59,15 +60,16 @@ def caption(lanes: list[Lane], beside: Run | None = None) -> list[str]:
 
 def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -> None:
     """Buttons to copy link and embed code, the files, and the link as text."""
+    it = duel.duel()
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        asked = {"query": query(), "title": f"NormViz: {escape(title(lanes))}"}
+        asked = {"query": query(it), "title": f"NormViz: {escape(title(lanes))}"}
         for key, label, frame in (
             ("copy_link", "Copy link", False),
             ("copy_embed", "Copy embed code", True),
         ):
             COPY(
                 key=key, data={**asked, "label": label, "frame": frame}, height="content",
-                width="content", on_copied_change=partial(_keep, lanes, backend),
+                width="content", on_copied_change=partial(_keep, it, lanes, backend),
             )  # fmt: skip
         with st.popover("Download", icon=":material/download:"):
             _files(lanes, backend, beside)
@@ -80,10 +82,10 @@ def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -
                 st.code(command, language="bash", wrap_lines=True)
 
 
-def _keep(lanes: list[Lane], backend: SharedBackend) -> None:
+def _keep(it: Duel, lanes: list[Lane], backend: SharedBackend) -> None:
     """Mark the runs of a copied link, so that retention keeps them, and draw the preview of the link."""
     retention.link(backend.store, [run.id for run in runs(lanes)])
-    PREVIEWS.request(read(parse_qs(query())))
+    PREVIEWS.request(read(parse_qs(query(it))))
 
 
 def _files(lanes: list[Lane], backend: SharedBackend, beside: Run | None) -> None:

@@ -70,7 +70,7 @@ def _asked() -> Anatomy | None:
             st.caption(_what_happens())
     if text and text.strip():
         return _pasted(text)
-    address.write(CODEC.params({KIND: kind} if kind else {}))
+    address.show(CODEC.params({KIND: kind} if kind else {}))
     known = shipped.anatomies().get(kind or "")
     if isinstance(known, str):
         named = "" if known.startswith(f"{kind} ") else f"{kind} could not be followed: "

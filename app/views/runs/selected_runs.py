@@ -19,7 +19,7 @@ from normviz.player import VIEWS
 from normviz.runs.listing import ListRow, described, diff
 from normviz.runs.store import Run
 
-from ...session import duel, visitor
+from ...session import duel, training, visitor
 from ...session.backend import SharedBackend
 from ...session.markdown import literal, sentence
 from ...session.progress import signature
@@ -136,10 +136,13 @@ def _actions(runs: list[Run], backend: SharedBackend, mine: frozenset[int]) -> N
             shortcut=shortcuts.of("O"), disabled=len(observed) > 1 or len(runs) > MAX_LANES,
             help=TOY if len(observed) == len(runs) else None,
         ):  # fmt: skip
-            duel.show_runs(runs)
+            it = duel.duel()
+            duel.show_runs(it, runs)
+            if len(observed) == len(runs):  # a toy trains at once, if that takes seconds
+                training.by_itself(it, backend)
             st.switch_page(page_links.named("Duel"))
         if own_open:
-            button("Stop", duel.leave, backend, own_open, key="stop_chosen",
+            button("Stop", duel.leave, duel.duel(), backend, own_open, key="stop_chosen",
                    icon=":material/stop:")  # fmt: skip
         button("Delete", _ask, key="delete_chosen", icon=":material/delete:", disabled=bool(stays))
         button("Clear", only, (), key="choose_none", type="tertiary")
