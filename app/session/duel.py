@@ -24,11 +24,14 @@ from normviz.runs.store import Action, Run
 from normviz.tour import STEPS, TourStep
 
 from . import address, duel_link, visitor
-from .backend import SharedBackend
+from .backend import SharedBackend, known
 from .page_state import PageState
 
 EARLIER = 120
 """Most characters of the words that name the earlier settings of a curve."""
+TURNED = (
+    "A run of this link took another learning rate while it trained: it is shown with that change."
+)
 
 
 class Named(NamedTuple):
@@ -156,15 +159,6 @@ def duel() -> Duel:
     return st.session_state["duel"]
 
 
-def chosen(key: str) -> Any:
-    """What the visitor set a widget to, for its callback.
-
-    Streamlit ends a callback at a look at `st.session_state` once another message waits, and the rest of
-    what it does would be lost; a copy of that state has no such point.
-    """
-    return st.session_state.to_dict().get(key)
-
-
 def _of(lanes: tuple[RunConfig, ...], **more: Any) -> Duel:
     return Duel(lanes, (None,) * len(lanes), **more)
 
@@ -178,7 +172,7 @@ def arrive(it: Duel, backend: SharedBackend) -> bool:
     came_back, asked = address.is_old_entry(), duel_link.read(address.params())
     if not (is_first or came_back or asked.is_one):
         return False  # the navigation leads back to what was there
-    found = _linked(asked)
+    found = _linked(asked, backend)
     if it.named and (found.lanes, found.story, found.beside) == (it.lanes, it.story, it.beside):
         it.probe, it.view, it.seeds, it.cursor = found.probe, found.view, found.seeds, found.cursor
     else:
@@ -189,10 +183,14 @@ def arrive(it: Duel, backend: SharedBackend) -> bool:
     return bool(asked.link and asked.lanes) and not came_back
 
 
-def _linked(asked: duel_link.DuelLink) -> Duel:
-    """The duel of an address; the one that the page opens with, where the link has problems."""
+def _linked(asked: duel_link.DuelLink, backend: SharedBackend) -> Duel:
+    """The duel of an address; the one that the page opens with, where the link has problems.
+
+    A rate that was turned while a run trained is in that run's settings: a link of before leads there too.
+    """
     hero = PRESETS["hero"].lanes()
-    lanes = asked.lanes or hero
+    lanes = tuple(_turned(lane, backend) for lane in asked.lanes) or hero
+    later = (TURNED,) if asked.lanes and lanes != asked.lanes else ()
     texts = tuple(lane.text for lane in lanes if lane.text)
     # A step plays, and so does the duel that the page opens with; a link shows the end.
     plays = lanes == hero or asked.link is None
@@ -200,14 +198,20 @@ def _linked(asked: duel_link.DuelLink) -> Duel:
         lanes, start="replay" if plays else "follow", asked=asked.is_one and bool(asked.lanes),
         story=asked.story if asked.lanes else 0, link=None if asked.lanes else asked.link,
         probe=asked.probe, view=asked.view, seeds=asked.seeds, beside=asked.beside, cursor=asked.cursor,
-        text=next(iter(texts), ""), notices=(*asked.notices, *visitor.lacks("This link", texts)),
+        text=next(iter(texts), ""), notices=(*asked.notices, *later, *visitor.lacks("This link", texts)),
     )  # fmt: skip
+
+
+def _turned(config: RunConfig, backend: SharedBackend) -> RunConfig:
+    if known(config, backend) is None and (run := backend.store.turned(config)) is not None:
+        return run.trained
+    return config
 
 
 def open_link(it: Duel, backend: SharedBackend, query: str) -> None:
     """Show the duel of a link in place of this one."""
     leave_duel(it, backend)
-    it.become(_linked(duel_link.read(parse_qs(query, keep_blank_values=True))))
+    it.become(_linked(duel_link.read(parse_qs(query, keep_blank_values=True)), backend))
 
 
 def open_lanes(

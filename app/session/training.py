@@ -19,7 +19,8 @@ from normviz.training import text_privacy
 
 from . import visitor
 from .backend import SharedBackend, known
-from .duel import Duel, chosen, leave
+from .duel import Duel, leave
+from .page_state import chosen
 
 LONGEST_SECONDS = 5.0
 """Estimated seconds that the runs which start without a click may take here together."""

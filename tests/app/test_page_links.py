@@ -82,6 +82,23 @@ def test_a_rate_that_is_turned_is_the_lanes_and_their_runs_at_once(
     assert any("0.003 at first, 0.01 from step 12" in words_of(one) for one in at.caption)
 
 
+def test_a_link_of_before_a_rate_was_turned_opens_the_run(page: Open, folder: Path) -> None:
+    """Only a link: who sets the rate back wants a run without the turn."""
+    store, before = Store(folder), SMALL
+    run = store.enqueue(before)
+    store.started(run, Started(before, "cpu", 1, 1, 3.3, 1.1, None), os.getpid(), False)
+    store.append(run, [], 5)
+    store.set_rate([run], 0.01)
+    turned = before.replace(lr_edits=((5, 0.01),))
+    at = page(encode([before]))
+    assert (duel(at).lanes, duel(at).runs) == ((turned,), (run,))
+    assert address(at)["lr_edits"] == "5:0.01"
+    assert any("another learning rate while it trained" in words_of(one) for one in at.info)
+    store.end(run, "finished")
+    checked(at.select_slider(key="knob_lr").set_value(before.lr).run())
+    assert duel(at).lanes == (before,)
+
+
 def training(at: AppTest, store: Store, reach: int) -> tuple[int, ...]:
     """The runs of the lanes, as if their processes had come so far."""
     for run in duel(at).runs:

@@ -17,8 +17,9 @@ from normviz.training.schedule import peak_at
 
 from ...session import duel, training, visitor
 from ...session.backend import SharedBackend
-from ...session.duel import Duel, chosen
+from ...session.duel import Duel
 from ...session.markdown import literal
+from ...session.page_state import chosen
 from ...widgets.store_errors import kept
 from . import complaint, own_text
 from .lanes import Lane

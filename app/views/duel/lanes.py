@@ -21,8 +21,9 @@ from normviz.runs.verdict import Verdict, of_seeds
 
 from ...session import duel, training
 from ...session.backend import SharedBackend, known
-from ...session.duel import EARLIER, Duel, chosen
+from ...session.duel import EARLIER, Duel
 from ...session.markdown import literal
+from ...session.page_state import chosen
 from ...widgets import badge, placement, placement_list
 from ...widgets.store_errors import kept
 from . import complaint

@@ -22,8 +22,9 @@ from normviz.runs.store import StoreError
 from ...asgi import uploads
 from ...session import duel, training, visitor
 from ...session.backend import SharedBackend, shared
-from ...session.duel import Duel, chosen
+from ...session.duel import Duel
 from ...session.markdown import literal, sentence
+from ...session.page_state import chosen
 from ...widgets.buttons import button, submit
 from ...widgets.store_errors import kept
 from . import complaint

@@ -14,7 +14,8 @@ from normviz.tour import STEPS
 
 from ...session import duel
 from ...session.backend import SharedBackend
-from ...session.duel import Duel, chosen
+from ...session.duel import Duel
+from ...session.page_state import chosen
 from ...session.progress import signature
 from ...widgets import player, shortcuts
 from . import share

@@ -21,7 +21,8 @@ from normviz.runs.store import Run
 from ...asgi import live_page
 from ...session import duel, training, visitor
 from ...session.backend import SharedBackend
-from ...session.duel import Duel, chosen, control, leave, leave_duel
+from ...session.duel import Duel, control, leave, leave_duel
+from ...session.page_state import chosen
 from ...widgets import page_links
 from ...widgets.buttons import button
 from ...widgets.store_errors import kept
