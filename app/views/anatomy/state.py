@@ -17,7 +17,7 @@ from normviz.config import DEFAULTS, ConfigError, RunConfig
 from normviz.links import DUEL, Link, Problem, decode, encode
 
 from ...session import address, visitor
-from ...session.page_state import PageState
+from ...session.page_state import PageState, chosen
 
 CODEC = replace(DUEL, view=())
 """The links of a duel, of which this page knows nothing but the settings."""
@@ -102,7 +102,7 @@ def _too_deep(lanes: Sequence[RunConfig]) -> Problem | None:
 
 def change(field: str, value: Any, lane: int | None = None) -> None:
     """Set a field in one config or in all. A value that is not allowed only sets `complaint`."""
-    it: Anatomy = st.session_state["anatomy"]
+    it: Anatomy = chosen("anatomy")
     try:
         it.lanes = tuple(
             config.replace(**{field: value}) if lane in (None, i) else config
@@ -115,7 +115,7 @@ def change(field: str, value: Any, lane: int | None = None) -> None:
 
 def compare_with(scheme: str | None) -> None:
     """Set the second placement, or remove it."""
-    it: Anatomy = st.session_state["anatomy"]
+    it: Anatomy = chosen("anatomy")
     first = it.lanes[0]
     second = it.lanes[1] if len(it.lanes) > 1 else first
     it.lanes = (first,) if scheme is None else (first, second.replace(scheme=scheme))

@@ -9,7 +9,7 @@ import streamlit as st
 from normviz.choose.answers import CODEC, Answers, decode
 
 from ...session import address
-from ...session.page_state import PageState
+from ...session.page_state import PageState, chosen
 
 
 @dataclass
@@ -33,8 +33,8 @@ def choose() -> Choose:
 
 def change(name: str) -> None:
     """Take a new answer from its widget."""
-    it: Choose = st.session_state["choose"]
-    it.answers = replace(it.answers, **{name: st.session_state[key_of(name)]})
+    it: Choose = chosen("choose")
+    it.answers = replace(it.answers, **{name: chosen(key_of(name))})
     it.changed()
 
 

@@ -20,6 +20,7 @@ from normviz.links import Codec, cut
 from ...session import address
 from ...session.backend import shared
 from ...session.markdown import capital, literal, source
+from ...session.page_state import chosen
 from ...widgets import glossary, link_notices
 from ...widgets.buttons import button
 from . import card
@@ -175,4 +176,4 @@ def _spark(claim: Claim, _date: str) -> str:
 
 
 def _toggle(key: str) -> None:
-    st.session_state["claim"] = None if st.session_state.get("claim") == key else key
+    st.session_state["claim"] = None if chosen("claim") == key else key

@@ -13,7 +13,7 @@ from normviz.maps.standard import MAPS
 
 from ...session import address, visitor
 from ...session.markdown import sentence
-from ...session.page_state import PageState
+from ...session.page_state import PageState, chosen
 
 
 @dataclass
@@ -55,14 +55,14 @@ def maps() -> Maps:
 
 def show(asked: MapRequest) -> None:
     """Show other maps."""
-    it: Maps = st.session_state["maps"]
+    it: Maps = chosen("maps")
     it.asked, it.results, it.typed = asked, None, {}
     it.changed()
 
 
 def change(**words: str) -> None:
     """Change settings. A value that is not allowed only sets `complaint`."""
-    it: Maps = st.session_state["maps"]
+    it: Maps = chosen("maps")
     try:
         show(it.asked.but(**words))
     except ValueError as error:
@@ -71,7 +71,7 @@ def change(**words: str) -> None:
 
 def set_axis(side: str, setting: str) -> None:
     """Change the setting of an axis: `side` is "across" or "up"."""
-    it: Maps = st.session_state["maps"]
+    it: Maps = chosen("maps")
     try:
         show(it.asked.with_axis(side, setting))
     except ValueError as error:

@@ -22,6 +22,7 @@ from normviz.runs.store import Run
 from ...session import duel, training, visitor
 from ...session.backend import SharedBackend
 from ...session.markdown import literal, sentence
+from ...session.page_state import chosen
 from ...session.progress import signature
 from ...widgets import page_links, player, shortcuts
 from ...widgets.buttons import button
@@ -47,7 +48,7 @@ class Selection:
 
 def selection() -> Selection:
     """The session's chosen runs."""
-    return st.session_state.setdefault("picks", Selection())
+    return chosen("picks") or st.session_state.setdefault("picks", Selection())
 
 
 def key(run: int) -> str:
@@ -61,7 +62,7 @@ def toggle(run: int) -> None:
     """The callback of a run's checkbox."""
     it = selection()
     others = tuple(one for one in it.runs if one != run)
-    it.runs = (*others, run) if st.session_state[f"pick_{run}"] else others
+    it.runs = (*others, run) if chosen(f"pick_{run}") else others
     it.asking = False
 
 
@@ -181,13 +182,13 @@ def _charts(runs: list[Run], it: Selection, backend: SharedBackend) -> None:
 
 
 def _probe() -> None:
-    said = st.session_state["chosen_player"].get("probe")
+    said = chosen("chosen_player").get("probe")
     if said in PROBES.keys():  # noqa: SIM118 (a registry)
         selection().probe = said
 
 
 def _view() -> None:
-    said = st.session_state["chosen_player"].get("view")
+    said = chosen("chosen_player").get("view")
     if said in VIEWS:
         selection().view = said
 
