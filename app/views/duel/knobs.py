@@ -207,9 +207,8 @@ def _set_rate(it: Duel, backend: SharedBackend, key: str) -> None:
     for i, same in enumerate(current):
         if not same:
             duel.change(it, "lr", rate, i, key)
-    training.by_itself(
-        it, backend
-    )  # first: the others have their rate from the next look at the store
+    # First of all, because the lanes of `trains` have their rate only from the next look at the store.
+    training.by_itself(it, backend)
     asked = [run for run in trains if run and peak_at(run.trained, run.trained.steps) != rate]
     try:
         if asked and backend.store.set_rate([run.id for run in asked], rate) is None:

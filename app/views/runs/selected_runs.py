@@ -48,7 +48,12 @@ class Selection:
 
 def selection() -> Selection:
     """The session's chosen runs."""
-    return chosen("picks") or st.session_state.setdefault("picks", Selection())
+    return st.session_state.setdefault("picks", Selection())
+
+
+def _picks() -> Selection:
+    """The same for a callback."""
+    return chosen("picks")
 
 
 def key(run: int) -> str:
@@ -60,7 +65,7 @@ def key(run: int) -> str:
 
 def toggle(run: int) -> None:
     """The callback of a run's checkbox."""
-    it = selection()
+    it = _picks()
     others = tuple(one for one in it.runs if one != run)
     it.runs = (*others, run) if chosen(f"pick_{run}") else others
     it.asking = False
@@ -68,7 +73,7 @@ def toggle(run: int) -> None:
 
 def only(runs: Iterable[int]) -> None:
     """Replace the choice."""
-    it = selection()
+    it = _picks()
     it.runs, it.asking = tuple(runs), False
 
 
@@ -184,13 +189,13 @@ def _charts(runs: list[Run], it: Selection, backend: SharedBackend) -> None:
 def _probe() -> None:
     said = chosen("chosen_player").get("probe")
     if said in PROBES.keys():  # noqa: SIM118 (a registry)
-        selection().probe = said
+        _picks().probe = said
 
 
 def _view() -> None:
     said = chosen("chosen_player").get("view")
     if said in VIEWS:
-        selection().view = said
+        _picks().view = said
 
 
 def _opens(runs: list[Run]) -> str:
@@ -209,7 +214,7 @@ def _stays(run: Run, mine: frozenset[int]) -> str | None:
 
 
 def _ask() -> None:
-    selection().asking = True
+    _picks().asking = True
 
 
 def _confirm(runs: list[Run], backend: SharedBackend) -> None:
@@ -226,7 +231,7 @@ def _confirm(runs: list[Run], backend: SharedBackend) -> None:
 
 def _delete(backend: SharedBackend) -> None:
     """Delete the chosen runs that have ended and are this visitor's."""
-    it, mine = selection(), duel.duel().mine
+    it, mine = _picks(), chosen("duel").mine
     kept, gone = [], 0
     for number in it.runs:
         run = backend.store.run(number)
