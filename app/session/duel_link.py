@@ -80,7 +80,7 @@ def read(params: Params) -> DuelLink:
         link,
         story,
         probe if probe in PROBES else step.probe if step else PROBE,
-        next((it for it in VIEWS if it == view), HEAT),
+        view if view in VIEWS else HEAT,
         SEEDS if seeds == str(SEEDS) else 1,
         _word(params, BESIDE),
         cursor,

@@ -207,8 +207,8 @@ def test_a_copied_link_keeps_its_runs(page: Open, folder: Path) -> None:
 
     store = Store(folder)
     run = kept(store, FREE)
-    page()
-    share._keep([Lane(0, FREE, found(store, run))], shared())
+    at = page()
+    share._keep(duel(at), [Lane(0, FREE, found(store, run))], shared())
     assert found(store, run).linked
 
 
