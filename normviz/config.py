@@ -262,6 +262,15 @@ class RunConfig(BaseModel):
         return self.depth / BASE_DEPTH if self.parametrisation == "completep" else 1.0
 
     @property
+    def base(self) -> RunConfig:
+        """This config with the sizes that decide the initial values: in muP the base width, in CompleteP the
+        base depth too, in the standard parametrisation its own."""
+        if self.parametrisation == "standard":
+            return self
+        depth = BASE_DEPTH if self.parametrisation == "completep" else self.depth
+        return self.model_copy(update={"width": BASE_WIDTH, "depth": depth})
+
+    @property
     def last_norm(self) -> str:
         """The norm before the output head, where the placement has one."""
         return catalog.NORMS[self.norm].last or self.norm

@@ -251,7 +251,7 @@ def test_equal_configs_have_one_name() -> None:
 def test_frozen() -> None:
     config = RunConfig()
     with pytest.raises(ValueError, match="frozen"):
-        config.depth = 3  # type: ignore[misc]
+        config.depth = 3
     assert hash(config) == hash(RunConfig())
 
 

@@ -69,6 +69,8 @@ def test_a_working_server_is_well_and_counted_and_one_that_hangs_is_not(here: St
         assert (census["running"], census["queued"], census["visitors"]) == (2, 3, 2)
         assert census["runs"] == 5 and census["bytes"] > 0
         assert "3 wait, 2 train, 0 paused, of 2 visitors" in normviz("status").stdout
+        for lane in lanes:
+            lane.stop()
         os.kill(pid, signal.SIGSTOP)  # its lock is held all the same
         try:
             wait_for(lambda: status()[1]["supervisor"] == "silent", "that it hangs")
@@ -78,8 +80,6 @@ def test_a_working_server_is_well_and_counted_and_one_that_hangs_is_not(here: St
         finally:
             os.kill(pid, signal.SIGCONT)
         wait_for(lambda: status()[0] == 0, "its next beat")
-        for lane in lanes:
-            lane.stop()
     assert status()[0] == 1
 
 

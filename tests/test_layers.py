@@ -134,4 +134,5 @@ def test_ruff_is_content() -> None:
 
 @pytest.mark.slow
 def test_types_are_right() -> None:
-    python("-m", "pyright", "--pythonpath", sys.executable)
+    words = ("--output-format=min-text", "--python-interpreter-path", sys.executable)
+    python("-m", "pyrefly", "check", *words)

@@ -85,7 +85,7 @@ async def watched(run: int, n: int, story: Callable[[list[Line]], Awaitable[None
 
     lines = [Line() for _ in range(n)]
     asked = Request(runs=[run], probe="grad_block")
-    tasks = [asyncio.create_task(_send(line, asked, ANYBODY)) for line in lines]  # type: ignore[arg-type]
+    tasks = [asyncio.create_task(_send(line, asked, ANYBODY)) for line in lines]
     try:
         await until(lambda: all(line.texts for line in lines))
         await story(lines)
@@ -142,7 +142,7 @@ def test_who_comes_later_gets_all_and_then_the_same_as_others(counts: Counts) ->
         store.append(run, steps[:5])
         await until(lambda: len(lines[0].texts) == 2)
         asked = Request(runs=[run], probe="grad_block")
-        coming = asyncio.create_task(_send(late, asked, ANYBODY))  # type: ignore[arg-type]
+        coming = asyncio.create_task(_send(late, asked, ANYBODY))
         await until(lambda: bool(late.texts))
         before = counts["messages"]
         store.append(run, steps[5:6])

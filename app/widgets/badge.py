@@ -8,7 +8,9 @@ import streamlit as st
 
 from ..session.markdown import literal
 
-COLORS = {
+Color = Literal["blue", "gray", "green", "orange", "red", "violet"]
+
+COLORS: dict[str, Color] = {
     "learned": "green", "solved": "green", "learned little": "orange", "learned in part": "orange",
     "memorised": "orange", "training only": "orange", "at chance": "orange", "back at chance": "orange",
     "above": "orange", "still falling": "orange", "not settled": "orange",
@@ -18,4 +20,4 @@ COLORS = {
 
 def verdict(kind: str, words: str, width: int | Literal["content"] = "content") -> None:
     """The words in the colour of that kind of verdict."""
-    st.badge(literal(words), color=COLORS.get(kind, "gray"), width=width)  # pyright: ignore
+    st.badge(literal(words), color=COLORS.get(kind, "gray"), width=width)

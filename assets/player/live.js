@@ -96,7 +96,7 @@ export async function live(root, page) {
   return new Live(root, page, data, missing).begin();
 }
 
-class Live {
+export class Live {
   constructor(root, page, data, missing) {
     Object.assign(this, { root, page, data, missing, workers: [], duel: null, plays: false, granted: 0 });
     // What the player shows: a finished duel that ships, or what is trained here.

@@ -4,7 +4,6 @@ All of it is derived from the record that the model is built from, so it can't d
 """
 
 from .code import classes, code, our_name, sizes
-from .code import imports as head_imports
 from .diagram import diagram, glyph
 from .formula import constants, formula, gradient_path, plain
 from .parameters import Added, added
@@ -19,7 +18,6 @@ __all__ = [
     "formula",
     "glyph",
     "gradient_path",
-    "head_imports",
     "our_name",
     "plain",
     "sizes",

@@ -8,12 +8,10 @@ wires, slots or records, only the parts that the scheme uses. Its parameters are
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from pathlib import Path
 
 from ..catalog import CELLS, FAMILIES, NORMS, PLACEMENTS, SCHEMES, STREAMS, TASKS
 from ..catalog.choices import GATED, Choice
@@ -23,6 +21,7 @@ from ..catalog.streams import Code
 from ..config import DEFAULTS, SETTINGS, RunConfig
 from . import family_code
 from .patterns import Blocks, patterns
+from .quote import PACKAGE, Quotation
 
 INSIDE = ("head_gain", "qk_gain", "hidden_gain")
 """Gains on a branch itself, not on the path around it."""
@@ -654,13 +653,7 @@ def module(name: str, arguments: str, init: list[str], inputs: str, body: list[s
 
 # Norms: PyTorch's where it has one, else the source of the product's own module.
 
-FOLDER = Path(__file__).parents[1] / "model" / "norms"
-IMPORTS = {
-    "Any": "from typing import Any",
-    "math.": "import math",
-    "Tensor": "from torch import Tensor",
-    "once_differentiable": "from torch.autograd.function import once_differentiable",
-}
+FOLDER = PACKAGE / "model" / "norms"
 
 
 def norm_call(config: RunConfig, width: str, key: str = "") -> str:
@@ -668,42 +661,28 @@ def norm_call(config: RunConfig, width: str, key: str = "") -> str:
     return NORMS[key or config.norm].call(width, config.steps)
 
 
-def imports(key: str, standard: tuple[str, ...] = ()) -> str:
-    """The import lines of a module that holds `norm_source`; `standard` are its own, of Python."""
-    text = norm_source(key)
-    used = [line for word, line in IMPORTS.items() if word in text]
-    python = sorted({*standard, *(line for line in used if "torch" not in line)})
-    torch = ["import torch", "import torch.nn.functional as F", "from torch import nn"]
-    torch += [line for line in used if "torch" in line]
-    return "\n".join([*python, *([""] if python else []), *torch])
+def imports(key: str) -> str:
+    """The import lines of a module that holds `norm_source`."""
+    own = ["import torch", "import torch.nn.functional as F", "from torch import nn"]
+    used = sorted(_norm(key)[1] - set(own))
+    python = [line for line in used if "torch" not in line]
+    return "\n".join([*python, *([""] if python else []), *own, *(x for x in used if "torch" in x)])
+
+
+def norm_source(key: str) -> str:
+    """Source of the classes that `norm_call` needs; empty for PyTorch's own."""
+    return _norm(key)[0]
 
 
 @lru_cache
-def norm_source(key: str) -> str:
-    """Source of the classes that `norm_call` needs; empty for PyTorch's own."""
+def _norm(key: str) -> tuple[str, set[str]]:
+    """Source of a norm's classes, and the lines that import what they use."""
     name = NORMS[key].code.split("(")[0]
     if name.startswith("nn."):
-        return ""
-    path = next(p for p in FOLDER.glob("*.py") if f"class {name}(" in p.read_text())
-    text = path.read_text()
-    if "from .group import" in text:
-        return _body((FOLDER / "group.py").read_text(), "") + "\n\n\n" + _body(text, name)
-    return _body(text, name)
-
-
-def _body(text: str, name: str) -> str:
-    """A module without its docstring and imports, and of its public classes only `name`."""
-    kept = []
-    for node in ast.parse(text).body[1:]:
-        other = isinstance(node, ast.ClassDef) and node.name not in (name,) and node.name[0] != "_"
-        if isinstance(node, ast.Import | ast.ImportFrom) or other:
-            continue
-        kept.append(
-            (isinstance(node, ast.ClassDef | ast.FunctionDef), ast.get_source_segment(text, node))
-        )
-    return "".join(
-        ("\n\n\n" if big else "\n") * bool(i) + str(part) for i, (big, part) in enumerate(kept)
-    )
+        return "", set()
+    file = next(p.name for p in FOLDER.glob("*.py") if f"class {name}(" in p.read_text())
+    quotation = Quotation()
+    return quotation.quote(f"model/norms/{file}", name), quotation.imports
 
 
 # Weight constraints, at initialisation and after every optimizer step.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
+from typing import Any
 
 from ..catalog import SCHEMES
 from ..catalog.scheme import Branch, Gain, Place, Scheme, Slots
@@ -40,8 +41,10 @@ def shape(slots: Slots, named: frozenset[str] = frozenset()) -> Slots:
 
     A gain in `named` counts as a number even if its value is 1, as 1/sqrt(b) is in block 1.
     """
-    gains = {name: _unnumbered(getattr(slots, name), name in named) for name in GAINS}
-    gammas = {
+    gains: dict[str, Any] = {
+        name: _unnumbered(getattr(slots, name), name in named) for name in GAINS
+    }
+    gammas: dict[str, Any] = {
         n: 2.0 if n in named or getattr(slots, n) != 1.0 else 1.0 for n in ("gamma_in", "gamma_out")
     }
     return replace(slots, **gains, **gammas)

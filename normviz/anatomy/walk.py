@@ -220,7 +220,7 @@ def _gain_words(scheme: Scheme, depth: int) -> list[str]:
             if slots.mix == "sum":
                 for slot, gain in gain_values(slots).items():
                     found.setdefault(slot, []).append((branch, gain))
-    symbols = {c.gain: PLAIN.get(c.symbol, c.symbol) for c in scheme.constants}
+    symbols: dict[str, str] = {c.gain: PLAIN.get(c.symbol, c.symbol) for c in scheme.constants}
     return [
         *(_gain_sentence(slot, some, symbols.get(slot, "")) for slot, some in found.items()),
         *remarks,

@@ -188,9 +188,10 @@ def _round(timers: dict[str, Callable[[], float]], round_: int) -> list[float]:
 
 
 def peer_step(model: nn.Module, c: RunConfig) -> Callable[[], None]:
-    """A step of a plain loop: forward, backward, PyTorch's fused AdamW."""
+    """A step of a plain loop on the model's device: forward, backward, PyTorch's fused AdamW."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
-    tokens = torch.randint(0, VOCABULARY, (c.batch, c.seq_len + 1))
+    device = next(model.parameters()).device
+    tokens = torch.randint(0, VOCABULARY, (c.batch, c.seq_len + 1), device=device)
     inputs, targets = tokens[:, :-1].contiguous(), tokens[:, 1:].flatten()
 
     def step() -> None:

@@ -173,5 +173,5 @@ def read(text: str) -> Census:
     """The census in a text that `Census.dump` wrote. Raises ValueError for a text that is not JSON."""
     it = json.loads(text)
     lists = ("settings", "by_code")
-    models = tuple(Model(**{**m, **{n: tuple(m.get(n, ())) for n in lists}}) for m in it["models"])
+    models = tuple(Model(**(m | {n: tuple(m.get(n, ())) for n in lists})) for m in it["models"])
     return Census(it["day"], models)

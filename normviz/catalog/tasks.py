@@ -6,6 +6,10 @@ from dataclasses import dataclass
 
 from .registry import Registry
 
+COPIED = 32
+"""Kinds of tokens of the task copy."""
+GRAPH_IMAGES = 500
+"""Nodes of the graph of digits."""
 ENTRIES, HOPS = 8, 4
 """Pointer chasing: entries of the table, in sequences of 16 tokens and more, and the most hops."""
 
@@ -148,7 +152,7 @@ TASKS: Registry[TaskRecord] = Registry(
             "the 450 other images of the same graph",
             classes=10,
             features=64,
-            nodes=500,
+            nodes=GRAPH_IMAGES,
             is_finite=True,
         ),
     ),

@@ -204,7 +204,9 @@ def _link_field(figure: Figure) -> alt.Href | UndefinedType:
 def _x_axis(figure: Figure) -> alt.Axis:
     """With the values that were run as its ticks, where they are few."""
     values = sorted({x for one in figure.points for x in one.x})
-    ticks = {"values": values, "labelOverlap": "greedy"} if len(values) <= FEW else {}
+    ticks: dict[str, Any] = (
+        {"values": values, "labelOverlap": "greedy"} if len(values) <= FEW else {}
+    )
     form = "d" if all(float(x).is_integer() for x in values) else ".4~g"
     return alt.Axis(title=figure.x, grid=False, format=form, **ticks)
 

@@ -8,6 +8,7 @@ scale.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import altair as alt
 import numpy as np
@@ -239,7 +240,7 @@ def _bad(x: alt.X, y: alt.Y, dark: bool) -> list[alt.Chart]:
     ]
     for side, dx in (("left", 10), ("right", -10)):
         words = at.transform_filter(alt.datum.side == side).encode(text=alt.Text("text:N"))
-        place = {"align": side, "baseline": "middle", "dx": dx, "fontSize": TEXT_SIZE}
+        place = dict[str, Any](align=side, baseline="middle", dx=dx, fontSize=TEXT_SIZE)
         marks += [
             words.mark_text(**place, **halo(paper(dark))),
             words.mark_text(**place, color=RED),

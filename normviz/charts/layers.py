@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 import numpy as np
@@ -73,18 +73,23 @@ def _params(depth: int, domain: Domain) -> list[Spec]:
 
 
 @lru_cache(maxsize=64)
-def _spec(styles: tuple[LaneStyle, ...], labels: tuple[str, ...], probe: str, kind: str) -> Spec:
+def _spec(
+    styles: tuple[LaneStyle, ...],
+    labels: tuple[str, ...],
+    probe: str,
+    kind: Literal["log", "linear"],
+) -> Spec:
     record = PROBES[probe]
     ends = [record.first_layer - 0.5, alt.ExprRef("depth + 0.5")]
     scale = alt.Scale(domain=ends, nice=False, zero=False)
     axis = alt.Axis(title="layer", grid=False, format="d", tickMinStep=1)
     place: dict[str, Any] = {"x": alt.X("layer:Q", scale=scale, axis=axis)}
     ends = [alt.ExprRef("lo"), alt.ExprRef("hi")]
-    zero = {} if kind == "log" else {"zero": False}
+    zero: dict[str, Any] = {} if kind == "log" else {"zero": False}
     y = alt.Y(
         "inside:Q",
-        scale=alt.Scale(type=kind, domain=ends, nice=False, **zero),  # pyright: ignore
-        axis=alt.Axis(title=record.axis_unit, values=alt.ExprRef("ticks"), labelExpr=TICKS[kind]),  # pyright: ignore
+        scale=alt.Scale(type=kind, domain=ends, nice=False, **zero),
+        axis=alt.Axis(title=record.axis_unit, values=alt.ExprRef("ticks"), labelExpr=TICKS[kind]),
     )
     color = lane_color(styles, labels)
     words = [

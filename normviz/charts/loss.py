@@ -183,7 +183,7 @@ def _level_words(y: alt.Y, dark: bool) -> list[alt.Chart]:
     at = named("levels").encode(x=alt.XValue(alt.ExprRef("width")), y=y, text=alt.Text("text:N"))
     words = []
     for side, baseline, dy in (("!datum.under", "bottom", -3), ("datum.under", "top", 4)):
-        place = {"align": "right", "baseline": baseline, "dx": -8, "dy": dy, "fontSize": TEXT_SIZE}
+        place = dict[str, Any](align="right", baseline=baseline, dx=-8, dy=dy, fontSize=TEXT_SIZE)
         one = at.transform_filter(side)
         words += [
             one.mark_text(**place, clip=True, **halo(paper(dark))),

@@ -171,6 +171,7 @@ def _marks(i: int, dark: bool) -> list[alt.Chart]:
     layers = []
     for mark, shape in MARKS.items():
         at = named(f"cells{i}").transform_filter(f"datum.mark == '{mark}'")
+        halo: dict[str, Any]
         style: dict[str, Any] = {"shape": shape, "size": 90, "opacity": 1}
         if mark == "diverged":
             style |= {"angle": 45, "filled": True, "color": RED}

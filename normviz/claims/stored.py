@@ -186,7 +186,7 @@ def read(path: Path) -> ClaimResult:
     it["numbers"] = {name: _numbers(values) for name, values in it["numbers"].items()}
     it["fallen"] = {name: _numbers(values) for name, values in it["fallen"].items()}
     it["figure"] = [
-        Series(**{**one, "y": [_numbers(values) for values in one["y"]]}) for one in it["figure"]
+        Series(**(one | {"y": [_numbers(values) for values in one["y"]]})) for one in it["figure"]
     ]
     return ClaimResult(**it)
 

@@ -84,7 +84,8 @@ def export(
 def read_form(form: str | None, out: Path) -> Form:
     """The format: from --as, else from the file's suffix, else CSV."""
     if form is None:
-        return {".json": "json", ".py": "py", ".html": "html"}.get(out.suffix, "csv")  # pyright: ignore
+        forms: dict[str, Form] = {".json": "json", ".py": "py", ".html": "html"}
+        return forms.get(out.suffix, "csv")
     if form not in FORMS:
         raise ValueError(f"--as is {form!r}, allowed is one of {', '.join(FORMS)}")
     return form

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..config import RunConfig
-from ..model.corpora import SUCCESSOR_P, chain, prose
+from ..model.corpora import SUCCESSOR_P, SUCCESSORS, prose, stationary
 from ..model.data import Copy, Markov, Prose
 
 
@@ -15,16 +15,15 @@ def browser_task(key: str, with_text: bool = False) -> dict[str, Any]:
     """A task as JSON, for `assets/player/batches.js`; its numbers are compared with the bounds. A page loads
     the text of prose, `codes`, from a file of its own."""
     task = {"markov": Markov, "copy": Copy, "prose": Prose}[key](RunConfig(task=key))
-    found = {
+    found: dict[str, Any] = {
         "key": key, "vocabulary": task.vocabulary, "chance": task.chance, "floor": task.floor,
     }  # fmt: skip
     if key == "prose" and with_text:
         found["codes"] = list(prose_codes())
     if key == "markov":
-        successors, stationary = chain()
         found |= {
-            "first": stationary.cumsum()[:-1].tolist(), "next": SUCCESSOR_P.cumsum()[:-1].tolist(),
-            "successors": successors.tolist(),
+            "first": stationary().cumsum()[:-1].tolist(), "next": SUCCESSOR_P.cumsum()[:-1].tolist(),
+            "successors": SUCCESSORS.tolist(),
         }  # fmt: skip
     return found
 

@@ -76,7 +76,7 @@ class ExportLane:
     @property
     def device(self) -> str | None:
         """Where it was trained; None where it was not."""
-        started = self.recording and self.recording.started
+        started = self.recording.started if self.recording else None
         return started.device if started else None
 
     @property

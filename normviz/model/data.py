@@ -11,21 +11,18 @@ from typing import TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from .. import catalog
-from ..catalog.tasks import ENTRIES, HOPS
+from ..catalog.tasks import COPIED, ENTRIES
 from ..config import RunConfig
-from . import draws, texts
+from . import batches, draws, texts
+from .batches import IGNORED, Features
 from .characters import entropy, trained
-from .corpora import STATES, SUCCESSOR_P, Tokens, chain, masked_count, masked_floor, prose
+from .corpora import STATES, SUCCESSOR_P, Tokens, masked_floor, prose, stationary
 from .graphs import GRAPHS
 from .images import PIXELS, standardised
 
-Features: TypeAlias = "NDArray[np.float32]"
 Inputs: TypeAlias = "Tokens | Features"
-IGNORED = -100
-"""Target of a position that the loss does not count."""
 
 
 class Task(ABC):
@@ -88,22 +85,10 @@ class Markov(Task):
 
     def __init__(self, config: RunConfig) -> None:
         super().__init__(config)
-        self.successors, self.stationary = chain()
-        self.chance, self.floor = entropy(self.stationary), entropy(SUCCESSOR_P)
+        self.chance, self.floor = entropy(stationary()), entropy(SUCCESSOR_P)
 
     def _make(self, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
-        states = np.empty((self.seq_len + 1, self.batch_size), np.int64)
-        states[0] = _choices(self.stationary, draws.uniform(rng, self.batch_size))
-        picks = _choices(SUCCESSOR_P, draws.uniform(rng, (self.seq_len, self.batch_size)))
-        for t in range(self.seq_len):
-            states[t + 1] = self.successors[states[t], picks[t]]
-        rows = np.ascontiguousarray(states.T)
-        return rows[:, :-1], rows[:, 1:]
-
-
-def _choices(p: draws.Floats, uniform: draws.Floats) -> Tokens:
-    """Indices with the probabilities p [n], from uniform numbers of any shape."""
-    return np.searchsorted(p.cumsum()[:-1], uniform, side="right")
+        return batches.markov(rng, self.batch_size, self.seq_len)
 
 
 class Masked(Markov):
@@ -116,11 +101,7 @@ class Masked(Markov):
         self.floor = masked_floor(self.seq_len, config.mask == "none")
 
     def _make(self, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
-        states, _ = super()._make(rng)
-        order = draws.uniform(rng, states.shape).argsort(1)
-        hidden = np.zeros(states.shape, bool)
-        np.put_along_axis(hidden, order[:, : masked_count(self.seq_len)], True, 1)
-        return np.where(hidden, STATES, states), np.where(hidden, states, IGNORED)
+        return batches.masked(rng, self.batch_size, self.seq_len)
 
 
 class Hops(Task):
@@ -138,20 +119,13 @@ class Hops(Task):
         self.chance = float(np.log(self.vocabulary))
 
     def _make(self, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
-        rows, n, starts = self.batch_size, self.vocabulary, self.seq_len - self.vocabulary
-        table = draws.uniform(rng, (rows, n)).argsort(1)
-        at = start = draws.below(rng, n, (rows, starts))
-        for hop in range(HOPS):
-            goes_on = np.arange(starts) * HOPS // starts >= hop
-            at = np.where(goes_on, np.take_along_axis(table, at, 1), at)
-        targets = np.concatenate([np.full((rows, n), IGNORED), at], axis=1)
-        return np.concatenate([table, start], axis=1), targets
+        return batches.hops(rng, self.batch_size, self.seq_len, self.vocabulary)
 
 
 class Copy(Task):
     """Random tokens, then the same once more; only the second half is counted."""
 
-    vocabulary = 32
+    vocabulary = COPIED
     floor = 0.0
 
     def __init__(self, config: RunConfig) -> None:
@@ -159,13 +133,7 @@ class Copy(Task):
         self.chance = float(np.log(self.vocabulary))
 
     def _make(self, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
-        half = self.seq_len // 2
-        first = draws.below(rng, self.vocabulary, (self.batch_size, half))
-        row = np.concatenate([first, first], axis=1)
-        targets = np.roll(row, -1, axis=1)
-        targets[:, : half - 1] = IGNORED
-        targets[:, -1] = IGNORED  # what follows the copy is not determined
-        return row, targets
+        return batches.copied(rng, self.batch_size, self.seq_len, self.vocabulary)
 
 
 class Characters(Task):
@@ -176,15 +144,15 @@ class Characters(Task):
     unread: Tokens | None = None
 
     def _make(self, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
-        starts = draws.below(rng, len(self.codes) - self.seq_len, self.batch_size)
-        return self._cut(self.codes, starts)
+        return batches.pieces(rng, self.codes, self.batch_size, self.seq_len)
 
     def held_out(self) -> tuple[Tokens, Tokens] | None:
         """Inputs and targets [B, T] from places that divide the unread part evenly."""
         if self.unread is None:
             return None
         room = len(self.unread) - self.seq_len
-        return self._cut(self.unread, np.arange(self.batch_size) * room // self.batch_size)
+        starts = np.arange(self.batch_size) * room // self.batch_size
+        return batches.cut(self.unread, starts, self.seq_len)
 
     @property
     def opening(self) -> Tokens:
@@ -195,10 +163,6 @@ class Characters(Task):
     def held_out_tokens(self) -> int:
         """At most as many as are held out: the rows of a short text overlap."""
         return min(super().held_out_tokens, 0 if self.unread is None else len(self.unread))
-
-    def _cut(self, codes: Tokens, starts: Tokens) -> tuple[Tokens, Tokens]:
-        rows = codes[starts[:, None] + np.arange(self.seq_len + 1)]
-        return rows[:, :-1], rows[:, 1:]
 
 
 class Prose(Characters):
@@ -246,8 +210,7 @@ class Digits(Task):
         self.chance = entropy(np.bincount(self.labels[: self.trained]) / self.trained)
 
     def _make(self, rng: np.random.Generator) -> tuple[Features, Tokens]:
-        picked = draws.below(rng, self.trained, self.batch_size)
-        return self.images[picked], self.labels[picked]
+        return batches.examples(rng, self.images, self.labels, self.trained, self.batch_size)
 
     def held_out(self) -> tuple[Features, Tokens]:
         """All images that training never reads, the same for every seed."""
@@ -265,9 +228,7 @@ class Nodes(Task):
         self.graph = graph = GRAPHS[config.task]()
         self.vocabulary, self.features = int(graph.labels.max()) + 1, graph.features.shape[1]
         self.chance = float(np.log(self.vocabulary))
-        order = draws.uniform(draws.generator("shown", self.seed), len(graph.labels)).argsort()
-        first = [order[graph.labels[order] == k][: graph.shown] for k in range(self.vocabulary)]
-        self.shown = np.isin(np.arange(len(order)), np.concatenate(first))
+        self.shown = batches.shown(graph.labels, self.seed, graph.shown)
 
     def _make(self, rng: np.random.Generator) -> tuple[Features, Tokens]:
         del rng  # each step reads the whole graph

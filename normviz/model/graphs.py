@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..catalog import TASKS
+from ..catalog.tasks import GRAPH_IMAGES
 from ..home import shipped
 from .images import digits, standardised
 
@@ -16,8 +16,7 @@ NEAREST = 5
 """Neighbours of an image in the graph of digits, before the edges count both ways."""
 
 
-@dataclass(frozen=True, eq=False)
-class Graph:
+class Graph(NamedTuple):
     """An undirected graph: edges [E, 2] with each pair once, features [N, F] and labels [N] of its nodes, and
     of each class how many nodes training sees."""
 
@@ -38,8 +37,14 @@ class Graph:
 
 @lru_cache
 def karate() -> Graph:
-    """Zachary's karate club (1977). A node's features say which node it is, with a mean square of 1."""
-    edges, sides = (shipped("assets") / "data" / "karate.csv").read_text().split("\n\n")
+    """Zachary's karate club (1977)."""
+    return graph_of((shipped("assets") / "data" / "karate.csv").read_text())
+
+
+def graph_of(text: str) -> Graph:
+    """A graph from its edges, an empty line, and the labels of its nodes. A node's features say which node it
+    is, with a mean square of 1."""
+    edges, sides = text.split("\n\n")
     pairs = np.array([row.split(",") for row in edges.split()], np.int64)
     labels = np.array(sides.split(), np.int64)
     n = len(labels)
@@ -50,7 +55,7 @@ def karate() -> Graph:
 def digits_graph() -> Graph:
     """The first digits, each joined with those whose pixels are nearest by Euclidean distance; of equals the
     earlier one is nearer."""
-    n = TASKS["digits_graph"].nodes
+    n = GRAPH_IMAGES
     pixels = digits()[0][:n]
     squares = (pixels**2).sum(1)
     distance = squares[:, None] + squares - 2 * pixels @ pixels.T

@@ -9,16 +9,10 @@ from typing import TypeVar
 
 from torch import nn
 
+from ..catalog.inits import ROLES
+
 Made = TypeVar("Made", bound=nn.Module | nn.Parameter)
 Module = TypeVar("Module", bound=nn.Module)
-
-EMBEDDINGS = ("tokens.weight", "positions.weight", "head.weight", "inputs.weight")
-MATRICES = ("qkv.weight", "out.weight", "up.weight", "down.weight", "gate.weight", "cell.weight")
-BIASES = ("qkv.bias", "out.bias", "up.bias", "down.bias", "cell.bias", "inputs.bias")
-OF_NORMS = "norm.weight"
-"""The role of a matrix inside of a norm. The optimizer treats it as what else is in a norm."""
-ROLES = (*EMBEDDINGS, *MATRICES, *BIASES, OF_NORMS)
-"""The roles of drawn parameters in the model; each initialisation has a rule for every role."""
 
 KEPT = "kept"
 _MARK = "initial_value"

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from ..catalog import FAMILIES, SCHEMES
 from ..catalog.scheme import ONE, Branch, Place
 from ..config import RunConfig
+from .batches import IGNORED
 from .branches import Attention, Dropout, FeedForward, Linear, angles
-from .data import IGNORED
 from .gains import Clock, Multiplier
 from .marks import drawn
 from .norms import make_norm

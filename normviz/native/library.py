@@ -13,7 +13,7 @@ VERSION = 3
 
 _int, _float, _any = ctypes.c_int64, ctypes.c_double, ctypes.c_void_p
 
-FUNCTIONS: dict[str, Sequence[type[ctypes._SimpleCData]]] = {  # pyright: ignore[reportPrivateUsage, reportMissingTypeArgument]
+FUNCTIONS: dict[str, Sequence[type[ctypes._SimpleCData]]] = {
     "tape_forward": [_any],
     "tape_backward": [_any],
     "tape_adamw": [_int] * 3 + [_any] * 4 + [_float] * 5 + [_int, _any],
@@ -55,7 +55,7 @@ def load() -> ctypes.CDLL:
 
 def has_avx2() -> bool:
     """Whether CPU and operating system have the instructions of x86-64-v3, as NumPy found."""
-    from numpy._core import _multiarray_umath as numpys  # pyright: ignore[reportAttributeAccessIssue]
+    from numpy._core import _multiarray_umath as numpys  # pyrefly: ignore[missing-module-attribute]
 
     found: dict[str, bool] = getattr(numpys, "__cpu_features__", {})
     older = all(found.get(name, False) for name in ("AVX2", "FMA3", "F16C"))

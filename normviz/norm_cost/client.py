@@ -80,6 +80,6 @@ def _after(state: State, event: Event[CostSetting]) -> State:
             return replace(state, doing=words, share=done / total)
         case Ended(_, _, None):
             return replace(state, doing="", share=1.0, finished=state.finished + 1)
-        case Ended(_, _, problem):
+        case Ended(_, _, str(problem)):
             return replace(state, doing="", problem=problem)
     return state

@@ -157,7 +157,7 @@ class FusedRMSNorm(nn.Module):
         self.weight = nn.Parameter(torch.ones(width))
 
     def forward(self, x: Tensor) -> Tensor:
-        return _RMSNorm.apply(x, self.weight, self.eps)  # pyright: ignore (apply is untyped)
+        return _RMSNorm.apply(x, self.weight, self.eps)
 
 
 # A copy, because another norm replaces LayerNorm in the original while models are timed.

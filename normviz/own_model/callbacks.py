@@ -57,8 +57,8 @@ class LightningCallback(Lightning):
 
     def on_train_start(self, trainer: Any, module: Any) -> None:
         """Begin to watch the first optimizer's run."""
-        scaler = getattr(trainer.precision_plugin, "scaler", None)
-        self.watch = Watch(module, trainer.optimizers[0], **{"scaler": scaler, **self.options})
+        own: dict[str, Any] = {"scaler": getattr(trainer.precision_plugin, "scaler", None)}
+        self.watch = Watch(module, trainer.optimizers[0], **(own | self.options))
 
     def on_before_backward(self, trainer: Any, module: Any, loss: Any) -> None:
         """Take the loss, which Lightning has divided by the number of accumulated batches."""

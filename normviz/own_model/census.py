@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ..catalog.models import CODE, DATA_FLOW, FIELDS, Model
 from .report import Anatomy, StackFound
@@ -39,9 +40,9 @@ def made_again(row: Model, stack: StackFound | None, version: str) -> Model:
     kept = tuple(name for name in read if here[name] != getattr(row, name))
     if here["placement"] is None or "placement" in kept:
         return row
-    told = {name: here[name] for name in FIELDS if name not in kept}
+    told: dict[str, Any] = {name: here[name] for name in FIELDS if name not in kept}
     open_ = row.open if row.placement else ""
-    return replace(row, **told, told=DATA_FLOW, transformers=version, by_code=kept, open=open_)  # pyright: ignore
+    return replace(row, **told, told=DATA_FLOW, transformers=version, by_code=kept, open=open_)
 
 
 def rows_of(model: str, kind: str, year: int | None, it: Anatomy, version: str) -> list[Model]:

@@ -51,7 +51,7 @@ class Origin:
         """The origin of a view of the result, with its channels counted from its strides."""
         if self.made is None:
             return self
-        row, first = self.made.shape[-1], view.storage_offset() - self.made.storage_offset()
+        row, first = self.made.shape[-1], int(view.storage_offset() - self.made.storage_offset())
         held = {first % row}
         for size, stride in zip(view.shape, view.stride(), strict=True):
             if stride % row:

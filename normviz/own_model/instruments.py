@@ -250,7 +250,7 @@ class Instruments:
                 size = torch.linalg.vector_norm(g if g.dtype == torch.float64 else g.float())
                 self.squares[layer] = self.squares.get(layer, 0.0) + size.double().square()
             if not recomputes and layer == self.asked_at and _in_backward():
-                engine = torch.autograd.Variable._execution_engine  # pyright: ignore
+                engine = torch.autograd.Variable._execution_engine
                 engine.queue_callback(self._after_backward)
 
         self._handles.append(x.register_hook(hook))
@@ -473,7 +473,7 @@ def _is_sharded(p: Tensor) -> bool:
 
 
 def _local(p: Tensor) -> Tensor:
-    return p.to_local() if hasattr(p, "to_local") else p  # pyright: ignore
+    return p.to_local() if hasattr(p, "to_local") else p
 
 
 def _squares(parameters: Sequence[Tensor]) -> tuple[Tensor, list[bool]]:
@@ -491,14 +491,12 @@ def _squares(parameters: Sequence[Tensor]) -> tuple[Tensor, list[bool]]:
 
 def _foreach_norm(grads: Sequence[Tensor]) -> Iterable[Tensor]:
     half = any(g.dtype in (torch.float16, torch.bfloat16) for g in grads)
-    return torch._foreach_norm(  # pyright: ignore
-        list(grads), 2, dtype=torch.float32 if half else None
-    )
+    return torch._foreach_norm(list(grads), 2, dtype=torch.float32 if half else None)
 
 
 def _reduced(parameters: Sequence[Tensor], squares: Tensor, sharded: Sequence[bool]) -> Tensor:
     """The squares of shards, summed over the processes that hold them: one all-reduce."""
-    mesh = next(p.device_mesh for p, it in zip(parameters, sharded, strict=True) if it)  # pyright: ignore
+    mesh = next(p.device_mesh for p, it in zip(parameters, sharded, strict=True) if it)  # pyrefly: ignore[missing-attribute]
     mask = torch.tensor(sharded, device=squares.device)
     parts = torch.where(mask, squares, 0.0)
     torch.distributed.all_reduce(parts, group=mesh.get_group())

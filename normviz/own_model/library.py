@@ -36,7 +36,7 @@ def version() -> str:
 
 
 def library(part: str = "") -> Any:
-    """The library, or a part such as ".models.auto", without types: pyright would read all its models."""
+    """The library, or a part such as ".models.auto", without types: pyrefly would read all its models."""
     return import_module(f"transformers{part}")
 
 

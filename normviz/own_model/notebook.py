@@ -45,10 +45,10 @@ class Notebook:
     """Shows a watch in the outputs of a cell. `display` makes an output; IPython's does by default."""
 
     def __init__(self, watch: Watch, display: Callable[..., Any] | None = None) -> None:
-        from IPython.core.getipython import get_ipython  # pyright: ignore (only a notebook has it)
+        from IPython.core.getipython import get_ipython
 
         if display is None:
-            from IPython.display import display  # pyright: ignore
+            from IPython.display import display
         assert display is not None
         self.watch = watch
         self.name = f"normviz-{watch.settings.run}"

@@ -232,7 +232,7 @@ def _spare(each: StackTrace) -> Callable[[], None]:
         def forward(*args: Any, twin: int = twin, **kwargs: Any) -> Any:
             return _fresh(results[twin])
 
-        forward.forwards = None  # pyright: ignore (a copy of the block can do without it)
+        forward.forwards = None  # pyrefly: ignore[missing-attribute] (a copy of the block can do without it)
         block.forward = forward
 
     def undo() -> None:
@@ -252,7 +252,7 @@ def _through_hooks(block: nn.Module) -> Callable[[], None]:
     def passed(*args: Any, **kwargs: Any) -> Any:
         return forward(*args, **kwargs) if called else block(*args, **kwargs)
 
-    passed.forwards = forward  # pyright: ignore (a copy of the block can do without it)
+    passed.forwards = forward  # pyrefly: ignore[missing-attribute] (a copy of the block can do without it)
     handles = [
         block.register_forward_pre_hook(lambda it, _: called.add(it)),
         block.register_forward_hook(lambda it, *_: called.discard(it), always_call=True),
@@ -336,7 +336,7 @@ def _guard(module: nn.Module, name: str, hidden: list[str]) -> Callable[[], None
                 hidden.append(name)
             return _hidden(first, *(t for _, t in stack.arguments(args, kwargs)))
 
-    guarded.forwards = forward  # pyright: ignore (so that a copy of the module can do without it)
+    guarded.forwards = forward  # pyrefly: ignore[missing-attribute] (so that a copy of the module can do without it)
     module.forward = guarded
 
     def undo() -> None:

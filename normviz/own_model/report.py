@@ -145,14 +145,14 @@ class Anatomy:
 
 def read(given: str | dict[str, Any]) -> Anatomy:
     """The anatomy in JSON that `Anatomy.to_json` wrote."""
-    values = json.loads(given) if isinstance(given, str) else given
+    values: Any = json.loads(given) if isinstance(given, str) else given
     found = []
     for stack in values["stacks"]:
         norms = tuple(NormFound(**norm) for norm in stack["norms"])
-        own = {k: v for k, v in stack.items() if k != "trouble"}  # the catalogue has it
+        own: Any = {k: v for k, v in stack.items() if k != "trouble"}  # the catalogue has it
         lists = {k: tuple(v) for k, v in own.items() if isinstance(v, list) and k != "norms"}
-        found.append(StackFound(**{**own, **lists, "norms": norms}))
-    return Anatomy(**{**values, "stacks": tuple(found), "lint": tuple(values["lint"])})
+        found.append(StackFound(**(own | lists | {"norms": norms})))
+    return Anatomy(**(values | {"stacks": tuple(found), "lint": tuple(values["lint"])}))
 
 
 def text(it: Anatomy) -> str:

@@ -86,7 +86,7 @@ class Watch:
         self.settings = _observed(inner, stack, found, name)
         first = next(iter(inner.parameters()))
         self.started = Started(
-            self.settings,  # pyright: ignore
+            self.settings,
             first.device.type,
             torch.get_num_threads(),
             self.settings.parameters,
@@ -488,9 +488,9 @@ def _observed(model: nn.Module, stack: Stack, found: StackFound | None, name: st
     return Observed(
         model=(name or type(model).__name__)[:200],
         blocks=len(stack.blocks),
-        width=(found and found.width) or max(widths, default=1),
-        placement=found and found.placement,
-        norm=found and found.norm_key,
+        width=(found.width if found else None) or max(widths, default=1),
+        placement=found.placement if found else None,
+        norm=found.norm_key if found else None,
         parameters=sum({id(p): p.numel() for p in model.parameters()}.values()),
         path=stack.path,
         run=uuid.uuid4().hex[:12],

@@ -168,8 +168,8 @@ def tail_of(losses: Floats) -> Tail:
             tail, bend = _line(losses, max(ENOUGH, round(share * n)))
             if bend == 0:
                 return tail
-    (level, of_level), (fall, of_fall) = tail.level, tail.fall
-    of_level += bend / ERRORS
+    (level, of_level), (fall, of_fall) = tail.level, tail.fall  # pyrefly: ignore[unbound-name] (TAILS is not empty)
+    of_level += bend / ERRORS  # pyrefly: ignore[unbound-name]
     of_fall += 3 * bend / ERRORS * n / 5 / (n - tail.start)  # the slope at the end, not on average
     return replace(tail, level=(level, of_level), fall=(fall, of_fall))
 

@@ -15,10 +15,11 @@ from torch.optim.sgd import sgd
 from .. import probes
 from ..catalog import SCHEMES, STREAMS
 from ..catalog.choices import GATED
+from ..catalog.inits import EMBEDDINGS, MATRICES
 from ..config import RunConfig
 from ..model.constraint import constrain
 from ..model.flat import Flat
-from ..model.marks import EMBEDDINGS, MATRICES, mark_of
+from ..model.marks import mark_of
 from ..model.sites import Tap, untapped
 from ..model.transformer import Transformer
 from .engine import Batch, Engine

@@ -149,8 +149,8 @@ MUTATIONS = (
         "swapped gates: forget and cell", "tests/model/test_families.py",
     ),
     Mutation(
-        "gpt2-depth", "normviz/model/init.py",
-        "residual = s / (2 * config.depth) ** 0.5", "residual = s / config.depth**0.5",
+        "gpt2-depth", "normviz/catalog/inits.py",
+        'f"Draw({s} / (2 * L) ** 0.5, normal=True)"', 'f"Draw({s} / L**0.5, normal=True)"',
         "GPT-2's residual matrices start sqrt(2) too large", "tests/model/test_init.py tests/export",
     ),
     Mutation(
@@ -634,7 +634,7 @@ MUTATIONS = (
     Mutation(
         "drift-by-scale", "normviz/labs/drift.py",
         "self.found.append(both / channels.square().mean().sqrt())", "self.found.append(both)",
-        "a norm lowers the drift by its scale alone", "tests/claims/test_labs.py tests/claims/test_claims.py",
+        "a norm lowers the drift by its scale alone", "tests/claims/test_experiments.py",
     ),
     Mutation(
         "edge-of-sgd", "normviz/labs/sharpness.py",
@@ -683,9 +683,9 @@ MUTATIONS = (
         "a replay lacks the other seeds' curves", "tests/export",
     ),
     Mutation(
-        "script-warmup-late", "normviz/export/script.py",
-        'f"        return peak * (step + 1) / {c.warmup}",', 'f"        return peak * step / {c.warmup}",',
-        "an exported script trains with another warm-up", "tests/export/test_script.py",
+        "script-one-rate", "normviz/training/plain.py",
+        'learning_rate(step) * group.get("scale", 1.0)', "learning_rate(step)",
+        "an exported script of muP moves its matrices too fast", "tests/export/test_script.py",
     ),
     # cli
     Mutation(

@@ -394,7 +394,7 @@ def test_the_tour_to_its_end(browser: Browser, address: str) -> None:
         for number in range(1, len(STEPS) + 1):
             stands(page, number)
             wait_for(lambda n=number: f"story={n}" in address_of(page))
-            wait_for(lambda: page.locator(".nv-loss").first.bounding_box()["y"] < 500)  # type: ignore[index]
+            wait_for(lambda: page.locator(".nv-loss").first.bounding_box()["y"] < 500)
             if number < len(STEPS):
                 page.keyboard.press("n")
         press(page, "story_play")

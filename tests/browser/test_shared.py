@@ -25,7 +25,7 @@ SHORTER_GRACE = """
 from dataclasses import replace
 from normviz import hosted, presence
 presence.BEAT_SECONDS = 1.0
-hosted.LIMITS = replace(hosted.LIMITS, grace=12.0, seconds=6000.0, steps=20_000)
+hosted.LIMITS = replace(hosted.LIMITS, grace=8.0, seconds=6000.0, steps=20_000)
 """
 
 
@@ -117,7 +117,7 @@ def test_a_run_is_its_visitors_and_goes_on_while_anybody_has_it_open(
         owner.reload()  # the same visitor, another session
         owner.wait_for_selector(".st-key-stop button:not([disabled])")
     before = len(store.steps(run).step)
-    page.wait_for_timeout(15_000)  # more than the grace period
+    page.wait_for_timeout(10_000)  # more than the grace period
     assert record().status == "running"
     wait_for(lambda: len(store.steps(run).step) > before)
     page.goto("about:blank")

@@ -98,7 +98,7 @@ def test_what_a_short_link_leaves_open_is_pinned() -> None:
     assert {name: said[name] for name in links.CODEC.pinned} == {
         **links.CODEC.pinned, "x": "1,2,3;4,5,6"
     }  # fmt: skip
-    assert opened("x=1,2&try=scale").example.amount == 100.0  # type: ignore[union-attr]
+    assert opened("x=1,2&try=scale").example.amount == 100.0
     assert not links.CODEC.reads({"utm_source": ["x"]})
 
 

@@ -20,13 +20,13 @@ from normviz.catalog import (
     TASKS,
     V_NORMS,
 )
+from normviz.catalog.inits import BIASES, ROLES
 from normviz.catalog.registry import Registry
 from normviz.catalog.schemes import classic
 from normviz.config import RunConfig
 from normviz.duel.presets import PRESETS
 from normviz.model import constraint
 from normviz.model.data import TASKS as TASK_CLASSES
-from normviz.model.init import RULES
 from normviz.model.norms import BUILDERS
 from normviz.model.qk_norm import QK, V
 from normviz.probes import INSTRUMENTS
@@ -96,7 +96,9 @@ def test_every_record_has_what_computes_it() -> None:
     assert set(V) == set(V_NORMS.keys())
     assert set(constraint.RULES) == set(CODE) == set(CONSTRAINTS.keys())
     assert {scheme.constraint for scheme in SCHEMES} == set(CONSTRAINTS.keys())
-    assert set(RULES) == set(INITS.keys())
+    for init in INITS:
+        named = set(init.draws)
+        assert named <= set(ROLES) and set(ROLES) - named <= {*BIASES, "inputs.weight"}
     assert set(TASK_CLASSES) == set(TASKS.keys())
     by_group = [key for keys in INSTRUMENTS for key in keys]
     assert sorted([*by_group, "update_ratio"]) == sorted(PROBES.keys())  # read after the update

@@ -418,7 +418,7 @@ def test_another_depth_and_range_compile_nothing() -> None:
     """Compiling takes longer than measuring; the renderer gets them as parameters."""
     lanes = [make("pre", probe="stream_rms"), make("post", probe="stream_rms")]
     first = layers.chart(lanes)
-    compiled = layers._spec.cache_info().misses  # pyright: ignore[reportPrivateUsage]
+    compiled = layers._spec.cache_info().misses
     deep = [
         replace(
             lane, depth=77, values=10.0 ** np.linspace(-4, 9, 78)[None], probe_steps=np.zeros(1)
@@ -426,7 +426,7 @@ def test_another_depth_and_range_compile_nothing() -> None:
         for lane in lanes
     ]
     second = layers.chart(deep)
-    assert layers._spec.cache_info().misses == compiled  # pyright: ignore[reportPrivateUsage]
+    assert layers._spec.cache_info().misses == compiled
     assert ">77<" not in render(first) and "≥1e8" not in render(second)
     assert first["params"] != second["params"]
 

@@ -136,7 +136,7 @@ def test_legend_and_picture_have_the_same_colours() -> None:
     (style,) = styles_of([lane])
     chart = heatmap.spec(style, lane.label, lane.probe, lane.depth, lane.steps, LOG)
     (scale,) = re.findall(r'"color": (\{.*?"scale": \{[^{}]*\})', without_data(chart))[-1:]
-    color = json.loads(re.search(r'"scale": (\{[^{}]*\})', scale)[1])  # type: ignore[index]
+    color = json.loads(re.search(r'"scale": (\{[^{}]*\})', scale)[1])
     table = [{"i": i, "v": 10.0**e} for i, e in enumerate(exponents)]
     probe = {
         "data": {"values": table},

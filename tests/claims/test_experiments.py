@@ -65,7 +65,7 @@ def cell(good: bool = True, loss: float = 1.3, **settings: Any) -> CellResult:
     point = SimpleNamespace(capped=loss if good else 3.3, chance=3.33, floor=1.1, is_lost=False)
     norms = SimpleNamespace(grad_norm=torch.tensor([2.0, 1.0, 8.0, 1.0]).numpy())
     it = SimpleNamespace(held_out=loss, chance=3.33, steps=norms)
-    return CellResult(config, it, point)  # pyright: ignore
+    return CellResult(config, it, point)
 
 
 def test_the_separation_is_the_share_of_pairs_in_order() -> None:
@@ -175,7 +175,7 @@ def test_the_product_of_mixtures_carries_a_state_whose_branches_are_silent(schem
     model, task = drop.trained(config)
     with torch.no_grad():
         for block in model.blocks:
-            for wire in (block.attention, block.ffn):  # pyright: ignore
+            for wire in (block.attention, block.ffn):
                 last = wire.branch.out if hasattr(wire.branch, "out") else wire.branch.down
                 last.weight.zero_()
                 last.bias.zero_()

@@ -16,9 +16,10 @@ import pytest
 from crossing_kit import case
 from typer.testing import CliRunner
 
-from normviz import inspect_model
+from normviz import RunConfig, inspect_model
 from normviz.catalog import SCHEMES
 from normviz.cli import main
+from normviz.export import ExportLane, script
 from normviz.own_model import shipped
 from normviz.own_model.report import NO_MISTAKE, read
 
@@ -47,6 +48,13 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> None:
     """A visitor who lets their own code ask hubs. What the terminal sets ends with the test."""
     for name in HUB:
         monkeypatch.setenv(name, "0")
+
+
+def test_an_exported_script_is_inspected_without_training_it(tmp_path: Path) -> None:
+    path = tmp_path / "script.py"
+    path.write_text(script(ExportLane("A", RunConfig(scheme="peri"))))
+    done = CliRunner().invoke(main, ["inspect", f"{path}:build"])
+    assert done.exit_code == 0 and "Peri-LN" in done.output and "final loss" not in done.output
 
 
 def test_a_function_in_a_file_is_inspected(tmp_path: Path) -> None:

@@ -306,7 +306,7 @@ def test_a_new_job_is_not_taken_for_one_that_ended(
     """Python gives it the address that the other one had."""
     turn_on(monkeypatch, grace=9.0)
     line = Opened([Plain() for _ in range(500)])
-    watchers = OpenPages(store, lambda page: True, [line])  # type: ignore[list-item]
+    watchers = OpenPages(store, lambda page: True, [line])
     watchers.begin("one")
     for job in line.jobs:
         watchers.has_open("one", job=job)

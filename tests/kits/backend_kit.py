@@ -94,4 +94,4 @@ class Lane:
 
 def keep(store: Store, config: RunConfig, origin: str) -> int:
     """Train a run here and keep it; returns its number."""
-    return store.keep_all([collect(train(config))], origin)[0]  # pyright: ignore
+    return store.keep_all([collect(train(config))], origin)[0]

@@ -28,4 +28,4 @@ def made(ratios: dict[tuple[str, str], Ratio] | None = None, **changes: object) 
         "rounds": 20,
         "rows": rows,
     }
-    return Measurement(**{**fields, **changes})  # pyright: ignore
+    return Measurement(**{**fields, **changes})

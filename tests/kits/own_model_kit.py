@@ -8,20 +8,19 @@ from typing import Any
 import torch
 from torch import nn
 
-from normviz.anatomy import classes, head_imports, sizes
 from normviz.config import RunConfig
-
-VOCABULARY = 26
+from normviz.export import ExportLane, script
 
 
 def exported(scheme: str, depth: int = 4, **settings: Any) -> SimpleNamespace:
-    """The model of a scheme as exported code makes it, and tokens for it."""
-    config = RunConfig(scheme=scheme, depth=depth, **settings).placed()
-    head = ["from torch import Tensor", head_imports(config.norm, ()), sizes(config, VOCABULARY)]
-    names: dict[str, Any] = {}
-    exec("\n\n".join([*head, *classes(config, exact=True)]), names)
-    tokens = torch.zeros(2, names["T"], dtype=torch.long)
-    return SimpleNamespace(model=names["Model"](), tokens=tokens)
+    """The model of a scheme as its exported script makes it, and tokens for it."""
+    lane = ExportLane("A", RunConfig(scheme=scheme, depth=depth, **settings))
+    names: dict[str, Any] = {"__name__": "script"}
+    threads = torch.get_num_threads()
+    exec(script(lane), names)
+    torch.set_num_threads(threads)
+    model, tokens = names["build"]()
+    return SimpleNamespace(model=model, tokens=tokens)
 
 
 def hugging(kind: str, **more: Any) -> nn.Module:

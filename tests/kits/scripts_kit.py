@@ -22,8 +22,7 @@ for line in sys.stdin:
         said, names = io.StringIO(), {"__name__": "__main__"}
         with contextlib.redirect_stdout(said):
             exec(compile(pathlib.Path(path).read_text(), path, "exec"), names)
-        losses = names["losses"] if "losses" in names else [names["loss"].item()]
-        print(json.dumps({"losses": losses, "said": said.getvalue()}), flush=True)
+        print(json.dumps({"losses": names["losses"], "said": said.getvalue()}), flush=True)
 """
 
 

@@ -11,16 +11,17 @@ import pytest
 from normviz import RunConfig
 from normviz.catalog import TASKS
 from normviz.catalog.tasks import ENTRIES, HOPS
+from normviz.model.batches import IGNORED
 from normviz.model.characters import entropy
-from normviz.model.corpora import STATES, chain, masked_count, masked_floor
-from normviz.model.data import IGNORED, make_task
+from normviz.model.corpora import STATES, SUCCESSORS, masked_count, masked_floor, stationary
+from normviz.model.data import make_task
 
 LARGE = RunConfig(depth=1, width=4, heads=1, seq_len=64, batch=256)
 
 
 def transition() -> np.ndarray:
     matrix = np.zeros((STATES, STATES))
-    for state, following in enumerate(chain()[0]):
+    for state, following in enumerate(SUCCESSORS):
         matrix[state, following] = (0.55, 0.25, 0.15, 0.05)
     return matrix
 
@@ -42,15 +43,15 @@ def test_masked_hides_15_percent_and_counts_them_alone() -> None:
 @pytest.mark.parametrize("n", [2, 3, 7])
 def test_the_floor_of_masked_is_the_mean_over_all_masks(n: int, both: bool) -> None:
     """By summation over all masks and all rows of states."""
-    step, (_, stationary), total, count = transition(), chain(), 0.0, 0
+    step, often, total, count = transition(), stationary(), 0.0, 0
     for mask in itertools.combinations(range(n), masked_count(n)):
         for at in mask:
             before = [at - i for i in range(at) if i not in mask][-1:]
             after = [i - at for i in range(at + 1, n) if i not in mask][:1] if both else []
             # p[b, x, a]: the state, the shown one before it and the one after it; of size 1 if there is none.
-            p = stationary[None, :, None]
+            p = often[None, :, None]
             if before:
-                p = (stationary[:, None] * np.linalg.matrix_power(step, before[0]))[:, :, None]
+                p = (often[:, None] * np.linalg.matrix_power(step, before[0]))[:, :, None]
             if after:
                 p = p * np.linalg.matrix_power(step, after[0])[None]
             total += entropy(p.ravel()) - entropy(p.sum(1).ravel())
@@ -59,7 +60,7 @@ def test_the_floor_of_masked_is_the_mean_over_all_masks(n: int, both: bool) -> N
 
 
 def test_both_neighbours_help_and_long_sequences_have_a_lower_floor() -> None:
-    assert 0 < masked_floor(32, True) < masked_floor(32, False) < entropy(chain()[1])
+    assert 0 < masked_floor(32, True) < masked_floor(32, False) < entropy(stationary())
     assert masked_floor(64, True) < masked_floor(32, True)
 
 
@@ -94,7 +95,7 @@ def test_only_tasks_without_shown_targets_hide_them() -> None:
 
 def test_prose_split_is_prose_without_its_last_tenth() -> None:
     whole, split = (make_task(LARGE.replace(task=key)) for key in ("prose", "prose_split"))
-    joined = np.concatenate([split.codes, split.unread])  # pyright: ignore
-    assert np.array_equal(joined, whole.codes)  # pyright: ignore
-    assert len(split.unread) == len(joined) // 10  # pyright: ignore
+    joined = np.concatenate([split.codes, split.unread])
+    assert np.array_equal(joined, whole.codes)
+    assert len(split.unread) == len(joined) // 10
     assert (split.text, split.vocabulary) == (whole.text, whole.vocabulary)

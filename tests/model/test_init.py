@@ -1,4 +1,4 @@
-"""Initial values: the table in normviz/model/init.py holds, and lanes are paired bit for bit."""
+"""Initial values: the table below holds, and lanes are paired bit for bit."""
 
 from __future__ import annotations
 

@@ -13,8 +13,9 @@ from torch import Tensor, nn
 
 from normviz import RunConfig
 from normviz.catalog import NORMS
+from normviz.catalog.inits import OF_NORMS
 from normviz.catalog.norm import NormRecord
-from normviz.model.marks import OF_NORMS, mark_of
+from normviz.model.marks import mark_of
 from normviz.model.norms import make_norm
 from normviz.model.norms.group import groups_of
 from normviz.model.norms.power import WARMUP, PowerNorm

@@ -112,7 +112,7 @@ def test_sinks_are_those_of_gpt_oss() -> None:
     x = random(3, 8, 16)
     q, k, v = ours.qkv(x).view(3, 8, 3, 2, 8).permute(2, 0, 3, 1, 4)
     module = SimpleNamespace(num_key_value_groups=1, sinks=ours.sink, training=False)
-    mixed, _ = peers.eager_attention_forward(module, q, k, v, ours.mask, 8**-0.5)  # pyright: ignore
+    mixed, _ = peers.eager_attention_forward(module, q, k, v, ours.mask, 8**-0.5)
     same(ours(x, untapped), ours.out(mixed.reshape(3, 8, 16)))
 
 
@@ -323,7 +323,7 @@ def test_muon_is_torchs_on_each_matrix(
         ours.step(0.01)
         flat.grads.mul_(0.5 + step)
         for name, p in model.named_parameters():
-            theirs[name].grad.copy_(p.grad)  # pyright: ignore
+            theirs[name].grad.copy_(p.grad)
     for name, p in model.named_parameters():
         chunks = [part.detach() for (of, _), part in parts.items() if of == name]
         moved = (torch.cat(chunks) if chunks else theirs[name].detach()) - before[name]
@@ -401,7 +401,7 @@ def test_completep_divides_branches_and_logits_and_attention() -> None:
 @pytest.mark.parametrize("init", ["xavier", "torch", "gpt2", "gpt2_width"])
 def test_hidden_matrices_start_with_the_bases_variance_over_m(init: str) -> None:
     def sizes(**changes: object) -> dict[str, float]:
-        config = RunConfig(init=init, depth=2, **changes)  # pyright: ignore
+        config = RunConfig(init=init, depth=2, **changes)
         model = build(config, 32)
         initialise(model, config)
         return {n: float(p.detach().std()) for n, p in model.named_parameters()}
@@ -423,7 +423,7 @@ def test_at_the_base_width_mup_is_standard() -> None:
     from normviz.training.events import Step
 
     def losses(**changes: object) -> list[float]:
-        config = RunConfig(depth=2, steps=5, qk_norm="cosine", **changes)  # pyright: ignore
+        config = RunConfig(depth=2, steps=5, qk_norm="cosine", **changes)
         return [e.loss for e in train(config, engine="eager") if isinstance(e, Step)]
 
     standard = losses()

@@ -32,7 +32,7 @@ def test_it_is_gamma_times_torchs_spectral_norm() -> None:
         torch.testing.assert_close(z, 1.5 * y, rtol=1e-9, atol=1e-9)
         (1.5 * y).square().sum().backward()
         z.square().sum().backward()
-        original = theirs.parametrizations.weight.original  # pyright: ignore
+        original = theirs.parametrizations.weight.original
         torch.testing.assert_close(ours.weight.grad, original.grad, rtol=1e-7, atol=1e-7)
 
 

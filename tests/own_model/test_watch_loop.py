@@ -58,12 +58,12 @@ class Model(nn.Module):
 
 def batch(step: int) -> tuple[Tensor, Tensor]:
     draws = torch.Generator().manual_seed(step)
-    return tuple(torch.randint(V, (B, T), generator=draws) for _ in range(2))  # pyright: ignore
+    return tuple(torch.randint(V, (B, T), generator=draws) for _ in range(2))
 
 
 def made(**options: object) -> tuple[Model, torch.optim.Optimizer]:
     torch.manual_seed(0)
-    model = Model(**options)  # pyright: ignore
+    model = Model(**options)
     return model, torch.optim.AdamW(model.parameters(), lr=1e-2)
 
 
@@ -257,7 +257,7 @@ def test_an_idle_expert_equals_a_reference(kind: str) -> None:
         given = dict(zip(("input_ids", "labels"), batch(0), strict=True))
 
     def blocks(of: nn.Module) -> nn.ModuleList:
-        return of.layers if kind == "list" else of.model.layers  # pyright: ignore
+        return of.layers if kind == "list" else of.model.layers
 
     def backward(it: nn.Module) -> None:
         out = it(**given)
@@ -282,7 +282,7 @@ def test_an_idle_expert_equals_a_reference(kind: str) -> None:
     for at, block in enumerate(blocks(twin)):
         own = dict(block.named_parameters())
         lasts = [own[name].grad for name in dict.fromkeys(last.format(k) for k in range(3))]
-        idle = lasts[-1] if kind == "list" else lasts[0][2]  # pyright: ignore
+        idle = lasts[-1] if kind == "list" else lasts[0][2]
         assert idle is None or not idle.any(), "no token goes to it"
         x, y, z = kept[2 * at : 2 * at + 3]
         wanted = {

@@ -21,12 +21,12 @@ EXACT = 1e-6
 
 
 def watched(config: RunConfig) -> Result:
-    """The exported script of a config, with two lines more in its loop."""
-    head, _, loop = script(ExportLane("A", config)).partition("\noptimizer = ")
-    first, rest = loop.split("\n", 1)
-    source = f"{head}\noptimizer = {first}\nit = watch(model, optimizer, to=None, every=1)\n{rest}"
-    source = source.replace("loss.backward()", "loss.backward()\n    it.step(loss)")
-    names: dict[str, Any] = {"watch": watch, "__name__": "watched"}
+    """The exported script of a config, with two lines more."""
+    source = script(ExportLane("A", config))
+    begin = "    it = watch(model, optimizers[0], to=None, every=1)\n"
+    source = source.replace("    losses = train(", f"{begin}    losses = train(")
+    source = source.replace("loss.backward()", "loss.backward()\n        it.step(loss)")
+    names: dict[str, Any] = {"watch": watch, "__name__": "__main__"}
     exec(source, names)
     names["it"].close()
     return names["it"].result

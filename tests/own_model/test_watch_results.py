@@ -261,7 +261,7 @@ def test_charts_in_jupyter_move_while_it_trains_and_stay_in_the_saved_notebook(
     )  # fmt: skip
     seen: list[list[str]] = []
     kept = client.process_message
-    client.process_message = lambda *given: (kept(*given), seen.append(html()))[0]  # type: ignore[method-assign]
+    client.process_message = lambda *given: (kept(*given), seen.append(html()))[0]
     client.execute()
     posts = [shown for shown in seen if len(shown) == 2 and "postMessage" in shown[1]]
     assert posts, "the first recorded step was posted while the cell ran"

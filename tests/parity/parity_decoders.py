@@ -97,8 +97,8 @@ def layers_of(
             for slot, attribute in norms.items():
                 setattr(layer, attribute, norm(config.width, eps=1e-6))
                 links += norm_links(f"blocks.{b}.{slot}", getattr(layer, attribute))
-            layer.self_attn = Plugged(block.attention.branch, 2)  # pyright: ignore
-            layer.mlp = Plugged(block.ffn.branch, 2 * (name == "Zaya"))  # pyright: ignore
+            layer.self_attn = Plugged(block.attention.branch, 2)
+            layer.mlp = Plugged(block.ffn.branch, 2 * (name == "Zaya"))
             links += layer.self_attn.links(f"blocks.{b}.attention")
             links += layer.mlp.links(f"blocks.{b}.ffn") + own(f"blocks.{b}", layer)
             layers.append(layer)

@@ -123,8 +123,8 @@ def deepseek_v4(config: RunConfig, ours: Transformer) -> Peer:
     for b, block in enumerate(ours.blocks):
         layer = Layer()
         layer.attn_hc, layer.ffn_hc = (v4.DeepseekV4HyperConnection(theirs) for _ in range(2))
-        layer.self_attn = Plugged(block.attention.branch, 2)  # pyright: ignore
-        layer.mlp = Plugged(block.ffn.branch, 0)  # pyright: ignore
+        layer.self_attn = Plugged(block.attention.branch, 2)
+        layer.mlp = Plugged(block.ffn.branch, 0)
         layer.input_layernorm = v4.DeepseekV4RMSNorm(config.width, EPS)
         layer.post_attention_layernorm = v4.DeepseekV4RMSNorm(config.width, EPS)
         layers.append(SideBySide(layer))

@@ -36,6 +36,17 @@ test("frames are asked for once at a time, and numbers are not forgotten for the
   assert.deepEqual([frames, page.due], [1, "data"]);
 });
 
+test("the loss is drawn up to the cursor, and the bars are of the record there", () => {
+  const chart = () => ({ set(sets) { this.sets = sets; } }), charts = { loss: chart(), bars: chart(), lines: chart() };
+  const page = {
+    ...drawing, charts, lanes: [lane([4, 2, 1], [0, 2], [[1, 2], [3, 4]])], cursor: { at: 1, last: 2 }, find: () => ({ value: "0" }),
+  };
+  page.drawCursor();
+  assert.deepEqual(charts.loss.sets.past.map(({ loss }) => loss), [4, 2]);
+  assert.deepEqual([charts.loss.sets.cursor, charts.lines.sets.cursor], [[{ step: 1 }], [{ step: 1 }]]);
+  assert.deepEqual(charts.bars.sets.bars.map(({ value }) => value), [1, 2]);
+});
+
 test("the signal walk names the step that its numbers are of", () => {
   const plan = JSON.parse(process.env.NORMVIZ_WALK), parts = { b: element("b"), span: element("span") };
   const host = { querySelector: (name) => parts[name], lastElementChild: element() };

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { bytesOf, namesOf, unpacked } from "../../assets/player/live.js";
+import { Live, bytesOf, namesOf, unpacked } from "../../assets/player/live.js";
 
 // Links are compared with the app's in test_trained.py; the page is driven in tests/browser/test_browser_live.py.
 test("a lane's name says its placement and what else differs", () => {
@@ -13,4 +13,10 @@ test("a lane's name says its placement and what else differs", () => {
 
 test("files are packed by gzip", async () => {
   assert.deepEqual(await unpacked(bytesOf("H4sIAAAAAAACA6tWSlSyMqwFAK+sG1YHAAAA")), { a: 1 });
+});
+
+test("Pause stops what is granted, and Go on grants more", () => {
+  const page = { plays: true, granted: 5, grant(until) { this.granted = until; }, draw() {}, buttons() {} };
+  const pressed = () => { Live.prototype.pause.call(page); return [page.plays, page.granted > 5]; };
+  assert.deepEqual([pressed(), pressed()], [[false, false], [true, true]]);
 });

@@ -101,7 +101,7 @@ def test_charts_axes_and_rows_are_those_of_the_app(
     given = {"duel": shipped_duel(lanes), "asked": asked, "templates": templates(depths, schemes)}
     for (probe, view, linear, live), found in zip(asked, in_node(MESSAGES, given), strict=True):
         frames = [lane_frame(it, name, probe) for it, name in zip(its, names, strict=True)]
-        look = ChartOptions(linear=linear, view=view)  # pyright: ignore
+        look = ChartOptions(linear=linear, view=view)
         expected = json.loads(json.dumps(message(frames, Sent(), live=live, options=look)))
         for part in (
             "charts",

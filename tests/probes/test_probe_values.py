@@ -327,7 +327,7 @@ def test_entropy_is_exact_at_logits_of_a_million() -> None:
     watch = Recorder((), (), of)
     watch("attn_logits", 1, z.masked_fill(hidden, -1e30))
     watch("attn_weights", 1, p)
-    seen = StepTensors(SMALL, None, watch, None)  # type: ignore[arg-type]
+    seen = StepTensors(SMALL, None, watch, None)
     _, entropy, _ = attention(seen)
     q = p.double()
     exact = -(q * q.clamp_min(1e-300).log()).sum(-1)[:, 1:] / torch.arange(2, T + 1).log()

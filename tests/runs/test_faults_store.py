@@ -246,7 +246,7 @@ def test_a_damaged_row_is_left_out_and_damaged_steps_are_named(folder: Path, pag
     with pytest.raises(
         StoreUnreadable, match=f"run {ids[4]} can't be read, they are damaged: delete"
     ):
-        store.steps(store.run(ids[4]))  # pyright: ignore
+        store.steps(store.run(ids[4]))
     with pytest.raises(StoreUnreadable):
         store.losses(ids[4])
     from normviz.runs.listing import RunList

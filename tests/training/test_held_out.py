@@ -38,7 +38,7 @@ CASES = [*product(CHANGES, ["tape"]), *product(CHANGES[:2], ["eager"])]
 
 
 def steps(config: RunConfig, engine: str = "tape") -> list[Step]:
-    return [e for e in train(config, engine=engine) if isinstance(e, Step)]  # pyright: ignore
+    return [e for e in train(config, engine=engine) if isinstance(e, Step)]
 
 
 @pytest.mark.parametrize(("change", "engine"), CASES, ids=str)
@@ -64,7 +64,7 @@ def test_the_last_one_is_the_loss_of_the_trained_model(
 ) -> None:
     config = TINY.replace(**change)
     begun = begin(config)
-    last = [e for e in train(config, begun=begun, engine=engine) if isinstance(e, Step)][-1]  # pyright: ignore
+    last = [e for e in train(config, begun=begun, engine=engine) if isinstance(e, Step)][-1]
     model, task = begun
     batch = task.held_out_tensors(torch.device("cpu"))
     assert batch is not None

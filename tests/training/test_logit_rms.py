@@ -34,7 +34,7 @@ def test_it_is_the_rms_of_the_logits_before_the_first_update(
     config = TINY.replace(steps=2, **change)
     inputs, _ = make_task(config).tensors(0, torch.device("cpu"))
     with model_seen() as models:
-        events = train(config, engine=engine)  # pyright: ignore
+        events = train(config, engine=engine)
         next(events)
         model = models[0]
         with torch.no_grad():

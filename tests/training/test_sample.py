@@ -30,7 +30,7 @@ TINY = RunConfig(depth=2, width=16, heads=2, seq_len=8, batch=4, steps=30, lr=0.
 
 
 def wrote(config: RunConfig, **more: object) -> str:
-    *_, last = train(config, **more)  # pyright: ignore
+    *_, last = train(config, **more)
     assert isinstance(last, Finished)
     return last.wrote
 
@@ -50,7 +50,7 @@ def test_it_is_the_most_likely_character_each_time(task: str, change: dict[str, 
     got = wrote(config, begun=begun)
     model, made = begun
     model.eval()
-    codes = made.codes if task == "prose" else made.unread  # pyright: ignore
+    codes = made.codes if task == "prose" else made.unread
     window = codes[: config.seq_len].tolist()
     said = ""
     for _ in range(SAMPLE):
@@ -95,7 +95,7 @@ def test_it_is_kept_with_the_run_and_in_no_file_to_take_away(store: Store, tmp_p
     assert [one.wrote for one in files.load(tmp_path / "run.npz")] == [it.wrote]
     lane = ExportLane("A", config, it)
     for kind in ("csv", "parquet"):
-        with zipfile.ZipFile(io.BytesIO(archive([lane], kind))) as all_files:  # pyright: ignore
+        with zipfile.ZipFile(io.BytesIO(archive([lane], kind))) as all_files:
             for name in all_files.namelist():
                 assert b"secret text" not in all_files.read(name), name
     assert all(

@@ -63,7 +63,7 @@ def _compiled() -> None:
 
 
 def run(config: RunConfig, engine: Choice = "tape", **options: object) -> list[object]:
-    return list(train(config, engine=engine, **options))  # pyright: ignore
+    return list(train(config, engine=engine, **options))
 
 
 def steps_of(events: list[object]) -> list[Step]:
@@ -281,7 +281,7 @@ def test_fifty_steps_follow_eager_and_probes_change_no_bit(change: dict[str, obj
 )
 def test_a_run_diverges_at_eagers_step_and_in_its_way(change: dict[str, object]) -> None:
     """Of a gradient that overflows, rounding decides which of two blocks is first."""
-    config = RunConfig(**{"steps": 40, **change})  # pyright: ignore
+    config = RunConfig(**{"steps": 40, **change})
     ours, theirs = (
         [e for e in run(config, engine, record=()) if isinstance(e, Diverged)]
         for engine in ("tape", "eager")
@@ -299,7 +299,7 @@ def test_a_number_that_is_not_finite_ends_the_run_in_eagers_layer(
         with model_seen() as models:
             events = train(SMALL.replace(steps=9, activation=activation), engine=engine)
             seen: list[object] = [next(events) for _ in range(3)]
-            models[0].blocks[1].ffn.branch.up.weight.data[0, 0] = value  # pyright: ignore
+            models[0].blocks[1].ffn.branch.up.weight.data[0, 0] = value
             seen += list(events)
         last = steps_of(seen)[-1]
         return [e for e in seen if isinstance(e, Diverged)] + [np.isnan(last.loss), last.step]

@@ -21,7 +21,7 @@ from ...session import address
 from ...session.backend import shared
 from ...session.markdown import capital, literal, source
 from ...session.page_state import chosen
-from ...widgets import glossary, link_notices
+from ...widgets import badge, glossary, link_notices
 from ...widgets.buttons import button
 from . import card
 
@@ -96,7 +96,7 @@ def _opened() -> str | None:
 
 # Filters and rows.
 
-COLORS = {
+COLORS: dict[str, badge.Color] = {
     "contradicted": "orange", "false in part": "orange", "holds in part": "violet",
     "no difference found": "gray", "undecided": "gray", "holds": "green", "not run": "blue",
 }  # fmt: skip
@@ -150,7 +150,7 @@ def row(claim: Claim, is_open: bool) -> None:
     with st.container(key=f"claim_row_{claim.key}"):
         scope = f" · {claim.scope}" if claim.scope else ""
         words = result.verdict(claim).sentence if result else kind
-        st.badge(f"{words}{scope}", color=COLORS[kind])  # pyright: ignore
+        st.badge(f"{words}{scope}", color=COLORS[kind])
         icon = ":material/expand_less:" if is_open else ":material/expand_more:"
         found = finding(claim, result) if result else f"{claim.label}: not run yet."
         button(

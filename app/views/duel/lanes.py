@@ -79,10 +79,10 @@ def current(it: duel.Duel, backend: SharedBackend) -> list[Lane]:
                 run, is_found = stored, True
         lanes.append(Lane(i, config, run))
     if is_found:
-        it.runs = tuple(lane.run and lane.run.id for lane in lanes)
+        it.runs = tuple(lane.run.id if lane.run else None for lane in lanes)
     lanes = [replace(lane, repeats=_repeats(lane.run, it.seeds, backend)) for lane in lanes]
     it.turn(tuple(lane.config for lane in lanes))
-    it.trained = tuple(lane.run and (lane.run.id, lane.run.trained) for lane in lanes)
+    it.trained = tuple((run.id, run.trained) if (run := lane.run) else None for lane in lanes)
     return lanes
 
 

@@ -71,7 +71,7 @@ class _Power(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:  # pyrefly: ignore[bad-override] (the decorator's names)
         z, scale = ctx.saved_tensors
         leant = g - (1 - DECAY) * ctx.lean * z
         ctx.lean += (leant * z).mean(0)

@@ -106,7 +106,7 @@ class Run:
         by = self.engine, self.why
         started = bad = None
         if None not in (*about, *by):
-            started = Started(self.config, *about, self.floor, self.text, *by)  # pyright: ignore
+            started = Started(self.config, *about, self.floor, self.text, *by)  # pyrefly: ignore[bad-argument-type]
         if self.bad_step is not None:
             bad = Diverged(self.bad_step, self.bad_layer, self.bad_where or "")
         seconds = (self.ended or 0.0) - (self.started or 0.0) if self.ended else 0.0

@@ -85,7 +85,7 @@ def refuse(config: RunConfig) -> None:
 def _operations(operations: NDArray[np.void]) -> dict[str, Any]:
     """The whole numbers of all operations, as differences from the operation `lag` places before; and their
     constants. Two blocks before is the same operation in most stacks: places go up and down by turns."""
-    whole = np.stack([operations[name] for name in OP.names[:-2]], 1)  # pyright: ignore
+    whole = np.stack([operations[name] for name in (OP.names or ())[:-2]], 1)
     lag = 2 * len(repeated(operations["kind"][:, None].tolist())[1])
     differences = whole.copy()
     differences[lag:] -= whole[:-lag]
